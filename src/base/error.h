@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BASE_ERROR_H
+#define ESDM_BASE_ERROR_H
+
+/** @file Filling esdm_error. All functions accept err == NULL and return the status given. */
+
+#include "esdm/status.h"
+
+/** Sets status and text; os_errno becomes 0. */
+esdm_status esdm__error_set(esdm_error *err, esdm_status status, const char *format, ...)
+    ESDM_PRINTF(3, 4);
+
+/**
+ * For a failed system call: maps `os_errno` to a status (ENOSPC, EDQUOT → ESDM_ENOSPC; EACCES,
+ * EPERM, EROFS → ESDM_EACCES; ENOENT → ESDM_ENOENT; EEXIST → ESDM_EEXIST; ENOMEM → ESDM_ENOMEM;
+ * ETIMEDOUT → ESDM_ETIMEDOUT; other → ESDM_EIO) and appends ": <strerror>" to the text.
+ */
+esdm_status esdm__error_set_errno(esdm_error *err, int os_errno, const char *format, ...)
+    ESDM_PRINTF(3, 4);
+
+/** Puts "<text>: " before the message that is there, adding context on the way up. */
+esdm_status esdm__error_prefix(esdm_error *err, esdm_status status, const char *format, ...)
+    ESDM_PRINTF(3, 4);
+
+/** ESDM_ENOMEM: "out of memory (<bytes> bytes for <what>)". */
+esdm_status esdm__error_nomem(esdm_error *err, size_t bytes, const char *what);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/ids.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+void
+esdm__uuid_new(char ret_uuid[ESDM__UUID_BYTES])
+{
+    uint8_t random[16];
+    size_t have = 0;
+    while (have < sizeof random) {
+        ssize_t n = getrandom(random + have, sizeof random - have, 0);
+        if (n > 0)
+            have += (size_t) n;
+    }
+    for (size_t i = 0; i < sizeof random; i++)
+        (void) snprintf(ret_uuid + 2 * i, 3, "%02x", random[i]);
+}
+
+uint64_t
+esdm__now_ns(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+void
+esdm__writer_name(char *ret_name, size_t bytes)
+{
+    char host[128] = "?";
+    char memory[1024];
+    struct passwd entry;
+    struct passwd *user = NULL;
+    (void) gethostname(host, sizeof host - 1);
+    (void) getpwuid_r(getuid(), &entry, memory, sizeof memory, &user);
+    if (user != NULL)
+        (void) snprintf(ret_name, bytes, "%s@%s:%ld", user->pw_name, host, (long) getpid());
+    else
+        (void) snprintf(ret_name, bytes, "%ld@%s:%ld", (long) getuid(), host, (long) getpid());
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_CODEC_CHAIN_H
+#define ESDM_CODEC_CHAIN_H
+
+/** @file Chains by name: "none", "lz4", "shuffle+lz4". */
+
+#include "codec/blob.h"
+
+/** Parses names joined by '+'. ESDM_ENOENT names the unknown codec and lists those that exist. */
+esdm_status esdm__chain_parse(const char *text, esdm__chain *ret_chain, esdm_error *err);
+/** The inverse, from ids: writes "lz4" or "none" into text. */
+void esdm__chain_print(const uint8_t ids[4], char *text, size_t bytes);
+
+#endif

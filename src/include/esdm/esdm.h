@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_ESDM_H
+#define ESDM_ESDM_H
+
+/** @file The whole public C API. */
+
+#include "esdm/container.h"
+#include "esdm/session.h"
+#include "esdm/site.h"
+#include "esdm/status.h"
+#include "esdm/types.h"
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SESSION_H
+#define ESDM_SESSION_H
+
+/**
+ * @file
+ * Sessions, the catalogue of a site, snapshots, fragments and queries.
+ *
+ * A session is one open site: its targets, its metadata store, its thread pool and its memory
+ * budget. Threads: locked inside. A session does not survive fork(): open a new one in the child.
+ */
+
+#include "esdm/container.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Zero-initialise; every field may stay 0. */
+typedef struct esdm_session_options {
+    const char *config_path; /**< site configuration file; NULL: search as esdm_site_find() does */
+    const char *config_json; /**< the configuration itself; wins over the path */
+    bool read_only;          /**< never write to the site, not even to create the default one */
+} esdm_session_options;
+
+/**
+ * Opens a site. With nothing configured the embedded default site in the user's XDG data folder
+ * is made at first use. @param options may be NULL. @param ret_session owned.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_open(const esdm_session_options *options,
+                                                       esdm_session **ret_session,
+                                                       esdm_error *err);
+/** All containers of the session must be closed before. NULL is accepted. */
+ESDM_API void esdm_session_close(esdm_session *session);
+/** Where the configuration came from: a file path or "(embedded default)"; borrowed. */
+ESDM_API const char *esdm_session_config_source(const esdm_session *session);
+/** Name of the site; borrowed. */
+ESDM_API const char *esdm_session_site_name(const esdm_session *session);
+
+/* ---- catalogue ---------------------------------------------------------------------------- */
+
+/** Facts about a container without opening it; borrowed during the callback. */
+typedef struct esdm_container_info {
+    const char *name;
+    uint64_t snapshot;       /**< newest */
+    uint64_t created_ns;     /**< since 1970-01-01 UTC */
+    uint64_t modified_ns;    /**< time of the newest commit */
+    uint64_t raw_bytes;      /**< data as written, before encoding, in live fragments */
+    uint64_t stored_bytes;   /**< on the targets and inline */
+    uint64_t fragments;
+    uint32_t datasets;
+} esdm_container_info;
+
+/** Return false to stop. */
+typedef bool (*esdm_container_visitor)(const esdm_container_info *info, void *user);
+
+/** Visits containers in byte order of their names. @param prefix NULL: all; else those that equal
+ *  the prefix or lie below `prefix/`. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_list(esdm_session *session, const char *prefix,
+                                                         esdm_container_visitor visit, void *user,
+                                                         esdm_error *err);
+/** ESDM_ENOENT when it does not exist. `ret_info->name` is NULL. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_stat(esdm_session *session, const char *name,
+                                                         esdm_container_info *ret_info,
+                                                         esdm_error *err);
+/** Removes it from the catalogue at once; its packs are freed when no reader has it open. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_remove(esdm_session *session, const char *name,
+                                                           esdm_error *err);
+/** @param replace whether an existing `to` is replaced, else ESDM_EEXIST. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move(esdm_session *session, const char *from,
+                                                         const char *to, bool replace,
+                                                         esdm_error *err);
+/** Normalises a container name into `buffer` (ESDM_CONTAINER_NAME_MAX + 1 bytes). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_normalise(const char *name, char *buffer,
+                                                              esdm_error *err);
+
+typedef struct esdm_snapshot_info {
+    uint64_t snapshot;
+    uint64_t parent;
+    uint64_t time_ns;
+    const char *writer;  /**< "user@host:pid" */
+    const char *message; /**< "" for none */
+} esdm_snapshot_info;
+typedef bool (*esdm_snapshot_visitor)(const esdm_snapshot_info *info, void *user);
+/** Visits the kept snapshots, oldest first. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_snapshots(esdm_session *session,
+                                                              const char *name,
+                                                              esdm_snapshot_visitor visit,
+                                                              void *user, esdm_error *err);
+
+/** One live fragment of a dataset; borrowed during the callback. */
+typedef struct esdm_fragment_info {
+    uint32_t rank;
+    const uint64_t *offset;
+    const uint64_t *size;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t position; /**< in the pack, bytes */
+    const char *target; /**< "(inline)" when kept in the metadata store */
+    const char *pack;   /**< "" when inline */
+    const char *codec;
+} esdm_fragment_info;
+typedef bool (*esdm_fragment_visitor)(const esdm_fragment_info *info, void *user);
+/** Visits the fragments of the dataset in the handle's snapshot (committed ones alone). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_fragments(esdm_dataset *dataset,
+                                                            esdm_fragment_visitor visit,
+                                                            void *user, esdm_error *err);
+
+/* ---- queries ------------------------------------------------------------------------------ */
+
+typedef struct esdm_match {
+    const char *container;
+    const char *dataset; /**< path in the container ("/ocean/tos"), NULL: the container itself */
+} esdm_match;
+typedef bool (*esdm_match_visitor)(const esdm_match *match, void *user);
+
+/**
+ * Finds containers and datasets by their attributes, answered from the attribute index.
+ *
+ * Grammar: `comparison { and comparison }`; comparison is `NAME OP VALUE`, NAME an attribute,
+ * `VARIABLE:NAME` or `:NAME` (containers alone), OP one of `= != < <= > >= ~` (`~` is a glob on
+ * text), VALUE a number, a bare word or a text in single or double quotes. See esdm-find(1).
+ * All comparisons without a variable that hold on the same object select that object; a
+ * comparison on a dataset may be met by its container's attributes.
+ * @return ESDM_EINVAL with the column of the first wrong token.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find(esdm_session *session, const char *expression,
+                                               esdm_match_visitor visit, void *user,
+                                               esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SITE_H
+#define ESDM_SITE_H
+
+/**
+ * @file
+ * Making, checking and removing a site: what esdm-mkfs does. One thread at a time per site.
+ */
+
+#include "esdm/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Called with one line of text for each step taken (or that would be taken). */
+typedef void (*esdm_site_reporter)(const char *line, void *user);
+
+/** Zero-initialise. */
+typedef struct esdm_site_options {
+    const char *config_path; /**< NULL: search (esdm_site_find) */
+    const char *config_json; /**< wins over the path */
+    bool dry_run;            /**< report only */
+    bool remove_data;        /**< esdm_site_remove(): also when containers exist */
+    esdm_site_reporter report;
+    void *user;
+} esdm_site_options;
+
+/**
+ * Finds the site configuration: $ESDM_CONFIG, ./esdm.json, $XDG_CONFIG_HOME/esdm/site.json
+ * (~/.config), /etc/esdm/site.json. @param ret_path owned, free(); NULL when none exists and the
+ * embedded default serves. A set but unreadable $ESDM_CONFIG is an error.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_find(char **ret_path, esdm_error *err);
+
+/** Parses and checks the configuration text or file without touching any target. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_validate(const esdm_site_options *options,
+                                                        esdm_error *err);
+
+/** Makes and marks every target and the metadata store. Running it on a made site is ESDM_OK and
+ *  changes nothing; a directory that holds foreign files is ESDM_EEXIST and is not touched. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_create(const esdm_site_options *options,
+                                                      esdm_error *err);
+
+/** Checks marks, versions, permissions, free space and that metadata can be read. Reports every
+ *  problem; returns the first. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_check(const esdm_site_options *options,
+                                                     esdm_error *err);
+
+/** Removes what esdm_site_create() made and ESDM wrote, nothing else. ESDM_EEXIST when containers
+ *  exist and remove_data is not set. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_remove(const esdm_site_options *options,
+                                                      esdm_error *err);
+
+/** Counts what a removal would destroy. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_contents(const esdm_site_options *options,
+                                                        uint64_t *ret_containers,
+                                                        uint64_t *ret_bytes, esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SYS_DATA_TARGET_H
+#define ESDM_SYS_DATA_TARGET_H
+
+/**
+ * @file
+ * Data targets: where packs lie.
+ *
+ * A pack is an append-only object with one writer. Its name is `<container>-<writer>-<n>` of
+ * lower-case hex digits and '-', chosen by the engine, unique for ever, and begins with the 32 hex
+ * digits of its container. What was appended never changes. A target knows nothing of fragments.
+ *
+ * Threads: a target handle is used by many threads at once; a pack handle by one at a time. No
+ * engine lock is held during any of these calls; each may block. A plug-in never re-enters ESDM.
+ */
+
+#include "esdm/sys/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A pack can be read by name while it is still being appended to, up to what was appended. */
+#define ESDM_DATA_READ_UNSEALED 0x1u
+/** Contents go with the process (tests). */
+#define ESDM_DATA_VOLATILE 0x2u
+
+/** One range of a ranged get. */
+typedef struct esdm_range {
+    uint64_t position; /**< bytes from the start of the pack */
+    uint64_t bytes;
+    void *buffer; /**< `bytes` long, owned by the caller */
+} esdm_range;
+
+typedef struct esdm_target_usage {
+    uint64_t total_bytes; /**< 0: unknown */
+    uint64_t free_bytes;
+    uint64_t used_bytes; /**< by packs of this site */
+    uint64_t packs;
+} esdm_target_usage;
+
+/** Return false to stop. `name` is borrowed. */
+typedef bool (*esdm_pack_visitor)(const char *name, uint64_t bytes, uint64_t modified_ns,
+                                  void *user);
+
+typedef struct esdm_data_plugin {
+    esdm_plugin base;
+    uint32_t flags; /**< ESDM_DATA_* */
+
+    /**
+     * Makes and marks the place (mkfs). Already made by this site: ESDM_OK, nothing changes. A
+     * place with foreign content or another site's mark: ESDM_EEXIST, nothing is touched.
+     */
+    esdm_status (*make)(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+                        void *user, esdm_error *err);
+    /** Reports every problem, returns the first. Writes nothing. */
+    esdm_status (*check)(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+                         esdm_error *err);
+    /** Removes all packs and the mark, nothing else. Not marked by this site: ESDM_EINVAL. */
+    esdm_status (*remove)(const esdm_plugin_config *config, bool dry_run,
+                          esdm_plugin_reporter report, void *user, esdm_error *err);
+
+    /** Opens a made target. Must not need write permission. @param ret_target owned, close(). */
+    esdm_status (*open)(const esdm_plugin_config *config, void **ret_target, esdm_error *err);
+    /** After all its packs were sealed. NULL is accepted. */
+    void (*close)(void *target);
+    esdm_status (*usage)(void *target, esdm_target_usage *ret_usage, esdm_error *err);
+
+    /** Starts a pack. ESDM_EEXIST, ESDM_EACCES, ESDM_ENOSPC. @param ret_pack owned, pack_seal(). */
+    esdm_status (*pack_create)(void *target, const char *name, void **ret_pack, esdm_error *err);
+    /**
+     * Appends the pieces in order. On failure the pack's length is as before the call.
+     * @param ret_position of the first byte in the pack.
+     */
+    esdm_status (*pack_append)(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
+                               esdm_error *err);
+    /** What was appended survives power loss when this returns. */
+    esdm_status (*pack_sync)(void *pack, esdm_error *err);
+    /** Ends writing; readers anywhere see the whole pack when it returns. Frees the handle in
+     *  every case. NULL is accepted. */
+    esdm_status (*pack_seal)(void *pack, esdm_error *err);
+
+    /** Ranged get: fills every range or fails (ESDM_ENOENT, ESDM_EIO; ESDM_ECORRUPT past the end).
+     *  Ranges come sorted by position. */
+    esdm_status (*pack_read)(void *target, const char *name, const esdm_range *ranges,
+                             size_t nranges, esdm_error *err);
+    /** A pack that does not exist is ESDM_OK. */
+    esdm_status (*pack_remove)(void *target, const char *name, esdm_error *err);
+    /** Visits packs whose name begins with `prefix` (NULL: all), in any order. */
+    esdm_status (*pack_list)(void *target, const char *prefix, esdm_pack_visitor visit, void *user,
+                             esdm_error *err);
+} esdm_data_plugin;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

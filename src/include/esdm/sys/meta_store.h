@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SYS_META_STORE_H
+#define ESDM_SYS_META_STORE_H
+
+/**
+ * @file
+ * Metadata stores: transactional home of containers, snapshots, index pages, attribute index.
+ *
+ * Words: a *container record* has a store-wide number `container` (> 0, never reused) and a random
+ * `uuid` (32 hex digits) that its packs are named after. Replacing a container gives the name to a
+ * new record; the old record becomes *garbage*: unreachable by name, but whole for readers
+ * that pinned it, until forget().
+ *
+ * A *snapshot* is numbered 1, 2, … within its record. It refers to a *structure* (JSON document,
+ * numbered 1, 2, … within the record, stored only when it changed) and has the lengths of the
+ * unlimited dimensions. A *page* (opaque bytes) belongs to a dataset and is visible in snapshots s
+ * with added ≤ s and (removed = 0 or s < removed).
+ *
+ * Threads: a store handle is used by many threads at once; the plug-in locks inside. No engine lock
+ * is held during a call, except where a visitor runs (a visitor never calls the store).
+ * Strings and blobs handed to visitors are borrowed for the call. `ret_` memory is owned by the
+ * caller and freed with free().
+ */
+
+#include "esdm/sys/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ESDM_META_UUID_BYTES 33 /**< 32 hex digits and NUL */
+
+/** State of a container at its newest snapshot. */
+typedef struct esdm_meta_container {
+    uint64_t container;
+    char uuid[ESDM_META_UUID_BYTES];
+    uint64_t snapshot;  /**< newest */
+    uint64_t structure; /**< structure number of that snapshot */
+    uint64_t created_ns;
+    uint64_t modified_ns;
+    /* Sums over live pages of the newest snapshot. */
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t fragments;
+    uint32_t datasets;
+} esdm_meta_container;
+
+typedef struct esdm_meta_length {
+    uint32_t dimension; /**< id of an unlimited dimension */
+    uint64_t length;
+} esdm_meta_length;
+
+/** A snapshot as loaded. Free `document` and `lengths` with free(). */
+typedef struct esdm_meta_snapshot {
+    esdm_meta_container record;
+    uint64_t snapshot;
+    uint64_t structure;
+    char *document; /**< NUL-terminated JSON; owned */
+    size_t document_bytes;
+    esdm_meta_length *lengths; /**< sorted by dimension; owned; NULL when none */
+    size_t nlengths;
+} esdm_meta_snapshot;
+
+/** One page's directory entry. */
+typedef struct esdm_meta_page {
+    uint64_t page; /**< store-wide number, never reused */
+    uint32_t dataset;
+    uint32_t records;
+    uint64_t added; /**< snapshot that published it */
+    uint32_t level; /**< compaction level, chosen by the engine */
+    bool absolute;  /**< its records carry absolute sequence numbers (merged page) */
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint32_t rank;
+    const uint64_t *box; /**< `rank` lower corners, then `rank` sizes: hull of its fragments */
+} esdm_meta_page;
+
+/** A page to publish. */
+typedef struct esdm_meta_new_page {
+    uint32_t dataset;
+    uint32_t records;
+    uint32_t level;
+    bool absolute;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint32_t rank;
+    const uint64_t *box;
+    const void *data;
+    size_t bytes;
+} esdm_meta_new_page;
+
+/** One entry of the attribute index. */
+typedef struct esdm_meta_attribute {
+    uint32_t dataset;         /**< 0: the container itself (global attributes) */
+    const char *dataset_path; /**< "/group/name", NULL for the container */
+    const char *name;
+    const char *text;   /**< text form, NULL if it has none */
+    double number;      /**< valid when has_number */
+    bool has_number;
+} esdm_meta_attribute;
+
+typedef enum esdm_meta_commit_kind {
+    ESDM_META_CREATE,  /**< the name must be free: else ESDM_EEXIST */
+    ESDM_META_REPLACE, /**< new record takes over the name (free or not) */
+    ESDM_META_UPDATE   /**< next snapshot of record `container` */
+} esdm_meta_commit_kind;
+
+/** Everything one commit publishes, in one transaction. */
+typedef struct esdm_meta_commit {
+    esdm_meta_commit_kind kind;
+    const char *name;    /**< CREATE, REPLACE */
+    const char *uuid;    /**< CREATE, REPLACE */
+    uint64_t container;  /**< UPDATE */
+    uint64_t structure;  /**< UPDATE: structure number this writer started from */
+    const char *document; /**< new structure; NULL (UPDATE only): unchanged */
+    size_t document_bytes;
+    uint32_t datasets; /**< number of datasets in the document */
+    const esdm_meta_length *lengths; /**< merged with the head's by maximum */
+    size_t nlengths;
+    const esdm_meta_new_page *pages;
+    size_t npages;
+    const uint64_t *merged; /**< pages that absolute new pages replace */
+    size_t nmerged;
+    const esdm_meta_attribute *attributes; /**< the whole index of this container; replaces the
+                                                stored one when `document` is set */
+    size_t nattributes;
+    const char *writer;
+    const char *message;
+    bool durable;     /**< survive power loss when the call returns */
+    uint32_t history; /**< snapshots to keep (≥ 1); older unpinned ones may be pruned now or later */
+} esdm_meta_commit;
+
+typedef struct esdm_meta_committed {
+    uint64_t container;
+    uint64_t snapshot;
+    uint64_t structure;
+    uint64_t time_ns;
+    uint64_t replaced; /**< REPLACE: the record that became garbage, 0 if none */
+    uint64_t first_page; /**< number of pages[0]; the others follow consecutively */
+} esdm_meta_committed;
+
+/** One comparison of a query; all must hold. */
+typedef enum esdm_meta_operator {
+    ESDM_META_EQ, ESDM_META_NE, ESDM_META_LT, ESDM_META_LE, ESDM_META_GT, ESDM_META_GE,
+    ESDM_META_GLOB
+} esdm_meta_operator;
+typedef struct esdm_meta_condition {
+    const char *variable;  /**< last component of the dataset path; NULL: any object; "": container */
+    const char *attribute;
+    esdm_meta_operator op;
+    bool is_number;
+    double number;
+    const char *text; /**< set when not is_number, and the literal's text otherwise */
+} esdm_meta_condition;
+
+typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
+                                            void *user);
+typedef bool (*esdm_meta_page_visitor)(const esdm_meta_page *page, void *user);
+typedef bool (*esdm_meta_snapshot_visitor)(uint64_t snapshot, uint64_t parent, uint64_t time_ns,
+                                           const char *writer, const char *message, void *user);
+typedef bool (*esdm_meta_match_visitor)(const char *container, const char *dataset_path, void *user);
+typedef bool (*esdm_meta_garbage_visitor)(uint64_t container, const char *uuid, void *user);
+
+typedef struct esdm_meta_plugin {
+    esdm_plugin base;
+
+    /* make, check, remove: as for data targets (esdm/sys/data_target.h). */
+    esdm_status (*make)(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+                        void *user, esdm_error *err);
+    esdm_status (*check)(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+                         esdm_error *err);
+    esdm_status (*remove)(const esdm_plugin_config *config, bool dry_run,
+                          esdm_plugin_reporter report, void *user, esdm_error *err);
+
+    /** Opens a made store; read_only, or when writing is not permitted: reads work, commits are
+     *  ESDM_EACCES. A store of a newer format version is ESDM_ENOTSUP. */
+    esdm_status (*open)(const esdm_plugin_config *config, bool read_only, void **ret_store,
+                        esdm_error *err);
+    void (*close)(void *store); /**< NULL is accepted */
+
+    /** ESDM_ENOENT when the name is not there. */
+    esdm_status (*container_find)(void *store, const char *name, esdm_meta_container *ret_record,
+                                  esdm_error *err);
+    /** By byte order of names; prefix as in esdm_container_list(). */
+    esdm_status (*container_list)(void *store, const char *prefix,
+                                  esdm_meta_container_visitor visit, void *user, esdm_error *err);
+    /** The name is free afterwards and the record garbage. @param ret_container its number. */
+    esdm_status (*container_remove)(void *store, const char *name, uint64_t *ret_container,
+                                    esdm_error *err);
+    /** @param ret_replaced record that became garbage, 0 if none. */
+    esdm_status (*container_move)(void *store, const char *from, const char *to, bool replace,
+                                  uint64_t *ret_replaced, esdm_error *err);
+
+    /**
+     * Loads a snapshot by container name and pins it, in one consistent read. 0: the newest.
+     * A pinned snapshot and its pages stay loadable until unpin(), also across processes, also
+     * after the container was removed; a pin dies with its process. Pins count.
+     * @param known_structure structure number whose document the caller has: then document is NULL
+     *        if it is the snapshot's (0: none known).
+     */
+    esdm_status (*snapshot_open)(void *store, const char *name, uint64_t snapshot,
+                                 uint64_t known_container, uint64_t known_structure,
+                                 esdm_meta_snapshot *ret_snapshot, esdm_error *err);
+    /** Pins a snapshot that the caller just committed. */
+    esdm_status (*pin)(void *store, uint64_t container, uint64_t snapshot, esdm_error *err);
+    void (*unpin)(void *store, uint64_t container, uint64_t snapshot);
+    /** Oldest first. */
+    esdm_status (*snapshot_list)(void *store, const char *name, esdm_meta_snapshot_visitor visit,
+                                 void *user, esdm_error *err);
+
+    /** Directory of the pages visible in the snapshot; dataset 0: of all datasets. */
+    esdm_status (*page_list)(void *store, uint64_t container, uint64_t snapshot, uint32_t dataset,
+                             esdm_meta_page_visitor visit, void *user, esdm_error *err);
+    /** @param ret_data owned, free(). */
+    esdm_status (*page_load)(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
+                             esdm_error *err);
+
+    /**
+     * Publishes in one transaction. ESDM_ECONFLICT when (a) the record became garbage, (b) a document
+     * is given and the head's structure is not `structure`, (c) a page of `merged` is no longer
+     * live; the message says which, and nothing changes. Without a document, a structure that moved on
+     * is no conflict.
+     */
+    esdm_status (*commit)(void *store, const esdm_meta_commit *commit,
+                          esdm_meta_committed *ret_committed, esdm_error *err);
+
+    /** Each object (a dataset, or a container with dataset_path NULL) for which all conditions hold. */
+    esdm_status (*find)(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                        esdm_meta_match_visitor visit, void *user, esdm_error *err);
+
+    /** Garbage records that nobody has pinned. */
+    esdm_status (*garbage)(void *store, esdm_meta_garbage_visitor visit, void *user,
+                           esdm_error *err);
+    /** Deletes a garbage record for good; ESDM_ECONFLICT when it is pinned or not garbage. */
+    esdm_status (*forget)(void *store, uint64_t container, esdm_error *err);
+} esdm_meta_plugin;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

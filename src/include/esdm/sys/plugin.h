@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SYS_PLUGIN_H
+#define ESDM_SYS_PLUGIN_H
+
+/**
+ * @file
+ * What every plug-in has in common.
+ *
+ * A plug-in is one constant ops table. Built-in ones are compiled into libesdm and listed in a
+ * table that CMake generates; others are shared objects `esdm-<kind>-<name>.so` in the plug-in
+ * folders ($ESDM_PLUGIN_PATH, then the installed folder) that export one symbol,
+ * `esdm_plugin_entry`.
+ *
+ * Plug-ins see esdm/sys/ headers and src/base only. They never print, never exit, never abort on input.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "esdm/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of all structures in esdm/sys/; a plug-in with another one is refused (ESDM_ENOTSUP). */
+#define ESDM_PLUGIN_ABI 1
+
+typedef enum esdm_plugin_kind {
+    ESDM_PLUGIN_DATA = 1,
+    ESDM_PLUGIN_META = 2,
+    ESDM_PLUGIN_CODEC = 3
+} esdm_plugin_kind;
+
+/** First member of every ops table. */
+typedef struct esdm_plugin {
+    uint32_t abi;          /**< ESDM_PLUGIN_ABI */
+    esdm_plugin_kind kind;
+    const char *name;      /**< as in the configuration: "posix" */
+    const char *summary;   /**< one line for help texts */
+} esdm_plugin;
+
+/** The symbol `esdm_plugin_entry` of a loadable plug-in: returns its ops table, static. */
+typedef const esdm_plugin *(*esdm_plugin_entry_fn)(void);
+#define ESDM_PLUGIN_ENTRY "esdm_plugin_entry"
+
+/** Configuration handed to a plug-in. Borrowed during the call. */
+typedef struct esdm_plugin_config {
+    const char *name; /**< name of the target, or "metadata" */
+    const char *json; /**< the plug-in's object of the site configuration, as JSON text */
+    const char *path; /**< where it stands, for messages: "site.json: targets[0]" */
+    const char *site_id; /**< id of the site, 32 hex digits; what mkfs marks the place with */
+} esdm_plugin_config;
+
+/** One line for each step done, or that would be done. */
+typedef void (*esdm_plugin_reporter)(const char *line, void *user);
+
+/** Piece of memory, in the manner of struct iovec. */
+typedef struct esdm_iov {
+    const void *data;
+    size_t bytes;
+} esdm_iov;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

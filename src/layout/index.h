@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_LAYOUT_INDEX_H
+#define ESDM_LAYOUT_INDEX_H
+
+/**
+ * @file
+ * Fragment index of one dataset: committed pages, loaded when a request meets them, and the pending
+ * fragments of this writer.
+ *
+ * Threads: not locked inside; the caller holds the dataset's lock. Plans and loaded pages are
+ * reference counted (atomically), so a plan is used, and cleared, without the lock.
+ * Page bytes format ("ESDMPAGE", version 1) is documented in layout/page.h: column-encoded (varint
+ * deltas), LZ4-compressed, XXH3-checksummed; a damaged page is ESDM_ECORRUPT.
+ */
+
+#include "esdm/sys/meta_store.h"
+#include "layout/fragment.h"
+
+/** Records in a full page. */
+#define ESDM__PAGE_RECORDS 4096u
+
+typedef struct esdm__index esdm__index;
+typedef struct esdm__page esdm__page;
+
+/** NULL when out of memory. */
+esdm__index *esdm__index_new(uint32_t rank);
+void esdm__index_free(esdm__index *index); /* NULL is accepted; plans stay valid */
+
+/** Interned pack name; lives as long as the index or any plan made from it. NULL: no memory. */
+const esdm__pack_name *esdm__index_pack(esdm__index *index, const char *target, const char *pack);
+
+/** Enters a committed page into the directory, unloaded. ESDM_ECORRUPT when its rank is not ours. */
+esdm_status esdm__index_add_page(esdm__index *index, const esdm_meta_page *page, esdm_error *err);
+/** Forgets all committed pages (refresh); pending fragments stay. */
+void esdm__index_forget_pages(esdm__index *index);
+
+/** Adds a pending fragment; copies the record and its inline data. The sequence is set here. */
+esdm_status esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment,
+                                    esdm_error *err);
+size_t esdm__index_pending_count(const esdm__index *index);
+/** Bytes of inline data held by pending fragments. */
+size_t esdm__index_pending_inline_bytes(const esdm__index *index);
+
+/** Directory pages that meet the box and are not loaded. @param ret_pages owned, free(). */
+esdm_status esdm__index_missing(const esdm__index *index, const esdm__box *box,
+                                uint64_t **ret_pages, size_t *ret_count, esdm_error *err);
+/** Decodes page bytes; needs no lock. @param ret_page owned; esdm__index_insert() or _unref(). */
+esdm_status esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
+                              esdm__page **ret_page, esdm_error *err);
+/** Copies the directory entry of `page` (box pointer: borrowed until the index changes). */
+bool esdm__index_page_entry(const esdm__index *index, uint64_t page, esdm_meta_page *ret_entry);
+/** Gives a loaded page to the index (takes ownership also when it is no longer wanted). */
+void esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded);
+void esdm__page_unref(esdm__page *page);
+/** Memory of loaded pages; esdm__index_evict drops unreferenced ones, oldest use first. */
+size_t esdm__index_memory_bytes(const esdm__index *index);
+void esdm__index_evict(esdm__index *index, size_t keep_bytes);
+
+/** A part of a request that one fragment serves. */
+typedef struct esdm__piece {
+    const esdm__fragment *fragment; /* borrowed from the plan */
+    esdm__box part;                 /* inside fragment->box and the request */
+} esdm__piece;
+
+/** Answer to a request: disjoint pieces, hidden parts removed (newest wins). */
+typedef struct esdm__plan {
+    esdm__piece *pieces; /* sorted by target, pack, position */
+    size_t npieces;
+    bool covered;    /* the pieces fill the whole request; otherwise the rest is fill value */
+    void *ownership; /* keeps pages and records alive */
+} esdm__plan;
+
+/** All pages that meet the box must be loaded (esdm__index_missing() gives none): else ESDM_EINVAL.
+ *  O((k + log n) · overlaps) for k hits of n fragments. */
+esdm_status esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *ret_plan,
+                                esdm_error *err);
+void esdm__plan_clear(esdm__plan *plan); /* a zeroed plan is accepted */
+
+/** Pages to publish: pending fragments, perhaps merged with small committed pages. */
+typedef struct esdm__page_set {
+    esdm_meta_new_page *pages; /* data, box owned by the set; `dataset` is set by the caller */
+    size_t npages;
+    uint64_t *merged; /* committed pages that absolute pages replace */
+    size_t nmerged;
+} esdm__page_set;
+
+/**
+ * Which committed pages should be merged with the next commit, so that the number of pages stays
+ * logarithmic in the number of commits (size-tiered: 16 pages of one level make one of the next;
+ * full pages are left alone). They must be loaded before esdm__index_encode(). May be none.
+ */
+esdm_status esdm__index_merge_candidates(const esdm__index *index, uint64_t **ret_pages,
+                                         size_t *ret_count, esdm_error *err);
+
+/**
+ * Encodes pending fragments (relative sequence = order) and, apart from them, the pages of `merge`
+ * (absolute sequences) into pages. Spatially sorted, at most ESDM__PAGE_RECORDS each. The index
+ * does not change. @param merge as from esdm__index_merge_candidates(); all loaded.
+ */
+esdm_status esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerge,
+                               esdm__page_set *ret_set, esdm_error *err);
+void esdm__page_set_clear(esdm__page_set *set);
+
+/**
+ * After a successful commit: pending fragments become committed (sequence snapshot << 32 | order),
+ * merged pages are dropped, the set's pages enter the directory under first_page, first_page+1, …
+ * Pages stay loaded. Cannot fail: what memory lacks is loaded again later.
+ */
+void esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t first_page,
+                           uint64_t snapshot);
+/** Drops pending fragments (discard). */
+void esdm__index_drop_pending(esdm__index *index);
+
+/** Visits all committed fragments of the loaded pages in `page` (esdm-stat). */
+typedef bool (*esdm__fragment_fn)(const esdm__fragment *fragment, void *user);
+bool esdm__page_visit(const esdm__page *page, esdm__fragment_fn visit, void *user);
+
+#endif

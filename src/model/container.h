@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MODEL_CONTAINER_H
+#define ESDM_MODEL_CONTAINER_H
+
+/**
+ * @file
+ * Structure of a container in memory. Public accessors (esdm/container.h) that only touch structure
+ * are implemented in src/model; those that touch data or the store are in src/api.
+ *
+ * Ownership: the container owns every group, dimension, dataset and attribute list, in arrays of
+ * pointers, so that addresses stay valid until esdm__container_free().
+ * Every structural change sets `structure_dirty` and fails with ESDM_EACCES on a read-only handle.
+ */
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "esdm/container.h"
+
+/** Growable array of borrowed or owned pointers. */
+typedef struct esdm__pointers {
+    void **items;
+    size_t count;
+    size_t capacity;
+} esdm__pointers;
+
+typedef struct esdm__hint {
+    char *key;
+    char *value;
+} esdm__hint;
+
+typedef struct esdm__hints {
+    esdm__hint *items;
+    size_t count;
+} esdm__hints;
+
+struct esdm_attributes {
+    esdm_container *container; /* borrowed: dirty flag, writability */
+    struct esdm__attribute_entry *items; /* in order; see attribute.c */
+    size_t count;
+    size_t capacity;
+};
+
+struct esdm_group {
+    esdm_container *container;
+    esdm_group *parent;
+    char *name;
+    uint32_t id;
+    esdm__pointers groups;     /* esdm_group *, borrowed */
+    esdm__pointers dimensions; /* esdm_dimension *, borrowed */
+    esdm__pointers datasets;   /* esdm_dataset *, borrowed */
+    esdm_attributes attributes;
+};
+
+struct esdm_dimension {
+    esdm_group *group;
+    char *name;
+    uint32_t id;
+    bool unlimited;
+    _Atomic uint64_t length; /* grows by atomic maximum from many writers */
+};
+
+struct esdm_dataset {
+    esdm_group *group;
+    char *name;
+    uint32_t id;    /* ≥ 1 */
+    uint32_t index; /* in its group */
+    esdm_type type;
+    uint32_t rank;
+    esdm_dimension **dimensions; /* owned array of borrowed pointers */
+    uint64_t *chunk;             /* owned; NULL when not stated */
+    char *codec;                 /* owned; NULL when not stated */
+    void *fill;                  /* owned, one element (strings: char ** to an owned text); or NULL */
+    esdm__hints hints;
+    esdm_attributes attributes;
+    atomic_bool has_data; /* something was written through this handle or is committed */
+    void *io;             /* engine state of this dataset; see io/ */
+};
+
+struct esdm_container {
+    esdm_session *session; /* borrowed */
+    char *name;
+    bool writable;
+    bool structure_dirty;
+    uint64_t snapshot;
+    uint32_t next_dataset_id;
+    esdm__pointers groups;     /* owned; [0] is the root */
+    esdm__pointers dimensions; /* owned */
+    esdm__pointers datasets;   /* owned; in order of creation over all groups */
+    esdm__hints hints;
+    void *io; /* engine state of this container; see io/ */
+};
+
+/** A fresh container with an empty root group; name is copied. NULL when out of memory. */
+esdm_container *esdm__container_new(const char *name);
+/** Frees all objects. `io` pointers must have been released. NULL is accepted. */
+void esdm__container_free(esdm_container *container);
+
+/**
+ * Writes the structure as the JSON container document (schemas/container.schema.json): groups,
+ * dimensions (without the lengths of unlimited ones), datasets, attributes, hints. Bit-exact for
+ * every value: finite floats in 17 (9) digits, others as hex bit patterns, text that is not UTF-8 in
+ * base64, 64-bit integers as JSON integers or, above INT64_MAX, as texts.
+ * @param ret_text owned, free(); NUL-terminated.
+ */
+esdm_status esdm__document_write(const esdm_container *container, char **ret_text,
+                                 size_t *ret_bytes, esdm_error *err);
+
+/**
+ * Fills an empty container from a document. Hostile documents give ESDM_ECORRUPT naming the JSON
+ * path; a newer `format` gives ESDM_ENOTSUP. The container is usable for esdm__container_free()
+ * alone after a failure.
+ */
+esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *container,
+                                esdm_error *err);
+
+/** Version written in the document's `format`. */
+#define ESDM__DOCUMENT_FORMAT 1
+
+/** Checks a container name and writes the normalised form (see esdm_container_normalise). */
+esdm_status esdm__name_normalise(const char *name, char *buffer, esdm_error *err);
+/** Checks the name of a group, dimension, dataset or attribute. `what` names the kind. */
+esdm_status esdm__name_check(const char *name, const char *what, esdm_error *err);
+
+/** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
+char *esdm__dataset_path(const esdm_dataset *dataset);
+/** Raises the length atomically to at least `length`; returns whether it grew. */
+bool esdm__dimension_grow(esdm_dimension *dimension, uint64_t length);
+
+bool esdm__pointers_add(esdm__pointers *list, void *item); /* false: out of memory */
+/** ESDM_EACCES on a read-only handle; else marks the structure dirty. */
+esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
+
+#endif
