@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Checks that every #include points down.
+
+The layers and what each may use are the esdm_layer() lines of the root CMakeLists.txt, taken
+literally: what is not listed there may not be included. Usage: check_includes.py [SOURCE_FOLDER]
+"""
+
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
+LAYER = re.compile(r"^esdm_layer\(([^)]*)\)", re.M)
+
+# What lies beside the layers: folder -> (layers it may use, public headers it may use).
+PLUGIN_HEADERS = re.compile(r"esdm/(sys/.*|status|types)\.h$|esdm/sys/.*")
+PUBLIC_HEADERS = re.compile(r"esdm/[^/]+\.h$")
+ANY_ESDM_HEADER = re.compile(r"esdm/.*")
+
+
+def sources(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".c", ".h") and p.is_file())
+
+
+def allowed_headers(root, layers):
+    """Yields (file, layers that it may include, pattern of esdm/ headers that it may include)."""
+    for layer, uses in layers.items():
+        for path in sources(root / "src" / layer):
+            yield path, {layer, *uses}, ANY_ESDM_HEADER
+    for path in sources(root / "src/include/esdm/sys"):
+        yield path, set(), PLUGIN_HEADERS
+    for path in (root / "src/include/esdm").glob("*.h"):
+        yield path, set(), PUBLIC_HEADERS
+    for path in sources(root / "backends"):
+        yield path, {"base"}, PLUGIN_HEADERS
+    for folder in ("netcdf-plugin", "tools", "tests/integration", "tests/faults", "tests/bench"):
+        for path in sources(root / folder):
+            yield path, set(), PUBLIC_HEADERS
+
+
+def violations(root):
+    cmake = (root / "CMakeLists.txt").read_text()
+    layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}
+    if not layers:
+        raise SystemExit(f"{root}/CMakeLists.txt: no esdm_layer() lines found")
+    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} - {"include"}
+    for folder in sorted(folders - set(layers)):
+        if sources(root / "src" / folder):
+            yield f"src/{folder}: not named by any esdm_layer() line in CMakeLists.txt"
+    for name, uses in layers.items():
+        for used in set(uses) - set(layers):
+            yield f"CMakeLists.txt: layer '{name}' uses '{used}', which is none"
+
+    for path, may_use, headers in allowed_headers(root, layers):
+        for match in INCLUDE.finditer(path.read_text(errors="replace")):
+            header = match.group(2)
+            line = path.read_text(errors="replace").count("\n", 0, match.start()) + 1
+            where = f"{path.relative_to(root)}:{line}: includes {header}"
+            first = header.split("/")[0]
+            if first == "esdm" and "/" in header:
+                if not headers.fullmatch(header):
+                    yield f"{where}, which this folder may not see"
+            elif first in folders and "/" in header:
+                if first not in may_use:
+                    allowed = ", ".join(sorted(may_use)) or "public headers only"
+                    yield f"{where}; allowed are: {allowed}"
+            elif header.startswith(".."):
+                resolved = (path.parent / header).resolve()
+                if path.parent.resolve() not in resolved.parents:
+                    yield f"{where}; leave the folder by a full name, not by '..'"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+    if root.is_file():
+        root = root.parents[2]
+    found = list(violations(root))
+    for line in found:
+        print(line)
+    print(f"{len(found)} violations" if found else "include directions: fine")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

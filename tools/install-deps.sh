@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# Installs the Debian 12 packages that ESDM needs and that are missing; touches nothing else.
+#
+#   tools/install-deps.sh build     to compile and use ESDM
+#   tools/install-deps.sh clients   the stock NetCDF programs of the quick start
+#   tools/install-deps.sh test      what the test suite needs on top of both
+#   tools/install-deps.sh --list GROUP…   print the packages and do nothing
+#
+# Groups can be combined. Needs root or sudo only when something is missing.
+set -eu
+
+build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev
+    libxxhash-dev libglib2.0-dev libnetcdf-dev"
+clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"
+test="git libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
+    libnetcdff-dev strace python3-venv sqlite3 util-linux ca-certificates"
+
+list_only=no
+packages=
+for argument in "$@"; do
+    case $argument in
+    --list) list_only=yes ;;
+    build) packages="$packages $build" ;;
+    clients) packages="$packages $clients" ;;
+    test) packages="$packages $build $clients $test" ;;
+    -h | --help)
+        sed -n '3,10s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    *)
+        echo "install-deps.sh: unknown group '$argument'; known: build, clients, test" >&2
+        exit 2
+        ;;
+    esac
+done
+if [ -z "$packages" ]; then
+    echo "install-deps.sh: name a group: build, clients, test (see --help)" >&2
+    exit 2
+fi
+if [ $list_only = yes ]; then
+    printf '%s\n' $packages | sort -u
+    exit 0
+fi
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "install-deps.sh: this is not Debian; please see to these packages yourself:" >&2
+    printf '    %s\n' $packages | sort -u >&2
+    exit 0
+fi
+
+missing=
+for package in $(printf '%s\n' $packages | sort -u); do
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "install-deps.sh: not root and no sudo; please install:$missing" >&2
+        exit 1
+    fi
+    as_root=sudo
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+# Tell apart a stale package list (worth an update) from a real failure by trying once more.
+install() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+        -o Dpkg::Use-Pty=0 install $missing </dev/null
+}
+$as_root apt-get -q update </dev/null
+install || { sleep 5 && $as_root apt-get -q update </dev/null && install; }
