@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* From the JSON of a site configuration to esdm__site. schemas/site.schema.json says the same. */
+
+#include "site/parts.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "plugin/registry.h"
+
+#define KIB            UINT64_C(1024)
+#define MIB            (1024 * KIB)
+#define GIB            (1024 * MIB)
+#define MAX_TARGETS    256
+#define MAX_THREADS    1024
+#define MAX_NAME_BYTES 63
+#define MAX_ROUTES     1024
+
+/* Keys of the plug-ins that ESDM brings along. Others read their object themselves. */
+typedef struct plugin_keys {
+    esdm_plugin_kind kind;
+    const char *name;
+    const char *const *keys;
+} plugin_keys;
+
+static const char *const posix_keys[] = {"name", "plugin", "directory", NULL};
+static const char *const mem_keys[] = {"name", "plugin", "capacity_bytes", NULL};
+static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
+static const plugin_keys known_plugins[] = {
+    {ESDM_PLUGIN_DATA, "posix", posix_keys},
+    {ESDM_PLUGIN_DATA, "mem", mem_keys},
+    {ESDM_PLUGIN_META, "sqlite", sqlite_keys},
+};
+
+static esdm_status
+copy_text(const char *text, char **ret_copy, esdm_error *err)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return esdm__error_nomem(err, strlen(text) + 1, "the site configuration");
+    free(*ret_copy);
+    *ret_copy = copy;
+    return ESDM_OK;
+}
+
+/* ---- targets ------------------------------------------------------------------------------ */
+
+static esdm_status
+check_plugin(const esdm__json_node *node, esdm_plugin_kind kind, const char *name, esdm_error *err)
+{
+    const esdm_plugin *plugin = NULL;
+    esdm_status status = esdm__plugin_find(kind, name, &plugin, err);
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    char path[256];
+    esdm__json_path(node, path, sizeof path);
+    if (status == ESDM_ENOENT)
+        status = ESDM_EINVAL; /* the configuration is wrong, not absent */
+    return esdm__error_prefix(err, status, "%s: %s", node->source, path);
+}
+
+static esdm_status
+check_keys(const esdm__json_node *node, esdm_plugin_kind kind, const char *plugin, esdm_error *err)
+{
+    for (size_t i = 0; i < sizeof known_plugins / sizeof known_plugins[0]; i++) {
+        if (known_plugins[i].kind == kind && strcmp(known_plugins[i].name, plugin) == 0)
+            return esdm__json_known_keys(node, known_plugins[i].keys, err);
+    }
+    return ESDM_OK;
+}
+
+static bool
+needs_directory(const char *plugin)
+{
+    return strcmp(plugin, "posix") == 0 || strcmp(plugin, "sqlite") == 0;
+}
+
+/* Replaces what people may write by what plug-ins read: absolute directories, sizes in bytes. */
+static esdm_status
+settle_values(const esdm__json_node *node, const esdm__site_folder *folder, const char *plugin,
+              json_t *object, esdm_error *err)
+{
+    esdm__json_node member;
+    if (esdm__json_member(node, "directory", &member)) {
+        char *path = NULL;
+        esdm_status status = esdm__site_directory(&member, folder, &path, err);
+        if (status != ESDM_OK)
+            return status;
+        int failed = json_object_set_new(object, "directory", json_string(path));
+        free(path);
+        if (failed != 0) /* a variable's value need not be UTF-8, JSON must be */
+            return esdm__json_error(&member, err, "the directory's name is not valid UTF-8");
+    } else if (needs_directory(plugin)) {
+        return esdm__json_error(node, err, "the key \"directory\" is missing");
+    }
+    if (esdm__json_member(node, "capacity_bytes", &member)) {
+        uint64_t bytes = 0;
+        esdm_status status = esdm__json_size(&member, 0, INT64_MAX, &bytes, err);
+        if (status != ESDM_OK)
+            return status;
+        if (json_object_set_new(object, "capacity_bytes", json_integer((json_int_t) bytes)) != 0)
+            return esdm__error_nomem(err, sizeof bytes, "the site configuration");
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+store_json(const esdm__json_node *node, const esdm__site_folder *folder, esdm__site_target *target,
+           esdm_error *err)
+{
+    json_t *object = json_copy(node->value);
+    if (object == NULL)
+        return esdm__error_nomem(err, sizeof *target, "the site configuration");
+    esdm_status status = settle_values(node, folder, target->plugin, object, err);
+    if (status == ESDM_OK) {
+        target->json = json_dumps(object, JSON_COMPACT);
+        if (target->json == NULL)
+            status = esdm__error_nomem(err, sizeof *target, "the site configuration");
+    }
+    json_decref(object);
+    return status;
+}
+
+/* The part that data targets and the metadata store have in common. */
+static esdm_status
+parse_plugin_object(const esdm__json_node *node, esdm_plugin_kind kind,
+                    const esdm__site_folder *folder, esdm__site_target *target, esdm_error *err)
+{
+    esdm_status status = esdm__json_is_object(node, err);
+    if (status != ESDM_OK)
+        return status;
+    char path[256];
+    esdm__json_path(node, path, sizeof path);
+    if (asprintf(&target->path, "%s: %s", node->source, path) < 0) {
+        target->path = NULL;
+        return esdm__error_nomem(err, sizeof path, "the site configuration");
+    }
+    esdm__json_node member;
+    const char *plugin = NULL;
+    if ((status = esdm__json_require(node, "plugin", &member, err)) != ESDM_OK ||
+        (status = esdm__json_string(&member, &plugin, err)) != ESDM_OK ||
+        (status = check_plugin(&member, kind, plugin, err)) != ESDM_OK ||
+        (status = check_keys(node, kind, plugin, err)) != ESDM_OK ||
+        (status = copy_text(plugin, &target->plugin, err)) != ESDM_OK)
+        return status;
+    return store_json(node, folder, target, err);
+}
+
+/* Names stand in messages, in fragment records and in reports. */
+static esdm_status
+check_name(const esdm__json_node *node, const char *name, esdm_error *err)
+{
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < bytes; i++) {
+        char c = name[i];
+        if (!isascii(c) || (!isalnum((unsigned char) c) && strchr("._-", c) == NULL))
+            bytes = 0;
+    }
+    if (bytes == 0 || bytes > MAX_NAME_BYTES)
+        return esdm__json_error(node, err, "a name has 1 ... %d letters, digits, '.', '_' and '-'",
+                                MAX_NAME_BYTES);
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_target(const esdm__json_node *node, const esdm__site_folder *folder, esdm__site *site,
+             esdm_error *err)
+{
+    esdm_status status = esdm__json_is_object(node, err);
+    esdm__json_node member;
+    const char *name = NULL;
+    if (status != ESDM_OK || (status = esdm__json_require(node, "name", &member, err)) != ESDM_OK ||
+        (status = esdm__json_string(&member, &name, err)) != ESDM_OK ||
+        (status = check_name(&member, name, err)) != ESDM_OK)
+        return status;
+    for (size_t i = 0; i < site->ntargets; i++) {
+        if (strcmp(site->targets[i].name, name) == 0)
+            return esdm__json_error(&member, err, "targets[%zu] is called \"%s\" already", i, name);
+    }
+    esdm__site_target *target = &site->targets[site->ntargets];
+    site->ntargets++; /* from here on the site frees it */
+    status = copy_text(name, &target->name, err);
+    if (status != ESDM_OK)
+        return status;
+    return parse_plugin_object(node, ESDM_PLUGIN_DATA, folder, target, err);
+}
+
+static esdm_status
+parse_targets(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
+              esdm_error *err)
+{
+    esdm__json_node list;
+    esdm_status status = esdm__json_require(root, "targets", &list, err);
+    if (status != ESDM_OK || (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+        return status;
+    size_t count = json_array_size(list.value);
+    if (count == 0 || count > MAX_TARGETS)
+        return esdm__json_error(&list, err, "a site needs 1 ... %d targets", MAX_TARGETS);
+    site->targets = calloc(count, sizeof *site->targets);
+    if (site->targets == NULL)
+        return esdm__error_nomem(err, count * sizeof *site->targets, "targets");
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__json_node node = esdm__json_element(&list, i);
+        status = parse_target(&node, folder, site, err);
+    }
+    return status;
+}
+
+static esdm_status
+parse_metadata(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
+               esdm_error *err)
+{
+    esdm__json_node node;
+    esdm_status status = esdm__json_require(root, "metadata", &node, err);
+    if (status == ESDM_OK)
+        status = copy_text("metadata", &site->metadata.name, err);
+    if (status != ESDM_OK)
+        return status;
+    return parse_plugin_object(&node, ESDM_PLUGIN_META, folder, &site->metadata, err);
+}
+
+/* Each store marks its directory as its own, so that two cannot share one. */
+static esdm_status
+check_shared_directories(const esdm__site *site, esdm_error *err)
+{
+    for (size_t i = 0; i <= site->ntargets; i++) {
+        const esdm__site_target *a = i < site->ntargets ? &site->targets[i] : &site->metadata;
+        if (!needs_directory(a->plugin))
+            continue;
+        json_t *object = json_loads(a->json, 0, NULL);
+        const char *directory = json_string_value(json_object_get(object, "directory"));
+        for (size_t j = 0; j < i && directory != NULL; j++) {
+            json_t *other = json_loads(site->targets[j].json, 0, NULL);
+            const char *taken = json_string_value(json_object_get(other, "directory"));
+            bool same = taken != NULL && needs_directory(site->targets[j].plugin) &&
+                        strcmp(taken, directory) == 0;
+            json_decref(other);
+            if (same) {
+                esdm_status status = esdm__error_set(
+                    err, ESDM_EINVAL, "%s: \"%.200s\" is the directory of targets[%zu] already",
+                    a->path, directory, j);
+                json_decref(object);
+                return status;
+            }
+        }
+        json_decref(object);
+    }
+    return ESDM_OK;
+}
+
+/* ---- site, engine, policies --------------------------------------------------------------- */
+
+static void
+derive_id(const char *name, char ret_id[ESDM__UUID_BYTES])
+{
+    char salted[MAX_NAME_BYTES + 8];
+    int n = snprintf(salted, sizeof salted, "site:%s", name);
+    (void) snprintf(ret_id, ESDM__UUID_BYTES, "%016" PRIx64 "%016" PRIx64,
+                    esdm__checksum(name, strlen(name)), esdm__checksum(salted, (size_t) n));
+}
+
+static esdm_status
+parse_id(const esdm__json_node *node, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    const char *text = NULL;
+    esdm_status status = esdm__json_string(node, &text, err);
+    if (status != ESDM_OK)
+        return status;
+    if (strlen(text) != ESDM__UUID_BYTES - 1 ||
+        strspn(text, "0123456789abcdef") != ESDM__UUID_BYTES - 1)
+        return esdm__json_error(node, err, "an id has 32 digits 0 ... 9, a ... f");
+    memcpy(ret_id, text, ESDM__UUID_BYTES);
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_identity(const esdm__json_node *root, esdm__site *site, esdm_error *err)
+{
+    static const char *const keys[] = {"name", "id", NULL};
+    esdm__json_node node, member;
+    const char *name = "default";
+    bool has = esdm__json_member(root, "site", &node);
+    esdm_status status = has ? esdm__json_known_keys(&node, keys, err) : ESDM_OK;
+    if (status == ESDM_OK && has && esdm__json_member(&node, "name", &member)) {
+        status = esdm__json_string(&member, &name, err);
+        if (status == ESDM_OK)
+            status = check_name(&member, name, err);
+    }
+    if (status == ESDM_OK)
+        status = copy_text(name, &site->name, err);
+    if (status != ESDM_OK)
+        return status;
+    derive_id(name, site->id);
+    if (has && esdm__json_member(&node, "id", &member))
+        status = parse_id(&member, site->id, err);
+    return status;
+}
+
+static uint32_t
+usable_cores(void)
+{
+    cpu_set_t set;
+    long cores = 0;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        cores = CPU_COUNT(&set);
+    if (cores <= 0)
+        cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores <= 0)
+        return 1;
+    return cores > MAX_THREADS ? MAX_THREADS : (uint32_t) cores;
+}
+
+static esdm_status
+parse_codec(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
+{
+    const char *chain = NULL;
+    esdm_status status = esdm__json_string(node, &chain, err);
+    for (const char *at = chain; status == ESDM_OK && at != NULL;) {
+        size_t bytes = strcspn(at, "+");
+        char name[MAX_NAME_BYTES + 1];
+        if (bytes == 0 || bytes > MAX_NAME_BYTES)
+            return esdm__json_error(node, err, "expected codec names joined by '+'");
+        memcpy(name, at, bytes);
+        name[bytes] = '\0';
+        status = check_plugin(node, ESDM_PLUGIN_CODEC, name, err);
+        at = at[bytes] == '+' ? at + bytes + 1 : NULL;
+    }
+    return status == ESDM_OK ? copy_text(chain, &engine->codec, err) : status;
+}
+
+static esdm_status
+optional_size(const esdm__json_node *object, const char *key, uint64_t min, uint64_t max,
+              uint64_t *value, esdm_error *err)
+{
+    esdm__json_node member;
+    if (!esdm__json_member(object, key, &member))
+        return ESDM_OK;
+    return esdm__json_size(&member, min, max, value, err);
+}
+
+static esdm_status
+parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
+{
+    static const char *const keys[] = {"threads", "memory", "fragment", "pack",
+                                       "inline",  "codec",  NULL};
+    esdm_status status = esdm__json_known_keys(node, keys, err);
+    esdm__json_node member;
+    uint64_t threads = 0;
+    if (status == ESDM_OK && esdm__json_member(node, "threads", &member))
+        status = esdm__json_u64(&member, 0, MAX_THREADS, &threads, err);
+    if (threads > 0)
+        engine->threads = (uint32_t) threads;
+    if (status != ESDM_OK ||
+        (status = optional_size(node, "memory", MIB, INT64_MAX, &engine->memory_bytes, err)) !=
+            ESDM_OK ||
+        (status = optional_size(node, "fragment", KIB, GIB, &engine->fragment_bytes, err)) !=
+            ESDM_OK ||
+        (status = optional_size(node, "pack", 4 * KIB, INT64_MAX, &engine->pack_bytes, err)) !=
+            ESDM_OK ||
+        (status = optional_size(node, "inline", 0, MIB, &engine->inline_bytes, err)) != ESDM_OK)
+        return status;
+    if (esdm__json_member(node, "codec", &member))
+        status = parse_codec(&member, engine, err);
+    return status;
+}
+
+static esdm_status
+parse_engine(const esdm__json_node *root, esdm__site *site, esdm_error *err)
+{
+    esdm__site_engine *engine = &site->engine;
+    engine->threads = usable_cores();
+    engine->memory_bytes = 256 * MIB;
+    engine->fragment_bytes = 4 * MIB;
+    engine->pack_bytes = GIB;
+    engine->inline_bytes = KIB;
+    esdm_status status = copy_text("none", &engine->codec, err);
+    esdm__json_node node;
+    if (status != ESDM_OK || !esdm__json_member(root, "engine", &node))
+        return status;
+    status = parse_engine_object(&node, engine, err);
+    if (status == ESDM_OK && engine->fragment_bytes > engine->memory_bytes)
+        return esdm__json_error(&node, err, "\"fragment\" is larger than \"memory\"");
+    return status;
+}
+
+static esdm_status
+parse_policies(const esdm__json_node *root, esdm__site *site, esdm_error *err)
+{
+    static const char *const durabilities[] = {"process", "system", NULL};
+    esdm_status status = ESDM_OK;
+    esdm__json_node member;
+    size_t choice = ESDM__DURABLE_PROCESS;
+    uint64_t history = 1;
+    if (esdm__json_member(root, "durability", &member))
+        status = esdm__json_choice(&member, durabilities, &choice, err);
+    if (status == ESDM_OK && esdm__json_member(root, "history", &member))
+        status = esdm__json_u64(&member, 1, UINT32_MAX, &history, err);
+    site->durability = choice == 1 ? ESDM__DURABLE_SYSTEM : ESDM__DURABLE_PROCESS;
+    site->history = (uint32_t) history;
+    return status;
+}
+
+static esdm_status
+parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
+             esdm_error *err)
+{
+    static const char *const keys[] = {"routes", NULL};
+    esdm__json_node node, list;
+    if (!esdm__json_member(root, "netcdf", &node))
+        return ESDM_OK;
+    esdm_status status = esdm__json_known_keys(&node, keys, err);
+    if (status != ESDM_OK || !esdm__json_member(&node, "routes", &list) ||
+        (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+        return status;
+    size_t count = json_array_size(list.value);
+    if (count > MAX_ROUTES)
+        return esdm__json_error(&list, err, "more than %d routes", MAX_ROUTES);
+    site->routes = calloc(count + 1, sizeof *site->routes);
+    if (site->routes == NULL)
+        return esdm__error_nomem(err, (count + 1) * sizeof *site->routes, "routes");
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__json_node route = esdm__json_element(&list, i);
+        status = esdm__site_directory(&route, folder, &site->routes[i], err);
+        site->nroutes += status == ESDM_OK;
+    }
+    return status;
+}
+
+esdm_status
+esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *site,
+                 esdm_error *err)
+{
+    static const char *const keys[] = {"site",    "targets", "metadata", "engine", "durability",
+                                       "history", "netcdf",  "$schema",  NULL};
+    esdm__json_node root = esdm__json_root(document, site->source);
+    esdm_status status = esdm__json_known_keys(&root, keys, err);
+    if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
+        (status = parse_targets(&root, folder, site, err)) != ESDM_OK ||
+        (status = parse_metadata(&root, folder, site, err)) != ESDM_OK ||
+        (status = check_shared_directories(site, err)) != ESDM_OK ||
+        (status = parse_engine(&root, site, err)) != ESDM_OK ||
+        (status = parse_policies(&root, site, err)) != ESDM_OK)
+        return status;
+    return parse_netcdf(&root, folder, site, err);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SITE_PARTS_H
+#define ESDM_SITE_PARTS_H
+
+/** @file What the files of this folder share. */
+
+#include "base/json.h"
+#include "site/site.h"
+
+/** Where relative directories start, and whether `~` and `$NAME` mean something. */
+typedef struct esdm__site_folder {
+    const char *base; /**< absolute; borrowed */
+    bool expand;
+} esdm__site_folder;
+
+/**
+ * Makes a directory of the configuration absolute. A leading `~` is $HOME, `$NAME` and `${NAME}`
+ * environment variables (unset ones are errors), `$$` a dollar sign; what is then relative starts
+ * at the folder; slashes at the end go.
+ * @param node the text, for messages. @param ret_path owned, free().
+ */
+esdm_status esdm__site_directory(const esdm__json_node *node, const esdm__site_folder *folder,
+                                 char **ret_path, esdm_error *err);
+
+/** Folder of a file as an absolute path, without touching the file system but for the current
+ *  folder. @param file NULL: the current folder. @param ret_folder owned, free(). */
+esdm_status esdm__site_folder_of(const char *file, char **ret_folder, esdm_error *err);
+
+/** $XDG_DATA_HOME/esdm or ~/.local/share/esdm. @param ret_path owned, free(). */
+esdm_status esdm__site_data_folder(char **ret_path, esdm_error *err);
+/** $XDG_CONFIG_HOME/esdm/site.json or ~/.config/…; NULL when neither variable is usable. */
+esdm_status esdm__site_user_config(char **ret_path, esdm_error *err);
+/** Makes a folder and its parents (mode 0700, as XDG asks); existing ones are left alone. */
+esdm_status esdm__site_make_folders(const char *path, esdm_error *err);
+
+/** Fills a zeroed site (but for `source`) from a configuration. The caller frees it on failure. */
+esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm__site *site,
+                             esdm_error *err);
+
+/** "%s/%s"; owned; NULL when out of memory. */
+char *esdm__site_join(const char *folder, const char *name);
+
+#endif

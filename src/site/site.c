@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "site/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "site/parts.h"
+
+static const char text_source[] = "(text)";
+static const char embedded_source[] = "(embedded default)";
+static const char system_config[] = "/etc/esdm/site.json";
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* Whether something stands at a place where a configuration is looked for. What cannot be reached
+ * (a home folder of somebody else, say) counts as absent. */
+static bool
+is_there(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static esdm_status
+copy_path(const char *path, char **ret_path, esdm_error *err)
+{
+    char *copy = strdup(path);
+    if (copy == NULL)
+        return esdm__error_nomem(err, strlen(path) + 1, "a path");
+    *ret_path = copy;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_site_find(char **ret_path, esdm_error *err)
+{
+    const char *named = getenv("ESDM_CONFIG");
+    if (named != NULL && named[0] != '\0') {
+        struct stat info;
+        if (stat(named, &info) != 0)
+            return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot open '%s'", named);
+        return copy_path(named, ret_path, err);
+    }
+    if (is_there("./esdm.json"))
+        return copy_path("./esdm.json", ret_path, err);
+    char *path = NULL;
+    esdm_status status = esdm__site_user_config(&path, err);
+    if (status != ESDM_OK)
+        return status;
+    if (path != NULL && is_there(path)) {
+        *ret_path = path;
+        return ESDM_OK;
+    }
+    free(path);
+    if (is_there(system_config))
+        return copy_path(system_config, ret_path, err);
+    *ret_path = NULL;
+    return ESDM_OK;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+static esdm_status
+site_from_json(json_t *root, const char *source, const esdm__site_folder *folder,
+               esdm__site **ret_site, esdm_error *err)
+{
+    esdm__site *site = calloc(1, sizeof *site);
+    if (site == NULL)
+        return esdm__error_nomem(err, sizeof *site, "the site configuration");
+    esdm_status status = copy_path(source, &site->source, err);
+    if (status == ESDM_OK)
+        status = esdm__site_parse(root, folder, site, err);
+    if (status == ESDM_OK)
+        *ret_site = site;
+    else
+        esdm__site_free(site);
+    return status;
+}
+
+static esdm_status
+load_text(const char *text, esdm__site **ret_site, esdm_error *err)
+{
+    json_t *root = NULL;
+    char *base = NULL;
+    esdm_status status = esdm__json_parse(text, strlen(text), text_source, &root, err);
+    if (status == ESDM_OK)
+        status = esdm__site_folder_of(NULL, &base, err);
+    if (status == ESDM_OK) {
+        const esdm__site_folder folder = {.base = base, .expand = true};
+        status = site_from_json(root, text_source, &folder, ret_site, err);
+    }
+    free(base);
+    json_decref(root);
+    return status;
+}
+
+static esdm_status
+load_file(const char *path, esdm__site **ret_site, esdm_error *err)
+{
+    json_t *root = NULL;
+    char *base = NULL;
+    esdm_status status = esdm__json_load(path, &root, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__site_folder_of(path, &base, err);
+    if (status == ESDM_OK) {
+        const esdm__site_folder folder = {.base = base, .expand = true};
+        status = site_from_json(root, path, &folder, ret_site, err);
+    }
+    free(base);
+    json_decref(root);
+    return status;
+}
+
+static esdm_status
+load_embedded(esdm__site **ret_site, esdm_error *err)
+{
+    char *base = NULL;
+    esdm_status status = esdm__site_data_folder(&base, err);
+    if (status != ESDM_OK)
+        return status;
+    json_t *root = json_pack("{s:[{s:s, s:s, s:s}], s:{s:s, s:s}}", "targets", "name", "local",
+                             "plugin", "posix", "directory", "data", "metadata", "plugin", "sqlite",
+                             "directory", "meta");
+    esdm__site *site = NULL;
+    if (root == NULL) {
+        status = esdm__error_nomem(err, 256, "the default site");
+    } else {
+        const esdm__site_folder folder = {.base = base, .expand = false};
+        status = site_from_json(root, embedded_source, &folder, &site, err);
+    }
+    if (status == ESDM_OK) {
+        site->embedded = true;
+        *ret_site = site;
+    }
+    json_decref(root);
+    free(base);
+    return status;
+}
+
+esdm_status
+esdm__site_load(const char *config_json, const char *config_path, esdm__site **ret_site,
+                esdm_error *err)
+{
+    if (config_json != NULL)
+        return load_text(config_json, ret_site, err);
+    if (config_path != NULL)
+        return load_file(config_path, ret_site, err);
+    char *path = NULL;
+    esdm_status status = esdm_site_find(&path, err);
+    if (status != ESDM_OK)
+        return status;
+    status = path != NULL ? load_file(path, ret_site, err) : load_embedded(ret_site, err);
+    free(path);
+    return status;
+}
+
+static void
+target_clear(esdm__site_target *target)
+{
+    free(target->name);
+    free(target->plugin);
+    free(target->json);
+    free(target->path);
+}
+
+void
+esdm__site_free(esdm__site *site)
+{
+    if (site == NULL)
+        return;
+    for (size_t i = 0; i < site->ntargets; i++)
+        target_clear(&site->targets[i]);
+    free(site->targets);
+    target_clear(&site->metadata);
+    for (size_t i = 0; i < site->nroutes; i++)
+        free(site->routes[i]);
+    free(site->routes);
+    free(site->engine.codec);
+    free(site->name);
+    free(site->source);
+    free(site);
+}
+
+void
+esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
+                         esdm_plugin_config *ret_config)
+{
+    *ret_config = (esdm_plugin_config){
+        .name = target->name, .json = target->json, .path = target->path, .site_id = site->id};
+}
