@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Very many small fragments, and very many commits: the cost stays flat. No clock is asked: the
+ * bytes that the process wrote and read tell. */
+
+#include "testing.h"
+
+/* "wchar" or "rchar" of this process: bytes through write and read calls. */
+static uint64_t
+io_bytes(const char *key)
+{
+    char line[128];
+    uint64_t value = UINT64_MAX;
+    size_t length = strlen(key);
+    FILE *file = fopen("/proc/self/io", "r");
+    if (!file) {
+        printf("SKIPPED: /proc/self/io is not readable here\n");
+        exit(77);
+    }
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && line[length] == ':')
+            value = strtoull(line + length + 1, NULL, 10);
+    fclose(file);
+    check(value != UINT64_MAX);
+    return value;
+}
+
+static esdm_container *
+create_series(esdm_session *session, const char *name, esdm_dataset **ret_dataset)
+{
+    esdm_container *container;
+    esdm_dimension *time;
+    ok(esdm_container_create(session, name, ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &time, ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, &time, ret_dataset, ERR));
+    return container;
+}
+
+static void
+write_record(esdm_dataset *dataset, uint64_t index)
+{
+    esdm_dataspace space;
+    double value = (double) index + 0.5;
+    ok(esdm_dataspace_init(&space, 1, &index, (uint64_t[]){1}, ERR));
+    ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+}
+
+static void
+check_series(esdm_session *session, const char *name, uint64_t records)
+{
+    esdm_container *container;
+    esdm_dataspace space;
+    double *values = calloc(records, sizeof *values);
+    check(values);
+    ok(esdm_container_open(session, name, ESDM_OPEN_READ, 0, &container, ERR));
+    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+    check(esdm_dimension_length(esdm_dataset_dimension(dataset, 0)) == records);
+    ok(esdm_dataspace_init(&space, 1, NULL, &records, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT64, values, NULL, ERR));
+    for (uint64_t i = 0; i < records; i++)
+        if (values[i] != (double) i + 0.5)
+            die("%s: record %" PRIu64 " is %g", name, i, values[i]);
+    /* And a few one by one. */
+    for (uint64_t i = 0; i < records; i += records / 97 + 1) {
+        double value = 0;
+        ok(esdm_dataspace_init(&space, 1, &i, (uint64_t[]){1}, ERR));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+        check(value == (double) i + 0.5);
+    }
+    ok(esdm_container_close(container, ERR));
+    free(values);
+}
+
+/* In a scattered order nothing can be gathered: every record is a fragment. */
+static void
+test_records__scattered_one_by_one(void)
+{
+    uint64_t records = by_size(20011, 200003, 1000003); /* primes */
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    esdm_container *container = create_series(session, "scattered", &dataset);
+    for (uint64_t i = 0, index = 0; i < records; i++) {
+        write_record(dataset, index);
+        index = (index + 7919) % records;
+    }
+    ok(esdm_container_close(container, ERR));
+    check_series(session, "scattered", records);
+    esdm_session_close(session);
+}
+
+static void
+test_records__in_order_are_gathered(void)
+{
+    uint64_t records = by_size(20000, 200000, 1000000);
+    esdm_container_info info;
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    esdm_container *container = create_series(session, "in-order", &dataset);
+    for (uint64_t i = 0; i < records; i++)
+        write_record(dataset, i);
+    ok(esdm_container_close(container, ERR));
+    check_series(session, "in-order", records);
+    ok(esdm_container_stat(session, "in-order", &info, ERR));
+    check(info.raw_bytes == records * sizeof(double));
+    check(info.fragments <= records / 1000);
+    esdm_session_close(session);
+}
+
+/* The last commits may write no more than twice what early ones wrote, in the mean. */
+static void
+test_commit_after_every_record__cost_does_not_grow(void)
+{
+    uint64_t records = by_size(2000, 8000, 40000);
+    uint64_t part = records / 4;
+    uint64_t written[4];
+    uint64_t read[4];
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    esdm_container *container = create_series(session, "commits", &dataset);
+    for (uint64_t quarter = 0, i = 0; quarter < 4; quarter++) {
+        uint64_t written_before = io_bytes("wchar");
+        uint64_t read_before = io_bytes("rchar");
+        for (uint64_t end = i + part; i < end; i++) {
+            write_record(dataset, i);
+            ok(esdm_container_commit(container, NULL, ERR));
+        }
+        written[quarter] = io_bytes("wchar") - written_before;
+        read[quarter] = io_bytes("rchar") - read_before;
+        printf("commits %" PRIu64 " to %" PRIu64 ": %" PRIu64 " bytes written, %" PRIu64
+               " bytes read each\n",
+               i - part, i, written[quarter] / part, read[quarter] / part);
+    }
+    ok(esdm_container_close(container, ERR));
+    check(written[3] <= 2 * written[0]);
+    check(read[3] <= 2 * read[0] + part * 4096);
+    check_series(session, "commits", records);
+    esdm_session_close(session);
+}
+
+/* Opening reads no fragment records: as cheap with 200,000 fragments as with one. */
+static void
+test_open__cost_does_not_depend_on_fragments(void)
+{
+    uint64_t cost[2];
+    const char *names[2] = {"single", "scattered"};
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    esdm_container *container = create_series(session, "single", &dataset);
+    write_record(dataset, 0);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    for (int i = 0; i < 2; i++) {
+        session = open_session();
+        uint64_t before = io_bytes("rchar");
+        ok(esdm_container_open(session, names[i], ESDM_OPEN_READ, 0, &container, ERR));
+        cost[i] = io_bytes("rchar") - before;
+        ok(esdm_container_close(container, ERR));
+        esdm_session_close(session);
+    }
+    printf("open: %" PRIu64 " bytes read for one fragment, %" PRIu64 " for many\n", cost[0],
+           cost[1]);
+    check(cost[1] <= cost[0] + 64 * 1024);
+}
+
+int
+main(void)
+{
+    make_site();
+    test_records__scattered_one_by_one();
+    test_records__in_order_are_gathered();
+    test_commit_after_every_record__cost_does_not_grow();
+    test_open__cost_does_not_depend_on_fragments();
+    return 0;
+}

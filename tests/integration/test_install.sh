@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# An installed ESDM is found by pkg-config and by find_package; the README's example compiles
+# against it from public headers alone and runs; README shows that very program.
+. "$ESDM_SOURCE/tests/support/site.sh"
+
+prefix=$SITE_DIR/prefix
+cmake --install "$ESDM_BUILD" --prefix "$prefix" >install.log || fail "$(cat install.log)"
+library=$(find "$prefix" -name libesdm.so -printf '%h\n')
+for file in bin/esdm-run bin/esdm-mkfs bin/esdm-ls bin/esdm-cp include/esdm/esdm.h \
+    share/esdm/schemas/site.schema.json; do
+    [ -e "$prefix/$file" ] || fail "not installed: $file"
+done
+if [ -e "$prefix/include/esdm/base" ] || [ -e "$prefix/include/base" ]; then
+    fail "internal headers were installed"
+fi
+
+flags=
+[ -z "${ESDM_SANITIZE:-}" ] || flags="-fsanitize=$ESDM_SANITIZE"
+# The package was configured for its own prefix; --define-variable moves it to ours.
+pc=$(find "$prefix" -name esdm.pc)
+cc $flags "$ESDM_SOURCE/tests/integration/example.c" -o example \
+    $(pkg-config --define-variable=prefix="$prefix" --cflags --libs "$pc" |
+        sed -E "s#-L[^ ]*#-L$library#; s#-I[^ ]*#-I$prefix/include#") || fail "pkg-config build"
+output=$(LD_LIBRARY_PATH=$library ./example) || fail "example"
+[ "$output" = "tas at (45, 90): 274.35 K at first, 297.35 K at last" ] || fail "example: $output"
+
+mkdir project
+cat >project/CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.22)
+project(user C)
+find_package(esdm REQUIRED)
+add_executable(example ${EXAMPLE})
+target_link_libraries(example PRIVATE esdm::esdm)
+CMAKE
+{ cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" \
+    -DEXAMPLE="$ESDM_SOURCE/tests/integration/example.c" &&
+    cmake --build project/build; } >project.log 2>&1 || fail "$(cat project.log)"
+project/build/example >output.txt || fail "example built by find_package"
+[ "$(cat output.txt)" = "$output" ] || fail "example built by find_package: $(cat output.txt)"
+
+# Installed tools find the installed library and plug-in without help.
+"$prefix/bin/esdm-ls" | grep -q '^example/tas.nc' || fail "installed esdm-ls"
+"$prefix/bin/esdm-run" ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
+    fail "installed esdm-run"
+
+# The block in README between ```c and ``` is the program, word for word.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$ESDM_SOURCE/README.md" >readme.c
+sed 1d "$ESDM_SOURCE/tests/integration/example.c" | diff - readme.c >readme.diff ||
+    fail "README.md shows another example.c: $(head -20 readme.diff)"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+
+# esdm_run_test(NAME LABEL TIMEOUT COMMAND…): a test with the environment that tests/support wants.
+function(esdm_run_test name label timeout)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  if(ESDM_SANITIZE)
+    math(EXPR timeout "${timeout} * 5")
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77
+    ENVIRONMENT "ESDM_BUILD=${PROJECT_BINARY_DIR};ESDM_SOURCE=${PROJECT_SOURCE_DIR};\
+ESDM_SANITIZE=${ESDM_SANITIZE};PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;\
+PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+# esdm_program(TARGET SOURCE [LIBRARY…]): a C program that sees the public headers alone.
+function(esdm_program target source)
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE esdm esdm_options Threads::Threads ${ARGN})
+endfunction()
+
+# esdm_script_tests(LABEL TIMEOUT SECONDS): LABEL.NAME for each test_NAME.{c,sh,py} of this folder.
+function(esdm_script_tests label)
+  cmake_parse_arguments(T "" "TIMEOUT" "" ${ARGN})
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test_*.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/test_*.sh ${CMAKE_CURRENT_SOURCE_DIR}/test_*.py)
+  foreach(test IN LISTS tests)
+    get_filename_component(name ${test} NAME_WE)
+    string(REGEX REPLACE "^test_" "" name ${name})
+    if(test MATCHES "\\.c$")
+      esdm_program(${label}_${name} ${test})
+      set(command $<TARGET_FILE:${label}_${name}>)
+    elseif(test MATCHES "\\.py$")
+      set(command /usr/bin/python3 ${test})
+    else()
+      set(command /bin/bash ${test})
+    endif()
+    esdm_run_test(${label}.${name} ${label} ${T_TIMEOUT} ${command})
+  endforeach()
+endfunction()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What the Python tests share: temporary sites, running programs, skipping.
+
+Runs under Debian's Python without further packages.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get("ESDM_BUILD", "build")).resolve()
+SOURCE = pathlib.Path(os.environ.get("ESDM_SOURCE", pathlib.Path(__file__).parents[2])).resolve()
+DATA = pathlib.Path(os.environ.get("ESDM_TEST_DATA", SOURCE / "../shared/data")).resolve()
+SIZE = os.environ.get("ESDM_TEST_SIZE", "default")  # quick, default, long
+SANITIZE = os.environ.get("ESDM_SANITIZE", "")
+SKIP = 77
+
+
+def skip(reason):
+    """Ends the test as skipped."""
+    print(f"SKIPPED: {reason}")
+    sys.exit(SKIP)
+
+
+def by_size(quick, default, long):
+    """Picks a parameter by the size of the test run."""
+    return {"quick": quick, "default": default, "long": long}[SIZE]
+
+
+def need_data(*parts):
+    """Path of real data; skips the test where it is absent."""
+    path = DATA.joinpath(*parts)
+    if not path.exists():
+        skip(f"real data not found: {path} (set ESDM_TEST_DATA)")
+    return path
+
+
+def need_program(*names):
+    for name in names:
+        if shutil.which(name) is None:
+            skip(f"program not installed: {name}")
+
+
+def tool(name):
+    """Path of a tool that was built."""
+    return str(BUILD / "tools" / name)
+
+
+def sanitizer_preload():
+    """Runtime libraries that must come first in a process that loads sanitized code."""
+    names = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}
+    wanted = [n for key, n in names.items() if key in SANITIZE]
+    found = []
+    for name in wanted:
+        out = subprocess.run(["gcc", f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True)
+        found.append(out.stdout.strip())
+    return ":".join(found)
+
+
+def environment(extra=None):
+    env = dict(os.environ)
+    env.update(extra or {})
+    return env
+
+
+def client_environment(extra=None):
+    """For stock programs that are to run with the plug-in preloaded."""
+    env = environment(extra)
+    if SANITIZE:
+        env["LD_PRELOAD"] = sanitizer_preload()
+        options = env.get("ASAN_OPTIONS", "")
+        # Stock programs leak, and the plug-in is preloaded before the runtime.
+        env["ASAN_OPTIONS"] = options + ":detect_leaks=0:verify_asan_link_order=0"
+    return env
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, check=True, env=None, **options):
+    """Runs a program, captures its output as text; a death by signal is always a failure."""
+    command = [str(c) for c in command]
+    options.setdefault("timeout", 600)
+    done = subprocess.run(command, env=env or environment(), stdin=subprocess.DEVNULL, text=True,
+                          errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **options)
+    if done.returncode < 0 or done.returncode >= 128 or (check and done.returncode != 0):
+        raise Failed(f"{' '.join(command)}\nexit status {done.returncode}\n"
+                     f"{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done
+
+
+def client(command, check=True, env=None, **options):
+    """Runs an unmodified program under esdm-run."""
+    return run([tool("esdm-run"), *command], check=check, env=client_environment(env), **options)
+
+
+class Site:
+    """A site in a folder of its own; use as a context manager. Sets $ESDM_CONFIG."""
+
+    def __init__(self, parent=None, make=True, **changes):
+        self.parent = parent or os.environ.get("TMPDIR", "/tmp")
+        self.make = make
+        self.changes = changes
+
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-test.", dir=self.parent))
+        self.config = self.folder / "site.json"
+        config = json.loads((SOURCE / "tests/support/site.json").read_text())
+        config.update(self.changes)
+        self.config.write_text(json.dumps(config, indent=4))
+        self.saved = {k: os.environ.get(k) for k in ("ESDM_CONFIG", "XDG_DATA_HOME", "ESDM_SITE")}
+        os.environ["ESDM_CONFIG"] = str(self.config)
+        os.environ["XDG_DATA_HOME"] = str(self.folder / "xdg-data")
+        if self.make:
+            run([tool("esdm-mkfs")])
+        return self
+
+    def __exit__(self, *_):
+        for key, value in self.saved.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+        with contextlib.suppress(OSError):
+            run(["chmod", "-R", "u+rwX", self.folder], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def file(self, name):
+        return self.folder / name
+
+    @property
+    def packs(self):
+        return self.folder / "packs"
+
+    def pack_files(self):
+        """All packs, by name; the mark of the target is none."""
+        return sorted(p for p in self.packs.rglob("*") if p.is_file() and p.name.count("-") >= 2)
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def expect_error(done, *words):
+    """An orderly failure: positive exit status and a message with each of `words`."""
+    text = done.stdout + done.stderr
+    shown = f"{done.args}\nstatus {done.returncode}\n{text[-3000:]}"
+    expect(done.returncode != 0, f"succeeded, but should not:\n{shown}")
+    expect(text.strip(), f"no message:\n{shown}")
+    for word in words:
+        expect(word.lower() in text.lower(), f"message does not say '{word}':\n{shown}")
+
+
+def main(*tests):
+    """Runs functions `test_*`; reports each; exit status 1 when one failed, 77 when all skipped."""
+    failed = skipped = 0
+    for test in tests:
+        try:
+            test()
+            print(f"ok      {test.__name__}", flush=True)
+        except SystemExit as stop:
+            if stop.code != SKIP:
+                raise
+            skipped += 1
+        except (Failed, subprocess.TimeoutExpired) as problem:
+            failed += 1
+            print(f"FAILED  {test.__name__}: {problem}", flush=True)
+    if failed:
+        sys.exit(1)
+    sys.exit(SKIP if skipped == len(tests) else 0)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# Sourced by shell tests: a site of its own in a temporary folder, removed at exit.
+#
+#   . "$ESDM_SOURCE/tests/support/site.sh"
+#   $SITE_DIR     the folder, also the working folder of the test
+#   $ESDM_CONFIG  its site configuration; the site is made
+#   fail TEXT, skip TEXT, expect_fail COMMAND…
+#
+# $PATH begins with the tools that were built.
+set -eu
+: "${ESDM_BUILD:?set it to the build folder}" "${ESDM_SOURCE:?set it to the source folder}"
+
+SITE_DIR=$(mktemp -d "${TMPDIR:-/tmp}/esdm-test.XXXXXX")
+trap 'chmod -R u+rwX "$SITE_DIR" 2>/dev/null; rm -rf "$SITE_DIR"' EXIT
+trap 'exit 129' HUP INT TERM
+cp "$ESDM_SOURCE/tests/support/site.json" "$SITE_DIR/site.json"
+export ESDM_CONFIG=$SITE_DIR/site.json
+export XDG_DATA_HOME=$SITE_DIR/xdg-data XDG_CONFIG_HOME=$SITE_DIR/xdg-config
+export PATH=$ESDM_BUILD/tools:$PATH
+cd "$SITE_DIR"
+esdm-mkfs >/dev/null
+
+fail() { echo "FAILED: $*" >&2 && exit 1; }
+skip() { echo "SKIPPED: $*" && exit 77; }
+# Runs a command that must fail in an orderly way: an exit status below 126, and a message.
+expect_fail() {
+    status=0
+    output=$("$@" 2>&1) || status=$?
+    [ $status != 0 ] || fail "succeeded, but should not: $*"
+    [ $status -lt 126 ] || fail "status $status of: $*"
+    [ -n "$output" ] || fail "no message from: $*"
+}
