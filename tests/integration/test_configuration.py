@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Missing and broken configurations, unreadable and foreign places: an error that names them."""
+
+import json
+import os
+import pathlib
+
+from esdmtest import Site, expect, expect_error, main, run, tool
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def with_config(text, *command):
+    with Site(make=False) as site:
+        site.config.write_text(text)
+        return run([tool(command[0]), *command[1:]], check=False)
+
+
+def valid():
+    return {
+        "site": {"name": "test"},
+        "targets": [{"name": "disk", "plugin": "posix", "directory": "packs"}],
+        "metadata": {"plugin": "sqlite", "directory": "metadata"},
+    }
+
+
+def test_syntax_error__has_line_and_column():
+    done = with_config('{\n    "site": { "name": "x" },\n    "targets": [ }\n}\n', "esdm-ls")
+    expect_error(done, "site.json", "3")
+    expect_error(with_config("", "esdm-ls"), "site.json")
+    expect_error(with_config("\x00\x01", "esdm-ls"), "site.json")
+
+
+def test_unknown_key__is_named_with_the_nearest_known_one():
+    config = valid()
+    config["targets"][0]["direktory"] = config["targets"][0].pop("directory")
+    expect_error(with_config(json.dumps(config), "esdm-ls"), "targets[0]", "direktory", "directory")
+    config = valid()
+    config["metdata"] = config.pop("metadata")
+    expect_error(with_config(json.dumps(config), "esdm-ls"), "metdata", "metadata")
+
+
+def test_wrong_type__is_named_with_its_path():
+    config = valid()
+    config["engine"] = {"threads": "many"}
+    expect_error(with_config(json.dumps(config), "esdm-ls"), "engine.threads")
+    expect_error(with_config("[]", "esdm-ls"), "object")
+
+
+def test_unknown_plugin__lists_those_that_exist():
+    config = valid()
+    config["targets"][0]["plugin"] = "posiks"
+    expect_error(with_config(json.dumps(config), "esdm-ls"), "posiks", "posix")
+
+
+def test_missing_configuration_file__is_named():
+    with Site(make=False) as site:
+        os.environ["ESDM_CONFIG"] = str(site.file("nowhere.json"))
+        expect_error(run([tool("esdm-ls")], check=False), "nowhere.json")
+
+
+def test_site_that_was_not_made__says_so():
+    with Site(make=False):
+        expect_error(run([tool("esdm-ls")], check=False), "esdm-mkfs")
+
+
+def test_no_configuration__default_site_is_made_at_first_use():
+    with Site(make=False) as site:
+        home = site.file("home")
+        home.mkdir()
+        env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"):
+            env[name] = os.environ.get(name, "")
+        done = run([tool("esdm-ls")], env=env, cwd=site.folder / "home")
+        expect(done.stdout.strip() == "", f"a new default site is empty, not: {done.stdout}")
+        expect((home / ".local/share/esdm").is_dir(), "the default site lies in XDG data")
+        run([tool("esdm-ls")], env=env, cwd=site.folder / "home")
+
+
+def test_foreign_folder__is_not_touched():
+    with Site(make=False) as site:
+        packs = site.file("packs")
+        packs.mkdir()
+        (packs / "thesis.txt").write_text("years of work")
+        expect_error(run([tool("esdm-mkfs")], check=False), "packs")
+        expect([p.name for p in packs.iterdir()] == ["thesis.txt"], "foreign folder was changed")
+
+
+def test_target_that_vanished__is_named():
+    with Site() as site:
+        site.packs.rename(site.file("elsewhere"))
+        expect_error(run([tool("esdm-mkfs"), "--check"], check=False), "packs")
+
+
+def test_unreadable_configuration__is_named():
+    if os.geteuid() != 0:
+        return
+    with Site() as site:
+        site.folder.chmod(0o755)
+        site.config.chmod(0)
+        tools = pathlib.Path(tool("esdm-ls"))
+        if run([*NOBODY, "test", "-x", tools], check=False).returncode != 0:
+            return
+        done = run([*NOBODY, tools], check=False)
+        expect_error(done, "site.json")
+
+
+main(
+    test_syntax_error__has_line_and_column,
+    test_unknown_key__is_named_with_the_nearest_known_one,
+    test_wrong_type__is_named_with_its_path,
+    test_unknown_plugin__lists_those_that_exist,
+    test_missing_configuration_file__is_named,
+    test_site_that_was_not_made__says_so,
+    test_no_configuration__default_site_is_made_at_first_use,
+    test_foreign_folder__is_not_touched,
+    test_target_that_vanished__is_named,
+    test_unreadable_configuration__is_named,
+)
