@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MODEL_CONVERT_H
+#define ESDM_MODEL_CONVERT_H
+
+/** @file Conversion of dense runs of numbers. Pure functions. */
+
+#include "esdm/types.h"
+
+/**
+ * Converts `count` dense elements; neither side needs alignment, the sides must not overlap.
+ * @return number of values that the target type cannot hold.
+ */
+typedef uint64_t (*esdm__converter)(const void *source, void *target, size_t count);
+
+/** The converter of two different numeric types, else NULL. */
+esdm__converter esdm__converter_find(esdm_type from, esdm_type to);
+
+#endif
