@@ -12,13 +12,15 @@
  *     8  version        u16 = 1    40  payload_bytes  u64
  *    10  codecs         u8  0…4    48  dataset id     u32
  *    11  block_log2     u8         52  blocks         u32
- *    12  element type   i32        56  checksum of bytes 0…55 and the table, XXH3 u64
+ *    12  element type   i32        56  checksum, u64: XXH3 of bytes 0…55 and the table's XXH3 (u64)
  *    16  codec ids      u8[4]      64  table: blocks × { stored_bytes u32, flags u32, XXH3 u64 }
  *    20  element_bytes  u32            flags bit 0: block is stored raw; XXH3 of stored bytes
  *    24  reserved = 0   u64
  *
  * Block b holds raw bytes [b << block_log2, …). With an empty chain the payload is the raw data.
- * Blocks follow each other without gaps. Each can be read, verified and decoded alone.
+ * Blocks follow each other without gaps. Each can be read, verified and decoded alone. With a chain
+ * of c > 1 codecs, a block that is not raw begins with c-1 lengths (u32): of the results of all
+ * codecs but the last, in order of encoding. A block that its chain does not shrink is raw.
  * Pure functions, safe on hostile input.
  */
 
@@ -49,10 +51,16 @@ typedef struct esdm__blob {
     void *owned; /* or NULL */
 } esdm__blob;
 
-/** Bytes of the head for `raw_bytes` with that block size. */
+/** Bytes of the head for `raw_bytes` with that block size; SIZE_MAX when the format cannot hold
+ *  them: a head has at most UINT32_MAX bytes. */
 size_t esdm__blob_head_bytes(uint64_t raw_bytes, uint32_t block_log2);
 
-/** @param raw borrowed until the blob is cleared; raw_bytes > 0. */
+/**
+ * Checksums, and with a chain compresses, in one pass.
+ * @param raw borrowed until the blob is cleared; raw_bytes > 0.
+ * @return ESDM_EINVAL when there is nothing to encode or more than the format holds (4 TiB at 16 KiB a
+ *         block), ESDM_ENOMEM, or what a codec reports.
+ */
 esdm_status esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes,
                               uint32_t dataset, const void *raw, size_t raw_bytes,
                               esdm__blob *ret_blob, esdm_error *err);

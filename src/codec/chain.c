@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "codec/chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plugin/registry.h"
+
+#define NAME_BYTES 64
+
+static esdm_status
+add_codec(const char *text, const char *name, size_t length, esdm__chain *chain, esdm_error *err)
+{
+    char copy[NAME_BYTES];
+    if (length == 0 || length >= sizeof copy)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "codec chain '%s': name of %zu bytes; write names "
+                               "such as lz4 joined by '+', or none",
+                               text, length);
+    if (chain->count == ESDM__CHAIN_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "codec chain '%s' has more than %u codecs", text,
+                               ESDM__CHAIN_MAX);
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+
+    const esdm_plugin *plugin;
+    esdm_status st = esdm__plugin_find(ESDM_PLUGIN_CODEC, copy, &plugin, err);
+    if (st != ESDM_OK)
+        return esdm__error_prefix(err, st, "codec chain '%s'", text);
+    const esdm_codec_plugin *codec = (const esdm_codec_plugin *) plugin;
+    if (codec->id == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "codec chain '%s': '%s' stands alone", text, copy);
+    chain->codecs[chain->count++] = codec;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__chain_parse(const char *text, esdm__chain *ret_chain, esdm_error *err)
+{
+    esdm__chain chain = {.count = 0};
+    if (strcmp(text, "none") != 0) {
+        for (const char *name = text; name != NULL;) {
+            const char *end = strchr(name, '+');
+            size_t length = end != NULL ? (size_t) (end - name) : strlen(name);
+            esdm_status st = add_codec(text, name, length, &chain, err);
+            if (st != ESDM_OK)
+                return st;
+            name = end != NULL ? end + 1 : NULL;
+        }
+    }
+    *ret_chain = chain;
+    return ESDM_OK;
+}
+
+void
+esdm__chain_print(const uint8_t ids[4], char *text, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    (void) snprintf(text, bytes, "none");
+    size_t used = 0;
+    for (size_t i = 0; i < ESDM__CHAIN_MAX && ids[i] != 0 && used < bytes; i++) {
+        const esdm_codec_plugin *codec = esdm__plugin_codec_by_id(ids[i]);
+        char unknown[16];
+        (void) snprintf(unknown, sizeof unknown, "codec-%u", (unsigned) ids[i]);
+        int n = snprintf(text + used, bytes - used, "%s%s", i > 0 ? "+" : "",
+                         codec != NULL ? codec->base.name : unknown);
+        used += n > 0 ? (size_t) n : 0;
+    }
+}
