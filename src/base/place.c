@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/json.h"
+
+/* A mark is a few hundred bytes; what is longer is not ours. */
+#define MARK_MAX_BYTES 4096
+
+/* Marks are written under this prefix and then linked into place. */
+#define MARK_TEMPORARY ESDM__MARK_FILE "."
+
+void
+esdm__report(esdm_plugin_reporter report, void *user, const char *format, ...)
+{
+    if (report == NULL)
+        return;
+    char line[PATH_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    (void) vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    report(line, user);
+}
+
+esdm_status
+esdm__place_init(esdm__place *ret_place, const char *plugin, const esdm_plugin_config *config,
+                 esdm_error *err)
+{
+    json_t *options = NULL;
+    if (config->json == NULL || config->name == NULL || config->site_id == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "%s: a target needs a name, an object and a site",
+                               plugin);
+    const char *path = config->path != NULL ? config->path : config->name;
+    esdm_status status = esdm__json_parse(config->json, strlen(config->json), path, &options, err);
+    if (status != ESDM_OK)
+        return status;
+
+    esdm__json_node root = esdm__json_root(options, path);
+    esdm__json_node node;
+    const char *directory = NULL;
+    if ((status = esdm__json_is_object(&root, err)) == ESDM_OK &&
+        (status = esdm__json_require(&root, "directory", &node, err)) == ESDM_OK)
+        status = esdm__json_string(&node, &directory, err);
+    if (status == ESDM_OK && directory[0] != '/')
+        status = esdm__json_error(&node, err, "'%.200s' is not an absolute path", directory);
+    if (status == ESDM_OK && strlen(directory) >= PATH_MAX - NAME_MAX)
+        status =
+            esdm__json_error(&node, err, "the path is too long (%zu bytes)", strlen(directory));
+    char *copy = status == ESDM_OK ? strdup(directory) : NULL;
+    if (status == ESDM_OK && copy == NULL)
+        status = esdm__error_nomem(err, strlen(directory) + 1, "a directory name");
+    if (status != ESDM_OK) {
+        json_decref(options);
+        return status;
+    }
+    *ret_place = (esdm__place){.plugin = plugin,
+                               .name = config->name,
+                               .path = path,
+                               .site_id = config->site_id,
+                               .directory = copy,
+                               .options = options};
+    return ESDM_OK;
+}
+
+void
+esdm__place_clear(esdm__place *place)
+{
+    free(place->directory);
+    json_decref(place->options);
+    *place = (esdm__place){0};
+}
+
+/* ESDM_ENOENT with os_errno 0 when there is no mark. */
+static esdm_status
+read_mark(const esdm__place *place, int fd, char *text, size_t capacity, size_t *ret_bytes,
+          esdm_error *err)
+{
+    int file = openat(fd, ESDM__MARK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0 && errno == ENOENT)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "%s: directory '%s' is not marked as ESDM's (no %s); make the site "
+                               "with esdm-mkfs",
+                               place->path, place->directory, ESDM__MARK_FILE);
+    if (file < 0)
+        return esdm__error_set_errno(err, errno, "%s: cannot read the mark '%s/%s'", place->path,
+                                     place->directory, ESDM__MARK_FILE);
+    size_t have = 0;
+    while (have < capacity) {
+        ssize_t n = read(file, text + have, capacity - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            esdm_status status =
+                esdm__error_set_errno(err, errno, "%s: cannot read the mark '%s/%s'", place->path,
+                                      place->directory, ESDM__MARK_FILE);
+            (void) close(file);
+            return status;
+        }
+        if (n == 0)
+            break;
+        have += (size_t) n;
+    }
+    (void) close(file);
+    *ret_bytes = have;
+    return ESDM_OK;
+}
+
+static esdm_status
+check_mark(const esdm__place *place, const json_t *mark, esdm_error *err)
+{
+    json_int_t format = json_integer_value(json_object_get(mark, "format"));
+    const char *plugin = json_string_value(json_object_get(mark, "plugin"));
+    const char *target = json_string_value(json_object_get(mark, "target"));
+    const char *site = json_string_value(json_object_get(mark, "site"));
+    if (format < 1 || plugin == NULL || target == NULL || site == NULL)
+        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged", place->path,
+                               place->directory, ESDM__MARK_FILE);
+    if (format > ESDM__MARK_FORMAT)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "%s: directory '%s' has format %lld, newer than the %d that this "
+                               "version of ESDM knows; use a newer ESDM",
+                               place->path, place->directory, (long long) format,
+                               ESDM__MARK_FORMAT);
+    if (strcmp(site, place->site_id) != 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "%s: directory '%s' belongs to another site (id %.32s, this site "
+                               "has %.32s)",
+                               place->path, place->directory, site, place->site_id);
+    if (strcmp(plugin, place->plugin) != 0 || strcmp(target, place->name) != 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "%s: directory '%s' belongs to target '%.100s' of plug-in '%.32s', "
+                               "not to '%.100s' of '%s'",
+                               place->path, place->directory, target, plugin, place->name,
+                               place->plugin);
+    return ESDM_OK;
+}
+
+static esdm_status
+verify_mark(const esdm__place *place, int fd, esdm_error *err)
+{
+    char text[MARK_MAX_BYTES];
+    size_t bytes = 0;
+    esdm_status status = read_mark(place, fd, text, sizeof text, &bytes, err);
+    if (status != ESDM_OK)
+        return status;
+    json_error_t why;
+    json_t *mark = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    if (mark == NULL)
+        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged: %.100s",
+                               place->path, place->directory, ESDM__MARK_FILE, why.text);
+    status = check_mark(place, mark, err);
+    json_decref(mark);
+    return status;
+}
+
+static esdm_status
+open_directory(const esdm__place *place, int *ret_fd, esdm_error *err)
+{
+    int fd = open(place->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return esdm__error_set_errno(err, errno, "%s: cannot open directory '%s'", place->path,
+                                     place->directory);
+    *ret_fd = fd;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err)
+{
+    int fd = -1;
+    esdm_status status = open_directory(place, &fd, err);
+    if (status != ESDM_OK)
+        return status;
+    status = verify_mark(place, fd, err);
+    if (status != ESDM_OK) {
+        (void) close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return ESDM_OK;
+}
+
+/* mkdir -p. Modes come from the umask. */
+static esdm_status
+make_directories(const esdm__place *place, esdm_error *err)
+{
+    char path[PATH_MAX];
+    (void) snprintf(path, sizeof path, "%s", place->directory);
+    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash != NULL)
+            *slash = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+            int why = errno;
+            struct stat found;
+            /* Some file systems answer EACCES or EROFS for a directory that exists. */
+            if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+                return esdm__error_set_errno(err, why, "%s: cannot make directory '%s'",
+                                             place->path, path);
+        }
+        if (slash == NULL)
+            return ESDM_OK;
+        *slash = '/';
+    }
+}
+
+/* Names the first entry that is not ours; "" when the directory is empty. */
+static esdm_status
+find_foreign(const esdm__place *place, int fd, char ret_name[NAME_MAX + 1], esdm_error *err)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (dir == NULL) {
+        esdm_status status = esdm__error_set_errno(err, errno, "%s: cannot list directory '%s'",
+                                                   place->path, place->directory);
+        if (copy >= 0)
+            (void) close(copy);
+        return status;
+    }
+    ret_name[0] = '\0';
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        const char *name = entry->d_name;
+        bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                    strncmp(name, MARK_TEMPORARY, sizeof MARK_TEMPORARY - 1) == 0;
+        /* The root of a fresh ext file system is empty in the eyes of its owner. */
+        if (ours || strcmp(name, "lost+found") == 0)
+            continue;
+        (void) snprintf(ret_name, NAME_MAX + 1, "%s", name);
+        break;
+    }
+    (void) closedir(dir);
+    return ESDM_OK;
+}
+
+static esdm_status
+write_file(int fd, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return ESDM_EIO;
+        text += n;
+        bytes -= (size_t) n;
+    }
+    return fsync(fd) == 0 ? ESDM_OK : ESDM_EIO;
+}
+
+/* Links a complete file into place: whoever sees the mark sees all of it, and of two makers one
+ * wins. ESDM_EEXIST is left to the caller to look at. */
+static esdm_status
+publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err)
+{
+    char id[ESDM__UUID_BYTES];
+    char temporary[sizeof MARK_TEMPORARY + ESDM__UUID_BYTES];
+    esdm__uuid_new(id);
+    (void) snprintf(temporary, sizeof temporary, "%s%s", MARK_TEMPORARY, id);
+
+    int file = openat(fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool failed = file < 0 || write_file(file, text, strlen(text)) != ESDM_OK;
+    int why = errno;
+    if (file >= 0 && close(file) != 0 && !failed) {
+        failed = true;
+        why = errno;
+    }
+    if (!failed && linkat(fd, temporary, fd, ESDM__MARK_FILE, 0) != 0) {
+        failed = true;
+        why = errno;
+        if (why == EPERM || why == EOPNOTSUPP || why == ENOSYS) { /* no hard links here */
+            failed = renameat(fd, temporary, fd, ESDM__MARK_FILE) != 0;
+            why = errno;
+        }
+    }
+    if (file >= 0)
+        (void) unlinkat(fd, temporary, 0);
+    if (failed)
+        return esdm__error_set_errno(err, why, "%s: cannot write the mark '%s/%s'", place->path,
+                                     place->directory, ESDM__MARK_FILE);
+    (void) fsync(fd);
+    return ESDM_OK;
+}
+
+static esdm_status
+write_mark(const esdm__place *place, int fd, esdm_error *err)
+{
+    json_t *mark = json_pack("{s:i, s:s, s:s, s:s}", "format", ESDM__MARK_FORMAT, "plugin",
+                             place->plugin, "target", place->name, "site", place->site_id);
+    char *text = mark == NULL ? NULL : json_dumps(mark, JSON_INDENT(2));
+    json_decref(mark);
+    if (text == NULL)
+        return esdm__error_nomem(err, MARK_MAX_BYTES, "a mark");
+    esdm_status status = publish_mark(place, fd, text, err);
+    free(text);
+    if (status == ESDM_EEXIST)
+        return verify_mark(place, fd, err);
+    return status;
+}
+
+/* Whether the mark is there and ours. ESDM_EEXIST for somebody else's. */
+static esdm_status
+is_marked(const esdm__place *place, int fd, bool *ret_marked, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = verify_mark(place, fd, &why);
+    *ret_marked = status == ESDM_OK;
+    if (status == ESDM_OK || status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = why;
+    if (status != ESDM_EINVAL)
+        return status;
+    if (err != NULL)
+        err->status = ESDM_EEXIST;
+    return ESDM_EEXIST;
+}
+
+/* Marks an open directory unless it is marked. */
+static esdm_status
+mark_directory(const esdm__place *place, int fd, bool dry_run, esdm_plugin_reporter report,
+               void *user, esdm_error *err)
+{
+    char foreign[NAME_MAX + 1];
+    bool marked = false;
+    esdm_status status = is_marked(place, fd, &marked, err);
+    if (status != ESDM_OK || marked)
+        return status;
+    status = find_foreign(place, fd, foreign, err);
+    if (status != ESDM_OK)
+        return status;
+    if (foreign[0] != '\0') {
+        /* Another process may have marked it, and filled it, since we looked. */
+        status = is_marked(place, fd, &marked, err);
+        if (status != ESDM_OK || marked)
+            return status;
+        return esdm__error_set(err, ESDM_EEXIST,
+                               "%s: directory '%s' is not empty (it holds '%.100s') and not "
+                               "marked as ESDM's; choose an empty or a new one",
+                               place->path, place->directory, foreign);
+    }
+    esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
+                 place->plugin, place->name);
+    return dry_run ? ESDM_OK : write_mark(place, fd, err);
+}
+
+esdm_status
+esdm__place_make(const esdm__place *place, bool dry_run, esdm_plugin_reporter report, void *user,
+                 int *ret_fd, esdm_error *err)
+{
+    struct stat found;
+    if (stat(place->directory, &found) != 0) {
+        if (errno != ENOENT)
+            return esdm__error_set_errno(err, errno, "%s: cannot use directory '%s'", place->path,
+                                         place->directory);
+        esdm__report(report, user, "make directory %s", place->directory);
+        if (dry_run) {
+            esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
+                         place->plugin, place->name);
+            *ret_fd = -1;
+            return ESDM_OK;
+        }
+        esdm_status status = make_directories(place, err);
+        if (status != ESDM_OK)
+            return status;
+    } else if (!S_ISDIR(found.st_mode)) {
+        return esdm__error_set(err, ESDM_EEXIST, "%s: '%s' exists and is not a directory",
+                               place->path, place->directory);
+    }
+
+    int fd = -1;
+    esdm_status status = open_directory(place, &fd, err);
+    if (status != ESDM_OK)
+        return status;
+    status = mark_directory(place, fd, dry_run, report, user, err);
+    if (status != ESDM_OK) {
+        (void) close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return ESDM_OK;
+}
+
+/* Left behind by a maker that was killed. */
+static void
+remove_temporaries(int fd)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (dir == NULL) {
+        if (copy >= 0)
+            (void) close(copy);
+        return;
+    }
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (strncmp(entry->d_name, MARK_TEMPORARY, sizeof MARK_TEMPORARY - 1) == 0)
+            (void) unlinkat(fd, entry->d_name, 0);
+    }
+    (void) closedir(dir);
+}
+
+esdm_status
+esdm__place_unmark(const esdm__place *place, int fd, bool dry_run, esdm_plugin_reporter report,
+                   void *user, esdm_error *err)
+{
+    esdm__report(report, user, "remove the mark of %s", place->directory);
+    if (dry_run)
+        return ESDM_OK;
+    if (unlinkat(fd, ESDM__MARK_FILE, 0) != 0 && errno != ENOENT)
+        return esdm__error_set_errno(err, errno, "%s: cannot remove the mark '%s/%s'", place->path,
+                                     place->directory, ESDM__MARK_FILE);
+    remove_temporaries(fd);
+    if (rmdir(place->directory) == 0)
+        esdm__report(report, user, "remove directory %s", place->directory);
+    else if (errno == ENOTEMPTY || errno == EEXIST)
+        esdm__report(report, user, "keep directory %s: it holds files that are not ESDM's",
+                     place->directory);
+    return ESDM_OK;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BASE_PLACE_H
+#define ESDM_BASE_PLACE_H
+
+/**
+ * @file
+ * A directory that a plug-in owns, known by a mark.
+ *
+ * The mark is the file `esdm-mark.json`: {"format", "plugin", "target", "site"}. A directory
+ * without it, or with another plug-in's, target's or site's, is never written to. Plug-ins that
+ * keep files share this, so that they refuse foreign directories in the same way.
+ * Threads and processes: making one place from many at once is fine.
+ */
+
+#include <jansson.h>
+
+#include "esdm/sys/plugin.h"
+
+#define ESDM__MARK_FILE   "esdm-mark.json"
+#define ESDM__MARK_FORMAT 1
+
+typedef struct esdm__place {
+    const char *plugin; /* borrowed, as `config` during whose call the place is used */
+    const char *name;
+    const char *path;
+    const char *site_id;
+    char *directory; /* owned; absolute */
+    json_t *options; /* owned; the plug-in's object of the site configuration */
+} esdm__place;
+
+/** Takes the directory from the configuration: an absolute path. ESDM_EINVAL names what is wrong.
+ *  @param plugin static. @param ret_place esdm__place_clear(). */
+esdm_status esdm__place_init(esdm__place *ret_place, const char *plugin,
+                             const esdm_plugin_config *config, esdm_error *err);
+void esdm__place_clear(esdm__place *place); /* a zeroed one is accepted */
+
+/**
+ * Opens the directory for reading and verifies its mark. ESDM_ENOENT: no directory, or no mark;
+ * ESDM_EINVAL: somebody else's mark; ESDM_ENOTSUP: a newer format; ESDM_ECORRUPT: a damaged mark.
+ * @param ret_fd owned, close().
+ */
+esdm_status esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err);
+
+/**
+ * Makes the directory (with its parents) and marks it. Marked already for the same plug-in, target
+ * and site: fine, nothing is done. ESDM_EEXIST, and nothing touched, for a directory that holds
+ * other files or another mark.
+ * @param ret_fd owned, close(); -1 in a dry run of a place that is not there yet.
+ */
+esdm_status esdm__place_make(const esdm__place *place, bool dry_run, esdm_plugin_reporter report,
+                             void *user, int *ret_fd, esdm_error *err);
+
+/** Takes the mark off, then removes the directory if nothing else is in it. */
+esdm_status esdm__place_unmark(const esdm__place *place, int fd, bool dry_run,
+                               esdm_plugin_reporter report, void *user, esdm_error *err);
+
+/** One formatted line to a reporter, which may be NULL. */
+void esdm__report(esdm_plugin_reporter report, void *user, const char *format, ...)
+    ESDM_PRINTF(3, 4);
+
+#endif
