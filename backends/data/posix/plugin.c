@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "posix.h"
+
+extern const esdm_data_plugin esdm_data_posix_plugin;
+const esdm_data_plugin esdm_data_posix_plugin = {
+    .base = {.abi = ESDM_PLUGIN_ABI,
+             .kind = ESDM_PLUGIN_DATA,
+             .name = "posix",
+             .summary = "packs as files in a directory"},
+    .flags = ESDM_DATA_READ_UNSEALED,
+    .make = posix__make,
+    .check = posix__check,
+    .remove = posix__remove,
+    .open = posix__open,
+    .close = posix__close,
+    .usage = posix__usage,
+    .pack_create = posix__pack_create,
+    .pack_append = posix__pack_append,
+    .pack_sync = posix__pack_sync,
+    .pack_seal = posix__pack_seal,
+    .pack_read = posix__pack_read,
+    .pack_remove = posix__pack_remove,
+    .pack_list = posix__pack_list,
+};
+
+#ifdef ESDM_PLUGIN_LOADABLE
+ESDM_API const esdm_plugin *esdm_plugin_entry(void);
+
+const esdm_plugin *
+esdm_plugin_entry(void)
+{
+    return &esdm_data_posix_plugin.base;
+}
+#endif
