@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Public calls that reach into libnetcdf's own structures without asking the dispatch table. With
+ * one of our ncids they would crash, so they are answered here; all others go on unchanged.
+ */
+#include "router/router.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEGABYTE   1048576
+#define NOT_SERVED (-10000) /* no NetCDF code */
+
+/* Not in the public headers of every version. */
+ESDMNC_EXPORT int nc_def_var_chunking_ints(int ncid, int varid, int storage, int *chunksizesp);
+ESDMNC_EXPORT int nc_inq_var_chunking_ints(int ncid, int varid, int *storagep, int *chunksizesp);
+ESDMNC_EXPORT int nc_set_var_chunk_cache_ints(int ncid, int varid, int size, int nelems,
+                                              int preemption);
+ESDMNC_EXPORT int nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp,
+                                              int *preemptionp);
+ESDMNC_EXPORT int nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count);
+ESDMNC_EXPORT int nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count);
+ESDMNC_EXPORT int nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count,
+                               void *copy);
+ESDMNC_EXPORT int nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count,
+                                   void **copyp);
+ESDMNC_EXPORT int nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams,
+                                    const unsigned int *parms);
+ESDMNC_EXPORT int nc_delete(const char *path);
+ESDMNC_EXPORT int nc_delete_mp(const char *path, int basepe);
+
+static bool
+owns(const esdmnc__library *library, int ncid)
+{
+    const esdmnc__core *core = esdmnc__core_if_loaded();
+    return core && library && core->owns(library->api.instance, ncid);
+}
+
+#define CALLER() esdmnc__library_for(__builtin_return_address(0))
+#define CALL_REAL(library, name, ...)                                                              \
+    ({                                                                                             \
+        __typeof__(&name) real_ = esdmnc__real(library, ESDMNC_FN_##name);                         \
+        real_ ? real_(__VA_ARGS__) : NC_ENOTBUILT;                                                 \
+    })
+
+/* ---- chunks, as Fortran has them: ints ------------------------------------------------------- */
+
+int
+nc_def_var_chunking_ints(int ncid, int varid, int storage, int *chunksizesp)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_def_var_chunking_ints, ncid, varid, storage, chunksizesp);
+    }
+    int ndims = 0;
+    size_t sizes[NC_MAX_VAR_DIMS];
+    int status = CALL_REAL(library, nc_inq_varndims, ncid, varid, &ndims);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    for (int i = 0; chunksizesp && i < ndims; i++) {
+        if (chunksizesp[i] < 0) {
+            return NC_EBADCHUNK;
+        }
+        sizes[i] = (size_t) chunksizesp[i];
+    }
+    return CALL_REAL(library, nc_def_var_chunking, ncid, varid, storage,
+                     chunksizesp ? sizes : NULL);
+}
+
+int
+nc_inq_var_chunking_ints(int ncid, int varid, int *storagep, int *chunksizesp)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_inq_var_chunking_ints, ncid, varid, storagep, chunksizesp);
+    }
+    int ndims = 0;
+    int storage = NC_CONTIGUOUS;
+    size_t sizes[NC_MAX_VAR_DIMS] = {0};
+    int status = CALL_REAL(library, nc_inq_varndims, ncid, varid, &ndims);
+    if (status == NC_NOERR) {
+        status = CALL_REAL(library, nc_inq_var_chunking, ncid, varid, &storage, sizes);
+    }
+    if (status != NC_NOERR) {
+        return status;
+    }
+    for (int i = 0; chunksizesp && storage == NC_CHUNKED && i < ndims; i++) {
+        if (sizes[i] > NC_MAX_INT) {
+            status = NC_ERANGE; /* as libnetcdf: the rest is still filled in */
+        }
+        chunksizesp[i] = (int) sizes[i];
+    }
+    if (storagep) {
+        *storagep = storage;
+    }
+    return status;
+}
+
+int
+nc_set_var_chunk_cache_ints(int ncid, int varid, int size, int nelems, int preemption)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_set_var_chunk_cache_ints, ncid, varid, size, nelems,
+                         preemption);
+    }
+    /* Negative means "as before"; sizes come in MiB, preemption in percent. */
+    size_t bytes = 0;
+    size_t slots = 0;
+    float part = 0;
+    int status = CALL_REAL(library, nc_get_var_chunk_cache, ncid, varid, &bytes, &slots, &part);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    bytes = size >= 0 ? (size_t) size * MEGABYTE : bytes;
+    slots = nelems >= 0 ? (size_t) nelems : slots;
+    part = preemption >= 0 ? (float) preemption / 100.0F : part;
+    return CALL_REAL(library, nc_set_var_chunk_cache, ncid, varid, bytes, slots, part);
+}
+
+int
+nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp, int *preemptionp)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_get_var_chunk_cache_ints, ncid, varid, sizep, nelemsp,
+                         preemptionp);
+    }
+    size_t bytes = 0;
+    size_t slots = 0;
+    float part = 0;
+    int status = CALL_REAL(library, nc_get_var_chunk_cache, ncid, varid, &bytes, &slots, &part);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    if (sizep) {
+        *sizep = (int) (bytes / MEGABYTE);
+    }
+    if (nelemsp) {
+        *nelemsp = (int) slots;
+    }
+    if (preemptionp) {
+        *preemptionp = (int) (part * 100);
+    }
+    return NC_NOERR;
+}
+
+/* ---- values in memory ------------------------------------------------------------------------ */
+
+static size_t
+atomic_size(nc_type type)
+{
+    static const unsigned char sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, sizeof(char *)};
+    return type > 0 && type <= NC_STRING ? sizes[type] : 0;
+}
+
+int
+nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_reclaim_data, ncid, xtype, memory, count);
+    }
+    if (xtype <= 0 || (!memory && count > 0)) {
+        return NC_EINVAL;
+    }
+    if (atomic_size(xtype) == 0) {
+        return NC_EBADTYPE;
+    }
+    for (size_t i = 0; xtype == NC_STRING && i < count; i++) {
+        free(((char **) memory)[i]);
+    }
+    return NC_NOERR;
+}
+
+int
+nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_reclaim_data_all, ncid, xtype, memory, count);
+    }
+    if (atomic_size(xtype) == 0) {
+        return NC_EBADTYPE;
+    }
+    for (size_t i = 0; memory && xtype == NC_STRING && i < count; i++) {
+        free(((char **) memory)[i]);
+    }
+    free(memory);
+    return NC_NOERR;
+}
+
+static int
+copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
+{
+    size_t size = atomic_size(xtype);
+    if (!memory && count > 0) {
+        return NC_EINVAL;
+    }
+    if (size == 0) {
+        return NC_EBADTYPE;
+    }
+    if (xtype != NC_STRING) {
+        if (count > 0) {
+            memcpy(copy, memory, size * count);
+        }
+        return NC_NOERR;
+    }
+    char *const *from = memory;
+    char **to = copy;
+    for (size_t i = 0; i < count; i++) {
+        to[i] = from[i] ? strdup(from[i]) : NULL;
+        if (from[i] && !to[i]) {
+            while (i > 0) {
+                free(to[--i]);
+            }
+            return NC_ENOMEM;
+        }
+    }
+    return NC_NOERR;
+}
+
+int
+nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count, void *copy)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_copy_data, ncid, xtype, memory, count, copy);
+    }
+    return copy_values(xtype, memory, count, copy);
+}
+
+int
+nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count, void **copyp)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_copy_data_all, ncid, xtype, memory, count, copyp);
+    }
+    size_t size = atomic_size(xtype);
+    void *copy = NULL;
+    if (size == 0) {
+        return NC_EBADTYPE;
+    }
+    if (count > 0) {
+        copy = calloc(count, size);
+        if (!copy) {
+            return NC_ENOMEM;
+        }
+    }
+    int status = copy_values(xtype, memory, count, copy);
+    if (status == NC_NOERR && copyp) {
+        *copyp = copy;
+    } else {
+        free(copy);
+    }
+    return status;
+}
+
+/* ---- filters, deletion ----------------------------------------------------------------------- */
+
+int
+nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams, const unsigned int *parms)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_def_var_filter, ncid, varid, id, nparams, parms);
+    }
+    nc_type type = NC_NAT;
+    int status = CALL_REAL(library, nc_inq_vartype, ncid, varid, &type);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    if (type >= NC_STRING) {
+        return NC_EFILTER; /* variable-sized values take no filters */
+    }
+    return library->table.def_var_filter(ncid, varid, id, nparams, parms);
+}
+
+/** NC_NOERR or an error when the path is ours, else NOT_SERVED. */
+static int
+delete_container(const char *path)
+{
+    if (!path || !esdmnc__path_is_ours(path, false)) {
+        return NOT_SERVED;
+    }
+    const esdmnc__core *core = esdmnc__core_get();
+    if (!core) {
+        return NC_ENOTBUILT;
+    }
+    path += strspn(path, " \t\r\n");
+    char container[ESDMNC_NAME_MAX + 1];
+    int status = esdmnc_resolve(path, container, sizeof(container));
+    if (status != NC_NOERR) {
+        return status;
+    }
+    if (esdmnc__path_prefixed(path)) {
+        return core->remove(container);
+    }
+    esdmnc__stub stub;
+    status = esdmnc__stub_read(path, &stub);
+    if (status == NC_NOERR && stub.is_original) {
+        status = core->remove(container);
+        status = status == ENOENT ? NC_NOERR : status; /* the stub goes all the same */
+    }
+    if (status == NC_NOERR && remove(path) != 0) {
+        status = errno;
+    }
+    return status;
+}
+
+int
+nc_delete(const char *path)
+{
+    esdmnc__library *library = CALLER();
+    int status = delete_container(path);
+    return status != NOT_SERVED ? status : CALL_REAL(library, nc_delete, path);
+}
+
+int
+nc_delete_mp(const char *path, int basepe)
+{
+    esdmnc__library *library = CALLER();
+    int status = delete_container(path);
+    return status != NOT_SERVED ? status : CALL_REAL(library, nc_delete_mp, path, basepe);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Which paths are ESDM's, and which container they mean:
+ *  - `esdm:NAME`, with any number of slashes after the colon;
+ *  - `FOLDER/esdm:/NAME`, what os.path.abspath() and the like make of it, unless FOLDER really
+ * holds something called `esdm:`;
+ *  - stub files;
+ *  - for a create, any path below a folder in $ESDM_NC_ROUTE.
+ */
+#include "router/router.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX     "esdm:"
+#define PREFIX_LEN 5
+
+const char *
+esdmnc__path_mangled(const char *path)
+{
+    const char *inner = strstr(path, "/" PREFIX "/");
+    if (!inner) {
+        return NULL;
+    }
+    char folder[PATH_MAX];
+    size_t length = (size_t) (inner - path) + 1 + PREFIX_LEN;
+    if (length >= sizeof(folder)) {
+        return NULL;
+    }
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    int saved = errno;
+    struct stat st;
+    bool real = lstat(folder, &st) == 0;
+    errno = saved;
+    return real ? NULL : inner + 1;
+}
+
+const char *
+esdmnc__path_prefixed(const char *path)
+{
+    if (strncmp(path, PREFIX, PREFIX_LEN) == 0) {
+        return path;
+    }
+    return esdmnc__path_mangled(path);
+}
+
+int
+esdmnc__path_container(const char *prefixed, char *container, size_t size)
+{
+    const char *name = prefixed + PREFIX_LEN;
+    name += strspn(name, "/");
+    size_t length = strlen(name);
+    while (length > 0 && name[length - 1] == '/') {
+        length--;
+    }
+    if (length >= size) {
+        return NC_EMAXNAME;
+    }
+    memcpy(container, name, length);
+    container[length] = '\0';
+    return NC_NOERR;
+}
+
+/* ---- routed folders ------------------------------------------------------------------------- */
+
+/** Resolves the folder of `path` and appends its last component. The file need not exist. */
+static bool
+absolute_path(const char *path, char *absolute, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path;
+    char folder[PATH_MAX];
+    char resolved[PATH_MAX];
+    size_t length = slash ? (size_t) (slash - path) : 0;
+    if (!file[0] || strcmp(file, ".") == 0 || strcmp(file, "..") == 0 || length >= PATH_MAX) {
+        return false;
+    }
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    if (!realpath(slash ? (length ? folder : "/") : ".", resolved)) {
+        return false;
+    }
+    int n = snprintf(absolute, size, "%s/%s", resolved[1] ? resolved : "", file);
+    return n > 0 && (size_t) n < size;
+}
+
+/** One entry of $ESDM_NC_ROUTE, `FOLDER` or `FOLDER=NAME`, against an absolute path.
+ *  NC_NOERR, ENOENT, NC_EMAXNAME. */
+static int
+route_match(const char *entry, size_t length, const char *absolute, char *container, size_t size)
+{
+    char text[PATH_MAX];
+    char folder[PATH_MAX];
+    if (length == 0 || length >= sizeof(text)) {
+        return ENOENT;
+    }
+    memcpy(text, entry, length);
+    text[length] = '\0';
+    char *name = strchr(text, '=');
+    if (name) {
+        *name++ = '\0';
+    }
+    if (!realpath(text, folder)) {
+        return ENOENT; /* a folder that is not there routes nothing */
+    }
+    size_t folder_length = folder[1] ? strlen(folder) : 0;
+    if (strncmp(absolute, folder, folder_length) != 0 || absolute[folder_length] != '/') {
+        return ENOENT;
+    }
+    if (!name) {
+        name = folder + 1;
+    }
+    name += strspn(name, "/");
+    int n = snprintf(container, size, "%s%s%s", name, name[0] && folder_length ? "/" : "",
+                     absolute + folder_length + 1);
+    return n > 0 && (size_t) n < size ? NC_NOERR : NC_EMAXNAME;
+}
+
+int
+esdmnc__route_container(const char *path, char *container, size_t size)
+{
+    const char *routes = getenv("ESDM_NC_ROUTE");
+    char absolute[PATH_MAX];
+    if (!routes || !routes[0] || !absolute_path(path, absolute, sizeof(absolute))) {
+        return ENOENT;
+    }
+    int saved = errno;
+    int status = ENOENT;
+    for (const char *entry = routes; *entry && status == ENOENT;) {
+        size_t length = strcspn(entry, ":");
+        status = route_match(entry, length, absolute, container, size);
+        entry += length;
+        entry += *entry == ':';
+    }
+    errno = saved;
+    return status;
+}
+
+/* ---- decisions ------------------------------------------------------------------------------ */
+
+bool
+esdmnc__path_is_ours(const char *path, bool creating)
+{
+    path += strspn(path, " \t\r\n"); /* as libnetcdf does */
+    if (esdmnc__path_prefixed(path)) {
+        return true;
+    }
+    esdmnc__stub stub;
+    int status = esdmnc__stub_read(path, &stub);
+    if (!creating) {
+        return status == NC_NOERR;
+    }
+    char container[ESDMNC_NAME_MAX + 1];
+    return (status == NC_NOERR && stub.is_original) ||
+           esdmnc__route_container(path, container, sizeof(container)) != ENOENT;
+}
+
+/** A name for a new container at a path that has no stub, when the routed name is taken: by the
+ *  container of a stub that was moved away, or of one that was removed and not collected yet. */
+static int
+unused_name(char *container, size_t size)
+{
+    const esdmnc__core *core = esdmnc__core_get();
+    size_t length = strlen(container);
+    esdmnc_stat st;
+    int status = core ? core->exists(container, &st) : ENOENT;
+    for (int i = 2; status == NC_NOERR && i < 10000; i++) {
+        int n = snprintf(container + length, size - length, "~%d", i);
+        if (n <= 0 || (size_t) n >= size - length) {
+            return NC_EMAXNAME;
+        }
+        status = core->exists(container, &st);
+    }
+    return status == ENOENT ? NC_NOERR : status == NC_NOERR ? NC_EEXIST : status;
+}
+
+int
+esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
+{
+    esdmnc__target target = {0};
+    const char *prefixed = esdmnc__path_prefixed(path);
+    int status;
+    if (prefixed) {
+        status = esdmnc__path_container(prefixed, target.container, sizeof(target.container));
+    } else {
+        esdmnc__stub stub;
+        struct stat st;
+        if ((cmode & NC_NOCLOBBER) && lstat(path, &st) == 0) {
+            return NC_EEXIST;
+        }
+        if (esdmnc__stub_read(path, &stub) == NC_NOERR && stub.is_original) {
+            strcpy(target.container, stub.container);
+            status = NC_NOERR;
+        } else {
+            target.write_stub = true;
+            status = esdmnc__route_container(path, target.container, sizeof(target.container));
+            if (status == NC_NOERR) {
+                status = unused_name(target.container, sizeof(target.container));
+            }
+        }
+    }
+    if (status == NC_NOERR) {
+        *ret = target;
+    }
+    return status;
+}
+
+int
+esdmnc_resolve(const char *path, char *container, size_t size)
+{
+    if (!path) {
+        return ENOENT;
+    }
+    path += strspn(path, " \t\r\n");
+    const char *prefixed = esdmnc__path_prefixed(path);
+    if (prefixed) {
+        return esdmnc__path_container(prefixed, container, size);
+    }
+    esdmnc__stub stub;
+    if (esdmnc__stub_read(path, &stub) == NC_NOERR) {
+        if (strlen(stub.container) >= size) {
+            return NC_EMAXNAME;
+        }
+        strcpy(container, stub.container);
+        return NC_NOERR;
+    }
+    return esdmnc__route_container(path, container, size);
+}

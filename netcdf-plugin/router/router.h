@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDMNC_ROUTER_H
+#define ESDMNC_ROUTER_H
+
+/**
+ * @file
+ * Inside of libesdm-netcdf.so. Nothing here is exported.
+ *
+ * Everything may run in any thread, in a forked child, and before constructors of the program ran.
+ */
+
+#include "router/boundary.h"
+
+#include <netcdf_mem.h>
+
+#include <stdbool.h>
+
+/** Longest container name, as ESDM_CONTAINER_NAME_MAX in esdm/container.h (libesdm is not needed
+ *  to build the router). */
+#define ESDMNC_NAME_MAX 1024
+
+/* ---- libnetcdf copies (libraries.c) --------------------------------------------------------- */
+
+/** Functions of a libnetcdf that the router calls in place of an override or for itself. */
+#define ESDMNC_REAL_FUNCTIONS(X)                                                                   \
+    X(NC_infermodel)                                                                               \
+    X(nc_create)                                                                                   \
+    X(nc__create)                                                                                  \
+    X(nc__create_mp)                                                                               \
+    X(nc_open)                                                                                     \
+    X(nc__open)                                                                                    \
+    X(nc__open_mp)                                                                                 \
+    X(nc_open_memio)                                                                               \
+    X(nc_create_par)                                                                               \
+    X(nc_create_par_fortran)                                                                       \
+    X(nc_open_par)                                                                                 \
+    X(nc_open_par_fortran)                                                                         \
+    X(nc_delete)                                                                                   \
+    X(nc_delete_mp)                                                                                \
+    X(nc_def_user_format)                                                                          \
+    X(nc_inq_user_format)                                                                          \
+    X(nc_get_default_format)                                                                       \
+    X(nc_set_default_format)                                                                       \
+    X(nc_def_var_chunking)                                                                         \
+    X(nc_inq_var_chunking)                                                                         \
+    X(nc_set_var_chunk_cache)                                                                      \
+    X(nc_get_var_chunk_cache)                                                                      \
+    X(nc_inq_varndims)                                                                             \
+    X(nc_inq_vartype)                                                                              \
+    X(nc_def_var_chunking_ints)                                                                    \
+    X(nc_inq_var_chunking_ints)                                                                    \
+    X(nc_set_var_chunk_cache_ints)                                                                 \
+    X(nc_get_var_chunk_cache_ints)                                                                 \
+    X(nc_def_var_filter)                                                                           \
+    X(nc_reclaim_data)                                                                             \
+    X(nc_reclaim_data_all)                                                                         \
+    X(nc_copy_data)                                                                                \
+    X(nc_copy_data_all)
+
+typedef enum esdmnc__function {
+#define X(name) ESDMNC_FN_##name,
+    ESDMNC_REAL_FUNCTIONS(X)
+#undef X
+        ESDMNC_FN_COUNT
+} esdmnc__function;
+
+typedef enum esdmnc__hook {
+    ESDMNC_HOOK_UNKNOWN,
+    ESDMNC_HOOK_WORKS,
+    ESDMNC_HOOK_BYPASSED /**< linked with -Bsymbolic-functions or alike */
+} esdmnc__hook;
+
+/** One libnetcdf copy. Never freed: its library is pinned by `api.handle`. */
+typedef struct esdmnc__library {
+    esdmnc_library api;
+    uintptr_t start; /**< address range it is mapped at */
+    uintptr_t end;
+    void *real[ESDMNC_FN_COUNT]; /**< NULL where the copy lacks the function */
+    /* Set once by esdmnc__library_serve(), under its lock. */
+    int mode_flag;     /**< NC_UDF0, or NC_UDF1 when the program took that one; 0: not yet */
+    int hooked;        /**< esdmnc__hook: do its own calls of NC_infermodel reach ours? Atomic */
+    NC_Dispatch table; /**< what is registered: the dispatcher's with our wrappers */
+    const NC_Dispatch *core_table;
+} esdmnc__library;
+
+/** The copy whose code contains or would be called from `address` (a return address); when that
+ *  leaves doubt, the one the program itself links, else any. NULL: no libnetcdf here. */
+esdmnc__library *esdmnc__library_for(const void *address);
+
+/** The copy `instance`; NULL past the last. */
+esdmnc__library *esdmnc__library_at(int instance);
+
+/** Makes the copy able to open containers: loads the dispatcher and registers the table. NC_NOERR
+ * or the reason why not. Cheap when done. */
+int esdmnc__library_serve(esdmnc__library *library);
+
+/** Real function number `function` of `library`; when there is no library, the next one in the
+ *  process's search order. May be NULL. */
+void *esdmnc__real(const esdmnc__library *library, esdmnc__function function);
+extern const char *const esdmnc__function_names[ESDMNC_FN_COUNT];
+
+/* ---- the dispatcher (core.c) ---------------------------------------------------------------- */
+
+typedef struct esdmnc__core {
+    const NC_Dispatch *(*dispatch_table)(int instance);
+    int (*owns)(int instance, int ncid);
+    int (*remove)(const char *container);
+    int (*exists)(const char *container, esdmnc_stat *ret);
+    int (*rename)(const char *from, const char *to);
+} esdmnc__core;
+
+/** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */
+const esdmnc__core *esdmnc__core_get(void);
+/** The same, but never loads. */
+const esdmnc__core *esdmnc__core_if_loaded(void);
+
+/* ---- wrapped table entries (table.c) -------------------------------------------------------- */
+
+/** Fills library->table from library->core_table. */
+void esdmnc__table_wrap(esdmnc__library *library);
+
+/** What a call of the second routing layer tells create and open behind libnetcdf's back. */
+typedef struct esdmnc__pending {
+    const char *path; /**< as the program gave it; NULL: no such call is under way */
+    int mode;         /**< likewise */
+    bool probing;     /**< is this libnetcdf hooked? NC_infermodel answers by setting `reached` */
+    bool reached;
+} esdmnc__pending;
+extern __thread esdmnc__pending esdmnc__pending_call;
+
+/** NC_EINVAL or NC_EDISKLESS for create flags that contradict each other or cannot be had here. */
+int esdmnc__create_mode_check(int mode);
+int esdmnc__open_mode_check(int mode);
+
+/* ---- paths (path.c) ------------------------------------------------------------------------- */
+
+/** `esdm:` in front, or behind a folder that somebody put there (os.path.abspath): the part from
+ *  `esdm:` on. NULL: not such a path. One strncmp for most paths. */
+const char *esdmnc__path_prefixed(const char *path);
+/** The second half of esdmnc__path_prefixed() alone. Keeps errno. */
+const char *esdmnc__path_mangled(const char *path);
+/** Takes `esdm:` and slashes off. NC_NOERR, NC_EMAXNAME. */
+int esdmnc__path_container(const char *prefixed, char *container, size_t size);
+
+/** Whether NetCDF calls on this path are ours. @param creating for nc_create(). */
+bool esdmnc__path_is_ours(const char *path, bool creating);
+
+/** Where a create goes. */
+typedef struct esdmnc__target {
+    char container[ESDMNC_NAME_MAX + 1];
+
+    bool write_stub; /**< a stub has to be put at the path after the create */
+} esdmnc__target;
+int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
+
+/** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. */
+int esdmnc__route_container(const char *path, char *container, size_t size);
+
+/* ---- stub files (stub.c) -------------------------------------------------------------------- */
+
+#define ESDMNC_STUB_MAGIC     "CDF\001ESDM"
+#define ESDMNC_STUB_MAGIC_LEN 8
+/** No stub is longer. */
+#define ESDMNC_STUB_MAX 8192
+
+typedef struct esdmnc__stub {
+    char container[ESDMNC_NAME_MAX + 1];
+    bool is_original; /**< the file that was made with the container, not a copy of it */
+} esdmnc__stub;
+
+/** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
+ *  when it has the magic but is damaged. */
+int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
+/** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
+int esdmnc__stub_write(const char *path, const char *container);
+/** Removes the stub at `path` if it is the original of `container`. Best effort. */
+void esdmnc__stub_drop(const char *path, const char *container);
+/** The bytes of a stub without an inode, for descriptors of `esdm:` paths.
+ *  @return length, at most `size`; 0 when it does not fit. */
+size_t esdmnc__stub_bytes(const char *container, unsigned char *bytes, size_t size);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Stub files: what a folder shows for a container. A stub is a valid, empty classic NetCDF file, so
+ * that programs without ESDM say "no variables" instead of "damaged":
+ *
+ *   "CDF\001", numrecs = "ESDM", no dimensions, text attributes, no variables.
+ *
+ * Attributes name the container and where the stub was made: device, inode, path. Together they
+ * tell the original from a copy, which must not be written through. The device number alone would
+ * not do: network file systems number differently on each node.
+ */
+#include "router/router.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TAG_ATTRIBUTES 12u
+#define TYPE_CHAR      2u
+
+static const char notice[] = "This file stands for a container in ESDM. Its data can be seen with: "
+                             "esdm-run PROGRAM FILE";
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+typedef struct writer {
+    unsigned char *bytes;
+    size_t size;
+    size_t used;
+    bool full;
+} writer;
+
+static void
+put_bytes(writer *w, const void *bytes, size_t length)
+{
+    size_t padded = (length + 3) & ~(size_t) 3;
+    if (w->full || padded > w->size - w->used) {
+        w->full = true;
+        return;
+    }
+    memcpy(w->bytes + w->used, bytes, length);
+    memset(w->bytes + w->used + length, 0, padded - length);
+    w->used += padded;
+}
+
+static void
+put_uint(writer *w, uint32_t value)
+{
+    unsigned char bytes[4] = {(unsigned char) (value >> 24), (unsigned char) (value >> 16),
+                              (unsigned char) (value >> 8), (unsigned char) value};
+    put_bytes(w, bytes, 4);
+}
+
+static void
+put_attribute(writer *w, const char *name, const char *text)
+{
+    put_uint(w, (uint32_t) strlen(name));
+    put_bytes(w, name, strlen(name));
+    put_uint(w, TYPE_CHAR);
+    put_uint(w, (uint32_t) strlen(text));
+    put_bytes(w, text, strlen(text));
+}
+
+static size_t
+stub_build(const char *container, const char *inode, const char *path, unsigned char *bytes,
+           size_t size)
+{
+    writer w = {.bytes = bytes, .size = size};
+    put_bytes(&w, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN);
+    put_uint(&w, 0); /* no dimensions */
+    put_uint(&w, 0);
+    put_uint(&w, TAG_ATTRIBUTES);
+    put_uint(&w, inode ? 4 : 2);
+    put_attribute(&w, "esdm_container", container);
+    put_attribute(&w, "esdm_notice", notice);
+    if (inode) {
+        put_attribute(&w, "esdm_inode", inode);
+        put_attribute(&w, "esdm_path", path);
+    }
+    put_uint(&w, 0); /* no variables */
+    put_uint(&w, 0);
+    return w.full ? 0 : w.used;
+}
+
+size_t
+esdmnc__stub_bytes(const char *container, unsigned char *bytes, size_t size)
+{
+    return stub_build(container, NULL, NULL, bytes, size);
+}
+
+static void
+inode_text(const struct stat *st, char *text, size_t size)
+{
+    (void) snprintf(text, size, "%llu:%llu", (unsigned long long) st->st_dev,
+                    (unsigned long long) st->st_ino);
+}
+
+static int
+write_all(int fd, const unsigned char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? errno : EIO;
+        }
+        bytes += n;
+        length -= (size_t) n;
+    }
+    return 0;
+}
+
+/** Makes an empty file beside `path` with the permissions a plain create would give. */
+static int
+open_beside(const char *path, char *name, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int) (slash - path + 1) : 0;
+    for (unsigned attempt = 0; attempt < 100; attempt++) {
+        int n =
+            snprintf(name, size, "%.*s.esdm-stub-%ld-%u", folder, path, (long) getpid(), attempt);
+        if (n <= 0 || (size_t) n >= size) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+int
+esdmnc__stub_write(const char *path, const char *container)
+{
+    char temporary[PATH_MAX];
+    char folder[PATH_MAX];
+    char absolute[PATH_MAX];
+    char inode[48];
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    struct stat st;
+    int fd = open_beside(path, temporary, sizeof(temporary));
+    if (fd < 0) {
+        return errno;
+    }
+    int status = fstat(fd, &st) == 0 ? 0 : errno;
+    if (status == 0) {
+        inode_text(&st, inode, sizeof(inode));
+        const char *slash = strrchr(path, '/');
+        size_t length = slash ? (size_t) (slash - path) : 0;
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+        /* Without its own path a stub is still told by device and inode. */
+        if (!realpath(slash ? (length ? folder : "/") : ".", absolute)) {
+            absolute[0] = '\0';
+        } else {
+            size_t used = strlen(absolute);
+            (void) snprintf(absolute + used, sizeof(absolute) - used, "/%s",
+                            slash ? slash + 1 : path);
+        }
+        size_t size = stub_build(container, inode, absolute, bytes, sizeof(bytes));
+        status = size ? write_all(fd, bytes, size) : ENAMETOOLONG;
+    }
+    if (close(fd) != 0 && status == 0) {
+        status = errno;
+    }
+    if (status == 0 && rename(temporary, path) != 0) {
+        status = errno;
+    }
+    if (status != 0) {
+        (void) unlink(temporary);
+        esdmnc_debug("cannot write the stub %s: %s", path, strerror(status));
+    }
+    return status;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const unsigned char *bytes;
+    size_t size;
+    size_t at;
+    bool bad;
+} reader;
+
+static uint32_t
+get_uint(reader *r)
+{
+    if (r->bad || r->size - r->at < 4) {
+        r->bad = true;
+        return 0;
+    }
+    const unsigned char *b = r->bytes + r->at;
+    r->at += 4;
+    return (uint32_t) b[0] << 24 | (uint32_t) b[1] << 16 | (uint32_t) b[2] << 8 | b[3];
+}
+
+/** A counted text, padded to four bytes; borrowed. */
+static const char *
+get_text(reader *r, size_t length)
+{
+    size_t padded = (length + 3) & ~(size_t) 3;
+    if (r->bad || padded < length || r->size - r->at < padded) {
+        r->bad = true;
+        return NULL;
+    }
+    const char *text = (const char *) r->bytes + r->at;
+    r->at += padded;
+    return text;
+}
+
+typedef struct fields {
+    char container[ESDMNC_NAME_MAX + 1];
+    char inode[48];
+    char path[PATH_MAX];
+} fields;
+
+static void
+take_field(fields *f, const char *name, size_t name_length, const char *text, size_t length)
+{
+    const struct {
+        const char *name;
+        char *text;
+        size_t size;
+    } known[] = {{"esdm_container", f->container, sizeof(f->container)},
+                 {"esdm_inode", f->inode, sizeof(f->inode)},
+                 {"esdm_path", f->path, sizeof(f->path)}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i].name) == name_length && memcmp(known[i].name, name, name_length) == 0 &&
+            length < known[i].size && !memchr(text, '\0', length)) {
+            memcpy(known[i].text, text, length);
+            known[i].text[length] = '\0';
+        }
+    }
+}
+
+static int
+stub_parse(const unsigned char *bytes, size_t size, fields *ret)
+{
+    reader r = {.bytes = bytes, .size = size, .at = ESDMNC_STUB_MAGIC_LEN};
+    uint32_t tag = get_uint(&r);
+    uint32_t count = get_uint(&r);
+    if (tag != 0 || count != 0 || get_uint(&r) != TAG_ATTRIBUTES) {
+        return NC_ENOTNC;
+    }
+    count = get_uint(&r);
+    for (uint32_t i = 0; i < count && !r.bad; i++) {
+        size_t name_length = get_uint(&r);
+        const char *name = get_text(&r, name_length);
+        uint32_t type = get_uint(&r);
+        size_t length = get_uint(&r);
+        const char *text = type == TYPE_CHAR ? get_text(&r, length) : NULL;
+        if (name && text) {
+            take_field(ret, name, name_length, text, length);
+        } else {
+            r.bad = true; /* some other program wrote into it */
+        }
+    }
+    return r.bad || !ret->container[0] ? NC_ENOTNC : NC_NOERR;
+}
+
+/** Reads up to `size` bytes of a regular file. @return bytes read; -1 when there is none. */
+static ssize_t
+file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
+{
+    /* Not blocking: the path may be a FIFO. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t n = -1;
+    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) {
+        n = pread(fd, bytes, ESDMNC_STUB_MAGIC_LEN, 0);
+        if (n == ESDMNC_STUB_MAGIC_LEN &&
+            memcmp(bytes, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN) == 0) {
+            n = pread(fd, bytes, size, 0);
+        } else {
+            n = -1;
+        }
+    }
+    (void) close(fd);
+    return n;
+}
+
+static bool
+is_original(const char *path, const struct stat *st, const fields *f)
+{
+    char inode[48];
+    inode_text(st, inode, sizeof(inode));
+    if (strcmp(inode, f->inode) == 0) {
+        return true;
+    }
+    /* Another device number, but the same inode at the same path: the same file seen elsewhere. */
+    const char *mine = strchr(inode, ':');
+    const char *theirs = strchr(f->inode, ':');
+    char absolute[PATH_MAX];
+    return mine && theirs && strcmp(mine, theirs) == 0 && f->path[0] && realpath(path, absolute) &&
+           strcmp(absolute, f->path) == 0;
+}
+
+int
+esdmnc__stub_read(const char *path, esdmnc__stub *ret)
+{
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    struct stat st;
+    int saved = errno;
+    ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
+    errno = saved;
+    if (n < 0) {
+        return ENOENT;
+    }
+    fields f = {0};
+    int status = stub_parse(bytes, (size_t) n, &f);
+    if (status != NC_NOERR) {
+        esdmnc_debug("%s begins like a stub but is damaged", path);
+        return status;
+    }
+    strcpy(ret->container, f.container);
+    ret->is_original = is_original(path, &st, &f);
+    errno = saved;
+    return NC_NOERR;
+}
+
+void
+esdmnc__stub_drop(const char *path, const char *container)
+{
+    esdmnc__stub stub;
+    if (esdmnc__stub_read(path, &stub) == NC_NOERR && stub.is_original &&
+        strcmp(stub.container, container) == 0) {
+        (void) unlink(path);
+    }
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * The dispatch table that each libnetcdf gets: the dispatcher's, with create, open, close and abort
+ * going through here, so that the dispatcher sees container names and decided modes only.
+ */
+#include "router/router.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+__thread esdmnc__pending esdmnc__pending_call;
+
+#define FORMAT_BITS (NC_NETCDF4 | NC_64BIT_OFFSET | NC_64BIT_DATA)
+#define UDF_BITS    (NC_UDF0 | NC_UDF1)
+
+int
+esdmnc__open_mode_check(int mode)
+{
+    bool diskless = (mode & NC_DISKLESS) != 0;
+    if (diskless && (mode & (NC_INMEMORY | NC_MMAP))) {
+        return NC_EDISKLESS;
+    }
+    if (mode & NC_MMAP) {
+        return (mode & NC_INMEMORY) ? NC_EINMEMORY : NC_EINVAL;
+    }
+    /* A diskless open for writing drops its changes unless told to persist them; a container
+     * always keeps what is closed. */
+    if (diskless && (mode & NC_WRITE) && !(mode & NC_PERSIST)) {
+        return NC_EDISKLESS;
+    }
+    return NC_NOERR;
+}
+
+int
+esdmnc__create_mode_check(int mode)
+{
+    int format = mode & FORMAT_BITS;
+    if (format & (format - 1)) {
+        return NC_EINVAL;
+    }
+    if ((mode & NC_DISKLESS) && !(mode & NC_PERSIST)) {
+        return NC_EDISKLESS;
+    }
+    return esdmnc__open_mode_check(mode & ~NC_WRITE);
+}
+
+/** Format bits for a create that states none, as NC_infermodel would set them. */
+static int
+default_format_bits(const esdmnc__library *library)
+{
+    int format = 0;
+    __typeof__(&nc_set_default_format) set = library->real[ESDMNC_FN_nc_set_default_format];
+    if (library->api.get_default_format) {
+        format = library->api.get_default_format();
+    } else if (set && set(NC_FORMAT_CLASSIC, &format) == NC_NOERR) {
+        (void) set(format, NULL); /* asking means setting here */
+    }
+    switch (format) {
+    case NC_FORMAT_64BIT_OFFSET:
+        return NC_64BIT_OFFSET;
+    case NC_FORMAT_64BIT_DATA:
+        return NC_64BIT_DATA;
+    case NC_FORMAT_NETCDF4:
+        return NC_NETCDF4;
+    case NC_FORMAT_NETCDF4_CLASSIC:
+        return NC_NETCDF4 | NC_CLASSIC_MODEL;
+    default:
+        return 0;
+    }
+}
+
+/* ---- stubs of creates that are not closed yet ------------------------------------------------ */
+
+/** A stub that an abort takes away again. */
+typedef struct fresh_stub {
+    struct fresh_stub *next;
+    int instance;
+    int ncid;
+    char container[ESDMNC_NAME_MAX + 1];
+    char path[];
+} fresh_stub;
+
+static _Atomic(fresh_stub *) fresh_stubs;
+/** Spins: held for a few pointer steps only. */
+static atomic_flag fresh_lock = ATOMIC_FLAG_INIT;
+
+static void
+fresh_add(int instance, int ncid, const char *path, const char *container)
+{
+    size_t length = strlen(path) + 1;
+    fresh_stub *stub = calloc(1, sizeof(*stub) + length);
+    if (!stub) {
+        return; /* an abort then leaves the stub, which esdm-gc finds */
+    }
+    stub->instance = instance;
+    stub->ncid = ncid;
+    memcpy(stub->path, path, length);
+    strcpy(stub->container, container);
+    while (atomic_flag_test_and_set(&fresh_lock)) {
+    }
+    stub->next = fresh_stubs;
+    fresh_stubs = stub;
+    atomic_flag_clear(&fresh_lock);
+}
+
+static fresh_stub *
+fresh_take(int instance, int ncid)
+{
+    if (!fresh_stubs) {
+        return NULL;
+    }
+    while (atomic_flag_test_and_set(&fresh_lock)) {
+    }
+    fresh_stub *before = NULL;
+    fresh_stub *stub = fresh_stubs;
+    while (stub && (stub->instance != instance || stub->ncid != ncid)) {
+        before = stub;
+        stub = stub->next;
+    }
+    if (stub && before) {
+        before->next = stub->next;
+    } else if (stub) {
+        fresh_stubs = stub->next;
+    }
+    atomic_flag_clear(&fresh_lock);
+    return stub;
+}
+
+/* ---- the wrappers --------------------------------------------------------------------------- */
+
+static int
+wrapped_create(int instance, const char *path, int cmode, size_t initial_size, int base_pe,
+               size_t *chunk_hint, void *parameters, int ncid)
+{
+    esdmnc__library *library = esdmnc__library_at(instance);
+    esdmnc__pending *pending = &esdmnc__pending_call;
+    if (pending->path) { /* second layer: libnetcdf saw a changed path and mode */
+        path = pending->path;
+        cmode = pending->mode;
+    }
+    (void) parameters; /* parallel creates ended in the router */
+    int status = esdmnc__create_mode_check(cmode);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    cmode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST);
+    if (!(cmode & (FORMAT_BITS | NC_CLASSIC_MODEL))) {
+        cmode |= default_format_bits(library);
+    }
+    esdmnc__target target;
+    status = esdmnc__path_target(path, cmode, &target);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    status = library->core_table->create(target.container, cmode, initial_size, base_pe, chunk_hint,
+                                         NULL, &library->table, ncid);
+    if (status == NC_NOERR && target.write_stub) {
+        status = esdmnc__stub_write(path, target.container);
+        if (status != NC_NOERR) {
+            (void) library->core_table->abort(ncid);
+        } else {
+            fresh_add(instance, ncid, path, target.container);
+        }
+    }
+    esdmnc_debug("create %s as '%s': %d", path, target.container, status);
+    return status;
+}
+
+static int
+wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chunk_hint,
+             void *parameters, int ncid)
+{
+    esdmnc__library *library = esdmnc__library_at(instance);
+    esdmnc__pending *pending = &esdmnc__pending_call;
+    if (pending->path) {
+        path = pending->path;
+        mode = pending->mode;
+    } else if (mode & NC_INMEMORY) {
+        return NC_EINMEMORY; /* a memory image of a stub: there is nothing behind it */
+    }
+    (void) parameters;
+    int status = esdmnc__open_mode_check(mode);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    char container[ESDMNC_NAME_MAX + 1];
+    const char *prefixed = esdmnc__path_prefixed(path);
+    if (prefixed) {
+        status = esdmnc__path_container(prefixed, container, sizeof(container));
+    } else {
+        esdmnc__stub stub;
+        status = esdmnc__stub_read(path, &stub);
+        if (status == NC_NOERR && (mode & NC_WRITE) && !stub.is_original) {
+            esdmnc_debug("%s is a copy of the stub of '%s': writing through it would change the "
+                         "original; copy the container instead (esdm-cp)",
+                         path, stub.container);
+            status = NC_EPERM;
+        }
+        if (status == NC_NOERR) {
+            strcpy(container, stub.container);
+        }
+    }
+    if (status == NC_NOERR) {
+        mode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST | NC_INMEMORY);
+        status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL,
+                                           &library->table, ncid);
+        esdmnc_debug("open %s as '%s': %d", path, container, status);
+    }
+    return status;
+}
+
+static int
+wrapped_close(int instance, int ncid, void *parameters)
+{
+    int status = esdmnc__library_at(instance)->core_table->close(ncid, parameters);
+    if (status == NC_NOERR) {
+        free(fresh_take(instance, ncid));
+    }
+    return status;
+}
+
+static int
+wrapped_abort(int instance, int ncid)
+{
+    int status = esdmnc__library_at(instance)->core_table->abort(ncid);
+    fresh_stub *stub = fresh_take(instance, ncid);
+    if (stub) {
+        esdmnc__stub_drop(stub->path, stub->container);
+        free(stub);
+    }
+    return status;
+}
+
+/* One set of entry points per libnetcdf: close and abort get nothing but an ncid. */
+#define THUNKS(i)                                                                                  \
+    static int create_##i(const char *path, int cmode, size_t initial_size, int base_pe,           \
+                          size_t *chunk_hint, void *parameters, const struct NC_Dispatch *table,   \
+                          int ncid)                                                                \
+    {                                                                                              \
+        (void) table;                                                                              \
+        return wrapped_create(i, path, cmode, initial_size, base_pe, chunk_hint, parameters,       \
+                              ncid);                                                               \
+    }                                                                                              \
+    static int open_##i(const char *path, int mode, int base_pe, size_t *chunk_hint,               \
+                        void *parameters, const struct NC_Dispatch *table, int ncid)               \
+    {                                                                                              \
+        (void) table;                                                                              \
+        return wrapped_open(i, path, mode, base_pe, chunk_hint, parameters, ncid);                 \
+    }                                                                                              \
+    static int close_##i(int ncid, void *parameters)                                               \
+    {                                                                                              \
+        return wrapped_close(i, ncid, parameters);                                                 \
+    }                                                                                              \
+    static int abort_##i(int ncid)                                                                 \
+    {                                                                                              \
+        return wrapped_abort(i, ncid);                                                             \
+    }
+
+THUNKS(0)
+THUNKS(1)
+THUNKS(2)
+THUNKS(3)
+THUNKS(4)
+THUNKS(5)
+THUNKS(6)
+THUNKS(7)
+
+static const struct entry_points {
+    __typeof__(((NC_Dispatch *) 0)->create) create;
+    __typeof__(((NC_Dispatch *) 0)->open) open;
+    __typeof__(((NC_Dispatch *) 0)->close) close;
+    __typeof__(((NC_Dispatch *) 0)->abort) abort;
+} entry_points[ESDMNC_INSTANCES_MAX] = {
+#define ENTRY(i)                                                                                   \
+    {                                                                                              \
+        create_##i, open_##i, close_##i, abort_##i                                                 \
+    }
+    ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7),
+};
+
+void
+esdmnc__table_wrap(esdmnc__library *library)
+{
+    const struct entry_points *own = &entry_points[library->api.instance];
+    library->table = *library->core_table;
+    library->table.create = own->create;
+    library->table.open = own->open;
+    library->table.close = own->close;
+    library->table.abort = own->abort;
+}
