@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "esdm/container.h"
+#include "model/names.h"
 
 /** Growable array of borrowed or owned pointers. */
 typedef struct esdm__pointers {
@@ -35,10 +36,11 @@ typedef struct esdm__hints {
 } esdm__hints;
 
 struct esdm_attributes {
-    esdm_container *container; /* borrowed: dirty flag, writability */
+    esdm_container *container;           /* borrowed: dirty flag, writability */
     struct esdm__attribute_entry *items; /* in order; see attribute.c */
     size_t count;
     size_t capacity;
+    esdm__names names; /* to positions in items */
 };
 
 struct esdm_group {
@@ -46,9 +48,11 @@ struct esdm_group {
     esdm_group *parent;
     char *name;
     uint32_t id;
-    esdm__pointers groups;     /* esdm_group *, borrowed */
-    esdm__pointers dimensions; /* esdm_dimension *, borrowed */
-    esdm__pointers datasets;   /* esdm_dataset *, borrowed */
+    esdm__pointers groups;       /* esdm_group *, borrowed */
+    esdm__pointers dimensions;   /* esdm_dimension *, borrowed */
+    esdm__pointers datasets;     /* esdm_dataset *, borrowed */
+    esdm__names members;         /* groups and datasets share names; see group.c */
+    esdm__names dimension_names; /* to positions in dimensions */
     esdm_attributes attributes;
 };
 
@@ -70,7 +74,7 @@ struct esdm_dataset {
     esdm_dimension **dimensions; /* owned array of borrowed pointers */
     uint64_t *chunk;             /* owned; NULL when not stated */
     char *codec;                 /* owned; NULL when not stated */
-    void *fill;                  /* owned, one element (strings: char ** to an owned text); or NULL */
+    void *fill; /* owned, one element (strings: char ** to an owned text); or NULL */
     esdm__hints hints;
     esdm_attributes attributes;
     atomic_bool has_data; /* something was written through this handle or is committed */
@@ -82,6 +86,7 @@ struct esdm_container {
     char *name;
     bool writable;
     bool structure_dirty;
+    atomic_bool lengths_dirty; /* an unlimited dimension was extended: a commit must publish it */
     uint64_t snapshot;
     uint32_t next_dataset_id;
     esdm__pointers groups;     /* owned; [0] is the root */
@@ -99,8 +104,8 @@ void esdm__container_free(esdm_container *container);
 /**
  * Writes the structure as the JSON container document (schemas/container.schema.json): groups,
  * dimensions (without the lengths of unlimited ones), datasets, attributes, hints. Bit-exact for
- * every value: finite floats in 17 (9) digits, others as hex bit patterns, text that is not UTF-8 in
- * base64, 64-bit integers as JSON integers or, above INT64_MAX, as texts.
+ * every value: finite floats in 17 (9) digits, others as hex bit patterns, text that is not UTF-8
+ * in base64, 64-bit integers as JSON integers or, above INT64_MAX, as texts.
  * @param ret_text owned, free(); NUL-terminated.
  */
 esdm_status esdm__document_write(const esdm_container *container, char **ret_text,
@@ -117,18 +122,50 @@ esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *
 /** Version written in the document's `format`. */
 #define ESDM__DOCUMENT_FORMAT 1
 
-/** Checks a container name and writes the normalised form (see esdm_container_normalise). */
-esdm_status esdm__name_normalise(const char *name, char *buffer, esdm_error *err);
-/** Checks the name of a group, dimension, dataset or attribute. `what` names the kind. */
-esdm_status esdm__name_check(const char *name, const char *what, esdm_error *err);
-
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
 char *esdm__dataset_path(const esdm_dataset *dataset);
 /** Raises the length atomically to at least `length`; returns whether it grew. */
 bool esdm__dimension_grow(esdm_dimension *dimension, uint64_t length);
 
 bool esdm__pointers_add(esdm__pointers *list, void *item); /* false: out of memory */
+/** Makes room for one more item, which esdm__pointers_add() then cannot fail to add. */
+bool esdm__pointers_reserve(esdm__pointers *list);
+/** ESDM_EACCES on a read-only handle. Changes nothing. */
+esdm_status esdm__container_check_writable(const esdm_container *container, esdm_error *err);
 /** ESDM_EACCES on a read-only handle; else marks the structure dirty. */
 esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
+
+/** States the codec chain without asking whether its codecs exist; NULL: the site decides. */
+esdm_status esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err);
+
+/** Sets or (value NULL) removes a hint. *ret_changed: false when it was so already. */
+esdm_status esdm__hints_set(esdm__hints *hints, const char *key, const char *value,
+                            bool *ret_changed, esdm_error *err);
+/** NULL when not set. */
+const char *esdm__hints_get(const esdm__hints *hints, const char *key);
+void esdm__hints_clear(esdm__hints *hints);
+
+/** Frees the attributes of a list; the list itself belongs to its object. */
+void esdm__attributes_clear(esdm_attributes *list);
+
+/* Creation without asking for writability or marking anything: what esdm_*_create() and the
+ * document reader share. Arguments are checked (ESDM_EINVAL, ESDM_EEXIST). */
+esdm_status esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group,
+                            esdm_error *err);
+esdm_status esdm__dimension_new(esdm_group *group, const char *name, uint64_t length,
+                                esdm_dimension **ret_dimension, esdm_error *err);
+esdm_status esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type type,
+                              uint32_t rank, esdm_dimension *const *dimensions,
+                              esdm_dataset **ret_dataset, esdm_error *err);
+/** @param ret_changed false when the attribute had this very value. */
+esdm_status esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type,
+                                uint64_t count, const void *values, bool *ret_changed,
+                                esdm_error *err);
+/** Copies one element of `type`; strings into the same allocation (NULL as ""). Owned, free(). */
+void *esdm__value_copy(esdm_type type, const void *value);
+/** Frees what esdm__*_new() made, after the container has forgotten it. */
+void esdm__group_free(esdm_group *group);
+void esdm__dimension_free(esdm_dimension *dimension);
+void esdm__dataset_free(esdm_dataset *dataset);
 
 #endif

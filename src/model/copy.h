@@ -24,7 +24,8 @@ esdm_type esdm__type_from_name(const char *name);
  * stand at element (0,…,0). Equal types copy bits (NaN payloads survive). Strings copy the
  * pointers: duplication is the caller's business.
  *
- * @param ret_out_of_range may be NULL; *incremented* by the values that do not fit (as esdm_convert).
+ * @param ret_out_of_range may be NULL; *incremented* by the values that do not fit (as
+ * esdm_convert).
  */
 void esdm__copy_nd(uint32_t rank, const uint64_t *n, esdm_type from, const void *source,
                    const int64_t *source_stride, esdm_type to, void *target,
@@ -39,7 +40,8 @@ bool esdm__strides_are_dense(uint32_t rank, const uint64_t *n, const int64_t *st
 /**
  * Intersects a hyperslab with a box.
  *
- * @param ret_first per axis: index (in units of the selection) of the first selected element in box.
+ * @param ret_first per axis: index (in units of the selection) of the first selected element in
+ * box.
  * @param ret_count per axis: number of selected elements in box.
  * @return false when none is selected. With them, selected element k of an axis lies at dataset
  *         index offset + (first+k)*stride and at memory index (first+k)*memory_stride.

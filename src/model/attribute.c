@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "model/attribute.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+static const char *
+attribute_name(const void *owner, uint32_t value)
+{
+    const esdm_attributes *list = owner;
+    return list->items[value].name;
+}
+
+static esdm__attribute_entry *
+find_entry(const esdm_attributes *list, const char *name, uint32_t hash)
+{
+    uint32_t index;
+    if (!esdm__names_find(&list->names, name, hash, attribute_name, list, &index))
+        return NULL;
+    return &list->items[index];
+}
+
+void
+esdm__attributes_clear(esdm_attributes *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].name);
+        free(list->items[i].values);
+    }
+    free(list->items);
+    esdm__names_clear(&list->names);
+    list->items = NULL;
+    list->count = 0;
+    list->capacity = 0;
+}
+
+/* ---- values ------------------------------------------------------------------------------------
+ */
+
+/* Pointers first, the texts behind them; a NULL stays NULL. */
+static esdm_status
+copy_strings(uint64_t count, const char *const *values, void **ret_copy, esdm_error *err)
+{
+    size_t bytes = (size_t) count * sizeof(char *);
+    for (uint64_t i = 0; i < count; i++)
+        bytes += values[i] != NULL ? strlen(values[i]) + 1 : 0;
+    char **copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "an attribute");
+    char *text = (char *) (copy + count);
+    for (uint64_t i = 0; i < count; i++) {
+        copy[i] = values[i] != NULL ? text : NULL;
+        if (values[i] != NULL)
+            text = stpcpy(text, values[i]) + 1;
+    }
+    *ret_copy = copy;
+    return ESDM_OK;
+}
+
+static esdm_status
+copy_values(const char *name, esdm_type type, uint64_t count, const void *values, void **ret_copy,
+            esdm_error *err)
+{
+    size_t bytes;
+    if (esdm_type_size(type) == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': unknown type %d", name,
+                               (int) type);
+    if (count > 0 && values == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': values must not be NULL", name);
+    if (!esdm__mul_size(count, esdm_type_size(type), &bytes) || bytes > PTRDIFF_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': %" PRIu64 " values are too many",
+                               name, count);
+    if (count == 0) {
+        *ret_copy = NULL;
+        return ESDM_OK;
+    }
+    if (type == ESDM_TYPE_STRING)
+        return copy_strings(count, values, ret_copy, err);
+    void *copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "an attribute");
+    memcpy(copy, values, bytes);
+    *ret_copy = copy;
+    return ESDM_OK;
+}
+
+static bool
+has_values(const esdm__attribute_entry *entry, esdm_type type, uint64_t count, const void *values)
+{
+    if (entry->type != type || entry->count != count)
+        return false;
+    if (count == 0)
+        return true;
+    if (type != ESDM_TYPE_STRING)
+        return memcmp(entry->values, values, (size_t) count * esdm_type_size(type)) == 0;
+    char *const *a = entry->values;
+    char *const *b = values;
+    for (uint64_t i = 0; i < count; i++) {
+        if (a[i] == NULL || b[i] == NULL ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- changes -----------------------------------------------------------------------------------
+ */
+
+static bool
+reserve_entry(esdm_attributes *list)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 4;
+        esdm__attribute_entry *items = reallocarray(list->items, capacity, sizeof *items);
+        if (items == NULL)
+            return false;
+        list->items = items;
+        list->capacity = capacity;
+    }
+    return esdm__names_reserve(&list->names);
+}
+
+static esdm_status
+add_entry(esdm_attributes *list, const char *name, uint32_t hash, esdm_type type, uint64_t count,
+          void *values, esdm_error *err)
+{
+    if (list->count >= INT32_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': the object has too many", name);
+    char *copy = strdup(name);
+    if (copy == NULL || !reserve_entry(list)) {
+        free(copy);
+        return esdm__error_nomem(err, strlen(name), "an attribute");
+    }
+    esdm__names_add(&list->names, hash, (uint32_t) list->count);
+    list->items[list->count++] = (esdm__attribute_entry){copy, hash, type, count, values};
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__attribute_adopt(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
+                      void *values, esdm_error *err)
+{
+    esdm_status st = esdm__name_check(name, "attribute", err);
+    if (st != ESDM_OK)
+        return st;
+    uint32_t hash = esdm__names_hash(name);
+    if (find_entry(list, name, hash) != NULL)
+        return esdm__error_set(err, ESDM_EEXIST, "there is already an attribute named '%s'", name);
+    return add_entry(list, name, hash, type, count, values, err);
+}
+
+esdm_status
+esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
+                    const void *values, bool *ret_changed, esdm_error *err)
+{
+    void *copy = NULL;
+    esdm_status st = esdm__name_check(name, "attribute", err);
+    if (st == ESDM_OK)
+        st = copy_values(name, type, count, values, &copy, err);
+    if (st != ESDM_OK)
+        return st;
+    uint32_t hash = esdm__names_hash(name);
+    esdm__attribute_entry *entry = find_entry(list, name, hash);
+    bool changed = entry == NULL || !has_values(entry, type, count, copy);
+    if (entry == NULL) {
+        st = add_entry(list, name, hash, type, count, copy, err);
+        if (st != ESDM_OK) {
+            free(copy);
+            return st;
+        }
+    } else if (changed) {
+        free(entry->values);
+        entry->type = type;
+        entry->count = count;
+        entry->values = copy;
+    } else {
+        free(copy);
+    }
+    *ret_changed = changed;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
+                   const void *values, esdm_error *err)
+{
+    bool changed = false;
+    esdm_status st = esdm__container_check_writable(list->container, err);
+    if (st == ESDM_OK)
+        st = esdm__attribute_put(list, name, type, count, values, &changed, err);
+    if (changed)
+        list->container->structure_dirty = true;
+    return st;
+}
+
+static esdm_status
+not_found(const char *name, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ENOENT, "there is no attribute named '%.256s'",
+                           name != NULL ? name : "");
+}
+
+esdm_status
+esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_name,
+                      esdm_error *err)
+{
+    esdm_status st = esdm__container_check_writable(list->container, err);
+    if (st != ESDM_OK)
+        return st;
+    esdm__attribute_entry *entry =
+        name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
+    if (entry == NULL)
+        return not_found(name, err);
+    st = esdm__name_check(new_name, "attribute", err);
+    if (st != ESDM_OK || strcmp(name, new_name) == 0)
+        return st;
+    uint32_t hash = esdm__names_hash(new_name);
+    if (find_entry(list, new_name, hash) != NULL)
+        return esdm__error_set(err, ESDM_EEXIST, "there is already an attribute named '%s'",
+                               new_name);
+    char *copy = strdup(new_name);
+    if (copy == NULL)
+        return esdm__error_nomem(err, strlen(new_name), "a name");
+    uint32_t index = (uint32_t) (entry - list->items);
+    esdm__names_remove(&list->names, entry->hash, index);
+    free(entry->name);
+    entry->name = copy;
+    entry->hash = hash;
+    esdm__names_add(&list->names, hash, index);
+    list->container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
+{
+    esdm_status st = esdm__container_check_writable(list->container, err);
+    if (st != ESDM_OK)
+        return st;
+    esdm__attribute_entry *entry =
+        name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
+    if (entry == NULL)
+        return not_found(name, err);
+    size_t index = (size_t) (entry - list->items);
+    esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
+    esdm__names_shift(&list->names, (uint32_t) index);
+    free(entry->name);
+    free(entry->values);
+    list->count--;
+    memmove(entry, entry + 1, (list->count - index) * sizeof *entry);
+    list->container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+static void
+show(const esdm__attribute_entry *entry, esdm_attribute *ret)
+{
+    ret->name = entry->name;
+    ret->type = entry->type;
+    ret->count = entry->count;
+    ret->values = entry->values != NULL ? entry->values : ""; /* never NULL, for memcpy's sake */
+}
+
+size_t
+esdm_attribute_count(const esdm_attributes *list)
+{
+    return list->count;
+}
+
+bool
+esdm_attribute_at(const esdm_attributes *list, size_t index, esdm_attribute *ret)
+{
+    if (index >= list->count)
+        return false;
+    show(&list->items[index], ret);
+    return true;
+}
+
+bool
+esdm_attribute_find(const esdm_attributes *list, const char *name, esdm_attribute *ret,
+                    size_t *ret_index)
+{
+    const esdm__attribute_entry *entry =
+        name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
+    if (entry == NULL)
+        return false;
+    if (ret != NULL)
+        show(entry, ret);
+    if (ret_index != NULL)
+        *ret_index = (size_t) (entry - list->items);
+    return true;
+}

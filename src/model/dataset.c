@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "model/group.h"
+
+/* ---- creation ---------------------------------------------------------------------------------
+ */
+
+void
+esdm__dataset_free(esdm_dataset *dataset)
+{
+    if (dataset == NULL)
+        return;
+    esdm__attributes_clear(&dataset->attributes);
+    esdm__hints_clear(&dataset->hints);
+    free(dataset->fill);
+    free(dataset->codec);
+    free(dataset->chunk);
+    free(dataset->dimensions);
+    free(dataset->name);
+    free(dataset);
+}
+
+static bool
+is_visible(const esdm_dimension *dimension, const esdm_group *group)
+{
+    while (group != NULL && group != dimension->group)
+        group = group->parent;
+    return group != NULL;
+}
+
+/* The limited part of the dataset must be addressable in bytes by signed 64-bit numbers. */
+static esdm_status
+check_bytes(const char *name, esdm_type type, uint32_t rank, esdm_dimension *const *dimensions,
+            esdm_error *err)
+{
+    uint64_t bytes = esdm_type_size(type);
+    bool too_large = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dimensions[i]->unlimited)
+            continue;
+        uint64_t length = esdm_dimension_length(dimensions[i]);
+        if (length == 0)
+            return ESDM_OK;
+        if (!esdm__mul_u64(bytes, length, &bytes))
+            too_large = true;
+    }
+    if (too_large || bytes > INT64_MAX)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "dataset '%s': the product of its dimension lengths exceeds "
+                               "2^63-1 bytes",
+                               name);
+    return ESDM_OK;
+}
+
+static esdm_status
+check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t rank,
+            esdm_dimension *const *dimensions, esdm_error *err)
+{
+    if (esdm_type_size(type) == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': unknown type %d", name, (int) type);
+    if (rank > ESDM_MAX_RANK)
+        return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': rank %" PRIu32 " exceeds %d", name,
+                               rank, ESDM_MAX_RANK);
+    if (rank > 0 && dimensions == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': dimensions must not be NULL", name);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dimensions[i] == NULL || !is_visible(dimensions[i], group))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "dataset '%s': dimension %" PRIu32 " (%s) is not of this "
+                                   "group or of one above it",
+                                   name, i, dimensions[i] != NULL ? dimensions[i]->name : "NULL");
+    }
+    return check_bytes(name, type, rank, dimensions, err);
+}
+
+/* A dataset that is not yet in any list; NULL when out of memory. */
+static esdm_dataset *
+allocate(esdm_group *group, const char *name, uint32_t rank, esdm_dimension *const *dimensions)
+{
+    esdm_dataset *dataset = calloc(1, sizeof *dataset);
+    if (dataset == NULL)
+        return NULL;
+    dataset->name = strdup(name);
+    dataset->dimensions = malloc((rank > 0 ? rank : 1) * sizeof(esdm_dimension *));
+    if (dataset->name == NULL || dataset->dimensions == NULL) {
+        esdm__dataset_free(dataset);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        dataset->dimensions[i] = dimensions[i];
+    dataset->group = group;
+    dataset->attributes.container = group->container;
+    dataset->rank = rank;
+    atomic_init(&dataset->has_data, false);
+    return dataset;
+}
+
+esdm_status
+esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type type, uint32_t rank,
+                  esdm_dimension *const *dimensions, esdm_dataset **ret_dataset, esdm_error *err)
+{
+    esdm_container *container = group->container;
+    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    esdm_status st = esdm__group_check_free(group, name, hash, "dataset", err);
+    if (st == ESDM_OK)
+        st = check_shape(group, name, type, rank, dimensions, err);
+    if (st != ESDM_OK)
+        return st;
+    if (container->datasets.count >= ESDM__OBJECTS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' has too many datasets",
+                               container->name);
+
+    esdm_dataset *dataset = allocate(group, name, rank, dimensions);
+    if (dataset == NULL || !esdm__pointers_reserve(&container->datasets) ||
+        !esdm__pointers_reserve(&group->datasets) || !esdm__names_reserve(&group->members)) {
+        esdm__dataset_free(dataset);
+        return esdm__error_nomem(err, sizeof *dataset, "a dataset");
+    }
+    dataset->id = id;
+    dataset->type = type;
+    dataset->index = (uint32_t) group->datasets.count;
+    esdm__names_add(&group->members, hash, 2 * dataset->index + ESDM__MEMBER_DATASET);
+    (void) esdm__pointers_add(&container->datasets, dataset); /* room was reserved */
+    (void) esdm__pointers_add(&group->datasets, dataset);
+    *ret_dataset = dataset;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_t rank,
+                    esdm_dimension *const *dimensions, esdm_dataset **ret_dataset, esdm_error *err)
+{
+    esdm_container *container = group->container;
+    esdm_status st = esdm__container_check_writable(container, err);
+    if (st != ESDM_OK)
+        return st;
+    if (container->next_dataset_id == UINT32_MAX)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "container '%.300s' has used up the numbers of its datasets",
+                               container->name);
+    st = esdm__dataset_new(group, container->next_dataset_id, name, type, rank, dimensions,
+                           ret_dataset, err);
+    if (st == ESDM_OK) {
+        container->next_dataset_id++;
+        container->structure_dirty = true;
+    }
+    return st;
+}
+
+/* ---- properties -------------------------------------------------------------------------------
+ */
+
+esdm_status
+esdm_dataset_rename(esdm_dataset *dataset, const char *name, esdm_error *err)
+{
+    return esdm__group_rename_member(dataset->group, name, ESDM__MEMBER_DATASET, dataset->index,
+                                     &dataset->name, err);
+}
+
+const char *
+esdm_dataset_name(const esdm_dataset *dataset)
+{
+    return dataset->name;
+}
+
+uint32_t
+esdm_dataset_id(const esdm_dataset *dataset)
+{
+    return dataset->id;
+}
+
+uint32_t
+esdm_dataset_index(const esdm_dataset *dataset)
+{
+    return dataset->index;
+}
+
+esdm_group *
+esdm_dataset_group(const esdm_dataset *dataset)
+{
+    return dataset->group;
+}
+
+esdm_type
+esdm_dataset_type(const esdm_dataset *dataset)
+{
+    return dataset->type;
+}
+
+uint32_t
+esdm_dataset_rank(const esdm_dataset *dataset)
+{
+    return dataset->rank;
+}
+
+esdm_dimension *
+esdm_dataset_dimension(const esdm_dataset *dataset, uint32_t axis)
+{
+    return axis < dataset->rank ? dataset->dimensions[axis] : NULL;
+}
+
+esdm_attributes *
+esdm_dataset_attributes(esdm_dataset *dataset)
+{
+    return &dataset->attributes;
+}
+
+bool
+esdm_dataset_has_data(esdm_dataset *dataset)
+{
+    return atomic_load_explicit(&dataset->has_data, memory_order_acquire);
+}
+
+void *
+esdm__value_copy(esdm_type type, const void *value)
+{
+    size_t bytes = esdm_type_size(type);
+    if (type != ESDM_TYPE_STRING) {
+        void *copy = malloc(bytes);
+        if (copy != NULL)
+            memcpy(copy, value, bytes);
+        return copy;
+    }
+    const char *text = *(const char *const *) value;
+    size_t length = text != NULL ? strlen(text) : 0;
+    char **copy = malloc(sizeof *copy + length + 1);
+    if (copy == NULL)
+        return NULL;
+    copy[0] = (char *) (copy + 1);
+    memcpy(copy[0], text != NULL ? text : "", length + 1);
+    return copy;
+}
+
+static bool
+values_equal(esdm_type type, const void *a, const void *b)
+{
+    if (type == ESDM_TYPE_STRING)
+        return strcmp(*(char *const *) a, *(char *const *) b) == 0;
+    return memcmp(a, b, esdm_type_size(type)) == 0;
+}
+
+esdm_status
+esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
+{
+    void *copy = NULL;
+    esdm_container *container = dataset->group->container;
+    esdm_status st = esdm__container_check_writable(container, err);
+    if (st != ESDM_OK)
+        return st;
+    if (esdm_dataset_has_data(dataset))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "dataset '%s' has data: its fill value cannot change any more",
+                               dataset->name);
+    if (value != NULL) {
+        copy = esdm__value_copy(dataset->type, value);
+        if (copy == NULL)
+            return esdm__error_nomem(err, esdm_type_size(dataset->type), "a fill value");
+    }
+    bool same = copy == NULL || dataset->fill == NULL
+                    ? copy == dataset->fill
+                    : values_equal(dataset->type, copy, dataset->fill);
+    if (same) {
+        free(copy);
+        return ESDM_OK;
+    }
+    free(dataset->fill);
+    dataset->fill = copy;
+    container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+const void *
+esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
+{
+    if (ret_is_default != NULL)
+        *ret_is_default = dataset->fill == NULL;
+    return dataset->fill != NULL ? dataset->fill : esdm_type_default_fill(dataset->type);
+}
+
+esdm_status
+esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error *err)
+{
+    uint64_t *copy = NULL;
+    size_t bytes = dataset->rank * sizeof *copy;
+    esdm_container *container = dataset->group->container;
+    esdm_status st = esdm__container_check_writable(container, err);
+    if (st != ESDM_OK)
+        return st;
+    for (uint32_t i = 0; shape != NULL && i < dataset->rank; i++) {
+        if (shape[i] == 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "dataset '%s': chunk size of axis %" PRIu32 " is 0, must be "
+                                   "≥ 1",
+                                   dataset->name, i);
+    }
+    if (shape == NULL ? dataset->chunk == NULL
+                      : dataset->chunk != NULL && memcmp(shape, dataset->chunk, bytes) == 0)
+        return ESDM_OK;
+    if (shape != NULL) {
+        copy = malloc(bytes > 0 ? bytes : 1);
+        if (copy == NULL)
+            return esdm__error_nomem(err, bytes, "a chunk shape");
+        memcpy(copy, shape, bytes);
+    }
+    free(dataset->chunk);
+    dataset->chunk = copy;
+    container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+const uint64_t *
+esdm_dataset_chunk(const esdm_dataset *dataset)
+{
+    return dataset->chunk;
+}
+
+esdm_status
+esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err)
+{
+    char *copy = NULL;
+    esdm_container *container = dataset->group->container;
+    esdm_status st = esdm__container_check_writable(container, err);
+    if (st != ESDM_OK)
+        return st;
+    if (chain == NULL ? dataset->codec == NULL
+                      : dataset->codec != NULL && strcmp(chain, dataset->codec) == 0)
+        return ESDM_OK;
+    if (chain != NULL) {
+        if (!esdm__utf8_is_valid(chain, strlen(chain)))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "dataset '%s': the codec chain is not valid UTF-8",
+                                   dataset->name);
+        copy = strdup(chain);
+        if (copy == NULL)
+            return esdm__error_nomem(err, strlen(chain), "a codec chain");
+    }
+    free(dataset->codec);
+    dataset->codec = copy;
+    container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+const char *
+esdm_dataset_codec(const esdm_dataset *dataset)
+{
+    return dataset->codec;
+}
+
+esdm_status
+esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value, esdm_error *err)
+{
+    bool changed = false;
+    esdm_container *container = dataset->group->container;
+    esdm_status st = esdm__container_check_writable(container, err);
+    if (st == ESDM_OK)
+        st = esdm__hints_set(&dataset->hints, key, value, &changed, err);
+    if (changed)
+        container->structure_dirty = true;
+    return st;
+}
+
+const char *
+esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
+{
+    return esdm__hints_get(&dataset->hints, key);
+}
+
+char *
+esdm__dataset_path(const esdm_dataset *dataset)
+{
+    size_t bytes = 1 + strlen(dataset->name) + 1;
+    for (const esdm_group *group = dataset->group; group->parent != NULL; group = group->parent)
+        bytes += 1 + strlen(group->name);
+    char *path = malloc(bytes);
+    if (path == NULL)
+        return NULL;
+
+    char *at = path + bytes - 1;
+    const char *name = dataset->name;
+    *at = '\0';
+    for (const esdm_group *group = dataset->group;; group = group->parent) {
+        size_t length = strlen(name);
+        at -= length;
+        memcpy(at, name, length);
+        *--at = '/';
+        if (group->parent == NULL)
+            return path;
+        name = group->name;
+    }
+}

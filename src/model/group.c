@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/** @file Groups. Child groups and datasets share one table of names; see `group.h`. */
+
+#include "model/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* ---- members: the names of child groups and datasets ----------------------------------------- */
+
+static const char *
+member_name(const void *owner, uint32_t value)
+{
+    const esdm_group *group = owner;
+    uint32_t index = value / 2;
+    if (value % 2 == ESDM__MEMBER_GROUP)
+        return ((const esdm_group *) group->groups.items[index])->name;
+    return ((const esdm_dataset *) group->datasets.items[index])->name;
+}
+
+void *
+esdm__group_member(const esdm_group *group, const char *name, uint32_t kind)
+{
+    uint32_t value;
+    if (name == NULL || !esdm__names_find(&group->members, name, esdm__names_hash(name),
+                                          member_name, group, &value))
+        return NULL;
+    if (value % 2 != kind)
+        return NULL;
+    return kind == ESDM__MEMBER_GROUP ? group->groups.items[value / 2]
+                                      : group->datasets.items[value / 2];
+}
+
+esdm_status
+esdm__group_check_free(const esdm_group *group, const char *name, uint32_t hash, const char *what,
+                       esdm_error *err)
+{
+    uint32_t value;
+    esdm_status st = esdm__name_check(name, what, err);
+    if (st != ESDM_OK)
+        return st;
+    if (!esdm__names_find(&group->members, name, hash, member_name, group, &value))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EEXIST, "group '%s/' already has a %s named '%s'", group->name,
+                           value % 2 == ESDM__MEMBER_GROUP ? "group" : "dataset", name);
+}
+
+esdm_status
+esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, uint32_t index,
+                          char **object_name, esdm_error *err)
+{
+    const char *what = kind == ESDM__MEMBER_GROUP ? "group" : "dataset";
+    esdm_status st = esdm__container_check_writable(group->container, err);
+    if (st != ESDM_OK)
+        return st;
+    if (name != NULL && strcmp(*object_name, name) == 0)
+        return ESDM_OK;
+    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    st = esdm__group_check_free(group, name, hash, what, err);
+    if (st != ESDM_OK)
+        return st;
+    char *copy = strdup(name);
+    if (copy == NULL)
+        return esdm__error_nomem(err, strlen(name), "a name");
+    esdm__names_remove(&group->members, esdm__names_hash(*object_name), 2 * index + kind);
+    free(*object_name);
+    *object_name = copy;
+    esdm__names_add(&group->members, hash, 2 * index + kind);
+    group->container->structure_dirty = true;
+    return ESDM_OK;
+}
+
+/* ---- groups -----------------------------------------------------------------------------------
+ */
+
+void
+esdm__group_free(esdm_group *group)
+{
+    if (group == NULL)
+        return;
+    esdm__attributes_clear(&group->attributes);
+    esdm__names_clear(&group->members);
+    esdm__names_clear(&group->dimension_names);
+    free(group->groups.items);
+    free(group->dimensions.items);
+    free(group->datasets.items);
+    free(group->name);
+    free(group);
+}
+
+esdm_status
+esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, esdm_error *err)
+{
+    esdm_container *container = parent->container;
+    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    esdm_status st = esdm__group_check_free(parent, name, hash, "group", err);
+    if (st != ESDM_OK)
+        return st;
+    if (container->groups.count >= ESDM__OBJECTS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' has too many groups",
+                               container->name);
+
+    esdm_group *group = calloc(1, sizeof *group);
+    char *copy = strdup(name);
+    if (group == NULL || copy == NULL || !esdm__pointers_reserve(&container->groups) ||
+        !esdm__pointers_reserve(&parent->groups) || !esdm__names_reserve(&parent->members)) {
+        free(group);
+        free(copy);
+        return esdm__error_nomem(err, sizeof *group, "a group");
+    }
+    group->container = container;
+    group->attributes.container = container;
+    group->parent = parent;
+    group->name = copy;
+    group->id = (uint32_t) container->groups.count;
+    esdm__names_add(&parent->members, hash,
+                    2 * (uint32_t) parent->groups.count + ESDM__MEMBER_GROUP);
+    (void) esdm__pointers_add(&container->groups, group); /* room was reserved */
+    (void) esdm__pointers_add(&parent->groups, group);
+    *ret_group = group;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_group_create(esdm_group *parent, const char *name, esdm_group **ret_group, esdm_error *err)
+{
+    esdm_status st = esdm__container_check_writable(parent->container, err);
+    if (st == ESDM_OK)
+        st = esdm__group_new(parent, name, ret_group, err);
+    if (st == ESDM_OK)
+        parent->container->structure_dirty = true;
+    return st;
+}
+
+esdm_status
+esdm_group_rename(esdm_group *group, const char *name, esdm_error *err)
+{
+    esdm_group *parent = group->parent;
+    uint32_t index = 0;
+    if (parent == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "the root group cannot be renamed");
+    while (parent->groups.items[index] != group)
+        index++;
+    return esdm__group_rename_member(parent, name, ESDM__MEMBER_GROUP, index, &group->name, err);
+}
+
+const char *
+esdm_group_name(const esdm_group *group)
+{
+    return group->name;
+}
+
+uint32_t
+esdm_group_id(const esdm_group *group)
+{
+    return group->id;
+}
+
+esdm_group *
+esdm_group_parent(const esdm_group *group)
+{
+    return group->parent;
+}
+
+esdm_container *
+esdm_group_container(const esdm_group *group)
+{
+    return group->container;
+}
+
+size_t
+esdm_group_count(const esdm_group *group)
+{
+    return group->groups.count;
+}
+
+esdm_group *
+esdm_group_at(const esdm_group *group, size_t index)
+{
+    return index < group->groups.count ? group->groups.items[index] : NULL;
+}
+
+esdm_group *
+esdm_group_find(const esdm_group *group, const char *name)
+{
+    return esdm__group_member(group, name, ESDM__MEMBER_GROUP);
+}
+
+esdm_attributes *
+esdm_group_attributes(esdm_group *group)
+{
+    return &group->attributes;
+}
+
+size_t
+esdm_group_dimension_count(const esdm_group *group)
+{
+    return group->dimensions.count;
+}
+
+esdm_dimension *
+esdm_group_dimension_at(const esdm_group *group, size_t index)
+{
+    return index < group->dimensions.count ? group->dimensions.items[index] : NULL;
+}
+
+size_t
+esdm_group_dataset_count(const esdm_group *group)
+{
+    return group->datasets.count;
+}
+
+esdm_dataset *
+esdm_group_dataset_at(const esdm_group *group, size_t index)
+{
+    return index < group->datasets.count ? group->datasets.items[index] : NULL;
+}
+
+esdm_dataset *
+esdm_group_dataset_find(const esdm_group *group, const char *name)
+{
+    return esdm__group_member(group, name, ESDM__MEMBER_DATASET);
+}
