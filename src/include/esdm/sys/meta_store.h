@@ -177,6 +177,8 @@ typedef struct esdm_meta_plugin {
     esdm_status (*open)(const esdm_plugin_config *config, bool read_only, void **ret_store,
                         esdm_error *err);
     void (*close)(void *store); /**< NULL is accepted */
+    /** Whether commits can succeed as far as permissions go. Cheap. */
+    bool (*is_writable)(void *store);
 
     /** ESDM_ENOENT when the name is not there. */
     esdm_status (*container_find)(void *store, const char *name, esdm_meta_container *ret_record,

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Commit: settle writes, flush packs, then one metadata transaction. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/io.h"
+#include "io/lengths.h"
+#include "meta/attribute_index.h"
+
+/* Everything a commit holds until it is over. */
+typedef struct work {
+    esdm_container *container;
+    esdm__container_io *io;
+    esdm_dataset **datasets; /* write-locked, by id; owned array */
+    size_t ndatasets;
+    esdm__page_set *sets; /* one a dataset; owned */
+    esdm_meta_new_page *pages; /* all sets in one array; owned */
+    uint64_t *merged;          /* owned */
+    size_t npages;
+    size_t nmerged;
+    char *document;
+    size_t document_bytes;
+    esdm__attribute_index attributes;
+    esdm_meta_length *lengths;
+    size_t nlengths;
+} work;
+
+static esdm__dataset_io *
+io_of(const work *w, size_t i)
+{
+    return w->datasets[i]->io;
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+    const esdm_dataset *x = *(esdm_dataset *const *) a;
+    const esdm_dataset *y = *(esdm_dataset *const *) b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Takes the dirty datasets and their write locks, in order of id. */
+static esdm_status
+lock_datasets(work *w, esdm_error *err)
+{
+    (void) pthread_mutex_lock(&w->io->lock);
+    size_t count = w->io->ndirty;
+    esdm_dataset **copy = malloc((count + 1) * sizeof *copy);
+    if (copy != NULL && count > 0)
+        memcpy(copy, w->io->dirty, count * sizeof *copy);
+    (void) pthread_mutex_unlock(&w->io->lock);
+    if (copy == NULL)
+        return esdm__error_nomem(err, count * sizeof *copy, "a commit");
+    qsort(copy, count, sizeof(esdm_dataset *), by_id);
+    w->datasets = copy;
+    w->ndatasets = count;
+    for (size_t i = 0; i < count; i++)
+        (void) pthread_mutex_lock(&io_of(w, i)->write_lock);
+    return ESDM_OK;
+}
+
+static esdm_status
+settle_writes(work *w, esdm_error *err)
+{
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm__dataset_io *io = io_of(w, i);
+        if (io->failure.status == ESDM_OK)
+            io->failure.status = esdm__dataset_flush(w->datasets[i], io, &io->failure);
+        if (io->failure.status == ESDM_OK)
+            continue;
+        if (err != NULL)
+            *err = io->failure;
+        (void) esdm__dataset_prefix(w->datasets[i], io->failure.status, err);
+        return esdm__error_prefix(err, io->failure.status, "nothing is committed");
+    }
+    return ESDM_OK;
+}
+
+/* ---- pages -------------------------------------------------------------------------------- */
+
+static esdm_status
+merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_count,
+                 esdm_error *err)
+{
+    esdm__dataset_io *io = io_of(w, i);
+    (void) pthread_mutex_lock(&io->lock);
+    esdm_status status = esdm__index_merge_candidates(io->index, ret_pages, ret_count, err);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (status != ESDM_OK || *ret_count == 0)
+        return status;
+    return esdm__dataset_load_pages(w->datasets[i], io, *ret_pages, *ret_count, err);
+}
+
+static esdm_status
+encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
+{
+    esdm__dataset_io *io = io_of(w, i);
+    uint64_t *candidates = NULL;
+    size_t ncandidates = 0;
+    esdm_status status = esdm__dataset_load_directory(w->datasets[i], io, err);
+    if (status == ESDM_OK && merge)
+        status = merge_candidates(w, i, &candidates, &ncandidates, err);
+    if (status == ESDM_OK) {
+        (void) pthread_mutex_lock(&io->lock);
+        status = esdm__index_encode(io->index, candidates, ncandidates, &w->sets[i], err);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    free(candidates);
+    for (size_t k = 0; k < w->sets[i].npages; k++)
+        w->sets[i].pages[k].dataset = w->datasets[i]->id;
+    w->npages += w->sets[i].npages;
+    w->nmerged += w->sets[i].nmerged;
+    return status;
+}
+
+static void
+clear_pages(work *w)
+{
+    for (size_t i = 0; w->sets != NULL && i < w->ndatasets; i++)
+        esdm__page_set_clear(&w->sets[i]);
+    free(w->sets);
+    free(w->pages);
+    free(w->merged);
+    w->sets = NULL;
+    w->pages = NULL;
+    w->merged = NULL;
+    w->npages = 0;
+    w->nmerged = 0;
+}
+
+static esdm_status
+encode_pages(work *w, bool merge, esdm_error *err)
+{
+    clear_pages(w);
+    w->sets = calloc(w->ndatasets + 1, sizeof *w->sets);
+    if (w->sets == NULL)
+        return esdm__error_nomem(err, w->ndatasets * sizeof *w->sets, "a commit");
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm_status status = encode_dataset(w, i, merge, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    w->pages = malloc((w->npages + 1) * sizeof *w->pages);
+    w->merged = malloc((w->nmerged + 1) * sizeof *w->merged);
+    if (w->pages == NULL || w->merged == NULL)
+        return esdm__error_nomem(err, w->npages * sizeof *w->pages, "a commit");
+    size_t page = 0;
+    size_t merged = 0;
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        const esdm__page_set *set = &w->sets[i];
+        for (size_t k = 0; k < set->npages; k++)
+            w->pages[page++] = set->pages[k];
+        for (size_t k = 0; k < set->nmerged; k++)
+            w->merged[merged++] = set->merged[k];
+    }
+    return ESDM_OK;
+}
+
+/* ---- transaction -------------------------------------------------------------------------- */
+
+static esdm_status
+describe_structure(work *w, esdm_error *err)
+{
+    if (!w->container->structure_dirty && w->io->record != 0)
+        return ESDM_OK;
+    esdm_status status =
+        esdm__document_write(w->container, &w->document, &w->document_bytes, err);
+    if (status == ESDM_OK)
+        status = esdm__attribute_index_make(w->container, &w->attributes, err);
+    return status;
+}
+
+static esdm_meta_commit_kind
+kind_of(const esdm__container_io *io)
+{
+    if (io->record != 0)
+        return ESDM_META_UPDATE;
+    return io->replace ? ESDM_META_REPLACE : ESDM_META_CREATE;
+}
+
+static esdm_status
+publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
+{
+    const esdm_session *session = w->io->session;
+    esdm_meta_commit commit = {
+        .kind = kind_of(w->io),
+        .name = w->container->name,
+        .uuid = w->io->uuid,
+        .container = w->io->record,
+        .structure = w->io->structure,
+        .document = w->document,
+        .document_bytes = w->document_bytes,
+        .datasets = (uint32_t) w->container->datasets.count,
+        .lengths = w->lengths,
+        .nlengths = w->nlengths,
+        .pages = w->pages,
+        .npages = w->npages,
+        .merged = w->merged,
+        .nmerged = w->nmerged,
+        .attributes = w->attributes.entries,
+        .nattributes = w->attributes.count,
+        .writer = session->writer,
+        .message = message != NULL ? message : "",
+        .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
+        .history = session->site->history,
+    };
+    return session->meta->commit(session->store, &commit, ret_committed, err);
+}
+
+/* A merge that another writer did first is no reason to fail: publish without merging. */
+static esdm_status
+publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committed,
+                 esdm_error *err)
+{
+    esdm_status status = publish(w, message, ret_committed, err);
+    if (status != ESDM_ECONFLICT || w->nmerged == 0)
+        return status;
+    status = encode_pages(w, false, err);
+    return status == ESDM_OK ? publish(w, message, ret_committed, err) : status;
+}
+
+/* ---- afterwards --------------------------------------------------------------------------- */
+
+static void
+move_pin(esdm__container_io *io, const esdm_meta_committed *committed)
+{
+    const esdm_session *session = io->session;
+    bool pinned =
+        session->meta->pin(session->store, committed->container, committed->snapshot, NULL) ==
+        ESDM_OK;
+    if (io->pinned)
+        session->meta->unpin(session->store, io->record, io->snapshot);
+    io->pinned = pinned;
+}
+
+static void
+adopt(work *w, const esdm_meta_committed *committed)
+{
+    esdm__container_io *io = w->io;
+    bool alone = committed->snapshot == io->snapshot + 1;
+    uint64_t page = committed->first_page;
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm__dataset_io *dataset_io = io_of(w, i);
+        (void) pthread_mutex_lock(&dataset_io->lock);
+        esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
+        (void) pthread_mutex_unlock(&dataset_io->lock);
+        atomic_store(&dataset_io->listed, false);
+        page += w->sets[i].npages;
+    }
+    (void) pthread_mutex_lock(&io->lock);
+    size_t left = 0; /* datasets that became dirty while we worked stay listed */
+    for (size_t i = 0; i < io->ndirty; i++) {
+        if (bsearch(&io->dirty[i], w->datasets, w->ndatasets, sizeof(esdm_dataset *), by_id) ==
+            NULL)
+            io->dirty[left++] = io->dirty[i];
+    }
+    io->ndirty = left;
+    (void) pthread_mutex_unlock(&io->lock);
+    if (io->packs != NULL)
+        esdm__packs_committed(io->packs);
+    move_pin(io, committed);
+    io->record = committed->container;
+    io->snapshot = committed->snapshot;
+    if (w->document != NULL) {
+        io->structure = committed->structure;
+        w->container->structure_dirty = false;
+    }
+    w->container->snapshot = committed->snapshot;
+    esdm__lengths_set_published(w->container, w->lengths, w->nlengths);
+    w->lengths = NULL;
+    if (!alone) /* others committed in between: see their pages too */
+        esdm__container_forget_pages(w->container);
+}
+
+static bool
+has_changes(const work *w)
+{
+    if (w->container->structure_dirty || w->io->record == 0 ||
+        esdm__lengths_changed(w->container))
+        return true;
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        if (esdm__index_pending_count(io_of(w, i)->index) > 0)
+            return true;
+    }
+    return false;
+}
+
+static esdm_status
+commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *err)
+{
+    const esdm_session *session = w->io->session;
+    esdm_status status = settle_writes(w, err);
+    if (status != ESDM_OK || !has_changes(w))
+        return status;
+    if (session->read_only)
+        return esdm__error_set(err, ESDM_EACCES, "the site was opened for reading only");
+    if (w->io->packs != NULL)
+        status = esdm__packs_publish(w->io->packs,
+                                     session->site->durability == ESDM__DURABLE_SYSTEM, err);
+    if (status == ESDM_OK)
+        status = encode_pages(w, true, err);
+    if (status == ESDM_OK)
+        status = describe_structure(w, err);
+    if (status == ESDM_OK)
+        status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
+    esdm_meta_committed committed = {0};
+    if (status == ESDM_OK)
+        status = publish_retrying(w, message, &committed, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_replaced = committed.replaced;
+    adopt(w, &committed);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
+{
+    if (!container->writable)
+        return ESDM_OK;
+    work w = {.container = container, .io = esdm__io_of(container)};
+    uint64_t replaced = 0;
+    (void) pthread_mutex_lock(&w.io->commit_lock);
+    esdm_status status = lock_datasets(&w, err);
+    if (status == ESDM_OK)
+        status = commit_locked(&w, message, &replaced, err);
+    for (size_t i = w.ndatasets; i > 0; i--)
+        (void) pthread_mutex_unlock(&io_of(&w, i - 1)->write_lock);
+    (void) pthread_mutex_unlock(&w.io->commit_lock);
+    clear_pages(&w);
+    esdm__attribute_index_clear(&w.attributes);
+    free(w.document);
+    free(w.lengths);
+    free(w.datasets);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "commit of container '%s'", container->name);
+    if (replaced != 0)
+        esdm__session_collect(w.io->session);
+    return ESDM_OK;
+}
+
+bool
+esdm__io_is_dirty(const esdm_container *container)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    bool dirty = io->ndirty > 0;
+    (void) pthread_mutex_unlock(&io->lock);
+    return container->writable &&
+           (dirty || container->structure_dirty || io->record == 0 ||
+            esdm__lengths_changed(container));
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/dataset_io.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
+
+esdm_status
+esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_error *err)
+{
+    esdm__container_io *io = calloc(1, sizeof *io);
+    if (io == NULL)
+        return esdm__error_nomem(err, sizeof *io, "a container");
+    io->session = session;
+    (void) pthread_mutex_init(&io->commit_lock, NULL);
+    (void) pthread_mutex_init(&io->lock, NULL);
+    container->session = session;
+    container->io = io;
+    return ESDM_OK;
+}
+
+void
+esdm__container_io_free(esdm_container *container)
+{
+    esdm__container_io *io = container->io;
+    for (size_t i = 0; i < container->datasets.count; i++)
+        esdm__dataset_io_free(container->datasets.items[i]);
+    if (io == NULL)
+        return;
+    esdm__packs_free(io->packs);
+    if (io->pinned)
+        io->session->meta->unpin(io->session->store, io->record, io->snapshot);
+    free(io->dirty);
+    free(io->published);
+    (void) pthread_mutex_destroy(&io->lock);
+    (void) pthread_mutex_destroy(&io->commit_lock);
+    free(io);
+    container->io = NULL;
+}
+
+esdm_status
+esdm__container_packs(esdm_container *container, esdm__packs **ret_packs, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    if (io->packs == NULL) /* others look without the lock whether there are any */
+        __atomic_store_n(&io->packs, esdm__packs_new(io->session, io->uuid), __ATOMIC_RELEASE);
+    *ret_packs = io->packs;
+    (void) pthread_mutex_unlock(&io->lock);
+    return *ret_packs != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof(void *), "packs");
+}
+
+esdm_status
+esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err)
+{
+    char *path = esdm__dataset_path(dataset);
+    status = esdm__error_prefix(err, status, "container '%s', dataset '%s'",
+                                dataset->group->container->name,
+                                path != NULL ? path : dataset->name);
+    free(path);
+    return status;
+}
+
+static esdm_status
+init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    const esdm_session *session = dataset->group->container->session;
+    io->preferred_bytes = session->site->engine.fragment_bytes;
+    io->minimum_bytes =
+        io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
+                                                       : SMALL_FRAGMENT_BYTES;
+    io->chain = session->default_chain;
+    if (dataset->codec == NULL)
+        return ESDM_OK;
+    return esdm__chain_parse(dataset->codec, &io->chain, err);
+}
+
+static esdm_status
+dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    esdm__dataset_io *io = calloc(1, sizeof *io);
+    if (io == NULL)
+        return esdm__error_nomem(err, sizeof *io, "a dataset");
+    io->index = esdm__index_new(dataset->rank);
+    if (io->index == NULL) {
+        free(io);
+        return esdm__error_nomem(err, sizeof *io, "a fragment index");
+    }
+    esdm_status status = init_layout(dataset, io, err);
+    if (status != ESDM_OK) {
+        esdm__index_free(io->index);
+        free(io);
+        return status;
+    }
+    (void) pthread_mutex_init(&io->write_lock, NULL);
+    (void) pthread_mutex_init(&io->lock, NULL);
+    esdm__gather_init(&io->gather, dataset->type, io->preferred_bytes);
+    io->directory_loaded = esdm__io_of(dataset->group->container)->record == 0;
+    *ret_io = io;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+    if (io == NULL) {
+        esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+        esdm_status status = dataset_io_new(dataset, &io, err);
+        if (status != ESDM_OK)
+            return status;
+        (void) pthread_mutex_lock(&container_io->lock);
+        esdm__dataset_io *other = dataset->io;
+        if (other == NULL)
+            __atomic_store_n(&dataset->io, io, __ATOMIC_RELEASE);
+        (void) pthread_mutex_unlock(&container_io->lock);
+        if (other != NULL) { /* another thread was first */
+            esdm__index_free(io->index);
+            free(io);
+            io = other;
+        }
+    }
+    *ret_io = io;
+    return ESDM_OK;
+}
+
+void
+esdm__dataset_io_free(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = dataset->io;
+    if (io == NULL)
+        return;
+    atomic_fetch_sub(&dataset->group->container->session->gathered,
+                     esdm__gather_bytes(&io->gather));
+    esdm__gather_clear(&io->gather);
+    esdm__index_free(io->index);
+    (void) pthread_mutex_destroy(&io->lock);
+    (void) pthread_mutex_destroy(&io->write_lock);
+    free(io);
+    dataset->io = NULL;
+}
+
+esdm_status
+esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    if (atomic_load_explicit(&io->listed, memory_order_relaxed))
+        return ESDM_OK;
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    esdm_status status = ESDM_OK;
+    (void) pthread_mutex_lock(&container_io->lock);
+    if (container_io->ndirty == container_io->dirty_capacity) {
+        size_t capacity = container_io->dirty_capacity == 0 ? 8 : 2 * container_io->dirty_capacity;
+        esdm_dataset **grown =
+            realloc(container_io->dirty, capacity * sizeof *container_io->dirty);
+        if (grown == NULL) {
+            status = esdm__error_nomem(err, capacity * sizeof *grown, "the list of datasets");
+        } else {
+            container_io->dirty = grown;
+            container_io->dirty_capacity = capacity;
+        }
+    }
+    if (status == ESDM_OK && !atomic_load(&io->listed)) {
+        container_io->dirty[container_io->ndirty++] = dataset;
+        atomic_store(&io->listed, true);
+    }
+    (void) pthread_mutex_unlock(&container_io->lock);
+    return status;
+}
+
+/* ---- committed pages ---------------------------------------------------------------------- */
+
+/* Directory entries as the store hands them out, collected without a lock. */
+typedef struct directory {
+    esdm_meta_page *pages;
+    uint64_t (*boxes)[2 * ESDM_MAX_RANK];
+    size_t count;
+    size_t capacity;
+    bool failed; /* out of memory */
+} directory;
+
+static bool
+note_page(const esdm_meta_page *page, void *user)
+{
+    directory *d = user;
+    if (d->count == d->capacity) {
+        size_t capacity = d->capacity == 0 ? 16 : 2 * d->capacity;
+        void *pages = realloc(d->pages, capacity * sizeof *d->pages);
+        if (pages != NULL)
+            d->pages = pages;
+        void *boxes = realloc(d->boxes, capacity * sizeof *d->boxes);
+        if (boxes != NULL)
+            d->boxes = boxes;
+        d->failed = pages == NULL || boxes == NULL;
+        if (d->failed)
+            return false;
+        d->capacity = capacity;
+    }
+    uint32_t rank = page->rank <= ESDM_MAX_RANK ? page->rank : 0; /* the index refuses others */
+    d->pages[d->count] = *page;
+    memcpy(d->boxes[d->count], page->box, 2 * rank * sizeof(uint64_t));
+    d->count++;
+    return true;
+}
+
+/* Enters all pages, or none. With the index lock held. */
+static esdm_status
+enter_directory(esdm__dataset_io *io, const directory *d, esdm_error *err)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        esdm_meta_page page = d->pages[i];
+        page.box = d->boxes[i];
+        esdm_status status = esdm__index_add_page(io->index, &page, err);
+        if (status != ESDM_OK) {
+            esdm__index_forget_pages(io->index);
+            return status;
+        }
+    }
+    io->directory_loaded = true;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    (void) pthread_mutex_lock(&io->lock);
+    bool loaded = io->directory_loaded;
+    (void) pthread_mutex_unlock(&io->lock);
+    if (loaded)
+        return ESDM_OK;
+
+    directory d = {0};
+    const esdm_session *session = container_io->session;
+    esdm_status status =
+        session->meta->page_list(session->store, container_io->record, container_io->snapshot,
+                                 dataset->id, note_page, &d, err);
+    if (status == ESDM_OK && d.failed)
+        status = esdm__error_nomem(err, d.count * sizeof *d.boxes, "the page directory");
+    if (status == ESDM_OK) {
+        (void) pthread_mutex_lock(&io->lock);
+        if (!io->directory_loaded) /* another thread may have been first */
+            status = enter_directory(io, &d, err);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    free(d.pages);
+    free(d.boxes);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+}
+
+static esdm_status
+load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_error *err)
+{
+    const esdm_session *session = dataset->group->container->session;
+    esdm_meta_page entry;
+    uint64_t box[2 * ESDM_MAX_RANK];
+    (void) pthread_mutex_lock(&io->lock);
+    bool known = esdm__index_page_entry(io->index, number, &entry);
+    if (known && entry.rank > 0)
+        memcpy(box, entry.box, 2 * entry.rank * sizeof *box);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (!known)
+        return ESDM_OK;
+    entry.box = box;
+
+    void *data = NULL;
+    size_t bytes = 0;
+    esdm_status status = session->meta->page_load(session->store, number, &data, &bytes, err);
+    esdm__page *page = NULL;
+    if (status == ESDM_OK)
+        status = esdm__page_decode(&entry, data, bytes, &page, err);
+    free(data);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "index page %" PRIu64, number);
+    (void) pthread_mutex_lock(&io->lock);
+    esdm__index_insert(io->index, number, page);
+    (void) pthread_mutex_unlock(&io->lock);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io, const uint64_t *pages,
+                         size_t npages, esdm_error *err)
+{
+    for (size_t i = 0; i < npages; i++) {
+        esdm_status status = load_page(dataset, io, pages[i], err);
+        if (status != ESDM_OK)
+            return esdm__dataset_prefix(dataset, status, err);
+    }
+    return ESDM_OK;
+}
+
+void
+esdm__container_forget_pages(const esdm_container *container)
+{
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        esdm__index_forget_pages(io->index);
+        io->directory_loaded = false;
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+}
+
+/* ---- hyperslabs --------------------------------------------------------------------------- */
+
+esdm_status
+esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space, bool growing,
+                  esdm_error *err)
+{
+    if (space->rank != dataset->rank) {
+        (void) esdm__error_set(err, ESDM_EINVAL, "hyperslab of rank %u for a dataset of rank %u",
+                               space->rank, dataset->rank);
+        return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+    }
+    for (uint32_t i = 0; i < space->rank; i++) {
+        const esdm_dimension *dimension = dataset->dimensions[i];
+        if (space->size[i] == 0 || (growing && dimension->unlimited))
+            continue;
+        uint64_t length = atomic_load_explicit(&dimension->length, memory_order_relaxed);
+        uint64_t step = space->has_stride ? space->stride[i] : 1;
+        uint64_t last = space->offset[i] + (space->size[i] - 1) * step;
+        if (last >= length) {
+            (void) esdm__error_set(err, ESDM_EINVAL,
+                                   "index %" PRIu64 " is past the end of dimension '%s' (%" PRIu64
+                                   ")",
+                                   last, dimension->name, length);
+            return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+        }
+    }
+    return ESDM_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_DATASET_IO_H
+#define ESDM_IO_DATASET_IO_H
+
+/**
+ * @file
+ * Engine state of an open container and of its datasets.
+ *
+ * Lock order: container `commit_lock`, dataset `write_lock` (by dataset id), then one of the leaf
+ * locks (dataset `lock`, container `lock`, packs, pool, cache). The write lock serialises the
+ * writers of one dataset and is held while fragments are appended: program order of overlapping
+ * writes is decided there. No leaf lock is held across plug-in calls or I/O.
+ */
+
+#include <pthread.h>
+
+#include "io/gather.h"
+#include "io/packs.h"
+#include "layout/index.h"
+#include "model/container.h"
+
+typedef struct esdm__container_io {
+    esdm_session *session;
+    uint64_t record;    /* number in the metadata store; 0 before the first commit */
+    uint64_t structure; /* structure number in memory */
+    uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
+    bool pinned;
+    bool historic;      /* opened at an old snapshot */
+    bool replace;       /* first commit may replace */
+    char uuid[ESDM__UUID_BYTES];
+    pthread_mutex_t commit_lock; /* one commit or refresh at a time */
+    pthread_mutex_t lock;        /* guards packs, dirty, ndirty; a leaf lock */
+    esdm__packs *packs;          /* made with the first append */
+    esdm_dataset **dirty;        /* datasets with uncommitted data; owned array */
+    size_t ndirty;
+    size_t dirty_capacity;
+    esdm_meta_length *published; /* lengths as last published or loaded; owned */
+    size_t npublished;
+} esdm__container_io;
+
+typedef struct esdm__dataset_io {
+    pthread_mutex_t write_lock; /* guards gather, failure */
+    esdm__gather gather;
+    esdm_error failure; /* of a write that lost data; commits report it until discard */
+    pthread_mutex_t lock; /* guards index, directory_loaded; a leaf lock */
+    esdm__index *index;
+    bool directory_loaded; /* committed pages are known */
+    atomic_bool gathered;  /* the gather holds something */
+    atomic_bool listed;    /* in the container's dirty list */
+    esdm__chain chain;
+    uint64_t minimum_bytes;   /* of fragments when chunks are grouped */
+    uint64_t preferred_bytes; /* of fragments */
+} esdm__dataset_io;
+
+/** Creates the engine state of a fresh container object. */
+esdm_status esdm__container_io_new(esdm_session *session, esdm_container *container,
+                                   esdm_error *err);
+/** Releases engine state of the container and its datasets; unpins; seals packs. */
+void esdm__container_io_free(esdm_container *container);
+static inline esdm__container_io *
+esdm__io_of(const esdm_container *container)
+{
+    return container->io;
+}
+/** The packs, made at first use. */
+esdm_status esdm__container_packs(esdm_container *container, esdm__packs **ret_packs,
+                                  esdm_error *err);
+
+/** Engine state of a dataset, made at first use (thread-safe). */
+esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io,
+                                 esdm_error *err);
+void esdm__dataset_io_free(esdm_dataset *dataset);
+/** Enters the dataset into the list of those that the next commit publishes. */
+esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
+/** Loads the directory of committed pages unless known. */
+esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
+                                         esdm_error *err);
+/** Loads the given pages into the index. */
+esdm_status esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io,
+                                     const uint64_t *pages, size_t npages, esdm_error *err);
+/** The directories of all datasets are loaded again at their next use (another snapshot). */
+void esdm__container_forget_pages(const esdm_container *container);
+/** "container 'NAME', dataset '/PATH'" in front of the error. */
+esdm_status esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err);
+
+/** Checks a hyperslab against rank and limited lengths; with `growing` unlimited ones are free. */
+esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,
+                              bool growing, esdm_error *err);
+
+/** Sends gathered writes to fragments. Caller holds the write lock. */
+esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/fetch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "codec/raw_blocks.h"
+#include "plugin/registry.h"
+
+/* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
+#define CACHE_BLOCKS 32u
+/* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
+#define DIRECT_STEP (UINT64_C(512) << 10)
+/* Block number under which the cache keeps the head of a blob. */
+#define HEAD_BLOCK UINT32_MAX
+#define LARGEST_CACHED_HEAD 65536u
+
+bool
+esdm__fragment_is_raw(const esdm__fragment *fragment)
+{
+    static const uint8_t none[sizeof fragment->codec_ids] = {0};
+    return memcmp(fragment->codec_ids, none, sizeof none) == 0;
+}
+
+static esdm_status
+read_ranges(esdm_session *session, const esdm__fragment *fragment, const esdm_range *ranges,
+            size_t n, esdm_error *err)
+{
+    const esdm__target *target = esdm__session_target(session, fragment->pack->target);
+    if (target == NULL)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "target '%s' is not in the site configuration (%s)",
+                               fragment->pack->target, session->site->source);
+    return target->plugin->pack_read(target->handle, fragment->pack->pack, ranges, n, err);
+}
+
+/* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
+
+typedef struct blob {
+    esdm_session *session;
+    const esdm__fragment *fragment;
+    bool raw;
+    esdm__raw_blocks geometry; /* also of coded ones: blocks have a fixed raw size */
+    esdm__blob_view view;      /* coded ones */
+    uint8_t *head;             /* owned; coded ones */
+    esdm__cache_key key;
+} blob;
+
+static esdm_status
+load_head(blob *b, esdm_error *err)
+{
+    size_t bytes = b->fragment->head_bytes;
+    b->head = malloc(bytes);
+    if (b->head == NULL)
+        return esdm__error_nomem(err, bytes, "the head of a fragment");
+    b->key.block = HEAD_BLOCK;
+    if (!esdm__cache_get(b->session->cache, &b->key, b->head, bytes)) {
+        esdm_range range = {b->fragment->position, bytes, b->head};
+        esdm_status status = read_ranges(b->session, b->fragment, &range, 1, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    esdm_status status =
+        esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
+    if (status != ESDM_OK)
+        return status;
+    if (b->view.raw_bytes != b->fragment->raw_bytes ||
+        b->view.payload_bytes != b->fragment->stored_bytes - bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    if (bytes <= LARGEST_CACHED_HEAD)
+        esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
+    b->geometry = (esdm__raw_blocks){b->view.raw_bytes, b->view.blocks,
+                                     b->view.blocks == 1 ? 63 : b->view.block_log2};
+    return ESDM_OK;
+}
+
+static esdm_status
+blob_open(esdm_session *session, const esdm__fragment *fragment, blob *b, esdm_error *err)
+{
+    *b = (blob){.session = session, .fragment = fragment};
+    b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
+    b->raw = esdm__fragment_is_raw(fragment);
+    if (b->raw)
+        return esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &b->geometry, err);
+    return load_head(b, err);
+}
+
+/* Reads blocks first … first+count-1 and leaves their raw bytes in `out`. */
+static esdm_status
+read_raw_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+{
+    uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
+    size_t table_bytes = (size_t) count * ESDM__BLOB_ENTRY_BYTES;
+    uint8_t *entries = table_bytes <= sizeof stack ? stack : malloc(table_bytes);
+    if (entries == NULL)
+        return esdm__error_nomem(err, table_bytes, "a block table");
+    uint64_t from = esdm__raw_blocks_start(&b->geometry, first);
+    uint64_t to = esdm__raw_blocks_start(&b->geometry, first + count);
+    const esdm__fragment *f = b->fragment;
+    esdm_range ranges[2] = {
+        {f->position + ESDM__BLOB_HEADER_BYTES + (uint64_t) first * ESDM__BLOB_ENTRY_BYTES,
+         table_bytes, entries},
+        {f->position + f->head_bytes + from, to - from, out},
+    };
+    esdm_status status = read_ranges(b->session, f, ranges, 2, err);
+    if (status == ESDM_OK)
+        status = esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err);
+    if (entries != stack)
+        free(entries);
+    return status;
+}
+
+static esdm_status
+read_coded_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+{
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    esdm__blob_range(&b->view, first, count, &offset, &bytes);
+    void *stored = malloc(bytes > 0 ? (size_t) bytes : 1);
+    if (stored == NULL)
+        return esdm__error_nomem(err, (size_t) bytes, "encoded blocks");
+    const esdm__fragment *f = b->fragment;
+    esdm_range range = {f->position + f->head_bytes + offset, bytes, stored};
+    esdm_status status = read_ranges(b->session, f, &range, 1, err);
+    if (status == ESDM_OK)
+        status = esdm__blob_decode(&b->view, first, count, stored, (size_t) bytes, out,
+                                   (size_t) esdm__blob_raw_bytes(&b->view, first, count), err);
+    free(stored);
+    return status;
+}
+
+static esdm_status
+read_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+{
+    return b->raw ? read_raw_blocks(b, first, count, out, err)
+                  : read_coded_blocks(b, first, count, out, err);
+}
+
+/* ---- wanted blocks ------------------------------------------------------------------------ */
+
+/* Sets a bit for each wanted block in [first, last]. NULL: all are wanted, or out of memory, in
+ * which case reading them all is right too. */
+static uint8_t *
+mark_blocks(const blob *b, const esdm__want *want, uint32_t first, uint32_t last)
+{
+    if (want->next_row == NULL || last - first < 2)
+        return NULL;
+    uint8_t *marks = calloc(last - first + 1u, 1);
+    if (marks == NULL)
+        return NULL;
+    uint64_t from;
+    uint64_t to;
+    while (want->next_row(want->user, &from, &to)) {
+        uint32_t until = esdm__raw_blocks_at(&b->geometry, to - 1);
+        for (uint32_t k = esdm__raw_blocks_at(&b->geometry, from); k <= until; k++)
+            marks[k - first] = 1;
+    }
+    return marks;
+}
+
+/* Takes wanted blocks out of the cache; clears their marks. */
+static void
+take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging)
+{
+    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    for (uint32_t k = first; k <= last; k++) {
+        if (marks[k - first] == 0)
+            continue;
+        uint64_t from = esdm__raw_blocks_start(&b->geometry, k);
+        uint64_t to = esdm__raw_blocks_start(&b->geometry, k + 1);
+        b->key.block = k;
+        if (esdm__cache_get(b->session->cache, &b->key, staging + (from - base),
+                            (size_t) (to - from)))
+            marks[k - first] = 0;
+    }
+}
+
+static void
+put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
+{
+    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    for (uint32_t k = first; k < first + count; k++) {
+        uint64_t from = esdm__raw_blocks_start(&b->geometry, k);
+        uint64_t to = esdm__raw_blocks_start(&b->geometry, k + 1);
+        b->key.block = k;
+        esdm__cache_put(b->session->cache, &b->key, data + (from - base), (size_t) (to - from));
+    }
+}
+
+/* Reads the marked blocks, neighbours together. */
+static esdm_status
+read_marked(blob *b, const uint8_t *marks, uint32_t first, uint32_t last, bool cache,
+            uint8_t *staging, esdm_error *err)
+{
+    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    for (uint32_t k = first; k <= last; k++) {
+        if (marks[k - first] == 0)
+            continue;
+        uint32_t count = 1;
+        while (k + count <= last && marks[k + count - first] != 0)
+            count++;
+        uint8_t *out = staging + (esdm__raw_blocks_start(&b->geometry, k) - base);
+        esdm_status status = read_blocks(b, k, count, out, err);
+        if (status != ESDM_OK)
+            return status;
+        if (cache)
+            put_cached(b, k, count, out);
+        k += count - 1;
+    }
+    return ESDM_OK;
+}
+
+static uint32_t
+count_marks(const uint8_t *marks, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += marks[i];
+    return count;
+}
+
+static esdm_status
+fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uint8_t *staging,
+             esdm_error *err)
+{
+    uint32_t n = last - first + 1;
+    uint8_t few[CACHE_BLOCKS];
+    uint8_t *owned = mark_blocks(b, want, first, last);
+    uint8_t *marks = owned;
+    if (marks == NULL) {
+        if (n > CACHE_BLOCKS)
+            return read_blocks(b, first, n, staging, err);
+        memset(few, 1, n);
+        marks = few;
+    }
+    bool cache = count_marks(marks, n) <= CACHE_BLOCKS;
+    if (cache)
+        take_cached(b, marks, first, last, staging);
+    esdm_status status = read_marked(b, marks, first, last, cache, staging, err);
+    free(owned);
+    return status;
+}
+
+esdm_status
+esdm__fetch(esdm_session *session, const esdm__fragment *fragment, const esdm__want *want,
+            uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
+{
+    blob b;
+    esdm_status status = blob_open(session, fragment, &b, err);
+    uint8_t *staging = NULL;
+    if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
+        status = esdm__error_set(err, ESDM_ECORRUPT,
+                                 "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
+                                 b.geometry.raw_bytes, want->to);
+    if (status == ESDM_OK) {
+        uint32_t first = esdm__raw_blocks_at(&b.geometry, want->from);
+        uint32_t last = esdm__raw_blocks_at(&b.geometry, want->to - 1);
+        uint64_t from = esdm__raw_blocks_start(&b.geometry, first);
+        uint64_t to = esdm__raw_blocks_start(&b.geometry, last + 1);
+        staging = malloc((size_t) (to - from));
+        if (staging == NULL)
+            status = esdm__error_nomem(err, (size_t) (to - from), "a fragment");
+        else
+            status = fetch_blocks(&b, want, first, last, staging, err);
+        *ret_from = from;
+    }
+    free(b.head);
+    if (status != ESDM_OK) {
+        free(staging);
+        return status;
+    }
+    *ret_data = staging;
+    return ESDM_OK;
+}
+
+/* ---- direct ------------------------------------------------------------------------------- */
+
+/* Part of one block, through a buffer. */
+static esdm_status
+fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
+{
+    esdm__want want = {.from = from, .to = to};
+    uint64_t start = esdm__raw_blocks_start(&b->geometry, block);
+    uint64_t end = esdm__raw_blocks_start(&b->geometry, block + 1);
+    uint8_t *staging = malloc((size_t) (end - start));
+    if (staging == NULL)
+        return esdm__error_nomem(err, (size_t) (end - start), "a block");
+    esdm_status status = fetch_blocks(b, &want, block, block, staging, err);
+    if (status == ESDM_OK)
+        memcpy(out, staging + (from - start), (size_t) (to - from));
+    free(staging);
+    return status;
+}
+
+static esdm_status
+fetch_middle(const blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
+{
+    uint32_t step = (uint32_t) (DIRECT_STEP >> (b->geometry.block_log2 < 19 ? b->geometry.block_log2
+                                                                           : 19));
+    for (uint32_t k = first; k < end; k += step) {
+        uint32_t count = end - k < step ? end - k : step;
+        uint64_t at =
+            esdm__raw_blocks_start(&b->geometry, k) - esdm__raw_blocks_start(&b->geometry, first);
+        esdm_status status = read_raw_blocks(b, k, count, out + at, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64_t from,
+                   uint64_t to, void *data, esdm_error *err)
+{
+    blob b;
+    esdm_status status = blob_open(session, fragment, &b, err);
+    if (status != ESDM_OK)
+        return status;
+    if (to > b.geometry.raw_bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
+    uint8_t *out = data;
+    uint32_t first = esdm__raw_blocks_at(&b.geometry, from);
+    uint32_t last = esdm__raw_blocks_at(&b.geometry, to - 1);
+    uint64_t begin = esdm__raw_blocks_start(&b.geometry, first);
+    uint64_t end = esdm__raw_blocks_start(&b.geometry, last + 1);
+    if (begin < from) { /* the first block only in part */
+        uint64_t stop = esdm__raw_blocks_start(&b.geometry, first + 1);
+        stop = stop < to ? stop : to;
+        status = fetch_edge(&b, first, from, stop, out, err);
+        if (status != ESDM_OK || stop == to)
+            return status;
+        first++;
+    }
+    if (to < end) { /* the last block only in part */
+        uint64_t start = esdm__raw_blocks_start(&b.geometry, last);
+        status = fetch_edge(&b, last, start, to, out + (start - from), err);
+        if (status != ESDM_OK)
+            return status;
+        last--;
+    }
+    if (first > last || last == UINT32_MAX)
+        return ESDM_OK;
+    return fetch_middle(&b, first, last + 1,
+                        out + (esdm__raw_blocks_start(&b.geometry, first) - from), err);
+}
+
+/* ---- blobs in memory ---------------------------------------------------------------------- */
+
+esdm_status
+esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob_bytes,
+                   const uint8_t **ret_raw, void **ret_owned, esdm_error *err)
+{
+    *ret_owned = NULL;
+    const uint8_t *payload = blob_bytes + fragment->head_bytes;
+    if (esdm__fragment_is_raw(fragment)) {
+        if (fragment->stored_bytes - fragment->head_bytes != fragment->raw_bytes)
+            return esdm__error_set(err, ESDM_ECORRUPT, "the lengths of the record do not agree");
+        esdm__raw_blocks geometry;
+        esdm_status status =
+            esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &geometry, err);
+        if (status == ESDM_OK)
+            status = esdm__raw_blocks_verify(&geometry, 0, geometry.blocks,
+                                             blob_bytes + ESDM__BLOB_HEADER_BYTES, payload, err);
+        *ret_raw = payload;
+        return status;
+    }
+    esdm__blob_view view;
+    esdm_status status = esdm__blob_parse(blob_bytes, fragment->head_bytes,
+                                          esdm__plugin_codec_by_id, &view, err);
+    if (status != ESDM_OK)
+        return status;
+    if (view.raw_bytes != fragment->raw_bytes ||
+        view.payload_bytes != fragment->stored_bytes - fragment->head_bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    void *raw = malloc((size_t) view.raw_bytes);
+    if (raw == NULL)
+        return esdm__error_nomem(err, (size_t) view.raw_bytes, "a fragment");
+    status = esdm__blob_decode(&view, 0, view.blocks, payload, (size_t) view.payload_bytes, raw,
+                               (size_t) view.raw_bytes, err);
+    if (status != ESDM_OK) {
+        free(raw);
+        return status;
+    }
+    *ret_raw = raw;
+    *ret_owned = raw;
+    return ESDM_OK;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_FETCH_H
+#define ESDM_IO_FETCH_H
+
+/**
+ * @file
+ * Verified raw bytes of one fragment: whole, or only the blocks that a byte range needs.
+ * Threads: pure but for the session's cache and targets, which lock themselves.
+ */
+
+#include "io/session.h"
+#include "layout/fragment.h"
+
+/** Which blocks of a fragment are wanted, as ranges of raw bytes. */
+typedef struct esdm__want {
+    uint64_t from; /* first raw byte */
+    uint64_t to;   /* one past the last */
+    /** Rows inside: `rows` runs of `row_bytes`, see esdm__want_row; NULL: everything between. */
+    bool (*next_row)(void *user, uint64_t *ret_from, uint64_t *ret_to);
+    void *user;
+} esdm__want;
+
+/**
+ * Fetches the wanted blocks of a fragment in a pack.
+ *
+ * @param ret_data owned, free(): staging in which raw byte `*ret_from` stands at index 0. Bytes of
+ *        blocks that were not wanted are undefined.
+ */
+esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment,
+                        const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from,
+                        esdm_error *err);
+
+/** Fetches raw bytes [from, to) of an uncompressed fragment straight into `data`. */
+esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
+                               uint64_t from, uint64_t to, void *data, esdm_error *err);
+
+/**
+ * Verifies and decodes a whole blob that is in memory already.
+ * @param ret_raw raw bytes; points into `blob` or at *ret_owned (free()).
+ */
+esdm_status esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob,
+                               const uint8_t **ret_raw, void **ret_owned, esdm_error *err);
+
+/** Whether the payload is the raw data. */
+bool esdm__fragment_is_raw(const esdm__fragment *fragment);
+
+#endif

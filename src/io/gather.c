@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/gather.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "model/copy.h"
+
+#define FIRST_CAPACITY_BYTES 4096u
+
+void
+esdm__gather_init(esdm__gather *gather, esdm_type type, uint64_t limit_bytes)
+{
+    memset(gather, 0, sizeof *gather);
+    gather->type = type;
+    gather->limit_bytes = limit_bytes;
+}
+
+static size_t
+box_bytes(const esdm__gather *gather, const esdm__box *box)
+{
+    return (size_t) esdm__box_elements(box) * esdm_type_size(gather->type);
+}
+
+static void
+free_texts(const esdm__gather *gather, const esdm__gather_level *level)
+{
+    if (gather->type != ESDM_TYPE_STRING || !level->used)
+        return;
+    char **texts = (char **) (void *) level->data;
+    for (uint64_t i = 0; i < esdm__box_elements(&level->box); i++)
+        free(texts[i]);
+}
+
+static void
+clear_level(esdm__gather *gather, esdm__gather_level *level)
+{
+    free_texts(gather, level);
+    free(level->data);
+    memset(level, 0, sizeof *level);
+}
+
+void
+esdm__gather_clear(esdm__gather *gather)
+{
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+        clear_level(gather, &gather->levels[i]);
+}
+
+bool
+esdm__gather_is_empty(const esdm__gather *gather)
+{
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++) {
+        if (gather->levels[i].used)
+            return false;
+    }
+    return true;
+}
+
+uint64_t
+esdm__gather_bytes(const esdm__gather *gather)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+        bytes += gather->levels[i].capacity_bytes;
+    return bytes;
+}
+
+/* Copies elements; texts are duplicated unless `move`. false: out of memory, nothing taken. */
+static bool
+copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool move)
+{
+    if (type != ESDM_TYPE_STRING || move) {
+        memcpy(to, from, bytes);
+        return true;
+    }
+    char **target = to;
+    const char *const *source = from;
+    size_t n = bytes / sizeof *target;
+    for (size_t i = 0; i < n; i++) {
+        target[i] = strdup(source[i] != NULL ? source[i] : "");
+        if (target[i] == NULL) {
+            while (i > 0)
+                free(target[--i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+reserve(esdm__gather_level *level, size_t bytes)
+{
+    if (bytes <= level->capacity_bytes)
+        return true;
+    size_t capacity = level->capacity_bytes > 0 ? level->capacity_bytes : FIRST_CAPACITY_BYTES;
+    while (capacity < bytes)
+        capacity *= 2;
+    uint8_t *data = realloc(level->data, capacity);
+    if (data == NULL)
+        return false;
+    level->data = data;
+    level->capacity_bytes = capacity;
+    return true;
+}
+
+/* The axis along which `next` continues `box` with a plain append in C order, or -1. */
+static int
+continued_axis(const esdm__box *box, const esdm__box *next)
+{
+    int axis = -1;
+    for (uint32_t i = 0; i < box->rank; i++) {
+        if (box->lo[i] == next->lo[i] && box->n[i] == next->n[i])
+            continue;
+        if (axis >= 0 || next->lo[i] != box->lo[i] + box->n[i])
+            return -1;
+        axis = (int) i;
+    }
+    for (int i = 0; i < axis; i++) { /* slower axes must be single, or the append interleaves */
+        if (box->n[i] != 1)
+            return -1;
+    }
+    return axis;
+}
+
+/* Overwrites part of level 0 in place. */
+static bool
+overwrite(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box, const void *data)
+{
+    if (gather->type == ESDM_TYPE_STRING)
+        return false;
+    int64_t to_stride[ESDM_MAX_RANK];
+    int64_t from_stride[ESDM_MAX_RANK];
+    esdm__dense_strides(box->rank, level->box.n, to_stride);
+    esdm__dense_strides(box->rank, box->n, from_stride);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < box->rank; i++)
+        at += (box->lo[i] - level->box.lo[i]) * (uint64_t) to_stride[i];
+    esdm__copy_nd(box->rank, box->n, gather->type, data, from_stride, gather->type,
+                  level->data + at * esdm_type_size(gather->type), to_stride, NULL);
+    return true;
+}
+
+/* Tries to append to (or overwrite in) a level. Texts move when `move`. */
+static bool
+append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box,
+             const void *data, bool move)
+{
+    int axis = continued_axis(&level->box, box);
+    if (axis < 0)
+        return !move && esdm__box_contains(&level->box, box) &&
+               overwrite(gather, level, box, data);
+    size_t have = box_bytes(gather, &level->box);
+    size_t more = box_bytes(gather, box);
+    if (have + more > gather->limit_bytes || !reserve(level, have + more))
+        return false;
+    if (!copy_elements(gather->type, level->data + have, data, more, move))
+        return false;
+    level->box.n[axis] += box->n[axis];
+    return true;
+}
+
+bool
+esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data)
+{
+    esdm__gather_level *level = &gather->levels[0];
+    return level->used && append_level(gather, level, box, data, false);
+}
+
+static esdm_status
+emit(esdm__gather *gather, esdm__gather_level *level, esdm__gather_sink sink, void *user,
+     esdm_error *err)
+{
+    if (!level->used)
+        return ESDM_OK;
+    esdm_status status = sink(user, &level->box, level->data, err);
+    free_texts(gather, level);
+    level->used = false;
+    return status;
+}
+
+/* Makes room in level k by pushing its box up, or out when the box above does not take it. */
+static esdm_status
+push_up(esdm__gather *gather, size_t k, esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    esdm__gather_level *level = &gather->levels[k];
+    if (!level->used)
+        return ESDM_OK;
+    if (k + 1 == ESDM__GATHER_LEVELS)
+        return emit(gather, level, sink, user, err);
+    esdm__gather_level *above = &gather->levels[k + 1];
+    if (above->used && append_level(gather, above, &level->box, level->data, true)) {
+        level->used = false;
+        return ESDM_OK;
+    }
+    esdm_status status = push_up(gather, k + 1, sink, user, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__gather_level empty = *above; /* the buffers change places */
+    *above = *level;
+    *level = empty;
+    level->used = false;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
+                 esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    if (esdm__gather_append(gather, box, data))
+        return ESDM_OK;
+    esdm_status status = push_up(gather, 0, sink, user, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__gather_level *level = &gather->levels[0];
+    size_t bytes = box_bytes(gather, box);
+    if (!reserve(level, bytes))
+        return esdm__error_nomem(err, bytes, "gathering a write");
+    if (!copy_elements(gather->type, level->data, data, bytes, false))
+        return esdm__error_nomem(err, bytes, "gathering texts");
+    esdm__box_copy(&level->box, box);
+    level->used = true;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    /* Neighbouring levels join where they can: one fragment instead of up to three. */
+    esdm_status status = ESDM_OK;
+    for (size_t k = ESDM__GATHER_LEVELS - 1; k-- > 0;) {
+        esdm__gather_level *level = &gather->levels[k];
+        esdm__gather_level *above = &gather->levels[k + 1];
+        if (level->used && above->used &&
+            append_level(gather, above, &level->box, level->data, true)) {
+            esdm__gather_level joined = *above;
+            *above = *level;
+            above->used = false;
+            *level = joined;
+        }
+    }
+    for (size_t k = ESDM__GATHER_LEVELS; k-- > 0;) {
+        if (status == ESDM_OK)
+            status = emit(gather, &gather->levels[k], sink, user, err);
+        clear_level(gather, &gather->levels[k]);
+    }
+    return status;
+}
+
+const esdm__gather_level *
+esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
+{
+    const esdm__gather_level *level = &gather->levels[0];
+    if (gather->type == ESDM_TYPE_STRING || !level->used ||
+        !esdm__box_contains(&level->box, box))
+        return NULL;
+    return level;
+}

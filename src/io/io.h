@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_IO_H
+#define ESDM_IO_IO_H
+
+/** @file What the API layer calls: reads, writes, commits, life of containers. */
+
+#include "io/dataset_io.h"
+
+/** esdm_write() and esdm_read() after their argument checks. */
+esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
+                           esdm_type memory_type, const void *buffer, uint64_t *ret_out_of_range,
+                           esdm_error *err);
+esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space,
+                          esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range,
+                          esdm_error *err);
+
+/**
+ * Writes a dense box as fragments: cuts it, encodes and appends in the pool, enters them as
+ * pending. Caller holds the write lock. @param stride of the memory in elements.
+ */
+esdm_status esdm__write_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
+                            esdm_type memory_type, const void *buffer, const int64_t *stride,
+                            uint64_t *ret_out_of_range, esdm_error *err);
+
+/** Reads the selected elements inside `piece->part` into the caller's memory. */
+esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,
+                              const int64_t *memory_stride, const esdm__piece *pieces,
+                              size_t npieces, esdm_type memory_type, void *buffer,
+                              uint64_t *ret_out_of_range, esdm_error *err);
+
+/* Life of a container; see esdm/container.h for the contracts. `name` is normalised. */
+esdm_status esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
+                            esdm_container **ret_container, esdm_error *err);
+esdm_status esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode,
+                          uint64_t snapshot, esdm_container **ret_container, esdm_error *err);
+esdm_status esdm__io_commit(esdm_container *container, const char *message, esdm_error *err);
+esdm_status esdm__io_refresh(esdm_container *container, esdm_error *err);
+bool esdm__io_is_dirty(const esdm_container *container);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/packs.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+/* Once made, a record stays until esdm__packs_free(), because fragments borrow its name. */
+typedef struct pack {
+    esdm__target *target;
+    void *handle;          /* NULL: sealed */
+    uint64_t length_bytes; /* touched by the thread that has it busy */
+    bool busy;             /* a thread is appending, syncing or sealing */
+    bool unsynced;
+    bool committed; /* a commit refers to it */
+    struct pack *next;
+    char name[96];
+} pack;
+
+struct esdm__packs {
+    esdm_session *session;
+    pthread_mutex_t lock; /* guards list, cursor and busy flags; never held across target calls */
+    pthread_cond_t idle;  /* some pack ceased to be busy */
+    pack *list;
+    size_t next_target; /* round robin over targets */
+    char uuid[ESDM__UUID_BYTES];
+};
+
+esdm__packs *
+esdm__packs_new(esdm_session *session, const char *uuid)
+{
+    esdm__packs *packs = calloc(1, sizeof *packs);
+    if (packs == NULL)
+        return NULL;
+    packs->session = session;
+    (void) snprintf(packs->uuid, sizeof packs->uuid, "%s", uuid);
+    (void) pthread_mutex_init(&packs->lock, NULL);
+    (void) pthread_cond_init(&packs->idle, NULL);
+    return packs;
+}
+
+static void
+release(esdm__packs *packs, pack *p)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    p->busy = false;
+    (void) pthread_cond_broadcast(&packs->idle);
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
+/* An open, idle pack on `target`, now busy; NULL when there is none. */
+static pack *
+take_idle(esdm__packs *packs, const esdm__target *target)
+{
+    pack *found = NULL;
+    (void) pthread_mutex_lock(&packs->lock);
+    for (pack *p = packs->list; p != NULL && found == NULL; p = p->next) {
+        if (p->target == target && p->handle != NULL && !p->busy)
+            found = p;
+    }
+    if (found != NULL)
+        found->busy = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    return found;
+}
+
+static esdm_status
+create(esdm__packs *packs, esdm__target *target, pack **ret_pack, esdm_error *err)
+{
+    esdm_session *session = packs->session;
+    pack *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return esdm__error_nomem(err, sizeof *p, "a pack");
+    (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", packs->uuid, session->uuid,
+                    atomic_fetch_add(&session->next_pack, 1u));
+    p->target = target;
+    esdm_status status = target->plugin->pack_create(target->handle, p->name, &p->handle, err);
+    if (status != ESDM_OK) {
+        free(p);
+        return status;
+    }
+    p->busy = true;
+    (void) pthread_mutex_lock(&packs->lock);
+    p->next = packs->list;
+    packs->list = p;
+    (void) pthread_mutex_unlock(&packs->lock);
+    *ret_pack = p;
+    return ESDM_OK;
+}
+
+static esdm_status
+seal(pack *p, esdm_error *err)
+{
+    void *handle = p->handle;
+    p->handle = NULL;
+    return p->target->plugin->pack_seal(handle, err);
+}
+
+static esdm_status
+append_to(esdm__packs *packs, esdm__target *target, const esdm_iov *iov, size_t niov,
+          esdm__place *ret_place, esdm_error *err)
+{
+    pack *p = take_idle(packs, target);
+    if (p == NULL) {
+        esdm_status created = create(packs, target, &p, err);
+        if (created != ESDM_OK)
+            return created;
+    }
+    uint64_t position = 0;
+    esdm_status status = target->plugin->pack_append(p->handle, iov, niov, &position, err);
+    if (status == ESDM_OK) {
+        for (size_t i = 0; i < niov; i++)
+            p->length_bytes += iov[i].bytes;
+        p->unsynced = true;
+        *ret_place =
+            (esdm__place){.target = target->name, .pack = p->name, .position = position};
+        uint64_t limit = packs->session->site->engine.pack_bytes;
+        if (p->length_bytes >= limit && packs->session->site->durability == ESDM__DURABLE_PROCESS)
+            status = seal(p, err);
+    }
+    release(packs, p);
+    return status;
+}
+
+esdm_status
+esdm__packs_append(esdm__packs *packs, const esdm_iov *iov, size_t niov, esdm__place *ret_place,
+                   esdm_error *err)
+{
+    esdm_session *session = packs->session;
+    (void) pthread_mutex_lock(&packs->lock);
+    size_t first = packs->next_target++;
+    (void) pthread_mutex_unlock(&packs->lock);
+
+    esdm_error refusal = {0};
+    for (unsigned round = 0; round < 2; round++) { /* healthy targets, then the others */
+        for (size_t i = 0; i < session->ntargets; i++) {
+            esdm__target *target = &session->targets[(first + i) % session->ntargets];
+            if (atomic_load(&target->full) != (round == 1))
+                continue;
+            esdm_error error = {0};
+            esdm_status status = append_to(packs, target, iov, niov, ret_place, &error);
+            if (status == ESDM_OK) {
+                if (round == 1)
+                    atomic_store(&target->full, false);
+                return ESDM_OK;
+            }
+            if (refusal.status == ESDM_OK) {
+                refusal = error;
+                refusal.status = status;
+                (void) esdm__error_prefix(&refusal, status, "target '%s'", target->name);
+            }
+            if (status == ESDM_ENOMEM)
+                break;
+            if (session->ntargets > 1)
+                atomic_store(&target->full, true);
+        }
+        if (refusal.status == ESDM_ENOMEM)
+            break;
+    }
+    if (err != NULL)
+        *err = refusal;
+    return refusal.status;
+}
+
+/* Calls fn on every pack while no other thread uses it; stops at the first failure. */
+static esdm_status
+for_each(esdm__packs *packs, esdm_status (*fn)(esdm__packs *, pack *, void *, esdm_error *),
+         void *user, esdm_error *err)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    pack *p = packs->list; /* newer ones are put in front: not ours to publish */
+    (void) pthread_mutex_unlock(&packs->lock);
+    for (; p != NULL; p = p->next) {
+        (void) pthread_mutex_lock(&packs->lock);
+        while (p->busy)
+            (void) pthread_cond_wait(&packs->idle, &packs->lock);
+        p->busy = true;
+        (void) pthread_mutex_unlock(&packs->lock);
+        esdm_status status = fn(packs, p, user, err);
+        release(packs, p);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "target '%s'", p->target->name);
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+make_readable(esdm__packs *packs, pack *p, void *user, esdm_error *err)
+{
+    (void) packs;
+    (void) user;
+    if (p->handle == NULL || (p->target->plugin->flags & ESDM_DATA_READ_UNSEALED) != 0)
+        return ESDM_OK;
+    return seal(p, err);
+}
+
+static esdm_status
+publish(esdm__packs *packs, pack *p, void *user, esdm_error *err)
+{
+    const bool *durable = user;
+    if (*durable && p->unsynced && p->handle != NULL) {
+        esdm_status status = p->target->plugin->pack_sync(p->handle, err);
+        if (status != ESDM_OK)
+            return status;
+        p->unsynced = false;
+        if (p->length_bytes >= packs->session->site->engine.pack_bytes)
+            return seal(p, err);
+    }
+    return make_readable(packs, p, NULL, err);
+}
+
+esdm_status
+esdm__packs_publish(esdm__packs *packs, bool durable, esdm_error *err)
+{
+    return for_each(packs, publish, &durable, err);
+}
+
+esdm_status
+esdm__packs_make_readable(esdm__packs *packs, esdm_error *err)
+{
+    for (size_t i = 0; i < packs->session->ntargets; i++) {
+        if ((packs->session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
+            return for_each(packs, make_readable, NULL, err);
+    }
+    return ESDM_OK;
+}
+
+void
+esdm__packs_committed(esdm__packs *packs)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    for (pack *p = packs->list; p != NULL; p = p->next)
+        p->committed = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
+void
+esdm__packs_free(esdm__packs *packs)
+{
+    if (packs == NULL)
+        return;
+    while (packs->list != NULL) {
+        pack *p = packs->list;
+        packs->list = p->next;
+        if (p->handle != NULL)
+            (void) seal(p, NULL);
+        if (!p->committed)
+            (void) p->target->plugin->pack_remove(p->target->handle, p->name, NULL);
+        free(p);
+    }
+    (void) pthread_cond_destroy(&packs->idle);
+    (void) pthread_mutex_destroy(&packs->lock);
+    free(packs);
+}

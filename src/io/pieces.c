@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Reads the pieces of a plan in parallel: large ones alone, small neighbours in a pack together. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/fetch.h"
+#include "io/io.h"
+#include "io/strings.h"
+#include "model/copy.h"
+
+/* A blob up to this size is read whole and together with its neighbours. */
+#define SMALL_BLOB_BYTES (UINT64_C(64) << 10)
+#define RUN_BYTES        (UINT64_C(1) << 20)
+#define RUN_GAP_BYTES    (UINT64_C(64) << 10)
+#define INLINE_RUN       1024u
+/* Below both, waking the pool would cost more than it saves. */
+#define POOL_JOBS  16u
+#define POOL_BYTES (UINT64_C(64) << 10)
+
+/* One task of the pool: `count` pieces; more than one: all inline, or all small in one pack. */
+typedef struct read_job {
+    size_t first;
+    size_t count;
+} read_job;
+
+typedef struct reader {
+    esdm_dataset *dataset;
+    esdm_session *session;
+    const esdm_dataspace *space;
+    const int64_t *memory_stride;
+    const esdm__piece *pieces;
+    const read_job *jobs;
+    esdm_type memory_type;
+    uint8_t *buffer;
+    atomic_uint_fast64_t out_of_range;
+} reader;
+
+/* ---- one piece: where its elements are on both sides -------------------------------------- */
+
+typedef struct geometry {
+    uint32_t rank;
+    uint64_t count[ESDM_MAX_RANK];       /* selected elements along each axis */
+    uint64_t source_first;               /* element in the fragment, C order */
+    int64_t source_stride[ESDM_MAX_RANK];
+    uint8_t *target;                     /* first element in the caller's memory */
+} geometry;
+
+/* false when the selection has no element in the piece (a stride steps over it). */
+static bool
+locate(const reader *r, const esdm__piece *piece, geometry *ret)
+{
+    uint64_t first[ESDM_MAX_RANK];
+    uint32_t rank = r->space->rank;
+    if (!esdm__space_clip(r->space, &piece->part, first, ret->count))
+        return false;
+    int64_t dense[ESDM_MAX_RANK];
+    const esdm__box *box = &piece->fragment->box;
+    esdm__dense_strides(rank, box->n, dense);
+    int64_t at = 0;
+    ret->rank = rank;
+    ret->source_first = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint64_t step = r->space->has_stride ? r->space->stride[i] : 1;
+        uint64_t index = r->space->offset[i] + first[i] * step;
+        ret->source_first += (index - box->lo[i]) * (uint64_t) dense[i];
+        ret->source_stride[i] = (int64_t) step * dense[i];
+        at += (int64_t) first[i] * r->memory_stride[i];
+    }
+    ret->target = r->buffer + at * (int64_t) esdm_type_size(r->memory_type);
+    return true;
+}
+
+/* Copies texts to the caller; an element that had one already (it cannot) would leak. */
+static esdm_status
+deliver_texts(const reader *r, const geometry *g, const esdm__strings_view *texts, esdm_error *err)
+{
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    for (;;) {
+        uint64_t from = g->source_first;
+        int64_t to = 0;
+        for (uint32_t i = 0; i < g->rank; i++) {
+            from += index[i] * (uint64_t) g->source_stride[i];
+            to += (int64_t) index[i] * r->memory_stride[i];
+        }
+        char *text = esdm__strings_dup(texts, from);
+        if (text == NULL)
+            return esdm__error_nomem(err, 0, "a text");
+        ((char **) (void *) g->target)[to] = text;
+        uint32_t axis = g->rank;
+        while (axis > 0 && ++index[axis - 1] == g->count[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return ESDM_OK;
+    }
+}
+
+/* Copies the selected elements out of raw bytes; raw[0] is raw byte `raw_from` of the fragment. */
+static esdm_status
+deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *raw,
+        uint64_t raw_from, esdm_error *err)
+{
+    esdm_type type = r->dataset->type;
+    if (type == ESDM_TYPE_STRING) {
+        esdm__strings_view texts;
+        esdm_status status =
+            esdm__strings_open(raw, (size_t) piece->fragment->raw_bytes,
+                               esdm__box_elements(&piece->fragment->box), &texts, err);
+        if (status != ESDM_OK)
+            return status;
+        status = deliver_texts(r, g, &texts, err);
+        esdm__strings_close(&texts);
+        return status;
+    }
+    const uint8_t *source = raw + (g->source_first * esdm_type_size(type) - raw_from);
+    uint64_t out_of_range = 0;
+    esdm__copy_nd(g->rank, g->count, type, source, g->source_stride, r->memory_type, g->target,
+                  r->memory_stride, &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+    return ESDM_OK;
+}
+
+/* ---- wanted rows -------------------------------------------------------------------------- */
+
+/* Walks the selected elements of a piece as dense rows of the fragment. */
+typedef struct row_walk {
+    const geometry *g;
+    uint64_t element_bytes;
+    uint64_t row_elements;         /* extent of a row in the fragment, gaps included */
+    uint32_t outer;                /* axes that are walked */
+    uint64_t index[ESDM_MAX_RANK];
+    bool done;
+} row_walk;
+
+static bool
+next_row(void *user, uint64_t *ret_from, uint64_t *ret_to)
+{
+    row_walk *walk = user;
+    if (walk->done)
+        return false;
+    uint64_t at = walk->g->source_first;
+    for (uint32_t i = 0; i < walk->outer; i++)
+        at += walk->index[i] * (uint64_t) walk->g->source_stride[i];
+    *ret_from = at * walk->element_bytes;
+    *ret_to = (at + walk->row_elements) * walk->element_bytes;
+    uint32_t axis = walk->outer;
+    while (axis > 0 && ++walk->index[axis - 1] == walk->g->count[axis - 1])
+        walk->index[--axis] = 0;
+    walk->done = axis == 0;
+    return true;
+}
+
+/* Rows are as long as the fastest axes reach while steps stay below a block's worth of bytes. */
+static void
+walk_init(row_walk *walk, const geometry *g, uint64_t element_bytes)
+{
+    *walk = (row_walk){.g = g, .element_bytes = element_bytes, .row_elements = 1, .outer = g->rank};
+    while (walk->outer > 0) {
+        uint32_t axis = walk->outer - 1;
+        uint64_t step = (uint64_t) g->source_stride[axis];
+        if (g->count[axis] > 1 && (step - walk->row_elements) * element_bytes > 2048)
+            break;
+        walk->row_elements += (g->count[axis] - 1) * step;
+        walk->outer = axis;
+    }
+}
+
+static uint64_t
+last_element(const geometry *g)
+{
+    uint64_t at = g->source_first;
+    for (uint32_t i = 0; i < g->rank; i++)
+        at += (g->count[i] - 1) * (uint64_t) g->source_stride[i];
+    return at;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+static esdm_status
+in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
+{
+    char box[160];
+    if (status == ESDM_OK || status == ESDM_ENOMEM)
+        return status;
+    (void) esdm__box_print(&fragment->box, box, sizeof box);
+    if (fragment->pack == NULL)
+        return esdm__error_prefix(err, status, "fragment %s (inline)", box);
+    return esdm__error_prefix(err, status,
+                              "fragment %s in pack '%s' at %" PRIu64 " on target '%s'", box,
+                              fragment->pack->pack, fragment->position, fragment->pack->target);
+}
+
+static bool
+can_go_direct(const reader *r, const esdm__fragment *fragment, const geometry *g)
+{
+    return r->memory_type == r->dataset->type && r->dataset->type != ESDM_TYPE_STRING &&
+           esdm__fragment_is_raw(fragment) &&
+           esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
+           esdm__strides_are_dense(g->rank, g->count, r->memory_stride);
+}
+
+static esdm_status
+read_large(reader *r, const esdm__piece *piece, const geometry *g, esdm_error *err)
+{
+    const esdm__fragment *fragment = piece->fragment;
+    uint64_t element = esdm_type_size(r->dataset->type);
+    uint64_t from = g->source_first * element;
+    uint64_t to = (last_element(g) + 1) * element;
+    if (can_go_direct(r, fragment, g))
+        return esdm__fetch_direct(r->session, fragment, from, to, g->target, err);
+
+    row_walk walk;
+    walk_init(&walk, g, element);
+    esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
+    if (r->dataset->type == ESDM_TYPE_STRING)
+        want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
+    uint8_t *raw = NULL;
+    uint64_t raw_from = 0;
+    esdm_status status = esdm__fetch(r->session, fragment, &want, &raw, &raw_from, err);
+    if (status != ESDM_OK)
+        return status;
+    status = deliver(r, piece, g, raw, raw_from, err);
+    free(raw);
+    return status;
+}
+
+static esdm_status
+read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
+{
+    geometry g;
+    if (!locate(r, piece, &g))
+        return ESDM_OK;
+    const esdm__fragment *fragment = piece->fragment;
+    esdm_status status;
+    if (fragment->pack == NULL)
+        status = deliver(r, piece, &g, fragment->inline_data, 0, err);
+    else
+        status = read_large(r, piece, &g, err);
+    return in_fragment(fragment, status, err);
+}
+
+static esdm_status
+deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_error *err)
+{
+    geometry g;
+    if (!locate(r, piece, &g))
+        return ESDM_OK;
+    const uint8_t *raw = NULL;
+    void *owned = NULL;
+    esdm_status status = esdm__fetch_decode(piece->fragment, blob, &raw, &owned, err);
+    if (status == ESDM_OK)
+        status = deliver(r, piece, &g, raw, 0, err);
+    free(owned);
+    return in_fragment(piece->fragment, status, err);
+}
+
+/* Small neighbours in one pack: one range request for all of them. */
+static esdm_status
+read_run(reader *r, const read_job *job, esdm_error *err)
+{
+    const esdm__fragment *first = r->pieces[job->first].fragment;
+    const esdm__fragment *last = r->pieces[job->first + job->count - 1].fragment;
+    uint64_t begin = first->position;
+    uint64_t bytes = last->position + last->stored_bytes - begin;
+    const esdm__target *target = esdm__session_target(r->session, first->pack->target);
+    if (target == NULL) /* let the single read tell */
+        return read_piece(r, &r->pieces[job->first], err);
+    uint8_t *data = malloc((size_t) bytes);
+    if (data == NULL)
+        return esdm__error_nomem(err, (size_t) bytes, "a range of fragments");
+    esdm_range range = {begin, bytes, data};
+    esdm_status status =
+        target->plugin->pack_read(target->handle, first->pack->pack, &range, 1, err);
+    if (status != ESDM_OK)
+        status = in_fragment(first, status, err);
+    for (size_t i = 0; i < job->count && status == ESDM_OK; i++) {
+        const esdm__piece *piece = &r->pieces[job->first + i];
+        status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
+    }
+    free(data);
+    return status;
+}
+
+static esdm_status
+run_job(void *context, size_t i, esdm_error *err)
+{
+    reader *r = context;
+    const read_job *job = &r->jobs[i];
+    if (job->count > 1 && r->pieces[job->first].fragment->pack != NULL)
+        return read_run(r, job, err);
+    for (size_t k = 0; k < job->count; k++) {
+        esdm_status status = read_piece(r, &r->pieces[job->first + k], err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+/* Whether `next` can join a job that spans [begin, end) of a pack. */
+static bool
+joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
+{
+    if ((last->pack == NULL) != (next->pack == NULL))
+        return false;
+    if (last->pack == NULL)
+        return count < INLINE_RUN;
+    uint64_t end = last->position + last->stored_bytes;
+    return strcmp(last->pack->pack, next->pack->pack) == 0 &&
+           strcmp(last->pack->target, next->pack->target) == 0 &&
+           last->stored_bytes <= SMALL_BLOB_BYTES && next->stored_bytes <= SMALL_BLOB_BYTES &&
+           next->position >= end && next->position - end <= RUN_GAP_BYTES &&
+           next->position + next->stored_bytes - begin <= RUN_BYTES;
+}
+
+static size_t
+make_jobs(const esdm__piece *pieces, size_t npieces, read_job *jobs)
+{
+    size_t njobs = 0;
+    uint64_t begin = 0;
+    for (size_t i = 0; i < npieces; i++) {
+        const esdm__fragment *fragment = pieces[i].fragment;
+        if (i > 0 &&
+            joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
+            jobs[njobs - 1].count++;
+            continue;
+        }
+        jobs[njobs++] = (read_job){.first = i, .count = 1};
+        begin = fragment->position;
+    }
+    return njobs;
+}
+
+esdm_status
+esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *memory_stride,
+                  const esdm__piece *pieces, size_t npieces, esdm_type memory_type, void *buffer,
+                  uint64_t *ret_out_of_range, esdm_error *err)
+{
+    read_job few[16];
+    read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
+    if (jobs == NULL)
+        return esdm__error_nomem(err, npieces * sizeof *jobs, "a read plan");
+    reader r = {.dataset = dataset,
+                .session = dataset->group->container->session,
+                .space = space,
+                .memory_stride = memory_stride,
+                .pieces = pieces,
+                .jobs = jobs,
+                .memory_type = memory_type,
+                .buffer = buffer};
+    size_t njobs = make_jobs(pieces, npieces, jobs);
+    esdm_status status = ESDM_OK;
+    uint64_t bytes = esdm_dataspace_elements(space) * esdm_type_size(memory_type);
+    if (njobs >= POOL_JOBS || (njobs > 1 && bytes >= POOL_BYTES))
+        status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
+    else
+        for (size_t i = 0; i < njobs && status == ESDM_OK; i++)
+            status = run_job(&r, i, err);
+    if (jobs != few)
+        free(jobs);
+    if (ret_out_of_range != NULL)
+        *ret_out_of_range += atomic_load(&r.out_of_range);
+    return status;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
+ * left to hand out. All fields but the constant ones are guarded by the pool's lock. */
+typedef struct job {
+    esdm__task_fn task; /* constant */
+    void *context;      /* constant */
+    size_t count;       /* constant */
+    size_t next;        /* first task not handed out */
+    size_t running;
+    size_t failed_at;
+    esdm_status status;
+    esdm_error error;
+    pthread_cond_t done;
+    struct job *link;
+} job;
+
+struct esdm__pool {
+    pthread_mutex_t lock; /* guards jobs, stop, started and the jobs' mutable fields; a leaf lock */
+    pthread_cond_t work;
+    job *jobs;
+    pthread_t *threads;
+    unsigned nthreads; /* pool threads, the callers not counted */
+    unsigned started;
+    bool stop;
+};
+
+esdm__pool *
+esdm__pool_new(unsigned threads)
+{
+    esdm__pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->nthreads = threads > 0 ? threads - 1 : 0;
+    pool->threads = calloc(pool->nthreads + 1u, sizeof *pool->threads);
+    if (pool->threads == NULL) {
+        free(pool);
+        return NULL;
+    }
+    (void) pthread_mutex_init(&pool->lock, NULL);
+    (void) pthread_cond_init(&pool->work, NULL);
+    return pool;
+}
+
+void
+esdm__pool_free(esdm__pool *pool)
+{
+    if (pool == NULL)
+        return;
+    (void) pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    (void) pthread_cond_broadcast(&pool->work);
+    (void) pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; i < pool->started; i++)
+        (void) pthread_join(pool->threads[i], NULL);
+    (void) pthread_cond_destroy(&pool->work);
+    (void) pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+}
+
+unsigned
+esdm__pool_threads(const esdm__pool *pool)
+{
+    return pool->nthreads + 1;
+}
+
+static void
+unlink_job(esdm__pool *pool, const job *done)
+{
+    for (job **at = &pool->jobs; *at != NULL; at = &(*at)->link) {
+        if (*at == done) {
+            *at = done->link;
+            return;
+        }
+    }
+}
+
+/* Takes and runs one task of `j`. Called and returns with the lock held. */
+static void
+run_one(esdm__pool *pool, job *j)
+{
+    size_t i = j->next++;
+    j->running++;
+    if (j->next == j->count)
+        unlink_job(pool, j);
+    (void) pthread_mutex_unlock(&pool->lock);
+
+    esdm_error error = {0};
+    esdm_status status = j->task(j->context, i, &error);
+
+    (void) pthread_mutex_lock(&pool->lock);
+    if (status != ESDM_OK && (j->status == ESDM_OK || i < j->failed_at)) {
+        j->status = status;
+        j->error = error;
+        j->failed_at = i;
+    }
+    if (status != ESDM_OK && j->next < j->count) { /* start nothing more */
+        j->next = j->count;
+        unlink_job(pool, j);
+    }
+    if (--j->running == 0 && j->next == j->count)
+        (void) pthread_cond_signal(&j->done);
+}
+
+static void *
+worker(void *argument)
+{
+    esdm__pool *pool = argument;
+    (void) pthread_mutex_lock(&pool->lock);
+    while (!pool->stop) {
+        if (pool->jobs != NULL)
+            run_one(pool, pool->jobs);
+        else
+            (void) pthread_cond_wait(&pool->work, &pool->lock);
+    }
+    (void) pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* With the lock held. A thread that cannot start is no error: the caller does the work. */
+static void
+start_threads(esdm__pool *pool)
+{
+    sigset_t all;
+    sigset_t old;
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
+    while (pool->started < pool->nthreads) {
+        if (pthread_create(&pool->threads[pool->started], NULL, worker, pool) != 0)
+            break;
+        pool->started++;
+    }
+    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static esdm_status
+run_alone(size_t count, esdm__task_fn task, void *context, esdm_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        esdm_status status = task(context, i, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
+{
+    if (count <= 1 || pool->nthreads == 0)
+        return run_alone(count, task, context, err);
+
+    job j = {.task = task, .context = context, .count = count, .failed_at = SIZE_MAX};
+    (void) pthread_cond_init(&j.done, NULL);
+    (void) pthread_mutex_lock(&pool->lock);
+    if (pool->started < pool->nthreads)
+        start_threads(pool);
+    j.link = pool->jobs;
+    pool->jobs = &j;
+    (void) pthread_cond_broadcast(&pool->work);
+    while (j.next < j.count)
+        run_one(pool, &j);
+    while (j.running > 0)
+        (void) pthread_cond_wait(&j.done, &pool->lock);
+    (void) pthread_mutex_unlock(&pool->lock);
+    (void) pthread_cond_destroy(&j.done);
+
+    if (j.status != ESDM_OK && err != NULL)
+        *err = j.error;
+    return j.status;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/io.h"
+#include "model/copy.h"
+
+/* Loaded index pages that a dataset keeps between reads. */
+#define INDEX_BYTES ((size_t) 32 << 20)
+
+/* ---- own writes --------------------------------------------------------------------------- */
+
+/* Serves a read that lies in the newest gathered box, without turning it into a fragment. */
+static bool
+read_gathered(const esdm_dataset *dataset, const esdm__dataset_io *io, const esdm_dataspace *space,
+              const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range)
+{
+    const esdm__gather_level *level = esdm__gather_find(&io->gather, hull);
+    if (level == NULL)
+        return false;
+    int64_t stride[ESDM_MAX_RANK];
+    int64_t memory_stride[ESDM_MAX_RANK];
+    uint64_t at = 0;
+    esdm__dense_strides(hull->rank, level->box.n, stride);
+    esdm__space_memory_strides(space, memory_stride);
+    for (uint32_t i = 0; i < hull->rank; i++) {
+        at += (hull->lo[i] - level->box.lo[i]) * (uint64_t) stride[i];
+        stride[i] *= space->has_stride ? (int64_t) space->stride[i] : 1;
+    }
+    esdm__copy_nd(hull->rank, space->size, dataset->type,
+                  level->data + at * esdm_type_size(dataset->type), stride, memory_type, buffer,
+                  memory_stride, out_of_range);
+    return true;
+}
+
+static esdm_status
+settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+              const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+              bool *ret_done, esdm_error *err)
+{
+    esdm_error failure = {0};
+    *ret_done = false;
+    if (atomic_load(&io->gathered)) {
+        (void) pthread_mutex_lock(&io->write_lock);
+        *ret_done =
+            read_gathered(dataset, io, space, hull, memory_type, buffer, out_of_range);
+        if (!*ret_done) {
+            failure.status = esdm__dataset_flush(dataset, io, &failure);
+            if (failure.status != ESDM_OK && io->failure.status == ESDM_OK)
+                io->failure = failure;
+        }
+        (void) pthread_mutex_unlock(&io->write_lock);
+    }
+    if (failure.status != ESDM_OK && err != NULL)
+        *err = failure;
+    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    esdm__packs *packs = __atomic_load_n(&container_io->packs, __ATOMIC_ACQUIRE);
+    if (failure.status == ESDM_OK && !*ret_done && packs != NULL)
+        return esdm__packs_make_readable(packs, err);
+    return failure.status;
+}
+
+/* ---- plan --------------------------------------------------------------------------------- */
+
+static esdm_status
+make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
+          esdm_error *err)
+{
+    for (;;) {
+        uint64_t *missing = NULL;
+        size_t nmissing = 0;
+        (void) pthread_mutex_lock(&io->lock);
+        esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
+        if (status == ESDM_OK && nmissing == 0)
+            status = esdm__index_resolve(io->index, hull, ret_plan, err);
+        if (esdm__index_memory_bytes(io->index) > INDEX_BYTES && nmissing == 0)
+            esdm__index_evict(io->index, INDEX_BYTES / 2);
+        (void) pthread_mutex_unlock(&io->lock);
+        if (status == ESDM_OK && nmissing == 0)
+            return ESDM_OK;
+        if (status == ESDM_OK)
+            status = esdm__dataset_load_pages(dataset, io, missing, nmissing, err);
+        free(missing);
+        if (status != ESDM_OK)
+            return status;
+    }
+}
+
+/* ---- fill values -------------------------------------------------------------------------- */
+
+static void
+fill_numbers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
+             esdm_type memory_type, void *buffer, uint64_t *out_of_range)
+{
+    uint64_t value[2]; /* room for every type */
+    uint64_t misfits = 0;
+    (void) esdm_convert(dataset->type, esdm_dataset_fill(dataset, NULL), memory_type, value, 1,
+                        &misfits, NULL);
+    *out_of_range += misfits;
+    esdm__fill_nd(space->rank, space->size, memory_type, value, buffer, stride);
+}
+
+/* Visits every element of the caller's texts. */
+static esdm_status
+for_each_text(const esdm_dataspace *space, const int64_t *stride, char **texts, const char *fill,
+              bool free_all, esdm_error *err)
+{
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    for (;;) {
+        int64_t at = 0;
+        for (uint32_t i = 0; i < space->rank; i++)
+            at += (int64_t) index[i] * stride[i];
+        if (free_all) {
+            free(texts[at]);
+            texts[at] = NULL;
+        } else if (texts[at] == NULL) {
+            texts[at] = strdup(fill);
+            if (texts[at] == NULL)
+                return esdm__error_nomem(err, strlen(fill) + 1, "a text");
+        }
+        uint32_t axis = space->rank;
+        while (axis > 0 && ++index[axis - 1] == space->size[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return ESDM_OK;
+    }
+}
+
+/* ---- the call ----------------------------------------------------------------------------- */
+
+static esdm_status
+read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+               const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+               esdm_error *err)
+{
+    esdm__plan plan = {0};
+    esdm_status status = esdm__dataset_load_directory(dataset, io, err);
+    if (status == ESDM_OK)
+        status = make_plan(dataset, io, hull, &plan, err);
+    if (status != ESDM_OK)
+        return status;
+
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    bool texts = dataset->type == ESDM_TYPE_STRING;
+    if (texts) {
+        char *none = NULL;
+        esdm__fill_nd(space->rank, space->size, memory_type, &none, buffer, stride);
+    } else if (!plan.covered) {
+        fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range);
+    }
+    status = esdm__read_pieces(dataset, space, stride, plan.pieces, plan.npieces, memory_type,
+                               buffer, out_of_range, err);
+    esdm__plan_clear(&plan);
+    if (status != ESDM_OK)
+        (void) esdm__dataset_prefix(dataset, status, err);
+    if (texts && status == ESDM_OK) {
+        const char *const *fill = esdm_dataset_fill(dataset, NULL);
+        status = for_each_text(space, stride, buffer, *fill, false, err);
+    }
+    if (texts && status != ESDM_OK)
+        (void) for_each_text(space, stride, buffer, NULL, true, NULL);
+    return status;
+}
+
+esdm_status
+esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+              void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm_status status = esdm__space_check(dataset, space, false, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t out_of_range = 0;
+    if (esdm_dataspace_elements(space) > 0) {
+        esdm__dataset_io *io = NULL;
+        bool done = false;
+        esdm__box hull;
+        esdm__box_of_space(&hull, space);
+        status = esdm__dataset_io_get(dataset, &io, err);
+        if (status == ESDM_OK)
+            status = settle_writes(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
+                                   &done, err);
+        if (status == ESDM_OK && !done)
+            status = read_committed(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
+                                    err);
+    }
+    if (status == ESDM_OK && ret_out_of_range != NULL)
+        *ret_out_of_range = out_of_range;
+    return status;
+}

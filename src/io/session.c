@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plugin/registry.h"
+
+static esdm_status
+open_targets(esdm_session *session, esdm_error *err)
+{
+    const esdm__site *site = session->site;
+    session->targets = calloc(site->ntargets, sizeof *session->targets);
+    if (session->targets == NULL)
+        return esdm__error_nomem(err, site->ntargets * sizeof *session->targets, "targets");
+    for (size_t i = 0; i < site->ntargets; i++) {
+        const esdm_plugin *plugin = NULL;
+        esdm_status status =
+            esdm__plugin_find(ESDM_PLUGIN_DATA, site->targets[i].plugin, &plugin, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "%s", site->targets[i].path);
+        esdm__target *target = &session->targets[i];
+        esdm_plugin_config config;
+        esdm__site_plugin_config(site, &site->targets[i], &config);
+        target->plugin = (const esdm_data_plugin *) plugin;
+        target->name = site->targets[i].name;
+        status = target->plugin->open(&config, &target->handle, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "target '%s'", target->name);
+        session->ntargets = i + 1;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+open_store(esdm_session *session, esdm_error *err)
+{
+    const esdm__site *site = session->site;
+    const esdm_plugin *plugin = NULL;
+    esdm_status status = esdm__plugin_find(ESDM_PLUGIN_META, site->metadata.plugin, &plugin, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "%s", site->metadata.path);
+    esdm_plugin_config config;
+    esdm__site_plugin_config(site, &site->metadata, &config);
+    session->meta = (const esdm_meta_plugin *) plugin;
+    return session->meta->open(&config, session->read_only, &session->store, err);
+}
+
+/* The embedded default site is made when its store is not there yet. */
+static esdm_status
+open_plugins(esdm_session *session, esdm_error *err)
+{
+    esdm_error first = {0};
+    esdm_status status = open_store(session, &first);
+    if (status == ESDM_ENOENT && session->site->embedded && !session->read_only) {
+        status = esdm__site_make(session->site, false, NULL, NULL, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "cannot make the default site");
+        status = open_store(session, &first);
+    }
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = first;
+        return status;
+    }
+    return open_targets(session, err);
+}
+
+static esdm_status
+init_engine(esdm_session *session, esdm_error *err)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    esdm_status status = esdm__chain_parse(engine->codec, &session->default_chain, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "%s: engine.codec", session->site->source);
+    uint32_t threads = engine->threads > 0 ? engine->threads : 1;
+    session->gather_limit_bytes = engine->memory_bytes / 4;
+    session->fragment_limit_bytes = engine->memory_bytes / (4 * threads);
+    session->cache = esdm__cache_new(engine->memory_bytes / 4);
+    session->pool = esdm__pool_new(threads);
+    if (session->cache == NULL || session->pool == NULL)
+        return esdm__error_nomem(err, sizeof *session, "the session");
+    esdm__uuid_new(session->uuid);
+    esdm__writer_name(session->writer, sizeof session->writer);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__session_new(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
+{
+    static const esdm_session_options none = {0};
+    if (options == NULL)
+        options = &none;
+    esdm_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
+        return esdm__error_nomem(err, sizeof *session, "the session");
+    session->read_only = options->read_only;
+    esdm_status status =
+        esdm__site_load(options->config_json, options->config_path, &session->site, err);
+    if (status == ESDM_OK)
+        status = open_plugins(session, err);
+    if (status == ESDM_OK)
+        status = init_engine(session, err);
+    if (status != ESDM_OK) {
+        esdm__session_free(session);
+        return status;
+    }
+    *ret_session = session;
+    return ESDM_OK;
+}
+
+void
+esdm__session_free(esdm_session *session)
+{
+    if (session == NULL)
+        return;
+    esdm__pool_free(session->pool);
+    esdm__cache_free(session->cache);
+    for (size_t i = 0; i < session->ntargets; i++)
+        session->targets[i].plugin->close(session->targets[i].handle);
+    free(session->targets);
+    if (session->meta != NULL)
+        session->meta->close(session->store);
+    esdm__site_free(session->site);
+    free(session);
+}
+
+esdm__target *
+esdm__session_target(esdm_session *session, const char *name)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (strcmp(session->targets[i].name, name) == 0)
+            return &session->targets[i];
+    }
+    return NULL;
+}
+
+/* ---- garbage ------------------------------------------------------------------------------ */
+
+typedef struct garbage_item {
+    uint64_t container;
+    char uuid[ESDM_META_UUID_BYTES];
+    struct garbage_item *next;
+} garbage_item;
+
+static bool
+note_garbage(uint64_t container, const char *uuid, void *user)
+{
+    garbage_item **list = user;
+    garbage_item *item = calloc(1, sizeof *item);
+    if (item == NULL)
+        return false;
+    item->container = container;
+    strncpy(item->uuid, uuid, sizeof item->uuid - 1);
+    item->next = *list;
+    *list = item;
+    return true;
+}
+
+typedef struct name_item {
+    struct name_item *next;
+    char name[];
+} name_item;
+
+static bool
+note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    (void) bytes;
+    (void) modified_ns;
+    name_item **list = user;
+    name_item *item = malloc(sizeof *item + strlen(name) + 1);
+    if (item == NULL)
+        return false;
+    strcpy(item->name, name);
+    item->next = *list;
+    *list = item;
+    return true;
+}
+
+static void
+remove_packs(esdm__target *target, const char *prefix)
+{
+    name_item *names = NULL;
+    (void) target->plugin->pack_list(target->handle, prefix, note_pack, &names, NULL);
+    while (names != NULL) {
+        name_item *item = names;
+        names = item->next;
+        (void) target->plugin->pack_remove(target->handle, item->name, NULL);
+        free(item);
+    }
+}
+
+void
+esdm__session_collect(esdm_session *session)
+{
+    garbage_item *list = NULL;
+    (void) session->meta->garbage(session->store, note_garbage, &list, NULL);
+    while (list != NULL) {
+        garbage_item *item = list;
+        list = item->next;
+        /* The record goes first: once it is gone nobody can reach the packs any more. */
+        if (session->meta->forget(session->store, item->container, NULL) == ESDM_OK) {
+            for (size_t i = 0; i < session->ntargets; i++)
+                remove_packs(&session->targets[i], item->uuid);
+        }
+        free(item);
+    }
+}

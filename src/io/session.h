@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_H
+#define ESDM_IO_SESSION_H
+
+/** @file An open site: plug-ins, pool, cache, memory budget. Immutable but for what locks itself. */
+
+#include <stdatomic.h>
+
+#include "codec/chain.h"
+#include "esdm/session.h"
+#include "esdm/sys/data_target.h"
+#include "esdm/sys/meta_store.h"
+#include "io/cache.h"
+#include "io/pool.h"
+#include "site/site.h"
+
+typedef struct esdm__target {
+    const esdm_data_plugin *plugin;
+    void *handle;
+    const char *name; /* borrowed from the site */
+    atomic_bool full; /* took ENOSPC or failed: tried last from then on */
+} esdm__target;
+
+struct esdm_session {
+    esdm__site *site;
+    const esdm_meta_plugin *meta;
+    void *store;
+    esdm__target *targets;
+    size_t ntargets;
+    esdm__pool *pool;
+    esdm__cache *cache;
+    esdm__chain default_chain;
+    char uuid[ESDM__UUID_BYTES]; /* of this writer */
+    char writer[192];            /* "user@host:pid" */
+    bool read_only;
+    atomic_uint next_pack;           /* number in the names of packs */
+    atomic_uint_fast64_t gathered;   /* bytes in gather buffers */
+    uint64_t gather_limit_bytes;     /* of them all */
+    uint64_t fragment_limit_bytes;   /* largest fragment that a pool thread may have in memory */
+};
+
+esdm_status esdm__session_new(const esdm_session_options *options, esdm_session **ret_session,
+                              esdm_error *err);
+void esdm__session_free(esdm_session *session); /* NULL is accepted */
+/** NULL when the site has no such target. */
+esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** Frees garbage containers that nobody has open: records first, then packs. Best effort. */
+void esdm__session_collect(esdm_session *session);
+
+#endif
