@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/dataset_io.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "io/io.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
 
@@ -173,19 +172,10 @@ esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
 
 /* ---- committed pages ---------------------------------------------------------------------- */
 
-/* Directory entries as the store hands them out, collected without a lock. */
-typedef struct directory {
-    esdm_meta_page *pages;
-    uint64_t (*boxes)[2 * ESDM_MAX_RANK];
-    size_t count;
-    size_t capacity;
-    bool failed; /* out of memory */
-} directory;
-
 static bool
 note_page(const esdm_meta_page *page, void *user)
 {
-    directory *d = user;
+    esdm__directory *d = user;
     if (d->count == d->capacity) {
         size_t capacity = d->capacity == 0 ? 16 : 2 * d->capacity;
         void *pages = realloc(d->pages, capacity * sizeof *d->pages);
@@ -206,9 +196,30 @@ note_page(const esdm_meta_page *page, void *user)
     return true;
 }
 
+esdm_status
+esdm__directory_load(const esdm_dataset *dataset, esdm__directory *ret_directory, esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(dataset->group->container);
+    const esdm_session *session = io->session;
+    esdm_status status = session->meta->page_list(session->store, io->record, io->snapshot,
+                                                  dataset->id, note_page, ret_directory, err);
+    if (status == ESDM_OK && ret_directory->failed)
+        status = esdm__error_nomem(err, ret_directory->count * sizeof *ret_directory->boxes,
+                                   "the page directory");
+    return status;
+}
+
+void
+esdm__directory_clear(esdm__directory *directory)
+{
+    free(directory->pages);
+    free(directory->boxes);
+    *directory = (esdm__directory){0};
+}
+
 /* Enters all pages, or none. With the index lock held. */
 static esdm_status
-enter_directory(esdm__dataset_io *io, const directory *d, esdm_error *err)
+enter_directory(esdm__dataset_io *io, const esdm__directory *d, esdm_error *err)
 {
     for (size_t i = 0; i < d->count; i++) {
         esdm_meta_page page = d->pages[i];
@@ -226,28 +237,21 @@ enter_directory(esdm__dataset_io *io, const directory *d, esdm_error *err)
 esdm_status
 esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
-    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
     (void) pthread_mutex_lock(&io->lock);
     bool loaded = io->directory_loaded;
     (void) pthread_mutex_unlock(&io->lock);
     if (loaded)
         return ESDM_OK;
 
-    directory d = {0};
-    const esdm_session *session = container_io->session;
-    esdm_status status =
-        session->meta->page_list(session->store, container_io->record, container_io->snapshot,
-                                 dataset->id, note_page, &d, err);
-    if (status == ESDM_OK && d.failed)
-        status = esdm__error_nomem(err, d.count * sizeof *d.boxes, "the page directory");
+    esdm__directory d = {0};
+    esdm_status status = esdm__directory_load(dataset, &d, err);
     if (status == ESDM_OK) {
         (void) pthread_mutex_lock(&io->lock);
         if (!io->directory_loaded) /* another thread may have been first */
             status = enter_directory(io, &d, err);
         (void) pthread_mutex_unlock(&io->lock);
     }
-    free(d.pages);
-    free(d.boxes);
+    esdm__directory_clear(&d);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
 
@@ -333,6 +337,29 @@ esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space, bool
                                    last, dimension->name, length);
             return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
         }
+    }
+    return ESDM_OK;
+}
+
+/* ---- settings ----------------------------------------------------------------------------- */
+
+esdm_status
+esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
+                   esdm_error *err)
+{
+    esdm_status status = esdm__container_touch(dataset->group->container, err);
+    if (status != ESDM_OK)
+        return status;
+    char *copy = NULL;
+    if (text != NULL && (copy = strdup(text)) == NULL)
+        return esdm__error_nomem(err, strlen(text) + 1, "a codec name");
+    free(dataset->codec);
+    dataset->codec = copy;
+    esdm__dataset_io *io = dataset->io;
+    if (io != NULL) {
+        (void) pthread_mutex_lock(&io->write_lock);
+        io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;
+        (void) pthread_mutex_unlock(&io->write_lock);
     }
     return ESDM_OK;
 }

@@ -72,7 +72,19 @@ esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_i
 void esdm__dataset_io_free(esdm_dataset *dataset);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
-/** Loads the directory of committed pages unless known. */
+/** Directory entries of a dataset's committed pages. */
+typedef struct esdm__directory {
+    esdm_meta_page *pages; /* owned; their box pointers are not valid: see boxes */
+    uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
+    size_t count;
+    size_t capacity;
+    bool failed; /* out of memory */
+} esdm__directory;
+/** Reads them from the store. @param ret_directory zeroed; esdm__directory_clear() in any case. */
+esdm_status esdm__directory_load(const esdm_dataset *dataset, esdm__directory *ret_directory,
+                                 esdm_error *err);
+void esdm__directory_clear(esdm__directory *directory);
+/** Loads the directory of committed pages into the index unless known. */
 esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
                                          esdm_error *err);
 /** Loads the given pages into the index. */

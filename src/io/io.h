@@ -28,6 +28,13 @@ esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space
                               size_t npieces, esdm_type memory_type, void *buffer,
                               uint64_t *ret_out_of_range, esdm_error *err);
 
+/** Sets the chain of new fragments; `chain` is the parsed `text`, NULL goes back to the site's. */
+esdm_status esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
+                               esdm_error *err);
+/** Visits the committed fragments in the handle's snapshot. */
+esdm_status esdm__io_visit_fragments(esdm_dataset *dataset, esdm__fragment_fn visit, void *user,
+                                     esdm_error *err);
+
 /* Life of a container; see esdm/container.h for the contracts. `name` is normalised. */
 esdm_status esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
                             esdm_container **ret_container, esdm_error *err);

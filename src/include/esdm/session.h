@@ -36,6 +36,10 @@ ESDM_API void esdm_session_close(esdm_session *session);
 ESDM_API const char *esdm_session_config_source(const esdm_session *session);
 /** Name of the site; borrowed. */
 ESDM_API const char *esdm_session_site_name(const esdm_session *session);
+/** Directories whose plain NetCDF creates become containers ("netcdf.routes"). */
+ESDM_API size_t esdm_session_route_count(const esdm_session *session);
+/** Absolute path, borrowed; NULL when index is past the end. */
+ESDM_API const char *esdm_session_route(const esdm_session *session, size_t index);
 
 /* ---- catalogue ---------------------------------------------------------------------------- */
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/session.h"
+#include "model/container.h"
+#include "query/query.h"
+
+static esdm_container_info
+info_of(const char *name, const esdm_meta_container *record)
+{
+    return (esdm_container_info){
+        .name = name,
+        .snapshot = record->snapshot,
+        .created_ns = record->created_ns,
+        .modified_ns = record->modified_ns,
+        .raw_bytes = record->raw_bytes,
+        .stored_bytes = record->stored_bytes,
+        .fragments = record->fragments,
+        .datasets = record->datasets,
+    };
+}
+
+typedef struct list_visitor {
+    esdm_container_visitor visit;
+    void *user;
+} list_visitor;
+
+static bool
+visit_record(const char *name, const esdm_meta_container *record, void *user)
+{
+    const list_visitor *v = user;
+    const esdm_container_info info = info_of(name, record);
+    return v->visit(&info, v->user);
+}
+
+esdm_status
+esdm_container_list(esdm_session *session, const char *prefix, esdm_container_visitor visit,
+                    void *user, esdm_error *err)
+{
+    if (session == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_list: NULL argument");
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (prefix != NULL) {
+        esdm_status status = esdm__name_normalise(prefix, normal, err);
+        if (status != ESDM_OK)
+            return status;
+        prefix = normal;
+    }
+    list_visitor v = {visit, user};
+    return session->meta->container_list(session->store, prefix, visit_record, &v, err);
+}
+
+esdm_status
+esdm_container_stat(esdm_session *session, const char *name, esdm_container_info *ret_info,
+                    esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || name == NULL || ret_info == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_stat: NULL argument");
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_meta_container record;
+    status = session->meta->container_find(session->store, normal, &record, err);
+    if (status == ESDM_OK)
+        *ret_info = info_of(NULL, &record);
+    return status;
+}
+
+static esdm_status
+need_writable(const esdm_session *session, esdm_error *err)
+{
+    if (!session->read_only && session->meta->is_writable(session->store))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EACCES,
+                           "the metadata store of site '%s' is read-only for this process",
+                           session->site->name);
+}
+
+esdm_status
+esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || name == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_remove: NULL argument");
+    uint64_t removed = 0;
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = need_writable(session, err);
+    if (status == ESDM_OK)
+        status = session->meta->container_remove(session->store, normal, &removed, err);
+    if (status == ESDM_OK)
+        esdm__session_collect(session);
+    return status;
+}
+
+esdm_status
+esdm_container_move(esdm_session *session, const char *from, const char *to, bool replace,
+                    esdm_error *err)
+{
+    char normal_from[ESDM_CONTAINER_NAME_MAX + 1];
+    char normal_to[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || from == NULL || to == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_move: NULL argument");
+    uint64_t replaced = 0;
+    esdm_status status = esdm__name_normalise(from, normal_from, err);
+    if (status == ESDM_OK)
+        status = esdm__name_normalise(to, normal_to, err);
+    if (status == ESDM_OK)
+        status = need_writable(session, err);
+    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
+        status = session->meta->container_move(session->store, normal_from, normal_to, replace,
+                                               &replaced, err);
+    if (status == ESDM_OK && replaced != 0)
+        esdm__session_collect(session);
+    return status;
+}
+
+typedef struct snapshot_visitor {
+    esdm_snapshot_visitor visit;
+    void *user;
+} snapshot_visitor;
+
+static bool
+visit_snapshot(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+               const char *message, void *user)
+{
+    const snapshot_visitor *v = user;
+    const esdm_snapshot_info info = {.snapshot = snapshot,
+                                     .parent = parent,
+                                     .time_ns = time_ns,
+                                     .writer = writer != NULL ? writer : "",
+                                     .message = message != NULL ? message : ""};
+    return v->visit(&info, v->user);
+}
+
+esdm_status
+esdm_container_snapshots(esdm_session *session, const char *name, esdm_snapshot_visitor visit,
+                         void *user, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || name == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_snapshots: NULL argument");
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status != ESDM_OK)
+        return status;
+    snapshot_visitor v = {visit, user};
+    return session->meta->snapshot_list(session->store, normal, visit_snapshot, &v, err);
+}
+
+typedef struct match_visitor {
+    esdm_match_visitor visit;
+    void *user;
+} match_visitor;
+
+static bool
+visit_match(const char *container, const char *dataset_path, void *user)
+{
+    const match_visitor *v = user;
+    const esdm_match match = {.container = container, .dataset = dataset_path};
+    return v->visit(&match, v->user);
+}
+
+esdm_status
+esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visit, void *user,
+          esdm_error *err)
+{
+    if (session == NULL || expression == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_find: NULL argument");
+    esdm__query query = {0};
+    esdm_status status = esdm__query_parse(expression, &query, err);
+    if (status != ESDM_OK)
+        return status;
+    match_visitor v = {visit, user};
+    status = session->meta->find(session->store, query.conditions, query.nconditions, visit_match,
+                                 &v, err);
+    esdm__query_clear(&query);
+    return status;
+}

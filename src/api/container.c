@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/error.h"
+#include "io/io.h"
+
+esdm_status
+esdm_container_normalise(const char *name, char *buffer, esdm_error *err)
+{
+    if (name == NULL || buffer == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_normalise: NULL argument");
+    return esdm__name_normalise(name, buffer, err);
+}
+
+esdm_status
+esdm_container_create(esdm_session *session, const char *name, esdm_create_mode mode,
+                      esdm_container **ret_container, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || ret_container == NULL ||
+        (mode != ESDM_CREATE_NEW && mode != ESDM_CREATE_REPLACE))
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_create: wrong argument");
+    esdm_status status = esdm_container_normalise(name, normal, err);
+    if (status != ESDM_OK)
+        return status;
+    return esdm__io_create(session, normal, mode, ret_container, err);
+}
+
+esdm_status
+esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode,
+                    uint64_t snapshot, esdm_container **ret_container, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || ret_container == NULL ||
+        (mode != ESDM_OPEN_READ && mode != ESDM_OPEN_WRITE))
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_open: wrong argument");
+    esdm_status status = esdm_container_normalise(name, normal, err);
+    if (status != ESDM_OK)
+        return status;
+    return esdm__io_open(session, normal, mode, snapshot, ret_container, err);
+}
+
+esdm_status
+esdm_container_commit(esdm_container *container, const char *message, esdm_error *err)
+{
+    if (container == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_commit: container is NULL");
+    return esdm__io_commit(container, message, err);
+}
+
+esdm_status
+esdm_container_close(esdm_container *container, esdm_error *err)
+{
+    if (container == NULL)
+        return ESDM_OK;
+    esdm_status status = esdm__io_commit(container, NULL, err);
+    esdm_container_discard(container);
+    return status;
+}
+
+void
+esdm_container_discard(esdm_container *container)
+{
+    if (container == NULL)
+        return;
+    esdm__container_io_free(container);
+    esdm__container_free(container);
+}
+
+esdm_status
+esdm_container_refresh(esdm_container *container, esdm_error *err)
+{
+    if (container == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_refresh: container is NULL");
+    return esdm__io_refresh(container, err);
+}
+
+bool
+esdm_container_is_dirty(const esdm_container *container)
+{
+    return esdm__io_is_dirty(container);
+}

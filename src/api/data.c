@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "codec/chain.h"
+#include "io/io.h"
+#include "model/copy.h"
+
+static esdm_status
+check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+               const void *buffer, esdm_error *err)
+{
+    if (dataset == NULL || space == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "dataset or hyperslab is NULL");
+    if (!esdm__type_converts(memory_type, dataset->type)) {
+        const char *from = esdm_type_name(memory_type);
+        (void) esdm__error_set(err, ESDM_EINVAL, "elements of type %s do not convert to or from %s",
+                               from != NULL ? from : "(unknown)", esdm_type_name(dataset->type));
+        return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+    }
+    if (buffer == NULL && esdm_dataspace_elements(space) > 0) {
+        (void) esdm__error_set(err, ESDM_EINVAL, "the buffer is NULL");
+        return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+           const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!dataset->group->container->writable) {
+        (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
+        return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
+    }
+    return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
+}
+
+esdm_status
+esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
+          uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    if (status != ESDM_OK)
+        return status;
+    return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);
+}
+
+esdm_status
+esdm_dataset_set_codec(esdm_dataset *dataset, const char *chain, esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_set_codec: dataset is NULL");
+    esdm__chain parsed = {0};
+    if (chain != NULL) {
+        esdm_status status = esdm__chain_parse(chain, &parsed, err);
+        if (status != ESDM_OK)
+            return esdm__dataset_prefix(dataset, status, err);
+    }
+    return esdm__io_set_codec(dataset, chain, &parsed, err);
+}
+
+typedef struct visitor {
+    esdm_fragment_visitor visit;
+    void *user;
+} visitor;
+
+static bool
+visit_fragment(const esdm__fragment *fragment, void *user)
+{
+    const visitor *v = user;
+    char codec[128];
+    esdm__chain_print(fragment->codec_ids, codec, sizeof codec);
+    const esdm_fragment_info info = {
+        .rank = fragment->box.rank,
+        .offset = fragment->box.lo,
+        .size = fragment->box.n,
+        .raw_bytes = fragment->raw_bytes,
+        .stored_bytes = fragment->stored_bytes,
+        .position = fragment->position,
+        .target = fragment->pack != NULL ? fragment->pack->target : "(inline)",
+        .pack = fragment->pack != NULL ? fragment->pack->pack : "",
+        .codec = codec,
+    };
+    return v->visit(&info, v->user);
+}
+
+esdm_status
+esdm_dataset_fragments(esdm_dataset *dataset, esdm_fragment_visitor visit, void *user,
+                       esdm_error *err)
+{
+    if (dataset == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_fragments: NULL argument");
+    visitor v = {visit, user};
+    return esdm__io_visit_fragments(dataset, visit_fragment, &v, err);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session.h"
+
+#include "base/error.h"
+
+esdm_status
+esdm_session_open(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
+{
+    if (ret_session == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_session_open: ret_session is NULL");
+    return esdm__session_new(options, ret_session, err);
+}
+
+void
+esdm_session_close(esdm_session *session)
+{
+    esdm__session_free(session);
+}
+
+const char *
+esdm_session_config_source(const esdm_session *session)
+{
+    return session->site->source;
+}
+
+const char *
+esdm_session_site_name(const esdm_session *session)
+{
+    return session->site->name;
+}
+
+size_t
+esdm_session_route_count(const esdm_session *session)
+{
+    return session->site->nroutes;
+}
+
+const char *
+esdm_session_route(const esdm_session *session, size_t index)
+{
+    return index < session->site->nroutes ? session->site->routes[index] : NULL;
+}
