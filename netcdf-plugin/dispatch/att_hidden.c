@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Attributes that netCDF-4 keeps for itself: some can be read though nobody lists them. */
+
+#include "internal.h"
+
+#include <string.h>
+
+static bool
+is_root_global(const esdmnc_group *group, int varid)
+{
+    return varid == NC_GLOBAL && esdm_group_parent(group->group) == NULL;
+}
+
+/* `_SuperblockVersion` is not among them: there is no HDF5 superblock. */
+bool
+esdmnc_hidden_find(const esdmnc_file *file, const esdmnc_group *group, int varid, const char *name,
+                   esdmnc_hidden *ret)
+{
+    static const int is_netcdf4 = 1;
+    static const char properties[] = "version=2,esdm=1";
+    if (name[0] != '_' || esdmnc_is_nc3(file) || !is_root_global(group, varid))
+        return false;
+    if (strcmp(name, "_IsNetcdf4") == 0) {
+        *ret = (esdmnc_hidden){.type = NC_INT, .count = 1, .values = &is_netcdf4};
+        return true;
+    }
+    if (strcmp(name, "_NCProperties") == 0) {
+        *ret =
+            (esdmnc_hidden){.type = NC_CHAR, .count = sizeof properties - 1, .values = properties};
+        return true;
+    }
+    return false;
+}
+
+int
+esdmnc_hidden_check(const esdmnc_file *file, const esdmnc_group *group, int varid, const char *name)
+{
+    static const char *const of_root[] = {"_IsNetcdf4",     "_NCProperties", "_SuperblockVersion",
+                                          "_Format",        "_nc3_strict",   "CLASS",
+                                          "DIMENSION_LIST", "NAME",          "REFERENCE_LIST"};
+    static const char *const of_vars[] = {"CLASS",          "DIMENSION_LIST",      "NAME",
+                                          "REFERENCE_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid"};
+    if (esdmnc_is_nc3(file))
+        return NC_NOERR;
+    if (is_root_global(group, varid)) {
+        for (size_t i = 0; i < sizeof of_root / sizeof of_root[0]; i++)
+            if (strcmp(name, of_root[i]) == 0)
+                return NC_ENAMEINUSE;
+    } else if (varid != NC_GLOBAL) {
+        for (size_t i = 0; i < sizeof of_vars / sizeof of_vars[0]; i++)
+            if (strcmp(name, of_vars[i]) == 0)
+                return NC_ENAMEINUSE;
+    }
+    return NC_NOERR;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Attributes of variables and groups, with netCDF's conversions. */
+
+#include "internal.h"
+
+#include "calls.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an attribute call works on. */
+typedef struct target {
+    esdmnc_file *file;
+    esdmnc_group *group;
+    esdmnc_var *var; /* NULL for NC_GLOBAL */
+    esdm_attributes *attributes;
+} target;
+
+static int
+find_list(esdmnc_id id, int varid, target *ret)
+{
+    ret->var = NULL;
+    int rc = esdmnc_find(id, &ret->file, &ret->group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (varid == NC_GLOBAL) {
+        ret->attributes = esdm_group_attributes(ret->group->group);
+        return NC_NOERR;
+    }
+    if (varid < 0 || (size_t) varid >= ret->group->count)
+        return NC_ENOTVAR;
+    ret->var = ret->group->vars[varid];
+    ret->attributes = esdm_dataset_attributes(ret->var->dataset);
+    return NC_NOERR;
+}
+
+/* By name, with those that are not listed. */
+static int
+find_attribute(esdmnc_id id, int varid, const char *name, target *ret_target, esdm_attribute *ret,
+               size_t *ret_index)
+{
+    char normalised[ESDMNC_NAME_BYTES];
+    int rc = find_list(id, varid, ret_target);
+    if (rc != NC_NOERR)
+        return rc;
+    if (name == NULL)
+        return NC_EBADNAME;
+    rc = esdmnc_name_normalise(ret_target->file->instance, name, normalised);
+    if (rc != NC_NOERR)
+        return rc;
+    if (esdm_attribute_find(ret_target->attributes, normalised, ret, ret_index))
+        return NC_NOERR;
+    esdmnc_hidden hidden;
+    if (!esdmnc_hidden_find(ret_target->file, ret_target->group, varid, normalised, &hidden))
+        return NC_ENOTATT;
+    *ret = (esdm_attribute){.type = hidden.type, .count = hidden.count, .values = hidden.values};
+    *ret_index = SIZE_MAX;
+    return NC_NOERR;
+}
+
+int
+esdmnc_inq_att(esdmnc_id id, int varid, const char *name, nc_type *ret_type, size_t *ret_count)
+{
+    target on;
+    esdm_attribute attribute;
+    size_t index;
+    int rc = find_attribute(id, varid, name, &on, &attribute, &index);
+    if (rc != NC_NOERR)
+        return rc;
+    if (ret_type != NULL)
+        *ret_type = attribute.type;
+    if (ret_count != NULL)
+        *ret_count = (size_t) attribute.count;
+    return NC_NOERR;
+}
+
+int
+esdmnc_inq_attid(esdmnc_id id, int varid, const char *name, int *ret_index)
+{
+    target on;
+    esdm_attribute attribute;
+    size_t index;
+    int rc = find_attribute(id, varid, name, &on, &attribute, &index);
+    if (rc != NC_NOERR)
+        return rc;
+    if (index == SIZE_MAX)
+        return NC_ENOTATT;
+    if (ret_index != NULL)
+        *ret_index = (int) index;
+    return NC_NOERR;
+}
+
+int
+esdmnc_inq_attname(esdmnc_id id, int varid, int index, char *ret_name)
+{
+    target on;
+    esdm_attribute attribute;
+    int rc = find_list(id, varid, &on);
+    if (rc != NC_NOERR)
+        return rc;
+    if (index < 0 || !esdm_attribute_at(on.attributes, (size_t) index, &attribute))
+        return NC_ENOTATT;
+    if (ret_name != NULL)
+        strcpy(ret_name, attribute.name);
+    return NC_NOERR;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int
+get_strings(const esdm_attribute *attribute, char **ret_texts)
+{
+    const char *const *texts = attribute->values;
+    for (uint64_t i = 0; i < attribute->count; i++) {
+        ret_texts[i] = strdup(texts[i] == NULL ? "" : texts[i]);
+        if (ret_texts[i] == NULL) {
+            while (i-- > 0)
+                free(ret_texts[i]);
+            return NC_ENOMEM;
+        }
+    }
+    return NC_NOERR;
+}
+
+int
+esdmnc_get_att(esdmnc_id id, int varid, const char *name, void *ret_values, nc_type memory_type)
+{
+    target on;
+    esdm_attribute attribute;
+    size_t index;
+    int rc = find_attribute(id, varid, name, &on, &attribute, &index);
+    if (rc != NC_NOERR)
+        return rc;
+    if (memory_type == NC_NAT)
+        memory_type = attribute.type;
+    if (attribute.count == 0)
+        return NC_NOERR;
+    if ((attribute.type == NC_CHAR) != (memory_type == NC_CHAR))
+        return NC_ECHAR;
+    if (!esdmnc_type_is_atomic(memory_type))
+        return NC_EBADTYPE;
+    if (ret_values == NULL)
+        return NC_NOERR;
+    if (attribute.type == NC_STRING && memory_type == NC_STRING)
+        return get_strings(&attribute, ret_values);
+    if (attribute.type == NC_STRING || memory_type == NC_STRING)
+        return NC_EBADTYPE;
+    uint64_t out_of_range = 0;
+    esdm_error err;
+    nc_type type = esdmnc_memory_type(on.file, attribute.type, memory_type);
+    if (esdm_convert(attribute.type, attribute.values, type, ret_values, attribute.count,
+                     &out_of_range, &err) != ESDM_OK)
+        return esdmnc_error(&err, "read attribute", name);
+    return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool
+is_fill_value(const target *on, const char *name)
+{
+    return on->var != NULL && strcmp(name, _FillValue) == 0;
+}
+
+/* Whether define mode is needed: the attribute is new or grows. */
+static bool
+needs_room(const target *on, const char *name, nc_type type, size_t count)
+{
+    esdm_attribute old;
+    if (!esdm_attribute_find(on->attributes, name, &old, NULL))
+        return true;
+    return count * esdm_type_size(type) > old.count * esdm_type_size(old.type);
+}
+
+static int
+check_put_nc3(const target *on, const char *name, nc_type type, size_t count, const void *values,
+              nc_type *memory_type, char *normalised)
+{
+    int rc = esdmnc_classic_type(on->file, type);
+    if (rc != NC_NOERR)
+        return rc;
+    if (*memory_type == NC_NAT)
+        *memory_type = type;
+    if ((*memory_type == NC_CHAR) != (type == NC_CHAR))
+        return NC_ECHAR;
+    if (count > INT_MAX || (count > 0 && values == NULL))
+        return NC_EINVAL;
+    if (is_fill_value(on, name)) {
+        if (type != on->var->type)
+            return NC_EBADTYPE;
+        if (count != 1)
+            return NC_EINVAL;
+    }
+    rc = esdmnc_name_check(on->file->instance, name, normalised);
+    bool indef = atomic_load(&on->file->indef);
+    if (!indef && (rc != NC_NOERR || needs_room(on, normalised, type, count)))
+        return NC_ENOTINDEFINE;
+    return rc;
+}
+
+static int
+check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_t count,
+              const void *values, nc_type memory_type, char *normalised)
+{
+    if (count > INT_MAX)
+        return NC_EINVAL;
+    if (strlen(name) > NC_MAX_NAME)
+        return NC_EBADNAME;
+    if (count > 0 && values == NULL)
+        return NC_EINVAL;
+    if (!on->file->writable)
+        return NC_EPERM;
+    int rc = esdmnc_name_check(on->file->instance, name, normalised);
+    if (rc == NC_NOERR)
+        rc = esdmnc_hidden_check(on->file, on->group, varid, normalised);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!atomic_load(&on->file->indef) && needs_room(on, normalised, type, count)) {
+        if (esdmnc_is_classic(on->file))
+            return NC_EINDEFINE; /* so says netCDF-4, though it means the opposite */
+        if ((rc = esdmnc_need_define(on->file)) != NC_NOERR)
+            return rc;
+    }
+    if (type == NC_NAT || memory_type == NC_NAT || !esdmnc_type_is_atomic(type))
+        return NC_EBADTYPE;
+    if (type != memory_type && (esdmnc_type_is_text(type) || esdmnc_type_is_text(memory_type)))
+        return NC_ECHAR;
+    rc = esdmnc_classic_type(on->file, type);
+    if (rc != NC_NOERR || !is_fill_value(on, normalised))
+        return rc;
+    if (type != on->var->type)
+        return NC_EBADTYPE;
+    return count != 1 ? NC_EINVAL : NC_NOERR;
+}
+
+/* Converts into memory of the attribute's type; *ret_buffer is the caller's to free. */
+static int
+convert(const target *on, nc_type memory_type, const void *values, nc_type type, size_t count,
+        void **ret_buffer, uint64_t *ret_out_of_range)
+{
+    esdm_error err;
+    nc_type from = esdmnc_memory_type(on->file, type, memory_type);
+    void *buffer = malloc(count * esdm_type_size(type));
+    if (buffer == NULL)
+        return NC_ENOMEM;
+    if (esdm_convert(from, values, type, buffer, count, ret_out_of_range, &err) != ESDM_OK) {
+        free(buffer);
+        return NC_EBADTYPE;
+    }
+    *ret_buffer = buffer;
+    return NC_NOERR;
+}
+
+static int
+store(const target *on, const char *name, nc_type type, size_t count, const void *values)
+{
+    esdm_error err;
+    if (is_fill_value(on, name)) {
+        int rc = esdmnc_fill_from_att(on->file, on->var, type, values);
+        if (rc != NC_NOERR)
+            return rc;
+        if (esdmnc_is_nc3(on->file) &&
+            (rc = esdmnc_set_hint(on->file, on->var, ESDMNC_HINT_NOFILL, NULL)) != NC_NOERR)
+            return rc;
+    }
+    esdm_status st = esdm_attribute_set(on->attributes, name, type, count, values, &err);
+    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "write attribute", name);
+}
+
+int
+esdmnc_put_att(esdmnc_id id, int varid, const char *name, nc_type type, size_t count,
+               const void *values, nc_type memory_type)
+{
+    target on;
+    char normalised[ESDMNC_NAME_BYTES];
+    int rc = find_list(id, varid, &on);
+    bool nc3 = (rc == NC_NOERR || rc == NC_ENOTVAR) && esdmnc_is_nc3(on.file);
+    if (nc3 && !on.file->writable)
+        return NC_EPERM;
+    if (rc != NC_NOERR)
+        return rc;
+    if (name == NULL)
+        return NC_EBADNAME;
+    rc = nc3 ? check_put_nc3(&on, name, type, count, values, &memory_type, normalised)
+             : check_put_nc4(&on, varid, name, type, count, values, memory_type, normalised);
+    if (rc != NC_NOERR)
+        return rc;
+    uint64_t out_of_range = 0;
+    void *buffer = NULL;
+    if (memory_type != type && count > 0) {
+        rc = convert(&on, memory_type, values, type, count, &buffer, &out_of_range);
+        if (rc != NC_NOERR)
+            return rc;
+        values = buffer;
+    }
+    rc = store(&on, normalised, type, count, values);
+    free(buffer);
+    return rc == NC_NOERR && out_of_range > 0 ? NC_ERANGE : rc;
+}
+
+/* ---- renaming and removing --------------------------------------------------------------------
+ */
+
+int
+esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_name)
+{
+    target on;
+    char old_name[ESDMNC_NAME_BYTES];
+    char normalised[ESDMNC_NAME_BYTES];
+    if (name == NULL || new_name == NULL)
+        return NC_EINVAL;
+    int rc = find_list(id, varid, &on);
+    if (rc != NC_NOERR && rc != NC_ENOTVAR)
+        return rc;
+    if (!on.file->writable)
+        return NC_EPERM;
+    int name_rc = esdmnc_name_check(on.file->instance, new_name, normalised);
+    if (esdmnc_is_nc3(on.file) ? rc != NC_NOERR : name_rc == NC_NOERR && rc != NC_NOERR)
+        return rc;
+    if (name_rc != NC_NOERR)
+        return name_rc;
+    rc = esdmnc_name_normalise(on.file->instance, name, old_name);
+    if (rc != NC_NOERR)
+        return rc;
+    bool exists = esdm_attribute_find(on.attributes, old_name, NULL, NULL);
+    if (!exists && esdmnc_is_nc3(on.file))
+        return NC_ENOTATT;
+    if (esdm_attribute_find(on.attributes, normalised, NULL, NULL))
+        return NC_ENAMEINUSE;
+    if (!exists)
+        return NC_ENOTATT;
+    if (esdmnc_is_classic(on.file) && !atomic_load(&on.file->indef) &&
+        strlen(normalised) > strlen(old_name))
+        return NC_ENOTINDEFINE;
+    esdm_error err;
+    if (esdm_attribute_rename(on.attributes, old_name, normalised, &err) != ESDM_OK)
+        return esdmnc_error(&err, "rename attribute", old_name);
+    return NC_NOERR;
+}
+
+int
+esdmnc_del_att(esdmnc_id id, int varid, const char *name)
+{
+    target on;
+    char normalised[ESDMNC_NAME_BYTES];
+    if (name == NULL)
+        return NC_EINVAL;
+    int rc = find_list(id, varid, &on);
+    if (rc != NC_NOERR && rc != NC_ENOTVAR)
+        return rc;
+    bool nc3 = esdmnc_is_nc3(on.file);
+    if (!nc3 && !on.file->writable)
+        return NC_EPERM;
+    int define = esdmnc_need_define(on.file);
+    if (define != NC_NOERR)
+        return define;
+    if (rc == NC_NOERR)
+        rc = esdmnc_name_normalise(on.file->instance, name, normalised);
+    if (rc != NC_NOERR)
+        return rc;
+    esdm_error err;
+    esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);
+    if (st == ESDM_ENOENT)
+        return NC_ENOTATT;
+    if (st != ESDM_OK)
+        return esdmnc_error(&err, "remove attribute", normalised);
+    if (nc3 && is_fill_value(&on, normalised))
+        return esdmnc_set_hint(on.file, on.var, ESDMNC_HINT_NOFILL, "1");
+    return NC_NOERR;
+}

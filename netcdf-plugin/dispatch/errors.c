@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * ESDM's status as a NetCDF code. Positive codes are errno values, which nc_strerror() words well:
+ *
+ *   EINVAL    NC_EINVAL        ENOENT    ENOENT         EEXIST    NC_EEXIST
+ *   ECONFLICT NC_ECANTWRITE    ENOTSUP   NC_ENOTBUILT   ENOMEM    NC_ENOMEM
+ *   ENOSPC    ENOSPC           EACCES    EACCES         EIO       NC_EIO
+ *   ETIMEDOUT ETIMEDOUT        ECORRUPT  NC_ETRUNC      ECANCELED ECANCELED
+ *
+ * NC_EPERM is kept for its netCDF meaning: writing to a file that was opened for reading.
+ */
+
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static int
+code_of(esdm_status status)
+{
+    switch (status) {
+    case ESDM_OK:
+        return NC_NOERR;
+    case ESDM_EINVAL:
+        return NC_EINVAL;
+    case ESDM_ENOENT:
+        return ENOENT;
+    case ESDM_EEXIST:
+        return NC_EEXIST;
+    case ESDM_ECONFLICT:
+        return NC_ECANTWRITE;
+    case ESDM_ENOTSUP:
+        return NC_ENOTBUILT;
+    case ESDM_ENOMEM:
+        return NC_ENOMEM;
+    case ESDM_ENOSPC:
+        return ENOSPC;
+    case ESDM_EACCES:
+        return EACCES;
+    case ESDM_EIO:
+        return NC_EIO;
+    case ESDM_ETIMEDOUT:
+        return ETIMEDOUT;
+    case ESDM_ECORRUPT:
+        return NC_ETRUNC;
+    case ESDM_ECANCELED:
+        return ECANCELED;
+    }
+    return NC_EINTERNAL;
+}
+
+int
+esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
+{
+    int saved = errno;
+    fprintf(stderr, "esdm: %s '%s': %s\n", what, name, err->message);
+    errno = saved;
+    return code_of(err->status);
+}
+
+int
+esdmnc_error(const esdm_error *err, const char *what, const char *name)
+{
+    switch (err->status) {
+    case ESDM_EIO:
+    case ESDM_ENOSPC:
+    case ESDM_ECORRUPT:
+    case ESDM_ECONFLICT:
+        return esdmnc_error_loud(err, what, name);
+    default:
+        esdmnc_debug("%s '%s': %s", what, name, err->message);
+        return code_of(err->status);
+    }
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Creating, opening and closing; define mode; commits. */
+
+#include "internal.h"
+
+#include "calls.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static const struct {
+    int format;
+    int mode;
+    const char *hint;
+} formats[] = {
+    {NC_FORMAT_CLASSIC, 0, "classic"},
+    {NC_FORMAT_64BIT_OFFSET, NC_64BIT_OFFSET, "64bit-offset"},
+    {NC_FORMAT_64BIT_DATA, NC_64BIT_DATA, "cdf5"},
+    {NC_FORMAT_NETCDF4, NC_NETCDF4, "netcdf4"},
+    {NC_FORMAT_NETCDF4_CLASSIC, NC_NETCDF4 | NC_CLASSIC_MODEL, "netcdf4-classic"},
+};
+enum { FORMAT_COUNT = sizeof formats / sizeof formats[0] };
+
+static int
+format_of_mode(int mode)
+{
+    if ((mode & NC_NETCDF4) != 0)
+        return (mode & NC_CLASSIC_MODEL) != 0 ? NC_FORMAT_NETCDF4_CLASSIC : NC_FORMAT_NETCDF4;
+    if ((mode & NC_64BIT_DATA) != 0)
+        return NC_FORMAT_64BIT_DATA;
+    return (mode & NC_64BIT_OFFSET) != 0 ? NC_FORMAT_64BIT_OFFSET : NC_FORMAT_CLASSIC;
+}
+
+/* Containers that were not made through netCDF have no hint: the full model shows all of them. */
+static int
+format_of_hint(const char *hint)
+{
+    for (int i = 0; hint != NULL && i < FORMAT_COUNT; i++)
+        if (strcmp(formats[i].hint, hint) == 0)
+            return i;
+    return 3;
+}
+
+static const char *
+hint_of_format(int format)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (formats[i].format == format)
+            return formats[i].hint;
+    return "netcdf4";
+}
+
+/* Enters a freshly made file into the table, or takes it apart again. */
+static int
+finish_opening(esdmnc_file *file)
+{
+    file->writable = esdm_container_is_writable(file->container);
+    file->snapshot = esdm_container_snapshot(file->container);
+    int rc = esdmnc_file_index(file);
+    if (rc == NC_NOERR && !file->is_new)
+        esdmnc_file_settle(file, true);
+    if (rc == NC_NOERR)
+        rc = esdmnc_files_add(file);
+    if (rc != NC_NOERR) {
+        esdm_container_discard(file->container);
+        esdmnc_file_free(file);
+    }
+    return rc;
+}
+
+static int
+prepare(esdmnc_id id, const char *container, bool writing, esdm_session **ret_session,
+        esdmnc_file **ret_file)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err;
+    if (esdm_container_normalise(container, name, &err) != ESDM_OK)
+        return esdmnc_error(&err, "container", container);
+    int rc = esdmnc_session(writing, ret_session);
+    if (rc != NC_NOERR)
+        return rc;
+    *ret_file = esdmnc_file_new(id, name);
+    return *ret_file == NULL ? NC_ENOMEM : NC_NOERR;
+}
+
+int
+esdmnc_create(esdmnc_id id, const char *container, int mode)
+{
+    esdm_session *session;
+    esdmnc_file *file;
+    int rc = prepare(id, container, true, &session, &file);
+    if (rc != NC_NOERR)
+        return rc;
+    bool keep = (mode & NC_NOCLOBBER) != 0;
+    if (keep && esdmnc_exists(file->name, NULL) == NC_NOERR) {
+        esdmnc_file_free(file);
+        return NC_EEXIST;
+    }
+    file->format = format_of_mode(mode);
+    file->mode = mode & ~(NC_UDF0 | NC_UDF1);
+    file->is_new = true;
+    file->transient = (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
+    atomic_store(&file->indef, true);
+    esdm_error err;
+    esdm_status st = esdm_container_create(
+        session, file->name, keep ? ESDM_CREATE_NEW : ESDM_CREATE_REPLACE, &file->container, &err);
+    if (st != ESDM_OK) {
+        rc = esdmnc_error(&err, "create", file->name);
+        esdmnc_file_free(file);
+        return rc;
+    }
+    st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
+                                 &err);
+    if (st != ESDM_OK) {
+        rc = esdmnc_error(&err, "create", file->name);
+        esdm_container_discard(file->container);
+        esdmnc_file_free(file);
+        return rc;
+    }
+    return finish_opening(file);
+}
+
+int
+esdmnc_open(esdmnc_id id, const char *container, int mode)
+{
+    esdm_session *session;
+    esdmnc_file *file;
+    bool writing = (mode & NC_WRITE) != 0;
+    int rc = prepare(id, container, writing, &session, &file);
+    if (rc != NC_NOERR)
+        return rc;
+    esdm_error err;
+    esdm_status st =
+        esdm_container_open(session, file->name, writing ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
+                            ESDM_SNAPSHOT_LATEST, &file->container, &err);
+    if (st != ESDM_OK) {
+        rc = esdmnc_error(&err, "open", file->name);
+        esdmnc_file_free(file);
+        return rc;
+    }
+    int entry = format_of_hint(esdm_container_hint(file->container, ESDMNC_HINT_FORMAT));
+    file->format = formats[entry].format;
+    int format_bits = NC_NETCDF4 | NC_CLASSIC_MODEL | NC_64BIT_OFFSET | NC_64BIT_DATA;
+    file->mode = (mode & ~(NC_UDF0 | NC_UDF1 | format_bits)) | formats[entry].mode;
+    file->transient = writing && (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
+    return finish_opening(file);
+}
+
+/* ---- after a fork --------------------------------------------------------------------------- */
+
+int
+esdmnc_file_revive(esdmnc_file *file)
+{
+    static pthread_mutex_t revive_lock = PTHREAD_MUTEX_INITIALIZER;
+    int rc = NC_NOERR;
+    pthread_mutex_lock(&revive_lock);
+    if (file->generation != esdmnc_session_generation()) {
+        esdm_session *session;
+        esdm_container *container;
+        esdm_error err;
+        if (file->writable) {
+            esdmnc_debug("'%s' is being written by the parent process: open it again after fork()",
+                         file->name);
+            rc = NC_ECANTWRITE;
+        } else if ((rc = esdmnc_session(false, &session)) == NC_NOERR &&
+                   esdm_container_open(session, file->name, ESDM_OPEN_READ, file->snapshot,
+                                       &container, &err) != ESDM_OK) {
+            rc = esdmnc_error(&err, "open after fork", file->name);
+        } else if (rc == NC_NOERR) {
+            /* The parent's handle cannot be closed here: its session died with the fork. */
+            esdmnc_file_forget(file);
+            file->container = container;
+            rc = esdmnc_file_index(file);
+            if (rc == NC_NOERR) {
+                esdmnc_file_settle(file, true);
+                file->generation = esdmnc_session_generation();
+            }
+        }
+    }
+    pthread_mutex_unlock(&revive_lock);
+    return rc;
+}
+
+/* ---- define mode ---------------------------------------------------------------------------- */
+
+int
+esdmnc_need_define(esdmnc_file *file)
+{
+    if (atomic_load_explicit(&file->indef, memory_order_relaxed))
+        return NC_NOERR;
+    if (esdmnc_is_classic(file))
+        return NC_ENOTINDEFINE;
+    if (!file->writable)
+        return NC_EPERM;
+    atomic_store_explicit(&file->indef, true, memory_order_relaxed);
+    return NC_NOERR;
+}
+
+int
+esdmnc_leave_define(esdmnc_file *file)
+{
+    int rc = esdmnc_classic_sizes(file);
+    if (rc != NC_NOERR)
+        return rc;
+    esdmnc_file_settle(file, false);
+    file->is_new = false;
+    atomic_store_explicit(&file->indef, false, memory_order_relaxed);
+    return NC_NOERR;
+}
+
+int
+esdmnc_need_data(esdmnc_file *file)
+{
+    if (!atomic_load_explicit(&file->indef, memory_order_relaxed))
+        return NC_NOERR;
+    if (esdmnc_is_classic(file))
+        return NC_EINDEFINE;
+    return esdmnc_leave_define(file);
+}
+
+int
+esdmnc_redef(esdmnc_id id)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!file->writable)
+        return NC_EPERM;
+    if (atomic_load(&file->indef))
+        return NC_EINDEFINE;
+    atomic_store(&file->indef, true);
+    return NC_NOERR;
+}
+
+int
+esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
+{
+    (void) h, (void) v, (void) f, (void) r; /* paddings of a file layout that is not there */
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!atomic_load(&file->indef))
+        return NC_ENOTINDEFINE;
+    rc = esdmnc_leave_define(file);
+    if (rc == NC_NOERR)
+        esdmnc_file_settle(file, true);
+    return rc;
+}
+
+/* ---- commits -------------------------------------------------------------------------------- */
+
+static int
+commit(esdmnc_file *file, const char *what)
+{
+    esdm_error err;
+    if (!file->writable || file->transient)
+        return NC_NOERR;
+    if (esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
+        return esdmnc_error_loud(&err, what, file->name);
+    return NC_NOERR;
+}
+
+/* A reader follows the writer. One whose container was removed or replaced keeps what it has, as
+ * a file that was unlinked stays readable. */
+static int
+follow(esdmnc_file *file)
+{
+    esdm_error err;
+    esdm_status st = esdm_container_refresh(file->container, &err);
+    if (st == ESDM_ENOENT || st == ESDM_ECONFLICT) {
+        esdmnc_debug("sync '%s': stays at its snapshot: %s", file->name, err.message);
+        return NC_NOERR;
+    }
+    if (st != ESDM_OK)
+        return esdmnc_error(&err, "sync", file->name);
+    file->snapshot = esdm_container_snapshot(file->container);
+    int rc = esdmnc_file_index(file);
+    esdmnc_file_settle(file, true);
+    return rc;
+}
+
+int
+esdmnc_sync(esdmnc_id id)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!file->writable)
+        return follow(file);
+    rc = esdmnc_need_data(file);
+    if (rc != NC_NOERR)
+        return rc;
+    rc = commit(file, "commit of");
+    if (rc == NC_NOERR)
+        file->snapshot = esdm_container_snapshot(file->container);
+    return rc;
+}
+
+static void
+dispose(esdmnc_id id, esdmnc_file *file)
+{
+    (void) esdmnc_files_remove(id);
+    if (file->generation == esdmnc_session_generation())
+        esdm_container_discard(file->container); /* what was to be kept is committed */
+    esdmnc_file_free(file);
+}
+
+int
+esdmnc_close(esdmnc_id id, void *memory)
+{
+    (void) memory;
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+        return rc;
+    if (rc != NC_NOERR) {
+        /* Inherited over a fork and not to be had here: the parent will close it. */
+        file = esdmnc_files_remove(id);
+        esdmnc_file_free(file);
+        return NC_NOERR;
+    }
+    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file)) != NC_NOERR)
+        return rc;
+    rc = commit(file, "commit at close of");
+    if (rc != NC_NOERR)
+        return rc; /* the handle stays: the program may free space and try again, or abort */
+    dispose(id, file);
+    return NC_NOERR;
+}
+
+/* In define mode all that was not committed is dropped; else nc_abort() is nc_close(). */
+int
+esdmnc_abort(esdmnc_id id)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+        return rc;
+    if (rc != NC_NOERR) {
+        esdmnc_file_free(esdmnc_files_remove(id));
+        return NC_NOERR;
+    }
+    if (!atomic_load(&file->indef))
+        rc = commit(file, "commit at nc_abort of");
+    dispose(id, file);
+    return rc;
+}
+
+/* ---- modes and formats ---------------------------------------------------------------------- */
+
+int
+esdmnc_set_fill(esdmnc_id id, int fill_mode, int *ret_old)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!file->writable)
+        return NC_EPERM;
+    if (fill_mode != NC_FILL && fill_mode != NC_NOFILL)
+        return NC_EINVAL;
+    if (ret_old != NULL)
+        *ret_old = file->fill_mode;
+    file->fill_mode = fill_mode;
+    return NC_NOERR;
+}
+
+int
+esdmnc_inq_format(esdmnc_id id, int *ret_format)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc == NC_NOERR && ret_format != NULL)
+        *ret_format = file->format;
+    return rc;
+}
+
+int
+esdmnc_inq_format_extended(esdmnc_id id, int *ret_format, int *ret_mode)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (ret_format != NULL)
+        *ret_format = esdmnc_is_nc3(file) ? NC_FORMATX_NC3 : NC_FORMATX_NC_HDF5;
+    if (ret_mode != NULL)
+        *ret_mode = file->mode;
+    return NC_NOERR;
+}
+
+int
+esdmnc_inq(esdmnc_id id, int *ret_dims, int *ret_vars, int *ret_atts, int *ret_unlimited)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (ret_dims != NULL)
+        *ret_dims = (int) esdm_group_dimension_count(group->group);
+    if (ret_vars != NULL)
+        *ret_vars = (int) group->count;
+    if (ret_atts != NULL)
+        *ret_atts = (int) esdm_attribute_count(esdm_group_attributes(group->group));
+    return ret_unlimited == NULL ? NC_NOERR : esdmnc_inq_unlimdim(id, ret_unlimited);
+}
+
+int
+esdmnc_show_metadata(esdmnc_id id)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    return esdmnc_find(id, &file, &group);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDMNC_INTERNAL_H
+#define ESDMNC_INTERNAL_H
+
+/**
+ * @file
+ * The dispatcher: NetCDF calls on top of the public ESDM API.
+ *
+ * Every dispatch function `esdmnc_<name>` takes an esdmnc_id (libnetcdf copy and ncid) in place
+ * of the ncid; table.c makes the thunks that add the copy's number. They return NetCDF codes.
+ *
+ * Threads: the table of open files is locked inside. One file may be used as esdm/container.h
+ * says: reads and writes of data from many threads, structure from one at a time.
+ */
+
+#include "../router/boundary.h"
+
+#include <esdm/esdm.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** libnetcdf copy in the upper half, ncid in the lower. */
+typedef uint64_t esdmnc_id;
+
+static inline esdmnc_id
+esdmnc_id_make(int instance, int ncid)
+{
+    return ((uint64_t) (uint32_t) instance << 32) | (uint32_t) ncid;
+}
+
+static inline int
+esdmnc_id_ncid(esdmnc_id id)
+{
+    return (int) (uint32_t) id;
+}
+
+static inline int
+esdmnc_id_instance(esdmnc_id id)
+{
+    return (int) (id >> 32);
+}
+
+/** One axis of a variable, with what never changes copied out of the dimension. */
+typedef struct esdmnc_axis {
+    esdm_dimension *dimension; /* borrowed from the container */
+    uint64_t length;           /* of a limited dimension */
+    bool unlimited;
+} esdmnc_axis;
+
+typedef struct esdmnc_var {
+    esdm_dataset *dataset; /* borrowed from the container */
+    esdm_type type;
+    uint32_t rank;
+    bool created;        /* define mode was left since it was defined: NC_ELATEDEF */
+    bool has_cache;      /* nc_set_var_chunk_cache() was called */
+    atomic_bool written; /* NC_ELATEFILL */
+    float cache_preemption;
+    size_t cache_bytes;
+    size_t cache_slots;
+    esdmnc_axis axes[]; /* `rank` */
+} esdmnc_var;
+
+typedef struct esdmnc_group {
+    esdm_group *group; /* borrowed from the container */
+    esdmnc_var **vars; /* owned; index is the varid */
+    size_t count;
+    size_t capacity;
+} esdmnc_group;
+
+typedef struct esdmnc_file {
+    int instance;
+    int ncid; /* of the root group */
+    esdm_container *container;
+    char *name;          /* owned; normalised container name */
+    uint64_t generation; /* esdmnc_session_generation() when opened: differs after a fork */
+    uint64_t snapshot;   /* at opening or refresh */
+    int format;          /* NC_FORMAT_CLASSIC … NC_FORMAT_64BIT_DATA as the user asked */
+    int mode;            /* nc_inq_format_extended()'s mode */
+    int fill_mode;       /* NC_FILL or NC_NOFILL */
+    bool writable;
+    bool is_new;    /* made by nc_create() and define mode never left */
+    bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
+    atomic_bool indef;
+    esdmnc_group **groups; /* owned; index is the group id */
+    size_t group_count;
+    size_t group_capacity;
+    struct esdmnc_file *next; /* list of all open files, under the table's lock */
+} esdmnc_file;
+
+/* Formats: 1, 2 and 5 follow the rules of netCDF-3, 4 (netCDF-4 classic model) its data model. */
+static inline bool
+esdmnc_is_nc3(const esdmnc_file *file)
+{
+    return file->format != NC_FORMAT_NETCDF4 && file->format != NC_FORMAT_NETCDF4_CLASSIC;
+}
+
+static inline bool
+esdmnc_is_classic(const esdmnc_file *file)
+{
+    return file->format != NC_FORMAT_NETCDF4;
+}
+
+/* ---- table.c, files.c: open files ---------------------------------------------------------- */
+
+/** The file and group of an id. NC_EBADID when the slot is not ours, NC_EBADGRPID for a group
+ *  that does not exist. Reopens a file that was opened for reading before a fork(). */
+int esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group);
+/** The same and the variable: NC_ENOTVAR, or NC_EGLOBAL for NC_GLOBAL in a netCDF-3 format. */
+int esdmnc_find_var(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_group **ret_group,
+                    esdmnc_var **ret_var);
+/** Makes a file known under its instance and ncid. The table owns it from then on. */
+int esdmnc_files_add(esdmnc_file *file);
+/** Takes it out again; the caller owns it. NULL when it is not there. */
+esdmnc_file *esdmnc_files_remove(esdmnc_id id);
+/** Whether a writable file of this process and that name is open. */
+bool esdmnc_files_writing(const char *name);
+/** Commits every file that is still open for writing; called once at exit. */
+void esdmnc_files_exit(void);
+/** Makes the table usable in the child of a fork(). */
+void esdmnc_files_forked(void);
+
+/** Allocates a file without container; NULL when out of memory. */
+esdmnc_file *esdmnc_file_new(esdmnc_id id, const char *name);
+/** Frees it; the container must be closed. NULL is accepted. */
+void esdmnc_file_free(esdmnc_file *file);
+/** Frees groups and vars, which point into the container. */
+void esdmnc_file_forget(esdmnc_file *file);
+/** Brings groups and vars up to the container's structure; existing entries stay valid. */
+int esdmnc_file_index(esdmnc_file *file);
+/** Marks all variables as created; `written` too when set. */
+void esdmnc_file_settle(esdmnc_file *file, bool written);
+/** Opens the container of a file again in a child process. */
+int esdmnc_file_revive(esdmnc_file *file);
+
+/* ---- session.c ----------------------------------------------------------------------------- */
+
+/** The session of this process, opened at first use; borrowed. `writing` fails with EACCES when
+ *  the site can only be read. */
+int esdmnc_session(bool writing, esdm_session **ret_session);
+/** Counts fork()s: a file with another value belongs to an ancestor of this process. */
+uint64_t esdmnc_session_generation(void);
+
+/* ---- errors.c ------------------------------------------------------------------------------ */
+
+/**
+ * NetCDF's code for an ESDM failure; `what` and `name` say what was tried ("open", "run1.nc").
+ * The text goes to stderr with ESDM_DEBUG set, and in every case for failing storage and damaged
+ * data (EIO, ENOSPC, ECORRUPT), which a NetCDF code alone cannot describe.
+ */
+int esdmnc_error(const esdm_error *err, const char *what, const char *name);
+/** The same, always printed: for a lost commit. */
+int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name);
+
+/* ---- names.c ------------------------------------------------------------------------------- */
+
+#define ESDMNC_NAME_BYTES (NC_MAX_NAME + 1)
+/** Checks netCDF's rules and writes the NFC form. `instance` is the libnetcdf copy that asks.
+ *  NC_EBADNAME, NC_EMAXNAME. */
+int esdmnc_name_check(int instance, const char *name, char *ret_normalised);
+/** NFC alone, for looking names up: what cannot be a name gives NC_EBADNAME or NC_EMAXNAME. */
+int esdmnc_name_normalise(int instance, const char *name, char *ret_normalised);
+
+/* ---- file.c -------------------------------------------------------------------------------- */
+
+/** Makes sure that structure may change: enters define mode, or NC_ENOTINDEFINE (classic model),
+ *  NC_EPERM. */
+int esdmnc_need_define(esdmnc_file *file);
+/** Leaves define mode for data access: NC_EINDEFINE in the classic model. */
+int esdmnc_need_data(esdmnc_file *file);
+/** What nc_enddef() checks and does. */
+int esdmnc_leave_define(esdmnc_file *file);
+
+/* ---- classic.c ----------------------------------------------------------------------------- */
+
+/** Types the format can hold: NC_EBADTYPE or NC_ESTRICTNC3. */
+int esdmnc_classic_type(const esdmnc_file *file, nc_type type);
+/** Largest length of a limited dimension in the format: NC_EDIMSIZE. */
+int esdmnc_classic_length(const esdmnc_file *file, size_t length);
+/** CDF-1/2/5 limits on the sizes of variables: NC_EVARSIZE. */
+int esdmnc_classic_sizes(const esdmnc_file *file);
+
+/* ---- types.c ------------------------------------------------------------------------------- */
+
+static inline bool
+esdmnc_type_is_atomic(nc_type type)
+{
+    return type >= NC_BYTE && type <= NC_STRING;
+}
+
+static inline bool
+esdmnc_type_is_text(nc_type type)
+{
+    return type == NC_CHAR || type == NC_STRING;
+}
+
+/** The type to hand to ESDM as memory type: NetCDF's old bytes are neither signed nor unsigned. */
+nc_type esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
+
+/* ---- groups.c, vars.c ---------------------------------------------------------------------- */
+
+/** NC_ENAMEINUSE when a group or variable of that (normalised) name is in the group. */
+int esdmnc_name_free(const esdm_group *group, const char *name);
+
+/* ---- vars.c, var_storage.c, chunks.c ------------------------------------------------------- */
+
+/** The hints under which netCDF's storage settings are kept. */
+#define ESDMNC_HINT_FORMAT  "netcdf.format"     /* of a container: "netcdf4", "classic", … */
+#define ESDMNC_HINT_STORAGE "netcdf.storage"    /* "contiguous", "chunked", "compact" */
+#define ESDMNC_HINT_DEFLATE "netcdf.deflate"    /* "<shuffle 0|1> <level 0…9>" */
+#define ESDMNC_HINT_CHECK   "netcdf.fletcher32" /* "1" */
+#define ESDMNC_HINT_ENDIAN  "netcdf.endian"     /* "little", "big" */
+#define ESDMNC_HINT_NOFILL  "netcdf.nofill"     /* "1" */
+
+typedef struct esdmnc_storage {
+    int kind; /* NC_CONTIGUOUS, NC_CHUNKED, NC_COMPACT */
+    int shuffle;
+    int level; /* 0: no deflate */
+    int fletcher32;
+    int endian; /* NC_ENDIAN_… */
+    int nofill;
+} esdmnc_storage;
+
+void esdmnc_storage_get(const esdmnc_var *var, esdmnc_storage *ret);
+int esdmnc_set_hint(const esdmnc_file *file, esdmnc_var *var, const char *key, const char *value);
+/** The chunk shape netCDF-4 would report: the stated one, else its default. `rank` values. */
+void esdmnc_chunks_get(const esdmnc_var *var, size_t *ret_shape);
+/** netCDF-4's default chunk shape for the variable. */
+void esdmnc_chunks_default(const esdmnc_var *var, size_t *ret_shape);
+/** NC_EBADCHUNK for a chunk of 4 GiB or more, of no elements or larger than the variable. */
+int esdmnc_chunks_check(const esdmnc_var *var, const size_t *shape);
+
+/* ---- atts.c, att_fill.c, att_hidden.c ------------------------------------------------------ */
+
+/** Makes `values` (one element) the fill value of a variable; NC_EBADTYPE, NC_ELATEFILL. */
+int esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values);
+/** An attribute that netCDF-4 files have without listing it (`_IsNetcdf4`). */
+typedef struct esdmnc_hidden {
+    nc_type type;
+    size_t count;
+    const void *values;
+} esdmnc_hidden;
+bool esdmnc_hidden_find(const esdmnc_file *file, const esdmnc_group *group, int varid,
+                        const char *name, esdmnc_hidden *ret);
+/** NC_ENAMEINUSE for names that netCDF-4 keeps for itself. */
+int esdmnc_hidden_check(const esdmnc_file *file, const esdmnc_group *group, int varid,
+                        const char *name);
+
+#endif

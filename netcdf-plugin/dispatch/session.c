@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The one ESDM session of the process, and the calls that concern containers as if files. */
+
+#include "internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Guards `current`, `current_read_only` and `current_generation`. Held while a session opens, so
+ * that two threads do not open two. */
+static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
+static esdm_session *current;
+static bool current_read_only;
+static uint64_t current_generation;
+
+static _Atomic uint64_t generation = 1;
+static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
+
+/* A session has threads and a database connection, neither of which survives a fork: the child
+ * forgets it and opens its own. */
+static void
+after_fork_in_child(void)
+{
+    atomic_fetch_add(&generation, 1);
+    pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    memcpy(&session_lock, &unlocked, sizeof session_lock);
+    esdmnc_files_forked();
+}
+
+static void
+install_handlers(void)
+{
+    (void) pthread_atfork(NULL, NULL, after_fork_in_child);
+    (void) atexit(esdmnc_files_exit);
+}
+
+uint64_t
+esdmnc_session_generation(void)
+{
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+static int
+open_session(bool read_only, esdm_error *err)
+{
+    esdm_session_options options = {.read_only = read_only};
+    esdm_session *session;
+    esdm_status st = esdm_session_open(&options, &session, err);
+    if (st != ESDM_OK)
+        return (int) st;
+    current = session;
+    current_read_only = read_only;
+    current_generation = esdmnc_session_generation();
+    return ESDM_OK;
+}
+
+int
+esdmnc_session(bool writing, esdm_session **ret_session)
+{
+    esdm_error err;
+    int rc = NC_NOERR;
+    pthread_once(&handlers_once, install_handlers);
+    pthread_mutex_lock(&session_lock);
+    if (current == NULL || current_generation != esdmnc_session_generation()) {
+        int st = open_session(false, &err);
+        if (st == ESDM_EACCES)
+            st = open_session(true, &err);
+        if (st != ESDM_OK)
+            /* A wrong configuration cannot be told by a code, and nothing works without it. */
+            rc = esdmnc_error_loud(&err, "cannot open", "site");
+    }
+    if (rc == NC_NOERR && writing && current_read_only) {
+        esdmnc_debug("the site '%s' can only be read", esdm_session_site_name(current));
+        rc = EACCES;
+    }
+    if (rc == NC_NOERR)
+        *ret_session = current;
+    pthread_mutex_unlock(&session_lock);
+    return rc;
+}
+
+static int
+normalise(const char *container, char *name)
+{
+    esdm_error err;
+    if (esdm_container_normalise(container, name, &err) != ESDM_OK)
+        return esdmnc_error(&err, "container", container);
+    return NC_NOERR;
+}
+
+int
+esdmnc_delete(const char *container)
+{
+    esdm_session *session;
+    esdm_error err;
+    int rc = esdmnc_session(true, &session);
+    if (rc != NC_NOERR)
+        return rc == EACCES ? NC_EPERM : rc;
+    if (esdm_container_remove(session, container, &err) != ESDM_OK)
+        return esdmnc_error(&err, "remove", container);
+    return NC_NOERR;
+}
+
+int
+esdmnc_rename(const char *from, const char *to)
+{
+    esdm_session *session;
+    esdm_error err;
+    int rc = esdmnc_session(true, &session);
+    if (rc != NC_NOERR)
+        return rc == EACCES ? NC_EPERM : rc;
+    if (esdm_container_move(session, from, to, true, &err) != ESDM_OK)
+        return esdmnc_error(&err, "rename", from);
+    return NC_NOERR;
+}
+
+/* FNV-1a: an inode number needs to be stable and to differ, no more. */
+static uint64_t
+identity(const char *name, uint64_t created_ns)
+{
+    uint64_t hash = 14695981039346656037u ^ created_ns;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char) *name) * 1099511628211u;
+    return hash == 0 ? 1 : hash;
+}
+
+int
+esdmnc_exists(const char *container, esdmnc_stat *ret)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    int rc = normalise(container, name);
+    if (rc != NC_NOERR)
+        return rc == NC_EINVAL ? ENOENT : rc; /* what cannot be a name does not exist */
+    esdm_session *session;
+    rc = esdmnc_session(false, &session);
+    if (rc != NC_NOERR)
+        return rc;
+    esdm_container_info info;
+    esdm_error err;
+    esdm_status st = esdm_container_stat(session, name, &info, &err);
+    if (st == ESDM_ENOENT && esdmnc_files_writing(name)) {
+        if (ret != NULL)
+            *ret = (esdmnc_stat){.size_bytes = 1, .id = identity(name, 0)};
+        return NC_NOERR;
+    }
+    if (st != ESDM_OK)
+        return esdmnc_error(&err, "stat", name);
+    if (ret != NULL) {
+        ret->size_bytes = info.raw_bytes > 0 ? info.raw_bytes : 1;
+        ret->modified_ns = info.modified_ns;
+        ret->created_ns = info.created_ns;
+        ret->id = identity(name, info.created_ns);
+    }
+    return NC_NOERR;
+}

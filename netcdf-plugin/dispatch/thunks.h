@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* One set of thunks and one table for libnetcdf copy INSTANCE; included once per copy by table.c,
+ * so there is no include guard. */
+
+#define PASTE_(a, b, c) a##b##_##c
+#define PASTE(a, b, c)  PASTE_(a, b, c)
+#define THUNK(name)     PASTE(thunk_, INSTANCE, name)
+
+static int
+THUNK(create)(const char *path, int mode, size_t initial_bytes, int base_pe, size_t *chunk_hint,
+              void *parameters, const NC_Dispatch *table, int ncid)
+{
+    (void) initial_bytes, (void) base_pe, (void) chunk_hint, (void) table;
+    if (parameters != NULL)
+        return NC_ENOPAR;
+    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode);
+}
+
+static int
+THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *parameters,
+            const NC_Dispatch *table, int ncid)
+{
+    (void) base_pe, (void) chunk_hint, (void) table;
+    if (parameters != NULL)
+        return NC_ENOPAR;
+    return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode);
+}
+
+#define DEFINE(name, parameters, arguments)                                                        \
+    static int THUNK(name)(int ncid parameters)                                                    \
+    {                                                                                              \
+        return esdmnc_##name(esdmnc_id_make(INSTANCE, ncid) arguments);                            \
+    }
+ESDMNC_CALLS(DEFINE)
+#undef DEFINE
+
+#define ENTER(name, parameters, arguments) .name = THUNK(name),
+static const NC_Dispatch PASTE(table_, INSTANCE,
+                               dispatch) = {.model = ESDMNC_FORMATX,
+                                            .dispatch_version = NC_DISPATCH_VERSION,
+                                            .create = THUNK(create),
+                                            .open = THUNK(open),
+                                            ESDMNC_CALLS(ENTER)};
+#undef ENTER
+
+#undef THUNK
+#undef PASTE
+#undef PASTE_
+#undef INSTANCE
