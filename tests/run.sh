@@ -62,7 +62,8 @@ c_files() {
 if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
     build=${build:-build-fuzz}
-    configure "$build" -DCMAKE_C_COMPILER=clang-14 -DESDM_FUZZ=ON
+    configure "$build" -DCMAKE_C_COMPILER=clang-14 -DESDM_FUZZ=ON \
+        -DESDM_SANITIZE=fuzzer-no-link,address,undefined
     ninja -C "$build" fuzz-targets
     exec tests/fuzz/run.sh "$build" "$fuzz"
 fi

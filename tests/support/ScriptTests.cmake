@@ -18,9 +18,13 @@ function(esdm_program target source)
   target_link_libraries(${target} PRIVATE esdm esdm_options Threads::Threads ${ARGN})
 endfunction()
 
-# esdm_script_tests(LABEL TIMEOUT SECONDS): LABEL.NAME for each test_NAME.{c,sh,py} of this folder.
+# esdm_script_tests(LABEL TIMEOUT SECONDS [PREFIX TEXT]): a test for each test_NAME.{c,sh,py} of this
+# folder, called LABEL.NAME, or PREFIX and NAME.
 function(esdm_script_tests label)
-  cmake_parse_arguments(T "" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT;PREFIX" "" ${ARGN})
+  if(NOT T_PREFIX)
+    set(T_PREFIX ${label}.)
+  endif()
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test_*.c
     ${CMAKE_CURRENT_SOURCE_DIR}/test_*.sh ${CMAKE_CURRENT_SOURCE_DIR}/test_*.py)
   foreach(test IN LISTS tests)
@@ -34,6 +38,6 @@ function(esdm_script_tests label)
     else()
       set(command /bin/bash ${test})
     endif()
-    esdm_run_test(${label}.${name} ${label} ${T_TIMEOUT} ${command})
+    esdm_run_test(${T_PREFIX}${name} ${label} ${T_TIMEOUT} ${command})
   endforeach()
 endfunction()

@@ -4,7 +4,7 @@
 #   . "$ESDM_SOURCE/tests/support/site.sh"
 #   $SITE_DIR     the folder, also the working folder of the test
 #   $ESDM_CONFIG  its site configuration; the site is made
-#   fail TEXT, skip TEXT, expect_fail COMMAND…
+#   fail TEXT, skip TEXT, expect_fail COMMAND…, client PROGRAM…
 #
 # $PATH begins with the tools that were built.
 set -eu
@@ -22,6 +22,20 @@ esdm-mkfs >/dev/null
 
 fail() { echo "FAILED: $*" >&2 && exit 1; }
 skip() { echo "SKIPPED: $*" && exit 77; }
+# Runs an unmodified program with the plug-in preloaded.
+client() {
+    if [ -z "${ESDM_SANITIZE:-}" ]; then
+        esdm-run "$@"
+        return
+    fi
+    case $ESDM_SANITIZE in
+    *address*) runtime=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ;;
+    *thread*) runtime=$(gcc -print-file-name=libtsan.so) ;;
+    esac
+    # Stock programs leak, and the plug-in is preloaded before the runtime.
+    LD_PRELOAD=$runtime ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0:verify_asan_link_order=0 \
+        esdm-run "$@"
+}
 # Runs a command that must fail in an orderly way: an exit status below 126, and a message.
 expect_fail() {
     status=0

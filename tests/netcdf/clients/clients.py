@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""The Python installations that tests run: Debian's, and one with wheels of PyPI."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from esdmtest import skip
+
+# What the wheels' installation holds; its folder is made anew when this changes.
+WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime"]
+
+
+def cache_folder():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(os.environ.get("ESDM_TEST_CACHE", base)) / "esdm-tests"
+
+
+def python_of(kind):
+    """Path of an interpreter that imports netCDF4 and xarray; skips the test when there is none."""
+    if kind == "debian":
+        python = "/usr/bin/python3"
+        if subprocess.run([python, "-c", "import netCDF4, xarray"], stderr=subprocess.DEVNULL,
+                          check=False).returncode:
+            skip("Debian's python3-netcdf4 and python3-xarray are not installed")
+        return python
+    version = "%d.%d" % sys.version_info[:2]
+    folder = cache_folder() / f"wheels-{version}"
+    python = folder / "bin/python"
+    if not (folder / "complete").exists():
+        make_environment(folder, python)
+    return str(python)
+
+
+def make_environment(folder, python):
+    """Two tests may come at once: the second one waits for the lock."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    import fcntl
+
+    with open(folder.parent / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "complete").exists():
+            return
+        steps = [
+            [sys.executable, "-m", "venv", "--clear", str(folder)],
+            [str(python), "-m", "pip", "install", "-q", "--only-binary=:all:", *WHEELS],
+        ]
+        for step in steps:
+            done = subprocess.run(step, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False, timeout=300,
+                                  env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+            if done.returncode:
+                skip(f"cannot install wheels from PyPI: {done.stdout.strip()[-300:]}")
+        (folder / "complete").touch()

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Operators of NCO and cdo between esdm:// paths leave what they leave between files; those that
+change in place and those that print, too."""
+
+import pathlib
+import re
+
+from esdmtest import (BUILD, SANITIZE, Failed, Site, client, environment, expect, main, need_data,
+                      need_program, run)
+
+HERE = pathlib.Path(__file__).parent
+COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
+SERIES = "ta_day_INM-CM5-0_historical_r1i1p1f1_gr1_*.nc"
+
+IN_PLACE = [
+    ["ncatted", "-h", "-a", "units,ta,o,c,degrees", "-a", "new,global,c,d,1.5"],
+    ["ncrename", "-h", "-v", "ta,temperature", "-a", "temperature@units,unit"],
+    ["ncrename", "-h", "-d", "lat,latitude"],
+]
+PRINTING = [
+    ["ncks", "--cdl", "-m"],
+    ["ncks", "-H", "-v", "ta", "-d", "time,3"],
+    ["ncdump", "-v", "ta"],
+    ["cdo", "-s", "infon"],
+    ["cdo", "-s", "sinfon"],
+    ["cdo", "-s", "showname"],
+    ["cdo", "-s", "ntime"],
+    ["cdo", "-s", "showdate"],
+    ["cdo", "-s", "griddes"],
+]
+
+
+def inputs():
+    need_program("ncks", "cdo")
+    need_data()
+    series = sorted(need_data("cmip6").rglob("ta_day_*_gr1_*.nc"))
+    by_folder = {}
+    for file in series:
+        by_folder.setdefault(file.parent, []).append(file)
+    a, b = next(files for files in by_folder.values() if len(files) > 1)[:2]
+    return {"A": a, "B": b, "F": need_data("fields", "era5_u.nc")}
+
+
+def fill_in(line, places):
+    return [places.get(word[1:], word) if word.startswith("$") else word for word in line.split()]
+
+
+def upload(given):
+    urls = {}
+    for key, path in given.items():
+        urls[key] = f"esdm://in/{path.name}"
+        client(["nccopy", path, urls[key]])
+    return urls
+
+
+def download(url, path):
+    client(["nccopy", url, path])
+
+
+def test_operators__leave_the_same():
+    given = inputs()
+    failures = []
+    with Site() as site:
+        urls = upload(given)
+        lines = (HERE / "operators.txt").read_text().splitlines()
+        for number, line in enumerate(l for l in lines if l and not l.startswith("#")):
+            expected, got = site.file(f"expected-{number}.nc"), site.file(f"got-{number}.nc")
+            url = f"esdm://out/{number}.nc"
+            try:
+                run(fill_in(line, {**given, "O": expected}))
+                client(fill_in(line, {**urls, "O": url}))
+                download(url, got)
+                run([COMPARE, expected, got])
+            except Failed as problem:
+                failures.append(f"{line}\n{problem}")
+    expect(not failures, f"{len(failures)} operators:\n" + "\n".join(failures))
+
+
+def test_in_place__changes_the_same():
+    given = inputs()
+    with Site() as site:
+        file = site.file("file.nc")
+        run(["nccopy", given["A"], file])
+        client(["nccopy", given["A"], "esdm://in/place.nc"])
+        for command in IN_PLACE:
+            run([*command, file])
+            client([*command, "esdm://in/place.nc"])
+            download("esdm://in/place.nc", site.file("got.nc"))
+            run([COMPARE, file, site.file("got.nc")])
+
+
+def comparable(text, names):
+    """Without paths, dates and run times."""
+    for name in names:
+        text = text.replace(str(name), "PATH")
+    return re.sub(r"processed.*|took.*|\[[0-9.]+s.*|.*File format.*|^netcdf .*", "", text,
+                  flags=re.M)
+
+
+def test_printing__says_the_same():
+    given = inputs()
+    with Site():
+        urls = upload({"A": given["A"]})
+        for command in PRINTING:
+            expected = comparable(run([*command, given["A"]]).stdout, [given["A"]])
+            got = comparable(client([*command, urls["A"]]).stdout, [urls["A"]])
+            expect(expected == got, f"{command}\nexpected:\n{expected[:1500]}\ngot:\n{got[:1500]}")
+
+
+def test_history__is_kept_by_default():
+    given = inputs()
+    with Site():
+        client(["ncks", "-4", given["A"], "esdm://h/nco.nc"])
+        client(["cdo", "copy", given["A"], "esdm://h/cdo.nc"])
+        for name in ("nco", "cdo"):
+            text = client(["ncdump", "-h", f"esdm://h/{name}.nc"]).stdout
+            expect(f"esdm://h/{name}.nc" in text, f"no history by {name}")
+
+
+def test_overwrite__asks_or_replaces_as_with_files():
+    given = inputs()
+    with Site():
+        client(["ncks", "-h", "-O", given["A"], "esdm://o/a.nc"])
+        client(["ncks", "-h", "-O", "-v", "time", "-C", given["A"], "esdm://o/a.nc"])
+        text = client(["ncdump", "-h", "esdm://o/a.nc"]).stdout
+        expect("ta(" not in text, "ncks -O did not replace")
+        client(["ncks", "-h", "-A", "-v", "lat", "-C", given["A"], "esdm://o/a.nc"])
+        text = client(["ncdump", "-h", "esdm://o/a.nc"]).stdout
+        expect("lat(lat)" in text and "time(time)" in text, "ncks -A did not append")
+        done = client(["ncks", "-h", "esdm://o/nowhere.nc", "esdm://o/b.nc"], check=False)
+        expect(done.returncode != 0, "ncks read what does not exist")
+        done = client(["cdo", "-s", "copy", "esdm://o/nowhere.nc", "esdm://o/b.nc"], check=False)
+        expect(done.returncode != 0, "cdo read what does not exist")
+
+
+main(
+    test_operators__leave_the_same,
+    test_in_place__changes_the_same,
+    test_printing__says_the_same,
+    test_history__is_kept_by_default,
+    test_overwrite__asks_or_replaces_as_with_files,
+)
