@@ -25,8 +25,8 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
 }
 
 esdm_status
-esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode,
-                    uint64_t snapshot, esdm_container **ret_container, esdm_error *err)
+esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+                    esdm_container **ret_container, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     if (session == NULL || ret_container == NULL ||

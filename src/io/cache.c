@@ -63,8 +63,7 @@ esdm__cache_key_of(const char *target, const char *pack, uint64_t position)
 static entry **
 bucket_of(esdm__cache *cache, const esdm__cache_key *key)
 {
-    return &cache->buckets[(key->low + key->block * UINT64_C(0x9e3779b97f4a7c15)) &
-                           (BUCKETS - 1)];
+    return &cache->buckets[(key->low + key->block * UINT64_C(0x9e3779b97f4a7c15)) & (BUCKETS - 1)];
 }
 
 static bool

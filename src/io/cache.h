@@ -28,8 +28,8 @@ esdm__cache_key esdm__cache_key_of(const char *target, const char *pack, uint64_
 /** Copies a cached block of exactly `bytes` into `data`; false when it is not there. */
 bool esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size_t bytes);
 /** Copies part of a cached block; false when it is not there or shorter. */
-bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset,
-                          void *data, size_t bytes);
+bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
+                          size_t bytes);
 /** Keeps a copy. Best effort. */
 void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,
                      size_t bytes);

@@ -14,7 +14,7 @@ typedef struct work {
     esdm__container_io *io;
     esdm_dataset **datasets; /* write-locked, by id; owned array */
     size_t ndatasets;
-    esdm__page_set *sets; /* one a dataset; owned */
+    esdm__page_set *sets;      /* one a dataset; owned */
     esdm_meta_new_page *pages; /* all sets in one array; owned */
     uint64_t *merged;          /* owned */
     size_t npages;
@@ -80,8 +80,7 @@ settle_writes(work *w, esdm_error *err)
 /* ---- pages -------------------------------------------------------------------------------- */
 
 static esdm_status
-merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_count,
-                 esdm_error *err)
+merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_count, esdm_error *err)
 {
     esdm__dataset_io *io = io_of(w, i);
     (void) pthread_mutex_lock(&io->lock);
@@ -164,8 +163,7 @@ describe_structure(work *w, esdm_error *err)
 {
     if (!w->container->structure_dirty && w->io->record != 0)
         return ESDM_OK;
-    esdm_status status =
-        esdm__document_write(w->container, &w->document, &w->document_bytes, err);
+    esdm_status status = esdm__document_write(w->container, &w->document, &w->document_bytes, err);
     if (status == ESDM_OK)
         status = esdm__attribute_index_make(w->container, &w->attributes, err);
     return status;
@@ -210,8 +208,7 @@ publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_e
 
 /* A merge that another writer did first is no reason to fail: publish without merging. */
 static esdm_status
-publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committed,
-                 esdm_error *err)
+publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
 {
     esdm_status status = publish(w, message, ret_committed, err);
     if (status != ESDM_ECONFLICT || w->nmerged == 0)
@@ -226,9 +223,8 @@ static void
 move_pin(esdm__container_io *io, const esdm_meta_committed *committed)
 {
     const esdm_session *session = io->session;
-    bool pinned =
-        session->meta->pin(session->store, committed->container, committed->snapshot, NULL) ==
-        ESDM_OK;
+    bool pinned = session->meta->pin(session->store, committed->container, committed->snapshot,
+                                     NULL) == ESDM_OK;
     if (io->pinned)
         session->meta->unpin(session->store, io->record, io->snapshot);
     io->pinned = pinned;
@@ -276,8 +272,7 @@ adopt(work *w, const esdm_meta_committed *committed)
 static bool
 has_changes(const work *w)
 {
-    if (w->container->structure_dirty || w->io->record == 0 ||
-        esdm__lengths_changed(w->container))
+    if (w->container->structure_dirty || w->io->record == 0 || esdm__lengths_changed(w->container))
         return true;
     for (size_t i = 0; i < w->ndatasets; i++) {
         if (esdm__index_pending_count(io_of(w, i)->index) > 0)
@@ -347,7 +342,6 @@ esdm__io_is_dirty(const esdm_container *container)
     (void) pthread_mutex_lock(&io->lock);
     bool dirty = io->ndirty > 0;
     (void) pthread_mutex_unlock(&io->lock);
-    return container->writable &&
-           (dirty || container->structure_dirty || io->record == 0 ||
-            esdm__lengths_changed(container));
+    return container->writable && (dirty || container->structure_dirty || io->record == 0 ||
+                                   esdm__lengths_changed(container));
 }

@@ -115,9 +115,8 @@ esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint
     free(loaded.lengths);
     if (status == ESDM_OK && mode == ESDM_OPEN_WRITE) {
         if (snapshot != ESDM_SNAPSHOT_LATEST && esdm__io_of(container)->historic)
-            status = esdm__error_set(err, ESDM_EACCES,
-                                     "an old snapshot of container '%s' opens for reading only",
-                                     name);
+            status = esdm__error_set(
+                err, ESDM_EACCES, "an old snapshot of container '%s' opens for reading only", name);
         else
             status = need_writable(session, name, err);
     }
@@ -182,9 +181,9 @@ esdm__io_refresh(esdm_container *container, esdm_error *err)
         } else {
             bool same = loaded.record.container == io->record;
             session->meta->unpin(session->store, loaded.record.container, loaded.snapshot);
-            status = esdm__error_set(err, ESDM_ECONFLICT, "container '%s' %s: reopen it",
-                                     container->name,
-                                     same ? "has a new structure" : "was replaced");
+            status =
+                esdm__error_set(err, ESDM_ECONFLICT, "container '%s' %s: reopen it",
+                                container->name, same ? "has a new structure" : "was replaced");
         }
     }
     (void) pthread_mutex_unlock(&io->commit_lock);

@@ -57,9 +57,9 @@ esdm_status
 esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err)
 {
     char *path = esdm__dataset_path(dataset);
-    status = esdm__error_prefix(err, status, "container '%s', dataset '%s'",
-                                dataset->group->container->name,
-                                path != NULL ? path : dataset->name);
+    status =
+        esdm__error_prefix(err, status, "container '%s', dataset '%s'",
+                           dataset->group->container->name, path != NULL ? path : dataset->name);
     free(path);
     return status;
 }
@@ -69,9 +69,8 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
     const esdm_session *session = dataset->group->container->session;
     io->preferred_bytes = session->site->engine.fragment_bytes;
-    io->minimum_bytes =
-        io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
-                                                       : SMALL_FRAGMENT_BYTES;
+    io->minimum_bytes = io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
+                                                                       : SMALL_FRAGMENT_BYTES;
     io->chain = session->default_chain;
     if (dataset->codec == NULL)
         return ESDM_OK;
@@ -153,8 +152,7 @@ esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
     (void) pthread_mutex_lock(&container_io->lock);
     if (container_io->ndirty == container_io->dirty_capacity) {
         size_t capacity = container_io->dirty_capacity == 0 ? 8 : 2 * container_io->dirty_capacity;
-        esdm_dataset **grown =
-            realloc(container_io->dirty, capacity * sizeof *container_io->dirty);
+        esdm_dataset **grown = realloc(container_io->dirty, capacity * sizeof *container_io->dirty);
         if (grown == NULL) {
             status = esdm__error_nomem(err, capacity * sizeof *grown, "the list of datasets");
         } else {

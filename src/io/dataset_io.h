@@ -25,8 +25,8 @@ typedef struct esdm__container_io {
     uint64_t structure; /* structure number in memory */
     uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
     bool pinned;
-    bool historic;      /* opened at an old snapshot */
-    bool replace;       /* first commit may replace */
+    bool historic; /* opened at an old snapshot */
+    bool replace;  /* first commit may replace */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
     pthread_mutex_t lock;        /* guards packs, dirty, ndirty; a leaf lock */
@@ -41,7 +41,7 @@ typedef struct esdm__container_io {
 typedef struct esdm__dataset_io {
     pthread_mutex_t write_lock; /* guards gather, failure */
     esdm__gather gather;
-    esdm_error failure; /* of a write that lost data; commits report it until discard */
+    esdm_error failure;   /* of a write that lost data; commits report it until discard */
     pthread_mutex_t lock; /* guards index, directory_loaded; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
@@ -67,14 +67,13 @@ esdm_status esdm__container_packs(esdm_container *container, esdm__packs **ret_p
                                   esdm_error *err);
 
 /** Engine state of a dataset, made at first use (thread-safe). */
-esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io,
-                                 esdm_error *err);
+esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err);
 void esdm__dataset_io_free(esdm_dataset *dataset);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 /** Directory entries of a dataset's committed pages. */
 typedef struct esdm__directory {
-    esdm_meta_page *pages; /* owned; their box pointers are not valid: see boxes */
+    esdm_meta_page *pages;                /* owned; their box pointers are not valid: see boxes */
     uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
     size_t count;
     size_t capacity;

@@ -14,7 +14,7 @@
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
 #define DIRECT_STEP (UINT64_C(512) << 10)
 /* Block number under which the cache keeps the head of a blob. */
-#define HEAD_BLOCK UINT32_MAX
+#define HEAD_BLOCK          UINT32_MAX
 #define LARGEST_CACHED_HEAD 65536u
 
 bool
@@ -62,8 +62,7 @@ load_head(blob *b, esdm_error *err)
         if (status != ESDM_OK)
             return status;
     }
-    esdm_status status =
-        esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
+    esdm_status status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
     if (status != ESDM_OK)
         return status;
     if (b->view.raw_bytes != b->fragment->raw_bytes ||
@@ -297,8 +296,8 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
 static esdm_status
 fetch_middle(const blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
 {
-    uint32_t step = (uint32_t) (DIRECT_STEP >> (b->geometry.block_log2 < 19 ? b->geometry.block_log2
-                                                                           : 19));
+    uint32_t step =
+        (uint32_t) (DIRECT_STEP >> (b->geometry.block_log2 < 19 ? b->geometry.block_log2 : 19));
     for (uint32_t k = first; k < end; k += step) {
         uint32_t count = end - k < step ? end - k : step;
         uint64_t at =
@@ -367,8 +366,8 @@ esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob_bytes,
         return status;
     }
     esdm__blob_view view;
-    esdm_status status = esdm__blob_parse(blob_bytes, fragment->head_bytes,
-                                          esdm__plugin_codec_by_id, &view, err);
+    esdm_status status =
+        esdm__blob_parse(blob_bytes, fragment->head_bytes, esdm__plugin_codec_by_id, &view, err);
     if (status != ESDM_OK)
         return status;
     if (view.raw_bytes != fragment->raw_bytes ||

@@ -31,8 +31,8 @@ esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment,
                         esdm_error *err);
 
 /** Fetches raw bytes [from, to) of an uncompressed fragment straight into `data`. */
-esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
-                               uint64_t from, uint64_t to, void *data, esdm_error *err);
+esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64_t from,
+                               uint64_t to, void *data, esdm_error *err);
 
 /**
  * Verifies and decodes a whole blob that is in memory already.

@@ -150,8 +150,7 @@ append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *b
 {
     int axis = continued_axis(&level->box, box);
     if (axis < 0)
-        return !move && esdm__box_contains(&level->box, box) &&
-               overwrite(gather, level, box, data);
+        return !move && esdm__box_contains(&level->box, box) && overwrite(gather, level, box, data);
     size_t have = box_bytes(gather, &level->box);
     size_t more = box_bytes(gather, box);
     if (have + more > gather->limit_bytes || !reserve(level, have + more))
@@ -253,8 +252,7 @@ const esdm__gather_level *
 esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
 {
     const esdm__gather_level *level = &gather->levels[0];
-    if (gather->type == ESDM_TYPE_STRING || !level->used ||
-        !esdm__box_contains(&level->box, box))
+    if (gather->type == ESDM_TYPE_STRING || !level->used || !esdm__box_contains(&level->box, box))
         return NULL;
     return level;
 }

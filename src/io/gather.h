@@ -6,10 +6,10 @@
  * @file
  * Write gathering: small writes that continue each other become one fragment.
  *
- * A gather is a short stack of boxes with their data. Level 0 takes the writes; a write that extends
- * its box along one axis is appended with one memcpy. What cannot be appended pushes level 0 up:
- * rows grow into planes, planes into volumes. Level k+1 is always older than level k, so the order
- * of overlapping writes is kept when boxes leave from the top.
+ * A gather is a short stack of boxes with their data. Level 0 takes the writes; a write that
+ * extends its box along one axis is appended with one memcpy. What cannot be appended pushes level
+ * 0 up: rows grow into planes, planes into volumes. Level k+1 is always older than level k, so the
+ * order of overlapping writes is kept when boxes leave from the top.
  *
  * Threads: the dataset's write lock.
  */
@@ -44,7 +44,8 @@ uint64_t esdm__gather_bytes(const esdm__gather *gather);
 
 /**
  * Appends the dense box fast: only when it continues or lies in level 0 and memory is there.
- * @param data C order, in the dataset's type (strings are duplicated). false: use esdm__gather_add().
+ * @param data C order, in the dataset's type (strings are duplicated). false: use
+ * esdm__gather_add().
  */
 bool esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data);
 

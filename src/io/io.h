@@ -10,9 +10,8 @@
 esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
                            esdm_type memory_type, const void *buffer, uint64_t *ret_out_of_range,
                            esdm_error *err);
-esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space,
-                          esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range,
-                          esdm_error *err);
+esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                          void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
 /**
  * Writes a dense box as fragments: cuts it, encodes and appends in the pool, enters them as

@@ -114,8 +114,7 @@ append_to(esdm__packs *packs, esdm__target *target, const esdm_iov *iov, size_t 
         for (size_t i = 0; i < niov; i++)
             p->length_bytes += iov[i].bytes;
         p->unsynced = true;
-        *ret_place =
-            (esdm__place){.target = target->name, .pack = p->name, .position = position};
+        *ret_place = (esdm__place){.target = target->name, .pack = p->name, .position = position};
         uint64_t limit = packs->session->site->engine.pack_bytes;
         if (p->length_bytes >= limit && packs->session->site->durability == ESDM__DURABLE_PROCESS)
             status = seal(p, err);

@@ -41,10 +41,10 @@ typedef struct reader {
 
 typedef struct geometry {
     uint32_t rank;
-    uint64_t count[ESDM_MAX_RANK];       /* selected elements along each axis */
-    uint64_t source_first;               /* element in the fragment, C order */
+    uint64_t count[ESDM_MAX_RANK]; /* selected elements along each axis */
+    uint64_t source_first;         /* element in the fragment, C order */
     int64_t source_stride[ESDM_MAX_RANK];
-    uint8_t *target;                     /* first element in the caller's memory */
+    uint8_t *target; /* first element in the caller's memory */
 } geometry;
 
 /* false when the selection has no element in the piece (a stride steps over it). */
@@ -128,8 +128,8 @@ deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *r
 typedef struct row_walk {
     const geometry *g;
     uint64_t element_bytes;
-    uint64_t row_elements;         /* extent of a row in the fragment, gaps included */
-    uint32_t outer;                /* axes that are walked */
+    uint64_t row_elements; /* extent of a row in the fragment, gaps included */
+    uint32_t outer;        /* axes that are walked */
     uint64_t index[ESDM_MAX_RANK];
     bool done;
 } row_walk;
@@ -187,9 +187,9 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
     (void) esdm__box_print(&fragment->box, box, sizeof box);
     if (fragment->pack == NULL)
         return esdm__error_prefix(err, status, "fragment %s (inline)", box);
-    return esdm__error_prefix(err, status,
-                              "fragment %s in pack '%s' at %" PRIu64 " on target '%s'", box,
-                              fragment->pack->pack, fragment->position, fragment->pack->target);
+    return esdm__error_prefix(err, status, "fragment %s in pack '%s' at %" PRIu64 " on target '%s'",
+                              box, fragment->pack->pack, fragment->position,
+                              fragment->pack->target);
 }
 
 static bool
@@ -321,8 +321,7 @@ make_jobs(const esdm__piece *pieces, size_t npieces, read_job *jobs)
     uint64_t begin = 0;
     for (size_t i = 0; i < npieces; i++) {
         const esdm__fragment *fragment = pieces[i].fragment;
-        if (i > 0 &&
-            joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
+        if (i > 0 && joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
             jobs[njobs - 1].count++;
             continue;
         }

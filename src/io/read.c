@@ -43,8 +43,7 @@ settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     *ret_done = false;
     if (atomic_load(&io->gathered)) {
         (void) pthread_mutex_lock(&io->write_lock);
-        *ret_done =
-            read_gathered(dataset, io, space, hull, memory_type, buffer, out_of_range);
+        *ret_done = read_gathered(dataset, io, space, hull, memory_type, buffer, out_of_range);
         if (!*ret_done) {
             failure.status = esdm__dataset_flush(dataset, io, &failure);
             if (failure.status != ESDM_OK && io->failure.status == ESDM_OK)
@@ -89,16 +88,19 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
 
 /* ---- fill values -------------------------------------------------------------------------- */
 
-static void
+static esdm_status
 fill_numbers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-             esdm_type memory_type, void *buffer, uint64_t *out_of_range)
+             esdm_type memory_type, void *buffer, uint64_t *out_of_range, esdm_error *err)
 {
     uint64_t value[2]; /* room for every type */
     uint64_t misfits = 0;
-    (void) esdm_convert(dataset->type, esdm_dataset_fill(dataset, NULL), memory_type, value, 1,
-                        &misfits, NULL);
+    esdm_status status = esdm_convert(dataset->type, esdm_dataset_fill(dataset, NULL), memory_type,
+                                      value, 1, &misfits, err);
+    if (status != ESDM_OK)
+        return status;
     *out_of_range += misfits;
     esdm__fill_nd(space->rank, space->size, memory_type, value, buffer, stride);
+    return ESDM_OK;
 }
 
 /* Visits every element of the caller's texts. */
@@ -148,10 +150,11 @@ read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace
         char *none = NULL;
         esdm__fill_nd(space->rank, space->size, memory_type, &none, buffer, stride);
     } else if (!plan.covered) {
-        fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range);
+        status = fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range, err);
     }
-    status = esdm__read_pieces(dataset, space, stride, plan.pieces, plan.npieces, memory_type,
-                               buffer, out_of_range, err);
+    if (status == ESDM_OK)
+        status = esdm__read_pieces(dataset, space, stride, plan.pieces, plan.npieces, memory_type,
+                                   buffer, out_of_range, err);
     esdm__plan_clear(&plan);
     if (status != ESDM_OK)
         (void) esdm__dataset_prefix(dataset, status, err);
@@ -182,8 +185,8 @@ esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memo
             status = settle_writes(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
                                    &done, err);
         if (status == ESDM_OK && !done)
-            status = read_committed(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
-                                    err);
+            status =
+                read_committed(dataset, io, space, &hull, memory_type, buffer, &out_of_range, err);
     }
     if (status == ESDM_OK && ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;

@@ -2,7 +2,8 @@
 #ifndef ESDM_IO_SESSION_H
 #define ESDM_IO_SESSION_H
 
-/** @file An open site: plug-ins, pool, cache, memory budget. Immutable but for what locks itself. */
+/** @file An open site: plug-ins, pool, cache, memory budget. Immutable but for what locks itself.
+ */
 
 #include <stdatomic.h>
 
@@ -33,10 +34,10 @@ struct esdm_session {
     char uuid[ESDM__UUID_BYTES]; /* of this writer */
     char writer[192];            /* "user@host:pid" */
     bool read_only;
-    atomic_uint next_pack;           /* number in the names of packs */
-    atomic_uint_fast64_t gathered;   /* bytes in gather buffers */
-    uint64_t gather_limit_bytes;     /* of them all */
-    uint64_t fragment_limit_bytes;   /* largest fragment that a pool thread may have in memory */
+    atomic_uint next_pack;         /* number in the names of packs */
+    atomic_uint_fast64_t gathered; /* bytes in gather buffers */
+    uint64_t gather_limit_bytes;   /* of them all */
+    uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
 };
 
 esdm_status esdm__session_new(const esdm_session_options *options, esdm_session **ret_session,

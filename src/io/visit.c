@@ -15,8 +15,7 @@ visit_page(const esdm_dataset *dataset, const esdm_meta_page *entry, esdm__fragm
     void *data = NULL;
     size_t bytes = 0;
     esdm__page *page = NULL;
-    esdm_status status =
-        session->meta->page_load(session->store, entry->page, &data, &bytes, err);
+    esdm_status status = session->meta->page_load(session->store, entry->page, &data, &bytes, err);
     if (status == ESDM_OK)
         status = esdm__page_decode(entry, data, bytes, &page, err);
     free(data);

@@ -14,7 +14,7 @@
 /* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. */
 #define PENDING_INLINE_BYTES ((size_t) 8 << 20)
 /* Fragments in flight in one round of the pool. */
-#define BATCH 64u
+#define BATCH       64u
 #define STACK_BYTES 4096u
 
 /* ---- one fragment ------------------------------------------------------------------------- */
@@ -286,8 +286,8 @@ sink(void *user, const esdm__box *box, void *data, esdm_error *err)
     const sink_context *context = user;
     int64_t stride[ESDM_MAX_RANK];
     esdm__dense_strides(box->rank, box->n, stride);
-    return esdm__write_box(context->dataset, context->io, box, context->dataset->type, data,
-                           stride, NULL, err);
+    return esdm__write_box(context->dataset, context->io, box, context->dataset->type, data, stride,
+                           NULL, err);
 }
 
 esdm_status
@@ -406,9 +406,9 @@ write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
             box.lo[i] = space->offset[i] + index[i] * space->stride[i];
             at += (int64_t) index[i] * stride[i];
         }
-        esdm_status status = write_dense(dataset, io, &box, memory_type,
-                                         buffer + at * (int64_t) element, stride, out_of_range,
-                                         err);
+        esdm_status status =
+            write_dense(dataset, io, &box, memory_type, buffer + at * (int64_t) element, stride,
+                        out_of_range, err);
         if (status != ESDM_OK)
             return status;
         uint32_t axis = rank;

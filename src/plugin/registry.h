@@ -14,8 +14,8 @@
 #include "esdm/sys/data_target.h"
 #include "esdm/sys/meta_store.h"
 
-/** ESDM_ENOENT: unknown, with the list of known names. ESDM_ENOTSUP: wrong ABI, wrong kind, or an ops
- *  table with a missing function. @param ret_plugin static. */
+/** ESDM_ENOENT: unknown, with the list of known names. ESDM_ENOTSUP: wrong ABI, wrong kind, or an
+ * ops table with a missing function. @param ret_plugin static. */
 esdm_status esdm__plugin_find(esdm_plugin_kind kind, const char *name,
                               const esdm_plugin **ret_plugin, esdm_error *err);
 /** A codec by its stored id; NULL when none is loaded or loadable. */

@@ -200,15 +200,14 @@ ESDM_API esdm_attributes *esdm_dataset_attributes(esdm_dataset *dataset);
 
 /** Sets the value that holes read as (one element, copied; for strings a `char *const *`). NULL
  *  goes back to the type's default. ESDM_EINVAL once data was written or committed. */
-ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_fill(esdm_dataset *dataset,
-                                                           const void *value, esdm_error *err);
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_fill(esdm_dataset *dataset, const void *value,
+                                                           esdm_error *err);
 /** The fill value in force (never NULL); borrowed. @param ret_is_default may be NULL. */
 ESDM_API const void *esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default);
 
 /** States the preferred fragment shape in elements, `rank` values ≥ 1; NULL: the site decides. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_chunk(esdm_dataset *dataset,
-                                                            const uint64_t *shape,
-                                                            esdm_error *err);
+                                                            const uint64_t *shape, esdm_error *err);
 /** `rank` values, or NULL when none was stated; borrowed. */
 ESDM_API const uint64_t *esdm_dataset_chunk(const esdm_dataset *dataset);
 

@@ -28,8 +28,7 @@ typedef struct esdm_session_options {
  * is made at first use. @param options may be NULL. @param ret_session owned.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_open(const esdm_session_options *options,
-                                                       esdm_session **ret_session,
-                                                       esdm_error *err);
+                                                       esdm_session **ret_session, esdm_error *err);
 /** All containers of the session must be closed before. NULL is accepted. */
 ESDM_API void esdm_session_close(esdm_session *session);
 /** Where the configuration came from: a file path or "(embedded default)"; borrowed. */
@@ -46,11 +45,11 @@ ESDM_API const char *esdm_session_route(const esdm_session *session, size_t inde
 /** Facts about a container without opening it; borrowed during the callback. */
 typedef struct esdm_container_info {
     const char *name;
-    uint64_t snapshot;       /**< newest */
-    uint64_t created_ns;     /**< since 1970-01-01 UTC */
-    uint64_t modified_ns;    /**< time of the newest commit */
-    uint64_t raw_bytes;      /**< data as written, before encoding, in live fragments */
-    uint64_t stored_bytes;   /**< on the targets and inline */
+    uint64_t snapshot;     /**< newest */
+    uint64_t created_ns;   /**< since 1970-01-01 UTC */
+    uint64_t modified_ns;  /**< time of the newest commit */
+    uint64_t raw_bytes;    /**< data as written, before encoding, in live fragments */
+    uint64_t stored_bytes; /**< on the targets and inline */
     uint64_t fragments;
     uint32_t datasets;
 } esdm_container_info;
@@ -99,7 +98,7 @@ typedef struct esdm_fragment_info {
     const uint64_t *size;
     uint64_t raw_bytes;
     uint64_t stored_bytes;
-    uint64_t position; /**< in the pack, bytes */
+    uint64_t position;  /**< in the pack, bytes */
     const char *target; /**< "(inline)" when kept in the metadata store */
     const char *pack;   /**< "" when inline */
     const char *codec;
@@ -107,8 +106,8 @@ typedef struct esdm_fragment_info {
 typedef bool (*esdm_fragment_visitor)(const esdm_fragment_info *info, void *user);
 /** Visits the fragments of the dataset in the handle's snapshot (committed ones alone). */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_fragments(esdm_dataset *dataset,
-                                                            esdm_fragment_visitor visit,
-                                                            void *user, esdm_error *err);
+                                                            esdm_fragment_visitor visit, void *user,
+                                                            esdm_error *err);
 
 /* ---- queries ------------------------------------------------------------------------------ */
 

@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define ESDM_API        __attribute__((visibility("default")))
-#define ESDM_MUST_CHECK __attribute__((warn_unused_result))
+#define ESDM_API          __attribute__((visibility("default")))
+#define ESDM_MUST_CHECK   __attribute__((warn_unused_result))
 #define ESDM_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define ESDM_API

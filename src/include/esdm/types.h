@@ -59,8 +59,8 @@ ESDM_API const void *esdm_type_default_fill(esdm_type type);
  */
 typedef struct esdm_dataspace {
     uint32_t rank;
-    bool has_stride;        /**< some stride is not 1 */
-    bool has_memory_stride; /**< memory is not dense C order of `size` */
+    bool has_stride;                      /**< some stride is not 1 */
+    bool has_memory_stride;               /**< memory is not dense C order of `size` */
     uint64_t offset[ESDM_MAX_RANK];       /**< index of the first selected element */
     uint64_t size[ESDM_MAX_RANK];         /**< selected elements along the dimension */
     uint64_t stride[ESDM_MAX_RANK];       /**< step between selected elements, ≥ 1 */

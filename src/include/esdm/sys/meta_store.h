@@ -94,8 +94,8 @@ typedef struct esdm_meta_attribute {
     uint32_t dataset;         /**< 0: the container itself (global attributes) */
     const char *dataset_path; /**< "/group/name", NULL for the container */
     const char *name;
-    const char *text;   /**< text form, NULL if it has none */
-    double number;      /**< valid when has_number */
+    const char *text; /**< text form, NULL if it has none */
+    double number;    /**< valid when has_number */
     bool has_number;
 } esdm_meta_attribute;
 
@@ -108,13 +108,13 @@ typedef enum esdm_meta_commit_kind {
 /** Everything one commit publishes, in one transaction. */
 typedef struct esdm_meta_commit {
     esdm_meta_commit_kind kind;
-    const char *name;    /**< CREATE, REPLACE */
-    const char *uuid;    /**< CREATE, REPLACE */
-    uint64_t container;  /**< UPDATE */
-    uint64_t structure;  /**< UPDATE: structure number this writer started from */
+    const char *name;     /**< CREATE, REPLACE */
+    const char *uuid;     /**< CREATE, REPLACE */
+    uint64_t container;   /**< UPDATE */
+    uint64_t structure;   /**< UPDATE: structure number this writer started from */
     const char *document; /**< new structure; NULL (UPDATE only): unchanged */
     size_t document_bytes;
-    uint32_t datasets; /**< number of datasets in the document */
+    uint32_t datasets;               /**< number of datasets in the document */
     const esdm_meta_length *lengths; /**< merged with the head's by maximum */
     size_t nlengths;
     const esdm_meta_new_page *pages;
@@ -126,8 +126,9 @@ typedef struct esdm_meta_commit {
     size_t nattributes;
     const char *writer;
     const char *message;
-    bool durable;     /**< survive power loss when the call returns */
-    uint32_t history; /**< snapshots to keep (≥ 1); older unpinned ones may be pruned now or later */
+    bool durable; /**< survive power loss when the call returns */
+    uint32_t
+        history; /**< snapshots to keep (≥ 1); older unpinned ones may be pruned now or later */
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {
@@ -135,17 +136,23 @@ typedef struct esdm_meta_committed {
     uint64_t snapshot;
     uint64_t structure;
     uint64_t time_ns;
-    uint64_t replaced; /**< REPLACE: the record that became garbage, 0 if none */
+    uint64_t replaced;   /**< REPLACE: the record that became garbage, 0 if none */
     uint64_t first_page; /**< number of pages[0]; the others follow consecutively */
 } esdm_meta_committed;
 
 /** One comparison of a query; all must hold. */
 typedef enum esdm_meta_operator {
-    ESDM_META_EQ, ESDM_META_NE, ESDM_META_LT, ESDM_META_LE, ESDM_META_GT, ESDM_META_GE,
+    ESDM_META_EQ,
+    ESDM_META_NE,
+    ESDM_META_LT,
+    ESDM_META_LE,
+    ESDM_META_GT,
+    ESDM_META_GE,
     ESDM_META_GLOB
 } esdm_meta_operator;
 typedef struct esdm_meta_condition {
-    const char *variable;  /**< last component of the dataset path; NULL: any object; "": container */
+    const char
+        *variable; /**< last component of the dataset path; NULL: any object; "": container */
     const char *attribute;
     esdm_meta_operator op;
     bool is_number;
@@ -158,7 +165,8 @@ typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_co
 typedef bool (*esdm_meta_page_visitor)(const esdm_meta_page *page, void *user);
 typedef bool (*esdm_meta_snapshot_visitor)(uint64_t snapshot, uint64_t parent, uint64_t time_ns,
                                            const char *writer, const char *message, void *user);
-typedef bool (*esdm_meta_match_visitor)(const char *container, const char *dataset_path, void *user);
+typedef bool (*esdm_meta_match_visitor)(const char *container, const char *dataset_path,
+                                        void *user);
 typedef bool (*esdm_meta_garbage_visitor)(uint64_t container, const char *uuid, void *user);
 
 typedef struct esdm_meta_plugin {
@@ -218,15 +226,16 @@ typedef struct esdm_meta_plugin {
                              esdm_error *err);
 
     /**
-     * Publishes in one transaction. ESDM_ECONFLICT when (a) the record became garbage, (b) a document
-     * is given and the head's structure is not `structure`, (c) a page of `merged` is no longer
-     * live; the message says which, and nothing changes. Without a document, a structure that moved on
-     * is no conflict.
+     * Publishes in one transaction. ESDM_ECONFLICT when (a) the record became garbage, (b) a
+     * document is given and the head's structure is not `structure`, (c) a page of `merged` is no
+     * longer live; the message says which, and nothing changes. Without a document, a structure
+     * that moved on is no conflict.
      */
     esdm_status (*commit)(void *store, const esdm_meta_commit *commit,
                           esdm_meta_committed *ret_committed, esdm_error *err);
 
-    /** Each object (a dataset, or a container with dataset_path NULL) for which all conditions hold. */
+    /** Each object (a dataset, or a container with dataset_path NULL) for which all conditions
+     * hold. */
     esdm_status (*find)(void *store, const esdm_meta_condition *conditions, size_t nconditions,
                         esdm_meta_match_visitor visit, void *user, esdm_error *err);
 

@@ -11,7 +11,8 @@
  * folders ($ESDM_PLUGIN_PATH, then the installed folder) that export one symbol,
  * `esdm_plugin_entry`.
  *
- * Plug-ins see esdm/sys/ headers and src/base only. They never print, never exit, never abort on input.
+ * Plug-ins see esdm/sys/ headers and src/base only. They never print, never exit, never abort on
+ * input.
  */
 
 #include <stdbool.h>
@@ -35,10 +36,10 @@ typedef enum esdm_plugin_kind {
 
 /** First member of every ops table. */
 typedef struct esdm_plugin {
-    uint32_t abi;          /**< ESDM_PLUGIN_ABI */
+    uint32_t abi; /**< ESDM_PLUGIN_ABI */
     esdm_plugin_kind kind;
-    const char *name;      /**< as in the configuration: "posix" */
-    const char *summary;   /**< one line for help texts */
+    const char *name;    /**< as in the configuration: "posix" */
+    const char *summary; /**< one line for help texts */
 } esdm_plugin;
 
 /** The symbol `esdm_plugin_entry` of a loadable plug-in: returns its ops table, static. */
@@ -47,9 +48,9 @@ typedef const esdm_plugin *(*esdm_plugin_entry_fn)(void);
 
 /** Configuration handed to a plug-in. Borrowed during the call. */
 typedef struct esdm_plugin_config {
-    const char *name; /**< name of the target, or "metadata" */
-    const char *json; /**< the plug-in's object of the site configuration, as JSON text */
-    const char *path; /**< where it stands, for messages: "site.json: targets[0]" */
+    const char *name;    /**< name of the target, or "metadata" */
+    const char *json;    /**< the plug-in's object of the site configuration, as JSON text */
+    const char *path;    /**< where it stands, for messages: "site.json: targets[0]" */
     const char *site_id; /**< id of the site, 32 hex digits; what mkfs marks the place with */
 } esdm_plugin_config;
 

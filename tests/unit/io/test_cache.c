@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/cache.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static esdm__cache_key
+key(uint32_t block)
+{
+    esdm__cache_key k = esdm__cache_key_of("target", "pack", 4096);
+    k.block = block;
+    return k;
+}
+
+static void
+test_cache__gives_back_what_was_put(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new(1 << 20);
+    char data[100];
+    char out[100] = {0};
+    memset(data, 'x', sizeof data);
+    esdm__cache_key k = key(1);
+    assert_false(esdm__cache_get(cache, &k, out, sizeof out));
+    esdm__cache_put(cache, &k, data, sizeof data);
+    assert_true(esdm__cache_get(cache, &k, out, sizeof out));
+    assert_memory_equal(data, out, sizeof out);
+    assert_true(esdm__cache_get_part(cache, &k, 90, out, 10));
+    assert_false(esdm__cache_get_part(cache, &k, 91, out, 10));
+    k = key(2);
+    assert_false(esdm__cache_get(cache, &k, out, sizeof out));
+    esdm__cache_free(cache);
+}
+
+static void
+test_cache__least_recently_used_goes_first(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new(4000);
+    char data[900] = {0};
+    esdm__cache_key k;
+    for (uint32_t i = 0; i < 4; i++) {
+        k = key(i);
+        esdm__cache_put(cache, &k, data, sizeof data);
+    }
+    k = key(0);
+    assert_true(esdm__cache_get(cache, &k, data, sizeof data));
+    k = key(4);
+    esdm__cache_put(cache, &k, data, sizeof data);
+    k = key(1);
+    assert_false(esdm__cache_get(cache, &k, data, sizeof data));
+    k = key(0);
+    assert_true(esdm__cache_get(cache, &k, data, sizeof data));
+    esdm__cache_free(cache);
+}
+
+static void
+test_cache__too_large_blocks_are_not_kept(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new(1000);
+    char data[500] = {0};
+    esdm__cache_key k = key(0);
+    esdm__cache_put(cache, &k, data, sizeof data);
+    assert_false(esdm__cache_get(cache, &k, data, sizeof data));
+    esdm__cache_free(cache);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cache__gives_back_what_was_put),
+        cmocka_unit_test(test_cache__least_recently_used_goes_first),
+        cmocka_unit_test(test_cache__too_large_blocks_are_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
