@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "common.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+tool_exit
+tool_exit_of(esdm_status status)
+{
+    switch (status) {
+    case ESDM_OK:
+        return TOOL_OK;
+    case ESDM_ENOENT:
+        return TOOL_NOT_FOUND;
+    case ESDM_EEXIST:
+        return TOOL_REFUSED;
+    case ESDM_ECORRUPT:
+        return TOOL_DAMAGED;
+    default:
+        return TOOL_FAILED;
+    }
+}
+
+void
+tool_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *printable = tool_printable(text);
+    (void) fflush(stdout);
+    (void) fprintf(stderr, "%s: %s\n", tool.name, printable);
+}
+
+tool_exit
+tool_fail(esdm_status status, const esdm_error *err)
+{
+    tool_error("%s", err->message[0] != '\0' ? err->message : esdm_status_string(status));
+    return tool_exit_of(status);
+}
+
+esdm_status
+tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    err->status = status;
+    err->os_errno = 0;
+    (void) vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return status;
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+char *
+tool_bytes(uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double) bytes;
+    size_t unit = 0;
+    /* 1023.95 would be shown as "1024.0". */
+    while (value >= (unit == 0 ? 1024 : 1023.95) && unit + 1 < G_N_ELEMENTS(units)) {
+        value /= 1024;
+        unit++;
+    }
+    return g_strdup_printf(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+char *
+tool_time(uint64_t time_ns)
+{
+    g_autoptr(GDateTime) time =
+        g_date_time_new_from_unix_local((gint64) (time_ns / G_GUINT64_CONSTANT(1000000000)));
+    return time != NULL ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S") : g_strdup("?");
+}
+
+char *
+tool_time_iso(uint64_t time_ns)
+{
+    const uint64_t second = G_GUINT64_CONSTANT(1000000000);
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc((gint64) (time_ns / second));
+    if (time == NULL)
+        return g_strdup("?");
+    g_autofree char *whole = g_date_time_format(time, "%Y-%m-%dT%H:%M:%S");
+    return g_strdup_printf("%s.%09" G_GUINT64_FORMAT "Z", whole, (guint64) (time_ns % second));
+}
+
+char *
+tool_printable(const char *text)
+{
+    GString *out = g_string_new(NULL);
+    for (const char *at = text; *at != '\0'; at++) {
+        unsigned char byte = (unsigned char) *at;
+        if ((byte < 0x20 && byte != '\n') || byte == 0x7f)
+            g_string_append_printf(out, "\\x%02x", byte);
+        else
+            g_string_append_c(out, *at);
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* ---- the terminal ------------------------------------------------------------------------- */
+
+bool
+tool_can_ask(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool
+tool_confirm(const char *question)
+{
+    if (!tool_can_ask())
+        return false;
+    (void) fflush(stdout);
+    (void) fprintf(stderr, "%s [y/N] ", question);
+    (void) fflush(stderr);
+    char answer[16] = "";
+    if (fgets(answer, sizeof answer, stdin) == NULL)
+        return false;
+    g_strstrip(answer);
+    return g_ascii_strcasecmp(answer, "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0;
+}
+
+tool_exit
+tool_finish(tool_exit status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    tool_error("cannot write the output: %s", g_strerror(errno));
+    return status != TOOL_OK ? status : TOOL_FAILED;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_COMMON_H
+#define ESDM_TOOLS_COMMON_H
+
+/**
+ * @file
+ * What the command-line tools share. One thread at a time; everything ends with the process.
+ */
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "esdm/esdm.h"
+
+/** Exit statuses of all tools; the help text lists them. */
+typedef enum tool_exit {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,
+    TOOL_USAGE = 2,
+    TOOL_NOT_FOUND = 3,
+    TOOL_REFUSED = 4,
+    TOOL_DAMAGED = 5
+} tool_exit;
+
+/** The exit status that tells of a library status. */
+tool_exit tool_exit_of(esdm_status status);
+
+/** "NAME: text" on standard error. */
+void tool_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/** The same for a library error; returns its exit status. */
+tool_exit tool_fail(esdm_status status, const esdm_error *err);
+/** Fills an error as the library does; returns the status. */
+esdm_status tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* ---- options (common_options.c) ----------------------------------------------------------- */
+
+/** A tool's help text. Static. */
+typedef struct tool_help {
+    const char *name;        /**< "esdm-ls" */
+    const char *arguments;   /**< after "[OPTION…]": "[PREFIX…]" */
+    const char *description; /**< paragraphs, each line at most 79 columns */
+    const char *examples;    /**< lines */
+    const char *see_also;    /**< "esdm-stat, esdm-find" */
+} tool_help;
+
+/** Options that all tools know. */
+typedef struct tool_globals {
+    const char *name;
+    char *config; /**< --config, NULL: search */
+    gboolean json;
+} tool_globals;
+extern tool_globals tool;
+
+/**
+ * Parses the command line. --help and --version end the process with status 0, a wrong option
+ * with TOOL_USAGE. What remains is in argv[1 … argc-1].
+ * @param entries the tool's own options; terminated by {NULL}.
+ */
+void tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char ***argv);
+/** "0.1.0" */
+const char *tool_version(void);
+/** Message, a hint at --help, and TOOL_USAGE. */
+tool_exit tool_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/** Opens the site; prints the error. @param ret_session owned. */
+tool_exit tool_session(bool read_only, esdm_session **ret_session);
+
+/* ---- output (common.c, common_json.c) ----------------------------------------------------- */
+
+/** "1.5 MiB"; owned, g_free(). */
+char *tool_bytes(uint64_t bytes);
+/** "2026-03-01 12:00:05" in local time; owned. */
+char *tool_time(uint64_t time_ns);
+/** "2026-03-01T12:00:05.123456789Z"; owned. */
+char *tool_time_iso(uint64_t time_ns);
+/** The text with control characters as \x.., so that names cannot garble a terminal; owned. */
+char *tool_printable(const char *text);
+/** Asks on the terminal; false without one. Only "y" and "yes" agree. */
+bool tool_confirm(const char *question);
+/** Whether questions can be asked. */
+bool tool_can_ask(void);
+/** Flushes standard output; a failure (full disk) becomes TOOL_FAILED. */
+tool_exit tool_finish(tool_exit status);
+
+/** Like json_pack() and the setters, but a failure (no memory) ends the process. Steals `value`. */
+void tool_json_set(json_t *object, const char *key, json_t *value);
+void tool_json_append(json_t *array, json_t *value);
+/** A JSON string; bytes that are not UTF-8 become U+FFFD. */
+json_t *tool_json_text(const char *text);
+/** Above INT64_MAX a text. */
+json_t *tool_json_u64(uint64_t value);
+/** Prints and frees it. */
+void tool_json_print(json_t *root);
+/** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
+json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
+
+/* ---- progress (common_progress.c) --------------------------------------------------------- */
+
+typedef struct tool_progress {
+    bool shown;        /**< a terminal, and not switched off */
+    gint64 started_us; /**< monotonic */
+    gint64 drawn_us;
+} tool_progress;
+
+/** @param wanted false: never draws. */
+void tool_progress_start(tool_progress *progress, bool wanted);
+/** Draws at most ten times a second. @param share 0 … 1. @param text behind the bar. */
+void tool_progress_show(tool_progress *progress, double share, const char *text);
+/** Takes the bar away. */
+void tool_progress_end(tool_progress *progress);
+double tool_progress_seconds(const tool_progress *progress);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "common.h"
+
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+tool_globals tool = {.name = "esdm"};
+
+static const char exit_statuses[] =
+    "Exit status:\n"
+    "  0  everything was done\n"
+    "  1  something failed; a message on standard error says what\n"
+    "  2  the command line is wrong\n"
+    "  3  a container, object, file or site does not exist, or nothing matched\n"
+    "  4  refused: something exists that would be replaced or destroyed\n"
+    "  5  stored data is damaged, or a verification found a difference\n";
+
+static const char site_text[] =
+    "Site configuration:\n"
+    "  --config FILE, else the file that the environment variable ESDM_CONFIG names,\n"
+    "  ./esdm.json, $XDG_CONFIG_HOME/esdm/site.json (~/.config/esdm/site.json),\n"
+    "  /etc/esdm/site.json, else the default site in $XDG_DATA_HOME/esdm\n"
+    "  (~/.local/share/esdm), which is made at first use.\n";
+
+const char *
+tool_version(void)
+{
+    return ESDM_VERSION;
+}
+
+static gboolean
+print_version(const gchar *option, const gchar *value, gpointer data, GError **error)
+{
+    (void) option;
+    (void) value;
+    (void) data;
+    (void) error;
+    (void) printf("%s (ESDM) %s\n", tool.name, tool_version());
+    exit(tool_finish(TOOL_OK));
+}
+
+static char *
+closing_text(const tool_help *help)
+{
+    return g_strdup_printf("%s\n%s\nExamples:\n%s\nSee also: %s", site_text, exit_statuses,
+                           help->examples, help->see_also);
+}
+
+void
+tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char ***argv)
+{
+    const GOptionEntry common[] = {
+        {"config", 0, 0, G_OPTION_ARG_FILENAME, &tool.config, "Site configuration", "FILE"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &tool.json, "Print JSON for programs", NULL},
+        {"version", 0, G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK, (gpointer) print_version,
+         "Print the version and exit", NULL},
+        {0},
+    };
+    tool.name = help->name;
+    (void) setlocale(LC_ALL, "");
+    (void) setlocale(LC_NUMERIC, "C"); /* output that programs read */
+    g_set_prgname(help->name);
+    g_autoptr(GOptionContext) context = g_option_context_new(help->arguments);
+    g_autofree char *closing = closing_text(help);
+    g_option_context_set_summary(context, help->description);
+    g_option_context_set_description(context, closing);
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_option_context_add_main_entries(context, common, NULL);
+    g_autoptr(GError) error = NULL;
+    if (!g_option_context_parse(context, argc, argv, &error))
+        exit(tool_usage("%s", error->message));
+    /* "--" stays in argv when an argument behind it begins with '-'. */
+    for (int i = 1; i < *argc; i++) {
+        if (g_str_equal((*argv)[i], "--")) {
+            for (int j = i; j < *argc; j++)
+                (*argv)[j] = (*argv)[j + 1];
+            (*argc)--;
+            break;
+        }
+    }
+}
+
+tool_exit
+tool_usage(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    tool_error("%s", text);
+    (void) fprintf(stderr, "Try '%s --help'.\n", tool.name);
+    return TOOL_USAGE;
+}
+
+tool_exit
+tool_session(bool read_only, esdm_session **ret_session)
+{
+    const esdm_session_options options = {.config_path = tool.config, .read_only = read_only};
+    esdm_error err = {0};
+    esdm_status status = esdm_session_open(&options, ret_session, &err);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}

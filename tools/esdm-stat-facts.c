@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm-stat.h"
+
+#include <string.h>
+
+/* ---- storage of a dataset ----------------------------------------------------------------- */
+
+static int
+compare_names(gconstpointer a, gconstpointer b, gpointer user)
+{
+    (void) user;
+    return strcmp(a, b);
+}
+
+static void
+free_target(gpointer data)
+{
+    stat_target *target = data;
+    g_hash_table_unref(target->packs);
+    g_free(target);
+}
+
+static void
+free_fragment(gpointer data)
+{
+    stat_fragment *fragment = data;
+    g_free(fragment->target);
+    g_free(fragment->pack);
+    g_free(fragment->codec);
+    g_free(fragment);
+}
+
+static stat_target *
+target_of(GTree *targets, const char *name)
+{
+    stat_target *target = g_tree_lookup(targets, name);
+    if (target == NULL) {
+        target = g_new0(stat_target, 1);
+        target->packs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        g_tree_insert(targets, g_strdup(name), target);
+    }
+    return target;
+}
+
+static void
+count_codec(GTree *codecs, const char *name)
+{
+    uint64_t *count = g_tree_lookup(codecs, name);
+    if (count == NULL) {
+        count = g_new0(uint64_t, 1);
+        g_tree_insert(codecs, g_strdup(name), count);
+    }
+    (*count)++;
+}
+
+static void
+keep_fragment(GPtrArray *list, const esdm_fragment_info *info)
+{
+    stat_fragment *fragment = g_new0(stat_fragment, 1);
+    fragment->rank = MIN(info->rank, ESDM_MAX_RANK);
+    for (uint32_t i = 0; i < fragment->rank; i++) {
+        fragment->offset[i] = info->offset[i];
+        fragment->size[i] = info->size[i];
+    }
+    fragment->raw_bytes = info->raw_bytes;
+    fragment->stored_bytes = info->stored_bytes;
+    fragment->position = info->position;
+    fragment->target = g_strdup(info->target);
+    fragment->pack = g_strdup(info->pack);
+    fragment->codec = g_strdup(info->codec);
+    g_ptr_array_add(list, fragment);
+}
+
+static bool
+visit_fragment(const esdm_fragment_info *info, void *user)
+{
+    stat_storage *storage = user;
+    storage->fragments++;
+    storage->raw_bytes += info->raw_bytes;
+    storage->stored_bytes += info->stored_bytes;
+    stat_target *target = target_of(storage->targets, info->target);
+    target->fragments++;
+    target->stored_bytes += info->stored_bytes;
+    if (info->pack[0] != '\0' && !g_hash_table_contains(target->packs, info->pack))
+        g_hash_table_add(target->packs, g_strdup(info->pack));
+    count_codec(storage->codecs, info->codec);
+    if (stat_wants.fragments)
+        keep_fragment(storage->list, info);
+    return true;
+}
+
+static gint
+compare_fragments(gconstpointer a, gconstpointer b)
+{
+    const stat_fragment *left = *(const stat_fragment *const *) a;
+    const stat_fragment *right = *(const stat_fragment *const *) b;
+    for (uint32_t i = 0; i < MIN(left->rank, right->rank); i++) {
+        if (left->offset[i] != right->offset[i])
+            return left->offset[i] < right->offset[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+esdm_status
+stat_storage_read(esdm_dataset *dataset, stat_storage *ret_storage, esdm_error *err)
+{
+    *ret_storage = (stat_storage){
+        .targets = g_tree_new_full(compare_names, NULL, g_free, free_target),
+        .codecs = g_tree_new_full(compare_names, NULL, g_free, g_free),
+        .list = g_ptr_array_new_with_free_func(free_fragment),
+    };
+    esdm_status status = esdm_dataset_fragments(dataset, visit_fragment, ret_storage, err);
+    g_ptr_array_sort(ret_storage->list, compare_fragments);
+    return status;
+}
+
+void
+stat_storage_clear(stat_storage *storage)
+{
+    g_tree_unref(storage->targets);
+    g_tree_unref(storage->codecs);
+    g_ptr_array_unref(storage->list);
+}
+
+/* ---- facts of the catalogue --------------------------------------------------------------- */
+
+static void
+free_snapshot(gpointer data)
+{
+    stat_snapshot *snapshot = data;
+    g_free(snapshot->writer);
+    g_free(snapshot->message);
+    g_free(snapshot);
+}
+
+static bool
+visit_snapshot(const esdm_snapshot_info *info, void *user)
+{
+    stat_snapshot *snapshot = g_new0(stat_snapshot, 1);
+    snapshot->snapshot = info->snapshot;
+    snapshot->parent = info->parent;
+    snapshot->time_ns = info->time_ns;
+    snapshot->writer = g_strdup(info->writer != NULL ? info->writer : "");
+    snapshot->message = g_strdup(info->message != NULL ? info->message : "");
+    g_ptr_array_add(user, snapshot);
+    return true;
+}
+
+esdm_status
+stat_facts_read(esdm_session *session, const char *name, stat_facts *ret_facts, esdm_error *err)
+{
+    *ret_facts = (stat_facts){.snapshots = g_ptr_array_new_with_free_func(free_snapshot)};
+    esdm_status status = esdm_container_stat(session, name, &ret_facts->info, err);
+    if (status == ESDM_OK)
+        status = esdm_container_snapshots(session, name, visit_snapshot, ret_facts->snapshots, err);
+    return status;
+}
+
+void
+stat_facts_clear(stat_facts *facts)
+{
+    g_ptr_array_unref(facts->snapshots);
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+char *
+stat_shape_text(const uint64_t *shape, uint32_t rank)
+{
+    GString *text = g_string_new(NULL);
+    for (uint32_t i = 0; i < rank; i++)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? "x" : "", (guint64) shape[i]);
+    return g_string_free(text, FALSE);
+}
+
+static void
+append_quoted(GString *out, const char *text, uint64_t bytes)
+{
+    g_string_append_c(out, '"');
+    for (uint64_t i = 0; i < bytes; i++) {
+        unsigned char byte = (unsigned char) text[i];
+        if (byte == '"' || byte == '\\')
+            g_string_append_printf(out, "\\%c", byte);
+        else if (byte == '\n')
+            g_string_append(out, "\\n");
+        else if (byte == '\t')
+            g_string_append(out, "\\t");
+        else if (byte < 0x20 || byte == 0x7f)
+            g_string_append_printf(out, "\\x%02x", byte);
+        else
+            g_string_append_c(out, (char) byte);
+    }
+    g_string_append_c(out, '"');
+}
+
+#define ELEMENT(c_type) (((const c_type *) values)[index])
+
+static void
+append_value(GString *out, esdm_type type, const void *values, uint64_t index)
+{
+    const char *text;
+    switch (type) {
+    case ESDM_TYPE_INT8:
+        g_string_append_printf(out, "%db", ELEMENT(int8_t));
+        break;
+    case ESDM_TYPE_INT16:
+        g_string_append_printf(out, "%ds", ELEMENT(int16_t));
+        break;
+    case ESDM_TYPE_INT32:
+        g_string_append_printf(out, "%d", ELEMENT(int32_t));
+        break;
+    case ESDM_TYPE_FLOAT32:
+        g_string_append_printf(out, "%.9gf", (double) ELEMENT(float));
+        break;
+    case ESDM_TYPE_FLOAT64:
+        g_string_append_printf(out, "%.17g", ELEMENT(double));
+        break;
+    case ESDM_TYPE_UINT8:
+        g_string_append_printf(out, "%uub", ELEMENT(uint8_t));
+        break;
+    case ESDM_TYPE_UINT16:
+        g_string_append_printf(out, "%uus", ELEMENT(uint16_t));
+        break;
+    case ESDM_TYPE_UINT32:
+        g_string_append_printf(out, "%uu", ELEMENT(uint32_t));
+        break;
+    case ESDM_TYPE_INT64:
+        g_string_append_printf(out, "%" G_GINT64_FORMAT "ll", (gint64) ELEMENT(int64_t));
+        break;
+    case ESDM_TYPE_UINT64:
+        g_string_append_printf(out, "%" G_GUINT64_FORMAT "ull", (guint64) ELEMENT(uint64_t));
+        break;
+    case ESDM_TYPE_STRING:
+        text = ELEMENT(char *);
+        append_quoted(out, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+        break;
+    default:
+        g_string_append(out, "?");
+        break;
+    }
+}
+
+char *
+stat_values_text(esdm_type type, uint64_t count, const void *values)
+{
+    GString *out = g_string_new(NULL);
+    if (type == ESDM_TYPE_CHAR) {
+        append_quoted(out, values, count);
+    } else {
+        for (uint64_t i = 0; i < count; i++) {
+            if (i > 0)
+                g_string_append(out, ", ");
+            append_value(out, type, values, i);
+        }
+    }
+    return g_string_free(out, FALSE);
+}

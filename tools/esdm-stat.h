@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_STAT_H
+#define ESDM_TOOLS_STAT_H
+
+/** @file What the files of esdm-stat share. */
+
+#include "common.h"
+
+typedef struct stat_options {
+    gboolean attributes;
+    gboolean fragments;
+    gboolean summary;
+    gboolean exact_bytes;
+} stat_options;
+extern stat_options stat_wants;
+
+/** Where the fragments of a dataset lie. */
+typedef struct stat_target {
+    uint64_t fragments;
+    uint64_t stored_bytes;
+    GHashTable *packs; /* names */
+} stat_target;
+
+/** One fragment, copied from the visitor. */
+typedef struct stat_fragment {
+    uint32_t rank;
+    uint64_t offset[ESDM_MAX_RANK];
+    uint64_t size[ESDM_MAX_RANK];
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t position;
+    char *target;
+    char *pack;
+    char *codec;
+} stat_fragment;
+
+typedef struct stat_storage {
+    uint64_t fragments;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    GTree *targets;  /* name → stat_target, sorted by name */
+    GTree *codecs;   /* name → uint64_t * */
+    GPtrArray *list; /* stat_fragment, with --fragments alone */
+} stat_storage;
+
+esdm_status stat_storage_read(esdm_dataset *dataset, stat_storage *ret_storage, esdm_error *err);
+void stat_storage_clear(stat_storage *storage);
+
+typedef struct stat_snapshot {
+    uint64_t snapshot;
+    uint64_t parent;
+    uint64_t time_ns;
+    char *writer;
+    char *message;
+} stat_snapshot;
+
+/** What is known about a container without its structure. */
+typedef struct stat_facts {
+    esdm_container_info info;
+    GPtrArray *snapshots; /* stat_snapshot, oldest first */
+} stat_facts;
+
+esdm_status stat_facts_read(esdm_session *session, const char *name, stat_facts *ret_facts,
+                            esdm_error *err);
+void stat_facts_clear(stat_facts *facts);
+
+/** Values of an attribute as in CDL: `"K"`, `1.5f, 2.f`; owned. */
+char *stat_values_text(esdm_type type, uint64_t count, const void *values);
+/** "1x32x180"; owned; "" for rank 0. */
+char *stat_shape_text(const uint64_t *shape, uint32_t rank);
+
+/** Everything as JSON; NULL and *err on failure. */
+json_t *stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err);
+
+#endif
