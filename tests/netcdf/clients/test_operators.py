@@ -6,8 +6,7 @@ change in place and those that print, too."""
 import pathlib
 import re
 
-from esdmtest import (BUILD, SANITIZE, Failed, Site, client, environment, expect, main, need_data,
-                      need_program, run)
+from esdmtest import BUILD, Failed, Site, client, expect, main, need_data, need_program, run
 
 HERE = pathlib.Path(__file__).parent
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"

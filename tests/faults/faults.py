@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Running fault_program, also under strace with injected faults."""
+
+import os
+import re
+import subprocess
+
+from esdmtest import BUILD, SANITIZE, Failed, environment, expect, need_program, skip
+
+PROGRAM = str(BUILD / "tests/faults/fault_program")
+
+# System calls that change something, on a file or in the order of things.
+CHANGING = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "fsync",
+            "sync_file_range", "ftruncate", "fallocate", "openat", "unlink", "unlinkat", "rename",
+            "renameat2", "link", "linkat", "mkdir", "mkdirat", "fcntl", "mmap", "close"]
+
+
+def program(*arguments, prefix=(), env=None, timeout=120):
+    """Runs it; returns the finished process, whatever its status."""
+    return subprocess.run([*prefix, PROGRAM, *map(str, arguments)], env=environment(env),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors="replace", timeout=timeout, check=False)
+
+
+def shown(done):
+    return f"{done.args}\nstatus {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}"
+
+
+def committed(done):
+    """Last generation that the program told as committed; 0 for none."""
+    found = re.findall(r"^committed (\d+)$", done.stdout, re.M)
+    return int(found[-1]) if found else 0
+
+
+def must(*arguments, **options):
+    done = program(*arguments, **options)
+    expect(done.returncode == 0, f"failed:\n{shown(done)}")
+    return done
+
+
+def generation(name):
+    """Reads everything back; all of one generation, which is returned."""
+    return int(re.search(r"generation (\d+)", must("check", name).stdout).group(1))
+
+
+def check_last_commit(name, at_least, at_most):
+    found = generation(name)
+    expect(at_least <= found <= at_most,
+           f"{name}: generation {found}, expected {at_least} to {at_most}")
+    return found
+
+
+def check_goes_on(name, last):
+    """The next writer works."""
+    must("write", name, last + 1, last + 1)
+    expect(generation(name) == last + 1, f"{name}: the next writer's generation is not there")
+
+
+def need_strace():
+    need_program("strace")
+    if SANITIZE:
+        skip("strace and sanitizers do not go together")
+    trial = subprocess.run(["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL,
+                           check=False)
+    if trial.returncode:
+        skip("strace may not trace here")
+
+
+def strace(*options):
+    return ["strace", "-f", "-qq", "-o", "/dev/null", *options]
+
+
+def count_calls(*arguments):
+    """How often each changing system call occurs in a run that is not disturbed."""
+    log = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"strace.{os.getpid()}")
+    try:
+        prefix = ["strace", "-f", "-qq", "-o", log, "-e", "trace=" + ",".join(CHANGING)]
+        must(*arguments, prefix=prefix)
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            names = [re.match(r"\d+ +(\w+)\(", line) for line in lines]
+    finally:
+        if os.path.exists(log):
+            os.unlink(log)
+    counts = {}
+    for name in filter(None, names):
+        counts[name.group(1)] = counts.get(name.group(1), 0) + 1
+    if not counts:
+        raise Failed("strace saw no system calls")
+    return counts
+
+
+def sweep(count, most):
+    """At most `most` numbers from 1 to `count`, all of the first few and the last."""
+    if count <= most:
+        return list(range(1, count + 1))
+    step = count / most
+    return sorted({1, 2, count} | {int(1 + i * step) for i in range(most)})
+
+
+def database(site):
+    """The SQLite file of the site."""
+    files = [p for p in (site.folder / "metadata").iterdir()
+             if p.is_file() and p.read_bytes()[:15] == b"SQLite format 3"]
+    expect(len(files) == 1, f"databases: {files}")
+    return files[0]

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""A disk that fills up, or fails, in the middle of a write: the caller is told, by C and by NetCDF;
+the last commit stays; with room again the next writer works."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+
+from esdmtest import (Failed, Site, by_size, client, expect, expect_error, main, need_data, run,
+                      skip, tool)
+from faults import (check_goes_on, check_last_commit, committed, count_calls, must,
+                    need_strace, program, shown, strace, sweep)
+
+WRITING = ("pwrite64", "pwritev", "pwritev2", "writev", "fallocate", "ftruncate", "fdatasync",
+           "fsync")
+
+
+def fail_from(name, call, number, code, forever):
+    must("write", name, 1, 1)
+    when = f"{number}+" if forever else f"{number}"
+    inject = f"inject={call}:error={code}:when={when}"
+    done = program("write", name, 2, 4, prefix=strace("-e", f"trace={call}", "-e", inject))
+    expect(done.returncode in (0, 3), f"neither finished nor told:\n{shown(done)}")
+    told = max(committed(done), 1)
+    if done.returncode == 3:
+        expect(done.stderr.strip(), "no message")
+        if forever and call.startswith("pw"):
+            words = {"ENOSPC": "space", "EIO": "error"}[code]
+            expect(words in done.stderr.lower(), f"message hides the cause:\n{shown(done)}")
+    last = check_last_commit(name, told, told + 1)
+    check_goes_on(name, last)
+    return done.returncode == 3
+
+
+def test_errors_of_system_calls__are_told():
+    need_strace()
+    with Site():
+        counts = count_calls("write", "counting", 1, 3)
+        told = 0
+        for call in WRITING:
+            for number in sweep(counts.get(call, 0), by_size(3, 6, 60)):
+                for code in ("ENOSPC", "EIO"):
+                    for forever in (True, False):
+                        told += fail_from(f"{call}-{number}-{code}-{forever}", call, number, code,
+                                          forever)
+        print(f"{told} writers were told")
+        expect(told > 10, f"only {told} failures were told")
+
+
+@contextlib.contextmanager
+def small_disk(megabytes):
+    """A tmpfs of that size as folder; needs root and mount rights."""
+    if os.geteuid() != 0:
+        skip("mounting a small tmpfs needs root")
+    folder = tempfile.mkdtemp(prefix="esdm-small.")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
+        os.rmdir(folder)
+        skip("may not mount here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=False)
+        os.rmdir(folder)
+
+
+def test_full_disk__c_program_is_told():
+    with small_disk(24) as folder, Site(parent=folder):
+        must("write", "a", 1, 1)
+        done = program("write", "a", 2, 1000)
+        expect(done.returncode == 3 and "space" in done.stderr.lower(), shown(done))
+        check_last_commit("a", max(committed(done), 1), max(committed(done), 1) + 1)
+        # Reading needs no room, removing makes some.
+        run([tool("esdm-ls")])
+        run([tool("esdm-rm"), "-f", "a"])
+        must("write", "b", 1, 1)
+        check_last_commit("b", 1, 1)
+
+
+def test_full_disk__netcdf_program_is_told():
+    source = need_data("fields", "cesm_TS.nc")
+    with small_disk(16) as folder, Site(parent=folder) as site:
+        must("write", "a", 1, 1)
+        for command in (["ncks", "-4", "-h", source, "esdm://full.nc"],
+                        ["nccopy", source, "esdm://full2.nc"],
+                        ["cdo", "-s", "copy", source, "esdm://full3.nc"]):
+            done = client(command, check=False)
+            expect_error(done)
+            names = run([tool("esdm-ls")]).stdout
+            expect("full" not in names, f"a half container is visible after {command}:\n{names}")
+            for pid_file in site.folder.glob("*.tmp"):
+                raise Failed(f"left behind: {pid_file}")
+        check_last_commit("a", 1, 1)
+
+
+main(test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
+     test_full_disk__netcdf_program_is_told)

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""kill -9 at every system call that changes something, and at random times: the last commit stays
+readable as a whole, and the next writer works."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+from esdmtest import Site, by_size, environment, expect, main, run, tool
+from faults import (PROGRAM, check_goes_on, check_last_commit, committed, count_calls, must,
+                    need_strace, program, shown, strace, sweep)
+
+
+def kill_at(name, call, number, create):
+    """One writer that dies at its `number`-th such call; returns whether it did."""
+    first = 1 if create else 2
+    if not create:
+        must("write", name, 1, 1)
+    inject = f"inject={call}:signal=SIGKILL:when={number}"
+    done = program("write", name, first, first + 2,
+                   prefix=strace("-e", f"trace={call}", "-e", inject))
+    if done.returncode == 0:
+        return False
+    expect(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL),
+           f"neither killed nor finished:\n{shown(done)}")
+    told = committed(done)
+    if create and told == 0:
+        check = program("check", name)
+        expect(check.returncode == 0 or "no such" in check.stderr.lower(), shown(check))
+        last = 1 if check.returncode == 0 else 0
+    else:
+        last = check_last_commit(name, max(told, first - 1), max(told, first - 1) + 1)
+    check_goes_on(name, last)
+    return True
+
+
+def test_kill__at_system_calls():
+    need_strace()
+    with Site():
+        counts = count_calls("write", "counting", 1, 3)
+        most = by_size(3, 8, 100)
+        killed = 0
+        for call, count in counts.items():
+            for number in sweep(count, most):
+                for create in (False, True):
+                    killed += kill_at(f"{call}-{number}-{create}", call, number, create)
+        print(f"killed {killed} writers at {', '.join(counts)}")
+        expect(killed >= 2 * len(counts), f"only {killed} were killed")
+        run([tool("esdm-mkfs"), "--check"])
+
+
+def test_kill__at_random_times():
+    generator = random.Random(1)
+    with Site():
+        must("write", "random", 1, 1)
+        last = 1
+        for _ in range(by_size(10, 40, 400)):
+            writer = subprocess.Popen([PROGRAM, "write", "random", str(last + 1), "1000000"],
+                                      stdout=subprocess.PIPE, env=environment(), text=True)
+            expect(writer.stdout.readline().strip() == "started", "writer did not start")
+            time.sleep(generator.uniform(0.001, 0.12))
+            os.kill(writer.pid, signal.SIGKILL)
+            told = [int(line.split()[1]) for line in writer.stdout if line.startswith("committed")]
+            writer.wait()
+            writer.stdout.close()
+            at_least = told[-1] if told else last
+            last = check_last_commit("random", at_least, at_least + 1)
+        check_goes_on("random", last)
+        run([tool("esdm-mkfs"), "--check"])
+
+
+def test_kill__of_one_writer_leaves_the_other():
+    with Site():
+        must("write", "a", 1, 1)
+        must("write", "b", 1, 1)
+        victim = subprocess.Popen([PROGRAM, "write", "a", "2", "1000000"],
+                                  stdout=subprocess.PIPE, env=environment(), text=True)
+        victim.stdout.readline()
+        time.sleep(0.05)
+        other = subprocess.Popen([PROGRAM, "write", "b", "2", "20"], stdout=subprocess.PIPE,
+                                 env=environment(), text=True)
+        time.sleep(0.05)
+        victim.kill()
+        victim.communicate()
+        other.communicate(timeout=120)
+        expect(other.returncode == 0, "the other writer failed")
+        check_last_commit("b", 20, 20)
+        check_goes_on("a", check_last_commit("a", 1, 1000000))
+
+
+main(test_kill__at_system_calls, test_kill__at_random_times,
+     test_kill__of_one_writer_leaves_the_other)

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""A store of another user, and one on read-only media: reading works, writing is told."""
+
+import os
+import shutil
+import subprocess
+
+from esdmtest import Site, environment, expect, expect_error, main, run, skip, tool
+from faults import PROGRAM, must, shown
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+
+
+def need_nobody():
+    """Root becomes another user who can still reach what was built."""
+    if os.geteuid() != 0:
+        skip("becoming another user needs root")
+    if subprocess.run([*NOBODY, "test", "-x", PROGRAM], check=False).returncode:
+        skip("the build folder is not readable for other users")
+
+
+def as_nobody(*command):
+    return run([*NOBODY, *command], check=False, env=environment({"HOME": "/nonexistent"}))
+
+
+def test_store_of_another_user__is_readable():
+    need_nobody()
+    with Site() as site:
+        must("write", "c", 1, 1)
+        run(["chmod", "-R", "a+rX,go-w", site.folder])
+        before = sorted(str(p) for p in site.folder.rglob("*"))
+        done = as_nobody(PROGRAM, "check", "c")
+        expect(done.returncode == 0 and "generation 1" in done.stdout, shown(done))
+        done = as_nobody(tool("esdm-ls"))
+        expect(done.returncode == 0 and "c" in done.stdout, shown(done))
+        done = as_nobody(tool("esdm-run"), "ncdump", "-v", "tiny", "esdm://c")
+        expect(done.returncode == 0 and "tiny" in done.stdout, shown(done))
+        expect_error(as_nobody(PROGRAM, "write", "c", 2, 2), "denied")
+        expect_error(as_nobody(PROGRAM, "write", "new", 1, 1), "denied")
+        expect_error(as_nobody(tool("esdm-rm"), "-f", "c"), "denied")
+        # The owner goes on, also beside a reader of the other user.
+        must("write", "c", 2, 2)
+        done = as_nobody(PROGRAM, "check", "c")
+        expect("generation 2" in done.stdout, shown(done))
+        after = sorted(str(p) for p in site.folder.rglob("*") if p.stat().st_uid == 65534)
+        expect(not after, f"the reader left files: {after}; before: {before}")
+
+
+def test_unreadable_store__is_told():
+    need_nobody()
+    with Site() as site:
+        must("write", "c", 1, 1)
+        run(["chmod", "-R", "a+rX", site.folder])
+        site.packs.chmod(0o700)
+        expect_error(as_nobody(PROGRAM, "check", "c"), "denied", "packs")
+        site.packs.chmod(0o755)
+        (site.folder / "metadata").chmod(0o700)
+        expect_error(as_nobody(PROGRAM, "check", "c"), "denied", "metadata")
+
+
+def test_read_only_media__are_readable():
+    if os.geteuid() != 0:
+        skip("mounting needs root")
+    with Site() as site:
+        must("write", "c", 1, 1)
+        place = site.file("media")
+        place.mkdir()
+        for name in ("site.json", "packs", "metadata"):
+            source = site.file(name)
+            copy = shutil.copytree if source.is_dir() else shutil.copy2
+            copy(source, place / name)
+        script = (f"mount --bind {place} {place} && mount -o remount,ro,bind {place} && "
+                  f"export ESDM_CONFIG={place}/site.json && "
+                  f"{PROGRAM} check c && ! touch {place}/x 2>/dev/null && "
+                  f"{{ {PROGRAM} write c 2 2; echo status $?; }}")
+        done = run(["unshare", "-m", "sh", "-c", script], check=False)
+        if "permitted" in done.stderr and "unshare" in done.stderr:
+            skip("may not make a mount namespace")
+        expect("generation 1" in done.stdout, f"not readable:\n{shown(done)}")
+        expect("status 3" in done.stdout, f"writing was not refused:\n{shown(done)}")
+        expect("read-only" in done.stderr.lower() or "denied" in done.stderr.lower(), shown(done))
+
+
+main(test_store_of_another_user__is_readable, test_unreadable_store__is_told,
+     test_read_only_media__are_readable)
