@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "layout/fragmenter.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+static uint64_t
+multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product = UINT64_MAX;
+    (void) esdm__mul_u64(a, b, &product);
+    return product;
+}
+
+static uint64_t
+divide_up(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whole in the fastest dimensions, a part of one, and single indices of the slower ones. */
+static void
+cut_contiguous(esdm__cutter *cutter, const esdm__layout *layout)
+{
+    const esdm__box *box = &cutter->box;
+    uint64_t bytes = layout->element_bytes > 0 ? layout->element_bytes : 1;
+    bool whole = true;
+    for (uint32_t d = box->rank; d-- > 0;) {
+        cutter->origin[d] = box->lo[d];
+        cutter->cell[d] = 1;
+        if (!whole)
+            continue;
+        uint64_t most = layout->preferred_bytes / bytes;
+        if (most >= box->n[d]) {
+            cutter->cell[d] = box->n[d];
+            bytes = multiply(bytes, box->n[d]);
+            continue;
+        }
+        whole = false;
+        uint64_t pieces = divide_up(box->n[d], most > 0 ? most : 1);
+        cutter->cell[d] = divide_up(box->n[d], pieces); /* equal in size */
+    }
+}
+
+/* Groups whole chunks, along the fastest dimensions first, until a cell has the minimum. */
+static void
+cut_chunks(esdm__cutter *cutter, const esdm__layout *layout)
+{
+    const esdm__box *box = &cutter->box;
+    uint64_t bytes = layout->element_bytes > 0 ? layout->element_bytes : 1;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        uint64_t chunk = layout->chunk[d] > 0 ? layout->chunk[d] : 1;
+        cutter->cell[d] = chunk;
+        cutter->origin[d] = box->lo[d] - box->lo[d] % chunk;
+        bytes =
+            multiply(bytes, least(chunk, box->n[d])); /* what lies outside the box is not stored */
+    }
+    for (uint32_t d = box->rank; d-- > 0;) {
+        uint64_t chunk = cutter->cell[d];
+        uint64_t last = box->lo[d] + (box->n[d] - 1);
+        uint64_t chunks = last / chunk - box->lo[d] / chunk + 1;
+        uint64_t group =
+            least(divide_up(layout->minimum_bytes, bytes), layout->preferred_bytes / bytes);
+        if (bytes >= layout->minimum_bytes || group < 2 || chunks < 2)
+            continue;
+        group = divide_up(chunks, divide_up(chunks, least(group, chunks)));
+        cutter->cell[d] = multiply(chunk, group);
+        bytes = multiply(bytes / least(chunk, box->n[d]), least(cutter->cell[d], box->n[d]));
+    }
+}
+
+void
+esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__box *box)
+{
+    memset(cutter, 0, sizeof *cutter);
+    esdm__box_copy(&cutter->box, box);
+    memcpy(cutter->next, box->lo, box->rank * sizeof *box->lo);
+    cutter->done = esdm__box_is_empty(box);
+    if (cutter->done)
+        return;
+    if (layout->chunk == NULL)
+        cut_contiguous(cutter, layout);
+    else
+        cut_chunks(cutter, layout);
+}
+
+/* Upper corner, exclusive, of the cell that holds index `at`, inside the box. */
+static uint64_t
+cell_end(const esdm__cutter *cutter, uint32_t d, uint64_t at)
+{
+    uint64_t cell = cutter->cell[d];
+    uint64_t left = cell - (at - cutter->origin[d]) % cell;
+    uint64_t end = cutter->box.lo[d] + cutter->box.n[d];
+    return end - at <= left ? end : at + left;
+}
+
+bool
+esdm__cutter_next(esdm__cutter *cutter, esdm__box *ret_fragment)
+{
+    const esdm__box *box = &cutter->box;
+    if (cutter->done)
+        return false;
+    ret_fragment->rank = box->rank;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        ret_fragment->lo[d] = cutter->next[d];
+        ret_fragment->n[d] = cell_end(cutter, d, cutter->next[d]) - cutter->next[d];
+    }
+    cutter->done = true;
+    for (uint32_t d = box->rank; d-- > 0;) {
+        cutter->next[d] += ret_fragment->n[d];
+        if (cutter->next[d] < box->lo[d] + box->n[d]) {
+            cutter->done = false;
+            break;
+        }
+        cutter->next[d] = box->lo[d];
+    }
+    return true;
+}
+
+uint64_t
+esdm__cutter_count(const esdm__layout *layout, const esdm__box *box)
+{
+    esdm__cutter cutter;
+    esdm__cutter_init(&cutter, layout, box);
+    if (cutter.done)
+        return 0;
+    uint64_t count = 1;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        uint64_t first = (box->lo[d] - cutter.origin[d]) / cutter.cell[d];
+        uint64_t last = (box->lo[d] + (box->n[d] - 1) - cutter.origin[d]) / cutter.cell[d];
+        count = multiply(count, last - first + 1);
+    }
+    return count;
+}

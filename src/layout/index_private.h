@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_LAYOUT_INDEX_PRIVATE_H
+#define ESDM_LAYOUT_INDEX_PRIVATE_H
+
+/** @file Inside of the fragment index, for index.c, plan.c and merge.c. */
+
+#include "layout/forest.h"
+#include "layout/index.h"
+#include "layout/packs.h"
+#include "layout/page.h"
+
+/** Pages of this level and above are full and never merged. Level l holds 16^l … 16^(l+1)-1
+ * records. */
+#define ESDM__LEVEL_FULL 3u
+
+/** One committed page. */
+typedef struct esdm__slot {
+    esdm_meta_page entry; /* its `box` is not set here: see esdm__directory.boxes */
+    esdm__page *loaded;   /* owned reference; NULL: not loaded */
+    uint64_t last_use;    /* clock of the index */
+} esdm__slot;
+
+/** The committed pages, sorted by number. */
+typedef struct esdm__directory {
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t loaded; /* how many are loaded */
+    esdm__slot *slots;
+    uint64_t *boxes;  /* as esdm_meta_page.box: 2 * rank a page */
+    uint64_t *bounds; /* layout/bounds.h */
+    esdm__forest forest;
+} esdm__directory;
+
+struct esdm__index {
+    uint32_t rank;
+    bool incomplete; /* a committed page could not be entered: no answer would be right */
+    uint64_t clock;
+    size_t memory_bytes; /* of loaded pages */
+    esdm__packs *packs;
+    esdm__directory directory;
+    esdm__records pending; /* sequence: ESDM__SEQUENCE_PENDING | order */
+    esdm__forest pending_forest;
+};
+
+/** Slot of a page number, or NULL. */
+esdm__slot *esdm__index_slot(const esdm__index *index, uint64_t page);
+
+#endif

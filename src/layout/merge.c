@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "layout/index_private.h"
+#include "layout/shadow.h"
+
+#define MERGE_PAGES_MIN 16u
+#define MERGE_PAGES_MAX 64u /* more wait for the next commit, so that none takes long */
+
+_Static_assert(ESDM__PAGE_RECORDS == 16u * 16u * 16u, "pages are aligned runs of the R-tree order");
+
+/* Candidates */
+
+esdm_status
+esdm__index_merge_candidates(const esdm__index *index, uint64_t **ret_pages, size_t *ret_count,
+                             esdm_error *err)
+{
+    const esdm__directory *directory = &index->directory;
+    uint32_t pages_of[ESDM__LEVEL_FULL] = {0};
+    for (uint32_t i = 0; i < directory->count; i++) {
+        if (directory->slots[i].entry.level < ESDM__LEVEL_FULL)
+            pages_of[directory->slots[i].entry.level]++;
+    }
+    uint32_t level = 0;
+    while (level < ESDM__LEVEL_FULL && pages_of[level] < MERGE_PAGES_MIN)
+        level++;
+    if (level == ESDM__LEVEL_FULL) {
+        *ret_pages = NULL;
+        *ret_count = 0;
+        return ESDM_OK;
+    }
+    uint64_t *pages = malloc(MERGE_PAGES_MAX * sizeof *pages);
+    if (pages == NULL)
+        return esdm__error_nomem(err, MERGE_PAGES_MAX * sizeof *pages, "index pages to merge");
+    size_t n = 0;
+    for (uint32_t i = 0; i < directory->count && n < MERGE_PAGES_MAX; i++) {
+        if (directory->slots[i].entry.level == level)
+            pages[n++] = directory->slots[i].entry.page;
+    }
+    *ret_pages = pages;
+    *ret_count = n;
+    return ESDM_OK;
+}
+
+/* Encoding */
+
+void
+esdm__page_set_clear(esdm__page_set *set)
+{
+    for (size_t i = 0; i < set->npages; i++) {
+        free((void *) (uintptr_t) set->pages[i].data);
+        free((void *) (uintptr_t) set->pages[i].box);
+    }
+    free(set->pages);
+    free(set->merged);
+    *set = (esdm__page_set){0};
+}
+
+/* Indices of the records that newer ones do not hide wholly, in R-tree order. */
+static esdm_status
+order_visible(const esdm__records *records, uint32_t **ret_order, uint32_t *ret_count,
+              esdm_error *err)
+{
+    uint32_t count = records->count;
+    esdm__parts parts = {0};
+    uint8_t *visible = calloc(count, 1);
+    uint64_t *sequence = malloc(count * sizeof *sequence);
+    uint32_t *order = malloc(count * sizeof *order);
+    esdm_status st = ESDM_OK;
+    if (visible == NULL || sequence == NULL || order == NULL) {
+        st = esdm__error_nomem(err, count * sizeof *sequence, "the index pages of a commit");
+    } else {
+        for (uint32_t i = 0; i < count; i++)
+            sequence[i] = records->items[i].sequence;
+        st = esdm__shadow_parts(records->rank, records->bounds, sequence, count, &parts, err);
+    }
+    uint32_t n = 0;
+    if (st == ESDM_OK) {
+        for (size_t i = 0; i < parts.count; i++)
+            visible[parts.owner[i]] = 1;
+        for (uint32_t i = 0; i < count; i++) {
+            if (visible[i] != 0)
+                order[n++] = i;
+        }
+        if (!esdm__rtree_sort(records->rank, records->bounds, order, n))
+            st = esdm__error_nomem(err, n * sizeof *sequence, "the index pages of a commit");
+    }
+    esdm__parts_clear(&parts);
+    free(visible);
+    free(sequence);
+    if (st != ESDM_OK) {
+        free(order);
+        return st;
+    }
+    *ret_order = order;
+    *ret_count = n;
+    return ESDM_OK;
+}
+
+/* How many records, from order[0] on, make the next page. */
+static uint32_t
+page_length(const esdm__records *records, const uint32_t *order, uint32_t count)
+{
+    uint64_t inline_bytes = 0;
+    uint32_t n = 0;
+    for (; n < count && n < ESDM__PAGE_RECORDS; n++) {
+        const esdm__record *item = &records->items[order[n]];
+        if (item->pack == NULL)
+            inline_bytes += item->stored_bytes;
+        if (inline_bytes > ESDM__PAGE_INLINE_MAX && n > 0)
+            break;
+    }
+    return n;
+}
+
+static uint32_t
+level_of(uint32_t records)
+{
+    uint32_t level = 0;
+    while (records >= 16 && level < ESDM__LEVEL_FULL) {
+        records /= 16;
+        level++;
+    }
+    return level;
+}
+
+/* Everything of the directory entry that follows from the records. */
+static bool
+describe_page(const esdm__records *records, const uint32_t *order, uint32_t count,
+              esdm_meta_new_page *page)
+{
+    uint32_t rank = records->rank;
+    uint64_t hull[2 * ESDM_MAX_RANK];
+    esdm__bounds_copy(rank, hull, esdm__records_bounds(records, order[0]));
+    for (uint32_t i = 0; i < count; i++) {
+        esdm__bounds_grow(rank, hull, esdm__records_bounds(records, order[i]));
+        page->raw_bytes += records->items[order[i]].raw_bytes;
+        page->stored_bytes += records->items[order[i]].stored_bytes;
+    }
+    uint64_t *box = malloc((2 * (size_t) rank + 1) * sizeof *box);
+    if (box == NULL)
+        return false;
+    for (uint32_t d = 0; d < rank; d++) {
+        box[d] = hull[d];
+        box[rank + d] = hull[rank + d] - hull[d];
+    }
+    page->records = count;
+    page->rank = rank;
+    page->box = box;
+    return true;
+}
+
+static esdm_status
+add_page(esdm__page_set *set, const esdm__records *records, const uint32_t *order, uint32_t count,
+         bool full, bool absolute, esdm_error *err)
+{
+    esdm_meta_new_page *pages = realloc(set->pages, (set->npages + 1) * sizeof *pages);
+    if (pages == NULL)
+        return esdm__error_nomem(err, sizeof *pages, "the index pages of a commit");
+    set->pages = pages;
+    esdm_meta_new_page page = {.absolute = absolute,
+                               .level = full ? ESDM__LEVEL_FULL : level_of(count)};
+    if (!describe_page(records, order, count, &page))
+        return esdm__error_nomem(err, sizeof page, "the index pages of a commit");
+    uint8_t *data = NULL;
+    esdm_status st = esdm__page_encode(records, order, count, absolute, &data, &page.bytes, err);
+    if (st != ESDM_OK) {
+        free((void *) (uintptr_t) page.box);
+        return st;
+    }
+    page.data = data;
+    set->pages[set->npages++] = page;
+    return ESDM_OK;
+}
+
+static esdm_status
+add_pages(esdm__page_set *set, const esdm__records *records, bool absolute, esdm_error *err)
+{
+    if (records->count == 0)
+        return ESDM_OK;
+    uint32_t *order;
+    uint32_t count;
+    esdm_status st = order_visible(records, &order, &count, err);
+    if (st != ESDM_OK)
+        return st;
+    for (uint32_t first = 0; first < count && st == ESDM_OK;) {
+        uint32_t n = page_length(records, order + first, count - first);
+        bool full = first + n < count;
+        st = add_page(set, records, order + first, n, full, absolute, err);
+        first += n;
+    }
+    free(order);
+    return st;
+}
+
+/* Copies the records of a loaded page behind those that are there. */
+static esdm_status
+collect_page(const esdm__index *index, uint64_t number, esdm__records *all, esdm_error *err)
+{
+    const esdm__slot *slot = esdm__index_slot(index, number);
+    if (slot == NULL || slot->loaded == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
+                               (unsigned long long) number);
+    const esdm__records *from = &slot->loaded->records;
+    bool ok = esdm__records_reserve(all, from->count, from->inline_bytes);
+    for (uint32_t i = 0; ok && i < from->count; i++) {
+        const esdm__record *item = &from->items[i];
+        const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
+        ok = esdm__records_add(all, esdm__records_bounds(from, i), item, data);
+    }
+    return ok ? ESDM_OK
+              : esdm__error_nomem(err, from->count * sizeof *from->items, "merged index pages");
+}
+
+static esdm_status
+add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm__page_set *set,
+           esdm_error *err)
+{
+    if (nmerge == 0)
+        return ESDM_OK;
+    set->merged = malloc(nmerge * sizeof *set->merged);
+    if (set->merged == NULL)
+        return esdm__error_nomem(err, nmerge * sizeof *set->merged, "merged index pages");
+    memcpy(set->merged, merge, nmerge * sizeof *merge);
+    set->nmerged = nmerge;
+    esdm__records all;
+    esdm__records_init(&all, index->rank);
+    esdm_status st = ESDM_OK;
+    for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
+        st = collect_page(index, merge[i], &all, err);
+    if (st == ESDM_OK)
+        st = add_pages(set, &all, true, err);
+    esdm__records_clear(&all);
+    return st;
+}
+
+esdm_status
+esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerge,
+                   esdm__page_set *ret_set, esdm_error *err)
+{
+    esdm__page_set set = {0};
+    esdm_status st = add_pages(&set, &index->pending, false, err);
+    if (st == ESDM_OK)
+        st = add_merged(index, merge, nmerge, &set, err);
+    if (st != ESDM_OK) {
+        esdm__page_set_clear(&set);
+        return st;
+    }
+    *ret_set = set;
+    return ESDM_OK;
+}

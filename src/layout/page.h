@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_LAYOUT_PAGE_H
+#define ESDM_LAYOUT_PAGE_H
+
+/**
+ * @file
+ * Pages of fragment records: the stored form, and the form in memory.
+ *
+ * Version 1, little-endian:
+ *
+ *     0  magic "ESDMPAGE"
+ *     8  checksum u64: XXH3 of all bytes from 16 on
+ *    16  version u16 = 1
+ *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block
+ *    20  rank    u32
+ *    24  records u32, 1 … ESDM__PAGE_RECORDS
+ *    28  body_bytes u32: of the body before LZ4
+ *    32  body
+ *
+ * The body is a list of packs and then columns, each of one number a record:
+ *
+ *     varint n, then n × { varint length, target name; varint length, pack name }
+ *     for each dimension: lower corner, size
+ *     sequence      relative: order within the commit; absolute: snapshot << 32 | order
+ *     raw_bytes
+ *     stored_bytes
+ *     pack          0: inline, k: pack k-1
+ *     position      minus the end of the previous record of the same pack (modulo 2^64; first: 0);
+ * 0 if inline head_bytes codec ids     as u32 inline data of all inline records, one after the
+ * other
+ *
+ * A column begins with a byte for its kind: 0 arithmetic (varint first value, svarint step),
+ * 1 differences (svarint each, the first one to 0); both modulo 2^64. varint: LEB128; svarint:
+ * zigzag. Records are in R-tree order (layout/rtree.h), so the tree is rebuilt without sorting.
+ */
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "layout/index.h"
+#include "layout/records.h"
+#include "layout/rtree.h"
+
+#define ESDM__PAGE_HEADER_BYTES 32u
+/** Largest body. What encode accepts stays below. */
+#define ESDM__PAGE_BODY_MAX (32u << 20)
+/** Inline data of a page; a longer page is split. One inline fragment is at most that long. */
+#define ESDM__PAGE_INLINE_MAX (2u << 20)
+/** Longest name of a target or a pack. */
+#define ESDM__PAGE_NAME_MAX 1023u
+
+/** A page in memory. Immutable, apart from the count, once it is shared. */
+struct esdm__page {
+    atomic_uint references;
+    esdm__records records; /* absolute sequences */
+    esdm__rtree tree;
+    uint32_t npacks;
+    esdm__pack_name *packs; /* owned; what the records point to until the page enters an index */
+    char *names;            /* owned; texts of `packs` */
+    size_t memory_bytes;
+};
+
+/**
+ * Encodes records order[0 … count-1] in that order. Deterministic.
+ * @param count 1 … ESDM__PAGE_RECORDS. @param absolute whether sequences are stored whole.
+ * @param ret_data owned, free().
+ */
+esdm_status esdm__page_encode(const esdm__records *records, const uint32_t *order, uint32_t count,
+                              bool absolute, uint8_t **ret_data, size_t *ret_bytes,
+                              esdm_error *err);
+
+/* Columns (layout/column.c) */
+
+/** Appends `count` numbers. */
+void esdm__column_put(esdm__buffer *buffer, const uint64_t *values, uint32_t count);
+/** Reads `count` numbers; damage sets cursor->failed. */
+void esdm__column_get(esdm__cursor *cursor, uint64_t *ret_values, uint32_t count);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "layout/index_private.h"
+#include "layout/shadow.h"
+
+#define HITS_INSIDE 16u /* without memory of their own; also: compared pair by pair */
+
+/* A record that meets the request. */
+typedef struct hit {
+    const esdm__records *records;
+    esdm__page *page; /* NULL: pending */
+    uint32_t row;
+} hit;
+
+typedef struct hits {
+    esdm__index *index;
+    const esdm__box *request;
+    uint64_t bounds[2 * ESDM_MAX_RANK]; /* of the request */
+    hit *items;
+    size_t count;
+    size_t capacity;
+    size_t inline_bytes; /* of pending hits, to be copied */
+    const esdm__slot *unloaded;
+    esdm__page *page; /* being searched; NULL: pending */
+    hit inside[HITS_INSIDE];
+} hits;
+
+/* One block of memory: this, the pages, the pieces, the fragments, pending inline data. */
+typedef struct ownership {
+    esdm__packs *packs;
+    size_t npages;
+    esdm__page *pages[];
+} ownership;
+
+/* Search */
+
+static bool
+add_hit(uint32_t row, void *user)
+{
+    hits *h = user;
+    if (h->count == h->capacity) {
+        size_t capacity = h->capacity * 4;
+        hit *items = malloc(capacity * sizeof *items);
+        if (items == NULL || capacity > UINT32_MAX) {
+            free(items);
+            return false;
+        }
+        memcpy(items, h->items, h->count * sizeof *items);
+        if (h->items != h->inside)
+            free(h->items);
+        h->items = items;
+        h->capacity = capacity;
+    }
+    const esdm__records *records = h->page != NULL ? &h->page->records : &h->index->pending;
+    if (h->page == NULL && records->items[row].pack == NULL)
+        h->inline_bytes += (size_t) records->items[row].stored_bytes;
+    h->items[h->count++] = (hit){records, h->page, row};
+    return true;
+}
+
+static bool
+search_page(uint32_t at, void *user)
+{
+    hits *h = user;
+    esdm__slot *slot = &h->index->directory.slots[at];
+    if (slot->loaded == NULL) {
+        h->unloaded = slot;
+        return false;
+    }
+    slot->last_use = h->index->clock;
+    h->page = slot->loaded;
+    return esdm__rtree_query(&h->page->tree, h->page->records.bounds, h->bounds, add_hit, h);
+}
+
+static esdm_status
+search(hits *h, esdm_error *err)
+{
+    esdm__index *index = h->index;
+    index->clock++;
+    bool ok = esdm__forest_query(&index->directory.forest, index->rank, index->directory.bounds,
+                                 index->directory.count, h->bounds, search_page, h);
+    h->page = NULL;
+    if (ok)
+        ok = esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
+                                index->pending.count, h->bounds, add_hit, h);
+    if (h->unloaded != NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
+                               (unsigned long long) h->unloaded->entry.page);
+    return ok ? ESDM_OK : esdm__error_nomem(err, h->count * sizeof *h->items, "a read plan");
+}
+
+/* Parts */
+
+/* Fills `bounds` with the hits, cut to the request. */
+static void
+clip_hits(const hits *h, uint64_t *bounds, uint64_t *sequence)
+{
+    uint32_t rank = h->request->rank;
+    for (size_t i = 0; i < h->count; i++) {
+        uint64_t *box = bounds + i * 2 * rank;
+        const hit *at = &h->items[i];
+        esdm__bounds_copy(rank, box, esdm__records_bounds(at->records, at->row));
+        esdm__bounds_clip(rank, box, h->bounds);
+        sequence[i] = at->records->items[at->row].sequence;
+    }
+}
+
+static bool
+few_and_apart(uint32_t rank, const uint64_t *bounds, size_t count)
+{
+    if (count > HITS_INSIDE)
+        return false;
+    for (size_t i = 1; i < count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (esdm__bounds_meet(rank, bounds + i * 2 * rank, bounds + k * 2 * rank))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The hits as they are become the parts; takes over bounds. */
+static bool
+whole_parts(const hits *h, uint64_t **bounds, esdm__parts *parts)
+{
+    parts->owner = malloc(h->count * sizeof *parts->owner);
+    if (parts->owner == NULL)
+        return false;
+    for (size_t i = 0; i < h->count; i++)
+        parts->owner[i] = (uint32_t) i;
+    parts->bounds = *bounds;
+    parts->count = parts->capacity = h->count;
+    *bounds = NULL;
+    return true;
+}
+
+static esdm_status
+find_parts(const hits *h, esdm__parts *parts, esdm_error *err)
+{
+    uint32_t rank = h->request->rank;
+    uint64_t *bounds = malloc((h->count * 2 * rank + 1) * sizeof *bounds);
+    uint64_t *sequence = malloc(h->count * sizeof *sequence);
+    bool ok = bounds != NULL && sequence != NULL;
+    esdm_status st = ESDM_OK;
+    if (ok) {
+        clip_hits(h, bounds, sequence);
+        if (few_and_apart(rank, bounds, h->count))
+            ok = whole_parts(h, &bounds, parts);
+        else
+            st = esdm__shadow_parts(rank, bounds, sequence, (uint32_t) h->count, parts, err);
+    }
+    free(bounds);
+    free(sequence);
+    return ok ? st : esdm__error_nomem(err, h->count * sizeof *bounds, "a read plan");
+}
+
+/* Order of pieces */
+
+typedef struct piece_key {
+    uint64_t position;
+    uint32_t pack;
+    uint32_t part;
+} piece_key;
+
+static int
+by_place(const void *a, const void *b)
+{
+    const piece_key *x = a;
+    const piece_key *y = b;
+    if (x->pack != y->pack)
+        return x->pack < y->pack ? -1 : 1;
+    if (x->position != y->position)
+        return x->position < y->position ? -1 : 1;
+    return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static piece_key *
+order_parts(const hits *h, const esdm__parts *parts)
+{
+    piece_key *keys = malloc((parts->count + 1) * sizeof *keys);
+    if (keys == NULL)
+        return NULL;
+    esdm__packs_order(h->index->packs);
+    bool sorted = true;
+    for (size_t i = 0; i < parts->count; i++) {
+        const hit *at = &h->items[parts->owner[i]];
+        const esdm__record *item = &at->records->items[at->row];
+        uint64_t position = item->pack != NULL ? item->position : 0;
+        keys[i] = (piece_key){position, esdm__packs_rank(item->pack), (uint32_t) i};
+        sorted = sorted && (i == 0 || by_place(&keys[i - 1], &keys[i]) < 0);
+    }
+    if (!sorted)
+        qsort(keys, parts->count, sizeof *keys, by_place);
+    return keys;
+}
+
+/* Building */
+
+typedef struct builder {
+    const hits *h;
+    ownership *own;
+    esdm__piece *pieces;
+    esdm__fragment *fragments;
+    uint8_t *inline_data; /* next free byte for what pending fragments hold */
+} builder;
+
+/* Pages are kept only for the inline data that fragments borrow from them. */
+static size_t
+count_pages(const hits *h)
+{
+    size_t n = 0;
+    const esdm__page *last = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const esdm__page *page = h->items[i].page;
+        n += page != NULL && page != last && page->records.inline_bytes > 0;
+        last = page;
+    }
+    return n;
+}
+
+static void
+keep_pages(builder *b)
+{
+    const hits *h = b->h;
+    const esdm__page *last = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        esdm__page *page = h->items[i].page;
+        if (page != NULL && page != last && page->records.inline_bytes > 0) {
+            atomic_fetch_add_explicit(&page->references, 1, memory_order_relaxed);
+            b->own->pages[b->own->npages++] = page;
+        }
+        last = page;
+    }
+}
+
+static bool
+builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments)
+{
+    size_t pages = count_pages(h);
+    size_t head = (sizeof *b->own + pages * sizeof b->own->pages[0] + 15) / 16 * 16;
+    size_t bytes =
+        head + npieces * sizeof *b->pieces + nfragments * sizeof *b->fragments + h->inline_bytes;
+    uint8_t *memory = malloc(bytes);
+    if (memory == NULL)
+        return false;
+    *b = (builder){.h = h, .own = (ownership *) memory};
+    b->pieces = (esdm__piece *) (memory + head);
+    b->fragments = (esdm__fragment *) (b->pieces + npieces);
+    b->inline_data = (uint8_t *) (b->fragments + nfragments);
+    b->own->packs = h->index->packs;
+    esdm__packs_ref(b->own->packs);
+    b->own->npages = 0;
+    keep_pages(b);
+    return true;
+}
+
+static void
+build_fragment(builder *b, const hit *at, esdm__fragment *fragment)
+{
+    esdm__records_fragment(at->records, at->row, fragment);
+    if (at->page == NULL && fragment->inline_data != NULL) {
+        memcpy(b->inline_data, fragment->inline_data, (size_t) fragment->stored_bytes);
+        fragment->inline_data = b->inline_data;
+        b->inline_data += fragment->stored_bytes;
+    }
+}
+
+static bool
+covers(const esdm__box *request, const esdm__piece *pieces, size_t npieces)
+{
+    uint64_t wanted = esdm__box_elements(request);
+    uint64_t have = 0;
+    if (npieces == 1)
+        return esdm__box_equal(&pieces[0].part, request);
+    if (wanted == UINT64_MAX) /* saturated; the reader then fills first, which is right as well */
+        return false;
+    for (size_t i = 0; i < npieces; i++)
+        have += esdm__box_elements(&pieces[i].part);
+    return have == wanted;
+}
+
+/* The usual case: one fragment serves the request. */
+static esdm_status
+build_single(const hits *h, esdm__plan *plan, esdm_error *err)
+{
+    builder b;
+    uint64_t part[2 * ESDM_MAX_RANK];
+    uint32_t rank = h->request->rank;
+    if (!builder_init(&b, h, 1, 1))
+        return esdm__error_nomem(err, sizeof *b.pieces, "a read plan");
+    build_fragment(&b, &h->items[0], &b.fragments[0]);
+    esdm__bounds_copy(rank, part, esdm__records_bounds(h->items[0].records, h->items[0].row));
+    esdm__bounds_clip(rank, part, h->bounds);
+    b.pieces[0].fragment = &b.fragments[0];
+    esdm__bounds_to_box(rank, part, &b.pieces[0].part);
+    *plan = (esdm__plan){b.pieces, 1, covers(h->request, b.pieces, 1), b.own};
+    return ESDM_OK;
+}
+
+/* Parts of one fragment follow each other; each run gets one copy of the record. */
+static esdm_status
+build_many(const hits *h, const esdm__parts *parts, esdm__plan *plan, esdm_error *err)
+{
+    uint32_t rank = h->request->rank;
+    size_t nfragments = 0;
+    for (size_t i = 0; i < parts->count; i++)
+        nfragments += i == 0 || parts->owner[i] != parts->owner[i - 1];
+    piece_key *keys = order_parts(h, parts);
+    uint32_t *place = malloc((parts->count + 1) * sizeof *place); /* of the part's fragment */
+    builder b;
+    if (keys == NULL || place == NULL || !builder_init(&b, h, parts->count, nfragments)) {
+        free(keys);
+        free(place);
+        return esdm__error_nomem(err, parts->count * sizeof *b.pieces, "a read plan");
+    }
+    uint32_t n = 0;
+    for (size_t i = 0; i < parts->count; i++) {
+        if (i == 0 || parts->owner[i] != parts->owner[i - 1])
+            build_fragment(&b, &h->items[parts->owner[i]], &b.fragments[n++]);
+        place[i] = n - 1;
+    }
+    for (size_t i = 0; i < parts->count; i++) {
+        uint32_t part = keys[i].part;
+        b.pieces[i].fragment = &b.fragments[place[part]];
+        esdm__bounds_to_box(rank, esdm__bounds_at(rank, parts->bounds, part), &b.pieces[i].part);
+    }
+    free(keys);
+    free(place);
+    *plan = (esdm__plan){b.pieces, parts->count, covers(h->request, b.pieces, parts->count), b.own};
+    return ESDM_OK;
+}
+
+static esdm_status
+build(const hits *h, esdm__plan *plan, esdm_error *err)
+{
+    if (h->count == 0) {
+        *plan = (esdm__plan){.covered = false};
+        return ESDM_OK;
+    }
+    if (h->count == 1)
+        return build_single(h, plan, err);
+    esdm__parts parts = {0};
+    esdm_status st = find_parts(h, &parts, err);
+    if (st == ESDM_OK)
+        st = build_many(h, &parts, plan, err);
+    esdm__parts_clear(&parts);
+    return st;
+}
+
+esdm_status
+esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *ret_plan,
+                    esdm_error *err)
+{
+    if (request->rank != index->rank)
+        return esdm__error_set(err, ESDM_EINVAL, "a request of rank %u for a dataset of rank %u",
+                               request->rank, index->rank);
+    if (index->incomplete)
+        return esdm__error_set(err, ESDM_ENOMEM,
+                               "out of memory when the index was updated; reopen the container");
+    if (esdm__box_is_empty(request)) {
+        *ret_plan = (esdm__plan){.covered = true};
+        return ESDM_OK;
+    }
+    hits h;
+    h.index = index;
+    h.request = request;
+    h.items = h.inside;
+    h.count = 0;
+    h.capacity = HITS_INSIDE;
+    h.inline_bytes = 0;
+    h.unloaded = NULL;
+    esdm__bounds_from_box(h.bounds, request);
+    esdm__plan plan;
+    esdm_status st = search(&h, err);
+    if (st == ESDM_OK)
+        st = build(&h, &plan, err);
+    if (h.items != h.inside)
+        free(h.items);
+    if (st == ESDM_OK)
+        *ret_plan = plan;
+    return st;
+}
+
+void
+esdm__plan_clear(esdm__plan *plan)
+{
+    ownership *own = plan->ownership;
+    if (own != NULL) {
+        for (size_t i = 0; i < own->npages; i++)
+            esdm__page_unref(own->pages[i]);
+        esdm__packs_unref(own->packs);
+        free(own);
+    }
+    *plan = (esdm__plan){0};
+}

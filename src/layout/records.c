@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "layout/records.h"
+
+#include <stdlib.h>
+
+void
+esdm__records_init(esdm__records *records, uint32_t rank)
+{
+    *records = (esdm__records){.rank = rank};
+}
+
+void
+esdm__records_clear(esdm__records *records)
+{
+    free(records->bounds);
+    free(records->items);
+    free(records->inline_data);
+    esdm__records_init(records, records->rank);
+}
+
+static bool
+reserve_items(esdm__records *records, uint32_t more)
+{
+    if (more > UINT32_MAX / 2 - records->count)
+        return false;
+    uint32_t need = records->count + more;
+    if (need <= records->capacity && records->bounds != NULL)
+        return true;
+    uint32_t capacity = records->capacity + records->capacity / 2;
+    capacity = capacity < need ? need : capacity;
+    size_t numbers = (size_t) capacity * 2 * records->rank + 1; /* not NULL for rank 0 either */
+    uint64_t *bounds = realloc(records->bounds, numbers * sizeof *bounds);
+    if (bounds != NULL)
+        records->bounds = bounds;
+    esdm__record *items = realloc(records->items, (size_t) (capacity + 1) * sizeof *items);
+    if (items != NULL)
+        records->items = items;
+    if (bounds == NULL || items == NULL)
+        return false;
+    records->capacity = capacity;
+    return true;
+}
+
+static bool
+reserve_inline(esdm__records *records, size_t more)
+{
+    if (more > SIZE_MAX / 4 - records->inline_bytes)
+        return false;
+    size_t need = records->inline_bytes + more;
+    if (need <= records->inline_capacity)
+        return true;
+    size_t capacity = records->inline_capacity + records->inline_capacity / 2;
+    capacity = capacity < need ? need : capacity;
+    uint8_t *data = realloc(records->inline_data, capacity);
+    if (data == NULL)
+        return false;
+    records->inline_data = data;
+    records->inline_capacity = capacity;
+    return true;
+}
+
+bool
+esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline)
+{
+    return reserve_items(records, more) && reserve_inline(records, more_inline);
+}
+
+bool
+esdm__records_add(esdm__records *records, const uint64_t *bounds, const esdm__record *item,
+                  const uint8_t *inline_data)
+{
+    size_t bytes = item->pack == NULL ? (size_t) item->stored_bytes : 0;
+    if (!esdm__records_reserve(records, 1, bytes))
+        return false;
+    uint32_t index = records->count++;
+    esdm__bounds_copy(records->rank, records->bounds + (size_t) index * 2 * records->rank, bounds);
+    records->items[index] = *item;
+    if (item->pack == NULL) {
+        records->items[index].position = records->inline_bytes;
+        memcpy(records->inline_data + records->inline_bytes, inline_data, bytes);
+        records->inline_bytes += bytes;
+    }
+    return true;
+}
+
+size_t
+esdm__records_memory_bytes(const esdm__records *records)
+{
+    return (size_t) records->capacity *
+               (sizeof *records->items + 2 * records->rank * sizeof *records->bounds) +
+           records->inline_capacity;
+}
+
+void
+esdm__records_fragment(const esdm__records *records, uint32_t index, esdm__fragment *ret_fragment)
+{
+    const esdm__record *item = &records->items[index];
+    bool in_page = item->pack == NULL;
+    esdm__bounds_to_box(records->rank, esdm__records_bounds(records, index), &ret_fragment->box);
+    ret_fragment->sequence = item->sequence;
+    ret_fragment->raw_bytes = item->raw_bytes;
+    ret_fragment->stored_bytes = item->stored_bytes;
+    ret_fragment->position = in_page ? 0 : item->position;
+    ret_fragment->pack = item->pack;
+    ret_fragment->inline_data = in_page ? records->inline_data + item->position : NULL;
+    ret_fragment->head_bytes = item->head_bytes;
+    memcpy(ret_fragment->codec_ids, item->codec_ids, sizeof item->codec_ids);
+}

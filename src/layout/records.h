@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_LAYOUT_RECORDS_H
+#define ESDM_LAYOUT_RECORDS_H
+
+/**
+ * @file
+ * Fragment records in memory, compact: 56 bytes and 16 for each dimension. Used for pages and for
+ * pending fragments. One thread at a time while growing.
+ */
+
+#include "layout/bounds.h"
+#include "layout/fragment.h"
+
+typedef struct esdm__record {
+    uint64_t sequence;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t position;           /* inline: of its bytes in inline_data */
+    const esdm__pack_name *pack; /* NULL: inline */
+    uint32_t head_bytes;
+    uint8_t codec_ids[4];
+} esdm__record;
+
+typedef struct esdm__records {
+    uint32_t rank;
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t *bounds;     /* owned; layout/bounds.h; not NULL once something was reserved */
+    esdm__record *items;  /* owned */
+    uint8_t *inline_data; /* owned */
+    size_t inline_bytes;
+    size_t inline_capacity;
+} esdm__records;
+
+void esdm__records_init(esdm__records *records, uint32_t rank);
+void esdm__records_clear(esdm__records *records); /* keeps the rank */
+/** Room for more records and inline bytes; false when out of memory. */
+bool esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline);
+/** Copies a record and its inline data (NULL unless item->pack is NULL); false when out of memory.
+ */
+bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const esdm__record *item,
+                       const uint8_t *inline_data);
+size_t esdm__records_memory_bytes(const esdm__records *records);
+/** Fills a fragment; its pointers are borrowed from the records. */
+void esdm__records_fragment(const esdm__records *records, uint32_t index,
+                            esdm__fragment *ret_fragment);
+
+static inline const uint64_t *
+esdm__records_bounds(const esdm__records *records, uint32_t index)
+{
+    return esdm__bounds_at(records->rank, records->bounds, index);
+}
+
+#endif

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "layout_support.h"
+
+#define CELLS_MAX 4096
+
+/*
+ * The model: an array painted with the number of the write that touched an element last (from 1, 0:
+ * never). Fragments carry that number as their position, so plans can be compared with the array.
+ */
+typedef struct model {
+    uint32_t rank;
+    uint64_t size[5];
+    uint64_t writes;
+    uint32_t cells[CELLS_MAX];
+} model;
+
+typedef void (*cell_fn)(uint64_t cell, void *user);
+
+static void
+for_cells(const model *m, const esdm__box *box, cell_fn visit, void *user)
+{
+    uint64_t at[5] = {0};
+    for (;;) {
+        uint64_t cell = 0;
+        for (uint32_t d = 0; d < m->rank; d++)
+            cell = cell * m->size[d] + box->lo[d] + at[d];
+        visit(cell, user);
+        uint32_t d = m->rank;
+        while (d > 0 && ++at[d - 1] == box->n[d - 1])
+            at[--d] = 0;
+        if (d == 0)
+            return;
+    }
+}
+
+static void
+paint(uint64_t cell, void *user)
+{
+    model *m = user;
+    m->cells[cell] = (uint32_t) m->writes;
+}
+
+/* Every fourth write is inline: its bytes are the number. */
+static void
+write_box(model *m, esdm__index *index, const esdm__box *box)
+{
+    m->writes++;
+    for_cells(m, box, paint, m);
+    esdm__fragment f = {.raw_bytes = 8, .stored_bytes = 8};
+    f.box = *box;
+    uint64_t number = m->writes;
+    if (number % 4 == 0) {
+        f.inline_data = (const uint8_t *) &number;
+    } else {
+        f.pack = esdm__index_pack(index, number % 3 ? "fast" : "slow", number % 5 ? "a-1" : "b-2");
+        f.position = number;
+        f.stored_bytes = 1;
+        f.head_bytes = 1;
+        f.codec_ids[0] = (uint8_t) number;
+    }
+    assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+}
+
+typedef struct comparison {
+    const model *m;
+    uint8_t *seen;
+    uint64_t number;
+    uint64_t covered;
+    uint64_t expected;
+} comparison;
+
+static void
+compare_cell(uint64_t cell, void *user)
+{
+    comparison *c = user;
+    assert_int_equal(c->m->cells[cell], c->number);
+    assert_int_equal(c->seen[cell], 0);
+    c->seen[cell] = 1;
+    c->covered++;
+}
+
+static void
+count_written(uint64_t cell, void *user)
+{
+    comparison *c = user;
+    c->expected += c->m->cells[cell] != 0;
+}
+
+static void
+check_order(const esdm__plan *plan)
+{
+    for (size_t i = 1; i < plan->npieces; i++) {
+        const esdm__fragment *a = plan->pieces[i - 1].fragment;
+        const esdm__fragment *b = plan->pieces[i].fragment;
+        if (b->pack == NULL) {
+            assert_null(a->pack);
+            continue;
+        }
+        if (a->pack == NULL)
+            continue;
+        int order = strcmp(a->pack->target, b->pack->target);
+        order = order != 0 ? order : strcmp(a->pack->pack, b->pack->pack);
+        assert_true(order < 0 || (a->pack == b->pack && a->position <= b->position));
+    }
+}
+
+static void
+check_plan(const model *m, const esdm__box *request, const esdm__plan *plan)
+{
+    uint8_t seen[CELLS_MAX] = {0};
+    comparison c = {.m = m, .seen = seen};
+    for (size_t i = 0; i < plan->npieces; i++) {
+        const esdm__piece *p = &plan->pieces[i];
+        assert_true(esdm__box_contains(request, &p->part));
+        assert_true(esdm__box_contains(&p->fragment->box, &p->part));
+        c.number = p->fragment->position;
+        if (p->fragment->pack == NULL) {
+            assert_int_equal(p->fragment->stored_bytes, 8);
+            memcpy(&c.number, p->fragment->inline_data, 8);
+        } else {
+            assert_int_equal(p->fragment->codec_ids[0], (uint8_t) c.number);
+        }
+        for_cells(m, &p->part, compare_cell, &c);
+    }
+    for_cells(m, request, count_written, &c);
+    assert_int_equal(c.covered, c.expected);
+    assert_int_equal(plan->covered, c.covered == esdm__box_elements(request));
+    check_order(plan);
+}
+
+static void
+random_model(model *m, rng *r)
+{
+    static const uint64_t limits[6][5] = {{1},         {900},        {40, 30},
+                                          {12, 10, 9}, {7, 6, 5, 6}, {5, 4, 4, 3, 5}};
+    memset(m, 0, sizeof *m);
+    m->rank = (uint32_t) rng_below(r, 6);
+    for (uint32_t d = 0; d < m->rank; d++)
+        m->size[d] = 1 + rng_below(r, limits[m->rank][d]);
+}
+
+static void
+check_random(const model *m, rng *r, const store *s, esdm__index *index, esdm__plan *ret_plan)
+{
+    esdm__box request;
+    random_box(r, m->rank, m->size, &request);
+    if (rng_below(r, 4) == 0)
+        esdm__box_set(&request, m->rank, NULL, m->size);
+    store_resolve(s, index, &request, ret_plan);
+    check_plan(m, &request, ret_plan);
+}
+
+/* Whole life of a dataset: writes, reads, commits with merges, reopening, eviction, discarding. */
+static void
+run_history(rng *r, uint32_t steps)
+{
+    static model m, committed;
+    store s = {0};
+    random_model(&m, r);
+    committed = m;
+    esdm__index *index = esdm__index_new(m.rank);
+    uint32_t size = 1 + (uint32_t) rng_below(r, 3);
+    for (uint32_t step = 0; step < steps; step++) {
+        esdm__box box;
+        esdm__plan plan = {0};
+        switch (rng_below(r, 12)) {
+        default:
+            random_box(r, m.rank, m.size, &box);
+            for (uint32_t d = 0; d < m.rank && size > 1; d++)
+                box.n[d] = 1 + box.n[d] / (size * size);
+            write_box(&m, index, &box);
+            break;
+        case 0:
+        case 1:
+            check_random(&m, r, &s, index, &plan);
+            break;
+        case 2:
+        case 3:
+            store_commit(&s, index, rng_below(r, 3) > 0);
+            committed = m;
+            break;
+        case 4:
+            esdm__index_evict(index, rng_below(r, 2) * 2000);
+            break;
+        case 5: /* a plan outlives the index; uncommitted fragments are lost */
+            check_random(&m, r, &s, index, &plan);
+            esdm__index_free(index);
+            for (size_t i = 0; i < plan.npieces; i++)
+                assert_true(plan.pieces[i].fragment->pack == NULL ||
+                            plan.pieces[i].fragment->pack->target[0] != 0);
+            index = store_open(&s, m.rank);
+            m = committed;
+            break;
+        }
+        esdm__plan_clear(&plan);
+    }
+    esdm__plan plan;
+    check_random(&m, r, &s, index, &plan);
+    esdm__plan_clear(&plan);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
+static void
+test_index__newest_wins_in_random_histories(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        rng r = {seed};
+        run_history(&r, 20 + (uint32_t) rng_below(&r, 300));
+    }
+}
+
+/* All orders of four overlapping boxes, with a commit after each possible number of writes. */
+static void
+test_index__newest_wins_in_every_order(void **state)
+{
+    (void) state;
+    static const uint64_t corners[4][4] = {{0, 0, 6, 6}, {3, 3, 6, 6}, {2, 0, 3, 9}, {4, 4, 2, 2}};
+    for (uint32_t code = 0; code < 256 * 5; code++) {
+        static model m;
+        memset(&m, 0, sizeof m);
+        m.rank = 2;
+        m.size[0] = m.size[1] = 9;
+        store s = {0};
+        esdm__index *index = esdm__index_new(2);
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint64_t *c = corners[(code >> (2 * i)) & 3];
+            esdm__box box;
+            esdm__box_set(&box, 2, c, c + 2);
+            write_box(&m, index, &box);
+            if (i + 1 == code / 256)
+                store_commit(&s, index, true);
+        }
+        esdm__box all;
+        esdm__plan plan;
+        esdm__box_set(&all, 2, NULL, m.size);
+        store_resolve(&s, index, &all, &plan);
+        check_plan(&m, &all, &plan);
+        esdm__plan_clear(&plan);
+        esdm__index_free(index);
+        store_clear(&s);
+    }
+}
+
+static void
+add_step(esdm__index *index, uint64_t step)
+{
+    esdm__fragment f = {.raw_bytes = 4, .stored_bytes = 84, .head_bytes = 80};
+    esdm__box_set(&f.box, 1, &step, (const uint64_t[]){1});
+    f.pack = esdm__index_pack(index, "scratch", "0123456789abcdef0123456789abcdef-0011223344-1");
+    f.position = step * 84;
+    assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+}
+
+static void
+test_index__a_commit_per_record_keeps_pages_few(void **state)
+{
+    (void) state;
+    enum { COMMITS = 20000 };
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    double half = 0;
+    double start = now_ms();
+    size_t most = 0;
+    for (uint64_t i = 0; i < COMMITS; i++) {
+        add_step(index, i);
+        store_commit(&s, index, true);
+        size_t live = i % 512 == 511 ? store_live_pages(&s) : 0;
+        most = live > most ? live : most;
+        if (i == COMMITS / 2)
+            half = now_ms() - start;
+    }
+    double whole = now_ms() - start;
+    print_message("commit of one record: %.1f us in the first half of %d, %.1f us in the second; "
+                  "at most %zu pages\n",
+                  half / (COMMITS / 2) * 1e3, COMMITS, (whole - half) / (COMMITS / 2) * 1e3, most);
+    assert_true(most <= COMMITS / ESDM__PAGE_RECORDS + 3 * 32);
+
+    esdm__index *other = store_open(&s, 1);
+    esdm__box all;
+    esdm__plan plan;
+    esdm__box_set(&all, 1, NULL, (const uint64_t[]){COMMITS});
+    store_resolve(&s, other, &all, &plan);
+    assert_int_equal(plan.npieces, COMMITS);
+    assert_true(plan.covered);
+    for (uint64_t i = 0; i < COMMITS; i++)
+        assert_int_equal(plan.pieces[i].part.lo[0], i);
+    esdm__plan_clear(&plan);
+    esdm__index_free(other);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
+static void
+test_index__rewriting_one_slab_does_not_collect_records(void **state)
+{
+    (void) state;
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    for (uint64_t i = 0; i < 3000; i++) {
+        add_step(index, 7);
+        add_step(index, 7);
+        store_commit(&s, index, true);
+    }
+    uint64_t records = 0;
+    for (size_t i = 0; i < s.count; i++)
+        records += s.pages[i].removed ? 0 : s.pages[i].entry.records;
+    assert_true(records <= 32);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
+static void
+test_index__pages_apart_from_the_request_stay_unloaded(void **state)
+{
+    (void) state;
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    for (uint64_t i = 0; i < 20 * ESDM__PAGE_RECORDS; i++)
+        add_step(index, i);
+    store_commit(&s, index, true);
+    assert_int_equal(s.count, 20);
+    esdm__index_free(index);
+
+    index = store_open(&s, 1);
+    esdm__box box;
+    uint64_t *missing;
+    size_t count;
+    esdm__box_set(&box, 1, (const uint64_t[]){5 * ESDM__PAGE_RECORDS - 1}, (const uint64_t[]){2});
+    assert_int_equal(esdm__index_missing(index, &box, &missing, &count, NULL), ESDM_OK);
+    assert_int_equal(count, 2);
+    esdm__plan plan;
+    memset(&plan, 0x5a, sizeof plan);
+    const esdm__plan untouched = plan;
+    esdm_error err;
+    assert_int_equal(esdm__index_resolve(index, &box, &plan, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "is not loaded"));
+    assert_memory_equal(&plan, &untouched, sizeof plan);
+    store_load(&s, index, missing, count);
+    free(missing);
+    assert_int_equal(esdm__index_missing(index, &box, &missing, &count, NULL), ESDM_OK);
+    assert_int_equal(count, 0);
+    assert_null(missing);
+    assert_int_equal(esdm__index_resolve(index, &box, &plan, &err), ESDM_OK);
+    assert_int_equal(plan.npieces, 2);
+    esdm__plan_clear(&plan);
+    esdm__plan_clear(&plan);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
+static void
+test_index__eviction_drops_the_longest_unused_and_spares_plans(void **state)
+{
+    (void) state;
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    const uint8_t bytes[4] = {1, 2, 3, 4};
+    for (uint64_t i = 0; i < 4; i++) { /* inline data ties plans to pages */
+        esdm__fragment f = {.raw_bytes = 4, .stored_bytes = 4, .inline_data = bytes};
+        esdm__box_set(&f.box, 1, &i, (const uint64_t[]){1});
+        assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+        store_commit(&s, index, false);
+    }
+    size_t each = esdm__index_memory_bytes(index) / 4;
+    esdm__plan plans[4];
+    static const uint64_t order[4] = {2, 0, 3, 1};
+    for (size_t i = 0; i < 4; i++) {
+        esdm__box box;
+        esdm__box_set(&box, 1, &order[i], (const uint64_t[]){1});
+        assert_int_equal(esdm__index_resolve(index, &box, &plans[i], NULL), ESDM_OK);
+    }
+    esdm__index_evict(index, 0);
+    assert_int_equal(esdm__index_memory_bytes(index), 4 * each);
+    for (size_t i = 0; i < 4; i++)
+        esdm__plan_clear(&plans[i]);
+    esdm__index_evict(index, 2 * each);
+    assert_int_equal(esdm__index_memory_bytes(index), 2 * each);
+    esdm__box all;
+    uint64_t *missing;
+    size_t count;
+    esdm__box_set(&all, 1, NULL, (const uint64_t[]){4});
+    assert_int_equal(esdm__index_missing(index, &all, &missing, &count, NULL), ESDM_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(missing[0], 1);
+    assert_int_equal(missing[1], 3);
+    free(missing);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
+static void
+test_index__wrong_fragments_are_refused(void **state)
+{
+    (void) state;
+    esdm__index *index = esdm__index_new(1);
+    const esdm__pack_name *pack = esdm__index_pack(index, "t", "p");
+    assert_ptr_equal(pack, esdm__index_pack(index, "t", "p"));
+    assert_ptr_not_equal(pack, esdm__index_pack(index, "tp", ""));
+    esdm__fragment good = {.raw_bytes = 4, .stored_bytes = 4, .pack = pack};
+    esdm__box_set(&good.box, 1, NULL, (const uint64_t[]){1});
+    esdm_error err;
+
+    esdm__fragment f = good;
+    f.box.rank = 2;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.box.n[0] = 0;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.box.lo[0] = UINT64_MAX;
+    f.box.n[0] = 2;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.pack = NULL;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.inline_data = (const uint8_t *) "abcd";
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.head_bytes = 5;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.position = UINT64_MAX;
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    f = good;
+    f.pack = esdm__index_pack(index, "t", "");
+    assert_int_equal(esdm__index_add_pending(index, &f, &err), ESDM_EINVAL);
+    assert_string_equal(err.message, "fragment cannot be indexed: the name of its target or pack "
+                                     "is empty or too long");
+    assert_int_equal(esdm__index_pending_count(index), 0);
+
+    esdm__box box;
+    esdm__plan plan;
+    esdm__box_set(&box, 2, NULL, (const uint64_t[]){1, 1});
+    assert_int_equal(esdm__index_resolve(index, &box, &plan, &err), ESDM_EINVAL);
+    esdm__box_set(&box, 1, NULL, (const uint64_t[]){0});
+    assert_int_equal(esdm__index_resolve(index, &box, &plan, &err), ESDM_OK);
+    assert_int_equal(plan.npieces, 0);
+    assert_true(plan.covered);
+    esdm__index_free(index);
+    esdm__index_free(NULL);
+}
+
+static void
+test_index__wrong_directory_entries_are_corrupt(void **state)
+{
+    (void) state;
+    esdm__index *index = esdm__index_new(2);
+    const uint64_t box[4] = {0, 0, 1, 1};
+    const esdm_meta_page good = {.page = 9, .records = 1, .rank = 2, .box = box};
+    esdm_error err;
+    esdm_meta_page p = good;
+    p.rank = 1;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    assert_non_null(strstr(err.message, "page 9"));
+    p = good;
+    p.records = 0;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    p.records = ESDM__PAGE_RECORDS + 1;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    p = good;
+    p.box = NULL;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    const uint64_t empty[4] = {0, 0, 1, 0};
+    p.box = empty;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    const uint64_t large[4] = {UINT64_MAX, 0, 1, 1};
+    p.box = large;
+    assert_int_equal(esdm__index_add_page(index, &p, &err), ESDM_ECORRUPT);
+    assert_false(esdm__index_page_entry(index, 9, &p));
+    assert_int_equal(esdm__index_add_page(index, &good, &err), ESDM_OK);
+    assert_int_equal(esdm__index_add_page(index, &good, &err), ESDM_OK);
+    assert_true(esdm__index_page_entry(index, 9, &p));
+    assert_memory_equal(p.box, box, sizeof box);
+    esdm__index_forget_pages(index);
+    assert_false(esdm__index_page_entry(index, 9, &p));
+    esdm__index_free(index);
+}
+
+static void
+test_index__large_inline_data_splits_pages(void **state)
+{
+    (void) state;
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    uint8_t *data = malloc(300000);
+    for (size_t i = 0; i < 300000; i++)
+        data[i] = (uint8_t) (i * 2654435761u >> 13);
+    for (uint64_t i = 0; i < 40; i++) {
+        esdm__fragment f = {.raw_bytes = 300000, .stored_bytes = 300000, .inline_data = data};
+        esdm__box_set(&f.box, 1, &i, (const uint64_t[]){1});
+        data[0] = (uint8_t) i;
+        assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+    }
+    assert_int_equal(esdm__index_pending_inline_bytes(index), 40 * 300000);
+    store_commit(&s, index, true);
+    assert_int_equal(esdm__index_pending_inline_bytes(index), 0);
+    assert_true(s.count >= 6 && s.count <= 7);
+    esdm__box all;
+    esdm__plan plan;
+    esdm__box_set(&all, 1, NULL, (const uint64_t[]){40});
+    store_resolve(&s, index, &all, &plan);
+    assert_int_equal(plan.npieces, 40);
+    for (size_t i = 0; i < 40; i++) {
+        const esdm__fragment *f = plan.pieces[i].fragment;
+        assert_int_equal(f->inline_data[0], f->box.lo[0]);
+        assert_memory_equal(f->inline_data + 1, data + 1, 299999);
+    }
+    /* Full by their bytes: nothing to merge again and again. */
+    uint64_t *candidates;
+    size_t count;
+    assert_int_equal(esdm__index_merge_candidates(index, &candidates, &count, NULL), ESDM_OK);
+    assert_int_equal(count, 0);
+    esdm__plan_clear(&plan);
+    esdm__index_free(index);
+    store_clear(&s);
+    free(data);
+}
+
+static void
+test_index__encoding_is_deterministic(void **state)
+{
+    (void) state;
+    esdm__page_set sets[2];
+    for (int round = 0; round < 2; round++) {
+        esdm__index *index = esdm__index_new(3);
+        if (round == 1) /* other addresses, other order of interning */
+            (void) esdm__index_pack(index, "z", "zz");
+        rng r = {42};
+        for (uint64_t i = 0; i < 9000; i++) {
+            esdm__fragment f = {.raw_bytes = 100 + i % 7, .stored_bytes = 50 + i % 11};
+            random_box(&r, 3, (const uint64_t[]){1000, 1000, 1000}, &f.box);
+            for (int d = 0; d < 3; d++)
+                f.box.n[d] = 1 + f.box.n[d] % 20;
+            char name[8];
+            (void) snprintf(name, sizeof name, "%u", (unsigned) (i % 5));
+            f.pack = esdm__index_pack(index, i % 2 ? "a" : "b", name);
+            f.position = i * 60;
+            assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+        }
+        assert_int_equal(esdm__index_encode(index, NULL, 0, &sets[round], NULL), ESDM_OK);
+        esdm__index_free(index);
+    }
+    assert_int_equal(sets[0].npages, 3);
+    assert_int_equal(sets[1].npages, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sets[0].pages[i].bytes, sets[1].pages[i].bytes);
+        assert_memory_equal(sets[0].pages[i].data, sets[1].pages[i].data, sets[0].pages[i].bytes);
+    }
+    esdm__page_set_clear(&sets[0]);
+    esdm__page_set_clear(&sets[1]);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_index__newest_wins_in_random_histories),
+        cmocka_unit_test(test_index__newest_wins_in_every_order),
+        cmocka_unit_test(test_index__a_commit_per_record_keeps_pages_few),
+        cmocka_unit_test(test_index__rewriting_one_slab_does_not_collect_records),
+        cmocka_unit_test(test_index__pages_apart_from_the_request_stay_unloaded),
+        cmocka_unit_test(test_index__eviction_drops_the_longest_unused_and_spares_plans),
+        cmocka_unit_test(test_index__wrong_fragments_are_refused),
+        cmocka_unit_test(test_index__wrong_directory_entries_are_corrupt),
+        cmocka_unit_test(test_index__large_inline_data_splits_pages),
+        cmocka_unit_test(test_index__encoding_is_deterministic),
+    };
+    return cmocka_run_group_tests_name("layout.index", tests, NULL, NULL);
+}
