@@ -38,8 +38,7 @@ esdm__attributes_clear(esdm_attributes *list)
     list->capacity = 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------------------------- */
 
 /* Pointers first, the texts behind them; a NULL stays NULL. */
 static esdm_status
@@ -106,8 +105,7 @@ has_values(const esdm__attribute_entry *entry, esdm_type type, uint64_t count, c
     return true;
 }
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes ------------------------------------------------------------------------------- */
 
 static bool
 reserve_entry(esdm_attributes *list)
@@ -255,8 +253,7 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
     return ESDM_OK;
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static void
 show(const esdm__attribute_entry *entry, esdm_attribute *ret)

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------- */
 
 bool
 esdm__pointers_reserve(esdm__pointers *list)
@@ -31,7 +31,7 @@ esdm__pointers_add(esdm__pointers *list, void *item)
     return true;
 }
 
-/* ---- hints ---------------------------------------------------------------------------------- */
+/* ---- hints --------------------------------------------------------------------------------- */
 
 static esdm__hint *
 find_hint(const esdm__hints *hints, const char *key)
@@ -55,6 +55,9 @@ remove_hint(esdm__hints *hints, esdm__hint *hint)
 static esdm_status
 add_hint(esdm__hints *hints, const char *key, const char *value, esdm_error *err)
 {
+    if (hints->count == ESDM__HINTS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "hint '%.100s': there are %d already", key,
+                               ESDM__HINTS_MAX);
     esdm__hint hint = {strdup(key), strdup(value)};
     esdm__hint *items = reallocarray(hints->items, hints->count + 1, sizeof *items);
     if (items != NULL)
@@ -115,7 +118,7 @@ esdm__hints_clear(esdm__hints *hints)
     memset(hints, 0, sizeof *hints);
 }
 
-/* ---- container ------------------------------------------------------------------------------ */
+/* ---- container ----------------------------------------------------------------------------- */
 
 static esdm_group *
 new_root(esdm_container *container)

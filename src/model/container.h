@@ -48,6 +48,7 @@ struct esdm_group {
     esdm_group *parent;
     char *name;
     uint32_t id;
+    uint32_t depth;              /* 0 for the root */
     esdm__pointers groups;       /* esdm_group *, borrowed */
     esdm__pointers dimensions;   /* esdm_dimension *, borrowed */
     esdm__pointers datasets;     /* esdm_dataset *, borrowed */
@@ -137,6 +138,11 @@ esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
 
 /** States the codec chain without asking whether its codecs exist; NULL: the site decides. */
 esdm_status esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err);
+
+/** Most hints of an object: they are searched one by one. */
+#define ESDM__HINTS_MAX 1000
+/** Deepest nesting of groups: the way up is walked to find a dimension. */
+#define ESDM__GROUP_DEPTH_MAX 256
 
 /** Sets or (value NULL) removes a hint. *ret_changed: false when it was so already. */
 esdm_status esdm__hints_set(esdm__hints *hints, const char *key, const char *value,

@@ -32,7 +32,7 @@ typedef struct plan {
 typedef void (*kernel)(plan *p, const axis *outer, const axis *inner, const char *source,
                        char *target);
 
-/* ---- kernels ------------------------------------------------------------------------------ */
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 /* Elements in memory: no alignment is promised. */
 #define UNALIGNED __attribute__((aligned(1), may_alias))
@@ -183,7 +183,7 @@ convert_2d(plan *p, const axis *outer, const axis *inner, const char *source, ch
     }
 }
 
-/* ---- plan --------------------------------------------------------------------------------- */
+/* ---- plan ---------------------------------------------------------------------------------- */
 
 /* Adds an axis so that targets ascend along it and the axes stay ordered, largest step first. */
 static void

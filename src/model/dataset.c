@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "model/group.h"
 
-/* ---- creation ---------------------------------------------------------------------------------
- */
+/* ---- creation ------------------------------------------------------------------------------ */
 
 void
 esdm__dataset_free(esdm_dataset *dataset)
@@ -152,8 +151,7 @@ esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_
     return st;
 }
 
-/* ---- properties -------------------------------------------------------------------------------
- */
+/* ---- properties ---------------------------------------------------------------------------- */
 
 esdm_status
 esdm_dataset_rename(esdm_dataset *dataset, const char *name, esdm_error *err)

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* ---- members: the names of child groups and datasets ----------------------------------------- */
+/* ---- members: the names of child groups and datasets --------------------------------------- */
 
 static const char *
 member_name(const void *owner, uint32_t value)
@@ -72,8 +72,7 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
     return ESDM_OK;
 }
 
-/* ---- groups -----------------------------------------------------------------------------------
- */
+/* ---- groups -------------------------------------------------------------------------------- */
 
 void
 esdm__group_free(esdm_group *group)
@@ -101,6 +100,9 @@ esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, es
     if (container->groups.count >= ESDM__OBJECTS_MAX)
         return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' has too many groups",
                                container->name);
+    if (parent->depth == ESDM__GROUP_DEPTH_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "group '%s' would be nested deeper than %d", name,
+                               ESDM__GROUP_DEPTH_MAX);
 
     esdm_group *group = calloc(1, sizeof *group);
     char *copy = strdup(name);
@@ -115,6 +117,7 @@ esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, es
     group->parent = parent;
     group->name = copy;
     group->id = (uint32_t) container->groups.count;
+    group->depth = parent->depth + 1;
     esdm__names_add(&parent->members, hash,
                     2 * (uint32_t) parent->groups.count + ESDM__MEMBER_GROUP);
     (void) esdm__pointers_add(&container->groups, group); /* room was reserved */

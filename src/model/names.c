@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "esdm/container.h"
 
-/* ---- table: open addressing with linear probing --------------------------------------------- */
+/* ---- table: open addressing with linear probing -------------------------------------------- */
 
 typedef struct esdm__names_slot {
     uint32_t hash;
@@ -111,7 +111,7 @@ esdm__names_find(const esdm__names *names, const char *name, uint32_t hash,
     return false;
 }
 
-/* ---- rules ---------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------- */
 
 /* Bytes of the sequence that starts with `first`, 0 if none does. */
 static size_t

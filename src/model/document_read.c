@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/** @file Reading the container document (schemas/container.schema.json), which nobody trusts. */
+
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/document_value.h"
+
+/* ---- objects ------------------------------------------------------------------------------- */
+
+enum { MEMBERS_MAX = 10 };
+
+/* Finds the members of an object, of which the first `required` must be there; slots[i] is the node
+ * of keys[i], 0 when it is missing (0 is the document itself, which is nobody's member). */
+static esdm_status
+find_members(esdm__document_reader *r, uint32_t object, const char *const *keys, size_t required,
+             uint32_t *slots)
+{
+    esdm_status st = esdm__document_expect(r, NULL, object, ESDM__TAPE_OBJECT);
+    if (st != ESDM_OK)
+        return st;
+    const esdm__tape_node *nodes = r->tape.nodes;
+    for (size_t i = 0; keys[i] != NULL; i++)
+        slots[i] = 0;
+    for (uint32_t key = object + 1; key < nodes[object].next; key = nodes[key + 1].next) {
+        size_t i = 0;
+        while (keys[i] != NULL &&
+               !esdm__tape_equals(&r->tape, &nodes[key], keys[i], strlen(keys[i])))
+            i++;
+        if (keys[i] == NULL)
+            return esdm__document_wrong(r, NULL, "unknown member '%.*s'",
+                                        nodes[key].length < 100 ? (int) nodes[key].length : 100,
+                                        r->tape.text + nodes[key].start);
+        if (slots[i] != 0)
+            return esdm__document_wrong(r, NULL, "member '%s' is there twice", keys[i]);
+        slots[i] = key + 1;
+    }
+    for (size_t i = 0; i < required; i++) {
+        if (slots[i] == 0)
+            return esdm__document_wrong(r, NULL, "member '%s' is missing", keys[i]);
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+read_hints(esdm__document_reader *r, uint32_t node, esdm__hints *hints)
+{
+    const esdm__tape_node *nodes = r->tape.nodes;
+    if (node == 0)
+        return ESDM_OK;
+    esdm__document_enter(r, "hints");
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_OBJECT);
+    for (uint32_t key = node + 1; st == ESDM_OK && key < nodes[node].next;
+         key = nodes[key + 1].next) {
+        char *name = NULL;
+        char *value = NULL;
+        bool changed;
+        st = esdm__document_text(r, NULL, key, &name);
+        if (st == ESDM_OK)
+            st = esdm__document_text(r, NULL, key + 1, &value);
+        if (st == ESDM_OK && esdm__hints_get(hints, name) != NULL)
+            st = esdm__document_wrong(r, NULL, "hint '%.100s' is there twice", name);
+        if (st == ESDM_OK)
+            st = esdm__document_result(r, esdm__hints_set(hints, name, value, &changed, r->err));
+        free(name);
+        free(value);
+    }
+    esdm__document_leave(r);
+    return st;
+}
+
+/* ["name", "type", value …] */
+static esdm_status
+read_attribute(esdm__document_reader *r, uint32_t node, esdm_attributes *list)
+{
+    const esdm__tape_node *nodes = r->tape.nodes;
+    char name[ESDM_NAME_MAX + 1];
+    esdm_type type;
+    uint64_t count;
+    void *values;
+
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
+    if (st == ESDM_OK && nodes[node].length < 2)
+        st = esdm__document_wrong(r, NULL, "expected a name and a type");
+    if (st == ESDM_OK)
+        st = esdm__document_name(r, NULL, node + 1, name);
+    if (st == ESDM_OK)
+        st = esdm__document_type(r, NULL, node + 2, &type);
+    if (st == ESDM_OK)
+        st =
+            esdm__document_values(r, NULL, node + 3, nodes[node].length - 2, type, &count, &values);
+    if (st != ESDM_OK)
+        return st;
+    st = esdm__attribute_adopt(list, name, type, count, values, r->err);
+    if (st != ESDM_OK)
+        free(values);
+    return esdm__document_result(r, st);
+}
+
+static esdm_status
+read_attributes(esdm__document_reader *r, uint32_t node, esdm_attributes *list)
+{
+    if (node == 0)
+        return ESDM_OK;
+    esdm__document_enter(r, "attributes");
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
+    for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
+         i = r->tape.nodes[i].next) {
+        esdm__document_advance(r);
+        st = read_attribute(r, i, list);
+    }
+    esdm__document_leave(r);
+    return st;
+}
+
+/* The group of an object: the root when it is not stated. */
+static esdm_status
+read_parent(esdm__document_reader *r, uint32_t node, esdm_group **ret_group)
+{
+    uint64_t id = 0;
+    const esdm__pointers *groups = &r->container->groups;
+    if (node != 0) {
+        esdm_status st = esdm__document_u64(r, "group", node, UINT32_MAX, &id);
+        if (st != ESDM_OK)
+            return st;
+    }
+    /* Groups come in order of creation, so that a parent stands before its children: no cycles. */
+    if (id >= groups->count)
+        return esdm__document_wrong(r, "group", "there is no group %" PRIu64 " before it", id);
+    *ret_group = groups->items[id];
+    return ESDM_OK;
+}
+
+static esdm_status
+read_group(esdm__document_reader *r, uint32_t node)
+{
+    enum { NAME, GROUP, ATTRIBUTES };
+    static const char *const keys[] = {"name", "group", "attributes", NULL};
+    uint32_t slots[MEMBERS_MAX];
+    char name[ESDM_NAME_MAX + 1];
+    esdm_group *group = r->container->groups.items[0];
+    esdm_group *parent;
+    bool is_root = r->path[r->depth - 1].index == 0;
+
+    esdm_status st = find_members(r, node, keys, 1, slots);
+    if (st == ESDM_OK && is_root &&
+        (slots[GROUP] != 0 || !esdm__tape_equals(&r->tape, &r->tape.nodes[slots[NAME]], "", 0)))
+        st = esdm__document_wrong(r, NULL, "the root group has no name and no parent");
+    if (st == ESDM_OK && !is_root)
+        st = esdm__document_name(r, "name", slots[NAME], name);
+    if (st == ESDM_OK && !is_root)
+        st = read_parent(r, slots[GROUP], &parent);
+    if (st == ESDM_OK && !is_root)
+        st = esdm__document_result(r, esdm__group_new(parent, name, &group, r->err));
+    if (st == ESDM_OK)
+        st = read_attributes(r, slots[ATTRIBUTES], &group->attributes);
+    return st;
+}
+
+static esdm_status
+read_dimension(esdm__document_reader *r, uint32_t node)
+{
+    enum { NAME, GROUP, LENGTH, UNLIMITED };
+    static const char *const keys[] = {"name", "group", "length", "unlimited", NULL};
+    uint32_t slots[MEMBERS_MAX];
+    char name[ESDM_NAME_MAX + 1];
+    esdm_group *group;
+    esdm_dimension *dimension;
+    uint64_t length = ESDM_UNLIMITED;
+
+    esdm_status st = find_members(r, node, keys, 1, slots);
+    if (st == ESDM_OK)
+        st = esdm__document_name(r, "name", slots[NAME], name);
+    if (st == ESDM_OK)
+        st = read_parent(r, slots[GROUP], &group);
+    if (st == ESDM_OK && (slots[LENGTH] != 0) == (slots[UNLIMITED] != 0))
+        st = esdm__document_wrong(r, NULL, "expected either 'length' or 'unlimited'");
+    if (st == ESDM_OK && slots[UNLIMITED] != 0)
+        st = esdm__document_expect(r, "unlimited", slots[UNLIMITED], ESDM__TAPE_TRUE);
+    if (st == ESDM_OK && slots[LENGTH] != 0)
+        st = esdm__document_u64(r, "length", slots[LENGTH], ESDM_UNLIMITED - 1, &length);
+    if (st == ESDM_OK)
+        st = esdm__document_result(r, esdm__dimension_new(group, name, length, &dimension, r->err));
+    return st;
+}
+
+/* ---- datasets ------------------------------------------------------------------------------ */
+
+static esdm_status
+read_dimensions(esdm__document_reader *r, uint32_t node, uint32_t *ret_rank,
+                esdm_dimension **ret_dimensions)
+{
+    const esdm__pointers *all = &r->container->dimensions;
+    uint32_t rank = 0;
+    esdm__document_enter(r, "dimensions");
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
+    if (st == ESDM_OK && r->tape.nodes[node].length > ESDM_MAX_RANK)
+        st = esdm__document_wrong(r, NULL, "rank %u exceeds %d", r->tape.nodes[node].length,
+                                  ESDM_MAX_RANK);
+    for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
+         i = r->tape.nodes[i].next) {
+        uint64_t id;
+        esdm__document_advance(r);
+        st = esdm__document_u64(r, NULL, i, UINT32_MAX, &id);
+        if (st == ESDM_OK && id >= all->count)
+            st = esdm__document_wrong(r, NULL, "there is no dimension %" PRIu64, id);
+        if (st == ESDM_OK)
+            ret_dimensions[rank++] = all->items[id];
+    }
+    esdm__document_leave(r);
+    *ret_rank = rank;
+    return st;
+}
+
+/* Ids rise in the order of creation, hence are unique, and lie below the next one to be given. */
+static esdm_status
+read_id(esdm__document_reader *r, uint32_t node, uint32_t *ret_id)
+{
+    const esdm__pointers *datasets = &r->container->datasets;
+    uint64_t id;
+    uint32_t last = 0;
+    esdm_status st = esdm__document_u64(r, "id", node, UINT32_MAX, &id);
+    if (st != ESDM_OK)
+        return st;
+    if (datasets->count > 0)
+        last = ((const esdm_dataset *) datasets->items[datasets->count - 1])->id;
+    if (id <= last || id >= r->container->next_dataset_id)
+        return esdm__document_wrong(r, "id", "%" PRIu64 " is not between %u and next_dataset %u",
+                                    id, last, r->container->next_dataset_id);
+    *ret_id = (uint32_t) id;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+{
+    uint32_t axis = 0;
+    if (node == 0)
+        return ESDM_OK;
+    esdm__document_enter(r, "chunk");
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
+    if (st == ESDM_OK && r->tape.nodes[node].length != dataset->rank)
+        st = esdm__document_wrong(r, NULL, "expected %u sizes", dataset->rank);
+    if (st == ESDM_OK) {
+        dataset->chunk = malloc((dataset->rank + 1) * sizeof *dataset->chunk);
+        if (dataset->chunk == NULL)
+            st = esdm__error_nomem(r->err, dataset->rank * sizeof *dataset->chunk, "a chunk");
+    }
+    for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
+         i = r->tape.nodes[i].next) {
+        esdm__document_advance(r);
+        st = esdm__document_u64(r, NULL, i, UINT64_MAX, &dataset->chunk[axis]);
+        if (st == ESDM_OK && dataset->chunk[axis] == 0)
+            st = esdm__document_wrong(r, NULL, "a chunk size must not be 0");
+        axis++;
+    }
+    esdm__document_leave(r);
+    return st;
+}
+
+static esdm_status
+read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+{
+    uint64_t count = 0;
+    if (node == 0)
+        return ESDM_OK;
+    esdm_status st =
+        esdm__document_values(r, "fill", node, 1, dataset->type, &count, &dataset->fill);
+    bool is_null = r->tape.nodes[node].kind == ESDM__TAPE_NULL;
+    if (st == ESDM_OK && (count != 1 || is_null))
+        st = esdm__document_wrong(r, "fill", "expected one value of type %s",
+                                  esdm_type_name(dataset->type));
+    return st;
+}
+
+static esdm_status
+read_codec(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+{
+    return node != 0 ? esdm__document_text(r, "codec", node, &dataset->codec) : ESDM_OK;
+}
+
+static esdm_status
+read_dataset(esdm__document_reader *r, uint32_t node)
+{
+    enum { NAME, ID, TYPE, DIMENSIONS, GROUP, CHUNK, CODEC, FILL, HINTS, ATTRIBUTES };
+    static const char *const keys[] = {"name",  "id",   "type",  "dimensions", "group", "chunk",
+                                       "codec", "fill", "hints", "attributes", NULL};
+    uint32_t slots[MEMBERS_MAX];
+    char name[ESDM_NAME_MAX + 1];
+    esdm_dimension *dimensions[ESDM_MAX_RANK];
+    esdm_group *group;
+    esdm_dataset *dataset;
+    esdm_type type;
+    uint32_t id = 0;
+    uint32_t rank;
+
+    esdm_status st = find_members(r, node, keys, 4, slots);
+    if (st == ESDM_OK)
+        st = esdm__document_name(r, "name", slots[NAME], name);
+    if (st == ESDM_OK)
+        st = read_parent(r, slots[GROUP], &group);
+    if (st == ESDM_OK)
+        st = read_id(r, slots[ID], &id);
+    if (st == ESDM_OK)
+        st = esdm__document_type(r, "type", slots[TYPE], &type);
+    if (st == ESDM_OK)
+        st = read_dimensions(r, slots[DIMENSIONS], &rank, dimensions);
+    if (st == ESDM_OK)
+        st = esdm__document_result(
+            r, esdm__dataset_new(group, id, name, type, rank, dimensions, &dataset, r->err));
+    if (st == ESDM_OK)
+        st = read_chunk(r, slots[CHUNK], dataset);
+    if (st == ESDM_OK)
+        st = read_codec(r, slots[CODEC], dataset);
+    if (st == ESDM_OK)
+        st = read_fill(r, slots[FILL], dataset);
+    if (st == ESDM_OK)
+        st = read_hints(r, slots[HINTS], &dataset->hints);
+    if (st == ESDM_OK)
+        st = read_attributes(r, slots[ATTRIBUTES], &dataset->attributes);
+    return st;
+}
+
+/* ---- document ------------------------------------------------------------------------------ */
+
+static esdm_status
+read_list(esdm__document_reader *r, uint32_t node, const char *key,
+          esdm_status (*read)(esdm__document_reader *r, uint32_t node))
+{
+    esdm__document_enter(r, key);
+    esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
+    for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
+         i = r->tape.nodes[i].next) {
+        esdm__document_advance(r);
+        st = read(r, i);
+    }
+    esdm__document_leave(r);
+    return st;
+}
+
+/* Before anything else is looked at: a newer document may look different. */
+static esdm_status
+check_format(esdm__document_reader *r)
+{
+    const esdm__tape_node *nodes = r->tape.nodes;
+    uint64_t format;
+    esdm_status st = esdm__document_expect(r, NULL, 0, ESDM__TAPE_OBJECT);
+    if (st != ESDM_OK)
+        return st;
+    for (uint32_t key = 1; key < nodes[0].next; key = nodes[key + 1].next) {
+        if (!esdm__tape_equals(&r->tape, &nodes[key], "format", 6))
+            continue;
+        st = esdm__document_u64(r, "format", key + 1, UINT64_MAX, &format);
+        if (st == ESDM_OK && format > ESDM__DOCUMENT_FORMAT)
+            return esdm__error_set(r->err, ESDM_ENOTSUP,
+                                   "container document: format %" PRIu64 " is newer than %d, "
+                                   "which this version of ESDM reads; use a newer one",
+                                   format, ESDM__DOCUMENT_FORMAT);
+        if (st == ESDM_OK && format != ESDM__DOCUMENT_FORMAT)
+            return esdm__document_wrong(r, "format", "unknown format %" PRIu64, format);
+        return st;
+    }
+    return esdm__document_wrong(r, NULL, "member 'format' is missing");
+}
+
+static esdm_status
+read_document(esdm__document_reader *r)
+{
+    enum { FORMAT, NEXT, GROUPS, DIMENSIONS, DATASETS, HINTS };
+    static const char *const keys[] = {"format",   "next_dataset", "groups", "dimensions",
+                                       "datasets", "hints",        NULL};
+    uint32_t slots[MEMBERS_MAX];
+    uint64_t next;
+
+    esdm_status st = check_format(r);
+    if (st == ESDM_OK)
+        st = find_members(r, 0, keys, DATASETS + 1, slots);
+    if (st == ESDM_OK)
+        st = esdm__document_u64(r, "next_dataset", slots[NEXT], UINT32_MAX, &next);
+    if (st == ESDM_OK && next == 0)
+        st = esdm__document_wrong(r, NULL, "next_dataset must not be 0");
+    if (st != ESDM_OK)
+        return st;
+    r->container->next_dataset_id = (uint32_t) next;
+    st = read_hints(r, slots[HINTS], &r->container->hints);
+    if (st == ESDM_OK)
+        st = read_list(r, slots[GROUPS], "groups", read_group);
+    if (st == ESDM_OK && r->tape.nodes[slots[GROUPS]].length == 0)
+        st = esdm__document_wrong(r, "groups", "the root group is missing");
+    if (st == ESDM_OK)
+        st = read_list(r, slots[DIMENSIONS], "dimensions", read_dimension);
+    if (st == ESDM_OK)
+        st = read_list(r, slots[DATASETS], "datasets", read_dataset);
+    return st;
+}
+
+esdm_status
+esdm__document_read(const char *text, size_t bytes, esdm_container *container, esdm_error *err)
+{
+    esdm__document_reader reader = {.container = container, .err = err};
+    /* The program may run under a locale with another decimal point. */
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+    if (plain == (locale_t) 0)
+        return esdm__error_nomem(err, 0, "the C locale");
+    locale_t before = uselocale(plain);
+    esdm_status st = esdm__tape_parse(&reader.tape, text, bytes, err);
+    if (st == ESDM_OK)
+        st = read_document(&reader);
+    else
+        st = esdm__error_prefix(err, st, "container document");
+    esdm__tape_clear(&reader.tape);
+    (void) uselocale(before);
+    freelocale(plain);
+    return st;
+}
