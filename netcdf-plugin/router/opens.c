@@ -5,6 +5,9 @@
  * which libnetcdf does not take for a URL, and the mode asks for the user-defined format. Opens go
  * through nc_open_memio() with a stub as the memory, because libnetcdf would look into a file. What
  * the program asked for travels beside, in esdmnc__pending_call.
+ *
+ * nc__create() is left alone: nc_create() of every libnetcdf jumps to it through the PLT without
+ * leaving a return address, so that of several copies the right one could not be told.
  */
 #include "router/router.h"
 
@@ -111,16 +114,6 @@ nc_create(const char *path, int cmode, int *ncidp)
         return create_behind(library, path, cmode, NC_SIZEHINT_DEFAULT, NULL, ncidp);
     }
     return CALL_REAL(library, nc_create, path, cmode, ncidp);
-}
-
-ESDMNC_EXPORT int
-nc__create(const char *path, int cmode, size_t initialsz, size_t *chunksizehintp, int *ncidp)
-{
-    esdmnc__library *library = CALLER();
-    if (takes_over(library, path, cmode, true)) {
-        return create_behind(library, path, cmode, initialsz, chunksizehintp, ncidp);
-    }
-    return CALL_REAL(library, nc__create, path, cmode, initialsz, chunksizehintp, ncidp);
 }
 
 ESDMNC_EXPORT int

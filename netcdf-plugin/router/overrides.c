@@ -28,6 +28,7 @@ ESDMNC_EXPORT int nc_copy_data_all(int ncid, nc_type xtype, const void *memory, 
                                    void **copyp);
 ESDMNC_EXPORT int nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams,
                                     const unsigned int *parms);
+ESDMNC_EXPORT int nc__testurl(const char *path, char **basenamep);
 ESDMNC_EXPORT int nc_delete(const char *path);
 ESDMNC_EXPORT int nc_delete_mp(const char *path, int basepe);
 
@@ -150,6 +151,10 @@ nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp, int *
 
 /* ---- values in memory ------------------------------------------------------------------------ */
 
+/* Values of atomic types are told by the type alone, whatever the ncid: these are served for all,
+ * without looking for the caller. libnetcdf itself calls these functions, partly without leaving a
+ * return address. User-defined types of a container do not exist yet. */
+
 static size_t
 atomic_size(nc_type type)
 {
@@ -157,60 +162,56 @@ atomic_size(nc_type type)
     return type > 0 && type <= NC_STRING ? sizes[type] : 0;
 }
 
-int
-nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
+static int
+check_values(int ncid, nc_type xtype, const void *memory, size_t count)
 {
-    esdmnc__library *library = CALLER();
-    if (!owns(library, ncid)) {
-        return CALL_REAL(library, nc_reclaim_data, ncid, xtype, memory, count);
-    }
-    if (xtype <= 0 || (!memory && count > 0)) {
-        return NC_EINVAL;
-    }
-    if (atomic_size(xtype) == 0) {
-        return NC_EBADTYPE;
-    }
+    return ncid < 0 || xtype <= 0 || (!memory && count > 0) ? NC_EINVAL : NC_NOERR;
+}
+
+static void
+free_values(nc_type xtype, void *memory, size_t count)
+{
     for (size_t i = 0; xtype == NC_STRING && i < count; i++) {
         free(((char **) memory)[i]);
     }
-    return NC_NOERR;
+}
+
+int
+nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
+{
+    if (atomic_size(xtype) == 0) {
+        esdmnc__library *library = CALLER();
+        return owns(library, ncid)
+                   ? NC_EBADTYPE
+                   : CALL_REAL(library, nc_reclaim_data, ncid, xtype, memory, count);
+    }
+    int status = check_values(ncid, xtype, memory, count);
+    if (status == NC_NOERR) {
+        free_values(xtype, memory, count);
+    }
+    return status;
 }
 
 int
 nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count)
 {
-    esdmnc__library *library = CALLER();
-    if (!owns(library, ncid)) {
-        return CALL_REAL(library, nc_reclaim_data_all, ncid, xtype, memory, count);
-    }
     if (atomic_size(xtype) == 0) {
-        return NC_EBADTYPE;
+        esdmnc__library *library = CALLER();
+        return owns(library, ncid)
+                   ? NC_EBADTYPE
+                   : CALL_REAL(library, nc_reclaim_data_all, ncid, xtype, memory, count);
     }
-    for (size_t i = 0; memory && xtype == NC_STRING && i < count; i++) {
-        free(((char **) memory)[i]);
+    int status = check_values(ncid, xtype, memory, count);
+    if (status == NC_NOERR && memory) {
+        free_values(xtype, memory, count);
+        free(memory);
     }
-    free(memory);
-    return NC_NOERR;
+    return status;
 }
 
 static int
-copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
+copy_strings(char *const *from, size_t count, char **to)
 {
-    size_t size = atomic_size(xtype);
-    if (!memory && count > 0) {
-        return NC_EINVAL;
-    }
-    if (size == 0) {
-        return NC_EBADTYPE;
-    }
-    if (xtype != NC_STRING) {
-        if (count > 0) {
-            memcpy(copy, memory, size * count);
-        }
-        return NC_NOERR;
-    }
-    char *const *from = memory;
-    char **to = copy;
     for (size_t i = 0; i < count; i++) {
         to[i] = from[i] ? strdup(from[i]) : NULL;
         if (from[i] && !to[i]) {
@@ -223,36 +224,51 @@ copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
     return NC_NOERR;
 }
 
+static int
+copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
+{
+    if (count == 0 || !copy) {
+        return NC_NOERR;
+    }
+    if (xtype == NC_STRING) {
+        return copy_strings(memory, count, copy);
+    }
+    memcpy(copy, memory, atomic_size(xtype) * count);
+    return NC_NOERR;
+}
+
 int
 nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count, void *copy)
 {
-    esdmnc__library *library = CALLER();
-    if (!owns(library, ncid)) {
-        return CALL_REAL(library, nc_copy_data, ncid, xtype, memory, count, copy);
+    if (atomic_size(xtype) == 0) {
+        esdmnc__library *library = CALLER();
+        return owns(library, ncid)
+                   ? NC_EBADTYPE
+                   : CALL_REAL(library, nc_copy_data, ncid, xtype, memory, count, copy);
     }
-    return copy_values(xtype, memory, count, copy);
+    int status = check_values(ncid, xtype, memory, count);
+    return status == NC_NOERR ? copy_values(xtype, memory, count, copy) : status;
 }
 
 int
 nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count, void **copyp)
 {
-    esdmnc__library *library = CALLER();
-    if (!owns(library, ncid)) {
-        return CALL_REAL(library, nc_copy_data_all, ncid, xtype, memory, count, copyp);
+    if (atomic_size(xtype) == 0) {
+        esdmnc__library *library = CALLER();
+        return owns(library, ncid)
+                   ? NC_EBADTYPE
+                   : CALL_REAL(library, nc_copy_data_all, ncid, xtype, memory, count, copyp);
     }
-    size_t size = atomic_size(xtype);
-    void *copy = NULL;
-    if (size == 0) {
-        return NC_EBADTYPE;
+    int status = check_values(ncid, xtype, memory, count);
+    if (status != NC_NOERR || !copyp) {
+        return status;
     }
-    if (count > 0) {
-        copy = calloc(count, size);
-        if (!copy) {
-            return NC_ENOMEM;
-        }
+    void *copy = count > 0 ? calloc(count, atomic_size(xtype)) : NULL;
+    if (count > 0 && !copy) {
+        return NC_ENOMEM;
     }
-    int status = copy_values(xtype, memory, count, copy);
-    if (status == NC_NOERR && copyp) {
+    status = copy_values(xtype, memory, count, copy);
+    if (status == NC_NOERR) {
         *copyp = copy;
     } else {
         free(copy);
@@ -326,4 +342,16 @@ nc_delete_mp(const char *path, int basepe)
     esdmnc__library *library = CALLER();
     int status = delete_container(path);
     return status != NOT_SERVED ? status : CALL_REAL(library, nc_delete_mp, path, basepe);
+}
+
+/** Asked by ncdump. libnetcdf 4.9.0 crashes on URLs without a slash behind the host; and what looks
+ *  like a URL gets DAP options appended. */
+int
+nc__testurl(const char *path, char **basenamep)
+{
+    esdmnc__library *library = CALLER();
+    if (path && esdmnc__path_prefixed(path)) {
+        return 0;
+    }
+    return CALL_REAL(library, nc__testurl, path, basenamep);
 }

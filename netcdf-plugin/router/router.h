@@ -37,6 +37,7 @@
     X(nc_open_par_fortran)                                                                         \
     X(nc_delete)                                                                                   \
     X(nc_delete_mp)                                                                                \
+    X(nc__testurl)                                                                                 \
     X(nc_def_user_format)                                                                          \
     X(nc_inq_user_format)                                                                          \
     X(nc_get_default_format)                                                                       \

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #ifndef RENAME_NOREPLACE
@@ -276,3 +277,37 @@ canonicalize_file_name(const char *path)
     }
     return resolve_container(ours, NULL);
 }
+
+/* ---- extended attributes ----------------------------------------------------------------------
+ */
+
+/* ls(1) and cp(1) ask for them after a successful stat. Containers have none. */
+
+#define XATTR_CALL(name, result_type, parameters, ...)                                             \
+    ESDMNC_EXPORT result_type name parameters                                                      \
+    {                                                                                              \
+        const char *ours = shim_path(path);                                                        \
+        if (!ours) {                                                                               \
+            result_type result = SHIM_REAL(name)(__VA_ARGS__);                                     \
+            if (result >= 0 || !(ours = shim_missing(path))) {                                     \
+                return result;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        return no_attributes(ours);                                                                \
+    }
+
+static int
+no_attributes(const char *path)
+{
+    esdmnc_stat st;
+    bool is_folder;
+    int error = shim_lookup(path, &st, &is_folder);
+    return shim_return(error ? error : EOPNOTSUPP);
+}
+
+XATTR_CALL(getxattr, ssize_t, (const char *path, const char *name, void *value, size_t size), path,
+           name, value, size)
+XATTR_CALL(lgetxattr, ssize_t, (const char *path, const char *name, void *value, size_t size), path,
+           name, value, size)
+XATTR_CALL(listxattr, ssize_t, (const char *path, char *list, size_t size), path, list, size)
+XATTR_CALL(llistxattr, ssize_t, (const char *path, char *list, size_t size), path, list, size)

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Run with the router preloaded, over fake_core.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <netcdf.h>
+#include <netcdf_filter.h>
+#include <netcdf_mem.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "support.h"
+
+extern int nc_def_var_chunking_ints(int, int, int, int *);
+extern int nc_inq_var_chunking_ints(int, int, int *, int *);
+extern int nc_set_var_chunk_cache_ints(int, int, int, int, int);
+extern int nc_get_var_chunk_cache_ints(int, int, int *, int *, int *);
+extern int nc_create_par_fortran(const char *, int, int, int, int *);
+extern int nc_open_par_fortran(const char *, int, int, int, int *);
+extern int nc__testurl(const char *, char **);
+
+static int
+create(const char *path, int mode)
+{
+    int ncid = -1;
+    assert_int_equal(nc_create(path, mode, &ncid), NC_NOERR);
+    return ncid;
+}
+
+static void
+make(const char *path)
+{
+    assert_int_equal(nc_close(create(path, NC_CLOBBER)), NC_NOERR);
+}
+
+static void
+test_router__esdm_paths_reach_the_dispatcher(void **state)
+{
+    (void) state;
+    int ncid = create("esdm://exp/a.nc", NC_NETCDF4);
+    char path[NC_MAX_NAME + 1];
+    size_t length = 0;
+    assert_int_equal(nc_inq_path(ncid, &length, path), NC_NOERR);
+    assert_string_equal(path, "esdm://exp/a.nc");
+    int format = 0;
+    assert_int_equal(nc_inq_format_extended(ncid, &format, NULL), NC_NOERR);
+    assert_int_equal(format, NC_FORMATX_UDF0);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_true(logged("create 0 'exp/a.nc' 0x1000"));
+    assert_true(logged("close 0"));
+    assert_true(is_there("store/exp%a.nc"));
+}
+
+static void
+test_router__spellings_of_a_path_are_one_container(void **state)
+{
+    (void) state;
+    make("esdm://exp/a.nc");
+    char absolute[256];
+    (void) snprintf(absolute, sizeof(absolute), "%s/esdm:/exp/a.nc", folder);
+    const char *const paths[] = {
+        "esdm:exp/a.nc",    "esdm:/exp/a.nc",    "esdm:///exp/a.nc", "esdm:////exp/a.nc",
+        "esdm://exp/a.nc/", "  esdm://exp/a.nc", absolute,           "esdm:/exp/a.nc"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        int ncid = -1;
+        assert_int_equal(nc_open(paths[i], NC_NOWRITE, &ncid), NC_NOERR);
+        assert_int_equal(nc_close(ncid), NC_NOERR);
+        assert_true(logged("open 0 'exp/a.nc' 0x0"));
+        assert_int_equal(unlink("log"), 0);
+    }
+}
+
+static void
+test_router__a_real_folder_called_esdm_is_respected(void **state)
+{
+    (void) state;
+    char absolute[256];
+    assert_int_equal(mkdir("esdm:", 0777), 0);
+    (void) snprintf(absolute, sizeof(absolute), "%s/esdm:/x.nc", folder);
+    make(absolute);
+    assert_false(logged("create"));
+    struct stat st;
+    assert_int_equal(stat(absolute, &st), 0);
+    assert_true(st.st_size > 8 && st.st_size != 12345);
+}
+
+static void
+test_router__other_paths_stay_with_libnetcdf(void **state)
+{
+    (void) state;
+    make("plain.nc");
+    make("./esdm_not.nc");
+    int ncid = create("four.nc", NC_NETCDF4);
+    int varid;
+    int chunk = 1;
+    int dimid;
+    assert_int_equal(nc_def_dim(ncid, "x", 4, &dimid), NC_NOERR);
+    assert_int_equal(nc_def_var(ncid, "v", NC_INT, 1, &dimid, &varid), NC_NOERR);
+    assert_int_equal(nc_def_var_chunking_ints(ncid, varid, NC_CHUNKED, &chunk), NC_NOERR);
+    int storage = -1;
+    chunk = 0;
+    assert_int_equal(nc_inq_var_chunking_ints(ncid, varid, &storage, &chunk), NC_NOERR);
+    assert_int_equal(storage, NC_CHUNKED);
+    assert_int_equal(chunk, 1);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open("plain.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open("missing.nc", NC_NOWRITE, &ncid), ENOENT);
+    assert_int_equal(nc_delete("plain.nc"), NC_NOERR);
+    assert_false(is_there("plain.nc"));
+    assert_false(is_there("log"));
+}
+
+static void
+test_router__memory_images_stay_with_libnetcdf(void **state)
+{
+    (void) state;
+    int ncid = -1;
+    int old = 0;
+    NC_memio memio = {0};
+    assert_int_equal(nc_set_default_format(NC_FORMAT_CLASSIC, &old), NC_NOERR);
+    assert_int_equal(nc_create_mem("label", NC_CLOBBER, 4096, &ncid), NC_NOERR);
+    assert_int_equal(nc_close_memio(ncid, &memio), NC_NOERR);
+    assert_int_equal(nc_open_mem("label", NC_NOWRITE, memio.size, memio.memory, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    free(memio.memory);
+    assert_false(is_there("log"));
+}
+
+static void
+test_router__errors_of_the_dispatcher_come_through(void **state)
+{
+    (void) state;
+    int ncid = 4711;
+    assert_int_equal(nc_open("esdm://missing", NC_NOWRITE, &ncid), ENOENT);
+    make("esdm://there");
+    assert_int_equal(nc_create("esdm://there", NC_NOCLOBBER, &ncid), NC_EEXIST);
+    assert_int_equal(ncid, 4711);
+}
+
+static void
+test_router__create_flags_that_contradict_are_refused(void **state)
+{
+    (void) state;
+    int ncid;
+    const struct {
+        int mode;
+        int status;
+    } cases[] = {{NC_NETCDF4 | NC_64BIT_OFFSET, NC_EINVAL},
+                 {NC_64BIT_DATA | NC_64BIT_OFFSET, NC_EINVAL},
+                 {NC_DISKLESS, NC_EDISKLESS},
+                 {NC_DISKLESS | NC_MMAP, NC_EDISKLESS},
+                 {NC_MMAP, NC_EINVAL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(nc_create("esdm://x", cases[i].mode, &ncid), cases[i].status);
+    }
+    assert_false(logged("create"));
+    assert_int_equal(nc_close(create("esdm://x", NC_DISKLESS | NC_PERSIST)), NC_NOERR);
+    assert_int_equal(nc_open("esdm://x", NC_DISKLESS | NC_WRITE, &ncid), NC_EDISKLESS);
+    assert_int_equal(nc_open("esdm://x", NC_DISKLESS, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_router__default_format_decides_when_no_flag_does(void **state)
+{
+    (void) state;
+    const struct {
+        int format;
+        const char *line;
+    } cases[] = {{NC_FORMAT_64BIT_OFFSET, "create 0 'x' 0x200"},
+                 {NC_FORMAT_64BIT_DATA, "create 0 'x' 0x20"},
+                 {NC_FORMAT_NETCDF4, "create 0 'x' 0x1000"},
+                 {NC_FORMAT_NETCDF4_CLASSIC, "create 0 'x' 0x1100"},
+                 {NC_FORMAT_CLASSIC, "create 0 'x' 0x0"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(nc_set_default_format(cases[i].format, NULL), NC_NOERR);
+        make("esdm://x");
+        assert_true(logged(cases[i].line));
+    }
+    assert_int_equal(nc_set_default_format(NC_FORMAT_NETCDF4, NULL), NC_NOERR);
+    assert_int_equal(unlink("log"), 0);
+    assert_int_equal(nc_close(create("esdm://x", NC_64BIT_OFFSET)), NC_NOERR);
+    assert_true(logged("create 0 'x' 0x200"));
+    assert_int_equal(nc_set_default_format(NC_FORMAT_CLASSIC, NULL), NC_NOERR);
+}
+
+static void
+test_router__parallel_opens_are_refused(void **state)
+{
+    (void) state;
+    int ncid = 0;
+    assert_int_equal(nc_create_par_fortran("esdm://x", NC_NETCDF4, 0, 0, &ncid), NC_ENOPAR);
+    assert_int_equal(nc_open_par_fortran("esdm://x", NC_NOWRITE, 0, 0, &ncid), NC_ENOPAR);
+    assert_false(is_there("log"));
+}
+
+static void
+test_router__calls_that_bypass_dispatch_are_served(void **state)
+{
+    (void) state;
+    int ncid = create("esdm://x", NC_NETCDF4);
+    int chunks[2] = {3, 5};
+    int storage = -1;
+    assert_int_equal(nc_def_var_chunking_ints(ncid, 0, NC_CHUNKED, chunks), NC_NOERR);
+    assert_true(logged("chunking 0 0 3 5"));
+    chunks[1] = -1;
+    assert_int_equal(nc_def_var_chunking_ints(ncid, 0, NC_CHUNKED, chunks), NC_EBADCHUNK);
+    assert_int_equal(nc_inq_var_chunking_ints(ncid, 0, &storage, chunks), NC_NOERR);
+    assert_int_equal(storage, NC_CHUNKED);
+    assert_int_equal(chunks[0], 7);
+    assert_int_equal(chunks[1], 9);
+    int size = 0;
+    int slots = 0;
+    int part = 0;
+    assert_int_equal(nc_set_var_chunk_cache_ints(ncid, 0, 16, -1, 75), NC_NOERR);
+    assert_int_equal(nc_get_var_chunk_cache_ints(ncid, 0, &size, &slots, &part), NC_NOERR);
+    assert_int_equal(size, 16);
+    assert_int_equal(slots, 100);
+    assert_int_equal(part, 75);
+    unsigned int level = 4;
+    assert_int_equal(nc_def_var_filter(ncid, 0, 1, 1, &level), NC_NOERR);
+    assert_int_equal(nc_def_var_filter(ncid, 1, 1, 1, &level), NC_EFILTER);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_router__values_in_memory_are_copied_and_freed(void **state)
+{
+    (void) state;
+    int ncid = create("esdm://x", NC_NETCDF4);
+    char *words[2] = {strdup("one"), NULL};
+    char **copy = NULL;
+    assert_int_equal(nc_copy_data_all(ncid, NC_STRING, words, 2, (void **) &copy), NC_NOERR);
+    assert_string_equal(copy[0], "one");
+    assert_ptr_not_equal(copy[0], words[0]);
+    assert_null(copy[1]);
+    assert_int_equal(nc_reclaim_data_all(ncid, NC_STRING, copy, 2), NC_NOERR);
+    assert_int_equal(nc_reclaim_data(ncid, NC_STRING, words, 2), NC_NOERR);
+    int64_t numbers[3] = {1, -2, 3};
+    int64_t others[3] = {0};
+    assert_int_equal(nc_copy_data(ncid, NC_INT64, numbers, 3, others), NC_NOERR);
+    assert_memory_equal(numbers, others, sizeof(numbers));
+    assert_int_equal(nc_reclaim_data(ncid, NC_INT64, numbers, 3), NC_NOERR);
+    assert_int_equal(nc_reclaim_data(ncid, 77, numbers, 3), NC_EBADTYPE);
+    assert_int_equal(nc_copy_data(ncid, 77, numbers, 3, others), NC_EBADTYPE);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_router__delete_removes_the_container(void **state)
+{
+    (void) state;
+    make("esdm://exp/x");
+    assert_int_equal(nc_delete("esdm://exp/x"), NC_NOERR);
+    assert_false(is_there("store/exp%x"));
+    assert_int_equal(nc_delete("esdm://exp/x"), ENOENT);
+}
+
+static void
+test_router__no_url_for_ncdump(void **state)
+{
+    (void) state;
+    char *base = NULL;
+    assert_int_equal(nc__testurl("esdm://x", &base), 0);
+    assert_null(base);
+    assert_int_equal(nc__testurl("http://host/x.nc", &base), 1);
+    free(base);
+}
+
+/* ---- stubs and routed folders -----------------------------------------------------------------
+ */
+
+static void
+route_here(void)
+{
+    char here[256];
+    (void) snprintf(here, sizeof(here), "/nonexistent:%s/routed=exp", folder);
+    assert_int_equal(mkdir("routed", 0777), 0);
+    (void) setenv("ESDM_NC_ROUTE", here, 1);
+}
+
+static void
+test_route__creates_there_make_container_and_stub(void **state)
+{
+    (void) state;
+    route_here();
+    assert_int_equal(mkdir("routed/sub", 0777), 0);
+    make("routed/sub/a.nc");
+    assert_true(is_there("store/exp%sub%a.nc"));
+    assert_true(is_there("routed/sub/a.nc"));
+    make("elsewhere.nc");
+    assert_false(logged("elsewhere"));
+    int ncid;
+    (void) unsetenv("ESDM_NC_ROUTE");
+    assert_int_equal(nc_open("routed/sub/a.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/sub/a.nc' 0x1"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_route__stubs_are_valid_files_without_esdm(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc");
+    assert_int_equal(system("LD_PRELOAD= ncdump -h routed/a.nc > out 2>&1 && "
+                            "grep -q 'esdm_container = \"exp/a.nc\"' out"),
+                     0);
+    assert_int_equal(system("LD_PRELOAD= ncdump -k routed/a.nc | grep -qx classic"), 0);
+}
+
+static void
+test_route__noclobber_sees_stubs_and_files(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc");
+    touch("routed/b.nc");
+    int ncid;
+    assert_int_equal(nc_create("routed/a.nc", NC_NOCLOBBER, &ncid), NC_EEXIST);
+    assert_int_equal(nc_create("routed/b.nc", NC_NOCLOBBER, &ncid), NC_EEXIST);
+    make("routed/b.nc");
+    assert_int_equal(nc_open("routed/b.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/b.nc'"));
+}
+
+static void
+test_route__abort_takes_the_stub_away(void **state)
+{
+    (void) state;
+    route_here();
+    int ncid = create("routed/a.nc", NC_CLOBBER);
+    assert_true(is_there("routed/a.nc"));
+    assert_int_equal(nc_abort(ncid), NC_NOERR);
+    assert_false(is_there("routed/a.nc"));
+    make("routed/b.nc");
+    assert_int_equal(nc_open("routed/b.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_abort(ncid), NC_NOERR);
+    assert_true(is_there("routed/b.nc"));
+}
+
+static void
+test_route__a_moved_stub_keeps_its_container(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc");
+    assert_int_equal(rename("routed/a.nc", "routed/b.nc"), 0);
+    make("routed/a.nc");
+    int ncid;
+    assert_int_equal(nc_open("routed/b.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/a.nc' 0x1"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open("routed/a.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/a.nc~2' 0x1"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_route__a_copied_stub_does_not_alias(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc");
+    copy_file("routed/a.nc", "routed/copy.nc");
+    int ncid;
+    assert_int_equal(nc_open("routed/copy.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(unlink("log"), 0);
+    assert_int_equal(nc_open("routed/copy.nc", NC_WRITE, &ncid), NC_EPERM);
+    assert_false(is_there("log"));
+    make("routed/copy.nc"); /* overwriting it leaves the original alone */
+    assert_true(logged("create 0 'exp/copy.nc'"));
+    assert_int_equal(nc_delete("routed/copy.nc"), NC_NOERR);
+    assert_true(is_there("store/exp%a.nc"));
+    assert_false(is_there("store/exp%copy.nc"));
+    copy_file("routed/a.nc", "copy.nc");
+    make("copy.nc"); /* not routed: it becomes a plain file */
+    assert_false(logged("create 0 'exp/a.nc'"));
+}
+
+static void
+test_route__delete_takes_stub_and_container(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc");
+    copy_file("routed/a.nc", "routed/copy.nc");
+    assert_int_equal(nc_delete("routed/copy.nc"), NC_NOERR);
+    assert_true(is_there("store/exp%a.nc"));
+    assert_false(is_there("routed/copy.nc"));
+    assert_int_equal(nc_delete("routed/a.nc"), NC_NOERR);
+    assert_false(is_there("store/exp%a.nc"));
+    assert_false(is_there("routed/a.nc"));
+}
+
+static void
+test_route__folder_without_permission_gives_the_error(void **state)
+{
+    (void) state;
+    int ncid;
+    if (geteuid() == 0) {
+        skip();
+    }
+    route_here();
+    assert_int_equal(chmod("routed", 0555), 0);
+    assert_int_equal(nc_create("routed/a.nc", NC_CLOBBER, &ncid), EACCES);
+    assert_int_equal(chmod("routed", 0777), 0);
+    assert_true(logged("abort"));
+}
+
+static void
+test_route__damaged_stub_is_an_error(void **state)
+{
+    (void) state;
+    FILE *file = fopen("bad.nc", "w");
+    assert_non_null(file);
+    (void) fwrite("CDF\001ESDMxxxxxxxxxxxxxxxxxxxxxxxx", 1, 32, file);
+    (void) fclose(file);
+    int ncid;
+    assert_true(nc_open("bad.nc", NC_NOWRITE, &ncid) != NC_NOERR);
+}
+
+/* ---- processes and threads --------------------------------------------------------------------
+ */
+
+static void
+test_router__works_in_a_forked_child(void **state)
+{
+    (void) state;
+    int ncid = create("esdm://parent", NC_CLOBBER);
+    pid_t child = fork();
+    if (child == 0) {
+        int other = -1;
+        int status = nc_create("esdm://child", NC_CLOBBER, &other);
+        _exit(status == NC_NOERR && nc_close(other) == NC_NOERR ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(is_there("store/child"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void *
+stat_many(void *missing)
+{
+    size_t bad = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct stat st;
+        bad += stat("esdm://there", &st) != 0;
+        bad += stat("esdm://nowhere", &st) == 0;
+        bad += stat("/", &st) != 0;
+    }
+    *(size_t *) missing = bad;
+    return NULL;
+}
+
+static void
+test_router__shim_serves_many_threads(void **state)
+{
+    (void) state;
+    make("esdm://there");
+    pthread_t threads[8];
+    size_t bad[8];
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, stat_many, &bad[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(bad[i], 0);
+    }
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(test_router__esdm_paths_reach_the_dispatcher),
+        TEST(test_router__spellings_of_a_path_are_one_container),
+        TEST(test_router__a_real_folder_called_esdm_is_respected),
+        TEST(test_router__other_paths_stay_with_libnetcdf),
+        TEST(test_router__memory_images_stay_with_libnetcdf),
+        TEST(test_router__errors_of_the_dispatcher_come_through),
+        TEST(test_router__create_flags_that_contradict_are_refused),
+        TEST(test_router__default_format_decides_when_no_flag_does),
+        TEST(test_router__parallel_opens_are_refused),
+        TEST(test_router__calls_that_bypass_dispatch_are_served),
+        TEST(test_router__values_in_memory_are_copied_and_freed),
+        TEST(test_router__delete_removes_the_container),
+        TEST(test_router__no_url_for_ncdump),
+        TEST(test_route__creates_there_make_container_and_stub),
+        TEST(test_route__stubs_are_valid_files_without_esdm),
+        TEST(test_route__noclobber_sees_stubs_and_files),
+        TEST(test_route__abort_takes_the_stub_away),
+        TEST(test_route__a_moved_stub_keeps_its_container),
+        TEST(test_route__a_copied_stub_does_not_alias),
+        TEST(test_route__delete_takes_stub_and_container),
+        TEST(test_route__folder_without_permission_gives_the_error),
+        TEST(test_route__damaged_stub_is_an_error),
+        TEST(test_router__works_in_a_forked_child),
+        TEST(test_router__shim_serves_many_threads),
+    };
+    return cmocka_run_group_tests_name("router", tests, NULL, NULL);
+}

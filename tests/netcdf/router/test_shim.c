@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Run with the router preloaded, over fake_core.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <netcdf.h>
+#include <sys/xattr.h>
+
+#include "support.h"
+
+static void
+test_stat__containers_look_like_files(void **state)
+{
+    (void) state;
+    touch("store/exp%a.nc");
+    char absolute[256];
+    (void) snprintf(absolute, sizeof(absolute), "%s/esdm:/exp/a.nc", folder);
+    const char *const paths[] = {"esdm://exp/a.nc", "esdm:/exp/a.nc", absolute};
+    for (size_t i = 0; i < 3; i++) {
+        struct stat st;
+        struct stat64 st64;
+        struct statx stx;
+        assert_int_equal(stat(paths[i], &st), 0);
+        assert_true(S_ISREG(st.st_mode));
+        assert_int_equal(st.st_size, 12345);
+        assert_int_equal(st.st_mtim.tv_sec, 1700000000);
+        assert_int_equal(st.st_mtim.tv_nsec, 5);
+        assert_int_equal(lstat(paths[i], &st), 0);
+        assert_int_equal(stat64(paths[i], &st64), 0);
+        assert_int_equal(st64.st_ino, st.st_ino);
+        assert_int_equal(lstat64(paths[i], &st64), 0);
+        assert_int_equal(fstatat(AT_FDCWD, paths[i], &st, 0), 0);
+        assert_int_equal(statx(AT_FDCWD, paths[i], 0, STATX_ALL, &stx), 0);
+        assert_int_equal(stx.stx_size, 12345);
+        assert_int_equal(stx.stx_btime.tv_sec, 1600000000);
+        assert_int_equal(stx.stx_ino, st.st_ino);
+    }
+}
+
+static void
+test_stat__missing_ones_do_not_exist(void **state)
+{
+    (void) state;
+    struct stat st;
+    memset(&st, 7, sizeof(st));
+    assert_int_equal(stat("esdm://exp/a.nc", &st), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(st.st_size, 0x0707070707070707);
+    assert_int_equal(access("esdm://exp/a.nc", F_OK), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(stat("/nonexistent/esdm:/x", &st), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
+static void
+test_stat__root_is_a_folder(void **state)
+{
+    (void) state;
+    struct stat st;
+    assert_int_equal(stat("esdm://", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(access("esdm:", X_OK), 0);
+    assert_int_equal(open("esdm://", O_RDONLY), -1);
+    assert_int_equal(unlink("esdm://"), -1);
+    assert_int_equal(errno, EISDIR);
+}
+
+static void
+test_stat__too_long_names_are_errors(void **state)
+{
+    (void) state;
+    char path[2048] = "esdm://";
+    memset(path + 7, 'x', 1500);
+    struct stat st;
+    assert_int_equal(stat(path, &st), -1);
+    assert_int_equal(errno, ENAMETOOLONG);
+}
+
+static void
+test_access__no_execution(void **state)
+{
+    (void) state;
+    touch("store/a");
+    assert_int_equal(access("esdm://a", R_OK | W_OK), 0);
+    assert_int_equal(euidaccess("esdm://a", R_OK), 0);
+    assert_int_equal(faccessat(AT_FDCWD, "esdm://a", R_OK, 0), 0);
+    assert_int_equal(access("esdm://a", X_OK), -1);
+    assert_int_equal(errno, EACCES);
+}
+
+static void
+test_open__reading_gives_stub_bytes(void **state)
+{
+    (void) state;
+    touch("store/a");
+    char bytes[1024];
+    int fd = open("esdm://a", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(read(fd, bytes, sizeof(bytes)) > 100);
+    assert_memory_equal(bytes, "CDF\001ESDM", 8);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(close(fd), 0);
+    FILE *file = fopen("esdm://a", "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, 8, file), 8);
+    assert_memory_equal(bytes, "CDF\001ESDM", 8);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void
+test_open__copied_bytes_are_a_stub_that_reads(void **state)
+{
+    (void) state;
+    int ncid;
+    touch("store/exp%a");
+    copy_file("esdm://exp/a", "copy.nc");
+    assert_int_equal(nc_open("copy.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/a' 0x0"));
+    assert_int_equal(nc_open("copy.nc", NC_WRITE, &ncid), NC_EPERM);
+}
+
+static void
+test_open__writing_bytes_is_refused(void **state)
+{
+    (void) state;
+    touch("store/a");
+    assert_int_equal(open("esdm://a", O_RDWR), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(open("esdm://new", O_WRONLY | O_CREAT, 0666), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(open("esdm://new", O_RDONLY), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(open("esdm://a", O_WRONLY | O_CREAT | O_EXCL, 0666), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(open("esdm://a", O_RDONLY | O_DIRECTORY), -1);
+    assert_int_equal(errno, ENOTDIR);
+    assert_null(fopen("esdm://a", "r+"));
+    assert_null(fopen("esdm://a", "w"));
+    assert_int_equal(creat("esdm://a", 0666), -1);
+    assert_true(is_there("store/a"));
+    assert_false(is_there("store/new"));
+}
+
+static void
+test_rename__renames_containers(void **state)
+{
+    (void) state;
+    touch("store/exp%a.pid1.tmp");
+    assert_int_equal(rename("esdm://exp/a.pid1.tmp", "esdm:/exp/a"), 0);
+    assert_true(is_there("store/exp%a"));
+    assert_int_equal(renameat(AT_FDCWD, "esdm://exp/a", AT_FDCWD, "esdm://exp/b"), 0);
+    touch("store/c");
+    assert_int_equal(renameat2(AT_FDCWD, "esdm://exp/b", AT_FDCWD, "esdm://c", 1), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(renameat2(AT_FDCWD, "esdm://exp/b", AT_FDCWD, "esdm://c", 0), 0);
+    assert_int_equal(rename("esdm://missing", "esdm://x"), -1);
+    assert_int_equal(errno, ENOENT);
+    char from[256];
+    char to[256];
+    (void) snprintf(from, sizeof(from), "%s/esdm:/c", folder);
+    (void) snprintf(to, sizeof(to), "%s/esdm:/d", folder);
+    assert_int_equal(rename(from, to), 0);
+    assert_true(is_there("store/d"));
+}
+
+static void
+test_rename__never_between_container_and_file(void **state)
+{
+    (void) state;
+    touch("store/a");
+    touch("file");
+    assert_int_equal(rename("file", "esdm://a"), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_true(is_there("file"));
+    assert_int_equal(rename("esdm://a", "moved"), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    /* What a program does next when it copies and removes instead must not lose the data. */
+    assert_int_equal(unlink("esdm://a"), -1);
+    assert_true(is_there("store/a"));
+}
+
+static void
+test_unlink__removes_containers(void **state)
+{
+    (void) state;
+    touch("store/u1");
+    touch("store/u2");
+    touch("store/u3");
+    assert_int_equal(unlink("esdm://u1"), 0);
+    assert_int_equal(remove("esdm:/u2"), 0);
+    assert_int_equal(unlinkat(AT_FDCWD, "esdm:///u3", AT_REMOVEDIR), -1);
+    assert_int_equal(unlinkat(AT_FDCWD, "esdm:///u3", 0), 0);
+    assert_false(is_there("store/u1") || is_there("store/u2") || is_there("store/u3"));
+    assert_int_equal(unlink("esdm://u1"), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
+static void
+test_realpath__keeps_esdm_paths(void **state)
+{
+    (void) state;
+    char buffer[PATH_MAX];
+    char *path = realpath("esdm://exp/../a", NULL);
+    assert_string_equal(path, "esdm://exp/../a");
+    free(path);
+    assert_ptr_equal(realpath("esdm://b", buffer), buffer);
+    assert_string_equal(buffer, "esdm://b");
+    assert_ptr_equal(realpath("/tmp/..", buffer), buffer);
+    assert_string_equal(buffer, "/");
+    assert_null(realpath("/nonexistent/x", buffer));
+    path = canonicalize_file_name("esdm://c");
+    assert_string_equal(path, "esdm://c");
+    free(path);
+}
+
+static void
+test_xattr__containers_have_none(void **state)
+{
+    (void) state;
+    char value[16];
+    touch("store/a");
+    assert_int_equal(getxattr("esdm://a", "user.x", value, sizeof(value)), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(listxattr("esdm://b", value, sizeof(value)), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
+static void
+test_shim__other_paths_are_untouched(void **state)
+{
+    (void) state;
+    struct stat st;
+    assert_int_equal(stat("esdm", &st), -1);
+    int fd = open("plain", O_RDWR | O_CREAT | O_EXCL, 0640);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    mode_t mask = umask(0);
+    (void) umask(mask);
+    assert_int_equal(st.st_mode & 0777, 0640 & ~mask);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(rename("plain", "other"), 0);
+    FILE *file = fopen("other", "r+");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(access("other", R_OK), 0);
+    assert_int_equal(remove("other"), 0);
+    assert_int_equal(mkdir("d", 0777), 0);
+    assert_int_equal(unlinkat(AT_FDCWD, "d", AT_REMOVEDIR), 0);
+    assert_false(is_there("log"));
+}
+
+static void
+test_shim__programs_see_containers(void **state)
+{
+    (void) state;
+    touch("store/a.pid7.tmp");
+    assert_int_equal(system("mv -f esdm://a.pid7.tmp esdm://a"), 0);
+    assert_true(is_there("store/a"));
+    assert_int_equal(system("test -f esdm://a && ls -l esdm://a >out 2>&1 && grep -q 12345 out"),
+                     0);
+    assert_true(system("mv esdm://a gone.nc 2>/dev/null") != 0);
+    assert_true(is_there("store/a"));
+    assert_true(system("cp out esdm://b 2>/dev/null") != 0);
+    assert_int_equal(system("rm -f esdm://a"), 0);
+    assert_false(is_there("store/a"));
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(test_stat__containers_look_like_files),
+        TEST(test_stat__missing_ones_do_not_exist),
+        TEST(test_stat__root_is_a_folder),
+        TEST(test_stat__too_long_names_are_errors),
+        TEST(test_access__no_execution),
+        TEST(test_open__reading_gives_stub_bytes),
+        TEST(test_open__copied_bytes_are_a_stub_that_reads),
+        TEST(test_open__writing_bytes_is_refused),
+        TEST(test_rename__renames_containers),
+        TEST(test_rename__never_between_container_and_file),
+        TEST(test_unlink__removes_containers),
+        TEST(test_realpath__keeps_esdm_paths),
+        TEST(test_xattr__containers_have_none),
+        TEST(test_shim__other_paths_are_untouched),
+        TEST(test_shim__programs_see_containers),
+    };
+    return cmocka_run_group_tests_name("shim", tests, NULL, NULL);
+}
