@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef TESTS_BENCH_BENCH_H
+#define TESTS_BENCH_BENCH_H
+
+/**
+ * @file
+ * What the benchmark programs share: the clock, the field, the tasks, the output.
+ *
+ * Each program runs one task and prints "TASK SECONDS" on standard output; what is not part of the
+ * task (allocating, filling buffers, verifying) is not timed. Every value that is read is verified.
+ *
+ *     write       one float32 variable, steps x 32 x 180 x 360, written step by step; with create
+ *                 and close
+ *     read        the whole variable in one call; with open and close
+ *     read-steps  the same step by step
+ *     point       the time series at one point, mean of several points; open before
+ *     create      `count` small containers created and closed
+ *     open        the same opened and closed
+ *     append      `count` scalar records, one call each; with create and close
+ *     read-back   these records in one call; with open and close
+ */
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEVELS = 32, LAT = 180, LON = 360, STEP_ELEMS = LEVELS * LAT * LON, POINTS = 8 };
+
+typedef struct bench {
+    const char *task;
+    const char *path;   /* of the large variable, or a prefix */
+    const char *format; /* of stock netCDF */
+    size_t steps;
+    size_t count;
+} bench;
+
+static inline double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
+}
+
+static inline void
+report(const bench *b, double seconds)
+{
+    printf("%s %.9f\n", b->task, seconds);
+}
+
+/** Memory whose pages exist already. */
+static inline void *
+touched(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (!memory) {
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
+        exit(1);
+    }
+    memset(memory, 1, bytes);
+    return memory;
+}
+
+static inline void
+fail(const char *what, const char *why)
+{
+    fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+static float base_field[STEP_ELEMS];
+
+/** Temperature of a level, colder towards the poles, with noise in the low bits. */
+static inline void
+init_field(void)
+{
+    uint32_t state = 1;
+    for (size_t k = 0; k < STEP_ELEMS; k++) {
+        size_t level = k / (LAT * LON);
+        double lat = ((double) (k / LON % LAT) - 89.5) / 90;
+        state = state * 1664525U + 1013904223U;
+        base_field[k] = (float) (300 - 60 * lat * lat - 2 * (double) level + (state >> 16) * 1e-4);
+    }
+}
+
+/** Element `k` at a step. A step adds a whole number of 1/64 so that verifying is exact. */
+static inline float
+field_value(size_t step, size_t k)
+{
+    return base_field[k] + (float) (step % 64) * 0.015625F;
+}
+
+static inline void
+fill_step(size_t step, float *buffer)
+{
+    for (size_t k = 0; k < STEP_ELEMS; k++)
+        buffer[k] = field_value(step, k);
+}
+
+static inline void
+verify_step(size_t step, const float *buffer)
+{
+    for (size_t k = 0; k < STEP_ELEMS; k++)
+        if (buffer[k] != field_value(step, k)) {
+            fprintf(stderr, "step %zu, element %zu: read %g\n", step, k, (double) buffer[k]);
+            exit(1);
+        }
+}
+
+/** The i-th point whose time series is read. */
+static inline size_t
+point_index(size_t i)
+{
+    return (i * 2654435761U + 12345) % STEP_ELEMS;
+}
+
+static inline bench
+parse_arguments(int argc, char **argv)
+{
+    if (argc != 6) {
+        fprintf(stderr, "usage: %s TASK PATH FORMAT STEPS COUNT\n", argv[0]);
+        exit(2);
+    }
+    return (bench){argv[1], argv[2], argv[3], strtoul(argv[4], NULL, 10),
+                   strtoul(argv[5], NULL, 10)};
+}
+
+#endif

@@ -1,0 +1,224 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Benchmarks ESDM against stock netCDF and against bare pwrite and pread, in one run.
+
+    tests/bench/run.py --build build-bench [--repeat 5] [--gigabytes 1] [--folders /dev/shm /var/tmp]
+                       [--tasks write,read,…] [--json FILE] [--quick]
+
+Every repetition runs every variant of a task in turn, so that drifts of the machine meet all alike.
+Prints a table of medians and ratios for each folder. `--build` must be an optimised build.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+STEP_BYTES = 32 * 180 * 360 * 4
+SMALL = 1000
+RECORDS = 100_000
+
+LARGE = ["write", "read", "read-steps", "point"]
+TASKS = LARGE + ["create", "open", "append", "read-back"]
+# How a task's seconds become a figure: unit, seconds -> figure, whether more is better.
+UNITS = {
+    "write": ("MB/s", lambda s, b: b / s / 1e6, True),
+    "read": ("MB/s", lambda s, b: b / s / 1e6, True),
+    "read-steps": ("MB/s", lambda s, b: b / s / 1e6, True),
+    "point": ("ms", lambda s, b: s * 1e3, False),
+    "create": ("us each", lambda s, b: s / SMALL * 1e6, False),
+    "open": ("us each", lambda s, b: s / SMALL * 1e6, False),
+    "append": ("us each", lambda s, b: s / RECORDS * 1e6, False),
+    "read-back": ("ms", lambda s, b: s * 1e3, False),
+}
+
+
+class Variant:
+    def __init__(self, name, program, fmt, tasks, stock=False):
+        self.name, self.program, self.format, self.tasks = name, program, fmt, tasks
+        self.stock = stock
+
+    @property
+    def is_esdm(self):
+        return self.name.startswith("ESDM")
+
+
+VARIANTS = [
+    Variant("bare loop, 1 thread", "bench_raw", "1", LARGE),
+    Variant("bare loop, 2 threads", "bench_raw", "2", LARGE),
+    Variant("netCDF-4 contiguous", "bench_netcdf", "contiguous", LARGE, stock=True),
+    Variant("netCDF-4 chunked", "bench_netcdf", "chunked", LARGE, stock=True),
+    Variant("netCDF-4 deflate-1", "bench_netcdf", "deflate", LARGE, stock=True),
+    Variant("netCDF-4", "bench_netcdf", "plain", TASKS[4:], stock=True),
+    Variant("CDF-5", "bench_netcdf", "cdf5", TASKS, stock=True),
+    Variant("ESDM, C API", "bench_esdm", "plain", TASKS),
+    Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
+    Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
+]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--folders", nargs="+", default=["/dev/shm", "/var/tmp"])
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--variants", default="", help="only those whose name contains this")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true", help="small sizes, two repetitions")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    if options.quick:
+        options.repeat, options.gigabytes = min(options.repeat, 2), min(options.gigabytes, 0.1)
+    options.steps = max(2, round(options.gigabytes * 1e9 / STEP_BYTES))
+    return options
+
+
+class Place:
+    """A folder of a file system with a site for each kind of ESDM variant."""
+
+    def __init__(self, parent, options):
+        self.options = options
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-bench.", dir=parent))
+        self.parent = parent
+
+    def environment(self, variant):
+        env = dict(os.environ)
+        if variant.is_esdm:
+            env["ESDM_CONFIG"] = str(self.config("lz4" if "lz4" in variant.name else "none"))
+        return env
+
+    def config(self, codec):
+        path = self.folder / f"site-{codec}" / "site.json"
+        if not path.exists():
+            path.parent.mkdir()
+            path.write_text(json.dumps({
+                "site": {"name": f"bench-{codec}"},
+                "targets": [{"name": "disk", "plugin": "posix", "directory": "packs"}],
+                "metadata": {"plugin": "sqlite", "directory": "metadata"},
+                "engine": {"codec": codec},
+            }))
+            subprocess.run([self.options.build / "tools/esdm-mkfs"], check=True,
+                           stdout=subprocess.DEVNULL, env={**os.environ, "ESDM_CONFIG": str(path)})
+        return path
+
+    def path(self, variant, task):
+        kind = "large" if task in LARGE else "small" if task in ("create", "open") else "records"
+        name = f"{kind}-{VARIANTS.index(variant)}"
+        if variant.is_esdm:
+            return f"esdm://{name}" if "netCDF" in variant.name else name
+        return str(self.folder / name)
+
+    def clean(self, variant, task):
+        """Writing tasks start from nothing, as a first run does."""
+        if variant.is_esdm:
+            prefix = self.path(variant, task).removeprefix("esdm://")
+            listed = subprocess.run([self.options.build / "tools/esdm-ls"], check=True, text=True,
+                                    stdout=subprocess.PIPE, env=self.environment(variant)).stdout
+            names = [n for n in listed.split("\n") if n.startswith(prefix)]
+            if names:
+                subprocess.run([self.options.build / "tools/esdm-rm", "-f", *names], check=True,
+                               stdout=subprocess.DEVNULL, env=self.environment(variant))
+        else:
+            for file in self.folder.glob(f"{pathlib.Path(self.path(variant, task)).name}*"):
+                file.unlink()
+
+    def run(self, variant, task):
+        """Seconds of one run."""
+        options = self.options
+        if task in ("write", "create", "append"):
+            self.clean(variant, task)
+        os.sync()
+        count = SMALL if task in ("create", "open") else RECORDS
+        command = [options.build / "tests/bench" / variant.program, task, self.path(variant, task),
+                   variant.format, options.steps, count]
+        if variant.is_esdm and "netCDF" in variant.name:
+            command.insert(0, options.build / "tools/esdm-run")
+        done = subprocess.run([str(c) for c in command], env=self.environment(variant), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
+        return float(done.stdout.split()[1])
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def measure(options, tasks, variants):
+    results = []
+    for parent in options.folders:
+        place = Place(parent, options)
+        try:
+            seconds = {}
+            for repetition in range(options.repeat):
+                for task in tasks:
+                    for variant in variants:
+                        if task in variant.tasks:
+                            key = (task, variant.name)
+                            seconds.setdefault(key, []).append(place.run(variant, task))
+                print(f"{parent}: repetition {repetition + 1} of {options.repeat}", file=sys.stderr)
+            results += [{"folder": parent, "task": task, "variant": name, "seconds": values,
+                         "median": statistics.median(values)}
+                        for (task, name), values in seconds.items()]
+        finally:
+            place.remove()
+    return results
+
+
+def figure(result, options):
+    _, convert, _ = UNITS[result["task"]]
+    return convert(result["median"], options.steps * STEP_BYTES)
+
+
+def print_table(results, options, tasks, variants):
+    for folder in options.folders:
+        print(f"\n{folder}: medians of {options.repeat}, "
+              f"{options.steps * STEP_BYTES / 1e9:.2f} GB, {SMALL} containers, {RECORDS} records")
+        rows = {(r["variant"], r["task"]): r for r in results if r["folder"] == folder}
+        print(f"{'':44}" + "".join(f"{t + ' ' + UNITS[t][0]:>18}" for t in tasks))
+        for variant in variants:
+            cells = [rows.get((variant.name, t)) for t in tasks]
+            print(f"{variant.name:44}" +
+                  "".join(f"{figure(c, options):18.2f}" if c else f"{'-':>18}" for c in cells))
+        print_ratios(rows, tasks, variants)
+
+
+def print_ratios(rows, tasks, variants):
+    """Times of the others divided by ESDM's: above 1 ESDM is faster."""
+    print("ratios (above 1: ESDM is faster)")
+    for variant in filter(lambda v: v.is_esdm, variants):
+        for other in ("best netCDF-4", "CDF-5", "bare loop, 1 thread", "bare loop, 2 threads"):
+            cells = []
+            for task in tasks:
+                mine = rows.get((variant.name, task))
+                if other == "best netCDF-4":
+                    rivals = [rows[(v.name, task)] for v in variants
+                              if v.stock and v.name.startswith("netCDF-4")
+                              and (v.name, task) in rows]
+                else:
+                    rivals = [rows[(other, task)]] if (other, task) in rows else []
+                best = min((r["median"] for r in rivals), default=None)
+                cells.append(f"{best / mine['median']:18.2f}" if mine and best else f"{'-':>18}")
+            print(f"{variant.name + ' / ' + other:44}" + "".join(cells))
+
+
+def main():
+    options = arguments()
+    tasks = [t for t in TASKS if t in options.tasks.split(",")]
+    variants = [v for v in VARIANTS if options.variants in v.name]
+    results = measure(options, tasks, variants)
+    print_table(results, options, tasks, variants)
+    if options.json:
+        options.json.write_text(json.dumps({"steps": options.steps, "repeat": options.repeat,
+                                            "cpus": os.cpu_count(), "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
