@@ -254,7 +254,7 @@ adopt(work *w, const esdm_meta_committed *committed)
     io->ndirty = left;
     (void) pthread_mutex_unlock(&io->lock);
     if (io->packs != NULL)
-        esdm__packs_committed(io->packs);
+        esdm__pack_set_committed(io->packs);
     move_pin(io, committed);
     io->record = committed->container;
     io->snapshot = committed->snapshot;
@@ -291,8 +291,8 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
     if (session->read_only)
         return esdm__error_set(err, ESDM_EACCES, "the site was opened for reading only");
     if (w->io->packs != NULL)
-        status = esdm__packs_publish(w->io->packs,
-                                     session->site->durability == ESDM__DURABLE_SYSTEM, err);
+        status = esdm__pack_set_publish(w->io->packs,
+                                        session->site->durability == ESDM__DURABLE_SYSTEM, err);
     if (status == ESDM_OK)
         status = encode_pages(w, true, err);
     if (status == ESDM_OK)

@@ -30,7 +30,7 @@ esdm__container_io_free(esdm_container *container)
         esdm__dataset_io_free(container->datasets.items[i]);
     if (io == NULL)
         return;
-    esdm__packs_free(io->packs);
+    esdm__pack_set_free(io->packs);
     if (io->pinned)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
     free(io->dirty);
@@ -42,12 +42,12 @@ esdm__container_io_free(esdm_container *container)
 }
 
 esdm_status
-esdm__container_packs(esdm_container *container, esdm__packs **ret_packs, esdm_error *err)
+esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     (void) pthread_mutex_lock(&io->lock);
     if (io->packs == NULL) /* others look without the lock whether there are any */
-        __atomic_store_n(&io->packs, esdm__packs_new(io->session, io->uuid), __ATOMIC_RELEASE);
+        __atomic_store_n(&io->packs, esdm__pack_set_new(io->session, io->uuid), __ATOMIC_RELEASE);
     *ret_packs = io->packs;
     (void) pthread_mutex_unlock(&io->lock);
     return *ret_packs != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof(void *), "packs");

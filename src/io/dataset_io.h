@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "io/gather.h"
-#include "io/packs.h"
+#include "io/pack_set.h"
 #include "layout/index.h"
 #include "model/container.h"
 
@@ -30,7 +30,7 @@ typedef struct esdm__container_io {
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
     pthread_mutex_t lock;        /* guards packs, dirty, ndirty; a leaf lock */
-    esdm__packs *packs;          /* made with the first append */
+    esdm__pack_set *packs;       /* made with the first append */
     esdm_dataset **dirty;        /* datasets with uncommitted data; owned array */
     size_t ndirty;
     size_t dirty_capacity;
@@ -63,7 +63,7 @@ esdm__io_of(const esdm_container *container)
     return container->io;
 }
 /** The packs, made at first use. */
-esdm_status esdm__container_packs(esdm_container *container, esdm__packs **ret_packs,
+esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs,
                                   esdm_error *err);
 
 /** Engine state of a dataset, made at first use (thread-safe). */

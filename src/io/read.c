@@ -54,9 +54,9 @@ settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     if (failure.status != ESDM_OK && err != NULL)
         *err = failure;
     const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
-    esdm__packs *packs = __atomic_load_n(&container_io->packs, __ATOMIC_ACQUIRE);
+    esdm__pack_set *packs = __atomic_load_n(&container_io->packs, __ATOMIC_ACQUIRE);
     if (failure.status == ESDM_OK && !*ret_done && packs != NULL)
-        return esdm__packs_make_readable(packs, err);
+        return esdm__pack_set_make_readable(packs, err);
     return failure.status;
 }
 

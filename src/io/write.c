@@ -23,7 +23,7 @@
 typedef struct round {
     esdm_dataset *dataset;
     esdm__dataset_io *io;
-    esdm__packs *packs; /* NULL until something does not fit inline */
+    esdm__pack_set *packs; /* NULL until something does not fit inline */
     const esdm__box *box;
     esdm_type memory_type;
     const uint8_t *buffer;
@@ -108,7 +108,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err
     esdm__fragment *fragment = &r->fragments[i];
     esdm_type type = r->dataset->type;
     uint32_t element_bytes = type == ESDM_TYPE_STRING ? 1 : (uint32_t) esdm_type_size(type);
-    esdm__packs *packs = NULL;
+    esdm__pack_set *packs = NULL;
     esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
     if (status != ESDM_OK)
         return status;
@@ -118,7 +118,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err
     if (status != ESDM_OK)
         return status;
     esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
-    status = esdm__packs_append(packs, iov, 2, &r->places[i], err);
+    status = esdm__pack_set_append(packs, iov, 2, &r->places[i], err);
     if (status == ESDM_OK) {
         fragment->position = r->places[i].position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/packs.h"
+#include "io/pack_set.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* Once made, a record stays until esdm__packs_free(), because fragments borrow its name. */
+/* Once made, a record stays until esdm__pack_set_free(), because fragments borrow its name. */
 typedef struct pack {
     esdm__target *target;
     void *handle;          /* NULL: sealed */
@@ -19,7 +19,7 @@ typedef struct pack {
     char name[96];
 } pack;
 
-struct esdm__packs {
+struct esdm__pack_set {
     esdm_session *session;
     pthread_mutex_t lock; /* guards list, cursor and busy flags; never held across target calls */
     pthread_cond_t idle;  /* some pack ceased to be busy */
@@ -28,10 +28,10 @@ struct esdm__packs {
     char uuid[ESDM__UUID_BYTES];
 };
 
-esdm__packs *
-esdm__packs_new(esdm_session *session, const char *uuid)
+esdm__pack_set *
+esdm__pack_set_new(esdm_session *session, const char *uuid)
 {
-    esdm__packs *packs = calloc(1, sizeof *packs);
+    esdm__pack_set *packs = calloc(1, sizeof *packs);
     if (packs == NULL)
         return NULL;
     packs->session = session;
@@ -42,7 +42,7 @@ esdm__packs_new(esdm_session *session, const char *uuid)
 }
 
 static void
-release(esdm__packs *packs, pack *p)
+release(esdm__pack_set *packs, pack *p)
 {
     (void) pthread_mutex_lock(&packs->lock);
     p->busy = false;
@@ -52,7 +52,7 @@ release(esdm__packs *packs, pack *p)
 
 /* An open, idle pack on `target`, now busy; NULL when there is none. */
 static pack *
-take_idle(esdm__packs *packs, const esdm__target *target)
+take_idle(esdm__pack_set *packs, const esdm__target *target)
 {
     pack *found = NULL;
     (void) pthread_mutex_lock(&packs->lock);
@@ -67,7 +67,7 @@ take_idle(esdm__packs *packs, const esdm__target *target)
 }
 
 static esdm_status
-create(esdm__packs *packs, esdm__target *target, pack **ret_pack, esdm_error *err)
+create(esdm__pack_set *packs, esdm__target *target, pack **ret_pack, esdm_error *err)
 {
     esdm_session *session = packs->session;
     pack *p = calloc(1, sizeof *p);
@@ -99,7 +99,7 @@ seal(pack *p, esdm_error *err)
 }
 
 static esdm_status
-append_to(esdm__packs *packs, esdm__target *target, const esdm_iov *iov, size_t niov,
+append_to(esdm__pack_set *packs, esdm__target *target, const esdm_iov *iov, size_t niov,
           esdm__place *ret_place, esdm_error *err)
 {
     pack *p = take_idle(packs, target);
@@ -124,8 +124,8 @@ append_to(esdm__packs *packs, esdm__target *target, const esdm_iov *iov, size_t 
 }
 
 esdm_status
-esdm__packs_append(esdm__packs *packs, const esdm_iov *iov, size_t niov, esdm__place *ret_place,
-                   esdm_error *err)
+esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
+                      esdm__place *ret_place, esdm_error *err)
 {
     esdm_session *session = packs->session;
     (void) pthread_mutex_lock(&packs->lock);
@@ -165,7 +165,7 @@ esdm__packs_append(esdm__packs *packs, const esdm_iov *iov, size_t niov, esdm__p
 
 /* Calls fn on every pack while no other thread uses it; stops at the first failure. */
 static esdm_status
-for_each(esdm__packs *packs, esdm_status (*fn)(esdm__packs *, pack *, void *, esdm_error *),
+for_each(esdm__pack_set *packs, esdm_status (*fn)(esdm__pack_set *, pack *, void *, esdm_error *),
          void *user, esdm_error *err)
 {
     (void) pthread_mutex_lock(&packs->lock);
@@ -186,7 +186,7 @@ for_each(esdm__packs *packs, esdm_status (*fn)(esdm__packs *, pack *, void *, es
 }
 
 static esdm_status
-make_readable(esdm__packs *packs, pack *p, void *user, esdm_error *err)
+make_readable(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
 {
     (void) packs;
     (void) user;
@@ -196,7 +196,7 @@ make_readable(esdm__packs *packs, pack *p, void *user, esdm_error *err)
 }
 
 static esdm_status
-publish(esdm__packs *packs, pack *p, void *user, esdm_error *err)
+publish(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
 {
     const bool *durable = user;
     if (*durable && p->unsynced && p->handle != NULL) {
@@ -211,13 +211,13 @@ publish(esdm__packs *packs, pack *p, void *user, esdm_error *err)
 }
 
 esdm_status
-esdm__packs_publish(esdm__packs *packs, bool durable, esdm_error *err)
+esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
 {
     return for_each(packs, publish, &durable, err);
 }
 
 esdm_status
-esdm__packs_make_readable(esdm__packs *packs, esdm_error *err)
+esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
 {
     for (size_t i = 0; i < packs->session->ntargets; i++) {
         if ((packs->session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
@@ -227,7 +227,7 @@ esdm__packs_make_readable(esdm__packs *packs, esdm_error *err)
 }
 
 void
-esdm__packs_committed(esdm__packs *packs)
+esdm__pack_set_committed(esdm__pack_set *packs)
 {
     (void) pthread_mutex_lock(&packs->lock);
     for (pack *p = packs->list; p != NULL; p = p->next)
@@ -236,7 +236,7 @@ esdm__packs_committed(esdm__packs *packs)
 }
 
 void
-esdm__packs_free(esdm__packs *packs)
+esdm__pack_set_free(esdm__pack_set *packs)
 {
     if (packs == NULL)
         return;

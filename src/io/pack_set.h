@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#ifndef ESDM_IO_PACKS_H
-#define ESDM_IO_PACKS_H
+#ifndef ESDM_IO_PACK_SET_H
+#define ESDM_IO_PACK_SET_H
 
 /**
  * @file
@@ -11,9 +11,9 @@
 
 #include "io/session.h"
 
-typedef struct esdm__packs esdm__packs;
+typedef struct esdm__pack_set esdm__pack_set;
 
-/** Where a blob went. The names live as long as the esdm__packs. */
+/** Where a blob went. The names live as long as the esdm__pack_set. */
 typedef struct esdm__place {
     const char *target;
     const char *pack;
@@ -21,22 +21,22 @@ typedef struct esdm__place {
 } esdm__place;
 
 /** @param uuid of the container, 32 hex digits; copied. NULL when out of memory. */
-esdm__packs *esdm__packs_new(esdm_session *session, const char *uuid);
+esdm__pack_set *esdm__pack_set_new(esdm_session *session, const char *uuid);
 
 /**
  * Appends one blob. A target that is full or fails is tried last from then on, and the blob goes
  * to the next one; only when all targets refuse is the first refusal returned.
  */
-esdm_status esdm__packs_append(esdm__packs *packs, const esdm_iov *iov, size_t niov,
-                               esdm__place *ret_place, esdm_error *err);
+esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
+                                  esdm__place *ret_place, esdm_error *err);
 
 /** Makes everything appended readable for other processes, and durable if asked. */
-esdm_status esdm__packs_publish(esdm__packs *packs, bool durable, esdm_error *err);
+esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
 /** Makes everything appended readable for this process. */
-esdm_status esdm__packs_make_readable(esdm__packs *packs, esdm_error *err);
+esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
 /** What was appended so far is referenced by a commit now: it must stay. */
-void esdm__packs_committed(esdm__packs *packs);
+void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Seals all packs, removes those that no commit refers to, frees. NULL is accepted. */
-void esdm__packs_free(esdm__packs *packs);
+void esdm__pack_set_free(esdm__pack_set *packs);
 
 #endif
