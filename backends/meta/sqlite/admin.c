@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file mkfs, check and removal. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store.h"
+
+/* Two makers at once get in each other's way when the journal mode is set. */
+#define MAKE_ATTEMPTS 200
+#define MAKE_NAP_NS   10000000
+
+/* Less free space than this is a problem. */
+#define LOW_SPACE_BYTES (UINT64_C(16) << 20)
+
+static const char *const files[] = {SQLITE__FILE, SQLITE__FILE "-wal", SQLITE__FILE "-shm",
+                                    SQLITE__FILE "-journal", SQLITE__PINS};
+#define FILES (sizeof files / sizeof files[0])
+
+static char *
+database_path(const esdm__place *place)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", place->directory, SQLITE__FILE) < 0 ? NULL : path;
+}
+
+/* ---- mkfs ----------------------------------------------------------------------------------- */
+
+static esdm_status
+make_tables(sqlite__link *link, bool network, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (int attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
+        status = sqlite__schema_check(link, err);
+        if (status == ESDM_ENOENT)
+            status = sqlite__exec(
+                link, network ? "PRAGMA journal_mode = TRUNCATE" : "PRAGMA journal_mode = WAL",
+                err);
+        else
+            return status;
+        if (status == ESDM_OK)
+            status = sqlite__schema_make(link, err);
+        if (status != ESDM_ETIMEDOUT)
+            return status;
+        struct timespec nap = {.tv_sec = 0, .tv_nsec = MAKE_NAP_NS};
+        (void) nanosleep(&nap, NULL);
+    }
+    return status;
+}
+
+static esdm_status
+make_database(const esdm__place *place, int fd, esdm_error *err)
+{
+    sqlite__link link = {0};
+    char *path = database_path(place);
+    if (path == NULL)
+        return esdm__error_nomem(err, strlen(place->directory), "a path");
+    esdm_status status = sqlite__pins_make(fd, place->directory, err);
+    if (status == ESDM_OK)
+        status =
+            sqlite__link_open(&link, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+    if (status == ESDM_OK) {
+        status = make_tables(&link, sqlite__is_network(fd), err);
+        /* Others may have to read before anybody writes: leave no log behind. */
+        if (status == ESDM_OK)
+            (void) sqlite3_wal_checkpoint_v2(link.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        sqlite__link_close(&link);
+        (void) fsync(fd);
+    }
+    free(path);
+    return status;
+}
+
+esdm_status
+sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+             void *user, esdm_error *err)
+{
+    esdm__place place = {0};
+    int fd = -1;
+    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__place_make(&place, dry_run, report, user, &fd, err);
+    if (status == ESDM_OK && (fd < 0 || faccessat(fd, SQLITE__FILE, F_OK, 0) != 0))
+        esdm__report(report, user, "make database %s/%s", place.directory, SQLITE__FILE);
+    if (status == ESDM_OK && !dry_run)
+        status = make_database(&place, fd, err);
+    if (fd >= 0)
+        (void) close(fd);
+    esdm__place_clear(&place);
+    return status;
+}
+
+/* ---- check ---------------------------------------------------------------------------------- */
+
+typedef struct findings {
+    esdm_plugin_reporter report;
+    void *user;
+    esdm_status status;
+    esdm_error first;
+} findings;
+
+static void
+found_problem(findings *all, const esdm_error *problem)
+{
+    esdm__report(all->report, all->user, "%s", problem->message);
+    if (all->status == ESDM_OK) {
+        all->status = problem->status;
+        all->first = *problem;
+    }
+}
+
+static void
+check_files(const esdm__place *place, int fd, findings *all)
+{
+    esdm_error problem;
+    struct statvfs space;
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0 ||
+        (faccessat(fd, SQLITE__FILE, W_OK, AT_EACCESS) != 0 && errno != ENOENT)) {
+        (void) !esdm__error_set(&problem, ESDM_EACCES,
+                                "%s: no permission to write in '%s'; this user can at most read",
+                                place->path, place->directory);
+        found_problem(all, &problem);
+    }
+    if (faccessat(fd, SQLITE__PINS, R_OK, AT_EACCESS) != 0) {
+        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot use '%s/%s'", place->path,
+                                      place->directory, SQLITE__PINS);
+        found_problem(all, &problem);
+    }
+    if (fstatvfs(fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE_BYTES) {
+        (void) !esdm__error_set(&problem, ESDM_ENOSPC, "%s: the disk of '%s' is full", place->path,
+                                place->directory);
+        found_problem(all, &problem);
+    }
+}
+
+static void
+check_database(const esdm_plugin_config *config, findings *all)
+{
+    esdm_error problem = {0};
+    void *opened = NULL;
+    esdm_status status = sqlite__open(config, true, &opened, &problem);
+    if (status == ESDM_OK) {
+        sqlite__store *store = opened;
+        sqlite3_stmt *statement = NULL;
+        int code =
+            sqlite3_prepare_v2(store->reader.db, "PRAGMA quick_check(1)", -1, &statement, NULL);
+        if (code == SQLITE_OK)
+            code = sqlite3_step(statement);
+        if (code != SQLITE_ROW)
+            status = sqlite__error(&store->reader, code, &problem);
+        else if (strcmp(sqlite__text(statement, 0), "ok") != 0)
+            status = esdm__error_set(&problem, ESDM_ECORRUPT, "%s: '%s' is damaged: %.200s",
+                                     config->path, store->file, sqlite__text(statement, 0));
+        (void) sqlite3_finalize(statement);
+        sqlite__close(store);
+    }
+    if (status != ESDM_OK)
+        found_problem(all, &problem);
+}
+
+esdm_status
+sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+              esdm_error *err)
+{
+    esdm__place place = {0};
+    findings all = {.report = report, .user = user, .status = ESDM_OK};
+    esdm_error problem = {0};
+    int fd = -1;
+    if (esdm__place_init(&place, "sqlite", config, &problem) != ESDM_OK ||
+        esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
+        found_problem(&all, &problem);
+    } else {
+        check_files(&place, fd, &all);
+        check_database(config, &all);
+        (void) close(fd);
+    }
+    esdm__place_clear(&place);
+    if (all.status != ESDM_OK && err != NULL)
+        *err = all.first;
+    return all.status;
+}
+
+/* ---- remove --------------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+               void *user, esdm_error *err)
+{
+    esdm__place place = {0};
+    int fd = -1;
+    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
+    if (status == ESDM_OK)
+        status = esdm__place_open(&place, &fd, err);
+    if (status == ESDM_OK)
+        esdm__report(report, user, "remove the database %s/%s", place.directory, SQLITE__FILE);
+    for (size_t i = 0; i < FILES && status == ESDM_OK && !dry_run; i++) {
+        if (unlinkat(fd, files[i], 0) != 0 && errno != ENOENT)
+            status = esdm__error_set_errno(err, errno, "%s: cannot remove '%s/%s'", place.path,
+                                           place.directory, files[i]);
+    }
+    if (status == ESDM_OK)
+        status = esdm__place_unmark(&place, fd, dry_run, report, user, err);
+    if (fd >= 0)
+        (void) close(fd);
+    esdm__place_clear(&place);
+    return status;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * The index of attributes.
+ *
+ * Entering an attribute touches one page of the index for nearly every attribute, at places all
+ * over the file: for a container with 60 attributes that would cost ten times the rest of its
+ * commit. So a commit keeps the list of a new container beside its document, and every
+ * SQLITE__PENDING_MAX containers one commit enters all of them at once. Containers with numbers
+ * above store.indexed are pending; queries read their lists (find.c).
+ */
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "store.h"
+
+static const char *
+take_text(esdm__cursor *cursor)
+{
+    uint64_t bytes = esdm__cursor_varint(cursor);
+    if (bytes == 0)
+        return NULL;
+    const uint8_t *text = bytes > SIZE_MAX ? NULL : esdm__cursor_take(cursor, (size_t) bytes);
+    if (text == NULL || text[bytes - 1] != '\0') {
+        cursor->failed = true;
+        return NULL;
+    }
+    return (const char *) text;
+}
+
+static esdm_status
+insert_entry(sqlite__link *link, sqlite3_stmt *statement, uint64_t container, uint64_t entry,
+             const esdm_meta_attribute *attribute, esdm_error *err)
+{
+    bool row = false;
+    esdm_status status = ESDM_OK;
+    uint64_t dataset = attribute->dataset;
+    if (attribute->has_number)
+        status = sqlite__bind(link, statement, err, "iititdt", container, dataset, attribute->name,
+                              entry, attribute->dataset_path, attribute->number, attribute->text);
+    else
+        status = sqlite__bind(link, statement, err, "iitittn", container, dataset, attribute->name,
+                              entry, attribute->dataset_path, attribute->text);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    return status;
+}
+
+esdm_status
+sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t container,
+                          const void *attributes, size_t bytes, esdm_error *err)
+{
+    esdm__cursor cursor;
+    const char *path = NULL;
+    uint64_t entry = 0;
+    esdm_status status = ESDM_OK;
+    esdm__cursor_init(&cursor, attributes, bytes);
+    while (esdm__cursor_left(&cursor) > 0 && status == ESDM_OK) {
+        esdm_meta_attribute attribute = {0};
+        uint64_t dataset = esdm__cursor_varint(&cursor);
+        const char *own_path = take_text(&cursor);
+        if (own_path != NULL || dataset == 0)
+            path = own_path;
+        attribute.dataset = (uint32_t) dataset;
+        attribute.dataset_path = path;
+        attribute.name = take_text(&cursor);
+        attribute.text = take_text(&cursor);
+        attribute.has_number = esdm__cursor_u8(&cursor) != 0;
+        uint64_t bits = attribute.has_number ? esdm__cursor_u64(&cursor) : 0;
+        memcpy(&attribute.number, &bits, sizeof bits);
+        if (cursor.failed || attribute.name == NULL || dataset > UINT32_MAX)
+            return esdm__error_set(err, ESDM_ECORRUPT,
+                                   "metadata store '%.200s': damaged attributes of record %llu",
+                                   link->label, (unsigned long long) container);
+        status = insert_entry(link, statement, container, entry++, &attribute, err);
+    }
+    return status;
+}
+
+esdm_status
+sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container, esdm_error *err)
+{
+    bool row = false;
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__INDEXED_GET, &statement, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!row)
+        return sqlite__error(link, SQLITE_CORRUPT, err);
+    *ret_container = sqlite__u64(statement, 0);
+    (void) sqlite3_reset(statement);
+    return ESDM_OK;
+}
+
+static esdm_status
+enter(sqlite__link *link, uint64_t container, const void *attributes, size_t bytes, esdm_error *err)
+{
+    sqlite3_stmt *insert = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__ATTRIBUTE_INSERT, &insert, err, "");
+    if (status == ESDM_OK && attributes != NULL)
+        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, err);
+    return status;
+}
+
+/* Enters all pending containers. */
+static esdm_status
+enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *err)
+{
+    sqlite3_stmt *pending = NULL;
+    bool row = false;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", indexed);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, pending, &row, err);
+    while (status == ESDM_OK && row) {
+        status = enter(link, sqlite__u64(pending, 0), sqlite3_column_blob(pending, 1),
+                       (size_t) sqlite3_column_bytes(pending, 1), err);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, pending, &row, err);
+    }
+    if (row)
+        (void) sqlite3_reset(pending);
+    return status == ESDM_OK ? sqlite__run(link, SQLITE__INDEXED_SET, err, "i", last) : status;
+}
+
+esdm_status
+sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
+                           const void *attributes, size_t bytes, esdm_error *err)
+{
+    uint64_t indexed = 0;
+    if (created && container % SQLITE__PENDING_MAX != 0)
+        return ESDM_OK;
+    esdm_status status = sqlite__attributes_indexed(link, &indexed, err);
+    if (status != ESDM_OK)
+        return status;
+    if (created)
+        return enter_pending(link, indexed, container, err);
+    if (container > indexed)
+        return ESDM_OK;
+    status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
+    return status == ESDM_OK ? enter(link, container, attributes, bytes, err) : status;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Publishing snapshots. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "store.h"
+
+/* Old snapshots are looked for at every so many commits of a container. */
+#define PRUNE_EVERY 16
+
+/* What the next snapshot of a record will be. */
+typedef struct next_state {
+    uint64_t container;
+    uint64_t snapshot;
+    uint64_t structure;
+    uint64_t document_at; /* snapshot that holds the document */
+    uint64_t next_page;   /* low half of the number of the first new page */
+    uint64_t time_ns;
+    void *lengths; /* owned; encoded */
+    size_t lengths_bytes;
+    uint64_t raw_bytes; /* changes of the sums, modulo 2^64 */
+    uint64_t stored_bytes;
+    uint64_t fragments;
+} next_state;
+
+static esdm_status
+check_commit(const esdm_meta_commit *commit, esdm_error *err)
+{
+    bool update = commit->kind == ESDM_META_UPDATE;
+    if (!update && commit->kind != ESDM_META_CREATE && commit->kind != ESDM_META_REPLACE)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: unknown kind %d", (int) commit->kind);
+    if (!update && (commit->name == NULL || commit->uuid == NULL || commit->document == NULL))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "commit: a new container needs a name, a uuid and a document");
+    if (!update && strlen(commit->uuid) != ESDM_META_UUID_BYTES - 1)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: a uuid has %d digits",
+                               ESDM_META_UUID_BYTES - 1);
+    if (!update && commit->nmerged > 0)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: a new container has no pages to merge");
+    if (update && (commit->container == 0 || commit->container > SQLITE__CONTAINER_MAX))
+        return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
+                               (unsigned long long) commit->container);
+    return ESDM_OK;
+}
+
+static void
+add_sums(next_state *next, const esdm_meta_commit *commit)
+{
+    for (size_t i = 0; i < commit->npages; i++) {
+        next->raw_bytes += commit->pages[i].raw_bytes;
+        next->stored_bytes += commit->pages[i].stored_bytes;
+        next->fragments += commit->pages[i].records;
+    }
+}
+
+/* ---- parts of a transaction ----------------------------------------------------------------- */
+
+static esdm_status
+insert_page(sqlite__link *link, const next_state *next, uint64_t number,
+            const esdm_meta_new_page *page, esdm_error *err)
+{
+    void *box = NULL;
+    size_t box_bytes = 0;
+    esdm_status status = sqlite__box_encode(page->rank, page->box, &box, &box_bytes, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__run(link, SQLITE__PAGE_INSERT, err, "iiiiiiiiib", next->container,
+                         (uint64_t) page->dataset, number, (uint64_t) page->records,
+                         (uint64_t) page->level, (uint64_t) page->absolute, next->snapshot,
+                         page->raw_bytes, page->stored_bytes, box, box_bytes);
+    free(box);
+    if (status == ESDM_OK)
+        status =
+            sqlite__run(link, SQLITE__PAGE_DATA_INSERT, err, "iib", number,
+                        (uint64_t) page->dataset, page->bytes > 0 ? page->data : "", page->bytes);
+    return status;
+}
+
+static esdm_status
+insert_pages(sqlite__link *link, const next_state *next, const esdm_meta_commit *commit,
+             esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (commit->npages > SQLITE__LOW_MAX - next->next_page)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "record %llu has used up its 2^32 index pages; copy the container",
+                               (unsigned long long) next->container);
+    for (size_t i = 0; i < commit->npages && status == ESDM_OK; i++)
+        status = insert_page(link, next, sqlite__key(next->container, next->next_page + i),
+                             &commit->pages[i], err);
+    return status;
+}
+
+static esdm_status
+insert_snapshot(sqlite__link *link, const next_state *next, const esdm_meta_commit *commit,
+                const void *attributes, size_t attributes_bytes, esdm_error *err)
+{
+    const void *document = commit->document;
+    size_t document_bytes = document != NULL ? commit->document_bytes : 0;
+    return sqlite__run(link, SQLITE__SNAPSHOT_INSERT, err, "iiiiittbbb",
+                       sqlite__key(next->container, next->snapshot), next->snapshot - 1,
+                       next->structure, next->document_at, next->time_ns,
+                       commit->writer != NULL ? commit->writer : "",
+                       commit->message != NULL ? commit->message : "", (const void *) next->lengths,
+                       next->lengths_bytes, document, document_bytes, attributes, attributes_bytes);
+}
+
+/* ---- new containers ------------------------------------------------------------------------- */
+
+static esdm_status
+find_id(sqlite__link *link, const char *name, uint64_t *ret_container, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__CONTAINER_ID, &statement, err, "t", name);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    *ret_container = row ? sqlite__u64(statement, 0) : 0;
+    if (row)
+        (void) sqlite3_reset(statement);
+    return status;
+}
+
+/* Makes the name free; ret_replaced is the record that had it, or 0. */
+static esdm_status
+free_name(sqlite__link *link, const char *name, bool replace, uint64_t *ret_replaced,
+          esdm_error *err)
+{
+    esdm_status status = find_id(link, name, ret_replaced, err);
+    if (status != ESDM_OK || *ret_replaced == 0)
+        return status;
+    if (!replace)
+        return esdm__error_set(err, ESDM_EEXIST, "container '%.300s' exists", name);
+    return sqlite__run(link, SQLITE__CONTAINER_UNNAME, err, "i", *ret_replaced);
+}
+
+static esdm_status
+publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attributes,
+            size_t attributes_bytes, next_state *next, uint64_t *ret_replaced, esdm_error *err)
+{
+    next->time_ns = esdm__now_ns();
+    next->snapshot = next->structure = next->document_at = next->next_page = 1;
+    esdm_status status =
+        free_name(link, commit->name, commit->kind == ESDM_META_REPLACE, ret_replaced, err);
+    if (status == ESDM_OK)
+        status = sqlite__lengths_merge(NULL, 0, commit->lengths, commit->nlengths, &next->lengths,
+                                       &next->lengths_bytes, err);
+    if (status == ESDM_OK)
+        status =
+            sqlite__run(link, SQLITE__CONTAINER_INSERT, err, "ttiiiiii", commit->name, commit->uuid,
+                        next->next_page + commit->npages, next->time_ns, next->raw_bytes,
+                        next->stored_bytes, next->fragments, (uint64_t) commit->datasets);
+    if (status != ESDM_OK)
+        return status;
+    next->container = (uint64_t) sqlite3_last_insert_rowid(link->db);
+    if (next->container > SQLITE__CONTAINER_MAX)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "metadata store '%.200s' has used up its 2^31 container numbers",
+                               link->label);
+    status = insert_pages(link, next, commit, err);
+    if (status == ESDM_OK)
+        status = insert_snapshot(link, next, commit, attributes, attributes_bytes, err);
+    if (status == ESDM_OK)
+        status = sqlite__attributes_changed(link, next->container, true, attributes,
+                                            attributes_bytes, err);
+    return status;
+}
+
+/* ---- next snapshots ------------------------------------------------------------------------- */
+
+static esdm_status
+conflict(const esdm_meta_commit *commit, const char *why, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECONFLICT, "record %llu: %s",
+                           (unsigned long long) commit->container, why);
+}
+
+/* Reads the head and fills in what follows it. */
+static esdm_status
+load_head(sqlite__link *link, const esdm_meta_commit *commit, next_state *next, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__CONTAINER_STATE, &statement, err, "i", commit->container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!row)
+        return conflict(commit, "the container was removed or replaced by another writer", err);
+    uint64_t now_ns = esdm__now_ns();
+    bool named = sqlite__u64(statement, 0) != 0;
+    next->container = commit->container;
+    next->snapshot = sqlite__u64(statement, 1) + 1;
+    next->structure = sqlite__u64(statement, 2);
+    next->document_at = sqlite__u64(statement, 3);
+    next->next_page = sqlite__u64(statement, 4);
+    next->time_ns = sqlite__u64(statement, 5);
+    next->time_ns = now_ns > next->time_ns ? now_ns : next->time_ns;
+    status = sqlite__lengths_merge(sqlite3_column_blob(statement, 6),
+                                   (size_t) sqlite3_column_bytes(statement, 6), commit->lengths,
+                                   commit->nlengths, &next->lengths, &next->lengths_bytes, err);
+    (void) sqlite3_reset(statement);
+    if (status != ESDM_OK)
+        return status;
+    if (!named)
+        return conflict(commit, "the container was removed or replaced by another writer", err);
+    if (commit->document != NULL && next->structure != commit->structure)
+        return conflict(commit, "another writer changed its structure first", err);
+    if (next->snapshot > SQLITE__LOW_MAX)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "record %llu has used up its 2^32 snapshots; copy the container",
+                               (unsigned long long) commit->container);
+    if (commit->document != NULL) {
+        next->structure++;
+        next->document_at = next->snapshot;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+retire_page(sqlite__link *link, const esdm_meta_commit *commit, uint64_t page, next_state *next,
+            esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    uint64_t dataset = 0;
+    if (page >> 32 != commit->container)
+        return conflict(commit, "a page to merge belongs to another container", err);
+    esdm_status status = sqlite__prepare(link, SQLITE__PAGE_DATASET, &statement, err, "i", page);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        dataset = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+        status = sqlite__prepare(link, SQLITE__PAGE_RETIRE, &statement, err, "iiii",
+                                 commit->container, dataset, page, next->snapshot);
+        row = false;
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+    }
+    if (status != ESDM_OK)
+        return status;
+    if (!row)
+        return conflict(commit, "a page to merge is not live any more", err);
+    next->raw_bytes -= sqlite__u64(statement, 0);
+    next->stored_bytes -= sqlite__u64(statement, 1);
+    next->fragments -= sqlite__u64(statement, 2);
+    (void) sqlite3_reset(statement);
+    return ESDM_OK;
+}
+
+static esdm_status
+update_container(sqlite__link *link, const esdm_meta_commit *commit, const next_state *next,
+                 esdm_error *err)
+{
+    const char *types = commit->document != NULL ? "iiiiiiiiii" : "iiiiiiiiin";
+    return sqlite__run(link, SQLITE__CONTAINER_UPDATE, err, types, next->container, next->snapshot,
+                       next->structure, next->document_at, next->next_page + commit->npages,
+                       next->time_ns, next->raw_bytes, next->stored_bytes, next->fragments,
+                       (uint64_t) commit->datasets);
+}
+
+static esdm_status
+publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void *attributes,
+               size_t attributes_bytes, next_state *next, esdm_error *err)
+{
+    sqlite__link *link = &store->writer;
+    esdm_status status = load_head(link, commit, next, err);
+    for (size_t i = 0; i < commit->nmerged && status == ESDM_OK; i++)
+        status = retire_page(link, commit, commit->merged[i], next, err);
+    if (status == ESDM_OK)
+        status = insert_pages(link, next, commit, err);
+    if (status == ESDM_OK)
+        status = insert_snapshot(link, next, commit, attributes, attributes_bytes, err);
+    if (status == ESDM_OK)
+        status = update_container(link, commit, next, err);
+    if (status == ESDM_OK && commit->document != NULL)
+        status = sqlite__attributes_changed(link, next->container, false, attributes,
+                                            attributes_bytes, err);
+    if (status == ESDM_OK && next->snapshot % PRUNE_EVERY == 0)
+        status = sqlite__prune(store, next->container, next->snapshot, commit->history,
+                               next->time_ns, err);
+    return status;
+}
+
+/* ---- commit --------------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
+               esdm_error *err)
+{
+    sqlite__store *store = self;
+    void *attributes = NULL;
+    size_t attributes_bytes = 0;
+    uint64_t replaced = 0;
+    next_state next = {0};
+    esdm_status status = check_commit(commit, err);
+    if (status == ESDM_OK && commit->document != NULL)
+        status = sqlite__attributes_encode(commit->attributes, commit->nattributes, &attributes,
+                                           &attributes_bytes, err);
+    if (status == ESDM_OK)
+        status = sqlite__begin_write(store, commit->durable, err);
+    if (status != ESDM_OK) {
+        free(attributes);
+        return status;
+    }
+    add_sums(&next, commit);
+    if (commit->kind == ESDM_META_UPDATE)
+        status = publish_update(store, commit, attributes, attributes_bytes, &next, err);
+    else
+        status = publish_new(&store->writer, commit, attributes, attributes_bytes, &next, &replaced,
+                             err);
+    status = sqlite__end_write(store, status, err);
+    free(attributes);
+    free(next.lengths);
+    if (status == ESDM_OK)
+        *ret_committed = (esdm_meta_committed){
+            .container = next.container,
+            .snapshot = next.snapshot,
+            .structure = next.structure,
+            .time_ns = next.time_ns,
+            .replaced = replaced,
+            .first_page = sqlite__key(next.container, next.next_page),
+        };
+    return status;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static esdm_status
+no_container(const char *name, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ENOENT, "there is no container '%.300s'", name);
+}
+
+esdm_status
+sqlite__container_remove(void *self, const char *name, uint64_t *ret_container, esdm_error *err)
+{
+    sqlite__store *store = self;
+    uint64_t container = 0;
+    esdm_status status = sqlite__begin_write(store, false, err);
+    if (status != ESDM_OK)
+        return status;
+    status = free_name(&store->writer, name, true, &container, err);
+    if (status == ESDM_OK && container == 0)
+        status = no_container(name, err);
+    status = sqlite__end_write(store, status, err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    return status;
+}
+
+esdm_status
+sqlite__container_move(void *self, const char *from, const char *to, bool replace,
+                       uint64_t *ret_replaced, esdm_error *err)
+{
+    sqlite__store *store = self;
+    uint64_t container = 0;
+    uint64_t replaced = 0;
+    esdm_status status = sqlite__begin_write(store, false, err);
+    if (status != ESDM_OK)
+        return status;
+    status = find_id(&store->writer, from, &container, err);
+    if (status == ESDM_OK && container == 0)
+        status = no_container(from, err);
+    if (status == ESDM_OK && strcmp(from, to) != 0) {
+        status = free_name(&store->writer, to, replace, &replaced, err);
+        if (status == ESDM_OK)
+            status =
+                sqlite__run(&store->writer, SQLITE__CONTAINER_RENAME, err, "it", container, to);
+    }
+    status = sqlite__end_write(store, status, err);
+    if (status == ESDM_OK)
+        *ret_replaced = replaced;
+    return status;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Opening and closing stores; the frame around reads and transactions. */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store.h"
+
+/* The log is copied into the database when it has so many pages, and at close when it is larger
+ * than this: whoever opens the store next reads the log first. */
+#define CHECKPOINT_PAGES       2048
+#define CLOSE_CHECKPOINT_BYTES (256 << 10)
+
+/* Stores of this process. SQLite keeps per-process state of open files that a forked child inherits
+ * although the locks stay with the parent, so a child closes what it inherited before it opens. */
+static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards open_stores; innermost */
+static sqlite__store *open_stores;
+
+bool
+sqlite__is_network(int fd)
+{
+    static const uint32_t magics[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x73757245, /* Coda */
+        0x65735546, /* FUSE */
+        0x01021997, /* 9P */
+        0x19830326, /* BeeGFS */
+        0xaad7aaea, /* PanFS */
+        0x20030528, /* OrangeFS */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
+        0x786f4256, /* VirtualBox */
+    };
+    struct statfs found;
+    if (fstatfs(fd, &found) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        if ((uint32_t) found.f_type == magics[i])
+            return true;
+    }
+    return false;
+}
+
+/* ---- stores that a fork copied -------------------------------------------------------------- */
+
+/* In the child: closes the parent's connections without running SQL. A connection in the middle of
+ * something when the fork came is left alone. */
+static bool
+abandon(sqlite__store *store)
+{
+    bool idle = true;
+    if (pthread_mutex_trylock(&store->read_mutex) == 0) {
+        sqlite__link_close(&store->reader);
+        (void) pthread_mutex_unlock(&store->read_mutex);
+    } else {
+        idle = false;
+    }
+    if (pthread_mutex_trylock(&store->write_mutex) == 0) {
+        sqlite__link_close(&store->writer);
+        (void) pthread_mutex_unlock(&store->write_mutex);
+    } else {
+        idle = false;
+    }
+    return idle;
+}
+
+static void
+abandon_inherited(void)
+{
+    (void) pthread_mutex_lock(&list_mutex);
+    for (sqlite__store *store = open_stores; store != NULL; store = store->next) {
+        if (store->pid != getpid())
+            (void) abandon(store);
+    }
+    (void) pthread_mutex_unlock(&list_mutex);
+}
+
+static void
+enter_list(sqlite__store *store)
+{
+    (void) pthread_mutex_lock(&list_mutex);
+    store->next = open_stores;
+    open_stores = store;
+    (void) pthread_mutex_unlock(&list_mutex);
+}
+
+static void
+leave_list(sqlite__store *store)
+{
+    (void) pthread_mutex_lock(&list_mutex);
+    for (sqlite__store **at = &open_stores; *at != NULL; at = &(*at)->next) {
+        if (*at == store) {
+            *at = store->next;
+            break;
+        }
+    }
+    (void) pthread_mutex_unlock(&list_mutex);
+}
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+/* Whether the failure may come from missing permission to write: then there are other ways. */
+static bool
+may_be_read_only(esdm_status status)
+{
+    return status == ESDM_EACCES || status == ESDM_EIO;
+}
+
+static esdm_status
+is_wal(sqlite__link *link, bool *ret_wal, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(link->db, "PRAGMA journal_mode", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_step(statement);
+        *ret_wal = code == SQLITE_ROW && strcmp(sqlite__text(statement, 0), "wal") == 0;
+    }
+    (void) sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? ESDM_OK : sqlite__error(link, code, err);
+}
+
+/* Opens the reader through SQLite's own locking. */
+static esdm_status
+open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
+{
+    sqlite__link *link = &store->reader;
+    bool wal = false;
+    esdm_status status =
+        sqlite__link_open(link, store->file, store->file,
+                          read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, err);
+    if (status != ESDM_OK)
+        return status;
+    store->access = SQLITE__LIVE;
+    store->writable = !read_only && sqlite3_db_readonly(link->db, "main") == 0 &&
+                      access(store->directory, W_OK) == 0;
+    status = sqlite__schema_check(link, err);
+    if (status == ESDM_OK)
+        status = is_wal(link, &wal, err);
+    if (status == ESDM_OK && wal && network) {
+        /* Made on a local file system and reached over the network now: shared memory would not
+         * be shared. */
+        status = store->writable ? sqlite__exec(link, "PRAGMA journal_mode = TRUNCATE", err)
+                                 : esdm__error_set(err, ESDM_EACCES, "needs a copy");
+        wal = false;
+    }
+    store->rollback_journal = !wal;
+    if (status != ESDM_OK)
+        sqlite__link_close(link);
+    return status;
+}
+
+static esdm_status
+open_reader(sqlite__store *store, bool read_only, bool network, esdm_error *err)
+{
+    esdm_status status = open_live(store, read_only, network, err);
+    if (may_be_read_only(status)) {
+        esdm_error why = {0};
+        esdm_status frozen = sqlite__open_frozen(store, &why);
+        if (frozen == ESDM_OK)
+            return ESDM_OK;
+        if (err != NULL)
+            *err = why;
+        return frozen;
+    }
+    return status;
+}
+
+static esdm_status
+new_store(esdm__place *place, sqlite__store **ret_store, esdm_error *err)
+{
+    sqlite__store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return esdm__error_nomem(err, sizeof *store, "a metadata store");
+    store->pid = getpid();
+    store->directory = place->directory;
+    place->directory = NULL;
+    if (asprintf(&store->file, "%s/%s", store->directory, SQLITE__FILE) < 0)
+        store->file = NULL;
+    if (store->file == NULL || pthread_mutex_init(&store->read_mutex, NULL) != 0 ||
+        pthread_mutex_init(&store->write_mutex, NULL) != 0 ||
+        sqlite__pins_init(&store->pins, store->directory, err) != ESDM_OK) {
+        free(store->directory);
+        free(store->file);
+        free(store);
+        return esdm__error_nomem(err, sizeof *store, "a metadata store");
+    }
+    *ret_store = store;
+    return ESDM_OK;
+}
+
+esdm_status
+sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
+{
+    esdm__place place = {0};
+    sqlite__store *store = NULL;
+    bool network = false;
+    int fd = -1;
+    abandon_inherited();
+    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
+    if (status == ESDM_OK)
+        status = esdm__place_open(&place, &fd, err);
+    if (status == ESDM_OK) {
+        network = sqlite__is_network(fd);
+        (void) close(fd);
+        status = new_store(&place, &store, err);
+    }
+    esdm__place_clear(&place);
+    if (status != ESDM_OK)
+        return status;
+    enter_list(store);
+    status = open_reader(store, read_only, network, err);
+    if (status != ESDM_OK) {
+        sqlite__close(store);
+        return status;
+    }
+    store->pins.optional = store->access != SQLITE__LIVE;
+    *ret_store = store;
+    return ESDM_OK;
+}
+
+/* ---- close ---------------------------------------------------------------------------------- */
+
+/* Keeps the log short for those who open next. Nobody is waited for. */
+static void
+shorten_log(sqlite__store *store)
+{
+    char path[PATH_MAX];
+    struct stat found;
+    if (store->writer.db == NULL || store->rollback_journal)
+        return;
+    (void) snprintf(path, sizeof path, "%s-wal", store->file);
+    if (stat(path, &found) != 0 || found.st_size <= CLOSE_CHECKPOINT_BYTES)
+        return;
+    (void) sqlite3_busy_handler(store->writer.db, NULL, NULL);
+    (void) sqlite3_wal_checkpoint_v2(store->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                     NULL);
+}
+
+void
+sqlite__close(void *self)
+{
+    sqlite__store *store = self;
+    if (store == NULL)
+        return;
+    leave_list(store);
+    if (store->pid != getpid()) {
+        if (!abandon(store))
+            return; /* a thread of the parent was inside: its memory is lost to this child */
+    } else {
+        shorten_log(store);
+        sqlite__link_close(&store->writer);
+        sqlite__link_close(&store->reader);
+    }
+    sqlite__pins_clear(&store->pins);
+    (void) pthread_mutex_destroy(&store->read_mutex);
+    (void) pthread_mutex_destroy(&store->write_mutex);
+    free(store->file);
+    free(store->directory);
+    free(store);
+}
+
+/* ---- reads ---------------------------------------------------------------------------------- */
+
+static esdm_status
+after_fork(const sqlite__store *store, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "metadata store '%.200s' was opened before fork(); open it again in the "
+                           "child",
+                           store->file);
+}
+
+esdm_status
+sqlite__begin_read(sqlite__store *store, esdm_error *err)
+{
+    if (store->pid != getpid())
+        return after_fork(store, err);
+    (void) pthread_mutex_lock(&store->read_mutex);
+    esdm_status status = ESDM_OK;
+    if (store->access != SQLITE__LIVE &&
+        (store->reader.db == NULL || sqlite__frozen_changed(store))) {
+        sqlite__link_close(&store->reader);
+        status = sqlite__open_frozen(store, err);
+    }
+    if (status != ESDM_OK)
+        (void) pthread_mutex_unlock(&store->read_mutex);
+    return status;
+}
+
+void
+sqlite__end_read(sqlite__store *store)
+{
+    (void) pthread_mutex_unlock(&store->read_mutex);
+}
+
+/* ---- transactions --------------------------------------------------------------------------- */
+
+/* Under write_mutex. */
+static esdm_status
+open_writer(sqlite__store *store, esdm_error *err)
+{
+    sqlite__link *link = &store->writer;
+    if (link->db != NULL)
+        return ESDM_OK;
+    esdm_status status =
+        sqlite__link_open(link, store->file, store->file, SQLITE_OPEN_READWRITE, err);
+    if (status == ESDM_OK && store->rollback_journal)
+        status = sqlite__exec(link, "PRAGMA journal_mode = TRUNCATE", err);
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192", err);
+    if (status != ESDM_OK) {
+        sqlite__link_close(link);
+        return status;
+    }
+    (void) sqlite3_wal_autocheckpoint(link->db, CHECKPOINT_PAGES);
+    store->durable = false;
+    return ESDM_OK;
+}
+
+/* Under write_mutex. The pragma takes effect while it is prepared, so it cannot be kept. */
+static esdm_status
+set_durable(sqlite__store *store, bool durable, esdm_error *err)
+{
+    if (store->durable == durable)
+        return ESDM_OK;
+    esdm_status status = sqlite__exec(
+        &store->writer, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err);
+    if (status == ESDM_OK)
+        store->durable = durable;
+    return status;
+}
+
+esdm_status
+sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
+{
+    if (store->pid != getpid())
+        return after_fork(store, err);
+    if (!store->writable)
+        return esdm__error_set(err, ESDM_EACCES, "metadata store '%.200s' is open for reading only",
+                               store->file);
+    (void) pthread_mutex_lock(&store->write_mutex);
+    esdm_status status = open_writer(store, err);
+    if (status == ESDM_OK)
+        status = set_durable(store, durable, err);
+    if (status == ESDM_OK)
+        status = sqlite__run(&store->writer, SQLITE__BEGIN_WRITE, err, "");
+    if (status != ESDM_OK)
+        (void) pthread_mutex_unlock(&store->write_mutex);
+    return status;
+}
+
+esdm_status
+sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err)
+{
+    sqlite__link *link = &store->writer;
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__COMMIT, err, "");
+    if (sqlite3_get_autocommit(link->db) == 0)
+        (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
+    sqlite__pins_release(&store->pins);
+    (void) pthread_mutex_unlock(&store->write_mutex);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "store.h"
+
+static bool
+is_writable(void *self)
+{
+    const sqlite__store *store = self;
+    return store->writable;
+}
+
+extern const esdm_meta_plugin esdm_meta_sqlite_plugin;
+const esdm_meta_plugin esdm_meta_sqlite_plugin = {
+    .base = {.abi = ESDM_PLUGIN_ABI,
+             .kind = ESDM_PLUGIN_META,
+             .name = "sqlite",
+             .summary = "embedded SQLite database in a directory"},
+    .make = sqlite__make,
+    .check = sqlite__check,
+    .remove = sqlite__remove,
+    .open = sqlite__open,
+    .close = sqlite__close,
+    .is_writable = is_writable,
+    .container_find = sqlite__container_find,
+    .container_list = sqlite__container_list,
+    .container_remove = sqlite__container_remove,
+    .container_move = sqlite__container_move,
+    .snapshot_open = sqlite__snapshot_open,
+    .pin = sqlite__pin,
+    .unpin = sqlite__unpin,
+    .snapshot_list = sqlite__snapshot_list,
+    .page_list = sqlite__page_list,
+    .page_load = sqlite__page_load,
+    .commit = sqlite__commit,
+    .find = sqlite__find,
+    .garbage = sqlite__garbage,
+    .forget = sqlite__forget,
+};
+
+#ifdef ESDM_PLUGIN_LOADABLE
+ESDM_API const esdm_plugin *esdm_plugin_entry(void);
+
+const esdm_plugin *
+esdm_plugin_entry(void)
+{
+    return &esdm_meta_sqlite_plugin.base;
+}
+#endif

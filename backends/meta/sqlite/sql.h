@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_SQLITE_SQL_H
+#define ESDM_BACKEND_SQLITE_SQL_H
+
+/** @file One SQLite connection with its kept statements. One thread at a time. */
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "esdm/status.h"
+
+/** Statements that a connection prepares at first use and keeps; their text is in sql.c. */
+typedef enum sqlite__statement_id {
+    SQLITE__BEGIN,
+    SQLITE__BEGIN_WRITE,
+    SQLITE__COMMIT,
+    SQLITE__ROLLBACK,
+    SQLITE__CONTAINER_FIND,
+    SQLITE__CONTAINER_LIST_ALL,
+    SQLITE__CONTAINER_LIST,
+    SQLITE__CONTAINER_ID,
+    SQLITE__CONTAINER_STATE,
+    SQLITE__CONTAINER_INSERT,
+    SQLITE__CONTAINER_UPDATE,
+    SQLITE__CONTAINER_UNNAME,
+    SQLITE__CONTAINER_RENAME,
+    SQLITE__CONTAINER_DELETE,
+    SQLITE__CONTAINER_TOMBSTONE,
+    SQLITE__GARBAGE_LIST,
+    SQLITE__GARBAGE_STATE,
+    SQLITE__SNAPSHOT_OPEN,
+    SQLITE__SNAPSHOT_EXISTS,
+    SQLITE__SNAPSHOT_LIST,
+    SQLITE__SNAPSHOT_INSERT,
+    SQLITE__SNAPSHOT_SCAN,
+    SQLITE__SNAPSHOT_PRUNE,
+    SQLITE__SNAPSHOT_DELETE,
+    SQLITE__SNAPSHOT_DELETE_ALL,
+    SQLITE__PAGE_LIST_ALL,
+    SQLITE__PAGE_LIST,
+    SQLITE__PAGE_LOAD,
+    SQLITE__PAGE_INSERT,
+    SQLITE__PAGE_DATA_INSERT,
+    SQLITE__PAGE_DATASET,
+    SQLITE__PAGE_RETIRE,
+    SQLITE__PAGE_RETIRED,
+    SQLITE__PAGE_DELETE,
+    SQLITE__PAGE_DATA_DELETE,
+    SQLITE__PAGE_DELETE_ALL,
+    SQLITE__PAGE_DATA_DELETE_ALL,
+    SQLITE__INDEXED_GET,
+    SQLITE__INDEXED_SET,
+    SQLITE__ATTRIBUTE_INSERT,
+    SQLITE__ATTRIBUTE_DELETE,
+    SQLITE__ATTRIBUTE_PENDING,
+    SQLITE__STATEMENTS
+} sqlite__statement_id;
+
+typedef struct sqlite__link {
+    sqlite3 *db;       /* NULL: not open */
+    const char *label; /* path of the database for messages; borrowed */
+    sqlite3_stmt *statements[SQLITE__STATEMENTS];
+} sqlite__link;
+
+/** Longest wait for another writer, in seconds. */
+#define SQLITE__BUSY_SECONDS 30
+
+/** Opens `file` (a name or a file: URI) with SQLITE_OPEN_* flags and sets the connection up. */
+esdm_status sqlite__link_open(sqlite__link *link, const char *file, const char *label, int flags,
+                              esdm_error *err);
+void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
+
+/** Maps an SQLite result code, with the system's errno where there is one. */
+esdm_status sqlite__error(const sqlite__link *link, int code, esdm_error *err);
+
+/** Runs statements without results. */
+esdm_status sqlite__exec(sqlite__link *link, const char *sql, esdm_error *err);
+/** First column of the first row of a query, as a number. */
+esdm_status sqlite__query_number(sqlite__link *link, const char *sql, int64_t *ret_number,
+                                 esdm_error *err);
+
+/**
+ * Prepares (once) a kept statement and binds its parameters in order.
+ * @param types one letter each: i uint64_t; t const char * (may be NULL); b const void *, size_t;
+ *        d double; n nothing (NULL).
+ */
+esdm_status sqlite__prepare(sqlite__link *link, sqlite__statement_id id,
+                            sqlite3_stmt **ret_statement, esdm_error *err, const char *types, ...);
+esdm_status sqlite__bind(sqlite__link *link, sqlite3_stmt *statement, esdm_error *err,
+                         const char *types, ...);
+/** Next row. At the end or on failure *ret_row is false and the statement is reset. */
+esdm_status sqlite__step(sqlite__link *link, sqlite3_stmt *statement, bool *ret_row,
+                         esdm_error *err);
+/** Runs a kept statement that gives no rows. */
+esdm_status sqlite__run(sqlite__link *link, sqlite__statement_id id, esdm_error *err,
+                        const char *types, ...);
+
+/** Column readers. */
+uint64_t sqlite__u64(sqlite3_stmt *statement, int column);
+/** "" for NULL; borrowed until the next step. */
+const char *sqlite__text(sqlite3_stmt *statement, int column);
+/** Copies a blob or text and adds a NUL. ESDM_OK with NULL for an SQL NULL. */
+esdm_status sqlite__copy(sqlite3_stmt *statement, int column, void **ret_data, size_t *ret_bytes,
+                         esdm_error *err);
+
+/** Numbers that SQL composes: container << 32 | low. */
+static inline uint64_t
+sqlite__key(uint64_t container, uint64_t low)
+{
+    return container << 32 | low;
+}
+
+/** Containers fit into 31 bits, snapshots and a container's pages into 32. */
+#define SQLITE__CONTAINER_MAX ((uint64_t) INT32_MAX)
+#define SQLITE__LOW_MAX       ((uint64_t) UINT32_MAX)
+
+#endif

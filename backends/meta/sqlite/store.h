@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_SQLITE_STORE_H
+#define ESDM_BACKEND_SQLITE_STORE_H
+
+/**
+ * @file
+ * Metadata store "sqlite": one database in a marked directory. See README.md for the tables.
+ *
+ * Two connections: readers never wait for this process's writer. Lock order: write_mutex, then
+ * pins; read_mutex is never held together with another.
+ */
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/place.h"
+#include "esdm/sys/meta_store.h"
+#include "esdm/types.h"
+#include "pins.h"
+#include "sql.h"
+
+#define SQLITE__FILE   "catalogue.sqlite"
+#define SQLITE__PINS   "pins"
+#define SQLITE__FORMAT 1
+#define SQLITE__APP_ID 0x4553444d /* "ESDM" */
+
+/** How the files are reached. */
+typedef enum sqlite__access {
+    SQLITE__LIVE,      /* through SQLite's own locking */
+    SQLITE__IMMUTABLE, /* unlocked: nobody can write there while we look, or we notice */
+    SQLITE__COPY       /* a private copy */
+} sqlite__access;
+
+/** What tells a frozen store that somebody changed the files. */
+typedef struct sqlite__stamp {
+    struct timespec modified[3];
+    off_t bytes[3]; /* database, -wal, -journal; -1: not there */
+} sqlite__stamp;
+
+typedef struct sqlite__store {
+    char *directory;
+    char *file; /* path of the database */
+    pid_t pid;  /* of the process that opened it: useless in a forked child */
+    bool writable;
+    bool rollback_journal;      /* no WAL: network file system */
+    pthread_mutex_t read_mutex; /* guards reader, access, stamp */
+    sqlite__link reader;
+    sqlite__access access;
+    sqlite__stamp stamp;
+    pthread_mutex_t write_mutex; /* guards writer, durable */
+    sqlite__link writer;         /* opened by the first write */
+    bool durable;                /* the writer's commits are flushed */
+    sqlite__pins pins;           /* locked inside */
+    struct sqlite__store *next;  /* list of open stores (open.c) */
+} sqlite__store;
+
+/* ---- schema.c ------------------------------------------------------------------------------- */
+
+/** Makes the tables unless they are there. */
+esdm_status sqlite__schema_make(sqlite__link *link, esdm_error *err);
+/** ESDM_ENOENT: no tables yet; ESDM_ENOTSUP: newer; ESDM_ECORRUPT: not our database. */
+esdm_status sqlite__schema_check(sqlite__link *link, esdm_error *err);
+
+/* ---- open.c, frozen.c ----------------------------------------------------------------------- */
+
+/** Whether a directory lies on a network file system, where WAL does not work. */
+bool sqlite__is_network(int fd);
+esdm_status sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
+                         esdm_error *err);
+void sqlite__close(void *store);
+/** Opens the reader of a store that cannot be opened through SQLite's locking. */
+esdm_status sqlite__open_frozen(sqlite__store *store, esdm_error *err);
+/** Whether somebody changed the files of a frozen store since. */
+bool sqlite__frozen_changed(const sqlite__store *store);
+
+/** Locks the reader and returns it ready to use; sqlite__end_read() in every case of ESDM_OK. */
+esdm_status sqlite__begin_read(sqlite__store *store, esdm_error *err);
+void sqlite__end_read(sqlite__store *store);
+/**
+ * Locks the writer and begins a transaction. On ESDM_OK sqlite__end_write() must follow.
+ * @param durable whether the commit is to survive power loss.
+ */
+esdm_status sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err);
+/** Commits if `status` is ESDM_OK, else rolls back. Returns the final status. */
+esdm_status sqlite__end_write(sqlite__store *store, esdm_status status, esdm_error *err);
+
+/* ---- encoding.c ----------------------------------------------------------------------------- */
+
+/** Lengths as stored in snapshots: pairs of varints, sorted by dimension. */
+esdm_status sqlite__lengths_decode(const void *data, size_t bytes, esdm_meta_length **ret_lengths,
+                                   size_t *ret_count, esdm_error *err);
+/** Merges by maximum and encodes. @param ret_data owned; NULL when there are none. */
+esdm_status sqlite__lengths_merge(const void *head, size_t head_bytes,
+                                  const esdm_meta_length *lengths, size_t nlengths, void **ret_data,
+                                  size_t *ret_bytes, esdm_error *err);
+/** @param ret_data owned, free(). */
+esdm_status sqlite__box_encode(uint32_t rank, const uint64_t *box, void **ret_data,
+                               size_t *ret_bytes, esdm_error *err);
+/** @param ret_box room for 2 * ESDM_MAX_RANK values. */
+esdm_status sqlite__box_decode(const void *data, size_t bytes, uint32_t *ret_rank,
+                               uint64_t *ret_box, esdm_error *err);
+/** The attribute list as kept beside the document. @param ret_data owned, free(). */
+esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, size_t count,
+                                      void **ret_data, size_t *ret_bytes, esdm_error *err);
+
+/* ---- attributes.c --------------------------------------------------------------------------- */
+
+/** Containers beyond which the index of attributes is brought up to date (see attributes.c). */
+#define SQLITE__PENDING_MAX 64
+
+/** After a commit that stored `attributes` of a record: keeps the index in step. */
+esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
+                                       const void *attributes, size_t bytes, esdm_error *err);
+/** Enters an encoded list through a statement that takes the columns of `attribute` in order. */
+esdm_status sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement,
+                                      uint64_t container, const void *attributes, size_t bytes,
+                                      esdm_error *err);
+/** Containers up to this number are in the index. */
+esdm_status sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container,
+                                       esdm_error *err);
+
+/* ---- prune.c -------------------------------------------------------------------------------- */
+
+/** Deletes snapshots that the history does not keep and nobody has pinned, within the current
+ *  transaction. Locks pins that sqlite__pins_release() must free after the commit. */
+esdm_status sqlite__prune(sqlite__store *store, uint64_t container, uint64_t head, uint32_t history,
+                          uint64_t now_ns, esdm_error *err);
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+esdm_status sqlite__make(const esdm_plugin_config *config, bool dry_run,
+                         esdm_plugin_reporter report, void *user, esdm_error *err);
+esdm_status sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+                          esdm_error *err);
+esdm_status sqlite__remove(const esdm_plugin_config *config, bool dry_run,
+                           esdm_plugin_reporter report, void *user, esdm_error *err);
+esdm_status sqlite__container_find(void *store, const char *name, esdm_meta_container *ret_record,
+                                   esdm_error *err);
+esdm_status sqlite__container_list(void *store, const char *prefix,
+                                   esdm_meta_container_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__container_remove(void *store, const char *name, uint64_t *ret_container,
+                                     esdm_error *err);
+esdm_status sqlite__container_move(void *store, const char *from, const char *to, bool replace,
+                                   uint64_t *ret_replaced, esdm_error *err);
+esdm_status sqlite__snapshot_open(void *store, const char *name, uint64_t snapshot,
+                                  uint64_t known_container, uint64_t known_structure,
+                                  esdm_meta_snapshot *ret_snapshot, esdm_error *err);
+esdm_status sqlite__pin(void *store, uint64_t container, uint64_t snapshot, esdm_error *err);
+void sqlite__unpin(void *store, uint64_t container, uint64_t snapshot);
+esdm_status sqlite__snapshot_list(void *store, const char *name, esdm_meta_snapshot_visitor visit,
+                                  void *user, esdm_error *err);
+esdm_status sqlite__page_list(void *store, uint64_t container, uint64_t snapshot, uint32_t dataset,
+                              esdm_meta_page_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
+                              esdm_error *err);
+esdm_status sqlite__commit(void *store, const esdm_meta_commit *commit,
+                           esdm_meta_committed *ret_committed, esdm_error *err);
+esdm_status sqlite__find(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                         esdm_meta_match_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__garbage(void *store, esdm_meta_garbage_visitor visit, void *user,
+                            esdm_error *err);
+esdm_status sqlite__forget(void *store, uint64_t container, esdm_error *err);
+
+/** The columns of a record, in the order of the statements that give one. */
+void sqlite__read_record(sqlite3_stmt *statement, esdm_meta_container *ret_record);
+
+#endif
