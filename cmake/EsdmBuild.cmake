@@ -98,8 +98,9 @@ function(esdm_library)
   target_include_directories(esdm INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src/include> $<INSTALL_INTERFACE:include>)
   target_link_libraries(esdm PRIVATE esdm_options ${ESDM_LINK_LIBRARIES})
-  target_link_options(esdm PRIVATE -Wl,--no-undefined -Wl,-z,defs
-    $<$<BOOL:${ESDM_SANITIZE}>:-Wl,-z,undefs>)
+  if(NOT ESDM_SANITIZE)
+    target_link_options(esdm PRIVATE -Wl,-z,defs)
+  endif()
 endfunction()
 
 function(esdm_install_package)
