@@ -57,44 +57,56 @@ esdm__page_set_clear(esdm__page_set *set)
     *set = (esdm__page_set){0};
 }
 
-/* Indices of the records that newer ones do not hide wholly, in R-tree order. */
+/* Keeps those of order[0 … *count-1] that newer records do not hide wholly, in the same order. */
+static bool
+drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
+{
+    uint32_t rank = records->rank;
+    uint32_t all = *count;
+    uint64_t *bounds = malloc(((size_t) all * 2 * rank + 1) * sizeof *bounds);
+    uint64_t *sequence = malloc(all * sizeof *sequence);
+    uint8_t *visible = calloc(all, 1);
+    esdm__parts parts = {0};
+    bool ok = bounds != NULL && sequence != NULL && visible != NULL;
+    for (uint32_t i = 0; ok && i < all; i++) {
+        esdm__bounds_copy(rank, bounds + (size_t) i * 2 * rank,
+                          esdm__records_bounds(records, order[i]));
+        sequence[i] = records->items[order[i]].sequence;
+    }
+    ok = ok && esdm__shadow_parts(rank, bounds, sequence, all, &parts, NULL) == ESDM_OK;
+    if (ok) {
+        for (size_t i = 0; i < parts.count; i++)
+            visible[parts.owner[i]] = 1;
+        *count = 0;
+        for (uint32_t i = 0; i < all; i++) {
+            if (visible[i] != 0)
+                order[(*count)++] = order[i];
+        }
+    }
+    esdm__parts_clear(&parts);
+    free(bounds);
+    free(sequence);
+    free(visible);
+    return ok;
+}
+
+/* Indices of the records to publish, in R-tree order. @param ret_order owned. */
 static esdm_status
-order_visible(const esdm__records *records, uint32_t **ret_order, uint32_t *ret_count,
+order_records(const esdm__records *records, uint32_t **ret_order, uint32_t *ret_count,
               esdm_error *err)
 {
     uint32_t count = records->count;
-    esdm__parts parts = {0};
-    uint8_t *visible = calloc(count, 1);
-    uint64_t *sequence = malloc(count * sizeof *sequence);
     uint32_t *order = malloc(count * sizeof *order);
-    esdm_status st = ESDM_OK;
-    if (visible == NULL || sequence == NULL || order == NULL) {
-        st = esdm__error_nomem(err, count * sizeof *sequence, "the index pages of a commit");
-    } else {
-        for (uint32_t i = 0; i < count; i++)
-            sequence[i] = records->items[i].sequence;
-        st = esdm__shadow_parts(records->rank, records->bounds, sequence, count, &parts, err);
-    }
-    uint32_t n = 0;
-    if (st == ESDM_OK) {
-        for (size_t i = 0; i < parts.count; i++)
-            visible[parts.owner[i]] = 1;
-        for (uint32_t i = 0; i < count; i++) {
-            if (visible[i] != 0)
-                order[n++] = i;
-        }
-        if (!esdm__rtree_sort(records->rank, records->bounds, order, n))
-            st = esdm__error_nomem(err, n * sizeof *sequence, "the index pages of a commit");
-    }
-    esdm__parts_clear(&parts);
-    free(visible);
-    free(sequence);
-    if (st != ESDM_OK) {
+    for (uint32_t i = 0; order != NULL && i < count; i++)
+        order[i] = i;
+    if (order == NULL || !esdm__rtree_sort(records->rank, records->bounds, order, count) ||
+        (count > 1 && !drop_hidden(records, order, &count))) {
         free(order);
-        return st;
+        return esdm__error_nomem(err, count * sizeof *records->items,
+                                 "the index pages of a commit");
     }
     *ret_order = order;
-    *ret_count = n;
+    *ret_count = count;
     return ESDM_OK;
 }
 
@@ -179,9 +191,9 @@ add_pages(esdm__page_set *set, const esdm__records *records, bool absolute, esdm
 {
     if (records->count == 0)
         return ESDM_OK;
-    uint32_t *order;
-    uint32_t count;
-    esdm_status st = order_visible(records, &order, &count, err);
+    uint32_t *order = NULL;
+    uint32_t count = 0;
+    esdm_status st = order_records(records, &order, &count, err);
     if (st != ESDM_OK)
         return st;
     for (uint32_t first = 0; first < count && st == ESDM_OK;) {

@@ -141,8 +141,7 @@ esdm__rtree_query(const esdm__rtree *tree, const uint64_t *bounds, const uint64_
 
 /* Self join */
 
-#define JOIN_TESTS_PER_BOX 256u
-#define JOIN_TESTS_FREE    65536u
+#define JOIN_TESTS_FREE 4096u
 
 typedef struct join {
     const esdm__rtree *tree;
@@ -237,21 +236,18 @@ join_self(join *j, uint32_t level, uint32_t node)
     return true;
 }
 
-size_t
-esdm__rtree_self_join(const esdm__rtree *tree, const uint64_t *bounds, uint8_t *mark)
+bool
+esdm__rtree_self_join(const esdm__rtree *tree, const uint64_t *bounds, uint32_t tests_per_box,
+                      uint8_t *mark)
 {
     if (tree->levels == 0)
-        return 0;
+        return true;
     join j = {.tree = tree,
               .bounds = bounds,
               .mark = mark,
               .full = calloc(tree->start[tree->levels], 1),
-              .tests_left = (uint64_t) tree->count * JOIN_TESTS_PER_BOX + JOIN_TESTS_FREE};
-    if (j.full == NULL || !join_self(&j, tree->levels - 1, 0))
-        memset(mark, 1, tree->count);
+              .tests_left = (uint64_t) tree->count * tests_per_box + JOIN_TESTS_FREE};
+    bool complete = j.full != NULL && join_self(&j, tree->levels - 1, 0);
     free(j.full);
-    size_t marks = 0;
-    for (uint32_t i = 0; i < tree->count; i++)
-        marks += mark[i];
-    return marks;
+    return complete;
 }

@@ -54,12 +54,15 @@ bool esdm__rtree_query(const esdm__rtree *tree, const uint64_t *bounds, const ui
                        esdm__rtree_fn visit, void *user);
 
 /**
- * Finds which boxes meet another box of the tree.
+ * Marks the boxes that meet another box of the tree, comparing hulls first and pairs of boxes only
+ * where something below is not marked yet.
  * @param mark one byte a box; set to 1 for those, others stay as they are.
- * @return number of marks set; all boxes are marked, without looking further, where the boxes are
- * so entangled that the search would not pay.
+ * @param tests_per_box how many comparisons to spend at most, on average. Without overlaps and in a
+ * good order about 20 are needed.
+ * @return false when they did not suffice, or when out of memory; the marks are then incomplete.
  */
-size_t esdm__rtree_self_join(const esdm__rtree *tree, const uint64_t *bounds, uint8_t *mark);
+bool esdm__rtree_self_join(const esdm__rtree *tree, const uint64_t *bounds, uint32_t tests_per_box,
+                           uint8_t *mark);
 
 /** Number of nodes of a level. */
 static inline uint32_t

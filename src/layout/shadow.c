@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "layout/rtree.h"
 
+#define TESTS_ORDERED 28u
+#define TESTS_SORTED  256u
+
 /* Growing lists of boxes */
 
 static bool
@@ -233,15 +236,32 @@ cut_marked(shadow *s, uint32_t count, size_t marks, const uint8_t *mark, esdm__p
     return ok;
 }
 
+/* Boxes often come in a good order already, from pages or in the order of writing: then sorting,
+ * which costs most, is not needed. */
+static bool
+build_tree(shadow *s, uint32_t count, uint8_t *mark)
+{
+    if (!esdm__rtree_pack(&s->tree, s->rank, s->bounds, count, NULL))
+        return false;
+    if (esdm__rtree_self_join(&s->tree, s->bounds, TESTS_ORDERED, mark))
+        return true;
+    esdm__rtree_clear(&s->tree);
+    memset(mark, 0, count);
+    if (!esdm__rtree_build(&s->tree, s->rank, s->bounds, count))
+        return false;
+    if (!esdm__rtree_self_join(&s->tree, s->bounds, TESTS_SORTED, mark))
+        memset(mark, 1, count); /* so entangled that looking further would not pay */
+    return true;
+}
+
 static bool
 find_parts(shadow *s, uint32_t count, uint8_t *mark, esdm__parts *parts)
 {
-    if (!esdm__rtree_build(&s->tree, s->rank, s->bounds, count))
+    if (!build_tree(s, count, mark) || !parts_reserve(parts, s->rank, count))
         return false;
-    size_t marks = esdm__rtree_self_join(&s->tree, s->bounds, mark);
-    if (!parts_reserve(parts, s->rank, count))
-        return false;
+    size_t marks = 0;
     for (uint32_t i = 0; i < count; i++) {
+        marks += mark[i];
         if (mark[i] == 0)
             (void) parts_add(parts, s->rank, esdm__bounds_at(s->rank, s->bounds, i), i);
     }

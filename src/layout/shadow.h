@@ -20,8 +20,8 @@ typedef struct esdm__parts {
  * make.
  *
  * @param sequence of each box; the greater is the newer, of equal ones the later index.
- * @param ret_parts zeroed, or reused (then it keeps its memory); its contents are replaced.
- *        Unchanged order is not promised.
+ * @param ret_parts zeroed, or reused (then it keeps its memory); its contents are replaced, also by
+ * a failure. Parts of one box follow each other.
  */
 esdm_status esdm__shadow_parts(uint32_t rank, const uint64_t *bounds, const uint64_t *sequence,
                                uint32_t count, esdm__parts *ret_parts, esdm_error *err);

@@ -58,6 +58,7 @@ typedef struct store_page {
 typedef struct store {
     store_page *pages; /* page number: index + 1 */
     size_t count;
+    size_t capacity;
     uint64_t snapshot;
 } store;
 
@@ -82,7 +83,10 @@ store_publish(store *s, const esdm__page_set *set)
         assert_false(s->pages[set->merged[i] - 1].removed);
         s->pages[set->merged[i] - 1].removed = true;
     }
-    s->pages = realloc(s->pages, (s->count + set->npages + 1) * sizeof *s->pages);
+    if (s->count + set->npages > s->capacity) {
+        s->capacity = 2 * (s->count + set->npages);
+        s->pages = realloc(s->pages, s->capacity * sizeof *s->pages);
+    }
     for (size_t i = 0; i < set->npages; i++) {
         const esdm_meta_new_page *p = &set->pages[i];
         uint64_t *box = malloc((2 * p->rank + 1) * sizeof *box);
