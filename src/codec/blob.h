@@ -29,7 +29,7 @@
 
 #define ESDM__BLOB_HEADER_BYTES 64u
 #define ESDM__BLOB_ENTRY_BYTES  16u
-#define ESDM__BLOB_RAW_LOG2     14u /* uncompressed: 16 KiB, a point read is cheap */
+#define ESDM__BLOB_RAW_LOG2     12u /* uncompressed: 4 KiB, a point read is cheap */
 #define ESDM__BLOB_CODED_LOG2   16u /* compressed: 64 KiB */
 #define ESDM__CHAIN_MAX         4u
 
