@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Containers as source and target of a copy, and the calls that serve both kinds of ends. */
+
+#include "esdm-cp.h"
+
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading the structure ---------------------------------------------------------------- */
+
+static void
+load_attributes(esdm_attributes *list, GPtrArray *attributes)
+{
+    esdm_attribute attribute;
+    for (size_t i = 0; esdm_attribute_at(list, i, &attribute); i++)
+        cp_attribute_add(attributes, attribute.name, attribute.type, attribute.count,
+                         cp_values_copy(attribute.type, attribute.count, attribute.values));
+}
+
+static void
+load_dataset(cp_model *model, cp_group *group, const char *folder, esdm_dataset *from,
+             GHashTable *dimensions)
+{
+    cp_dataset *dataset =
+        cp_dataset_add(model, group, folder, esdm_dataset_name(from), esdm_dataset_type(from));
+    dataset->from.dataset = from;
+    dataset->rank = esdm_dataset_rank(from);
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        dataset->dimensions[i] = g_hash_table_lookup(dimensions, esdm_dataset_dimension(from, i));
+    load_attributes(esdm_dataset_attributes(from), dataset->attributes);
+    bool is_default = true;
+    const void *fill = esdm_dataset_fill(from, &is_default);
+    if (!is_default)
+        dataset->fill = cp_values_copy(dataset->type, 1, fill);
+    const uint64_t *chunk = esdm_dataset_chunk(from);
+    if (chunk != NULL && dataset->rank > 0)
+        dataset->chunk = g_memdup2(chunk, dataset->rank * sizeof *chunk);
+    dataset->storage = g_strdup(esdm_dataset_hint(from, CP_HINT_STORAGE));
+    dataset->deflate = g_strdup(esdm_dataset_hint(from, CP_HINT_DEFLATE));
+    dataset->endian = g_strdup(esdm_dataset_hint(from, CP_HINT_ENDIAN));
+    dataset->filters = g_strdup(esdm_dataset_hint(from, CP_HINT_FILTERS));
+    dataset->fletcher32 = esdm_dataset_hint(from, CP_HINT_FLETCHER32) != NULL;
+    dataset->nofill = esdm_dataset_hint(from, CP_HINT_NOFILL) != NULL;
+    dataset->codec = g_strdup(esdm_dataset_codec(from));
+}
+
+static void
+load_group(cp_model *model, cp_group *group, const char *folder, esdm_group *from,
+           GHashTable *dimensions)
+{
+    for (size_t i = 0; i < esdm_group_dimension_count(from); i++) {
+        esdm_dimension *dimension = esdm_group_dimension_at(from, i);
+        g_hash_table_insert(dimensions, dimension,
+                            cp_dimension_add(group, esdm_dimension_name(dimension),
+                                             esdm_dimension_length(dimension),
+                                             esdm_dimension_is_unlimited(dimension)));
+    }
+    load_attributes(esdm_group_attributes(from), group->attributes);
+    for (size_t i = 0; i < esdm_group_dataset_count(from); i++)
+        load_dataset(model, group, folder, esdm_group_dataset_at(from, i), dimensions);
+    for (size_t i = 0; i < esdm_group_count(from); i++) {
+        esdm_group *child = esdm_group_at(from, i);
+        cp_group *copy = cp_group_new(esdm_group_name(child));
+        g_autofree char *path = g_strdup_printf("%s/%s", folder, copy->name);
+        g_ptr_array_add(group->groups, copy);
+        load_group(model, copy, path, child, dimensions);
+    }
+}
+
+esdm_status
+cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err)
+{
+    esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ,
+                                             ESDM_SNAPSHOT_LATEST, &end->container, err);
+    if (status != ESDM_OK)
+        return status;
+    cp_model *model = cp_model_new();
+    g_autoptr(GHashTable) dimensions = g_hash_table_new(NULL, NULL);
+    model->format = g_strdup(esdm_container_hint(end->container, CP_HINT_FORMAT));
+    load_group(model, model->root, "", esdm_container_root(end->container), dimensions);
+    cp_model_finish(model);
+    *ret_model = model;
+    return ESDM_OK;
+}
+
+/* ---- creating the structure --------------------------------------------------------------- */
+
+static esdm_status
+put_attributes(esdm_attributes *list, const GPtrArray *attributes, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < attributes->len && status == ESDM_OK; i++) {
+        const cp_attribute *attribute = g_ptr_array_index(attributes, i);
+        status = esdm_attribute_set(list, attribute->name, attribute->type, attribute->count,
+                                    attribute->values, err);
+    }
+    return status;
+}
+
+static esdm_status
+put_hint(esdm_dataset *dataset, const char *key, const char *value, esdm_error *err)
+{
+    return value != NULL ? esdm_dataset_set_hint(dataset, key, value, err) : ESDM_OK;
+}
+
+/* A deflated variable asks for lossless compression; which one is for this site to say. */
+static esdm_status
+put_codec(const cp_dataset *dataset, esdm_error *err)
+{
+    int shuffle = 0, level = 0;
+    esdm_error absent = {0};
+    if (dataset->codec != NULL)
+        return esdm_dataset_set_codec(dataset->to.dataset, dataset->codec, err);
+    if (dataset->deflate == NULL || sscanf(dataset->deflate, "%d %d", &shuffle, &level) != 2 ||
+        level == 0)
+        return ESDM_OK;
+    esdm_status status = esdm_dataset_set_codec(dataset->to.dataset, "lz4", &absent);
+    if (status != ESDM_OK && status != ESDM_ENOENT)
+        *err = absent;
+    return status == ESDM_ENOENT ? ESDM_OK : status;
+}
+
+static esdm_status
+put_storage(const cp_dataset *dataset, esdm_error *err)
+{
+    esdm_dataset *to = dataset->to.dataset;
+    esdm_status status = ESDM_OK;
+    if (dataset->fill != NULL)
+        status = esdm_dataset_set_fill(to, dataset->fill, err);
+    if (status == ESDM_OK && dataset->chunk != NULL)
+        status = esdm_dataset_set_chunk(to, dataset->chunk, err);
+    if (status != ESDM_OK ||
+        (status = put_hint(to, CP_HINT_STORAGE, dataset->storage, err)) != ESDM_OK ||
+        (status = put_hint(to, CP_HINT_DEFLATE, dataset->deflate, err)) != ESDM_OK ||
+        (status = put_hint(to, CP_HINT_ENDIAN, dataset->endian, err)) != ESDM_OK ||
+        (status = put_hint(to, CP_HINT_FILTERS, dataset->filters, err)) != ESDM_OK ||
+        (status = put_hint(to, CP_HINT_FLETCHER32, dataset->fletcher32 ? "1" : NULL, err)) !=
+            ESDM_OK ||
+        (status = put_hint(to, CP_HINT_NOFILL, dataset->nofill ? "1" : NULL, err)) != ESDM_OK)
+        return status;
+    return put_codec(dataset, err);
+}
+
+static esdm_status
+put_dataset(esdm_group *to, cp_dataset *dataset, esdm_error *err)
+{
+    esdm_dimension *dimensions[ESDM_MAX_RANK];
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        dimensions[i] = dataset->dimensions[i]->dimension;
+    esdm_status status = esdm_dataset_create(to, dataset->name, dataset->type, dataset->rank,
+                                             dimensions, &dataset->to.dataset, err);
+    if (status == ESDM_OK)
+        status = put_storage(dataset, err);
+    if (status == ESDM_OK)
+        status =
+            put_attributes(esdm_dataset_attributes(dataset->to.dataset), dataset->attributes, err);
+    return status;
+}
+
+static esdm_status
+put_dimension(esdm_group *to, cp_dimension *dimension, esdm_error *err)
+{
+    esdm_status status = esdm_dimension_create(
+        to, dimension->name, dimension->unlimited ? ESDM_UNLIMITED : dimension->length,
+        &dimension->dimension, err);
+    if (status == ESDM_OK && dimension->unlimited && dimension->length > 0)
+        status = esdm_dimension_extend(dimension->dimension, dimension->length, err);
+    return status;
+}
+
+static esdm_status
+put_group(esdm_group *to, const cp_group *group, esdm_error *err)
+{
+    esdm_status status = put_attributes(esdm_group_attributes(to), group->attributes, err);
+    for (guint i = 0; i < group->dimensions->len && status == ESDM_OK; i++)
+        status = put_dimension(to, g_ptr_array_index(group->dimensions, i), err);
+    for (guint i = 0; i < group->datasets->len && status == ESDM_OK; i++)
+        status = put_dataset(to, g_ptr_array_index(group->datasets, i), err);
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++) {
+        const cp_group *child = g_ptr_array_index(group->groups, i);
+        esdm_group *copy = NULL;
+        status = esdm_group_create(to, child->name, &copy, err);
+        if (status == ESDM_OK)
+            status = put_group(copy, child, err);
+    }
+    return status;
+}
+
+esdm_status
+cp_container_create(cp_end *end, cp_model *model, esdm_error *err)
+{
+    const char *format = cp_wants.format != NULL ? cp_wants.format : model->format;
+    esdm_status status = esdm_container_create(
+        end->session, end->name, cp_wants.force ? ESDM_CREATE_REPLACE : ESDM_CREATE_NEW,
+        &end->container, err);
+    if (status == ESDM_OK && format != NULL)
+        status = esdm_container_set_hint(end->container, CP_HINT_FORMAT, format, err);
+    if (status == ESDM_OK)
+        status = put_group(esdm_container_root(end->container), model->root, err);
+    return status;
+}
+
+/* ---- data --------------------------------------------------------------------------------- */
+
+esdm_status
+cp_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
+        esdm_error *err)
+{
+    if (!end->is_container)
+        return cp_netcdf_read(end, dataset, slab, buffer, err);
+    esdm_dataspace space;
+    esdm_status status = esdm_dataspace_init(&space, slab->rank, slab->offset, slab->size, err);
+    if (status == ESDM_OK)
+        status = esdm_read(dataset->from.dataset, &space, dataset->type, buffer, NULL, err);
+    return status;
+}
+
+esdm_status
+cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, const void *buffer,
+         esdm_error *err)
+{
+    if (!end->is_container)
+        return cp_netcdf_write(end, dataset, slab, buffer, err);
+    esdm_dataspace space;
+    esdm_status status = esdm_dataspace_init(&space, slab->rank, slab->offset, slab->size, err);
+    if (status == ESDM_OK)
+        status = esdm_write(dataset->to.dataset, &space, dataset->type, buffer, NULL, err);
+    return status;
+}
+
+/* ---- closing ------------------------------------------------------------------------------ */
+
+esdm_status
+cp_complete(cp_end *end, const char *message, esdm_error *err)
+{
+    if (!end->is_container) {
+        int rc = nc_close(end->ncid);
+        if (rc != NC_NOERR)
+            return cp_netcdf_error(err, rc, end->name, "cannot close");
+        end->ncid = -1;
+        return ESDM_OK;
+    }
+    esdm_status status = esdm_container_commit(end->container, message, err);
+    if (status == ESDM_OK) {
+        status = esdm_container_close(end->container, err);
+        end->container = NULL;
+    }
+    return status;
+}
+
+void
+cp_close(cp_end *end)
+{
+    if (end->ncid >= 0 && nc_close(end->ncid) != NC_NOERR)
+        (void) nc_abort(end->ncid);
+    end->ncid = -1;
+    esdm_container_discard(end->container);
+    end->container = NULL;
+}

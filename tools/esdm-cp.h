@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_CP_H
+#define ESDM_TOOLS_CP_H
+
+/**
+ * @file
+ * What the files of esdm-cp share.
+ *
+ * A copy reads the structure of its source into a cp_model, creates the same structure at its
+ * target, and moves the data in slabs of bounded size. Source and target are *ends*: a NetCDF file
+ * or a container. ESDM's element types have the numbers of NetCDF's.
+ *
+ * One process copies one thing at a time: libnetcdf is not safe for threads. Parallel copies run in
+ * processes of their own (esdm-cp-run.c).
+ */
+
+#include "common.h"
+
+/** Data in flight of one copy: one buffer, two when comparing. */
+#define CP_SLAB_BYTES (32u << 20)
+
+/** Hints under which containers keep what NetCDF's interface reports back. */
+#define CP_HINT_FORMAT     "netcdf.format"
+#define CP_HINT_STORAGE    "netcdf.storage"
+#define CP_HINT_DEFLATE    "netcdf.deflate"
+#define CP_HINT_FLETCHER32 "netcdf.fletcher32"
+#define CP_HINT_ENDIAN     "netcdf.endian"
+#define CP_HINT_NOFILL     "netcdf.nofill"
+#define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": other HDF5 filters */
+
+/* ---- the model (esdm-cp-model.c) ---------------------------------------------------------- */
+
+typedef struct cp_attribute {
+    char *name;
+    esdm_type type;
+    uint64_t count;
+    void *values; /* owned; for strings `char **` with owned texts */
+} cp_attribute;
+
+typedef struct cp_dimension {
+    char *name;
+    uint64_t length;
+    bool unlimited;
+    bool filled; /* some dataset with data has it: its length can be seen everywhere */
+    int dimid;   /* at a NetCDF end */
+    esdm_dimension *dimension; /* at a container end */
+} cp_dimension;
+
+/** A dataset at one end. */
+typedef struct cp_place {
+    int ncid, varid;
+    esdm_dataset *dataset;
+} cp_place;
+
+typedef struct cp_dataset {
+    char *path; /* "/group/name" */
+    char *name;
+    esdm_type type;
+    uint32_t rank;
+    cp_dimension *dimensions[ESDM_MAX_RANK]; /* borrowed from the model */
+    GPtrArray *attributes;                   /* cp_attribute */
+    void *fill;      /* one element (strings: char ** to an owned text), NULL: the default */
+    uint64_t *chunk; /* NULL: not stated */
+    char *storage;   /* values of the hints above; NULL: none */
+    char *deflate;
+    char *endian;
+    char *filters;
+    char *codec;
+    bool fletcher32;
+    bool nofill;
+    cp_place from; /* where the model was read */
+    cp_place to;   /* where it is written */
+} cp_dataset;
+
+typedef struct cp_group {
+    char *name;
+    GPtrArray *dimensions; /* cp_dimension, owned */
+    GPtrArray *datasets;   /* cp_dataset, owned */
+    GPtrArray *attributes; /* cp_attribute, owned */
+    GPtrArray *groups;     /* cp_group, owned */
+} cp_group;
+
+typedef struct cp_model {
+    cp_group *root;
+    char *format;        /* "netcdf4", …; NULL: not stated */
+    GPtrArray *datasets; /* all, borrowed, in order */
+} cp_model;
+
+cp_model *cp_model_new(void);
+void cp_model_free(cp_model *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(cp_model, cp_model_free)
+cp_group *cp_group_new(const char *name);
+cp_dimension *cp_dimension_add(cp_group *group, const char *name, uint64_t length, bool unlimited);
+/** @param folder path of the group: "" or "/a/b". Also enters it into the model. */
+cp_dataset *cp_dataset_add(cp_model *model, cp_group *group, const char *folder, const char *name,
+                           esdm_type type);
+/** Steals `values`. */
+void cp_attribute_add(GPtrArray *attributes, const char *name, esdm_type type, uint64_t count,
+                      void *values);
+const cp_attribute *cp_attribute_find(const GPtrArray *attributes, const char *name);
+/** A deep copy of values. */
+void *cp_values_copy(esdm_type type, uint64_t count, const void *values);
+/** Frees the texts of strings, not the array. */
+void cp_texts_clear(esdm_type type, uint64_t count, void *values);
+/** Marks dimensions as filled; call when all datasets are there. */
+void cp_model_finish(cp_model *model);
+/** Elements of the dataset, saturating. */
+uint64_t cp_dataset_elements(const cp_dataset *dataset);
+/** Bytes of the elements of all datasets. */
+uint64_t cp_model_bytes(const cp_model *model);
+
+/* ---- slabs (esdm-cp-slab.c) --------------------------------------------------------------- */
+
+typedef struct cp_slab {
+    uint32_t rank;
+    uint64_t shape[ESDM_MAX_RANK];  /* of the dataset */
+    uint64_t step[ESDM_MAX_RANK];   /* largest slab */
+    uint64_t offset[ESDM_MAX_RANK]; /* the current slab */
+    uint64_t size[ESDM_MAX_RANK];
+    uint64_t elements;      /* of the current slab */
+    uint64_t most_elements; /* of any slab */
+    bool started;
+} cp_slab;
+
+/** Slabs of at most CP_SLAB_BYTES, multiples of the chunk shape where that fits. */
+void cp_slab_init(cp_slab *slab, const cp_dataset *dataset);
+bool cp_slab_next(cp_slab *slab);
+
+/* ---- ends --------------------------------------------------------------------------------- */
+
+typedef struct cp_end {
+    bool is_container;
+    char *name;                /* path or container name */
+    int ncid;                  /* NetCDF; < 0: closed */
+    esdm_session *session;     /* borrowed */
+    esdm_container *container; /* owned while open */
+} cp_end;
+
+/** Opens for reading. @param ret_model owned. */
+esdm_status cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err);
+esdm_status cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err);
+/** Creates a new file or container of that structure. @param origin for the snapshot's message. */
+esdm_status cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err);
+esdm_status cp_container_create(cp_end *end, cp_model *model, esdm_error *err);
+
+/** @param buffer strings: owned texts afterwards. */
+esdm_status cp_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
+                    esdm_error *err);
+esdm_status cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
+                     const void *buffer, esdm_error *err);
+/** Completes what was created: closes the file, or commits and closes the container. */
+esdm_status cp_complete(cp_end *end, const char *message, esdm_error *err);
+/** Closes without completing; safe in every state. */
+void cp_close(cp_end *end);
+
+esdm_status cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
+                           void *buffer, esdm_error *err);
+esdm_status cp_netcdf_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
+                            const void *buffer, esdm_error *err);
+/** Fills the error for a failed libnetcdf call on a file. */
+esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const char *what);
+
+/* ---- comparing (esdm-cp-compare.c) -------------------------------------------------------- */
+
+/** ESDM_ECORRUPT naming the first difference. */
+esdm_status cp_compare_models(const cp_model *a, const cp_model *b, esdm_error *err);
+/** Bits of `count` elements. @param ret_index of the first difference. */
+bool cp_values_equal(esdm_type type, uint64_t count, const void *a, const void *b,
+                     uint64_t *ret_index);
+
+/* ---- jobs --------------------------------------------------------------------------------- */
+
+typedef struct cp_options {
+    gboolean force;
+    gboolean verify;
+    gboolean recursive;
+    gboolean dry_run;
+    gboolean verbose;
+    gboolean quiet;
+    gint jobs;
+    char *format;
+} cp_options;
+extern cp_options cp_wants;
+
+typedef struct cp_job {
+    char *source;
+    char *target;
+    bool from_container;
+    bool to_container;
+} cp_job;
+
+/** Turns the arguments into jobs (esdm-cp-plan.c). Prints errors. @param ret_jobs owned. */
+tool_exit cp_plan(char **arguments, int count, GPtrArray **ret_jobs);
+
+/** Called while a job moves data. @param total grows as sources are opened. */
+typedef void (*cp_progress)(uint64_t bytes_done, uint64_t bytes_total, void *user);
+
+/** What came of a job. Lies in memory that processes share: no pointers. */
+typedef struct cp_result {
+    int state; /* 0: waiting, 1: begun, 2: done */
+    esdm_status status;
+    uint64_t bytes;
+    uint64_t datasets;
+    double seconds;
+    char message[ESDM_ERROR_MESSAGE_BYTES];
+} cp_result;
+
+/** Copies one thing, verifies it, and only then gives it its name. */
+esdm_status cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void *user,
+                       cp_result *result, esdm_error *err);
+
+/** Runs all jobs in up to cp_wants.jobs processes. @param ret_results one for each job; owned by
+ *  the process. */
+void cp_run(const GPtrArray *jobs, cp_result **ret_results);
+
+/** Whether the user interrupted; jobs then end in an orderly way. */
+bool cp_is_interrupted(void);
+void cp_catch_interrupts(void);
+
+#endif
