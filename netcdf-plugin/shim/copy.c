@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * cp(1). Scripts and NCO (ncks -A, ncatted, ncap2 …) copy a data set by starting cp. Copying bytes
+ * would copy a stub, so a cp that is given an `esdm:` path becomes esdm-cp before it starts: that
+ * one copies containers and NetCDF files in every direction.
+ */
+#include "shim/shim.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/** Options of cp that ask for nothing that a copied container could miss. */
+static bool
+is_harmless(const char *option)
+{
+    static const char *const words[] = {
+        "--archive",     "--force",   "--recursive", "--preserve", "--no-dereference",
+        "--dereference", "--reflink", "--sparse",    "--verbose",  "--no-target-directory"};
+    if (option[1] != '-') {
+        return option[1 + strspn(option + 1, "afprRPLHdTv")] == '\0';
+    }
+    size_t length = strcspn(option, "=");
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strlen(words[i]) == length && memcmp(words[i], option, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The `esdm:` path in an operand, or NULL. */
+static const char *
+operand_path(const char *operand)
+{
+    return esdmnc__path_prefixed(operand);
+}
+
+/** Finds the two operands of `cp SOURCE TARGET`, one of them an `esdm:` path at least. */
+static bool
+wanted(int argc, char **argv, const char *operands[2])
+{
+    int count = 0;
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+        } else if (options && argv[i][0] == '-' && argv[i][1]) {
+            if (!is_harmless(argv[i])) {
+                return false;
+            }
+        } else if (count == 2) {
+            return false;
+        } else {
+            operands[count++] = argv[i];
+        }
+    }
+    return count == 2 && (operand_path(operands[0]) || operand_path(operands[1]));
+}
+
+/** A target that is a folder gets the name of the source. */
+static const char *
+target_file(const char *source, const char *target, char *buffer, size_t size)
+{
+    struct stat st;
+    const char *slash = strrchr(source, '/');
+    if (operand_path(target) || stat(target, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return target;
+    }
+    int n = snprintf(buffer, size, "%s/%s", target, slash ? slash + 1 : source);
+    return n > 0 && (size_t) n < size ? buffer : target;
+}
+
+static void
+become_esdm_cp(const char *source, const char *target)
+{
+    Dl_info self;
+    char path[PATH_MAX];
+    char *const argv[] = {(char *) "esdm-cp", (char *) "--force", (char *) "--",
+                          (char *) source,    (char *) target,    NULL};
+    /* Installed in lib or lib/MULTIARCH beside bin; in a build tree beside tools. */
+    static const char *const places[] = {"esdm-cp", "../bin/esdm-cp", "../../bin/esdm-cp",
+                                         "../tools/esdm-cp"};
+    if (dladdr(&places, &self) && self.dli_fname) {
+        const char *slash = strrchr(self.dli_fname, '/');
+        int folder = slash ? (int) (slash - self.dli_fname + 1) : 0;
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+            int n = snprintf(path, sizeof(path), "%.*s%s", folder, self.dli_fname, places[i]);
+            if (n > 0 && (size_t) n < sizeof(path)) {
+                (void) execv(path, argv);
+            }
+        }
+    }
+    (void) execvp(argv[0], argv);
+    esdmnc_debug("cannot start esdm-cp in place of cp: %s", strerror(errno));
+}
+
+/** glibc hands constructors the arguments of the program. */
+__attribute__((constructor)) static void
+copy_start(int argc, char **argv, char **environment)
+{
+    const char *operands[2];
+    char buffer[PATH_MAX];
+    (void) environment;
+    const char *slash = argc > 0 && argv && argv[0] ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : argc > 0 && argv && argv[0] ? argv[0] : "";
+    if (strcmp(name, "cp") == 0 && wanted(argc, argv, operands)) {
+        const char *source = operand_path(operands[0]);
+        source = source ? source : operands[0];
+        const char *target = target_file(operands[0], operands[1], buffer, sizeof(buffer));
+        const char *prefixed = operand_path(target);
+        become_esdm_cp(source, prefixed ? prefixed : target);
+    }
+}
