@@ -122,7 +122,8 @@ put_from(query *q, const char *before, const char *alias)
     put(q, " WHERE ");
 }
 
-/* EXISTS over one object's attributes: `of` restricts to the object. */
+/* EXISTS over one object's attributes: `of` restricts to the object. The unary + keeps SQLite from
+ * searching all objects by value. */
 static void
 put_exists(query *q, size_t i, const char *of, bool with_value)
 {
@@ -131,7 +132,7 @@ put_exists(query *q, size_t i, const char *of, bool with_value)
     put_pattern(q, i, "a", " AND @.name = $a");
     if (with_value) {
         put(q, " AND ");
-        put_pattern(q, i, "a", value_pattern(&q->conditions[i]));
+        put_pattern(q, i, "+a", value_pattern(&q->conditions[i]));
     }
     put(q, ")");
 }
