@@ -291,17 +291,19 @@ privileges_of(const char *path)
     return NULL;
 }
 
-/** Programs that load the NetCDF library later, or start others that do. */
+/** Programs that load the NetCDF library later or start others that do, and those that handle
+ *  files, as which containers show. */
 static bool
 loads_later(const char *path)
 {
     static const char *const names[] = {
-        "python",  "pypy",    "R",       "Rscript", "julia",   "perl",     "ruby",
-        "node",    "sh",      "bash",    "dash",    "zsh",     "ksh",      "fish",
-        "csh",     "tcsh",    "env",     "mpirun",  "mpiexec", "srun",     "orterun",
-        "time",    "nice",    "timeout", "xargs",   "make",    "ncl",      "octave",
-        "matlab",  "java",    "gdb",     "strace",  "ltrace",  "valgrind", "nohup",
-        "taskset", "numactl", "busybox", "prterun", "setpriv", "su",       "sudo"};
+        "python",  "pypy",   "R",         "Rscript", "julia",   "perl",    "ruby",    "node",
+        "sh",      "bash",   "dash",      "zsh",     "ksh",     "fish",    "csh",     "tcsh",
+        "env",     "mpirun", "mpiexec",   "srun",    "orterun", "prterun", "time",    "nice",
+        "timeout", "xargs",  "make",      "ncl",     "octave",  "matlab",  "java",    "gdb",
+        "strace",  "ltrace", "valgrind",  "nohup",   "taskset", "numactl", "busybox", "setpriv",
+        "su",      "sudo",   "snakemake", "cp",      "mv",      "rm",      "ls",      "stat",
+        "test",    "chmod",  "mkdir"};
     const char *file = strrchr(path, '/');
     file = file ? file + 1 : path;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -79,7 +79,7 @@ test_router__a_real_folder_called_esdm_is_respected(void **state)
 {
     (void) state;
     char absolute[256];
-    assert_int_equal(mkdir("esdm:", 0777), 0);
+    assert_int_equal(mkdir("./esdm:", 0777), 0);
     (void) snprintf(absolute, sizeof(absolute), "%s/esdm:/x.nc", folder);
     make(absolute);
     assert_false(logged("create"));
