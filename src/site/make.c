@@ -300,10 +300,12 @@ check_site(const esdm__site *site, const report_to *to, esdm_error *err)
 
 /* ---- remove ------------------------------------------------------------------------------- */
 
-/* ESDM_ENOENT of a part means that it is gone already: an interrupted removal can be repeated. */
+/* ESDM_ENOENT of a part means that it is gone already: an interrupted removal can be repeated. A
+ * site of which nothing is there is ESDM_ENOENT itself. */
 static esdm_status
 remove_parts(const esdm__site *site, bool dry_run, const report_to *to, esdm_error *err)
 {
+    size_t absent = 0;
     for (size_t i = 0; i <= site->ntargets; i++) {
         part p;
         esdm_error problem;
@@ -313,13 +315,17 @@ remove_parts(const esdm__site *site, bool dry_run, const report_to *to, esdm_err
         status = part_remove(&p, dry_run, to, &problem);
         if (status == ESDM_ENOENT) {
             say(to, "%s: nothing to remove (%s)", p.target->path, problem.message);
+            absent++;
         } else if (status != ESDM_OK) {
             if (err != NULL)
                 *err = problem;
             return status;
         }
     }
-    return ESDM_OK;
+    if (absent <= site->ntargets)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOENT, "nothing of the site \"%s\" of %s is there",
+                           site->name, site->source);
 }
 
 static esdm_status

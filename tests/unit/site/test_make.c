@@ -286,16 +286,44 @@ test_remove__dry_run_lists_and_removes_nothing(void **state)
 }
 
 static void
-test_remove__foreign_folder_stops_before_anything_goes(void **state)
+test_remove__folder_of_another_site_stops_before_anything_goes(void **state)
+{
+    (void) state;
+    create();
+    const esdm_site_options other = {
+        .config_json = "{\"site\":{\"name\":\"other\"},\"targets\":[{\"name\":\"b\","
+                       "\"plugin\":\"posix\",\"directory\":\"b\"}],"
+                       "\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"meta2\"}}"};
+    esdm_error err = {0};
+    assert_int_equal(system("rm -rf b"), 0);
+    succeeds(esdm_site_create(&other, &err), &err);
+    const esdm_site_options options = {.config_json = config, .remove_data = true};
+    assert_int_equal(esdm_site_remove(&options, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "/b"));
+    assert_true(is_there("a") && is_there("meta") && is_there("b") && is_there("meta2"));
+}
+
+static void
+test_remove__unmarked_folder_is_left_alone(void **state)
 {
     (void) state;
     create();
     assert_int_equal(system("rm -rf b && mkdir b && echo text > b/thesis.txt"), 0);
     const esdm_site_options options = {.config_json = config, .remove_data = true};
+    esdm_error err;
+    succeeds(esdm_site_remove(&options, &err), &err);
+    assert_false(is_there("a") || is_there("meta"));
+    assert_true(is_there("b/thesis.txt"));
+}
+
+static void
+test_remove__site_that_was_never_made_is_not_found(void **state)
+{
+    (void) state;
+    const esdm_site_options options = {.config_json = config, .remove_data = true};
     esdm_error err = {0};
-    assert_int_not_equal(esdm_site_remove(&options, &err), ESDM_OK);
-    assert_non_null(strstr(err.message, "/b"));
-    assert_true(is_there("a") && is_there("meta") && is_there("b/thesis.txt"));
+    assert_int_equal(esdm_site_remove(&options, &err), ESDM_ENOENT);
+    assert_non_null(strstr(err.message, "nothing of the site \"t\""));
 }
 
 static void
@@ -386,7 +414,9 @@ main(void)
         IN_FOLDER(test_remove__empty_site_goes_without_asking),
         IN_FOLDER(test_remove__containers_need_consent),
         IN_FOLDER(test_remove__dry_run_lists_and_removes_nothing),
-        IN_FOLDER(test_remove__foreign_folder_stops_before_anything_goes),
+        IN_FOLDER(test_remove__folder_of_another_site_stops_before_anything_goes),
+        IN_FOLDER(test_remove__unmarked_folder_is_left_alone),
+        IN_FOLDER(test_remove__site_that_was_never_made_is_not_found),
         IN_FOLDER(test_remove__interrupted_removal_can_be_repeated),
         IN_FOLDER(test_embedded__many_processes_may_make_it_at_once),
         IN_FOLDER(test_embedded__unwritable_home_is_an_error),
