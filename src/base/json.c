@@ -29,7 +29,8 @@ esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **re
         *ret_value = value;
         return ESDM_OK;
     }
-    if (json_error_code(&problem) == json_error_out_of_memory)
+    /* Jansson leaves the text empty when it could not even begin. */
+    if (json_error_code(&problem) == json_error_out_of_memory || problem.text[0] == '\0')
         return esdm__error_nomem(err, bytes, "a JSON document");
     return esdm__error_set(err, ESDM_EINVAL, "%s: line %d, column %d: %s", source, problem.line,
                            problem.column, problem.text);

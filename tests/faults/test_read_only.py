@@ -38,7 +38,7 @@ def test_store_of_another_user__is_readable():
         expect(done.returncode == 0 and "tiny" in done.stdout, shown(done))
         expect_error(as_nobody(PROGRAM, "write", "c", 2, 2), "denied")
         expect_error(as_nobody(PROGRAM, "write", "new", 1, 1), "denied")
-        expect_error(as_nobody(tool("esdm-rm"), "-f", "c"), "denied")
+        expect_error(as_nobody(tool("esdm-rm"), "-f", "c"), "read-only")
         # The owner goes on, also beside a reader of the other user.
         must("write", "c", 2, 2)
         done = as_nobody(PROGRAM, "check", "c")

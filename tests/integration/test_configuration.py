@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 
-from esdmtest import Site, expect, expect_error, main, run, tool
+from esdmtest import Site, client_environment, expect, expect_error, main, run, tool
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -72,10 +72,15 @@ def test_no_configuration__default_site_is_made_at_first_use():
         env = {"PATH": os.environ["PATH"], "HOME": str(home)}
         for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"):
             env[name] = os.environ.get(name, "")
-        done = run([tool("esdm-ls")], env=env, cwd=site.folder / "home")
-        expect(done.stdout.strip() == "", f"a new default site is empty, not: {done.stdout}")
+        expect_error(run([tool("esdm-ls")], env=env, cwd=home, check=False), "esdm-mkfs")
+        expect(not any(home.iterdir()), "reading made something")
+        source = home / "t.cdl"
+        source.write_text("netcdf t { dimensions: x = 2 ; variables: int v(x) ; }")
+        run([tool("esdm-run"), "ncgen", "-4", "-o", "esdm://first.nc", source], cwd=home,
+            env=client_environment(env, inherit=False))
         expect((home / ".local/share/esdm").is_dir(), "the default site lies in XDG data")
-        run([tool("esdm-ls")], env=env, cwd=site.folder / "home")
+        done = run([tool("esdm-ls")], env=env, cwd=home)
+        expect(done.stdout.strip() == "first.nc", f"esdm-ls says: {done.stdout}")
 
 
 def test_foreign_folder__is_not_touched():

@@ -48,7 +48,8 @@ def need_program(*names):
 
 def tool(name):
     """Path of a tool that was built."""
-    return str(BUILD / "tools" / name)
+    places = [BUILD / "tools" / name, BUILD / "netcdf-plugin" / name]
+    return str(next((p for p in places if p.exists()), places[0]))
 
 
 def sanitizer_preload():
@@ -68,9 +69,9 @@ def environment(extra=None):
     return env
 
 
-def client_environment(extra=None):
+def client_environment(extra=None, inherit=True):
     """For stock programs that are to run with the plug-in preloaded."""
-    env = environment(extra)
+    env = environment(extra) if inherit else dict(extra)
     if SANITIZE:
         env["LD_PRELOAD"] = sanitizer_preload()
         options = env.get("ASAN_OPTIONS", "")
