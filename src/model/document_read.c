@@ -353,7 +353,7 @@ check_format(esdm__document_reader *r)
     for (uint32_t key = 1; key < nodes[0].next; key = nodes[key + 1].next) {
         if (!esdm__tape_equals(&r->tape, &nodes[key], "format", 6))
             continue;
-        st = esdm__document_u64(r, "format", key + 1, UINT64_MAX, &format);
+        st = esdm__document_u64(r, "format", key + 1, INT64_MAX, &format);
         if (st == ESDM_OK && format > ESDM__DOCUMENT_FORMAT)
             return esdm__error_set(r->err, ESDM_ENOTSUP,
                                    "container document: format %" PRIu64 " is newer than %d, "

@@ -110,7 +110,8 @@ esdm__document_u64(esdm__document_reader *r, const char *key, uint32_t node, uin
 {
     const esdm__tape_node *n = &r->tape.nodes[node];
     uint64_t value;
-    if ((n->kind != ESDM__TAPE_NUMBER && n->kind != ESDM__TAPE_STRING) ||
+    bool text = n->kind == ESDM__TAPE_STRING && max > INT64_MAX;
+    if ((n->kind != ESDM__TAPE_NUMBER && !text) ||
         !parse_digits(r->tape.text + n->start, n->length, &value) || value > max)
         return esdm__document_wrong(r, key, "expected a whole number from 0 to %" PRIu64, max);
     *ret_value = value;

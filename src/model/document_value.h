@@ -38,7 +38,7 @@ esdm_status esdm__document_result(esdm__document_reader *r, esdm_status st);
 
 esdm_status esdm__document_expect(esdm__document_reader *r, const char *key, uint32_t node,
                                   esdm__tape_kind kind);
-/** A whole number from 0 to `max`, or a text with one. */
+/** A whole number from 0 to `max`; where larger ones than INT64_MAX are allowed, also as a text. */
 esdm_status esdm__document_u64(esdm__document_reader *r, const char *key, uint32_t node,
                                uint64_t max, uint64_t *ret_value);
 /** A text without NUL. @param ret_text owned, free(). */
