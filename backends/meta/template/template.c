@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * Template of a metadata store: copy the folder, rename `template`, fill in the functions. The
+ * contract is in esdm/sys/meta_store.h. Until a function does its work it returns ESDM_ENOTSUP,
+ * never ESDM_OK.
+ */
+
+#include "base/error.h"
+#include "esdm/sys/meta_store.h"
+
+static esdm_status
+not_yet(const char *what, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ENOTSUP, "template: %s is not implemented", what);
+}
+
+/* mkfs: make and mark the place; repeating it changes nothing. */
+static esdm_status
+template_make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+              void *user, esdm_error *err)
+{
+    (void) config, (void) dry_run, (void) report, (void) user;
+    return not_yet("make", err);
+}
+
+/* Report every problem, return the first; write nothing. */
+static esdm_status
+template_check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+               esdm_error *err)
+{
+    (void) config, (void) report, (void) user;
+    return not_yet("check", err);
+}
+
+/* Remove what make and ESDM wrote, nothing else. */
+static esdm_status
+template_remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+                void *user, esdm_error *err)
+{
+    (void) config, (void) dry_run, (void) report, (void) user;
+    return not_yet("remove", err);
+}
+
+/* Without permission to write, or read_only: reads work, commits are ESDM_EACCES. A newer format is
+ * ESDM_ENOTSUP. Many threads use the handle: lock inside. */
+static esdm_status
+template_open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
+{
+    (void) config, (void) read_only, (void) ret_store;
+    return not_yet("open", err);
+}
+
+/* Accepts NULL. In a forked child it must not touch what its parent uses. */
+static void
+template_close(void *store)
+{
+    (void) store;
+}
+
+/* ESDM_ENOENT when the name is not there. */
+static esdm_status
+template_container_find(void *store, const char *name, esdm_meta_container *ret_record,
+                        esdm_error *err)
+{
+    (void) store, (void) name, (void) ret_record;
+    return not_yet("container_find", err);
+}
+
+/* Byte order of names; a prefix means itself and what lies below "prefix/". */
+static esdm_status
+template_container_list(void *store, const char *prefix, esdm_meta_container_visitor visit,
+                        void *user, esdm_error *err)
+{
+    (void) store, (void) prefix, (void) visit, (void) user;
+    return not_yet("container_list", err);
+}
+
+/* Free the name; the record becomes garbage and stays whole for who has it pinned. */
+static esdm_status
+template_container_remove(void *store, const char *name, uint64_t *ret_container, esdm_error *err)
+{
+    (void) store, (void) name, (void) ret_container;
+    return not_yet("container_remove", err);
+}
+
+/* One transaction; the record that had the name `to` becomes garbage. */
+static esdm_status
+template_container_move(void *store, const char *from, const char *to, bool replace,
+                        uint64_t *ret_replaced, esdm_error *err)
+{
+    (void) store, (void) from, (void) to, (void) replace, (void) ret_replaced;
+    return not_yet("container_move", err);
+}
+
+/* One consistent read, and pinned: nobody may delete the snapshot between the two. */
+static esdm_status
+template_snapshot_open(void *store, const char *name, uint64_t snapshot, uint64_t known_container,
+                       uint64_t known_structure, esdm_meta_snapshot *ret_snapshot, esdm_error *err)
+{
+    (void) store, (void) name, (void) snapshot, (void) known_container, (void) known_structure;
+    (void) ret_snapshot;
+    return not_yet("snapshot_open", err);
+}
+
+/* Pins count, hold in all processes, and die with the process. */
+static esdm_status
+template_pin(void *store, uint64_t container, uint64_t snapshot, esdm_error *err)
+{
+    (void) store, (void) container, (void) snapshot;
+    return not_yet("pin", err);
+}
+
+static void
+template_unpin(void *store, uint64_t container, uint64_t snapshot)
+{
+    (void) store, (void) container, (void) snapshot;
+}
+
+/* Oldest first. */
+static esdm_status
+template_snapshot_list(void *store, const char *name, esdm_meta_snapshot_visitor visit, void *user,
+                       esdm_error *err)
+{
+    (void) store, (void) name, (void) visit, (void) user;
+    return not_yet("snapshot_list", err);
+}
+
+/* Pages with added <= snapshot < removed (or never removed). */
+static esdm_status
+template_page_list(void *store, uint64_t container, uint64_t snapshot, uint32_t dataset,
+                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
+{
+    (void) store, (void) container, (void) snapshot, (void) dataset, (void) visit, (void) user;
+    return not_yet("page_list", err);
+}
+
+/* The bytes of a page as they were committed; malloc'ed for the caller. */
+static esdm_status
+template_page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes, esdm_error *err)
+{
+    (void) store, (void) page, (void) ret_data, (void) ret_bytes;
+    return not_yet("page_load", err);
+}
+
+/* Everything in one transaction, or nothing. Check for the three conflicts inside it. */
+static esdm_status
+template_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
+                esdm_error *err)
+{
+    (void) store, (void) commit, (void) ret_committed;
+    return not_yet("commit", err);
+}
+
+/* All conditions hold for each match, one of them for the object itself. */
+static esdm_status
+template_find(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+              esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    (void) store, (void) conditions, (void) nconditions, (void) visit, (void) user;
+    return not_yet("find", err);
+}
+
+/* Garbage records that nobody has pinned. */
+static esdm_status
+template_garbage(void *store, esdm_meta_garbage_visitor visit, void *user, esdm_error *err)
+{
+    (void) store, (void) visit, (void) user;
+    return not_yet("garbage", err);
+}
+
+/* ESDM_ECONFLICT for what is pinned or not garbage. Its number is never given again. */
+static esdm_status
+template_forget(void *store, uint64_t container, esdm_error *err)
+{
+    (void) store, (void) container;
+    return not_yet("forget", err);
+}
+
+/* The one global symbol: esdm_meta_<name>_plugin. */
+extern const esdm_meta_plugin esdm_meta_template_plugin;
+const esdm_meta_plugin esdm_meta_template_plugin = {
+    .base = {.abi = ESDM_PLUGIN_ABI,
+             .kind = ESDM_PLUGIN_META,
+             .name = "template",
+             .summary = "a template; keeps nothing"},
+    .make = template_make,
+    .check = template_check,
+    .remove = template_remove,
+    .open = template_open,
+    .close = template_close,
+    .container_find = template_container_find,
+    .container_list = template_container_list,
+    .container_remove = template_container_remove,
+    .container_move = template_container_move,
+    .snapshot_open = template_snapshot_open,
+    .pin = template_pin,
+    .unpin = template_unpin,
+    .snapshot_list = template_snapshot_list,
+    .page_list = template_page_list,
+    .page_load = template_page_load,
+    .commit = template_commit,
+    .find = template_find,
+    .garbage = template_garbage,
+    .forget = template_forget,
+};
+
+#ifdef ESDM_PLUGIN_LOADABLE
+ESDM_API const esdm_plugin *esdm_plugin_entry(void);
+
+const esdm_plugin *
+esdm_plugin_entry(void)
+{
+    return &esdm_meta_template_plugin.base;
+}
+#endif
