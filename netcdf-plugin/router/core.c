@@ -7,19 +7,19 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CORE_FILE "libesdm-netcdf-core.so"
 
-static esdmnc__core core_functions;
-static _Atomic(const esdmnc__core *) core_published;
+static _Atomic(esdmnc__core *) core_published;
 
 static void *
 core_open(void)
 {
     Dl_info self;
     char path[PATH_MAX];
-    if (!dladdr(&core_functions, &self) || !self.dli_fname) {
+    if (!dladdr(&core_published, &self) || !self.dli_fname) {
         return NULL;
     }
     const char *slash = strrchr(self.dli_fname, '/');
@@ -45,40 +45,50 @@ esdmnc__core_if_loaded(void)
     return atomic_load_explicit(&core_published, memory_order_acquire);
 }
 
+/** Looks the functions up. @param ret is half filled on failure. */
+static bool
+core_bind(void *handle, esdmnc__core *ret)
+{
+    const struct {
+        const char *name;
+        void *place;
+    } wanted[] = {{"esdmnc_dispatch_table", &ret->dispatch_table},
+                  {"esdmnc_owns", &ret->owns},
+                  {"esdmnc_delete", &ret->remove},
+                  {"esdmnc_exists", &ret->exists},
+                  {"esdmnc_rename", &ret->rename}};
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        void *found = dlsym(handle, wanted[i].name);
+        if (!found) {
+            esdmnc_debug("the dispatcher has no %s", wanted[i].name);
+            return false;
+        }
+        memcpy(wanted[i].place, &found, sizeof(found));
+    }
+    return true;
+}
+
 const esdmnc__core *
 esdmnc__core_get(void)
 {
-    const esdmnc__core *core = esdmnc__core_if_loaded();
-    if (core) {
-        return core;
+    const esdmnc__core *known = esdmnc__core_if_loaded();
+    if (known) {
+        return known;
     }
     int saved = errno;
     void *handle = core_open();
-    if (!handle) {
-        errno = saved;
-        return NULL;
+    esdmnc__core *core = handle ? calloc(1, sizeof(*core)) : NULL;
+    if (core && !core_bind(handle, core)) {
+        free(core);
+        core = NULL;
     }
-    /* Two threads may come here at once: both find and store the same addresses. A lock would be
-     * worse, since a child forked while it is held could never take it. */
-    static const char *const names[] = {"esdmnc_dispatch_table", "esdmnc_owns", "esdmnc_delete",
-                                        "esdmnc_exists", "esdmnc_rename"};
-    void *found[5];
-    for (size_t i = 0; i < 5; i++) {
-        found[i] = dlsym(handle, names[i]);
-        if (!found[i]) {
-            esdmnc_debug("the dispatcher has no %s", names[i]);
-            errno = saved;
-            return NULL;
-        }
+    /* No lock, since a child that is forked while it is held could never take it: of two threads
+     * that come here at once, the first one's result stays. */
+    esdmnc__core *other = NULL;
+    if (core && !atomic_compare_exchange_strong(&core_published, &other, core)) {
+        free(core);
+        core = other;
     }
-    esdmnc__core loaded;
-    memcpy(&loaded.dispatch_table, &found[0], sizeof(void *));
-    memcpy(&loaded.owns, &found[1], sizeof(void *));
-    memcpy(&loaded.remove, &found[2], sizeof(void *));
-    memcpy(&loaded.exists, &found[3], sizeof(void *));
-    memcpy(&loaded.rename, &found[4], sizeof(void *));
-    core_functions = loaded;
-    atomic_store_explicit(&core_published, &core_functions, memory_order_release);
     errno = saved;
-    return &core_functions;
+    return core;
 }

@@ -369,6 +369,7 @@ esdmnc__library_serve(esdmnc__library *library)
 static void
 serve_unlock_in_child(void)
 {
+    esdmnc__table_forked();
     serve_lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
 }
 

@@ -39,8 +39,8 @@ is_hooked(esdmnc__library *library)
 static bool
 takes_over(esdmnc__library *library, const char *path, int mode, bool creating)
 {
-    return library && path && library->real[ESDMNC_FN_nc_open] && !(mode & NC_INMEMORY) &&
-           esdmnc__path_is_ours(path, creating) && !is_hooked(library);
+    return library && path && library->real[ESDMNC_FN_nc_open] && !is_hooked(library) &&
+           !(mode & NC_INMEMORY) && esdmnc__path_is_ours(path, creating);
 }
 
 static int

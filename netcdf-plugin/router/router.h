@@ -119,6 +119,8 @@ const esdmnc__core *esdmnc__core_if_loaded(void);
 
 /** Fills library->table from library->core_table. */
 void esdmnc__table_wrap(esdmnc__library *library);
+/** In a forked child: frees a lock that another thread of the parent may have held. */
+void esdmnc__table_forked(void);
 
 /** What a call of the second routing layer tells create and open behind libnetcdf's back. */
 typedef struct esdmnc__pending {
@@ -156,6 +158,18 @@ int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
 
 /** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. */
 int esdmnc__route_container(const char *path, char *container, size_t size);
+
+/* ---- renames into routed folders (moves.c) -------------------------------------------------- */
+
+typedef struct esdmnc__move {
+    bool active;
+    bool replaces; /**< a stub at the target, and its container with it */
+    char wanted[ESDMNC_NAME_MAX + 1];
+} esdmnc__move;
+/** Before a rename of real files; `to` may be NULL. */
+void esdmnc__move_begin(const char *to, esdmnc__move *ret);
+/** After it succeeded. Keeps errno. */
+void esdmnc__move_end(const char *to, const esdmnc__move *move);
 
 /* ---- stub files (stub.c) -------------------------------------------------------------------- */
 

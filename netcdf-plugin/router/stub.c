@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define TAG_ATTRIBUTES 12u
@@ -172,7 +173,8 @@ esdmnc__stub_write(const char *path, const char *container)
     if (close(fd) != 0 && status == 0) {
         status = errno;
     }
-    if (status == 0 && rename(temporary, path) != 0) {
+    /* Not through the shim, which would let the container follow. */
+    if (status == 0 && syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, path, 0) != 0) {
         status = errno;
     }
     if (status != 0) {

@@ -105,6 +105,12 @@ fresh_add(int instance, int ncid, const char *path, const char *container)
     atomic_flag_clear(&fresh_lock);
 }
 
+void
+esdmnc__table_forked(void)
+{
+    atomic_flag_clear(&fresh_lock);
+}
+
 static fresh_stub *
 fresh_take(int instance, int ncid)
 {
@@ -168,6 +174,29 @@ wrapped_create(int instance, const char *path, int cmode, size_t initial_size, i
     return status;
 }
 
+/** The container to open for a path, by name or by stub. */
+static int
+open_name(const char *path, int mode, char *container, bool *ret_by_stub)
+{
+    const char *prefixed = esdmnc__path_prefixed(path);
+    if (prefixed) {
+        return esdmnc__path_container(prefixed, container, ESDMNC_NAME_MAX + 1);
+    }
+    esdmnc__stub stub;
+    int status = esdmnc__stub_read(path, &stub);
+    if (status == NC_NOERR && (mode & NC_WRITE) && !stub.is_original) {
+        esdmnc_debug("%s is a copy of the stub of '%s': writing through it would change the "
+                     "original; copy the container instead (esdm-cp)",
+                     path, stub.container);
+        status = NC_EPERM;
+    }
+    if (status == NC_NOERR) {
+        strcpy(container, stub.container);
+        *ret_by_stub = stub.is_original;
+    }
+    return status;
+}
+
 static int
 wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chunk_hint,
              void *parameters, int ncid)
@@ -186,28 +215,21 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
         return status;
     }
     char container[ESDMNC_NAME_MAX + 1];
-    const char *prefixed = esdmnc__path_prefixed(path);
-    if (prefixed) {
-        status = esdmnc__path_container(prefixed, container, sizeof(container));
-    } else {
-        esdmnc__stub stub;
-        status = esdmnc__stub_read(path, &stub);
-        if (status == NC_NOERR && (mode & NC_WRITE) && !stub.is_original) {
-            esdmnc_debug("%s is a copy of the stub of '%s': writing through it would change the "
-                         "original; copy the container instead (esdm-cp)",
-                         path, stub.container);
-            status = NC_EPERM;
-        }
-        if (status == NC_NOERR) {
-            strcpy(container, stub.container);
-        }
+    bool by_stub = false;
+    status = open_name(path, mode, container, &by_stub);
+    if (status != NC_NOERR) {
+        return status;
     }
-    if (status == NC_NOERR) {
-        mode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST | NC_INMEMORY);
+    mode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST | NC_INMEMORY);
+    status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL, &library->table,
+                                       ncid);
+    if (status == ENOENT && by_stub &&
+        esdmnc__route_container(path, container, sizeof(container)) == NC_NOERR) {
+        /* A rename was cut off after the container had moved (moves.c). */
         status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL,
                                            &library->table, ncid);
-        esdmnc_debug("open %s as '%s': %d", path, container, status);
     }
+    esdmnc_debug("open %s as '%s': %d", path, container, status);
     return status;
 }
 

@@ -351,14 +351,53 @@ test_route__a_moved_stub_keeps_its_container(void **state)
     (void) state;
     route_here();
     make("routed/a.nc");
-    assert_int_equal(rename("routed/a.nc", "routed/b.nc"), 0);
+    assert_int_equal(rename("routed/a.nc", "moved.nc"), 0);
     make("routed/a.nc");
     int ncid;
-    assert_int_equal(nc_open("routed/b.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_open("moved.nc", NC_WRITE, &ncid), NC_NOERR);
     assert_true(logged("open 0 'exp/a.nc' 0x1"));
     assert_int_equal(nc_close(ncid), NC_NOERR);
     assert_int_equal(nc_open("routed/a.nc", NC_WRITE, &ncid), NC_NOERR);
     assert_true(logged("open 0 'exp/a.nc~2' 0x1"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    /* Moved back to a name that is taken by nobody's stub: it keeps its container. */
+    assert_int_equal(unlink("routed/a.nc"), 0);
+    assert_int_equal(rename("moved.nc", "routed/a.nc~2"), 0);
+    assert_int_equal(nc_open("routed/a.nc~2", NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_false(logged("rename"));
+}
+
+static void
+test_route__a_container_follows_its_stub_within_routed_folders(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.nc.pid1.tmp");
+    assert_int_equal(rename("routed/a.nc.pid1.tmp", "routed/a.nc"), 0);
+    assert_true(logged("rename 'exp/a.nc.pid1.tmp' 'exp/a.nc'"));
+    int ncid;
+    assert_int_equal(nc_open("routed/a.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/a.nc' 0x1"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    make("routed/a.nc.pid2.tmp");
+    assert_int_equal(system("mv -f routed/a.nc.pid2.tmp routed/a.nc"), 0);
+    assert_true(is_there("store/exp%a.nc"));
+    assert_false(is_there("store/exp%a.nc.pid2.tmp"));
+    assert_false(is_there("routed/a.nc.pid2.tmp"));
+}
+
+static void
+test_route__a_move_that_was_cut_off_still_opens(void **state)
+{
+    (void) state;
+    route_here();
+    make("routed/a.tmp");
+    assert_int_equal(rename("store/exp%a.tmp", "store/exp%a.nc"), 0);
+    assert_int_equal(system("LD_PRELOAD= mv routed/a.tmp routed/a.nc"), 0);
+    int ncid;
+    assert_int_equal(nc_open("routed/a.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'exp/a.nc' 0x1"));
     assert_int_equal(nc_close(ncid), NC_NOERR);
 }
 
@@ -501,6 +540,8 @@ main(void)
         TEST(test_route__noclobber_sees_stubs_and_files),
         TEST(test_route__abort_takes_the_stub_away),
         TEST(test_route__a_moved_stub_keeps_its_container),
+        TEST(test_route__a_container_follows_its_stub_within_routed_folders),
+        TEST(test_route__a_move_that_was_cut_off_still_opens),
         TEST(test_route__a_copied_stub_does_not_alias),
         TEST(test_route__delete_takes_stub_and_container),
         TEST(test_route__folder_without_permission_gives_the_error),

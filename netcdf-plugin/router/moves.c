@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Renames of stubs into routed folders. NCO and others write `a.nc.pid1.tmp` and rename it to
+ * `a.nc`: the container follows, so that it gets the name that people expect, and the container of
+ * a stub that is replaced so is replaced too. Nothing here can fail the rename: a stub that keeps
+ * the old name is right all the same.
+ */
+#include "router/router.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+esdmnc__move_begin(const char *to, esdmnc__move *ret)
+{
+    esdmnc__stub stub;
+    const char *routes = getenv("ESDM_NC_ROUTE");
+    *ret = (esdmnc__move){0};
+    if (!routes || !routes[0] || !to ||
+        esdmnc__route_container(to, ret->wanted, sizeof(ret->wanted)) != NC_NOERR) {
+        return;
+    }
+    ret->active = true;
+    if (esdmnc__stub_read(to, &stub) == NC_NOERR && stub.is_original) {
+        ret->replaces = true;
+        strcpy(ret->wanted, stub.container);
+    }
+}
+
+void
+esdmnc__move_end(const char *to, const esdmnc__move *move)
+{
+    esdmnc__stub stub;
+    esdmnc_stat st;
+    if (!move->active || esdmnc__stub_read(to, &stub) != NC_NOERR || !stub.is_original ||
+        strcmp(stub.container, move->wanted) == 0) {
+        return;
+    }
+    const esdmnc__core *core = esdmnc__core_get();
+    int saved = errno;
+    /* A name that is taken without a stub here may belong to a stub elsewhere. */
+    if (core && (move->replaces || core->exists(move->wanted, &st) == ENOENT) &&
+        core->rename(stub.container, move->wanted) == NC_NOERR) {
+        esdmnc_debug("%s: '%s' is now '%s'", to, stub.container, move->wanted);
+        if (esdmnc__stub_write(to, move->wanted) != 0) {
+            (void) core->rename(move->wanted, stub.container);
+        }
+    }
+    errno = saved;
+}
