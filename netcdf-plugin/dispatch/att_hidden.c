@@ -35,21 +35,14 @@ esdmnc_hidden_find(const esdmnc_file *file, const esdmnc_group *group, int varid
 int
 esdmnc_hidden_check(const esdmnc_file *file, const esdmnc_group *group, int varid, const char *name)
 {
-    static const char *const of_root[] = {"_IsNetcdf4",     "_NCProperties", "_SuperblockVersion",
-                                          "_Format",        "_nc3_strict",   "CLASS",
-                                          "DIMENSION_LIST", "NAME",          "REFERENCE_LIST"};
-    static const char *const of_vars[] = {"CLASS",          "DIMENSION_LIST",      "NAME",
-                                          "REFERENCE_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid"};
-    if (esdmnc_is_nc3(file))
+    static const char *const names[] = {
+        "CLASS",         "DIMENSION_LIST",     "NAME",          "REFERENCE_LIST",
+        "_Format",       "_IsNetcdf4",         "_NCProperties", "_Netcdf4Coordinates",
+        "_Netcdf4Dimid", "_SuperblockVersion", "_nc3_strict"};
+    if (esdmnc_is_nc3(file) || (varid == NC_GLOBAL && !is_root_global(group, varid)))
         return NC_NOERR;
-    if (is_root_global(group, varid)) {
-        for (size_t i = 0; i < sizeof of_root / sizeof of_root[0]; i++)
-            if (strcmp(name, of_root[i]) == 0)
-                return NC_ENAMEINUSE;
-    } else if (varid != NC_GLOBAL) {
-        for (size_t i = 0; i < sizeof of_vars / sizeof of_vars[0]; i++)
-            if (strcmp(name, of_vars[i]) == 0)
-                return NC_ENAMEINUSE;
-    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return NC_ENAMEINUSE;
     return NC_NOERR;
 }

@@ -186,12 +186,6 @@ check_put_nc3(const target *on, const char *name, nc_type type, size_t count, co
         return NC_ECHAR;
     if (count > INT_MAX || (count > 0 && values == NULL))
         return NC_EINVAL;
-    if (is_fill_value(on, name)) {
-        if (type != on->var->type)
-            return NC_EBADTYPE;
-        if (count != 1)
-            return NC_EINVAL;
-    }
     rc = esdmnc_name_check(on->file->instance, name, normalised);
     bool indef = atomic_load(&on->file->indef);
     if (!indef && (rc != NC_NOERR || needs_room(on, normalised, type, count)))
@@ -218,12 +212,16 @@ check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_
         return rc;
     if (!atomic_load(&on->file->indef) && needs_room(on, normalised, type, count)) {
         if (esdmnc_is_classic(on->file))
-            return NC_EINDEFINE; /* so says netCDF-4, though it means the opposite */
+            return NC_ENOTINDEFINE;
         if ((rc = esdmnc_need_define(on->file)) != NC_NOERR)
             return rc;
     }
-    if (type == NC_NAT || memory_type == NC_NAT || !esdmnc_type_is_atomic(type))
+    if (type == NC_NAT || memory_type == NC_NAT)
         return NC_EBADTYPE;
+    if (type < 0)
+        return NC_EINVAL;
+    if (!esdmnc_type_is_atomic(type))
+        return esdmnc_is_classic(on->file) ? NC_ESTRICTNC3 : NC_EBADTYPID;
     if (type != memory_type && (esdmnc_type_is_text(type) || esdmnc_type_is_text(memory_type)))
         return NC_ECHAR;
     rc = esdmnc_classic_type(on->file, type);
@@ -256,13 +254,13 @@ static int
 store(const target *on, const char *name, nc_type type, size_t count, const void *values)
 {
     esdm_error err;
-    if (is_fill_value(on, name)) {
+    /* netCDF-3 stores a value of another type or length too, and does not fill with it. */
+    if (is_fill_value(on, name) && type == on->var->type && count == 1) {
         int rc = esdmnc_fill_from_att(on->file, on->var, type, values);
         if (rc != NC_NOERR)
             return rc;
-        if (esdmnc_is_nc3(on->file) &&
-            (rc = esdmnc_set_hint(on->file, on->var, ESDMNC_HINT_NOFILL, NULL)) != NC_NOERR)
-            return rc;
+        if (esdmnc_is_nc3(on->file))
+            on->var->nofill = false;
     }
     esdm_status st = esdm_attribute_set(on->attributes, name, type, count, values, &err);
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "write attribute", name);
@@ -366,6 +364,6 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
     if (st != ESDM_OK)
         return esdmnc_error(&err, "remove attribute", normalised);
     if (nc3 && is_fill_value(&on, normalised))
-        return esdmnc_set_hint(on.file, on.var, ESDMNC_HINT_NOFILL, "1");
+        on.var->nofill = true; /* so netCDF-3 takes it */
     return NC_NOERR;
 }

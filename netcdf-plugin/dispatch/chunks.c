@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define DEFAULT_CHUNK_BYTES     4194304.0
+#define DEFAULT_CHUNK_BYTES     16777216.0
 #define DEFAULT_RECORD_ELEMENTS 4096.0 /* in a chunk of a one-dimensional record variable */
 
 int

@@ -51,6 +51,44 @@ check_end(const esdmnc_axis *axis, uint64_t start, uint64_t count, uint64_t stri
 }
 
 static int
+check_bounds_nc4(const esdmnc_var *var, const esdm_dataspace *space, bool writing, bool empty)
+{
+    for (uint32_t i = 0; i < var->rank; i++) {
+        int rc = check_start(&var->axes[i], space->offset[i], space->size[i], writing);
+        if (rc == NC_NOERR && !(writing && empty))
+            rc = check_end(&var->axes[i], space->offset[i], space->size[i], space->stride[i],
+                           writing);
+        if (rc != NC_NOERR)
+            return rc;
+    }
+    return NC_NOERR;
+}
+
+/* netCDF-3 looks at all starts before the first end, and says NC_EEDGE for whatever lies beyond
+ * the last record. */
+static int
+check_bounds_nc3(const esdmnc_var *var, const esdm_dataspace *space, bool writing)
+{
+    for (uint32_t i = 0; i < var->rank; i++) {
+        const esdmnc_axis *axis = &var->axes[i];
+        bool record = axis->unlimited && !writing;
+        int rc = record ? NC_NOERR : check_start(axis, space->offset[i], space->size[i], writing);
+        if (rc != NC_NOERR)
+            return rc;
+    }
+    for (uint32_t i = 0; i < var->rank; i++) {
+        const esdmnc_axis *axis = &var->axes[i];
+        bool beyond = axis->unlimited && !writing && space->offset[i] > current_length(axis);
+        int rc = beyond
+                     ? NC_EEDGE
+                     : check_end(axis, space->offset[i], space->size[i], space->stride[i], writing);
+        if (rc != NC_NOERR)
+            return rc;
+    }
+    return NC_NOERR;
+}
+
+static int
 check_strides(const esdmnc_var *var, const ptrdiff_t *stride)
 {
     for (uint32_t i = 0; i < var->rank; i++)
@@ -72,32 +110,6 @@ take_over(const esdmnc_var *var, const slab *s, esdm_dataspace *space)
         else
             space->size[i] = current_length(&var->axes[i]) - space->offset[i];
     }
-}
-
-static int
-check_bounds(const esdmnc_file *file, const esdmnc_var *var, const esdm_dataspace *space,
-             bool writing, bool *ret_empty)
-{
-    bool empty = false;
-    for (uint32_t i = 0; i < var->rank; i++)
-        empty |= space->size[i] == 0;
-    *ret_empty = empty;
-    /* netCDF-3 looks at all starts before the first end. */
-    bool nc3 = esdmnc_is_nc3(file);
-    for (uint32_t i = 0; nc3 && i < var->rank; i++) {
-        int rc = check_start(&var->axes[i], space->offset[i], space->size[i], writing);
-        if (rc != NC_NOERR)
-            return rc;
-    }
-    for (uint32_t i = 0; i < var->rank; i++) {
-        int rc = check_start(&var->axes[i], space->offset[i], space->size[i], writing);
-        if (rc == NC_NOERR && !(writing && empty && !nc3))
-            rc = check_end(&var->axes[i], space->offset[i], space->size[i], space->stride[i],
-                           writing);
-        if (rc != NC_NOERR)
-            return rc;
-    }
-    return NC_NOERR;
 }
 
 /* Turns a checked request into a dataspace. */
@@ -129,20 +141,37 @@ make_space(const slab *s, esdm_dataspace *space, esdm_error *err)
     return esdm_dataspace_set_memory_stride(space, map, err) == ESDM_OK ? NC_NOERR : NC_EINVAL;
 }
 
-/* Type and mode checks that come before any index is looked at. */
 static int
-check_access(esdmnc_file *file, const esdmnc_var *var, const slab *s, nc_type *memory_type)
+check_types(const esdmnc_var *var, nc_type *memory_type)
 {
     if (*memory_type == NC_NAT || *memory_type >= NC_FIRSTUSERTYPEID)
         *memory_type = var->type;
-    if ((var->type == NC_CHAR) != (*memory_type == NC_CHAR))
-        return NC_ECHAR;
-    int rc = esdmnc_need_data(file);
+    return (var->type == NC_CHAR) != (*memory_type == NC_CHAR) ? NC_ECHAR : NC_NOERR;
+}
+
+/* Finds the variable and checks what comes before any index is looked at. netCDF-3 asks for the
+ * mode first, netCDF-4 for the types. */
+static int
+begin(esdmnc_id id, int varid, const slab *s, nc_type *memory_type, esdmnc_file **ret_file,
+      esdmnc_var **ret_var)
+{
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, ret_file, &group);
     if (rc != NC_NOERR)
         return rc;
-    if (s->writing && !file->writable)
-        return NC_EPERM;
-    return NC_NOERR;
+    esdmnc_file *file = *ret_file;
+    bool nc3 = esdmnc_is_nc3(file);
+    if (nc3) {
+        if (s->writing && !file->writable)
+            return NC_EPERM;
+        if ((rc = esdmnc_need_data(file)) != NC_NOERR)
+            return rc;
+    }
+    if (varid < 0 || (size_t) varid >= group->count)
+        return nc3 && varid == NC_GLOBAL ? NC_EGLOBAL : NC_ENOTVAR;
+    *ret_var = group->vars[varid];
+    rc = check_types(*ret_var, memory_type);
+    return rc != NC_NOERR || nc3 ? rc : esdmnc_need_data(file);
 }
 
 static int
@@ -150,31 +179,52 @@ prepare(esdmnc_file *file, esdmnc_var *var, const slab *s, nc_type *memory_type,
         esdm_dataspace *space, bool *ret_empty)
 {
     esdm_error err;
-    int rc = check_access(file, var, s, memory_type);
-    if (rc == NC_NOERR && s->stride != NULL)
-        rc = check_strides(var, s->stride);
-    if (rc != NC_NOERR)
+    bool nc3 = esdmnc_is_nc3(file);
+    int rc = s->stride == NULL ? NC_NOERR : check_strides(var, s->stride);
+    if (rc != NC_NOERR && !nc3)
         return rc;
     take_over(var, s, space);
-    rc = check_bounds(file, var, space, s->writing, ret_empty);
-    if (rc != NC_NOERR)
-        return rc;
+    bool empty = false;
+    for (uint32_t i = 0; i < var->rank; i++)
+        empty |= space->size[i] == 0;
+    *ret_empty = empty;
+    int bounds = nc3 ? check_bounds_nc3(var, space, s->writing)
+                     : check_bounds_nc4(var, space, s->writing, empty);
+    if (bounds != NC_NOERR || rc != NC_NOERR)
+        return bounds != NC_NOERR ? bounds : rc;
     if ((var->type == NC_STRING) != (*memory_type == NC_STRING) ||
         !esdmnc_type_is_atomic(*memory_type))
         return NC_EBADTYPE;
+    if (s->writing && !file->writable)
+        return NC_EPERM;
     *memory_type = esdmnc_memory_type(file, var->type, *memory_type);
-    return *ret_empty ? NC_NOERR : make_space(s, space, &err);
+    return empty ? NC_NOERR : make_space(s, space, &err);
+}
+
+/* netCDF-3 appends records even when a request has no elements. */
+static int
+append_nothing(const esdmnc_file *file, esdmnc_var *var, const slab *s)
+{
+    if (!esdmnc_is_nc3(file) || var->rank == 0 || !var->axes[0].unlimited || s->start == NULL ||
+        s->count == NULL || s->stride != NULL)
+        return NC_NOERR;
+    esdm_error err;
+    uint64_t records;
+    if (__builtin_add_overflow(s->start[0], s->count[0], &records))
+        return NC_EEDGE;
+    if (esdm_dimension_extend(var->axes[0].dimension, records, &err) != ESDM_OK)
+        return esdmnc_error(&err, "append records to", file->name);
+    return NC_NOERR;
 }
 
 static int
 put(esdmnc_id id, int varid, const slab *s, const void *data, nc_type memory_type)
 {
     esdmnc_file *file;
-    esdmnc_group *group;
     esdmnc_var *var;
     esdm_dataspace space;
     bool empty;
-    int rc = esdmnc_find_var(id, varid, &file, &group, &var);
+    int rc = begin(id, varid, s, &memory_type, &file, &var);
     if (rc == NC_NOERR)
         rc = prepare(file, var, s, &memory_type, &space, &empty);
     if (rc != NC_NOERR)
@@ -182,7 +232,7 @@ put(esdmnc_id id, int varid, const slab *s, const void *data, nc_type memory_typ
     if (!atomic_load_explicit(&var->written, memory_order_relaxed))
         atomic_store_explicit(&var->written, true, memory_order_relaxed);
     if (empty)
-        return NC_NOERR;
+        return append_nothing(file, var, s);
     if (data == NULL)
         return NC_EINVAL;
     esdm_error err;
@@ -196,11 +246,10 @@ static int
 get(esdmnc_id id, int varid, const slab *s, void *data, nc_type memory_type)
 {
     esdmnc_file *file;
-    esdmnc_group *group;
     esdmnc_var *var;
     esdm_dataspace space;
     bool empty;
-    int rc = esdmnc_find_var(id, varid, &file, &group, &var);
+    int rc = begin(id, varid, s, &memory_type, &file, &var);
     if (rc == NC_NOERR)
         rc = prepare(file, var, s, &memory_type, &space, &empty);
     if (rc != NC_NOERR || empty)

@@ -61,6 +61,40 @@ esdmnc_def_dim(esdmnc_id id, const char *name, size_t length, int *ret_dimid)
     return NC_NOERR;
 }
 
+/* A full name: groups from the root on, then the dimension. */
+static int
+find_by_path(const esdmnc_file *file, const char *path, const esdm_dimension **ret)
+{
+    const esdm_group *at = esdm_container_root(file->container);
+    const char *end;
+    path++;
+    while ((end = strchr(path, '/')) != NULL) {
+        char part[ESDMNC_NAME_BYTES];
+        size_t bytes = (size_t) (end - path);
+        if (bytes >= sizeof part)
+            return NC_EMAXNAME;
+        memcpy(part, path, bytes);
+        part[bytes] = '\0';
+        at = esdm_group_find(at, part);
+        if (at == NULL)
+            return NC_ENOGRP;
+        path = end + 1;
+    }
+    *ret = esdm_group_dimension_find(at, path);
+    return NC_NOERR;
+}
+
+static const esdm_dimension *
+find_in_scope(const esdm_group *group, const char *name)
+{
+    for (; group != NULL; group = esdm_group_parent(group)) {
+        const esdm_dimension *dimension = esdm_group_dimension_find(group, name);
+        if (dimension != NULL)
+            return dimension;
+    }
+    return NULL;
+}
+
 int
 esdmnc_inq_dimid(esdmnc_id id, const char *name, int *ret_dimid)
 {
@@ -70,19 +104,27 @@ esdmnc_inq_dimid(esdmnc_id id, const char *name, int *ret_dimid)
     if (name == NULL)
         return NC_EINVAL;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_NOERR)
-        rc = esdmnc_name_normalise(file->instance, name, normalised);
     if (rc != NC_NOERR)
         return rc;
-    for (const esdm_group *g = group->group; g != NULL; g = esdm_group_parent(g)) {
-        const esdm_dimension *dimension = esdm_group_dimension_find(g, normalised);
-        if (dimension != NULL) {
-            if (ret_dimid != NULL)
-                *ret_dimid = (int) esdm_dimension_id(dimension);
-            return NC_NOERR;
-        }
+    bool nc3 = esdmnc_is_nc3(file);
+    const esdm_dimension *dimension = NULL;
+    if (!nc3 && strchr(name, '/') != NULL) {
+        if (name[0] != '/' || name[1] == '\0')
+            return NC_EINVAL;
+        rc = find_by_path(file, name, &dimension);
+        if (rc != NC_NOERR)
+            return rc;
+    } else {
+        rc = esdmnc_name_normalise(file->instance, name, normalised);
+        if (rc != NC_NOERR)
+            return rc == NC_EBADNAME && nc3 ? NC_EBADDIM : rc;
+        dimension = find_in_scope(group->group, normalised);
     }
-    return NC_EBADDIM;
+    if (dimension == NULL)
+        return NC_EBADDIM;
+    if (ret_dimid != NULL)
+        *ret_dimid = (int) esdm_dimension_id(dimension);
+    return NC_NOERR;
 }
 
 static esdm_dimension *

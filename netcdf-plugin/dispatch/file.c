@@ -59,7 +59,7 @@ finish_opening(esdmnc_file *file)
     file->snapshot = esdm_container_snapshot(file->container);
     int rc = esdmnc_file_index(file);
     if (rc == NC_NOERR && !file->is_new)
-        esdmnc_file_settle(file, true);
+        esdmnc_file_settle_stored(file);
     if (rc == NC_NOERR)
         rc = esdmnc_files_add(file);
     if (rc != NC_NOERR) {
@@ -142,7 +142,8 @@ esdmnc_open(esdmnc_id id, const char *container, int mode)
     int entry = format_of_hint(esdm_container_hint(file->container, ESDMNC_HINT_FORMAT));
     file->format = formats[entry].format;
     int format_bits = NC_NETCDF4 | NC_CLASSIC_MODEL | NC_64BIT_OFFSET | NC_64BIT_DATA;
-    file->mode = (mode & ~(NC_UDF0 | NC_UDF1 | format_bits)) | formats[entry].mode;
+    file->mode = mode & ~(NC_UDF0 | NC_UDF1 | format_bits);
+    file->mode |= formats[entry].mode & ~NC_CLASSIC_MODEL; /* as netCDF-4 tells it */
     file->transient = writing && (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
     return finish_opening(file);
 }
@@ -173,7 +174,7 @@ esdmnc_file_revive(esdmnc_file *file)
             file->container = container;
             rc = esdmnc_file_index(file);
             if (rc == NC_NOERR) {
-                esdmnc_file_settle(file, true);
+                esdmnc_file_settle_stored(file);
                 file->generation = esdmnc_session_generation();
             }
         }
@@ -229,8 +230,9 @@ esdmnc_redef(esdmnc_id id)
         return rc;
     if (!file->writable)
         return NC_EPERM;
+    /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
     if (atomic_load(&file->indef))
-        return NC_EINDEFINE;
+        return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
     atomic_store(&file->indef, true);
     return NC_NOERR;
 }
@@ -280,7 +282,7 @@ follow(esdmnc_file *file)
         return esdmnc_error(&err, "sync", file->name);
     file->snapshot = esdm_container_snapshot(file->container);
     int rc = esdmnc_file_index(file);
-    esdmnc_file_settle(file, true);
+    esdmnc_file_settle_stored(file);
     return rc;
 }
 
@@ -372,6 +374,9 @@ esdmnc_set_fill(esdmnc_id id, int fill_mode, int *ret_old)
     if (ret_old != NULL)
         *ret_old = file->fill_mode;
     file->fill_mode = fill_mode;
+    /* netCDF-3 has one mode for the whole file. */
+    for (size_t i = 0; esdmnc_is_nc3(file) && i < group->count; i++)
+        group->vars[i]->nofill = fill_mode == NC_NOFILL;
     return NC_NOERR;
 }
 

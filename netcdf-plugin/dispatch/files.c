@@ -299,3 +299,12 @@ esdmnc_file_settle(esdmnc_file *file, bool written)
         }
     }
 }
+
+void
+esdmnc_file_settle_stored(esdmnc_file *file)
+{
+    esdmnc_file_settle(file, true);
+    for (size_t g = 0; g < file->group_count; g++)
+        for (size_t v = 0; v < file->groups[g]->count; v++)
+            file->groups[g]->vars[v]->stored = true;
+}

@@ -8,6 +8,15 @@
 #include <string.h>
 
 int
+esdmnc_set_nofill(const esdmnc_file *file, esdmnc_var *var, bool nofill)
+{
+    if (!esdmnc_is_nc3(file))
+        return esdmnc_set_hint(file, var, ESDMNC_HINT_NOFILL, nofill ? "1" : NULL);
+    var->nofill = nofill;
+    return NC_NOERR;
+}
+
+int
 esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values)
 {
     esdm_error err;
@@ -64,7 +73,7 @@ esdmnc_def_var_fill(esdmnc_id id, int varid, int nofill, const void *value)
         return rc;
     if (nofill && var->type == NC_STRING)
         return NC_EINVAL; /* a text always has a value */
-    rc = esdmnc_set_hint(file, var, ESDMNC_HINT_NOFILL, nofill ? "1" : NULL);
+    rc = esdmnc_set_nofill(file, var, nofill != 0);
     if (rc != NC_NOERR)
         return rc;
     if (!nofill && value != NULL) {

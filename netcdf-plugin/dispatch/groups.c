@@ -197,6 +197,8 @@ esdmnc_inq_grp_full_ncid(esdmnc_id id, const char *path, int *ret_ncid)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
+    if (esdmnc_is_nc3(file))
+        return NC_ENOGRP;
     const esdm_group *at = group->group;
     bool any = false;
     while (*path != '\0') {

@@ -55,6 +55,8 @@ typedef struct esdmnc_var {
     esdm_type type;
     uint32_t rank;
     bool created;        /* define mode was left since it was defined: NC_ELATEDEF */
+    bool stored;         /* it was read from the store */
+    bool nofill;         /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
     bool has_cache;      /* nc_set_var_chunk_cache() was called */
     atomic_bool written; /* NC_ELATEFILL */
     float cache_preemption;
@@ -132,6 +134,8 @@ void esdmnc_file_forget(esdmnc_file *file);
 int esdmnc_file_index(esdmnc_file *file);
 /** Marks all variables as created; `written` too when set. */
 void esdmnc_file_settle(esdmnc_file *file, bool written);
+/** The same for variables that were read from the store. */
+void esdmnc_file_settle_stored(esdmnc_file *file);
 /** Opens the container of a file again in a child process. */
 int esdmnc_file_revive(esdmnc_file *file);
 
@@ -223,8 +227,9 @@ typedef struct esdmnc_storage {
     int nofill;
 } esdmnc_storage;
 
-void esdmnc_storage_get(const esdmnc_var *var, esdmnc_storage *ret);
+void esdmnc_storage_get(const esdmnc_file *file, const esdmnc_var *var, esdmnc_storage *ret);
 int esdmnc_set_hint(const esdmnc_file *file, esdmnc_var *var, const char *key, const char *value);
+int esdmnc_set_nofill(const esdmnc_file *file, esdmnc_var *var, bool nofill);
 /** The chunk shape netCDF-4 would report: the stated one, else its default. `rank` values. */
 void esdmnc_chunks_get(const esdmnc_var *var, size_t *ret_shape);
 /** netCDF-4's default chunk shape for the variable. */

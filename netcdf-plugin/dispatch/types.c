@@ -51,7 +51,8 @@ esdmnc_inq_typeid(esdmnc_id id, const char *name, nc_type *ret_type)
         return rc;
     if (name == NULL)
         return NC_EINVAL;
-    for (nc_type type = NC_BYTE; type <= NC_STRING; type++) {
+    nc_type last = esdmnc_is_nc3(file) ? NC_DOUBLE : NC_STRING;
+    for (nc_type type = NC_BYTE; type <= last; type++) {
         if (strcmp(type_names[type], name) == 0) {
             if (ret_type != NULL)
                 *ret_type = type;

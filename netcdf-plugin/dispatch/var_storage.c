@@ -40,9 +40,15 @@ has_filter(const esdmnc_storage *storage)
 }
 
 void
-esdmnc_storage_get(const esdmnc_var *var, esdmnc_storage *ret)
+esdmnc_storage_get(const esdmnc_file *file, const esdmnc_var *var, esdmnc_storage *ret)
 {
-    *ret = (esdmnc_storage){.endian = NC_ENDIAN_NATIVE};
+    *ret = (esdmnc_storage){.endian = NC_ENDIAN_NATIVE, .kind = NC_CONTIGUOUS};
+    if (esdmnc_is_nc3(file)) {
+        ret->nofill = var->nofill;
+        return;
+    }
+    if (var->stored && !esdmnc_type_is_text(var->type))
+        ret->endian = NC_ENDIAN_LITTLE;
     const char *deflate = esdm_dataset_hint(var->dataset, ESDMNC_HINT_DEFLATE);
     if (deflate != NULL && deflate[0] != '\0' && deflate[1] == ' ') {
         ret->shuffle = deflate[0] == '1';
@@ -123,7 +129,7 @@ esdmnc_def_var_deflate(esdmnc_id id, int varid, int shuffle, int deflate, int le
     if (shuffle == 0 && !with_level)
         return NC_NOERR;
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     return set_deflate(file, var, shuffle || storage.shuffle, with_level ? level : storage.level);
 }
 
@@ -160,10 +166,10 @@ set_chunk(const esdmnc_file *file, esdmnc_var *var, const size_t *shape)
 }
 
 static int
-check_unchunked(const esdmnc_var *var, int kind)
+check_unchunked(const esdmnc_file *file, const esdmnc_var *var, int kind)
 {
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     if (has_filter(&storage) || has_unlimited(var))
         return NC_EINVAL;
     if (kind != NC_COMPACT)
@@ -192,7 +198,7 @@ esdmnc_def_var_chunking(esdmnc_id id, int varid, int kind, const size_t *shape)
         return esdmnc_set_hint(file, var, ESDMNC_HINT_STORAGE, "chunked");
     case NC_CONTIGUOUS:
     case NC_COMPACT:
-        if ((rc = check_unchunked(var, kind)) != NC_NOERR)
+        if ((rc = check_unchunked(file, var, kind)) != NC_NOERR)
             return rc;
         return esdmnc_set_hint(file, var, ESDMNC_HINT_STORAGE,
                                kind == NC_COMPACT ? "compact" : "contiguous");
@@ -227,7 +233,7 @@ esdmnc_def_var_filter(esdmnc_id id, int varid, unsigned filter, size_t count,
     if (var->rank == 0)
         return NC_EINVAL;
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     switch (filter) {
     case FILTER_DEFLATE:
         if (count != 1 || params == NULL)
@@ -254,15 +260,15 @@ esdmnc_inq_var_filter_ids(esdmnc_id id, int varid, size_t *ret_count, unsigned *
     if (rc != NC_NOERR)
         return rc;
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     unsigned filters[3];
     size_t count = 0;
+    if (storage.fletcher32)
+        filters[count++] = FILTER_FLETCHER32;
     if (storage.shuffle)
         filters[count++] = FILTER_SHUFFLE;
     if (storage.level > 0)
         filters[count++] = FILTER_DEFLATE;
-    if (storage.fletcher32)
-        filters[count++] = FILTER_FLETCHER32;
     if (ret_filters != NULL)
         memcpy(ret_filters, filters, count * sizeof filters[0]);
     if (ret_count != NULL)
@@ -281,7 +287,7 @@ esdmnc_inq_var_filter_info(esdmnc_id id, int varid, unsigned filter, size_t *ret
     if (rc != NC_NOERR)
         return rc;
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     bool is_deflate = filter == FILTER_DEFLATE && storage.level > 0;
     bool is_other = (filter == FILTER_SHUFFLE && storage.shuffle) ||
                     (filter == FILTER_FLETCHER32 && storage.fletcher32);
@@ -302,6 +308,8 @@ esdmnc_inq_filter_avail(esdmnc_id id, unsigned filter)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
+    if (esdmnc_is_nc3(file))
+        return NC_ENOFILTER;
     return filter >= FILTER_DEFLATE && filter <= FILTER_FLETCHER32 ? NC_NOERR : NC_ENOFILTER;
 }
 
@@ -353,11 +361,11 @@ esdmnc_set_var_chunk_cache(esdmnc_id id, int varid, size_t bytes, size_t slots, 
     esdmnc_file *file;
     esdmnc_group *group;
     esdmnc_var *var;
-    if (preemption < 0 || preemption > 1)
-        return NC_EINVAL;
     int rc = esdmnc_find(id, &file, &group);
     if (rc == NC_NOERR && esdmnc_is_nc3(file))
         rc = NC_ENOTNC4;
+    if (rc == NC_NOERR && (preemption < 0 || preemption > 1))
+        rc = NC_EINVAL;
     if (rc == NC_NOERR)
         rc = esdmnc_find_var(id, varid, &file, &group, &var);
     if (rc != NC_NOERR)

@@ -47,6 +47,8 @@ check_new_var(esdmnc_file *file, const esdm_group *group, const char *name, nc_t
     int rc = esdmnc_need_define(file);
     if (rc == NC_NOERR)
         rc = esdmnc_name_check(file->instance, name, normalised);
+    if (rc == NC_NOERR && type < 0 && !nc3)
+        rc = NC_EINVAL;
     if (rc == NC_NOERR)
         rc = esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
@@ -87,7 +89,7 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
         return rc;
     uint32_t varid = esdm_dataset_index(dataset);
     if (file->fill_mode == NC_NOFILL && type != NC_STRING)
-        rc = esdmnc_set_hint(file, group->vars[varid], ESDMNC_HINT_NOFILL, "1");
+        rc = esdmnc_set_nofill(file, group->vars[varid], true);
     if (rc == NC_NOERR && ret_varid != NULL)
         *ret_varid = (int) varid;
     return rc;
@@ -105,7 +107,7 @@ esdmnc_inq_varid(esdmnc_id id, const char *name, int *ret_varid)
     if (rc == NC_NOERR)
         rc = esdmnc_name_normalise(file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return rc;
+        return rc == NC_EBADNAME && esdmnc_is_nc3(file) ? NC_ENOTVAR : rc;
     const esdm_dataset *dataset = esdm_group_dataset_find(group->group, normalised);
     if (dataset == NULL)
         return NC_ENOTVAR;
@@ -222,7 +224,7 @@ esdmnc_inq_var_all(esdmnc_id id, int varid, char *ret_name, nc_type *ret_type, i
         return NC_NOERR; /* most calls ask for no more; reading the hints costs something */
 
     esdmnc_storage storage;
-    esdmnc_storage_get(var, &storage);
+    esdmnc_storage_get(file, var, &storage);
     if (ret_kind != NULL)
         *ret_kind = storage.kind;
     if (ret_chunks != NULL && storage.kind == NC_CHUNKED)
