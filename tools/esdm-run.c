@@ -362,8 +362,9 @@ examine_binary(const char *path, const options *opt)
         reason = reason_against(&im);
     }
     int status = 0;
-    if (!reason && mapped && !loads_later(path) && !image_names(&im, "libnetcdf", true) &&
-        !linker_lists_netcdf(path)) {
+    bool wants_to_know = opt->strict || !opt->quiet;
+    if (!reason && mapped && wants_to_know && !loads_later(path) &&
+        !image_names(&im, "libnetcdf", true) && !linker_lists_netcdf(path)) {
         if (image_names(&im, "nc_open", false) && image_names(&im, "NC_infermodel", false)) {
             reason = "has the NetCDF library linked into itself; relink it with a shared one";
         } else if (opt->strict) {

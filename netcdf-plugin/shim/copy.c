@@ -77,8 +77,13 @@ become_esdm_cp(const char *source, const char *target)
 {
     Dl_info self;
     char path[PATH_MAX];
-    char *const argv[] = {(char *) "esdm-cp", (char *) "--force", (char *) "--",
-                          (char *) source,    (char *) target,    NULL};
+    char *const argv[] = {(char *) "esdm-cp",
+                          (char *) "--force",
+                          (char *) "--quiet",
+                          (char *) "--",
+                          (char *) source,
+                          (char *) target,
+                          NULL};
     /* Installed in lib or lib/MULTIARCH beside bin; in a build tree beside tools. */
     static const char *const places[] = {"esdm-cp", "../bin/esdm-cp", "../../bin/esdm-cp",
                                          "../tools/esdm-cp"};
