@@ -3,6 +3,9 @@
 
 #include <netcdf_filter.h>
 
+/* netcdf_par.h needs MPI; the function is in every libnetcdf. */
+extern int nc_var_par_access(int ncid, int varid, int par_access);
+
 static void
 note_storage(int ncid, int v)
 {
