@@ -48,6 +48,20 @@ closing_text(const tool_help *help)
                            help->examples, help->see_also);
 }
 
+/* GLib wants "-j 4"; people also write "-j4". */
+static void
+split_short_values(const GOptionEntry *entries, int argc, char **argv)
+{
+    for (int i = 1; i < argc && !g_str_equal(argv[i], "--"); i++) {
+        if (argv[i][0] != '-' || argv[i][1] == '-' || argv[i][1] == '\0' || argv[i][2] == '\0')
+            continue;
+        for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
+            if (entry->short_name == argv[i][1] && entry->arg != G_OPTION_ARG_NONE)
+                argv[i] = g_strdup_printf("--%s=%s", entry->long_name, argv[i] + 2);
+        }
+    }
+}
+
 void
 tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char ***argv)
 {
@@ -69,6 +83,7 @@ tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char *
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_main_entries(context, common, NULL);
     g_autoptr(GError) error = NULL;
+    split_short_values(entries, *argc, *argv);
     if (!g_option_context_parse(context, argc, argv, &error))
         exit(tool_usage("%s", error->message));
     /* "--" stays in argv when an argument behind it begins with '-'. */

@@ -195,6 +195,31 @@ append_quoted(GString *out, const char *text, uint64_t bytes)
 
 #define ELEMENT(c_type) (((const c_type *) values)[index])
 
+/* The shortest text that reads back to the same value. */
+static void
+append_double(GString *out, double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void) g_snprintf(text, sizeof text, "%.*g", digits, value);
+        if (g_ascii_strtod(text, NULL) == value)
+            break;
+    }
+    g_string_append(out, text);
+}
+
+static void
+append_float(GString *out, float value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    for (int digits = 6; digits <= 9; digits++) {
+        (void) g_snprintf(text, sizeof text, "%.*g", digits, (double) value);
+        if ((float) g_ascii_strtod(text, NULL) == value)
+            break;
+    }
+    g_string_append_printf(out, "%sf", text);
+}
+
 static void
 append_value(GString *out, esdm_type type, const void *values, uint64_t index)
 {
@@ -210,10 +235,10 @@ append_value(GString *out, esdm_type type, const void *values, uint64_t index)
         g_string_append_printf(out, "%d", ELEMENT(int32_t));
         break;
     case ESDM_TYPE_FLOAT32:
-        g_string_append_printf(out, "%.9gf", (double) ELEMENT(float));
+        append_float(out, ELEMENT(float));
         break;
     case ESDM_TYPE_FLOAT64:
-        g_string_append_printf(out, "%.17g", ELEMENT(double));
+        append_double(out, ELEMENT(double));
         break;
     case ESDM_TYPE_UINT8:
         g_string_append_printf(out, "%uub", ELEMENT(uint8_t));
