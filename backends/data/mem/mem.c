@@ -215,7 +215,7 @@ mem_remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter 
     (void) pthread_rwlock_wrlock(&lock);
     mem_place *place = find_place(config);
     if (place == NULL) {
-        status = not_made(config, ESDM_EINVAL, err);
+        status = not_made(config, ESDM_ENOENT, err);
     } else if (!dry_run) {
         place->made = false;
         release_place(place);

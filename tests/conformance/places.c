@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "places.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const esdm_plugin *place_current;
+const place_kind *place_current_kind;
+_Thread_local esdm_error place_error;
+
+static const place_kind table[] = {
+    {ESDM_PLUGIN_DATA, "posix", "{\"plugin\": \"posix\", \"name\": \"t\", \"directory\": \"%s\"}",
+     .has_directory = true, .shared = true, .durable = true},
+    {ESDM_PLUGIN_DATA, "mem", "{\"plugin\": \"mem\", \"name\": \"t\"}", .has_directory = false},
+    {ESDM_PLUGIN_META, "sqlite", "{\"plugin\": \"sqlite\", \"directory\": \"%s\"}",
+     .has_directory = true, .shared = true, .durable = true},
+};
+
+const place_kind *
+place_kind_of(const esdm_plugin *plugin)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (table[i].kind == plugin->kind && strcmp(table[i].plugin, plugin->name) == 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+static void
+configure(place *p, const place_kind *kind, const char *name)
+{
+    (void) snprintf(p->name, sizeof p->name, "%s", name);
+    if (kind->has_directory) {
+        (void) snprintf(p->dir, sizeof p->dir, "%s/%s", p->folder, name);
+        int n = snprintf(p->json, sizeof p->json, kind->json, p->dir);
+        assert_true(n > 0 && (size_t) n < sizeof p->json);
+    } else {
+        (void) snprintf(p->json, sizeof p->json, "%s", kind->json);
+    }
+    p->config = (esdm_plugin_config){
+        .name = p->name, .json = p->json, .path = "test.json: targets[0]", .site_id = PLACE_SITE};
+}
+
+void
+place_init(place *ret_place, const place_kind *kind)
+{
+    const char *base = getenv("TMPDIR");
+    memset(ret_place, 0, sizeof *ret_place);
+    (void) snprintf(ret_place->folder, sizeof ret_place->folder, "%.40s/esdm-test-XXXXXX",
+                    base != NULL && strlen(base) <= 40 ? base : "/tmp");
+    assert_non_null(mkdtemp(ret_place->folder));
+    assert_int_equal(chmod(ret_place->folder, 0755), 0); /* other users are to come in */
+    /* A name of its own: places of plug-ins without a directory live as long as the process. */
+    configure(ret_place, kind, strrchr(ret_place->folder, '-') + 1);
+}
+
+void
+place_sibling(place *ret_place, const place *beside, const place_kind *kind, const char *name)
+{
+    memset(ret_place, 0, sizeof *ret_place);
+    memcpy(ret_place->folder, beside->folder, sizeof ret_place->folder);
+    configure(ret_place, kind, name);
+}
+
+static int
+remove_entry(const char *path, const struct stat *found, int type, struct FTW *at)
+{
+    (void) found, (void) type, (void) at;
+    return remove(path);
+}
+
+void
+place_clear(place *p)
+{
+    (void) nftw(p->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void
+place_count_lines(const char *line, void *user)
+{
+    assert_non_null(line);
+    assert_int_not_equal(line[0], '\0');
+    if (user != NULL)
+        ++*(size_t *) user;
+}
+
+static size_t entries;
+
+static int
+count_entry(const char *path, const struct stat *found, int type, struct FTW *at)
+{
+    (void) path, (void) found, (void) type;
+    entries += at->level > 0;
+    return 0;
+}
+
+size_t
+place_count_entries(const char *path)
+{
+    entries = 0;
+    (void) nftw(path, count_entry, 16, FTW_PHYS);
+    return entries;
+}
+
+void
+place_write_file(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    (void) snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+int
+place_in_child(void (*body)(void *user), void *user)
+{
+    (void) fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        body(user);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int
+place_run_all(esdm_plugin_kind kind, const char *suite, const struct CMUnitTest *tests,
+              size_t ntests)
+{
+    int failed = 0;
+    size_t tested = 0;
+    const esdm_plugin *plugin = NULL;
+    for (size_t i = 0; (plugin = esdm__plugin_at(kind, i)) != NULL; i++) {
+        char group[128];
+        place_current = plugin;
+        place_current_kind = place_kind_of(plugin);
+        if (kind != ESDM_PLUGIN_CODEC && place_current_kind == NULL)
+            continue;
+        (void) snprintf(group, sizeof group, "conformance.%s[%s]", suite, plugin->name);
+        failed += _cmocka_run_group_tests(group, tests, ntests, NULL, NULL);
+        tested++;
+    }
+    if (tested == 0) {
+        (void) fprintf(stderr, "no plug-in to test\n");
+        return 1;
+    }
+    return failed;
+}
