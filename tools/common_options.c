@@ -56,8 +56,10 @@ split_short_values(const GOptionEntry *entries, int argc, char **argv)
         if (argv[i][0] != '-' || argv[i][1] == '-' || argv[i][1] == '\0' || argv[i][2] == '\0')
             continue;
         for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
-            if (entry->short_name == argv[i][1] && entry->arg != G_OPTION_ARG_NONE)
-                argv[i] = g_strdup_printf("--%s=%s", entry->long_name, argv[i] + 2);
+            if (entry->short_name != argv[i][1] || entry->arg == G_OPTION_ARG_NONE)
+                continue;
+            g_autofree char *whole = g_strdup_printf("--%s=%s", entry->long_name, argv[i] + 2);
+            argv[i] = (char *) g_intern_string(whole); /* stays until the end */
         }
     }
 }

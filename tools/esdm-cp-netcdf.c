@@ -216,8 +216,8 @@ load_dimensions(loader *l, int ncid, cp_group *group)
         rc = nc_inq_unlimdims(ncid, &unlimited_count, NULL);
     if (rc != NC_NOERR)
         return wrong(l, rc, "cannot read dimensions");
-    g_autofree int *ids = g_new0(int, count + 1);
-    g_autofree int *unlimited = g_new0(int, unlimited_count + 1);
+    g_autofree int *ids = g_new0(int, (gsize) count + 1);
+    g_autofree int *unlimited = g_new0(int, (gsize) unlimited_count + 1);
     if ((rc = nc_inq_dimids(ncid, &count, ids, 0)) != NC_NOERR ||
         (rc = nc_inq_unlimdims(ncid, &unlimited_count, unlimited)) != NC_NOERR)
         return wrong(l, rc, "cannot read dimensions");
@@ -243,7 +243,7 @@ refuse_types(loader *l, int ncid, const char *folder)
     int count = 0, id = 0;
     if (nc_inq_typeids(ncid, &count, NULL) != NC_NOERR || count == 0)
         return ESDM_OK;
-    g_autofree int *ids = g_new0(int, count);
+    g_autofree int *ids = g_new0(int, (gsize) count);
     char name[NC_MAX_NAME + 1] = "?";
     if (nc_inq_typeids(ncid, &count, ids) == NC_NOERR)
         id = ids[0];
@@ -264,7 +264,7 @@ load_children(loader *l, int ncid, cp_group *group, const char *folder)
     int rc = nc_inq_grps(ncid, &count, NULL);
     if (rc != NC_NOERR || count == 0)
         return rc == NC_NOERR ? ESDM_OK : wrong(l, rc, "cannot read groups");
-    g_autofree int *ids = g_new0(int, count);
+    g_autofree int *ids = g_new0(int, (gsize) count);
     if ((rc = nc_inq_grps(ncid, NULL, ids)) != NC_NOERR)
         return wrong(l, rc, "cannot read groups");
     for (int i = 0; i < count && status == ESDM_OK; i++) {
@@ -292,7 +292,7 @@ load_group(loader *l, int ncid, cp_group *group, const char *folder)
     int rc = nc_inq_nvars(ncid, &count);
     if (rc != NC_NOERR)
         return wrong(l, rc, "cannot read variables");
-    g_autofree int *ids = g_new0(int, count + 1);
+    g_autofree int *ids = g_new0(int, (gsize) count + 1);
     if ((rc = nc_inq_varids(ncid, &count, ids)) != NC_NOERR)
         return wrong(l, rc, "cannot read variables");
     for (int i = 0; i < count && status == ESDM_OK; i++)
