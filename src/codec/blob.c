@@ -96,6 +96,7 @@ typedef struct encoder {
     size_t slack_bytes; /* by which the worst case of a block exceeds it */
 } encoder;
 
+/* Also after a failed init. */
 static void
 encoder_clear(encoder *enc)
 {
@@ -122,10 +123,8 @@ encoder_init(encoder *enc, const esdm__chain *chain, int32_t type, uint32_t elem
     enc->stage_bytes = most;
     enc->stage[0] = malloc(most);
     enc->stage[1] = malloc(most);
-    if (enc->stage[0] == NULL || enc->stage[1] == NULL) {
-        encoder_clear(enc);
+    if (enc->stage[0] == NULL || enc->stage[1] == NULL)
         return esdm__error_nomem(err, most, "results between codecs");
-    }
     return ESDM_OK;
 }
 
@@ -135,7 +134,7 @@ encode_block(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, s
              size_t *ret_bytes, esdm_error *err)
 {
     const esdm__chain *chain = enc->chain;
-    size_t prefix = (chain->count - 1) * LENGTH_BYTES;
+    size_t prefix = (size_t) (chain->count - 1) * LENGTH_BYTES;
     *ret_bytes = 0;
     if (raw_bytes <= prefix + 1)
         return ESDM_OK;
@@ -252,16 +251,16 @@ encode_payload(const esdm__chain *chain, int32_t type, uint32_t element_bytes, c
     }
     encoder enc;
     esdm_status st = encoder_init(&enc, chain, type, element_bytes, (size_t) 1 << block_log2, err);
-    if (st != ESDM_OK)
-        return st;
     size_t room = raw_bytes + enc.slack_bytes;
-    blob->owned = malloc(room);
-    blob->payload = blob->owned;
-    if (blob->owned == NULL)
-        st = esdm__error_nomem(err, room, "an encoded fragment");
-    else
-        st = encode_blocks(&enc, table, raw, raw_bytes, block_log2, blob->owned, room,
+    uint8_t *payload = st == ESDM_OK ? malloc(room) : NULL;
+    if (payload != NULL) {
+        blob->owned = payload;
+        blob->payload = payload;
+        st = encode_blocks(&enc, table, raw, raw_bytes, block_log2, payload, room,
                            &blob->payload_bytes, err);
+    } else if (st == ESDM_OK) {
+        st = esdm__error_nomem(err, room, "an encoded fragment");
+    }
     encoder_clear(&enc);
     return st;
 }
@@ -446,7 +445,7 @@ decode_chain(const esdm__blob_view *view, const uint8_t *stored, size_t stored_b
 {
     const esdm__chain *chain = &view->chain;
     const esdm_codec_input input = {.element_bytes = view->element_bytes, .type = view->type};
-    size_t prefix = (chain->count - 1) * LENGTH_BYTES;
+    size_t prefix = (size_t) (chain->count - 1) * LENGTH_BYTES;
     if (stored_bytes <= prefix)
         return esdm__error_set(err, ESDM_ECORRUPT, "too short for its codecs");
 
@@ -470,7 +469,8 @@ decode_chain(const esdm__blob_view *view, const uint8_t *stored, size_t stored_b
 static esdm_status
 stage_size(const esdm__blob_view *view, size_t *ret_bytes, esdm_error *err)
 {
-    size_t most = block_raw_bytes(view->raw_bytes, view->block_log2, 0);
+    size_t first = block_raw_bytes(view->raw_bytes, view->block_log2, 0);
+    size_t most = first > 0 ? first : 1;
     for (uint32_t i = 0; i + 1 < view->chain.count; i++) {
         size_t bound = view->chain.codecs[i]->bound(most);
         if (bound == SIZE_MAX)
@@ -525,7 +525,7 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
         return decode_blocks(view, first, count, stored, raw, (uint8_t *const[2]){NULL, NULL}, 0,
                              err);
 
-    size_t most = 0;
+    size_t most = 1;
     esdm_status st = stage_size(view, &most, err);
     if (st != ESDM_OK)
         return st;

@@ -65,8 +65,8 @@ esdm__bounds_grow(uint32_t rank, uint64_t *box, const uint64_t *by)
 static inline void
 esdm__bounds_copy(uint32_t rank, uint64_t *to, const uint64_t *from)
 {
-    for (uint32_t d = 0; d < 2 * rank; d++)
-        to[d] = from[d];
+    if (rank > 0)
+        memcpy(to, from, (size_t) 2 * rank * sizeof *to);
 }
 
 static inline bool

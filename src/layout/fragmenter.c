@@ -49,20 +49,27 @@ cut_contiguous(esdm__cutter *cutter, const esdm__layout *layout)
     }
 }
 
+/* Of the largest piece: what lies outside the box is not stored. At least 1. */
+static uint64_t
+cell_bytes(const esdm__cutter *cutter, const esdm__layout *layout)
+{
+    uint64_t bytes = layout->element_bytes;
+    for (uint32_t d = 0; d < cutter->box.rank; d++)
+        bytes = multiply(bytes, least(cutter->cell[d], cutter->box.n[d]));
+    return bytes > 0 ? bytes : 1;
+}
+
 /* Groups whole chunks, along the fastest dimensions first, until a cell has the minimum. */
 static void
 cut_chunks(esdm__cutter *cutter, const esdm__layout *layout)
 {
     const esdm__box *box = &cutter->box;
-    uint64_t bytes = layout->element_bytes > 0 ? layout->element_bytes : 1;
     for (uint32_t d = 0; d < box->rank; d++) {
-        uint64_t chunk = layout->chunk[d] > 0 ? layout->chunk[d] : 1;
-        cutter->cell[d] = chunk;
-        cutter->origin[d] = box->lo[d] - box->lo[d] % chunk;
-        bytes =
-            multiply(bytes, least(chunk, box->n[d])); /* what lies outside the box is not stored */
+        cutter->cell[d] = layout->chunk[d] > 0 ? layout->chunk[d] : 1;
+        cutter->origin[d] = box->lo[d] - box->lo[d] % cutter->cell[d];
     }
     for (uint32_t d = box->rank; d-- > 0;) {
+        uint64_t bytes = cell_bytes(cutter, layout);
         uint64_t chunk = cutter->cell[d];
         uint64_t last = box->lo[d] + (box->n[d] - 1);
         uint64_t chunks = last / chunk - box->lo[d] / chunk + 1;
@@ -72,7 +79,6 @@ cut_chunks(esdm__cutter *cutter, const esdm__layout *layout)
             continue;
         group = divide_up(chunks, divide_up(chunks, least(group, chunks)));
         cutter->cell[d] = multiply(chunk, group);
-        bytes = multiply(bytes / least(chunk, box->n[d]), least(cutter->cell[d], box->n[d]));
     }
 }
 

@@ -204,7 +204,7 @@ intern_packs(esdm__index *index, esdm__page *page)
 {
     if (page->npacks == 0)
         return true;
-    const esdm__pack_name **names = malloc(page->npacks * sizeof *names);
+    const esdm__pack_name **names = malloc(page->npacks * sizeof(esdm__pack_name *));
     bool ok = names != NULL;
     for (uint32_t i = 0; ok && i < page->npacks; i++) {
         names[i] = esdm__packs_intern(index->packs, page->packs[i].target, page->packs[i].pack);
@@ -273,7 +273,7 @@ esdm__index_missing(const esdm__index *index, const esdm__box *box, uint64_t **r
                     size_t *ret_count, esdm_error *err)
 {
     /* The forest is a cache of the directory; the caller's lock covers it as well. */
-    esdm__directory *directory = (esdm__directory *) (uintptr_t) &index->directory;
+    esdm__directory *directory = (esdm__directory *) &index->directory;
     missing m = {.directory = directory};
     if (directory->loaded < directory->count && !esdm__box_is_empty(box)) {
         uint64_t request[2 * ESDM_MAX_RANK];

@@ -49,8 +49,8 @@ void
 esdm__page_set_clear(esdm__page_set *set)
 {
     for (size_t i = 0; i < set->npages; i++) {
-        free((void *) (uintptr_t) set->pages[i].data);
-        free((void *) (uintptr_t) set->pages[i].box);
+        free((void *) set->pages[i].data);
+        free((void *) set->pages[i].box);
     }
     free(set->pages);
     free(set->merged);
@@ -178,7 +178,7 @@ add_page(esdm__page_set *set, const esdm__records *records, const uint32_t *orde
     uint8_t *data = NULL;
     esdm_status st = esdm__page_encode(records, order, count, absolute, &data, &page.bytes, err);
     if (st != ESDM_OK) {
-        free((void *) (uintptr_t) page.box);
+        free((void *) page.box);
         return st;
     }
     page.data = data;

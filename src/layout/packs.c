@@ -139,7 +139,7 @@ esdm__packs_order(esdm__packs *packs)
     if (packs->ordered)
         return;
     if (packs->count > 0)
-        qsort(packs->nodes, packs->count, sizeof *packs->nodes, by_name);
+        qsort(packs->nodes, packs->count, sizeof(pack_node *), by_name);
     for (uint32_t i = 0; i < packs->count; i++)
         packs->nodes[i]->rank = i + 1;
     packs->ordered = true;

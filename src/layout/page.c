@@ -374,19 +374,19 @@ esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
         return st;
     d.page = calloc(1, sizeof *d.page);
     d.values = malloc(entry->records * sizeof *d.values);
-    if (d.page == NULL || d.values == NULL) {
-        st = esdm__error_nomem(err, sizeof *d.page, "an index page");
-    } else {
+    if (d.page != NULL) {
         atomic_init(&d.page->references, 1);
         esdm__records_init(&d.page->records, entry->rank);
-        st = decode_body(&d, err);
     }
+    if (d.page != NULL && d.values != NULL)
+        st = decode_body(&d, err);
+    else
+        st = esdm__error_nomem(err, sizeof *d.page, "an index page");
     free(d.values);
     free(owned);
-    if (st == ESDM_OK) {
+    if (st == ESDM_OK)
         *ret_page = d.page;
-    } else if (d.page != NULL) {
+    else
         esdm__page_unref(d.page);
-    }
     return st;
 }

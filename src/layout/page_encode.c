@@ -51,7 +51,7 @@ by_address(const void *a, const void *b)
 static bool
 number_packs(encoder *e)
 {
-    const esdm__pack_name **sorted = malloc(e->count * sizeof *sorted);
+    const esdm__pack_name **sorted = malloc(e->count * sizeof(esdm__pack_name *));
     uint32_t *number = calloc(e->count, sizeof *number); /* per pack of `sorted`; 0: none yet */
     uint32_t n = 0;
     if (sorted == NULL || number == NULL) {
@@ -64,14 +64,15 @@ number_packs(encoder *e)
         if (pack != NULL && (n == 0 || sorted[n - 1] != pack))
             sorted[n++] = pack;
     }
-    qsort(sorted, n, sizeof *sorted, by_address);
+    qsort(sorted, n, sizeof(esdm__pack_name *), by_address);
     for (uint32_t i = 0; i < e->count; i++) {
         const esdm__pack_name *pack = item(e, i)->pack;
         e->pack_of[i] = 0;
         if (pack == NULL)
             continue;
         /* The search gives any of equal entries, but always the same one. */
-        const esdm__pack_name **at = bsearch(&pack, sorted, n, sizeof *sorted, by_address);
+        const esdm__pack_name **at =
+            bsearch(&pack, sorted, n, sizeof(esdm__pack_name *), by_address);
         uint32_t *slot = &number[at - sorted];
         if (*slot == 0) {
             e->packs[e->npacks++] = pack;
@@ -171,7 +172,7 @@ static bool
 build_body(encoder *e, bool absolute)
 {
     e->values = malloc(e->count * sizeof *e->values);
-    e->packs = malloc(e->count * sizeof *e->packs);
+    e->packs = malloc(e->count * sizeof(esdm__pack_name *));
     e->ends = calloc(e->count, sizeof *e->ends);
     e->pack_of = malloc(e->count * sizeof *e->pack_of);
     if (e->values == NULL || e->packs == NULL || e->ends == NULL || e->pack_of == NULL ||
@@ -239,12 +240,11 @@ esdm__page_encode(const esdm__records *records, const uint32_t *order, uint32_t 
     esdm__buffer_init(&e.body);
     esdm__buffer_init(&out);
     esdm_status st = ESDM_OK;
-    if (!build_body(&e, absolute))
-        st = esdm__error_nomem(err, e.body.bytes, "an index page");
-    else if (e.body.bytes > ESDM__PAGE_BODY_MAX)
+    bool built = build_body(&e, absolute);
+    if (built && e.body.bytes > ESDM__PAGE_BODY_MAX)
         st = esdm__error_set(err, ESDM_EINVAL, "an index page of %zu bytes is too long",
                              e.body.bytes);
-    else if (!build_page(&e, absolute, &out))
+    else if (!built || !build_page(&e, absolute, &out))
         st = esdm__error_nomem(err, e.body.bytes, "an index page");
     if (st == ESDM_OK)
         *ret_data = esdm__buffer_steal(&out, ret_bytes);

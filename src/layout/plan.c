@@ -239,7 +239,7 @@ static bool
 builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments)
 {
     size_t pages = count_pages(h);
-    size_t head = (sizeof *b->own + pages * sizeof b->own->pages[0] + 15) / 16 * 16;
+    size_t head = (sizeof *b->own + pages * sizeof(esdm__page *) + 15) / 16 * 16;
     size_t bytes =
         head + npieces * sizeof *b->pieces + nfragments * sizeof *b->fragments + h->inline_bytes;
     uint8_t *memory = malloc(bytes);

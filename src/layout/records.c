@@ -87,7 +87,7 @@ size_t
 esdm__records_memory_bytes(const esdm__records *records)
 {
     return (size_t) records->capacity *
-               (sizeof *records->items + 2 * records->rank * sizeof *records->bounds) +
+               (sizeof *records->items + (size_t) 2 * records->rank * sizeof *records->bounds) +
            records->inline_capacity;
 }
 

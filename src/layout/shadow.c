@@ -285,5 +285,6 @@ esdm__shadow_parts(uint32_t rank, const uint64_t *bounds, const uint64_t *sequen
     free(s.lit);
     free(s.item);
     return ok ? ESDM_OK
-              : esdm__error_nomem(err, count * 2 * rank * sizeof *bounds, "overlaps of fragments");
+              : esdm__error_nomem(err, (size_t) count * 2 * rank * sizeof *bounds,
+                                  "overlaps of fragments");
 }

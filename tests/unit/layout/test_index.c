@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "layout_support.h"
 
+#include <pthread.h>
+
 #define CELLS_MAX 4096
 
 /*
@@ -553,6 +555,72 @@ test_index__encoding_is_deterministic(void **state)
     esdm__page_set_clear(&sets[1]);
 }
 
+/* Plans are used and cleared without the lock, while others evict and load. */
+typedef struct shared {
+    pthread_mutex_t lock;
+    esdm__index *index;
+    const store *s;
+} shared;
+
+static void *
+read_and_evict(void *user)
+{
+    shared *x = user;
+    rng r = {(uint64_t) (uintptr_t) &r};
+    uint64_t wrong = 0;
+    for (int round = 0; round < 300; round++) {
+        esdm__box box;
+        esdm__plan plan = {0};
+        uint64_t lo = rng_below(&r, 180);
+        esdm__box_set(&box, 1, &lo, (const uint64_t[]){20});
+        (void) pthread_mutex_lock(&x->lock);
+        uint64_t *missing = NULL;
+        size_t count = 0;
+        wrong += esdm__index_missing(x->index, &box, &missing, &count, NULL) != ESDM_OK;
+        for (size_t i = 0; i < count; i++) {
+            const store_page *p = &x->s->pages[missing[i] - 1];
+            esdm__page *loaded = NULL;
+            wrong += esdm__page_decode(&p->entry, p->data, p->bytes, &loaded, NULL) != ESDM_OK;
+            esdm__index_insert(x->index, missing[i], loaded);
+        }
+        wrong += esdm__index_resolve(x->index, &box, &plan, NULL) != ESDM_OK;
+        esdm__index_evict(x->index, 0);
+        (void) pthread_mutex_unlock(&x->lock);
+        free(missing);
+        wrong += plan.npieces != 20;
+        for (size_t i = 0; i < plan.npieces; i++)
+            wrong += plan.pieces[i].fragment->inline_data[0] != plan.pieces[i].part.lo[0];
+        esdm__plan_clear(&plan);
+    }
+    return (void *) (uintptr_t) wrong;
+}
+
+static void
+test_index__plans_outlive_eviction_in_other_threads(void **state)
+{
+    (void) state;
+    store s = {0};
+    shared x = {.lock = PTHREAD_MUTEX_INITIALIZER, .index = esdm__index_new(1), .s = &s};
+    for (uint64_t i = 0; i < 200; i++) {
+        const uint8_t byte = (uint8_t) i;
+        esdm__fragment f = {.raw_bytes = 1, .stored_bytes = 1, .inline_data = &byte};
+        esdm__box_set(&f.box, 1, &i, (const uint64_t[]){1});
+        assert_int_equal(esdm__index_add_pending(x.index, &f, NULL), ESDM_OK);
+        if (i % 10 == 9)
+            store_commit(&s, x.index, false);
+    }
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_and_evict, &x), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    esdm__index_free(x.index);
+    store_clear(&s);
+}
+
 int
 main(void)
 {
@@ -567,6 +635,7 @@ main(void)
         cmocka_unit_test(test_index__wrong_directory_entries_are_corrupt),
         cmocka_unit_test(test_index__large_inline_data_splits_pages),
         cmocka_unit_test(test_index__encoding_is_deterministic),
+        cmocka_unit_test(test_index__plans_outlive_eviction_in_other_threads),
     };
     return cmocka_run_group_tests_name("layout.index", tests, NULL, NULL);
 }
