@@ -29,8 +29,6 @@
 #define EXIT_CANNOT 126
 #define EXIT_ABSENT 127
 
-extern char **environ;
-
 static const char help[] =
     "NAME\n"
     "    esdm-run - run a NetCDF program on ESDM, without recompiling it\n"
@@ -156,13 +154,13 @@ find_library(char *path, size_t size)
 #pragma GCC diagnostic pop
         char resolved[PATH_MAX];
         if (slash && realpath(candidate, resolved) && strlen(resolved) < size) {
-            strcpy(path, resolved);
+            memcpy(path, resolved, strlen(resolved) + 1);
             return true;
         }
     }
     if (access(ESDM_FULL_LIBDIR "/" LIBRARY, R_OK) == 0 &&
         sizeof(ESDM_FULL_LIBDIR "/" LIBRARY) <= size) {
-        strcpy(path, ESDM_FULL_LIBDIR "/" LIBRARY);
+        memcpy(path, ESDM_FULL_LIBDIR "/" LIBRARY, sizeof(ESDM_FULL_LIBDIR "/" LIBRARY));
         return true;
     }
     say("cannot find " LIBRARY " beside '%s' or in '%s': is ESDM installed completely?", self,
@@ -565,6 +563,7 @@ main(int argc, char **argv)
             shell[0] = (char *) "/bin/sh";
             memcpy(shell + 1, argv + first, (size_t) (argc - first) * sizeof(*shell));
             (void) execv(shell[0], shell);
+            free(shell);
         }
     }
     say("cannot run '%s': %s", program, strerror(error));

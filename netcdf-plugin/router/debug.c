@@ -16,9 +16,10 @@ esdmnc_debug(const char *format, ...)
     }
     int saved = errno;
     char line[1024];
-    int n = snprintf(line, sizeof(line), "esdm[%ld]: ", (long) getpid());
     va_list args;
     va_start(args, format);
+    int n = snprintf(line, sizeof(line), "esdm[%ld]: ", (long) getpid());
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): a false alarm of clang-tidy 14 */
     int m = vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, args);
     va_end(args);
     if (m >= 0) {

@@ -24,7 +24,7 @@ esdmnc__move_begin(const char *to, esdmnc__move *ret)
     ret->active = true;
     if (esdmnc__stub_read(to, &stub) == NC_NOERR && stub.is_original) {
         ret->replaces = true;
-        strcpy(ret->wanted, stub.container);
+        esdmnc__text_copy(ret->wanted, stub.container);
     }
 }
 

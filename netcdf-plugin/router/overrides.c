@@ -13,24 +13,14 @@
 #define MEGABYTE   1048576
 #define NOT_SERVED (-10000) /* no NetCDF code */
 
-/* Not in the public headers of every version. */
+/* Not in the public headers. */
 ESDMNC_EXPORT int nc_def_var_chunking_ints(int ncid, int varid, int storage, int *chunksizesp);
 ESDMNC_EXPORT int nc_inq_var_chunking_ints(int ncid, int varid, int *storagep, int *chunksizesp);
 ESDMNC_EXPORT int nc_set_var_chunk_cache_ints(int ncid, int varid, int size, int nelems,
                                               int preemption);
 ESDMNC_EXPORT int nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp,
                                               int *preemptionp);
-ESDMNC_EXPORT int nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count);
-ESDMNC_EXPORT int nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count);
-ESDMNC_EXPORT int nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count,
-                               void *copy);
-ESDMNC_EXPORT int nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count,
-                                   void **copyp);
-ESDMNC_EXPORT int nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams,
-                                    const unsigned int *parms);
 ESDMNC_EXPORT int nc__testurl(const char *path, char **basenamep);
-ESDMNC_EXPORT int nc_delete(const char *path);
-ESDMNC_EXPORT int nc_delete_mp(const char *path, int basepe);
 
 static bool
 owns(const esdmnc__library *library, int ncid)
@@ -176,7 +166,7 @@ free_values(nc_type xtype, void *memory, size_t count)
     }
 }
 
-int
+ESDMNC_EXPORT int
 nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
 {
     if (atomic_size(xtype) == 0) {
@@ -192,7 +182,7 @@ nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
     return status;
 }
 
-int
+ESDMNC_EXPORT int
 nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count)
 {
     if (atomic_size(xtype) == 0) {
@@ -237,7 +227,7 @@ copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
     return NC_NOERR;
 }
 
-int
+ESDMNC_EXPORT int
 nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count, void *copy)
 {
     if (atomic_size(xtype) == 0) {
@@ -250,7 +240,7 @@ nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count, void *co
     return status == NC_NOERR ? copy_values(xtype, memory, count, copy) : status;
 }
 
-int
+ESDMNC_EXPORT int
 nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count, void **copyp)
 {
     if (atomic_size(xtype) == 0) {
@@ -278,7 +268,7 @@ nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count, void
 
 /* ---- filters, deletion ----------------------------------------------------------------------- */
 
-int
+ESDMNC_EXPORT int
 nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams, const unsigned int *parms)
 {
     esdmnc__library *library = CALLER();
@@ -328,7 +318,7 @@ delete_container(const char *path)
     return status;
 }
 
-int
+ESDMNC_EXPORT int
 nc_delete(const char *path)
 {
     esdmnc__library *library = CALLER();
@@ -336,7 +326,7 @@ nc_delete(const char *path)
     return status != NOT_SERVED ? status : CALL_REAL(library, nc_delete, path);
 }
 
-int
+ESDMNC_EXPORT int
 nc_delete_mp(const char *path, int basepe)
 {
     esdmnc__library *library = CALLER();

@@ -195,7 +195,7 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
             return NC_EEXIST;
         }
         if (esdmnc__stub_read(path, &stub) == NC_NOERR && stub.is_original) {
-            strcpy(target.container, stub.container);
+            esdmnc__text_copy(target.container, stub.container);
             status = NC_NOERR;
         } else {
             target.write_stub = true;
@@ -227,7 +227,7 @@ esdmnc_resolve(const char *path, char *container, size_t size)
         if (strlen(stub.container) >= size) {
             return NC_EMAXNAME;
         }
-        strcpy(container, stub.container);
+        esdmnc__text_copy(container, stub.container);
         return NC_NOERR;
     }
     return esdmnc__route_container(path, container, size);

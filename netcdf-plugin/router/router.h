@@ -14,6 +14,7 @@
 #include <netcdf_mem.h>
 
 #include <stdbool.h>
+#include <string.h>
 
 /** Longest container name, as ESDM_CONTAINER_NAME_MAX in esdm/container.h (libesdm is not needed
  *  to build the router). */
@@ -134,6 +135,13 @@ extern __thread esdmnc__pending esdmnc__pending_call;
 /** NC_EINVAL or NC_EDISKLESS for create flags that contradict each other or cannot be had here. */
 int esdmnc__create_mode_check(int mode);
 int esdmnc__open_mode_check(int mode);
+
+/** Copies a text into a buffer that is known to hold it. */
+static inline void
+esdmnc__text_copy(char *to, const char *from)
+{
+    memcpy(to, from, strlen(from) + 1);
+}
 
 /* ---- paths (path.c) ------------------------------------------------------------------------- */
 

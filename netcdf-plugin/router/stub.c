@@ -325,7 +325,7 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
         esdmnc_debug("%s begins like a stub but is damaged", path);
         return status;
     }
-    strcpy(ret->container, f.container);
+    esdmnc__text_copy(ret->container, f.container);
     ret->is_original = is_original(path, &st, &f);
     errno = saved;
     return NC_NOERR;

@@ -97,7 +97,7 @@ fresh_add(int instance, int ncid, const char *path, const char *container)
     stub->instance = instance;
     stub->ncid = ncid;
     memcpy(stub->path, path, length);
-    strcpy(stub->container, container);
+    esdmnc__text_copy(stub->container, container);
     while (atomic_flag_test_and_set(&fresh_lock)) {
     }
     stub->next = fresh_stubs;
@@ -191,7 +191,7 @@ open_name(const char *path, int mode, char *container, bool *ret_by_stub)
         status = NC_EPERM;
     }
     if (status == NC_NOERR) {
-        strcpy(container, stub.container);
+        esdmnc__text_copy(container, stub.container);
         *ret_by_stub = stub.is_original;
     }
     return status;

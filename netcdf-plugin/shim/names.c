@@ -249,7 +249,8 @@ resolve_container(const char *path, char *resolved)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    return strcpy(resolved, path);
+    esdmnc__text_copy(resolved, path);
+    return resolved;
 }
 
 ESDMNC_EXPORT char *

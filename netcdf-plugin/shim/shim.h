@@ -29,7 +29,7 @@
             real_ = dlsym(RTLD_NEXT, #name);                                                       \
             __atomic_store_n(&found_, real_, __ATOMIC_RELAXED);                                    \
         }                                                                                          \
-        (__typeof__(&name)) real_;                                                                 \
+        (__typeof__(&(name))) real_;                                                               \
     })
 
 /** The path itself when it begins with `esdm:`, else NULL. NULL is allowed. */

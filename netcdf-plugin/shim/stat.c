@@ -49,6 +49,8 @@ fill_stat(const char *path, struct stat *st)
     return 0;
 }
 
+/* Types as macro arguments cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* The 64-bit structures are the same on every platform that ESDM runs on. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "stat and stat64 differ");
 
@@ -122,6 +124,8 @@ XSTAT_CALL(__lxstat64, struct stat64)
 
 XSTATAT_CALL(__fxstatat, struct stat)
 XSTATAT_CALL(__fxstatat64, struct stat64)
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static struct statx_timestamp
 statx_time(uint64_t ns)
