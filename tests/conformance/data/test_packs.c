@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Writing, reading, listing and removing packs. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/ids.h"
+#include "data.h"
+
+static void *
+create(fixture *f, const char *name)
+{
+    void *pack = NULL;
+    assert_ok(data_plugin()->pack_create(f->target, name, &pack, &place_error));
+    assert_non_null(pack);
+    return pack;
+}
+
+static void
+test_pack__pieces_are_appended_in_order(void **state)
+{
+    fixture *f = *state;
+    void *pack = create(f, PACK "1");
+    uint8_t data[5000];
+    uint64_t end = 0;
+    /* Counts around the sizes of batches, with empty pieces among them. */
+    static const size_t counts[] = {1, 2, 0, 63, 64, 65, 128, 1500};
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        esdm_iov pieces[1500];
+        size_t bytes = 0;
+        for (size_t i = 0; i < counts[c]; i++) {
+            size_t length = i % 4;
+            data_fill(data + bytes, 1, end + bytes, length);
+            pieces[i] = (esdm_iov){.data = length > 0 ? data + bytes : NULL, .bytes = length};
+            bytes += length;
+        }
+        uint64_t position = UINT64_MAX;
+        assert_ok(data_plugin()->pack_append(pack, pieces, counts[c], &position, &place_error));
+        assert_int_equal(position, end);
+        end += bytes;
+    }
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+    data_check_pack(f->target, PACK "1", 1, 0, (size_t) end);
+}
+
+static void
+test_pack__name_is_taken_once(void **state)
+{
+    fixture *f = *state;
+    void *second = NULL;
+    void *pack = create(f, PACK "1");
+    assert_status(data_plugin()->pack_create(f->target, PACK "1", &second, &place_error),
+                  ESDM_EEXIST);
+    assert_null(second);
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+    assert_status(data_plugin()->pack_create(f->target, PACK "1", &second, &place_error),
+                  ESDM_EEXIST);
+}
+
+static void
+test_pack__wrong_names_are_refused(void **state)
+{
+    static const char *const names[] = {"",
+                                        "x",
+                                        "../../../../../../tmp/0000000000000000000000000000000000",
+                                        "aabbccddeeff0011223344556677889/-1",
+                                        "AABBCCDDEEFF00112233445566778899-1-1",
+                                        "aabbccddeeff00112233445566778899-1-1\n"};
+    fixture *f = *state;
+    size_t entries = place_count_entries(f->place.folder);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        void *pack = NULL;
+        uint8_t byte = 0;
+        esdm_range range = {.position = 0, .bytes = 1, .buffer = &byte};
+        assert_status(data_plugin()->pack_create(f->target, names[i], &pack, &place_error),
+                      ESDM_EINVAL);
+        assert_status(data_plugin()->pack_read(f->target, names[i], &range, 1, &place_error),
+                      ESDM_EINVAL);
+        assert_status(data_plugin()->pack_remove(f->target, names[i], &place_error), ESDM_EINVAL);
+    }
+    assert_int_equal(place_count_entries(f->place.folder), entries);
+}
+
+static void
+test_pack__ranges_with_gaps_and_overlaps(void **state)
+{
+    enum { BYTES = 300000, RANGES = 200 };
+    fixture *f = *state;
+    data_make_pack(f->target, PACK "2", 2, BYTES);
+    uint8_t *memory = malloc(BYTES * 4);
+    assert_non_null(memory);
+    esdm_range ranges[RANGES];
+    static const uint64_t steps[] = {0, 1, 10, 4096, 8191, 8192, 8193, 20000};
+    static const uint64_t sizes[] = {1, 0, 100, 5000, 3};
+    for (int round = 0; round < 40; round++) {
+        uint64_t position = (uint64_t) round;
+        size_t count = 0;
+        size_t used = 0;
+        while (count < RANGES) {
+            uint64_t size = sizes[(count + (size_t) round) % 5];
+            position += steps[(count * 7 + (size_t) round) % 8];
+            if (position + size > BYTES || used + size > BYTES * 4)
+                break;
+            ranges[count++] =
+                (esdm_range){.position = position, .bytes = size, .buffer = memory + used};
+            used += size;
+            if (round % 3 != 0) /* else the next one overlaps */
+                position += size;
+        }
+        memset(memory, 0, used);
+        assert_ok(data_plugin()->pack_read(f->target, PACK "2", ranges, count, &place_error));
+        for (size_t i = 0; i < count; i++) {
+            const uint8_t *got = ranges[i].buffer;
+            for (uint64_t k = 0; k < ranges[i].bytes; k++)
+                assert_int_equal(got[k], data_byte(2, ranges[i].position + k));
+        }
+    }
+    assert_ok(data_plugin()->pack_read(f->target, PACK "2", NULL, 0, &place_error));
+    free(memory);
+}
+
+static void
+test_pack__reading_past_the_end_is_corrupt(void **state)
+{
+    fixture *f = *state;
+    uint8_t data[200];
+    data_make_pack(f->target, PACK "3", 3, 100);
+    static const struct {
+        uint64_t position, bytes;
+    } wrong[] = {{100, 1}, {99, 2}, {0, 101}, {UINT64_MAX - 10, 5}, {UINT64_C(1) << 62, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        esdm_range ranges[2] = {
+            {.position = 0, .bytes = 10, .buffer = data},
+            {.position = wrong[i].position, .bytes = wrong[i].bytes, .buffer = data + 50}};
+        assert_status(data_plugin()->pack_read(f->target, PACK "3", ranges, 2, &place_error),
+                      ESDM_ECORRUPT);
+        assert_non_null(strstr(place_error.message, PACK "3"));
+    }
+    esdm_range range = {.position = 0, .bytes = 1, .buffer = data};
+    assert_status(data_plugin()->pack_read(f->target, PACK "4", &range, 1, &place_error),
+                  ESDM_ENOENT);
+}
+
+static void
+test_pack__unsealed_pack_is_readable(void **state)
+{
+    fixture *f = *state;
+    if ((data_plugin()->flags & ESDM_DATA_READ_UNSEALED) == 0)
+        skip();
+    void *pack = create(f, PACK "6");
+    uint8_t data[1000];
+    for (int i = 0; i < 20; i++) {
+        uint64_t position = 0;
+        data_fill(data, 6, (uint64_t) i * sizeof data, sizeof data);
+        esdm_iov piece = {.data = data, .bytes = sizeof data};
+        assert_ok(data_plugin()->pack_append(pack, &piece, 1, &position, &place_error));
+        data_check_pack(f->target, PACK "6", 6, 0, (size_t) position + sizeof data);
+    }
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+}
+
+static void
+test_pack__large_append_in_one_piece(void **state)
+{
+    enum { BYTES = 70 << 20 };
+    fixture *f = *state;
+    uint8_t *data = malloc(BYTES);
+    assert_non_null(data);
+    for (size_t i = 0; i < BYTES; i += 4096)
+        data[i] = data_byte(7, i);
+    void *pack = create(f, PACK "7");
+    uint64_t position = 0;
+    esdm_iov pieces[2] = {{.data = "head", .bytes = 4}, {.data = data, .bytes = BYTES}};
+    assert_ok(data_plugin()->pack_append(pack, pieces, 2, &position, &place_error));
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+    for (size_t i = 0; i < BYTES; i += 4096 * 1000)
+        data_check_pack(f->target, PACK "7", 7, 0, 0), (void) i;
+    uint8_t back = 0;
+    for (size_t i = 0; i < BYTES; i += 4096 * 100) {
+        esdm_range range = {.position = 4 + i, .bytes = 1, .buffer = &back};
+        assert_ok(data_plugin()->pack_read(f->target, PACK "7", &range, 1, &place_error));
+        assert_int_equal(back, data_byte(7, i));
+    }
+    free(data);
+}
+
+static void
+test_pack__sync_works_or_says_so(void **state)
+{
+    fixture *f = *state;
+    void *pack = create(f, PACK "8");
+    uint64_t position = 0;
+    esdm_iov piece = {.data = "abc", .bytes = 3};
+    esdm_status expected = place_current_kind->durable ? ESDM_OK : ESDM_ENOTSUP;
+    assert_status(data_plugin()->pack_sync(pack, &place_error), expected);
+    assert_ok(data_plugin()->pack_append(pack, &piece, 1, &position, &place_error));
+    assert_status(data_plugin()->pack_sync(pack, &place_error), expected);
+    assert_status(data_plugin()->pack_sync(pack, &place_error), expected);
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+}
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+typedef struct seen {
+    size_t count;
+    size_t stop_after;
+    uint64_t bytes;
+    uint64_t oldest_ns;
+    const char *prefix;
+} seen;
+
+static bool
+see(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    seen *s = user;
+    assert_memory_equal(name, s->prefix, strlen(s->prefix));
+    s->bytes += bytes;
+    s->oldest_ns = modified_ns < s->oldest_ns ? modified_ns : s->oldest_ns;
+    return ++s->count != s->stop_after;
+}
+
+static void
+expect_list(fixture *f, const char *prefix, size_t count, uint64_t bytes)
+{
+    seen s = {.prefix = prefix != NULL ? prefix : "", .oldest_ns = UINT64_MAX};
+    assert_ok(data_plugin()->pack_list(f->target, prefix, see, &s, &place_error));
+    assert_int_equal(s.count, count);
+    assert_int_equal(s.bytes, bytes);
+    if (count > 0)
+        assert_true(s.oldest_ns + UINT64_C(60000000000) > esdm__now_ns());
+}
+
+static void
+test_pack__lists_by_prefix(void **state)
+{
+    fixture *f = *state;
+    expect_list(f, NULL, 0, 0);
+    for (int i = 0; i < 40; i++) {
+        char name[80];
+        (void) snprintf(name, sizeof name, "%02x%030x-9-%x", i % 4, i % 8, i);
+        data_make_pack(f->target, name, 0, (size_t) i);
+    }
+    expect_list(f, NULL, 40, 780);
+    expect_list(f, "", 40, 780);
+    expect_list(f, "0", 40, 780);
+    expect_list(f, "02", 10, 200);
+    expect_list(f, "02000000000000000000000000000006-", 5, 110);
+    expect_list(f, "02000000000000000000000000000006-9-6", 1, 6);
+    expect_list(f, "ff", 0, 0);
+    seen s = {.prefix = "", .stop_after = 3};
+    assert_ok(data_plugin()->pack_list(f->target, NULL, see, &s, &place_error));
+    assert_int_equal(s.count, 3);
+}
+
+static void
+test_pack__usage_sums_packs(void **state)
+{
+    fixture *f = *state;
+    esdm_target_usage usage = {0};
+    data_make_pack(f->target, PACK "1", 1, 1000);
+    data_make_pack(f->target, PACK "2", 1, 500);
+    assert_ok(data_plugin()->usage(f->target, &usage, &place_error));
+    assert_int_equal(usage.packs, 2);
+    assert_int_equal(usage.used_bytes, 1500);
+    if (usage.total_bytes > 0)
+        assert_true(usage.free_bytes <= usage.total_bytes);
+    assert_ok(data_plugin()->pack_remove(f->target, PACK "1", &place_error));
+    assert_ok(data_plugin()->usage(f->target, &usage, &place_error));
+    assert_int_equal(usage.packs, 1);
+    assert_int_equal(usage.used_bytes, 500);
+}
+
+static void
+test_pack__removed_pack_is_gone(void **state)
+{
+    fixture *f = *state;
+    uint8_t byte = 0;
+    esdm_range range = {.position = 0, .bytes = 1, .buffer = &byte};
+    data_make_pack(f->target, PACK "1", 1, 1000);
+    data_check_pack(f->target, PACK "1", 1, 0, 1000);
+    assert_ok(data_plugin()->pack_remove(f->target, PACK "1", &place_error));
+    assert_status(data_plugin()->pack_read(f->target, PACK "1", &range, 1, &place_error),
+                  ESDM_ENOENT);
+    assert_ok(data_plugin()->pack_remove(f->target, PACK "1", &place_error));
+    expect_list(f, NULL, 0, 0);
+}
+
+/* ---- full ----------------------------------------------------------------------------------- */
+
+/* Appends until nothing fits, then checks that the pack is as it was and goes on with less. */
+static void
+fill_up(const place *p)
+{
+    enum { PIECE = 300000 };
+    void *target = NULL;
+    void *pack = NULL;
+    uint64_t position = 0;
+    uint64_t end = 0;
+    esdm_status status = ESDM_OK;
+    uint8_t *data = malloc(PIECE);
+    assert_non_null(data);
+    assert_ok(data_plugin()->open(&p->config, &target, &place_error));
+    assert_ok(data_plugin()->pack_create(target, PACK "f", &pack, &place_error));
+    for (int i = 0; i < 100 && status == ESDM_OK; i++) {
+        data_fill(data, 15, end, PIECE);
+        esdm_iov pieces[2] = {{.data = data, .bytes = 1000},
+                              {.data = data + 1000, .bytes = PIECE - 1000}};
+        position = UINT64_MAX;
+        status = data_plugin()->pack_append(pack, pieces, 2, &position, &place_error);
+        if (status == ESDM_OK) {
+            assert_int_equal(position, end);
+            end += PIECE;
+        }
+    }
+    assert_int_equal(status, ESDM_ENOSPC);
+    assert_true(position == UINT64_MAX);
+    assert_true(strlen(place_error.message) > 0);
+    assert_true(end > 0);
+    data_fill(data, 15, end, 100);
+    esdm_iov small = {.data = data, .bytes = 100};
+    assert_ok(data_plugin()->pack_append(pack, &small, 1, &position, &place_error));
+    assert_int_equal(position, end);
+    assert_ok(data_plugin()->pack_seal(pack, &place_error));
+    data_check_pack(target, PACK "f", 15, 0, (size_t) end + 100);
+    uint8_t byte = 0;
+    esdm_range past = {.position = end + 100, .bytes = 1, .buffer = &byte};
+    assert_status(data_plugin()->pack_read(target, PACK "f", &past, 1, &place_error),
+                  ESDM_ECORRUPT);
+    data_plugin()->close(target);
+    free(data);
+}
+
+static void
+test_pack__full_memory_target(void **state)
+{
+    (void) state;
+    if (strcmp(place_current->name, "mem") != 0)
+        skip();
+    place p;
+    place_init(&p, place_current_kind);
+    (void) snprintf(p.json, sizeof p.json, "{\"plugin\": \"mem\", \"capacity_bytes\": 1000000}");
+    assert_ok(data_plugin()->make(&p.config, false, NULL, NULL, &place_error));
+    fill_up(&p);
+    assert_ok(data_plugin()->remove(&p.config, false, NULL, NULL, &place_error));
+    place_clear(&p);
+}
+
+static void
+limited_fill(void *user)
+{
+    struct rlimit limit = {.rlim_cur = 1000000, .rlim_max = 1000000};
+    (void) signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        _exit(9);
+    fill_up(user);
+}
+
+static void
+test_pack__file_size_limit(void **state)
+{
+    (void) state;
+    if (!place_current_kind->has_directory)
+        skip();
+    place p;
+    place_init(&p, place_current_kind);
+    assert_ok(data_plugin()->make(&p.config, false, NULL, NULL, &place_error));
+    assert_int_equal(place_in_child(limited_fill, &p), 0);
+    assert_ok(data_plugin()->remove(&p.config, false, NULL, NULL, &place_error));
+    place_clear(&p);
+}
+
+static void
+test_pack__full_disk(void **state)
+{
+    (void) state;
+    place p;
+    if (!place_current_kind->has_directory)
+        skip();
+    place_init(&p, place_current_kind);
+    if (mount("tmpfs", p.folder, "tmpfs", 0, "size=2m,mode=0755") != 0) {
+        place_clear(&p);
+        skip();
+    }
+    assert_ok(data_plugin()->make(&p.config, false, NULL, NULL, &place_error));
+    assert_status(data_plugin()->check(&p.config, NULL, NULL, &place_error), ESDM_ENOSPC);
+    fill_up(&p);
+    assert_ok(data_plugin()->remove(&p.config, false, NULL, NULL, &place_error));
+    assert_int_equal(umount(p.folder), 0);
+    place_clear(&p);
+}
+
+#define WITH_PLACE(test) cmocka_unit_test_setup_teardown(test, data_setup, data_teardown)
+
+const struct CMUnitTest data_pack_tests[] = {
+    WITH_PLACE(test_pack__pieces_are_appended_in_order),
+    WITH_PLACE(test_pack__name_is_taken_once),
+    WITH_PLACE(test_pack__wrong_names_are_refused),
+    WITH_PLACE(test_pack__ranges_with_gaps_and_overlaps),
+    WITH_PLACE(test_pack__reading_past_the_end_is_corrupt),
+    WITH_PLACE(test_pack__unsealed_pack_is_readable),
+    WITH_PLACE(test_pack__large_append_in_one_piece),
+    WITH_PLACE(test_pack__sync_works_or_says_so),
+    WITH_PLACE(test_pack__lists_by_prefix),
+    WITH_PLACE(test_pack__usage_sums_packs),
+    WITH_PLACE(test_pack__removed_pack_is_gone),
+    cmocka_unit_test(test_pack__full_memory_target),
+    cmocka_unit_test(test_pack__file_size_limit),
+    cmocka_unit_test(test_pack__full_disk),
+};
+const size_t data_pack_count = sizeof data_pack_tests / sizeof data_pack_tests[0];
