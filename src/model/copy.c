@@ -6,6 +6,11 @@
  * transpositions, or conversion), an odometer counts the others.
  */
 
+/* As in convert.c: what GCC's -O2 leaves out is worth having here. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#pragma GCC optimize("O3")
+#endif
+
 #include "model/copy.h"
 
 #include <string.h>
@@ -41,16 +46,56 @@ typedef uint16_t bits16 UNALIGNED;
 typedef uint32_t bits32 UNALIGNED;
 typedef uint64_t bits64 UNALIGNED;
 
-/* Tiles of a transposition: so many elements along the dense axis of the target, whose source
- * lines stay in the first cache, and so many along the dense axis of the source, whose target
- * pages stay in the TLB. */
-#define TILE_INNER ((uint64_t) 16)
-#define TILE_OUTER ((uint64_t) 64)
 /* Constant trip counts let compilers vectorise without run-time checks. */
 #define BLOCK ((uint64_t) 64)
+/* A transposition goes by tiles, whose lines stay in the first cache and whose pages stay in the
+ * TLB, and within them by squares of SQUARE elements. */
+#define TILE(BITS) ((uint64_t) (sizeof(BITS) == 8 ? 32 : 64))
+#define SQUARE     4
 
-/* splat_*: one value along a dense target. run_*: one axis. copy_*: two axes. tile_*: two axes, the
- * target dense in the inner one and the source in the outer one. */
+/* Target line i is source column i. */
+#define SQUARE_LOOP(BITS)                                                                          \
+    static inline void square_##BITS(const char *source, int64_t source_step, char *target,        \
+                                     int64_t target_step)                                          \
+    {                                                                                              \
+        for (int i = 0; i < SQUARE; i++) {                                                         \
+            for (int j = 0; j < SQUARE; j++)                                                       \
+                ((BITS *) (target + i * target_step))[j] =                                         \
+                    ((const BITS *) (source + j * source_step))[i];                                \
+        }                                                                                          \
+    }
+
+SQUARE_LOOP(bits8)
+SQUARE_LOOP(bits16)
+SQUARE_LOOP(bits64)
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+static inline void
+square_bits32(const char *source, int64_t source_step, char *target, int64_t target_step)
+{
+    typedef uint32_t line __attribute__((vector_size(16)));
+    typedef line line_any UNALIGNED;
+    line a = *(const line_any *) source;
+    line b = *(const line_any *) (source + source_step);
+    line c = *(const line_any *) (source + 2 * source_step);
+    line d = *(const line_any *) (source + 3 * source_step);
+    line ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    line ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    line cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    line cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(line_any *) target = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(line_any *) (target + target_step) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(line_any *) (target + 2 * target_step) =
+        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(line_any *) (target + 3 * target_step) =
+        __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+#else
+SQUARE_LOOP(bits32)
+#endif
+
+/* splat_*: one value along a dense target. run_*: one axis. copy_*: two axes. tile_*: a part of two
+ * axes, the target dense in the inner one and the source in the outer one. transpose_*: all of
+ * them. */
 #define TYPED_KERNELS(BITS)                                                                        \
     static void splat_##BITS(uint64_t n, BITS value, BITS *target)                                 \
     {                                                                                              \
@@ -82,21 +127,38 @@ typedef uint64_t bits64 UNALIGNED;
         for (uint64_t i = 0; i < outer->n; i++, source += outer->source, target += outer->target)  \
             run_##BITS(inner->n, source, inner->source, target, inner->target);                    \
     }                                                                                              \
-    static void tile_##BITS(plan *p, const axis *outer, const axis *inner, const char *source,     \
-                            char *target)                                                          \
+    static void tile_##BITS(uint64_t ni, uint64_t nj, const char *source, int64_t source_step,     \
+                            char *target, int64_t target_step)                                     \
     {                                                                                              \
-        axis part = *outer;                                                                        \
-        for (uint64_t i = 0; i < outer->n; i += TILE_OUTER) {                                      \
-            const char *s = source + (int64_t) i * outer->source;                                  \
-            char *t = target + (int64_t) i * outer->target;                                        \
-            part.n = outer->n - i < TILE_OUTER ? outer->n - i : TILE_OUTER;                        \
-            for (uint64_t j = 0; j < inner->n; j += TILE_INNER) {                                  \
-                axis line = *inner;                                                                \
-                line.n = inner->n - j < TILE_INNER ? inner->n - j : TILE_INNER;                    \
-                copy_##BITS(p, &part, &line, s, t);                                                \
-                s += (int64_t) TILE_INNER * inner->source;                                         \
-                t += (int64_t) TILE_INNER * inner->target;                                         \
-            }                                                                                      \
+        const int64_t bytes = sizeof(BITS);                                                        \
+        uint64_t i = 0;                                                                            \
+        for (; i + SQUARE <= ni; i += SQUARE) {                                                    \
+            uint64_t j = 0;                                                                        \
+            for (; j + SQUARE <= nj; j += SQUARE)                                                  \
+                square_##BITS(source + (int64_t) j * source_step, source_step,                     \
+                              target + (int64_t) j * bytes, target_step);                          \
+            for (int k = 0; j < nj && k < SQUARE; k++)                                             \
+                run_##BITS(nj - j, source + (int64_t) j * source_step + k * bytes, source_step,    \
+                           target + (int64_t) j * bytes + k * target_step, bytes);                 \
+            source += SQUARE * bytes;                                                              \
+            target += SQUARE * target_step;                                                        \
+        }                                                                                          \
+        for (; i < ni; i++, source += bytes, target += target_step)                                \
+            run_##BITS(nj, source, source_step, target, bytes);                                    \
+    }                                                                                              \
+    static void transpose_##BITS(plan *p, const axis *outer, const axis *inner,                    \
+                                 const char *source, char *target)                                 \
+    {                                                                                              \
+        const uint64_t tile = TILE(BITS);                                                          \
+        (void) p;                                                                                  \
+        for (uint64_t i = 0; i < outer->n; i += tile) {                                            \
+            uint64_t ni = outer->n - i < tile ? outer->n - i : tile;                               \
+            for (uint64_t j = 0; j < inner->n; j += tile)                                          \
+                tile_##BITS(ni, inner->n - j < tile ? inner->n - j : tile,                         \
+                            source + (int64_t) i * outer->source + (int64_t) j * inner->source,    \
+                            inner->source,                                                         \
+                            target + (int64_t) i * outer->target + (int64_t) j * inner->target,    \
+                            outer->target);                                                        \
         }                                                                                          \
     }
 
@@ -243,26 +305,42 @@ find_tiles(plan *p)
     return false;
 }
 
+/* Short dense runs of 2, 4 or 8 bytes become elements of that width. */
+static void
+widen_elements(plan *p)
+{
+    while (p->count > 1) {
+        const axis *inner = &p->axes[p->count - 1];
+        uint64_t bytes = inner->n * p->source_bytes;
+        if (inner->n > 8 || (bytes != 2 && bytes != 4 && bytes != 8) ||
+            inner->source != (int64_t) p->source_bytes || inner->target != inner->source)
+            return;
+        p->source_bytes = bytes;
+        p->target_bytes = bytes;
+        p->count--;
+    }
+}
+
 static kernel
 choose_kernel(plan *p)
 {
-    const axis *inner = &p->axes[p->count - 1];
-    int64_t element = (int64_t) p->source_bytes;
-
     if (p->convert != NULL)
         return convert_2d;
+    widen_elements(p);
+    const axis *inner = &p->axes[p->count - 1];
+    int64_t element = (int64_t) p->source_bytes;
     if (inner->source == element && inner->target == element)
         return copy_dense;
     bool tiles = find_tiles(p);
     switch (element) {
     case 1:
-        return tiles ? tile_bits8 : copy_bits8;
+        return tiles ? transpose_bits8 : copy_bits8;
     case 2:
-        return tiles ? tile_bits16 : copy_bits16;
+        return tiles ? transpose_bits16 : copy_bits16;
     case 4:
-        return tiles ? tile_bits32 : copy_bits32;
+        return tiles ? transpose_bits32 : copy_bits32;
     default:
-        return tiles ? tile_bits64 : copy_bits64;
+        return tiles ? transpose_bits64 : copy_bits64;
     }
 }
 
