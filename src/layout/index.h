@@ -76,6 +76,13 @@ esdm_status esdm__index_resolve(esdm__index *index, const esdm__box *request, es
                                 esdm_error *err);
 void esdm__plan_clear(esdm__plan *plan); /* a zeroed plan is accepted */
 
+/**
+ * About how many fragments meet the box, not above `limit`: exact for pending fragments and loaded
+ * pages, all records of a page that is not loaded. A plan takes about 1.1 KiB a piece, so a request
+ * that meets very many is better cut into several.
+ */
+size_t esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit);
+
 /** Pages to publish: pending fragments, perhaps merged with small committed pages. */
 typedef struct esdm__page_set {
     esdm_meta_new_page *pages; /* data, box owned by the set; `dataset` is set by the caller */

@@ -383,6 +383,49 @@ esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *re
     return st;
 }
 
+/* Counting */
+
+typedef struct counter {
+    const esdm__directory *directory;
+    uint64_t bounds[2 * ESDM_MAX_RANK];
+    size_t count;
+    size_t limit;
+} counter;
+
+static bool
+count_record(uint32_t row, void *user)
+{
+    counter *c = user;
+    (void) row;
+    return ++c->count < c->limit;
+}
+
+static bool
+count_page(uint32_t at, void *user)
+{
+    counter *c = user;
+    const esdm__page *page = c->directory->slots[at].loaded;
+    if (page != NULL)
+        return esdm__rtree_query(&page->tree, page->records.bounds, c->bounds, count_record, c);
+    c->count += c->directory->slots[at].entry.records;
+    return c->count < c->limit;
+}
+
+size_t
+esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
+{
+    esdm__directory *directory = &index->directory;
+    counter c = {.directory = directory, .limit = limit};
+    if (box->rank != index->rank || esdm__box_is_empty(box) || limit == 0)
+        return 0;
+    esdm__bounds_from_box(c.bounds, box);
+    if (esdm__forest_query(&directory->forest, index->rank, directory->bounds, directory->count,
+                           c.bounds, count_page, &c))
+        (void) esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
+                                  index->pending.count, c.bounds, count_record, &c);
+    return c.count < limit ? c.count : limit;
+}
+
 void
 esdm__plan_clear(esdm__plan *plan)
 {

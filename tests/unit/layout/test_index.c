@@ -555,6 +555,29 @@ test_index__encoding_is_deterministic(void **state)
     esdm__page_set_clear(&sets[1]);
 }
 
+static void
+test_index__count_stops_at_its_limit(void **state)
+{
+    (void) state;
+    store s = {0};
+    esdm__index *index = esdm__index_new(1);
+    for (uint64_t i = 0; i < 3 * ESDM__PAGE_RECORDS; i++)
+        add_step(index, i);
+    esdm__box box;
+    esdm__box_set(&box, 1, (const uint64_t[]){100}, (const uint64_t[]){1000});
+    for (int round = 0; round < 2; round++) { /* pending, then from pages */
+        assert_int_equal(esdm__index_count(index, &box, 5000), 1000);
+        assert_int_equal(esdm__index_count(index, &box, 1000), 1000);
+        assert_int_equal(esdm__index_count(index, &box, 10), 10);
+        assert_int_equal(esdm__index_count(index, &box, 0), 0);
+        store_commit(&s, index, true);
+    }
+    esdm__index_evict(index, 0);
+    assert_int_equal(esdm__index_count(index, &box, 50000), ESDM__PAGE_RECORDS);
+    esdm__index_free(index);
+    store_clear(&s);
+}
+
 /* Plans are used and cleared without the lock, while others evict and load. */
 typedef struct shared {
     pthread_mutex_t lock;
@@ -635,6 +658,7 @@ main(void)
         cmocka_unit_test(test_index__wrong_directory_entries_are_corrupt),
         cmocka_unit_test(test_index__large_inline_data_splits_pages),
         cmocka_unit_test(test_index__encoding_is_deterministic),
+        cmocka_unit_test(test_index__count_stops_at_its_limit),
         cmocka_unit_test(test_index__plans_outlive_eviction_in_other_threads),
     };
     return cmocka_run_group_tests_name("layout.index", tests, NULL, NULL);
