@@ -18,7 +18,7 @@ round_trip() {
             fail "ncdump $options of $url: $(head -40 differences.txt)"
     done
     # What ncdump printed makes the same container again.
-    client ncdump "$url" >again.cdl
+    client ncdump -p 9,17 "$url" >again.cdl
     client ncgen -k "$2" -o "$url-again.nc" again.cdl
     client nccopy "$url-again.nc" copy.nc
     "$ESDM_BUILD/tests/netcdf/clients/nc_compare" "$file" copy.nc || fail "$url-again.nc differs"
