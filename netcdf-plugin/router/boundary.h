@@ -85,6 +85,9 @@ ESDMNC_EXPORT int esdmnc_delete(const char *container);
  *  NC_NOERR, ENOENT, or the error that kept it from finding out. */
 ESDMNC_EXPORT int esdmnc_exists(const char *container, esdmnc_stat *ret);
 
+/** Whether a committed container lies below `folder/`: 1 or 0. */
+ESDMNC_EXPORT int esdmnc_is_folder(const char *folder);
+
 /** rename(2): an existing `to` is replaced. NC_NOERR, ENOENT, NC_EPERM, … */
 ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
 

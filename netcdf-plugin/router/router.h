@@ -108,6 +108,7 @@ typedef struct esdmnc__core {
     int (*owns)(int instance, int ncid);
     int (*remove)(const char *container);
     int (*exists)(const char *container, esdmnc_stat *ret);
+    int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
 } esdmnc__core;
 
@@ -120,6 +121,8 @@ const esdmnc__core *esdmnc__core_if_loaded(void);
 
 /** Fills library->table from library->core_table. */
 void esdmnc__table_wrap(esdmnc__library *library);
+/** Whether this process is creating a container below `folder/`. */
+bool esdmnc__creating_below(const char *folder);
 /** In a forked child: frees a lock that another thread of the parent may have held. */
 void esdmnc__table_forked(void);
 

@@ -71,67 +71,89 @@ default_format_bits(const esdmnc__library *library)
     }
 }
 
-/* ---- stubs of creates that are not closed yet ------------------------------------------------ */
+/* ---- creates that are not closed yet --------------------------------------------------------- */
 
-/** A stub that an abort takes away again. */
-typedef struct fresh_stub {
-    struct fresh_stub *next;
+/** A container that is being created: its folder exists already, and an abort takes its stub away.
+ */
+typedef struct creation {
+    struct creation *next;
     int instance;
     int ncid;
-    char container[ESDMNC_NAME_MAX + 1];
-    char path[];
-} fresh_stub;
+    const char *path; /**< of the stub, behind the container's name; "" for none */
+    char container[];
+} creation;
 
-static _Atomic(fresh_stub *) fresh_stubs;
-/** Spins: held for a few pointer steps only. */
-static atomic_flag fresh_lock = ATOMIC_FLAG_INIT;
+static creation *creations;
+/** Guards `creations`. Spins: held for a few pointer steps only. */
+static atomic_flag creations_lock = ATOMIC_FLAG_INIT;
 
 static void
-fresh_add(int instance, int ncid, const char *path, const char *container)
+creations_acquire(void)
 {
-    size_t length = strlen(path) + 1;
-    fresh_stub *stub = calloc(1, sizeof(*stub) + length);
-    if (!stub) {
-        return; /* an abort then leaves the stub, which esdm-gc finds */
+    while (atomic_flag_test_and_set_explicit(&creations_lock, memory_order_acquire)) {
     }
-    stub->instance = instance;
-    stub->ncid = ncid;
-    memcpy(stub->path, path, length);
-    esdmnc__text_copy(stub->container, container);
-    while (atomic_flag_test_and_set(&fresh_lock)) {
-    }
-    stub->next = fresh_stubs;
-    fresh_stubs = stub;
-    atomic_flag_clear(&fresh_lock);
+}
+
+static void
+creations_release(void)
+{
+    atomic_flag_clear_explicit(&creations_lock, memory_order_release);
 }
 
 void
 esdmnc__table_forked(void)
 {
-    atomic_flag_clear(&fresh_lock);
+    creations_release();
 }
 
-static fresh_stub *
-fresh_take(int instance, int ncid)
+static void
+creation_add(int instance, int ncid, const char *path, const char *container)
 {
-    if (!fresh_stubs) {
-        return NULL;
+    size_t name_size = strlen(container) + 1;
+    size_t path_size = strlen(path) + 1;
+    creation *c = malloc(sizeof(*c) + name_size + path_size);
+    if (!c) {
+        return; /* an abort then leaves the stub, which esdm-gc finds */
     }
-    while (atomic_flag_test_and_set(&fresh_lock)) {
+    c->instance = instance;
+    c->ncid = ncid;
+    c->path = c->container + name_size;
+    memcpy(c->container, container, name_size);
+    memcpy(c->container + name_size, path, path_size);
+    creations_acquire();
+    c->next = creations;
+    creations = c;
+    creations_release();
+}
+
+/** Takes the entry out; owned by the caller then, free(). */
+static creation *
+creation_take(int instance, int ncid)
+{
+    creations_acquire();
+    creation **link = &creations;
+    while (*link && ((*link)->instance != instance || (*link)->ncid != ncid)) {
+        link = &(*link)->next;
     }
-    fresh_stub *before = NULL;
-    fresh_stub *stub = fresh_stubs;
-    while (stub && (stub->instance != instance || stub->ncid != ncid)) {
-        before = stub;
-        stub = stub->next;
+    creation *found = *link;
+    if (found) {
+        *link = found->next;
     }
-    if (stub && before) {
-        before->next = stub->next;
-    } else if (stub) {
-        fresh_stubs = stub->next;
+    creations_release();
+    return found;
+}
+
+bool
+esdmnc__creating_below(const char *folder)
+{
+    size_t length = strlen(folder);
+    bool found = false;
+    creations_acquire();
+    for (const creation *c = creations; c && !found; c = c->next) {
+        found = strncmp(c->container, folder, length) == 0 && c->container[length] == '/';
     }
-    atomic_flag_clear(&fresh_lock);
-    return stub;
+    creations_release();
+    return found;
 }
 
 /* ---- the wrappers --------------------------------------------------------------------------- */
@@ -166,9 +188,10 @@ wrapped_create(int instance, const char *path, int cmode, size_t initial_size, i
         status = esdmnc__stub_write(path, target.container);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
-        } else {
-            fresh_add(instance, ncid, path, target.container);
         }
+    }
+    if (status == NC_NOERR) {
+        creation_add(instance, ncid, target.write_stub ? path : "", target.container);
     }
     esdmnc_debug("create %s as '%s': %d", path, target.container, status);
     return status;
@@ -238,7 +261,7 @@ wrapped_close(int instance, int ncid, void *parameters)
 {
     int status = esdmnc__library_at(instance)->core_table->close(ncid, parameters);
     if (status == NC_NOERR) {
-        free(fresh_take(instance, ncid));
+        free(creation_take(instance, ncid));
     }
     return status;
 }
@@ -247,11 +270,11 @@ static int
 wrapped_abort(int instance, int ncid)
 {
     int status = esdmnc__library_at(instance)->core_table->abort(ncid);
-    fresh_stub *stub = fresh_take(instance, ncid);
-    if (stub) {
-        esdmnc__stub_drop(stub->path, stub->container);
-        free(stub);
+    creation *c = creation_take(instance, ncid);
+    if (c && c->path[0]) {
+        esdmnc__stub_drop(c->path, c->container);
     }
+    free(c);
     return status;
 }
 

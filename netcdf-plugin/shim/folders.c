@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * Folders and permissions of `esdm:` paths. Folders exist as parts of names alone: making one has
- * nothing to do, and must not make a folder called `esdm:` on disk. Containers have the permissions
- * of the site; a program that makes sure its output is writable is right already.
+ * Folders and permissions of `esdm:` paths. Folders exist as parts of names, as long as a container
+ * lies below: making one has nothing to do, and must not make a folder called `esdm:` on disk.
+ * Containers have the permissions of the site; a program that makes sure its output is writable is
+ * right already.
  */
 #include "shim/shim.h"
 

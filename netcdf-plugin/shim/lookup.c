@@ -42,6 +42,17 @@ shim_errno(int nc_status)
     }
 }
 
+/** FNV-1a of the name: stands for an inode number. 2 for the root, as is custom. */
+static uint64_t
+folder_id(const char *name)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (const char *at = name; *at; at++) {
+        hash = (hash ^ (unsigned char) *at) * 1099511628211U;
+    }
+    return *name ? hash : 2;
+}
+
 int
 shim_lookup(const char *path, esdmnc_stat *ret, bool *ret_is_folder)
 {
@@ -51,14 +62,18 @@ shim_lookup(const char *path, esdmnc_stat *ret, bool *ret_is_folder)
     if (status != NC_NOERR) {
         return shim_errno(status);
     }
+    const esdmnc__core *core = esdmnc__core_get();
     *ret_is_folder = container[0] == '\0';
+    if (!*ret_is_folder) {
+        status = core ? core->exists(container, ret) : NC_ENOTBUILT;
+        *ret_is_folder =
+            status == ENOENT && (esdmnc__creating_below(container) || core->is_folder(container));
+    }
     if (*ret_is_folder) {
         memset(ret, 0, sizeof(*ret));
-        ret->id = 2; /* as roots have it */
-        return 0;
+        ret->id = folder_id(container);
+        status = NC_NOERR;
     }
-    const esdmnc__core *core = esdmnc__core_get();
-    status = core ? core->exists(container, ret) : NC_ENOTBUILT;
     errno = saved;
     return shim_errno(status);
 }

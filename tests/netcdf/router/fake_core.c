@@ -6,6 +6,7 @@
  */
 #include "router/boundary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -418,6 +419,25 @@ esdmnc_exists(const char *container, esdmnc_stat *ret)
                          .created_ns = 1600000000000000000U,
                          .id = st.st_ino};
     return NC_NOERR;
+}
+
+int
+esdmnc_is_folder(const char *folder)
+{
+    char path[PATH_MAX];
+    file_of(folder, path);
+    char *base = strrchr(path, '/');
+    *base++ = '\0';
+    DIR *store = opendir(path);
+    int found = 0;
+    for (struct dirent *entry; store && !found && (entry = readdir(store));) {
+        size_t length = strlen(base);
+        found = strncmp(entry->d_name, base, length) == 0 && entry->d_name[length] == '%';
+    }
+    if (store) {
+        (void) closedir(store);
+    }
+    return found;
 }
 
 int

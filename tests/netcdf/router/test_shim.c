@@ -70,6 +70,55 @@ test_stat__root_is_a_folder(void **state)
 }
 
 static void
+test_stat__folders_exist_by_what_lies_below(void **state)
+{
+    (void) state;
+    struct stat st;
+    touch("store/exp%run1%a.nc");
+    assert_int_equal(stat("esdm://exp/run1", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(stat("esdm://exp/", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(stat("esdm://exp/run", &st), -1);
+    assert_int_equal(errno, ENOENT);
+    int ncid;
+    assert_int_equal(nc_create("esdm://new/sub/b.nc", NC_CLOBBER, &ncid), NC_NOERR);
+    assert_int_equal(remove("store/new%sub%b.nc"), 0); /* as if not committed yet */
+    assert_int_equal(stat("esdm://new", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(stat("esdm://new", &st), -1);
+}
+
+static void
+test_mkdir__has_nothing_to_do(void **state)
+{
+    (void) state;
+    touch("store/exp%a.nc");
+    assert_int_equal(mkdir("esdm://new", 0777), 0);
+    assert_int_equal(mkdir("esdm://exp", 0777), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(mkdir("esdm://exp/a.nc", 0777), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(mkdir("esdm:", 0777), -1);
+    assert_int_equal(mkdirat(AT_FDCWD, "esdm:/other", 0777), 0);
+    assert_false(is_there("./esdm:"));
+}
+
+static void
+test_chmod__only_what_holds_anyway(void **state)
+{
+    (void) state;
+    touch("store/a");
+    assert_int_equal(chmod("esdm://a", 0644), 0);
+    assert_int_equal(chmod("esdm://a", 0444), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(chmod("esdm://b", 0644), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(system("chmod u+w esdm://a"), 0);
+}
+
+static void
 test_stat__too_long_names_are_errors(void **state)
 {
     (void) state;
@@ -278,6 +327,9 @@ main(void)
         TEST(test_stat__containers_look_like_files),
         TEST(test_stat__missing_ones_do_not_exist),
         TEST(test_stat__root_is_a_folder),
+        TEST(test_stat__folders_exist_by_what_lies_below),
+        TEST(test_mkdir__has_nothing_to_do),
+        TEST(test_chmod__only_what_holds_anyway),
         TEST(test_stat__too_long_names_are_errors),
         TEST(test_access__no_execution),
         TEST(test_open__reading_gives_stub_bytes),

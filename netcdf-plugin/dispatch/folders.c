@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Folders of containers, which exist as parts of names. */
+
+#include "internal.h"
+
+#include <string.h>
+
+typedef struct search {
+    const char *folder;
+    bool found;
+} search;
+
+static bool
+visit(const esdm_container_info *info, void *user)
+{
+    search *s = user;
+    s->found = strcmp(info->name, s->folder) != 0; /* the list has one of that very name first */
+    return !s->found;
+}
+
+int
+esdmnc_is_folder(const char *folder)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_session *session;
+    esdm_error err;
+    search s = {.folder = name};
+    if (esdm_container_normalise(folder, name, &err) != ESDM_OK ||
+        esdmnc_session(false, &session) != NC_NOERR)
+        return 0;
+    if (esdm_container_list(session, name, visit, &s, &err) != ESDM_OK) {
+        (void) esdmnc_error(&err, "list", name);
+        return 0;
+    }
+    return s.found;
+}
