@@ -58,7 +58,7 @@ size_t esdm__blob_head_bytes(uint64_t raw_bytes, uint32_t block_log2);
 /**
  * Checksums, and with a chain compresses, in one pass.
  * @param raw borrowed until the blob is cleared; raw_bytes > 0.
- * @return ESDM_EINVAL when there is nothing to encode or more than the format holds (4 TiB at 16 KiB a
+ * @return ESDM_EINVAL when there is nothing to encode or more than the format holds (1 TiB at 4 KiB a
  *         block), ESDM_ENOMEM, or what a codec reports.
  */
 esdm_status esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes,

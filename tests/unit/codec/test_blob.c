@@ -204,7 +204,7 @@ static void
 test_blob__every_block_decodes_alone_and_all_together(void **state)
 {
     (void) state;
-    static const size_t sizes[] = {1, 2, 3, 8, 100, 16383, 16384, 16385, 65536, 65537, 300000};
+    static const size_t sizes[] = {1, 2, 3, 8, 100, 4095, 4096, 4097, 16384, 65536, 65537, 300000};
     for (size_t c = 0; c < 4; c++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             check_round_trip(chains[c], sizes[i]);
@@ -229,7 +229,7 @@ test_blob__an_empty_chain_borrows_the_data(void **state)
     esdm_error err;
     assert_int_equal(esdm__blob_decode(&view, 0, view.blocks, raw, 50000, raw, 50000, &err),
                      ESDM_ECORRUPT);
-    assert_string_equal(err.message, "block 2 of 4 is damaged: its checksum is wrong");
+    assert_string_equal(err.message, "block 9 of 13 is damaged: its checksum is wrong");
     esdm__blob_clear(&blob);
     esdm__blob_clear(&blob);
     free(raw);
@@ -265,7 +265,7 @@ test_blob__header_bytes_are_as_documented(void **state)
                      ESDM_OK);
     static const uint8_t expected[56] = {
         'E', 'S', 'D', 'M', 'F', 'R', 'A', 'G',
-        1,   0,   0,   14,  3,   0,   0,   0, /* magic … type */
+        1,   0,   0,   12,  3,   0,   0,   0, /* magic … type */
         0,   0,   0,   0,   2,   0,   0,   0,
         0,   0,   0,   0,   0,   0,   0,   0, /* ids, element, reserved */
         4,   0,   0,   0,   0,   0,   0,   0,
@@ -424,8 +424,7 @@ test_blob__wrong_arguments_leave_the_output_untouched(void **state)
         ESDM_EINVAL);
 #endif
     assert_int_equal(esdm__blob_head_bytes(UINT64_MAX, ESDM__BLOB_RAW_LOG2), SIZE_MAX);
-    assert_int_equal(esdm__blob_head_bytes(UINT64_C(1) << 40, ESDM__BLOB_RAW_LOG2),
-                     64 + 16 * (UINT64_C(1) << 26));
+    assert_int_equal(esdm__blob_head_bytes(UINT64_C(1) << 40, 14), 64 + 16 * (UINT64_C(1) << 26));
 
     assert_int_equal(esdm__blob_encode(&chain_none, ESDM_TYPE_INT8, 1, 1, raw, 16, &blob, NULL),
                      ESDM_OK);
