@@ -111,11 +111,28 @@ tool_usage(const char *format, ...)
     return TOOL_USAGE;
 }
 
+/* Whether no configuration exists, so that the default site serves. */
+static bool
+is_default_site(void)
+{
+    char *path = NULL;
+    if (tool.config != NULL || esdm_site_find(&path, NULL) != ESDM_OK)
+        return false;
+    bool none = path == NULL;
+    free(path);
+    return none;
+}
+
 tool_exit
 tool_session(bool read_only, esdm_session **ret_session)
 {
-    const esdm_session_options options = {.config_path = tool.config, .read_only = read_only};
+    esdm_session_options options = {.config_path = tool.config, .read_only = read_only};
     esdm_error err = {0};
     esdm_status status = esdm_session_open(&options, ret_session, &err);
+    /* Looking at a default site that nobody used yet shows an empty one. */
+    if (status == ESDM_ENOENT && read_only && is_default_site()) {
+        options.read_only = false;
+        status = esdm_session_open(&options, ret_session, &err);
+    }
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }

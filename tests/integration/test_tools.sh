@@ -166,6 +166,8 @@ expect 3 esdm-mkfs --remove --yes more/site.json
 (
     unset ESDM_CONFIG
     mkdir nowhere && cd nowhere
+    expect 0 esdm-ls # made at first use, and empty
+    [ -z "$output" ] || fail "a fresh default site shows: $output"
     expect 0 esdm-cp ../small.nc esdm://small.nc
     [ -d "$XDG_DATA_HOME/esdm/meta" ] || fail "the default site is not in XDG_DATA_HOME"
     expect 0 esdm-ls
