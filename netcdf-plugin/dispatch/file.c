@@ -55,7 +55,7 @@ hint_of_format(int format)
 static int
 finish_opening(esdmnc_file *file)
 {
-    file->writable = esdm_container_is_writable(file->container);
+    file->writable = !file->shared && esdm_container_is_writable(file->container);
     file->snapshot = esdm_container_snapshot(file->container);
     int rc = esdmnc_file_index(file);
     if (rc == NC_NOERR && !file->is_new)
@@ -63,7 +63,8 @@ finish_opening(esdmnc_file *file)
     if (rc == NC_NOERR)
         rc = esdmnc_files_add(file);
     if (rc != NC_NOERR) {
-        esdm_container_discard(file->container);
+        if (!file->shared)
+            esdm_container_discard(file->container);
         esdmnc_file_free(file);
     }
     return rc;
@@ -131,9 +132,14 @@ esdmnc_open(esdmnc_id id, const char *container, int mode)
     if (rc != NC_NOERR)
         return rc;
     esdm_error err;
-    esdm_status st =
-        esdm_container_open(session, file->name, writing ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
-                            ESDM_SNAPSHOT_LATEST, &file->container, &err);
+    esdm_status st = ESDM_OK;
+    /* As in HDF5, a reader in the writer's own process sees what is not committed yet: ncap2 reads
+     * the file that it creates. */
+    file->container = writing ? NULL : esdmnc_files_writer(file->name);
+    file->shared = file->container != NULL;
+    if (!file->shared)
+        st = esdm_container_open(session, file->name, writing ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
+                                 ESDM_SNAPSHOT_LATEST, &file->container, &err);
     if (st != ESDM_OK) {
         rc = esdmnc_error(&err, "open", file->name);
         esdmnc_file_free(file);
@@ -172,6 +178,7 @@ esdmnc_file_revive(esdmnc_file *file)
             /* The parent's handle cannot be closed here: its session died with the fork. */
             esdmnc_file_forget(file);
             file->container = container;
+            file->shared = false;
             rc = esdmnc_file_index(file);
             if (rc == NC_NOERR) {
                 esdmnc_file_settle_stored(file);
@@ -273,6 +280,8 @@ static int
 follow(esdmnc_file *file)
 {
     esdm_error err;
+    if (file->shared && esdmnc_files_writer(file->name) == file->container)
+        return NC_NOERR;
     esdm_status st = esdm_container_refresh(file->container, &err);
     if (st == ESDM_ENOENT || st == ESDM_ECONFLICT) {
         esdmnc_debug("sync '%s': stays at its snapshot: %s", file->name, err.message);
@@ -309,7 +318,7 @@ static void
 dispose(esdmnc_id id, esdmnc_file *file)
 {
     (void) esdmnc_files_remove(id);
-    if (file->generation == esdmnc_session_generation())
+    if (file->generation == esdmnc_session_generation() && !esdmnc_files_use(file->container))
         esdm_container_discard(file->container); /* what was to be kept is committed */
     esdmnc_file_free(file);
 }

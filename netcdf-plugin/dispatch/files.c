@@ -126,14 +126,32 @@ esdmnc_files_remove(esdmnc_id id)
     return file;
 }
 
+esdm_container *
+esdmnc_files_writer(const char *name)
+{
+    esdm_container *container = NULL;
+    uint64_t generation = esdmnc_session_generation();
+    pthread_mutex_lock(&table_lock);
+    for (const esdmnc_file *file = all_files; file != NULL && container == NULL; file = file->next)
+        if (file->writable && file->generation == generation && strcmp(file->name, name) == 0)
+            container = file->container;
+    pthread_mutex_unlock(&table_lock);
+    return container;
+}
+
 bool
 esdmnc_files_writing(const char *name)
 {
+    return esdmnc_files_writer(name) != NULL;
+}
+
+bool
+esdmnc_files_use(const esdm_container *container)
+{
     bool found = false;
-    uint64_t generation = esdmnc_session_generation();
     pthread_mutex_lock(&table_lock);
     for (const esdmnc_file *file = all_files; file != NULL && !found; file = file->next)
-        found = file->writable && file->generation == generation && strcmp(file->name, name) == 0;
+        found = file->container == container;
     pthread_mutex_unlock(&table_lock);
     return found;
 }

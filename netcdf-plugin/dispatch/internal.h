@@ -84,6 +84,7 @@ typedef struct esdmnc_file {
     int fill_mode;       /* NC_FILL or NC_NOFILL */
     bool writable;
     bool is_new;    /* made by nc_create() and define mode never left */
+    bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     atomic_bool indef;
     esdmnc_group **groups; /* owned; index is the group id */
@@ -119,6 +120,10 @@ int esdmnc_files_add(esdmnc_file *file);
 esdmnc_file *esdmnc_files_remove(esdmnc_id id);
 /** Whether a writable file of this process and that name is open. */
 bool esdmnc_files_writing(const char *name);
+/** The container of a file that this process writes under that name; borrowed. NULL: none. */
+esdm_container *esdmnc_files_writer(const char *name);
+/** Whether an open file uses the container. */
+bool esdmnc_files_use(const esdm_container *container);
 /** Commits every file that is still open for writing; called once at exit. */
 void esdmnc_files_exit(void);
 /** Makes the table usable in the child of a fork(). */

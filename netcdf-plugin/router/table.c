@@ -271,7 +271,10 @@ wrapped_abort(int instance, int ncid)
 {
     int status = esdmnc__library_at(instance)->core_table->abort(ncid);
     creation *c = creation_take(instance, ncid);
-    if (c && c->path[0]) {
+    const esdmnc__core *core = esdmnc__core_if_loaded();
+    esdmnc_stat st;
+    /* In data mode nc_abort() is nc_close(): then the container is there and keeps its stub. */
+    if (c && c->path[0] && core && core->exists(c->container, &st) == ENOENT) {
         esdmnc__stub_drop(c->path, c->container);
     }
     free(c);
