@@ -68,6 +68,7 @@ typedef struct esdmnc_stat {
  *  - `path` in create and open is a container name (stubs and routed folders are resolved),
  *  - `cmode` in create has its format bits decided: nc_set_default_format() is applied and
  *    contradictory flags are refused,
+ *  - NC_DISKLESS without NC_PERSIST means that closing drops all changes,
  *  - `parameters` is NULL: parallel opens end in NC_ENOPAR in the router,
  *  - `table` is the router's copy; do not compare it with your own.
  * libnetcdf assigns `ncid` before create and open run; `ncid >> 16` is the slot.

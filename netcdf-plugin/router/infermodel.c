@@ -41,8 +41,11 @@ NC_infermodel(const char *path, int *omodep, int iscreate, int useparallel, void
         return NC_ENOTNC;
     }
     esdmnc__library *library = esdmnc__library_for(__builtin_return_address(0));
-    /* In memory the path is a mere label. */
+    /* In memory the path is a mere label, which libnetcdf must not take for a URL. */
     bool in_memory = (*omodep & NC_INMEMORY) != 0;
+    if (in_memory && path && esdmnc__path_prefixed(path)) {
+        path = "memory";
+    }
     if (in_memory || !path || !esdmnc__path_is_ours(path, iscreate != 0)) {
         infermodel real = (infermodel) esdmnc__real(library, ESDMNC_FN_NC_infermodel);
         return real ? real(path, omodep, iscreate, useparallel, params, model, newpathp)

@@ -198,7 +198,8 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
             esdmnc__text_copy(target.container, stub.container);
             status = NC_NOERR;
         } else {
-            target.write_stub = true;
+            /* What is diskless and not to persist never shows as a file. */
+            target.write_stub = !(cmode & NC_DISKLESS) || (cmode & NC_PERSIST);
             status = esdmnc__route_container(path, target.container, sizeof(target.container));
             if (status == NC_NOERR) {
                 status = unused_name(target.container, sizeof(target.container));

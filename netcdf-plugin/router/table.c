@@ -25,11 +25,6 @@ esdmnc__open_mode_check(int mode)
     if (mode & NC_MMAP) {
         return (mode & NC_INMEMORY) ? NC_EINMEMORY : NC_EINVAL;
     }
-    /* A diskless open for writing drops its changes unless told to persist them; a container
-     * always keeps what is closed. */
-    if (diskless && (mode & NC_WRITE) && !(mode & NC_PERSIST)) {
-        return NC_EDISKLESS;
-    }
     return NC_NOERR;
 }
 
@@ -40,10 +35,7 @@ esdmnc__create_mode_check(int mode)
     if (format & (format - 1)) {
         return NC_EINVAL;
     }
-    if ((mode & NC_DISKLESS) && !(mode & NC_PERSIST)) {
-        return NC_EDISKLESS;
-    }
-    return esdmnc__open_mode_check(mode & ~NC_WRITE);
+    return esdmnc__open_mode_check(mode);
 }
 
 /** Format bits for a create that states none, as NC_infermodel would set them. */
@@ -173,7 +165,7 @@ wrapped_create(int instance, const char *path, int cmode, size_t initial_size, i
     if (status != NC_NOERR) {
         return status;
     }
-    cmode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST);
+    cmode &= ~UDF_BITS;
     if (!(cmode & (FORMAT_BITS | NC_CLASSIC_MODEL))) {
         cmode |= default_format_bits(library);
     }
@@ -243,7 +235,7 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
     if (status != NC_NOERR) {
         return status;
     }
-    mode &= ~(UDF_BITS | NC_DISKLESS | NC_PERSIST | NC_INMEMORY);
+    mode &= ~(UDF_BITS | NC_INMEMORY);
     status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL, &library->table,
                                        ncid);
     if (status == ENOENT && by_stub &&

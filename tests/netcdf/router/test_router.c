@@ -123,11 +123,15 @@ test_router__memory_images_stay_with_libnetcdf(void **state)
     int old = 0;
     NC_memio memio = {0};
     assert_int_equal(nc_set_default_format(NC_FORMAT_CLASSIC, &old), NC_NOERR);
-    assert_int_equal(nc_create_mem("label", NC_CLOBBER, 4096, &ncid), NC_NOERR);
-    assert_int_equal(nc_close_memio(ncid, &memio), NC_NOERR);
-    assert_int_equal(nc_open_mem("label", NC_NOWRITE, memio.size, memio.memory, &ncid), NC_NOERR);
-    assert_int_equal(nc_close(ncid), NC_NOERR);
-    free(memio.memory);
+    const char *const labels[] = {"label", "esdm://label"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(nc_create_mem(labels[i], NC_CLOBBER, 4096, &ncid), NC_NOERR);
+        assert_int_equal(nc_close_memio(ncid, &memio), NC_NOERR);
+        assert_int_equal(nc_open_mem(labels[i], NC_NOWRITE, memio.size, memio.memory, &ncid),
+                         NC_NOERR);
+        assert_int_equal(nc_close(ncid), NC_NOERR);
+        free(memio.memory);
+    }
     assert_false(is_there("log"));
 }
 
@@ -152,7 +156,6 @@ test_router__create_flags_that_contradict_are_refused(void **state)
         int status;
     } cases[] = {{NC_NETCDF4 | NC_64BIT_OFFSET, NC_EINVAL},
                  {NC_64BIT_DATA | NC_64BIT_OFFSET, NC_EINVAL},
-                 {NC_DISKLESS, NC_EDISKLESS},
                  {NC_DISKLESS | NC_MMAP, NC_EDISKLESS},
                  {NC_MMAP, NC_EINVAL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -160,8 +163,9 @@ test_router__create_flags_that_contradict_are_refused(void **state)
     }
     assert_false(logged("create"));
     assert_int_equal(nc_close(create("esdm://x", NC_DISKLESS | NC_PERSIST)), NC_NOERR);
-    assert_int_equal(nc_open("esdm://x", NC_DISKLESS | NC_WRITE, &ncid), NC_EDISKLESS);
-    assert_int_equal(nc_open("esdm://x", NC_DISKLESS, &ncid), NC_NOERR);
+    assert_true(logged("create 0 'x' 0x4008"));
+    assert_int_equal(nc_open("esdm://x", NC_DISKLESS | NC_WRITE, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'x' 0x9"));
     assert_int_equal(nc_close(ncid), NC_NOERR);
 }
 
@@ -328,6 +332,18 @@ test_route__noclobber_sees_stubs_and_files(void **state)
     assert_int_equal(nc_open("routed/b.nc", NC_NOWRITE, &ncid), NC_NOERR);
     assert_int_equal(nc_close(ncid), NC_NOERR);
     assert_true(logged("open 0 'exp/b.nc'"));
+}
+
+static void
+test_route__diskless_creates_leave_no_stub(void **state)
+{
+    (void) state;
+    route_here();
+    assert_int_equal(nc_close(create("routed/a.nc", NC_DISKLESS)), NC_NOERR);
+    assert_true(logged("create 0 'exp/a.nc' 0x8"));
+    assert_false(is_there("routed/a.nc"));
+    assert_int_equal(nc_close(create("routed/a.nc", NC_DISKLESS | NC_PERSIST)), NC_NOERR);
+    assert_true(is_there("routed/a.nc"));
 }
 
 static void
@@ -538,6 +554,7 @@ main(void)
         TEST(test_route__creates_there_make_container_and_stub),
         TEST(test_route__stubs_are_valid_files_without_esdm),
         TEST(test_route__noclobber_sees_stubs_and_files),
+        TEST(test_route__diskless_creates_leave_no_stub),
         TEST(test_route__abort_takes_the_stub_away),
         TEST(test_route__a_moved_stub_keeps_its_container),
         TEST(test_route__a_container_follows_its_stub_within_routed_folders),
