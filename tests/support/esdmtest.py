@@ -48,8 +48,7 @@ def need_program(*names):
 
 def tool(name):
     """Path of a tool that was built."""
-    places = [BUILD / "tools" / name, BUILD / "netcdf-plugin" / name]
-    return str(next((p for p in places if p.exists()), places[0]))
+    return str(BUILD / "tools" / name)
 
 
 def sanitizer_preload():

@@ -16,7 +16,7 @@ trap 'exit 129' HUP INT TERM
 cp "$ESDM_SOURCE/tests/support/site.json" "$SITE_DIR/site.json"
 export ESDM_CONFIG=$SITE_DIR/site.json
 export XDG_DATA_HOME=$SITE_DIR/xdg-data XDG_CONFIG_HOME=$SITE_DIR/xdg-config
-export PATH=$ESDM_BUILD/tools:$ESDM_BUILD/netcdf-plugin:$PATH
+export PATH=$ESDM_BUILD/tools:$PATH
 cd "$SITE_DIR"
 esdm-mkfs >/dev/null
 
