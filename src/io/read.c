@@ -8,6 +8,8 @@
 
 /* Loaded index pages that a dataset keeps between reads. */
 #define INDEX_BYTES ((size_t) 32 << 20)
+/* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
+#define PLAN_FRAGMENTS ((size_t) 32768)
 
 /* ---- own writes --------------------------------------------------------------------------- */
 
@@ -131,38 +133,91 @@ for_each_text(const esdm_dataspace *space, const int64_t *stride, char **texts, 
 
 /* ---- the call ----------------------------------------------------------------------------- */
 
+/* One plan at a time: the request meets a bounded number of fragments. */
 static esdm_status
-read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-               const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
-               esdm_error *err)
+read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+             const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+             esdm_error *err)
 {
     esdm__plan plan = {0};
-    esdm_status status = esdm__dataset_load_directory(dataset, io, err);
-    if (status == ESDM_OK)
-        status = make_plan(dataset, io, hull, &plan, err);
+    esdm_status status = make_plan(dataset, io, hull, &plan, err);
     if (status != ESDM_OK)
         return status;
-
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    bool texts = dataset->type == ESDM_TYPE_STRING;
-    if (texts) {
-        char *none = NULL;
-        esdm__fill_nd(space->rank, space->size, memory_type, &none, buffer, stride);
-    } else if (!plan.covered) {
+    if (!plan.covered && dataset->type != ESDM_TYPE_STRING)
         status = fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range, err);
-    }
     if (status == ESDM_OK)
         status = esdm__read_pieces(dataset, space, stride, plan.pieces, plan.npieces, memory_type,
                                    buffer, out_of_range, err);
     esdm__plan_clear(&plan);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+}
+
+static bool
+meets_too_many(esdm__dataset_io *io, const esdm__box *hull)
+{
+    (void) pthread_mutex_lock(&io->lock);
+    size_t count = esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1);
+    (void) pthread_mutex_unlock(&io->lock);
+    return count > PLAN_FRAGMENTS;
+}
+
+/* The selection in two halves along its slowest axis. */
+static void
+halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_dataspace *ret_high)
+{
+    *ret_low = *space;
+    *ret_high = *space;
+    ret_low->size[axis] = space->size[axis] / 2;
+    ret_high->size[axis] = space->size[axis] - ret_low->size[axis];
+    ret_high->offset[axis] += ret_low->size[axis] * (space->has_stride ? space->stride[axis] : 1);
+    if (!space->has_memory_stride) { /* "dense" meant the whole selection */
+        esdm__dense_strides(space->rank, space->size, ret_low->memory_stride);
+        memcpy(ret_high->memory_stride, ret_low->memory_stride, sizeof ret_low->memory_stride);
+        ret_low->has_memory_stride = true;
+        ret_high->has_memory_stride = true;
+    }
+}
+
+static esdm_status
+read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+               esdm_type memory_type, uint8_t *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    esdm__box hull;
+    esdm__box_of_space(&hull, space);
+    uint32_t axis = 0;
+    while (axis < space->rank && space->size[axis] == 1)
+        axis++;
+    if (axis == space->rank || !meets_too_many(io, &hull))
+        return read_planned(dataset, io, space, &hull, memory_type, buffer, out_of_range, err);
+
+    esdm_dataspace low;
+    esdm_dataspace high;
+    halve(space, axis, &low, &high);
+    esdm_status status = read_committed(dataset, io, &low, memory_type, buffer, out_of_range, err);
     if (status != ESDM_OK)
-        (void) esdm__dataset_prefix(dataset, status, err);
-    if (texts && status == ESDM_OK) {
+        return status;
+    int64_t at = (int64_t) low.size[axis] * high.memory_stride[axis];
+    return read_committed(dataset, io, &high, memory_type,
+                          buffer + at * (int64_t) esdm_type_size(memory_type), out_of_range, err);
+}
+
+/* Texts: all elements are NULL first, so that what is left NULL is a hole, or freed on failure. */
+static esdm_status
+read_texts(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+           esdm_type memory_type, void *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    static char *const none = NULL;
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    esdm__fill_nd(space->rank, space->size, memory_type, &none, buffer, stride);
+    esdm_status status = read_committed(dataset, io, space, memory_type, buffer, out_of_range, err);
+    if (status == ESDM_OK) {
         const char *const *fill = esdm_dataset_fill(dataset, NULL);
         status = for_each_text(space, stride, buffer, *fill, false, err);
     }
-    if (texts && status != ESDM_OK)
+    if (status != ESDM_OK)
         (void) for_each_text(space, stride, buffer, NULL, true, NULL);
     return status;
 }
@@ -185,8 +240,11 @@ esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memo
             status = settle_writes(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
                                    &done, err);
         if (status == ESDM_OK && !done)
-            status =
-                read_committed(dataset, io, space, &hull, memory_type, buffer, &out_of_range, err);
+            status = esdm__dataset_load_directory(dataset, io, err);
+        if (status == ESDM_OK && !done && dataset->type == ESDM_TYPE_STRING)
+            status = read_texts(dataset, io, space, memory_type, buffer, &out_of_range, err);
+        else if (status == ESDM_OK && !done)
+            status = read_committed(dataset, io, space, memory_type, buffer, &out_of_range, err);
     }
     if (status == ESDM_OK && ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;
