@@ -24,7 +24,8 @@ cp_values_equal(esdm_type type, uint64_t count, const void *a, const void *b, ui
         if (count == 0 || memcmp(a, b, count * element) == 0)
             return true;
         for (uint64_t i = 0; i < count; i++) {
-            if (memcmp((const char *) a + i * element, (const char *) b + i * element, element)) {
+            if (memcmp((const char *) a + i * element, (const char *) b + i * element, element) !=
+                0) {
                 *ret_index = i;
                 return false;
             }

@@ -327,7 +327,7 @@ esdm__nearest_word(const char *word, const char *const *known)
     for (size_t i = 0; known[i] != NULL; i++) {
         unsigned distance = edit_distance(word, known[i]);
         /* Half of the letters must be right, or one is only guessing. */
-        if (2 * distance <= strlen(known[i]) && (nearest == NULL || distance < least)) {
+        if (distance <= strlen(known[i]) / 2 && (nearest == NULL || distance < least)) {
             nearest = known[i];
             least = distance;
         }

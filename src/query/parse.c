@@ -264,32 +264,34 @@ read_comparison(parser *p, esdm_meta_condition *condition)
     return ESDM_OK;
 }
 
-static esdm_status
-add_condition(parser *p, esdm_meta_condition **ret_condition)
+/* A zeroed one at the end; NULL, and an error set, when out of memory. */
+static esdm_meta_condition *
+add_condition(parser *p)
 {
     esdm__query *query = &p->query;
     if (query->nconditions == p->capacity) {
         size_t capacity = p->capacity > 0 ? 2 * p->capacity : 8;
         esdm_meta_condition *more = realloc(query->conditions, capacity * sizeof *more);
-        if (more == NULL)
-            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
+        if (more == NULL) {
+            (void) esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
+            return NULL;
+        }
         query->conditions = more;
         p->capacity = capacity;
     }
-    *ret_condition = &query->conditions[query->nconditions];
-    **ret_condition = (esdm_meta_condition){0};
-    query->nconditions++;
-    return ESDM_OK;
+    esdm_meta_condition *condition = &query->conditions[query->nconditions++];
+    *condition = (esdm_meta_condition){0};
+    return condition;
 }
 
 static esdm_status
 read_expression(parser *p)
 {
     for (;;) {
-        esdm_meta_condition *condition = NULL;
-        esdm_status status = add_condition(p, &condition);
-        if (status == ESDM_OK)
-            status = read_comparison(p, condition);
+        esdm_meta_condition *condition = add_condition(p);
+        if (condition == NULL)
+            return ESDM_ENOMEM;
+        esdm_status status = read_comparison(p, condition);
         if (status != ESDM_OK)
             return status;
         const char *end = p->at;

@@ -67,8 +67,10 @@ part_at(const esdm__site *site, size_t index, part *ret_part, esdm_error *err)
     const esdm_plugin *plugin = NULL;
     esdm_status status = esdm__plugin_find(is_meta ? ESDM_PLUGIN_META : ESDM_PLUGIN_DATA,
                                            target->plugin, &plugin, err);
-    if (status != ESDM_OK)
-        return esdm__error_prefix(err, status, "%s", target->path);
+    if (status != ESDM_OK) {
+        (void) esdm__error_prefix(err, status, "%s", target->path);
+        return status;
+    }
     *ret_part = (part){.target = target};
     if (is_meta)
         ret_part->meta = (const esdm_meta_plugin *) plugin;

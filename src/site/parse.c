@@ -182,7 +182,8 @@ parse_target(const esdm__json_node *node, const esdm__site_folder *folder, esdm_
         (status = check_name(&member, name, err)) != ESDM_OK)
         return status;
     for (size_t i = 0; i < site->ntargets; i++) {
-        if (strcmp(site->targets[i].name, name) == 0)
+        const char *taken = site->targets[i].name;
+        if (taken != NULL && strcmp(taken, name) == 0)
             return esdm__json_error(&member, err, "targets[%zu] is called \"%s\" already", i, name);
     }
     esdm__site_target *target = &site->targets[site->ntargets];

@@ -64,12 +64,13 @@ esdm_site_find(char **ret_path, esdm_error *err)
 /* ---- loading ------------------------------------------------------------------------------ */
 
 static esdm_status
-site_from_json(json_t *root, const char *source, const esdm__site_folder *folder,
+site_from_json(json_t *root, const char *source, bool embedded, const esdm__site_folder *folder,
                esdm__site **ret_site, esdm_error *err)
 {
     esdm__site *site = calloc(1, sizeof *site);
     if (site == NULL)
         return esdm__error_nomem(err, sizeof *site, "the site configuration");
+    site->embedded = embedded;
     esdm_status status = copy_path(source, &site->source, err);
     if (status == ESDM_OK)
         status = esdm__site_parse(root, folder, site, err);
@@ -90,7 +91,7 @@ load_text(const char *text, esdm__site **ret_site, esdm_error *err)
         status = esdm__site_folder_of(NULL, &base, err);
     if (status == ESDM_OK) {
         const esdm__site_folder folder = {.base = base, .expand = true};
-        status = site_from_json(root, text_source, &folder, ret_site, err);
+        status = site_from_json(root, text_source, false, &folder, ret_site, err);
     }
     free(base);
     json_decref(root);
@@ -108,7 +109,7 @@ load_file(const char *path, esdm__site **ret_site, esdm_error *err)
     status = esdm__site_folder_of(path, &base, err);
     if (status == ESDM_OK) {
         const esdm__site_folder folder = {.base = base, .expand = true};
-        status = site_from_json(root, path, &folder, ret_site, err);
+        status = site_from_json(root, path, false, &folder, ret_site, err);
     }
     free(base);
     json_decref(root);
@@ -125,16 +126,11 @@ load_embedded(esdm__site **ret_site, esdm_error *err)
     json_t *root = json_pack("{s:[{s:s, s:s, s:s}], s:{s:s, s:s}}", "targets", "name", "local",
                              "plugin", "posix", "directory", "data", "metadata", "plugin", "sqlite",
                              "directory", "meta");
-    esdm__site *site = NULL;
     if (root == NULL) {
         status = esdm__error_nomem(err, 256, "the default site");
     } else {
         const esdm__site_folder folder = {.base = base, .expand = false};
-        status = site_from_json(root, embedded_source, &folder, &site, err);
-    }
-    if (status == ESDM_OK) {
-        site->embedded = true;
-        *ret_site = site;
+        status = site_from_json(root, embedded_source, true, &folder, ret_site, err);
     }
     json_decref(root);
     free(base);
