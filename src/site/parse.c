@@ -83,6 +83,25 @@ needs_directory(const char *plugin)
     return strcmp(plugin, "posix") == 0 || strcmp(plugin, "sqlite") == 0;
 }
 
+static esdm_status
+settle_directory(const esdm__json_node *member, const esdm__site_folder *folder, json_t *object,
+                 esdm_error *err)
+{
+    char *path = NULL;
+    esdm_status status = esdm__site_directory(member, folder, &path, err);
+    if (status != ESDM_OK)
+        return status;
+    json_t *text = json_string(path);
+    json_t *unchecked = text == NULL ? json_string_nocheck(path) : NULL;
+    if (unchecked != NULL) /* a variable's value need not be UTF-8, JSON must be */
+        status = esdm__json_error(member, err, "the directory's name is not valid UTF-8");
+    else if (json_object_set_new(object, "directory", text) != 0)
+        status = esdm__error_nomem(err, strlen(path), "the site configuration");
+    json_decref(unchecked);
+    free(path);
+    return status;
+}
+
 /* Replaces what people may write by what plug-ins read: absolute directories, sizes in bytes. */
 static esdm_status
 settle_values(const esdm__json_node *node, const esdm__site_folder *folder, const char *plugin,
@@ -90,14 +109,9 @@ settle_values(const esdm__json_node *node, const esdm__site_folder *folder, cons
 {
     esdm__json_node member;
     if (esdm__json_member(node, "directory", &member)) {
-        char *path = NULL;
-        esdm_status status = esdm__site_directory(&member, folder, &path, err);
+        esdm_status status = settle_directory(&member, folder, object, err);
         if (status != ESDM_OK)
             return status;
-        int failed = json_object_set_new(object, "directory", json_string(path));
-        free(path);
-        if (failed != 0) /* a variable's value need not be UTF-8, JSON must be */
-            return esdm__json_error(&member, err, "the directory's name is not valid UTF-8");
     } else if (needs_directory(plugin)) {
         return esdm__json_error(node, err, "the key \"directory\" is missing");
     }
