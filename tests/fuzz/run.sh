@@ -6,8 +6,8 @@ set -euo pipefail
 build=$(realpath "$1") seconds=$2
 source=$(realpath "$(dirname "$0")/../..")
 
-"$build/tests/fuzz/fuzz_seeds" "$build/fuzz/seeds"
 mkdir -p "$build/fuzz/seeds/site"
+"$build/tests/fuzz/fuzz_seeds" "$build/fuzz/seeds"
 cp "$source"/site-config/*.json "$source/tests/support/site.json" "$build/fuzz/seeds/site/"
 
 fuzz() {

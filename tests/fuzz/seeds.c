@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Writes valid inputs for the fuzz targets: FOLDER/blob/, FOLDER/page/, FOLDER/document/. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "codec/chain.h"
+#include "layout/index.h"
+#include "model/container.h"
+
+static esdm_error err;
+
+static void
+ok(esdm_status status)
+{
+    if (status != ESDM_OK) {
+        fprintf(stderr, "fuzz_seeds: %s\n", err.message);
+        exit(1);
+    }
+}
+
+/* Pieces of one input file. */
+typedef struct piece {
+    const void *data;
+    size_t bytes;
+} piece;
+
+static void
+save(const char *folder, const char *target, int number, const piece *pieces, size_t count)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, target);
+    (void) mkdir(folder, 0777); /* they exist already, or fopen() tells */
+    (void) mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/%s/seed-%d", folder, target, number);
+    FILE *file = fopen(path, "wb");
+    if (!file) {
+        perror(path);
+        exit(1);
+    }
+    for (size_t i = 0; i < count; i++)
+        fwrite(pieces[i].data, 1, pieces[i].bytes, file);
+    fclose(file);
+}
+
+/* A byte for the number of blocks, head, payload: see fuzz_blob.c. */
+static void
+save_blobs(const char *folder)
+{
+    static const char *const chains[] = {"none", "lz4"};
+    static const size_t sizes[] = {1, 4000, 100000};
+    static int32_t raw[25000];
+    int number = 0;
+    for (int i = 0; i < 25000; i++)
+        raw[i] = i / 7;
+    for (size_t c = 0; c < 2; c++) {
+        for (size_t s = 0; s < 3; s++) {
+            esdm__chain chain;
+            esdm__blob blob;
+            ok(esdm__chain_parse(chains[c], &chain, &err));
+            ok(esdm__blob_encode(&chain, ESDM_TYPE_INT32, 4, 1, raw, sizes[s], &blob, &err));
+            uint8_t blocks =
+                (uint8_t) ((blob.head_bytes - ESDM__BLOB_HEADER_BYTES) / ESDM__BLOB_ENTRY_BYTES);
+            if (blocks < 16) {
+                const piece pieces[] = {
+                    {&blocks, 1}, {blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
+                save(folder, "blob", number++, pieces, 3);
+            }
+            esdm__blob_clear(&blob);
+        }
+    }
+}
+
+static void
+add_fragment(esdm__index *index, uint32_t rank, uint64_t i)
+{
+    uint8_t data[32] = {(uint8_t) i};
+    esdm__fragment fragment = {.raw_bytes = 32, .stored_bytes = 32};
+    fragment.box.rank = rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        fragment.box.lo[d] = d == 0 ? i * 2 : 0;
+        fragment.box.n[d] = 2;
+    }
+    if (i % 3 == 0) {
+        fragment.inline_data = data;
+    } else {
+        fragment.pack = esdm__index_pack(index, "disk", i % 2 ? "0123-abc-1" : "0123-abc-2");
+        fragment.position = i * 4096;
+        fragment.stored_bytes = 4096;
+        fragment.head_bytes = 80;
+        fragment.codec_ids[0] = 1;
+    }
+    ok(esdm__index_add_pending(index, &fragment, &err));
+}
+
+/* What the directory says, then the page: see fuzz_page.c. */
+static void
+save_pages(const char *folder)
+{
+    static const uint64_t counts[] = {1, 5, 400};
+    int number = 0;
+    for (uint32_t rank = 0; rank <= 4; rank++) {
+        for (size_t c = 0; c < 3; c++) {
+            esdm__page_set set;
+            esdm__index *index = esdm__index_new(rank);
+            for (uint64_t i = 0; i < (rank == 0 ? 1 : counts[c]); i++)
+                add_fragment(index, rank, i);
+            ok(esdm__index_encode(index, NULL, 0, &set, &err));
+            for (size_t p = 0; p < set.npages; p++) {
+                uint64_t box[8] = {0};
+                memcpy(box, set.pages[p].box, 2 * rank * sizeof *box);
+                const uint64_t sums[] = {set.pages[p].raw_bytes, set.pages[p].stored_bytes};
+                const piece pieces[] = {{sums, sizeof sums},
+                                        {box, sizeof box},
+                                        {set.pages[p].data, set.pages[p].bytes}};
+                save(folder, "page", number++, pieces, 3);
+            }
+            esdm__page_set_clear(&set);
+            esdm__index_free(index);
+        }
+    }
+}
+
+/* A container with a bit of everything. */
+static void
+save_documents(const char *folder)
+{
+    static const double numbers[] = {1.5, -0.0, 1e300};
+    const char *const texts[] = {"a text", "\xff not UTF-8"};
+    esdm_dimension *dims[2];
+    esdm_group *group;
+    esdm_dataset *dataset;
+    for (int number = 0; number < 2; number++) {
+        char *text;
+        size_t bytes;
+        esdm_container *container = esdm__container_new("seed");
+        if (!container)
+            exit(1);
+        container->writable = true;
+        if (number == 1) {
+            esdm_group *root = esdm_container_root(container);
+            ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &dims[0], &err));
+            ok(esdm_dimension_create(root, "x", 100, &dims[1], &err));
+            ok(esdm_group_create(root, "sub", &group, &err));
+            ok(esdm_dataset_create(group, "v", ESDM_TYPE_FLOAT64, 2, dims, &dataset, &err));
+            ok(esdm_dataset_set_chunk(dataset, (const uint64_t[]){1, 50}, &err));
+            ok(esdm_dataset_set_fill(dataset, &numbers[2], &err));
+            ok(esdm_dataset_set_hint(dataset, "netcdf.deflate", "1", &err));
+            esdm_attributes *list = esdm_dataset_attributes(dataset);
+            ok(esdm_attribute_set(list, "numbers", ESDM_TYPE_FLOAT64, 3, numbers, &err));
+            ok(esdm_attribute_set(list, "texts", ESDM_TYPE_STRING, 2, texts, &err));
+            ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 3, "m\xff\0", &err));
+            ok(esdm_dataset_create(root, "names", ESDM_TYPE_STRING, 1, dims, &dataset, &err));
+        }
+        ok(esdm__document_write(container, &text, &bytes, &err));
+        const piece pieces[] = {{text, bytes}};
+        save(folder, "document", number, pieces, 1);
+        free(text);
+        esdm__container_free(container);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: fuzz_seeds FOLDER\n");
+        return 2;
+    }
+    save_blobs(argv[1]);
+    save_pages(argv[1]);
+    save_documents(argv[1]);
+    return 0;
+}
