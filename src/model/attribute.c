@@ -92,8 +92,8 @@ has_values(const esdm__attribute_entry *entry, esdm_type type, uint64_t count, c
 {
     if (entry->type != type || entry->count != count)
         return false;
-    if (count == 0)
-        return true;
+    if (entry->values == NULL || values == NULL)
+        return entry->values == values; /* no elements */
     if (type != ESDM_TYPE_STRING)
         return memcmp(entry->values, values, (size_t) count * esdm_type_size(type)) == 0;
     char *const *a = entry->values;
@@ -125,12 +125,15 @@ static esdm_status
 add_entry(esdm_attributes *list, const char *name, uint32_t hash, esdm_type type, uint64_t count,
           void *values, esdm_error *err)
 {
-    if (list->count >= INT32_MAX)
-        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': the object has too many", name);
+    if (list->count >= INT32_MAX) {
+        (void) esdm__error_set(err, ESDM_EINVAL, "attribute '%s': the object has too many", name);
+        return ESDM_EINVAL;
+    }
     char *copy = strdup(name);
     if (copy == NULL || !reserve_entry(list)) {
         free(copy);
-        return esdm__error_nomem(err, strlen(name), "an attribute");
+        (void) esdm__error_nomem(err, strlen(name), "an attribute");
+        return ESDM_ENOMEM;
     }
     esdm__names_add(&list->names, hash, (uint32_t) list->count);
     list->items[list->count++] = (esdm__attribute_entry){copy, hash, type, count, values};

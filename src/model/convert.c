@@ -84,6 +84,7 @@ convert_misaligned(esdm__converter convert, const char *source, size_t source_by
     return outside;
 }
 
+/* Types as macro arguments cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define CONVERTER(FROM, TO, OUTSIDE, VALUE)                                                        \
     static uint64_t FROM##_to_##TO(const void *source, void *target, size_t count)                 \
     {                                                                                              \
@@ -110,6 +111,7 @@ convert_misaligned(esdm__converter convert, const char *source, size_t source_by
         return outside;                                                                            \
     }
 
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define NEVER             0
 #define BELOW_0           (x < 0)
 #define ABOVE(high)       (x > (high))

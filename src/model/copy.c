@@ -93,6 +93,8 @@ square_bits32(const char *source, int64_t source_step, char *target, int64_t tar
 SQUARE_LOOP(bits32)
 #endif
 
+/* Types as macro arguments cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* splat_*: one value along a dense target. run_*: one axis. copy_*: two axes. tile_*: a part of two
  * axes, the target dense in the inner one and the source in the outer one. transpose_*: all of
  * them. */
@@ -161,6 +163,8 @@ SQUARE_LOOP(bits32)
                             outer->target);                                                        \
         }                                                                                          \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* clang-format off */
 TYPED_KERNELS(bits8)

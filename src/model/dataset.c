@@ -104,7 +104,7 @@ esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type ty
                   esdm_dimension *const *dimensions, esdm_dataset **ret_dataset, esdm_error *err)
 {
     esdm_container *container = group->container;
-    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    uint32_t hash = esdm__names_hash(name);
     esdm_status st = esdm__group_check_free(group, name, hash, "dataset", err);
     if (st == ESDM_OK)
         st = check_shape(group, name, type, rank, dimensions, err);

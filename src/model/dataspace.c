@@ -15,12 +15,13 @@ check_sizes(uint32_t rank, const uint64_t *offset, const uint64_t *size, esdm_er
     bool too_many = false;
 
     for (uint32_t i = 0; i < rank; i++) {
+        uint64_t lo = offset != NULL ? offset[i] : 0;
         uint64_t end;
-        if (!esdm__add_u64(offset != NULL ? offset[i] : 0, size[i], &end))
+        if (!esdm__add_u64(lo, size[i], &end))
             return esdm__error_set(err, ESDM_EINVAL,
                                    "dataspace: offset %" PRIu64 " + size %" PRIu64
                                    " of axis %" PRIu32 " exceeds 64 bits",
-                                   offset[i], size[i], i);
+                                   lo, size[i], i);
         if (size[i] == 0)
             empty = true;
         else if (!esdm__mul_u64(elements, size[i], &elements))

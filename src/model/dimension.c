@@ -39,7 +39,7 @@ esdm__dimension_new(esdm_group *group, const char *name, uint64_t length,
                     esdm_dimension **ret_dimension, esdm_error *err)
 {
     esdm_container *container = group->container;
-    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    uint32_t hash = esdm__names_hash(name);
     esdm_status st = check_free(group, name, hash, err);
     if (st != ESDM_OK)
         return st;
@@ -86,11 +86,11 @@ esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *e
     esdm_group *group = dimension->group;
     uint32_t index = 0;
     esdm_status st = esdm__container_check_writable(group->container, err);
-    if (st != ESDM_OK)
+    if (st == ESDM_OK)
+        st = esdm__name_check(name, "dimension", err);
+    if (st != ESDM_OK || strcmp(dimension->name, name) == 0)
         return st;
-    if (name != NULL && strcmp(dimension->name, name) == 0)
-        return ESDM_OK;
-    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    uint32_t hash = esdm__names_hash(name);
     st = check_free(group, name, hash, err);
     if (st != ESDM_OK)
         return st;

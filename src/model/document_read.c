@@ -142,7 +142,7 @@ read_group(esdm__document_reader *r, uint32_t node)
     uint32_t slots[MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
     esdm_group *group = r->container->groups.items[0];
-    esdm_group *parent;
+    esdm_group *parent = NULL;
     bool is_root = r->path[r->depth - 1].index == 0;
 
     esdm_status st = find_members(r, node, keys, 1, slots);
@@ -167,7 +167,7 @@ read_dimension(esdm__document_reader *r, uint32_t node)
     static const char *const keys[] = {"name", "group", "length", "unlimited", NULL};
     uint32_t slots[MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
-    esdm_group *group;
+    esdm_group *group = NULL;
     esdm_dimension *dimension;
     uint64_t length = ESDM_UNLIMITED;
 
@@ -246,8 +246,10 @@ read_chunk(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
         st = esdm__document_wrong(r, NULL, "expected %u sizes", dataset->rank);
     if (st == ESDM_OK) {
         dataset->chunk = malloc((dataset->rank + 1) * sizeof *dataset->chunk);
-        if (dataset->chunk == NULL)
-            st = esdm__error_nomem(r->err, dataset->rank * sizeof *dataset->chunk, "a chunk");
+        if (dataset->chunk == NULL) {
+            (void) esdm__error_nomem(r->err, dataset->rank * sizeof *dataset->chunk, "a chunk");
+            st = ESDM_ENOMEM;
+        }
     }
     for (uint32_t i = node + 1; st == ESDM_OK && i < r->tape.nodes[node].next;
          i = r->tape.nodes[i].next) {
@@ -291,7 +293,7 @@ read_dataset(esdm__document_reader *r, uint32_t node)
     uint32_t slots[MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
     esdm_dimension *dimensions[ESDM_MAX_RANK];
-    esdm_group *group;
+    esdm_group *group = NULL;
     esdm_dataset *dataset;
     esdm_type type;
     uint32_t id = 0;

@@ -59,10 +59,12 @@ esdm__document_wrong(esdm__document_reader *r, const char *key, const char *form
     char text[ESDM_ERROR_MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): a false alarm of clang-tidy 14 */
     (void) vsnprintf(text, sizeof text, format, args);
     va_end(args);
     print_path(r, key, path, sizeof path);
-    return esdm__error_set(r->err, ESDM_ECORRUPT, "container document: %s: %s", path, text);
+    (void) esdm__error_set(r->err, ESDM_ECORRUPT, "container document: %s: %s", path, text);
+    return ESDM_ECORRUPT;
 }
 
 esdm_status
@@ -82,8 +84,9 @@ esdm__document_expect(esdm__document_reader *r, const char *key, uint32_t node,
     esdm__tape_node wanted = {.kind = (uint8_t) kind};
     if (r->tape.nodes[node].kind == kind)
         return ESDM_OK;
-    return esdm__document_wrong(r, key, "expected %s, found %s", esdm__tape_kind_name(&wanted),
+    (void) esdm__document_wrong(r, key, "expected %s, found %s", esdm__tape_kind_name(&wanted),
                                 esdm__tape_kind_name(&r->tape.nodes[node]));
+    return ESDM_ECORRUPT;
 }
 
 /* ---- integers ------------------------------------------------------------------------------ */
@@ -174,8 +177,10 @@ find_text(esdm__document_reader *r, const char *key, uint32_t node, bool *ret_ba
     *ret_base64 = n->kind == ESDM__TAPE_OBJECT;
     if (n->kind == ESDM__TAPE_OBJECT) {
         if (n->length != 1 || !esdm__tape_equals(&r->tape, n + 1, "base64", 6) ||
-            n[2].kind != ESDM__TAPE_STRING)
-            return esdm__document_wrong(r, key, "expected a text or {\"base64\": \"…\"}");
+            n[2].kind != ESDM__TAPE_STRING) {
+            (void) esdm__document_wrong(r, key, "expected a text or {\"base64\": \"…\"}");
+            return ESDM_ECORRUPT;
+        }
         *ret_string = n + 2;
         return ESDM_OK;
     }
@@ -188,10 +193,12 @@ static esdm_status
 decode_text(esdm__document_reader *r, const char *key, const esdm__tape_node *string, bool base64,
             char *to, size_t *ret_bytes)
 {
-    if (!base64)
+    if (!base64) {
         *ret_bytes = esdm__tape_decode(&r->tape, string, to);
-    else if (!decode_base64(r->tape.text + string->start, string->length, to, ret_bytes))
-        return esdm__document_wrong(r, key, "invalid base64");
+    } else if (!decode_base64(r->tape.text + string->start, string->length, to, ret_bytes)) {
+        (void) esdm__document_wrong(r, key, "invalid base64");
+        return ESDM_ECORRUPT;
+    }
     return ESDM_OK;
 }
 

@@ -71,7 +71,8 @@ put_base64(esdm__buffer *out, const unsigned char *data, size_t bytes)
         group |= n > 1 ? (uint32_t) data[i + 1] << 8 : 0;
         group |= n > 2 ? data[i + 2] : 0;
         char text[4] = {digits[group >> 18], digits[group >> 12 & 63],
-                        n > 1 ? digits[group >> 6 & 63] : '=', n > 2 ? digits[group & 63] : '='};
+                        (char) (n > 1 ? digits[group >> 6 & 63] : '='),
+                        (char) (n > 2 ? digits[group & 63] : '=')};
         esdm__buffer_put(out, text, 4);
     }
 }

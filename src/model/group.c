@@ -53,11 +53,11 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
 {
     const char *what = kind == ESDM__MEMBER_GROUP ? "group" : "dataset";
     esdm_status st = esdm__container_check_writable(group->container, err);
-    if (st != ESDM_OK)
+    if (st == ESDM_OK)
+        st = esdm__name_check(name, what, err);
+    if (st != ESDM_OK || strcmp(*object_name, name) == 0)
         return st;
-    if (name != NULL && strcmp(*object_name, name) == 0)
-        return ESDM_OK;
-    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    uint32_t hash = esdm__names_hash(name);
     st = esdm__group_check_free(group, name, hash, what, err);
     if (st != ESDM_OK)
         return st;
@@ -93,7 +93,7 @@ esdm_status
 esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, esdm_error *err)
 {
     esdm_container *container = parent->container;
-    uint32_t hash = name != NULL ? esdm__names_hash(name) : 0;
+    uint32_t hash = esdm__names_hash(name);
     esdm_status st = esdm__group_check_free(parent, name, hash, "group", err);
     if (st != ESDM_OK)
         return st;

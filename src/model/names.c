@@ -18,6 +18,8 @@ typedef struct esdm__names_slot {
 uint32_t
 esdm__names_hash(const char *name)
 {
+    if (name == NULL)
+        return 0;
     uint64_t sum = esdm__checksum(name, strlen(name));
     return (uint32_t) (sum ^ (sum >> 32));
 }

@@ -25,6 +25,7 @@ typedef struct esdm__names {
 /** The name that belongs to `value`; `owner` is the object that holds the table. */
 typedef const char *(*esdm__names_lookup)(const void *owner, uint32_t value);
 
+/** NULL gives 0. */
 uint32_t esdm__names_hash(const char *name);
 void esdm__names_clear(esdm__names *names);
 /** Makes room for one more name; false: out of memory. */

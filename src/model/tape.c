@@ -41,8 +41,10 @@ add_node(parser *p, esdm__tape_kind kind, esdm__tape_node **ret_node)
         /* A node takes at least two bytes of text, so that the numbers of nodes fit 32 bits. */
         uint32_t capacity = tape->capacity > 0 ? tape->capacity * 2 : 64;
         esdm__tape_node *nodes = reallocarray(tape->nodes, capacity, sizeof *nodes);
-        if (nodes == NULL)
-            return esdm__error_nomem(p->err, capacity * sizeof *nodes, "a container document");
+        if (nodes == NULL) {
+            (void) esdm__error_nomem(p->err, capacity * sizeof *nodes, "a container document");
+            return ESDM_ENOMEM;
+        }
         tape->nodes = nodes;
         tape->capacity = capacity;
     }
@@ -356,7 +358,7 @@ decode_escape(const char **at, const char *end, char *to)
     const char *escape = *at;
     if (escape[1] != 'u') {
         const char *letter = strchr(letters, escape[1]);
-        *to = letter != NULL ? meanings[letter - letters] : escape[1];
+        *to = (char) (letter != NULL ? meanings[letter - letters] : escape[1]);
         *at += 2;
         return 1;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /** @file Groups, dimensions, datasets and their properties. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,6 +204,33 @@ test_dimension__extend_grows_unlimited_ones_only(void **state)
     assert_false(take_dirty(container));
     assert_true(esdm__dimension_grow(time, 13));
     assert_false(esdm__dimension_grow(time, 13));
+}
+
+static void *
+grow_many_times(void *argument)
+{
+    esdm_dimension *dimension = argument;
+    uintptr_t grown = 0;
+    for (uint64_t length = 1; length <= 20000; length++)
+        grown += esdm__dimension_grow(dimension, length);
+    return (void *) grown;
+}
+
+static void
+test_dimension__threads_grow_to_the_largest_length(void **state)
+{
+    esdm_dimension *time = new_dimension(esdm_container_root(*state), "time", ESDM_UNLIMITED);
+    pthread_t threads[4];
+    uintptr_t grown = 0;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, grow_many_times, time), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *part;
+        assert_int_equal(pthread_join(threads[i], &part), 0);
+        grown += (uintptr_t) part;
+    }
+    assert_int_equal(esdm_dimension_length(time), 20000);
+    assert_int_equal(grown, 20000); /* each length was reached once, whoever did it */
 }
 
 static void
@@ -511,6 +539,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_group__nesting_is_limited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dimension__limited_and_unlimited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dimension__extend_grows_unlimited_ones_only, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_dimension__threads_grow_to_the_largest_length, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_dimension__rename_moves_the_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dataset__sees_dimensions_of_its_group_and_above,
