@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static const struct {
     int format;
@@ -51,12 +52,21 @@ hint_of_format(int format)
     return "netcdf4";
 }
 
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
 /* Enters a freshly made file into the table, or takes it apart again. */
 static int
 finish_opening(esdmnc_file *file)
 {
     file->writable = !file->shared && esdm_container_is_writable(file->container);
     file->snapshot = esdm_container_snapshot(file->container);
+    file->opened_ns = now_ns();
     int rc = esdmnc_file_index(file);
     if (rc == NC_NOERR && !file->is_new)
         esdmnc_file_settle_stored(file);
@@ -156,36 +166,60 @@ esdmnc_open(esdmnc_id id, const char *container, int mode)
 
 /* ---- after a fork --------------------------------------------------------------------------- */
 
+/* Opens the snapshot that the parent reads. */
+static int
+open_again(const esdmnc_file *file, esdm_container **ret_container)
+{
+    esdm_session *session;
+    esdm_container_info info;
+    esdm_error err;
+    int rc = esdmnc_session(false, &session);
+    if (rc != NC_NOERR)
+        return rc;
+    esdm_status st = esdm_container_stat(session, file->name, &info, &err);
+    if (st == ESDM_OK && info.created_ns > file->opened_ns) {
+        esdmnc_debug("'%s' was replaced: the child of a fork() cannot go on reading the old one",
+                     file->name);
+        return NC_ECANTREAD;
+    }
+    if (st == ESDM_OK)
+        st = esdm_container_open(session, file->name, ESDM_OPEN_READ, file->snapshot, ret_container,
+                                 &err);
+    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "open after fork", file->name);
+}
+
+static int
+revive(esdmnc_file *file)
+{
+    esdm_container *container;
+    if (file->writable) {
+        esdmnc_debug("'%s' is being written by the parent process: open it again after fork()",
+                     file->name);
+        return NC_ECANTWRITE;
+    }
+    int rc = open_again(file, &container);
+    if (rc != NC_NOERR)
+        return rc;
+    /* The parent's handle cannot be closed here: its session died with the fork. */
+    esdmnc_file_forget(file);
+    file->container = container;
+    file->shared = false;
+    rc = esdmnc_file_index(file);
+    if (rc == NC_NOERR) {
+        esdmnc_file_settle_stored(file);
+        file->generation = esdmnc_session_generation();
+    }
+    return rc;
+}
+
 int
 esdmnc_file_revive(esdmnc_file *file)
 {
     static pthread_mutex_t revive_lock = PTHREAD_MUTEX_INITIALIZER;
     int rc = NC_NOERR;
     pthread_mutex_lock(&revive_lock);
-    if (file->generation != esdmnc_session_generation()) {
-        esdm_session *session;
-        esdm_container *container;
-        esdm_error err;
-        if (file->writable) {
-            esdmnc_debug("'%s' is being written by the parent process: open it again after fork()",
-                         file->name);
-            rc = NC_ECANTWRITE;
-        } else if ((rc = esdmnc_session(false, &session)) == NC_NOERR &&
-                   esdm_container_open(session, file->name, ESDM_OPEN_READ, file->snapshot,
-                                       &container, &err) != ESDM_OK) {
-            rc = esdmnc_error(&err, "open after fork", file->name);
-        } else if (rc == NC_NOERR) {
-            /* The parent's handle cannot be closed here: its session died with the fork. */
-            esdmnc_file_forget(file);
-            file->container = container;
-            file->shared = false;
-            rc = esdmnc_file_index(file);
-            if (rc == NC_NOERR) {
-                esdmnc_file_settle_stored(file);
-                file->generation = esdmnc_session_generation();
-            }
-        }
-    }
+    if (file->generation != esdmnc_session_generation())
+        rc = revive(file);
     pthread_mutex_unlock(&revive_lock);
     return rc;
 }
@@ -281,7 +315,7 @@ follow(esdmnc_file *file)
 {
     esdm_error err;
     if (file->shared && esdmnc_files_writer(file->name) == file->container)
-        return NC_NOERR;
+        return esdmnc_file_index(file);
     esdm_status st = esdm_container_refresh(file->container, &err);
     if (st == ESDM_ENOENT || st == ESDM_ECONFLICT) {
         esdmnc_debug("sync '%s': stays at its snapshot: %s", file->name, err.message);

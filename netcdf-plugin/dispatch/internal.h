@@ -79,6 +79,7 @@ typedef struct esdmnc_file {
     char *name;          /* owned; normalised container name */
     uint64_t generation; /* esdmnc_session_generation() when opened: differs after a fork */
     uint64_t snapshot;   /* at opening or refresh */
+    uint64_t opened_ns;  /* since 1970-01-01 UTC */
     int format;          /* NC_FORMAT_CLASSIC … NC_FORMAT_64BIT_DATA as the user asked */
     int mode;            /* nc_inq_format_extended()'s mode */
     int fill_mode;       /* NC_FILL or NC_NOFILL */

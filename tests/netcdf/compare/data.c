@@ -100,7 +100,7 @@ write_errors(const world *w)
     int r = -1;
     int f = -1;
     int ncid = make(w, &r, &f);
-    int data[100] = {0};
+    int data[120] = {0};
     CALL(nc_put_vara_int(ncid, 9, (size_t[]){0, 0}, (size_t[]){1, 1}, data));
     CALL(nc_put_vara_int(ncid, f, (size_t[]){5, 0}, (size_t[]){1, 1}, data));
     CALL(nc_put_vara_int(ncid, f, (size_t[]){5, 0}, (size_t[]){0, 1}, data));

@@ -130,9 +130,9 @@ growth(const world *w)
     CALL(nc_put_vara_int(ncid, v, (size_t[]){9, 1}, (size_t[]){0, 2}, data));
     CALL(nc_inq_dimlen(ncid, dims[0], &length));
     note("%zu", length);
-    short values[8] = {0};
+    short values[10] = {0};
     CALL(nc_get_var_short(ncid, x, values));
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 10; i++)
         note("%d", values[i]);
     CALL(nc_sync(ncid));
     CALL(nc_inq_dimlen(ncid, dims[0], &length));

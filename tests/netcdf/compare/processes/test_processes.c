@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What the dispatcher does beyond single calls: forks, exits without nc_close(), threads, removed
+ * and replaced containers, many open files. */
+
+#include <errno.h>
+#include <netcdf.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+/* A forked child cannot close what it inherited. */
+extern const char *__lsan_default_suppressions(void);
+const char *
+__lsan_default_suppressions(void)
+{
+    return "leak:libhdf5\nleak:esdm_\nleak:sqlite\n";
+}
+#endif
+
+enum { LENGTH = 1000 };
+
+static void
+make(const char *path, int value)
+{
+    int ncid;
+    int x;
+    int v;
+    int data[LENGTH];
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = value + i;
+    assert_int_equal(nc_create(path, NC_NETCDF4, &ncid), NC_NOERR);
+    assert_int_equal(nc_def_dim(ncid, "x", LENGTH, &x), NC_NOERR);
+    assert_int_equal(nc_def_var(ncid, "v", NC_INT, 1, &x, &v), NC_NOERR);
+    assert_int_equal(nc_put_var_int(ncid, v, data), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+/* NC_NOERR when the variable holds value, value+1, … */
+static int
+check(int ncid, int value)
+{
+    int data[LENGTH];
+    int rc = nc_get_var_int(ncid, 0, data);
+    for (int i = 0; rc == NC_NOERR && i < LENGTH; i++)
+        if (data[i] != value + i)
+            rc = -1000;
+    return rc;
+}
+
+static void
+check_file(const char *path, int value)
+{
+    int ncid;
+    assert_int_equal(nc_open(path, NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(check(ncid, value), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+/* Exit status of a child that runs the function. */
+static int
+in_child(int (*run)(int), int argument)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        exit(run(argument));
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int
+child_reads(int ncid)
+{
+    if (check(ncid, 10) != NC_NOERR)
+        return 1;
+    return nc_close(ncid) == NC_NOERR ? 0 : 2;
+}
+
+static void
+test_fork__child_reads_what_the_parent_opened(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/fork.nc", 10);
+    assert_int_equal(nc_open("esdm://processes/fork.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(check(ncid, 10), NC_NOERR);
+    assert_int_equal(in_child(child_reads, ncid), 0);
+    assert_int_equal(check(ncid, 10), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+overwrite(const char *path, int value)
+{
+    int ncid;
+    int data[LENGTH];
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = value + i;
+    assert_int_equal(nc_open(path, NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_put_var_int(ncid, 0, data), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_fork__child_stays_at_the_snapshot(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/fork_old.nc", 10);
+    assert_int_equal(nc_open("esdm://processes/fork_old.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    overwrite("esdm://processes/fork_old.nc", 5000);
+    assert_int_equal(in_child(child_reads, ncid), 0);
+    assert_int_equal(check(ncid, 10), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    check_file("esdm://processes/fork_old.nc", 5000);
+}
+
+static int
+child_is_refused(int ncid)
+{
+    if (check(ncid, 10) == NC_NOERR)
+        return 1;
+    int data[LENGTH] = {0};
+    if (nc_get_var_int(ncid, 0, data) != NC_ECANTREAD)
+        return 2; /* not the values of the new container */
+    return nc_close(ncid) == NC_NOERR ? 0 : 3;
+}
+
+static void
+test_fork__child_cannot_read_a_replaced_container(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/fork_new.nc", 10);
+    assert_int_equal(nc_open("esdm://processes/fork_new.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    make("esdm://processes/fork_new.nc", 5000);
+    assert_int_equal(in_child(child_is_refused, ncid), 0);
+    assert_int_equal(check(ncid, 10), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static int
+child_writes(int ncid)
+{
+    int data[LENGTH] = {0};
+    if (nc_put_var_int(ncid, 0, data) == NC_NOERR)
+        return 1; /* would be lost */
+    if (nc_close(ncid) != NC_NOERR)
+        return 2;
+    make("esdm://processes/of_child.nc", 3);
+    return 0;
+}
+
+static int
+child_sees(int value)
+{
+    int ncid;
+    if (nc_open("esdm://processes/fork_write.nc", NC_NOWRITE, &ncid) != NC_NOERR)
+        return 1;
+    return check(ncid, value) != NC_NOERR || nc_close(ncid) != NC_NOERR;
+}
+
+static void
+test_fork__child_cannot_write_to_the_parents_file(void **state)
+{
+    (void) state;
+    int ncid;
+    int data[LENGTH];
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = 70 + i;
+    make("esdm://processes/fork_write.nc", 20);
+    assert_int_equal(nc_open("esdm://processes/fork_write.nc", NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_put_var_int(ncid, 0, data), NC_NOERR);
+    assert_int_equal(in_child(child_writes, ncid), 0);
+    assert_int_equal(in_child(child_sees, 20), 0);
+    check_file("esdm://processes/of_child.nc", 3);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    check_file("esdm://processes/fork_write.nc", 70);
+}
+
+static int
+child_forgets_to_close(int value)
+{
+    int ncid;
+    int x;
+    int v;
+    int data[LENGTH];
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = value + i;
+    if (nc_create("esdm://processes/unclosed.nc", NC_CLOBBER, &ncid) != NC_NOERR ||
+        nc_def_dim(ncid, "x", LENGTH, &x) != NC_NOERR ||
+        nc_def_var(ncid, "v", NC_INT, 1, &x, &v) != NC_NOERR)
+        return 1;
+    if (value < 0)
+        return 0; /* in the middle of the definitions */
+    return nc_enddef(ncid) != NC_NOERR || nc_put_var_int(ncid, v, data) != NC_NOERR;
+}
+
+static void
+test_exit__data_is_committed_without_close(void **state)
+{
+    (void) state;
+    int ncid;
+    assert_int_equal(in_child(child_forgets_to_close, -1), 0);
+    assert_int_equal(nc_open("esdm://processes/unclosed.nc", NC_NOWRITE, &ncid), ENOENT);
+    assert_int_equal(in_child(child_forgets_to_close, 400), 0);
+    check_file("esdm://processes/unclosed.nc", 400);
+}
+
+static void
+test_remove__an_open_container_stays_readable(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/removed.nc", 1);
+    assert_int_equal(nc_open("esdm://processes/removed.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_delete("esdm://processes/removed.nc"), NC_NOERR);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    assert_int_equal(check(ncid, 1), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open("esdm://processes/removed.nc", NC_NOWRITE, &ncid), ENOENT);
+    assert_int_equal(nc_delete("esdm://processes/removed.nc"), ENOENT);
+}
+
+static void
+test_replace__a_reader_keeps_the_old_container(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/replaced.nc", 1);
+    assert_int_equal(nc_open("esdm://processes/replaced.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    make("esdm://processes/replaced.nc", 2);
+    assert_int_equal(check(ncid, 1), NC_NOERR);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    assert_int_equal(check(ncid, 1), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    check_file("esdm://processes/replaced.nc", 2);
+}
+
+static void
+test_abort__keeps_the_old_container(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/abort.nc", 1);
+    assert_int_equal(nc_create("esdm://processes/abort.nc", NC_CLOBBER, &ncid), NC_NOERR);
+    assert_int_equal(nc_abort(ncid), NC_NOERR);
+    check_file("esdm://processes/abort.nc", 1);
+}
+
+static void
+test_diskless__is_dropped_without_persist(void **state)
+{
+    (void) state;
+    int ncid;
+    make("esdm://processes/diskless.nc", 1);
+    int data[LENGTH] = {0};
+    assert_int_equal(nc_open("esdm://processes/diskless.nc", NC_WRITE | NC_DISKLESS, &ncid),
+                     NC_NOERR);
+    assert_int_equal(nc_put_var_int(ncid, 0, data), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    check_file("esdm://processes/diskless.nc", 1);
+}
+
+static void
+test_table__many_files_at_once(void **state)
+{
+    (void) state;
+    enum { FILES = 600 };
+    static int ncids[FILES];
+    make("esdm://processes/many.nc", 9);
+    for (int i = 0; i < FILES; i++)
+        assert_int_equal(nc_open("esdm://processes/many.nc", NC_NOWRITE, &ncids[i]), NC_NOERR);
+    for (int i = 0; i < FILES; i += 37)
+        assert_int_equal(check(ncids[i], 9), NC_NOERR);
+    for (int i = 0; i < FILES; i++)
+        assert_int_equal(nc_close(ncids[i]), NC_NOERR);
+    assert_int_equal(nc_close(ncids[0]), NC_EBADID);
+}
+
+static void
+test_readers__share_what_this_process_writes(void **state)
+{
+    (void) state;
+    int writer;
+    int reader;
+    int dim = -1;
+    make("esdm://processes/both.nc", 1);
+    assert_int_equal(nc_create("esdm://processes/both.nc", NC_NETCDF4, &writer), NC_NOERR);
+    assert_int_equal(nc_def_dim(writer, "new", 7, NULL), NC_NOERR);
+    assert_int_equal(nc_open("esdm://processes/both.nc", NC_NOWRITE, &reader), NC_NOERR);
+    assert_int_equal(nc_inq_dimid(reader, "new", &dim), NC_NOERR);
+    assert_int_equal(nc_def_var(writer, "late", NC_INT, 1, &dim, NULL), NC_NOERR);
+    assert_int_equal(nc_sync(reader), NC_NOERR);
+    assert_int_equal(nc_inq_varid(reader, "late", &dim), NC_NOERR);
+    assert_int_equal(nc_close(writer), NC_NOERR);
+    assert_int_equal(nc_inq_varname(reader, 0, (char[NC_MAX_NAME + 1]){0}), NC_NOERR);
+    assert_int_equal(nc_sync(reader), NC_NOERR);
+    assert_int_equal(nc_close(reader), NC_NOERR);
+}
+
+typedef struct worker {
+    pthread_t thread;
+    int ncid;
+    int value;
+    int rc;
+} worker;
+
+static void *
+work(void *argument)
+{
+    worker *w = argument;
+    for (int round = 0; round < 50 && w->rc == NC_NOERR; round++) {
+        for (size_t i = 0; i < LENGTH && w->rc == NC_NOERR; i += 100) {
+            int data[100];
+            for (int k = 0; k < 100; k++)
+                data[k] = w->value + (int) i + k;
+            w->rc = nc_put_vara_int(w->ncid, 0, &i, (size_t[]){100}, data);
+        }
+        if (w->rc == NC_NOERR)
+            w->rc = check(w->ncid, w->value);
+    }
+    return NULL;
+}
+
+static void
+test_threads__each_with_a_file_of_its_own(void **state)
+{
+    (void) state;
+    worker workers[4] = {0};
+    char path[100];
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "esdm://processes/thread%d.nc", i);
+        make(path, 0);
+        workers[i].value = 10000 * i;
+        assert_int_equal(nc_open(path, NC_WRITE, &workers[i].ncid), NC_NOERR);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        assert_int_equal(workers[i].rc, NC_NOERR);
+        assert_int_equal(nc_close(workers[i].ncid), NC_NOERR);
+        snprintf(path, sizeof path, "esdm://processes/thread%d.nc", i);
+        check_file(path, workers[i].value);
+    }
+}
+
+static void
+test_readers__one_file_from_many_threads(void **state)
+{
+    (void) state;
+    worker workers[4] = {0};
+    int ncid;
+    make("esdm://processes/shared.nc", 0);
+    assert_int_equal(nc_open("esdm://processes/shared.nc", NC_WRITE, &ncid), NC_NOERR);
+    for (int i = 0; i < 4; i++) {
+        workers[i].ncid = ncid; /* all write the same values */
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        assert_int_equal(workers[i].rc, NC_NOERR);
+    }
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    check_file("esdm://processes/shared.nc", 0);
+}
+
+static char folder[100];
+
+static int
+make_site(void **state)
+{
+    (void) state;
+    snprintf(folder, sizeof folder, "/tmp/esdm-processes-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    return setenv("XDG_DATA_HOME", folder, 1) != 0 || setenv("XDG_CONFIG_HOME", folder, 1) != 0 ||
+           unsetenv("ESDM_CONFIG") != 0;
+}
+
+static int
+remove_site(void **state)
+{
+    (void) state;
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fork__child_reads_what_the_parent_opened),
+        cmocka_unit_test(test_fork__child_stays_at_the_snapshot),
+        cmocka_unit_test(test_fork__child_cannot_read_a_replaced_container),
+        cmocka_unit_test(test_fork__child_cannot_write_to_the_parents_file),
+        cmocka_unit_test(test_exit__data_is_committed_without_close),
+        cmocka_unit_test(test_remove__an_open_container_stays_readable),
+        cmocka_unit_test(test_replace__a_reader_keeps_the_old_container),
+        cmocka_unit_test(test_abort__keeps_the_old_container),
+        cmocka_unit_test(test_diskless__is_dropped_without_persist),
+        cmocka_unit_test(test_table__many_files_at_once),
+        cmocka_unit_test(test_readers__share_what_this_process_writes),
+        cmocka_unit_test(test_threads__each_with_a_file_of_its_own),
+        cmocka_unit_test(test_readers__one_file_from_many_threads),
+    };
+    return cmocka_run_group_tests_name("nc_processes", tests, make_site, remove_site);
+}
