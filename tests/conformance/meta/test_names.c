@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Listing, removing and moving containers; garbage. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "meta.h"
+
+typedef struct listing {
+    char text[2000];
+    size_t stop_after;
+    size_t count;
+} listing;
+
+static bool
+add_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    listing *l = user;
+    size_t used = strlen(l->text);
+    assert_true(record->container > 0 && record->snapshot > 0 && strlen(record->uuid) == 32);
+    (void) snprintf(l->text + used, sizeof l->text - used, "%s%s", used > 0 ? " " : "", name);
+    return ++l->count != l->stop_after;
+}
+
+static void
+expect_names(const fixture *f, const char *prefix, const char *expected)
+{
+    listing l = {.text = ""};
+    assert_ok(meta()->container_list(f->store, prefix, add_name, &l, &place_error));
+    assert_string_equal(l.text, expected);
+}
+
+static void
+test_name__list_is_in_byte_order_by_prefix(void **state)
+{
+    static const char *const names[] = {"b",     "a/x",  "a",        "a-b", "a/y/z", "a.nc",
+                                        "a/x/1", "aa/x", "\xc3\xa4", "A",   "a0",    "a%b"};
+    fixture *f = *state;
+    expect_names(f, NULL, "");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        meta_create(f->store, names[i]);
+    expect_names(f, NULL, "A a a%b a-b a.nc a/x a/x/1 a/y/z a0 aa/x b \xc3\xa4");
+    expect_names(f, "", "A a a%b a-b a.nc a/x a/x/1 a/y/z a0 aa/x b \xc3\xa4");
+    expect_names(f, "a", "a a/x a/x/1 a/y/z");
+    expect_names(f, "a/x", "a/x a/x/1");
+    expect_names(f, "aa", "aa/x");
+    expect_names(f, "a%b", "a%b");
+    expect_names(f, "%", "");
+    expect_names(f, "a/x/1/", "");
+    listing l = {.text = "", .stop_after = 2};
+    assert_ok(meta()->container_list(f->store, NULL, add_name, &l, &place_error));
+    assert_string_equal(l.text, "A a");
+}
+
+static void
+test_name__unknown_names_are_enoent(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_container record;
+    esdm_meta_snapshot snapshot;
+    uint64_t number = 7;
+    meta_create(f->store, "a");
+    memset(&record, 0x11, sizeof record);
+    assert_status(meta()->container_find(f->store, "nope", &record, &place_error), ESDM_ENOENT);
+    assert_non_null(strstr(place_error.message, "nope"));
+    assert_int_equal(record.container, UINT64_C(0x1111111111111111));
+    assert_status(meta()->container_find(f->store, "nope", &record, NULL), ESDM_ENOENT);
+    assert_status(meta()->container_remove(f->store, "nope", &number, &place_error), ESDM_ENOENT);
+    assert_status(meta()->container_move(f->store, "nope", "a", true, &number, &place_error),
+                  ESDM_ENOENT);
+    assert_status(meta()->snapshot_open(f->store, "nope", 0, 0, 0, &snapshot, &place_error),
+                  ESDM_ENOENT);
+    assert_status(meta()->snapshot_open(f->store, "a", 2, 0, 0, &snapshot, &place_error),
+                  ESDM_ENOENT);
+    assert_status(
+        meta()->snapshot_open(f->store, "a", UINT64_C(1) << 33, 0, 0, &snapshot, &place_error),
+        ESDM_ENOENT);
+    assert_status(meta()->snapshot_list(f->store, "nope", NULL, NULL, &place_error), ESDM_ENOENT);
+    assert_int_equal(number, 7);
+    expect_names(f, NULL, "a");
+}
+
+static void
+test_name__removal_frees_the_name(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed first = meta_create(f->store, "a");
+    esdm_meta_committed beside = meta_create(f->store, "a2");
+    uint64_t removed = 0;
+    assert_ok(meta_append(f->store, beside.container, 5, &beside));
+    assert_ok(meta()->container_remove(f->store, "a", &removed, &place_error));
+    assert_int_equal(removed, first.container);
+    expect_names(f, NULL, "a2");
+    esdm_meta_committed second = meta_create(f->store, "a");
+    assert_true(second.container != first.container);
+    assert_ok(meta()->forget(f->store, first.container, &place_error));
+    assert_int_equal(meta_count_pages(f->store, beside.container, 2, 0), 1);
+    expect_names(f, NULL, "a a2");
+}
+
+static void
+test_name__move_renames_and_replaces(void **state)
+{
+    fixture *f = *state;
+    uint64_t replaced = 7;
+    esdm_meta_container record;
+    esdm_meta_committed a = meta_create(f->store, "a");
+    esdm_meta_committed b = meta_create(f->store, "b");
+    assert_status(meta()->container_move(f->store, "a", "b", false, &replaced, &place_error),
+                  ESDM_EEXIST);
+    assert_int_equal(replaced, 7);
+    expect_names(f, NULL, "a b");
+    assert_ok(meta()->container_move(f->store, "a", "x/y", false, &replaced, &place_error));
+    assert_int_equal(replaced, 0);
+    expect_names(f, NULL, "b x/y");
+    assert_ok(meta()->container_move(f->store, "x/y", "b", true, &replaced, &place_error));
+    assert_int_equal(replaced, b.container);
+    expect_names(f, NULL, "b");
+    assert_ok(meta()->container_find(f->store, "b", &record, &place_error));
+    assert_int_equal(record.container, a.container);
+    assert_ok(meta()->container_move(f->store, "b", "b", false, &replaced, &place_error));
+    assert_int_equal(replaced, 0);
+    expect_names(f, NULL, "b");
+    assert_true(meta_is_garbage(f->store, b.container));
+    assert_false(meta_is_garbage(f->store, a.container));
+}
+
+static void
+test_name__numbers_are_never_reused(void **state)
+{
+    fixture *f = *state;
+    uint64_t highest = 0;
+    for (int round = 0; round < 5; round++) {
+        esdm_meta_committed committed = meta_create(f->store, "a");
+        uint64_t removed = 0;
+        assert_true(committed.container > highest);
+        highest = committed.container;
+        assert_ok(meta_append(f->store, highest, 1, &committed));
+        assert_ok(meta()->container_remove(f->store, "a", &removed, &place_error));
+        assert_ok(meta()->forget(f->store, removed, &place_error));
+        assert_status(meta()->forget(f->store, removed, &place_error), ESDM_ECONFLICT);
+        assert_false(meta_is_garbage(f->store, removed));
+        meta()->close(f->store);
+        f->store = meta_open(f, false);
+    }
+}
+
+static void
+test_name__only_garbage_is_forgotten(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed a = meta_create(f->store, "a");
+    assert_false(meta_is_garbage(f->store, a.container));
+    assert_status(meta()->forget(f->store, a.container, &place_error), ESDM_ECONFLICT);
+    assert_status(meta()->forget(f->store, 0, &place_error), ESDM_ECONFLICT);
+    assert_status(meta()->forget(f->store, UINT64_MAX, &place_error), ESDM_ECONFLICT);
+    expect_names(f, NULL, "a");
+}
+
+static void
+test_name__forgetting_deletes_pages(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed committed = meta_create(f->store, "a");
+    uint64_t removed = 0;
+    void *data = NULL;
+    size_t bytes = 0;
+    assert_ok(meta_append(f->store, committed.container, 1, &committed));
+    uint64_t page = committed.first_page;
+    assert_ok(meta()->container_remove(f->store, "a", &removed, &place_error));
+    assert_ok(meta()->page_load(f->store, page, &data, &bytes, &place_error));
+    free(data);
+    assert_ok(meta()->forget(f->store, removed, &place_error));
+    assert_status(meta()->page_load(f->store, page, &data, &bytes, &place_error), ESDM_ENOENT);
+}
+
+const struct CMUnitTest meta_name_tests[] = {
+    WITH_STORE(test_name__list_is_in_byte_order_by_prefix),
+    WITH_STORE(test_name__unknown_names_are_enoent),
+    WITH_STORE(test_name__removal_frees_the_name),
+    WITH_STORE(test_name__move_renames_and_replaces),
+    WITH_STORE(test_name__numbers_are_never_reused),
+    WITH_STORE(test_name__only_garbage_is_forgotten),
+    WITH_STORE(test_name__forgetting_deletes_pages),
+};
+const size_t meta_name_count = sizeof meta_name_tests / sizeof meta_name_tests[0];
