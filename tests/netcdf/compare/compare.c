@@ -23,7 +23,7 @@ typedef struct journal {
 
 #if defined(__SANITIZE_ADDRESS__)
 /* HDF5 1.10 does not free all it allocates. */
-extern const char *__lsan_default_suppressions(void);
+extern __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *
 __lsan_default_suppressions(void)
 {

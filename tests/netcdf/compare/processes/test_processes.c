@@ -18,7 +18,7 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 /* A forked child cannot close what it inherited. */
-extern const char *__lsan_default_suppressions(void);
+extern __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *
 __lsan_default_suppressions(void)
 {
