@@ -18,11 +18,6 @@
 #define CHECKPOINT_PAGES       2048
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
 
-/* Stores of this process. SQLite keeps per-process state of open files that a forked child inherits
- * although the locks stay with the parent, so a child closes what it inherited before it opens. */
-static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards open_stores; innermost */
-static sqlite__store *open_stores;
-
 bool
 sqlite__is_network(int fd)
 {
@@ -55,69 +50,15 @@ sqlite__is_network(int fd)
     return false;
 }
 
-/* ---- stores that a fork copied -------------------------------------------------------------- */
-
-/* In the child: closes the parent's connections without running SQL. A connection in the middle of
- * something when the fork came is left alone. */
-static bool
-abandon(sqlite__store *store)
-{
-    bool idle = true;
-    if (pthread_mutex_trylock(&store->read_mutex) == 0) {
-        sqlite__link_close(&store->reader);
-        (void) pthread_mutex_unlock(&store->read_mutex);
-    } else {
-        idle = false;
-    }
-    if (pthread_mutex_trylock(&store->write_mutex) == 0) {
-        sqlite__link_close(&store->writer);
-        (void) pthread_mutex_unlock(&store->write_mutex);
-    } else {
-        idle = false;
-    }
-    return idle;
-}
-
-static void
-abandon_inherited(void)
-{
-    (void) pthread_mutex_lock(&list_mutex);
-    for (sqlite__store *store = open_stores; store != NULL; store = store->next) {
-        if (store->pid != getpid())
-            (void) abandon(store);
-    }
-    (void) pthread_mutex_unlock(&list_mutex);
-}
-
-static void
-enter_list(sqlite__store *store)
-{
-    (void) pthread_mutex_lock(&list_mutex);
-    store->next = open_stores;
-    open_stores = store;
-    (void) pthread_mutex_unlock(&list_mutex);
-}
-
-static void
-leave_list(sqlite__store *store)
-{
-    (void) pthread_mutex_lock(&list_mutex);
-    for (sqlite__store **at = &open_stores; *at != NULL; at = &(*at)->next) {
-        if (*at == store) {
-            *at = store->next;
-            break;
-        }
-    }
-    (void) pthread_mutex_unlock(&list_mutex);
-}
-
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* Whether the failure may come from missing permission to write: then there are other ways. */
+/* Whether the failure may come from missing permission to write: then there are other ways. SQLite
+ * says "no such file" also when it cannot make the shared memory. */
 static bool
-may_be_read_only(esdm_status status)
+may_be_read_only(const sqlite__store *store, const esdm_error *why)
 {
-    return status == ESDM_EACCES || status == ESDM_EIO;
+    return why->status == ESDM_EACCES || why->status == ESDM_EIO ||
+           (why->status == ESDM_ENOENT && why->os_errno != 0 && access(store->file, F_OK) == 0);
 }
 
 static esdm_status
@@ -166,16 +107,12 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
 static esdm_status
 open_reader(sqlite__store *store, bool read_only, bool network, esdm_error *err)
 {
-    esdm_status status = open_live(store, read_only, network, err);
-    if (may_be_read_only(status)) {
-        esdm_error why = {0};
-        esdm_status frozen = sqlite__open_frozen(store, &why);
-        if (frozen == ESDM_OK)
-            return ESDM_OK;
-        if (err != NULL)
-            *err = why;
-        return frozen;
-    }
+    esdm_error why = {0};
+    esdm_status status = open_live(store, read_only, network, &why);
+    if (status != ESDM_OK && may_be_read_only(store, &why))
+        status = sqlite__open_frozen(store, &why);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
     return status;
 }
 
@@ -209,7 +146,7 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
     sqlite__store *store = NULL;
     bool network = false;
     int fd = -1;
-    abandon_inherited();
+    sqlite__abandon_inherited();
     esdm_status status = esdm__place_init(&place, "sqlite", config, err);
     if (status == ESDM_OK)
         status = esdm__place_open(&place, &fd, err);
@@ -221,7 +158,7 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
     esdm__place_clear(&place);
     if (status != ESDM_OK)
         return status;
-    enter_list(store);
+    sqlite__enter_list(store);
     status = open_reader(store, read_only, network, err);
     if (status != ESDM_OK) {
         sqlite__close(store);
@@ -256,9 +193,9 @@ sqlite__close(void *self)
     sqlite__store *store = self;
     if (store == NULL)
         return;
-    leave_list(store);
+    sqlite__leave_list(store);
     if (store->pid != getpid()) {
-        if (!abandon(store))
+        if (!sqlite__abandon(store))
             return; /* a thread of the parent was inside: its memory is lost to this child */
     } else {
         shorten_log(store);

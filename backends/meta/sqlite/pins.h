@@ -26,9 +26,9 @@ typedef struct sqlite__pin_entry {
 } sqlite__pin_entry;
 
 typedef struct sqlite__pins {
-    pthread_mutex_t mutex; /* guards fd and the table; may be held while a deleter commits */
-    int fd;                /* for read locks; -1: not open */
-    sqlite__pin_entry *table;    /* open addressing; capacity is a power of two */
+    pthread_mutex_t mutex;    /* guards fd and the table; may be held while a deleter commits */
+    int fd;                   /* for read locks; -1: not open */
+    sqlite__pin_entry *table; /* open addressing; capacity is a power of two */
     size_t capacity;
     size_t used;
     int probe_fd;          /* for write locks; -1: not open; under the store's write_mutex */

@@ -6,8 +6,8 @@
  * @file
  * Metadata store "sqlite": one database in a marked directory. See README.md for the tables.
  *
- * Two connections: readers never wait for this process's writer. Lock order: write_mutex, then
- * pins; read_mutex is never held together with another.
+ * Two connections: readers never wait for this process's writer. Lock order: list (fork.c),
+ * write_mutex, read_mutex, pins; calls hold only one of the two mutexes at a time.
  */
 
 #include <pthread.h>
@@ -52,7 +52,9 @@ typedef struct sqlite__store {
     sqlite__link writer;         /* opened by the first write */
     bool durable;                /* the writer's commits are flushed */
     sqlite__pins pins;           /* locked inside */
-    struct sqlite__store *next;  /* list of open stores (open.c) */
+    struct sqlite__store *next;  /* list of open stores (fork.c) */
+    bool held[2];                /* by the fork in progress: write_mutex, read_mutex */
+    bool busy;                   /* in the child: some thread was inside at the fork */
 } sqlite__store;
 
 /* ---- schema.c ------------------------------------------------------------------------------- */
@@ -61,6 +63,17 @@ typedef struct sqlite__store {
 esdm_status sqlite__schema_make(sqlite__link *link, esdm_error *err);
 /** ESDM_ENOENT: no tables yet; ESDM_ENOTSUP: newer; ESDM_ECORRUPT: not our database. */
 esdm_status sqlite__schema_check(sqlite__link *link, esdm_error *err);
+
+/* ---- fork.c --------------------------------------------------------------------------------- */
+
+/** Enters an open store into the list of this process, and takes it out. */
+void sqlite__enter_list(sqlite__store *store);
+void sqlite__leave_list(sqlite__store *store);
+/** In a forked child: closes the connections of an inherited store without running SQL. false when
+ *  a thread of the parent was inside: it must be left as it is. */
+bool sqlite__abandon(sqlite__store *store);
+/** In a forked child: abandons all inherited stores. To be called before SQLite is used. */
+void sqlite__abandon_inherited(void);
 
 /* ---- open.c, frozen.c ----------------------------------------------------------------------- */
 
