@@ -43,6 +43,12 @@ format_of_hint(const char *hint)
     return 3;
 }
 
+int
+esdmnc_hinted_format(const esdm_container *container)
+{
+    return formats[format_of_hint(esdm_container_hint(container, ESDMNC_HINT_FORMAT))].format;
+}
+
 static const char *
 hint_of_format(int format)
 {

@@ -121,6 +121,8 @@ int esdmnc_files_add(esdmnc_file *file);
 esdmnc_file *esdmnc_files_remove(esdmnc_id id);
 /** Whether a writable file of this process and that name is open. */
 bool esdmnc_files_writing(const char *name);
+/** The NC_FORMAT_* that a container was made as. */
+int esdmnc_hinted_format(const esdm_container *container);
 /** The container of a file that this process writes under that name; borrowed. NULL: none. */
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */

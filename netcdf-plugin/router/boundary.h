@@ -86,6 +86,9 @@ ESDMNC_EXPORT int esdmnc_delete(const char *container);
  *  NC_NOERR, ENOENT, or the error that kept it from finding out. */
 ESDMNC_EXPORT int esdmnc_exists(const char *container, esdmnc_stat *ret);
 
+/** The NC_FORMAT_* of a container; NC_FORMAT_NETCDF4 when that is not known. */
+ESDMNC_EXPORT int esdmnc_format(const char *container);
+
 /** Whether a committed container lies below `folder/`: 1 or 0. */
 ESDMNC_EXPORT int esdmnc_is_folder(const char *folder);
 

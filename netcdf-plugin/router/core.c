@@ -56,6 +56,7 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_owns", &ret->owns},
                   {"esdmnc_delete", &ret->remove},
                   {"esdmnc_exists", &ret->exists},
+                  {"esdmnc_format", &ret->format},
                   {"esdmnc_is_folder", &ret->is_folder},
                   {"esdmnc_rename", &ret->rename}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {

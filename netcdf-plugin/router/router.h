@@ -108,6 +108,7 @@ typedef struct esdmnc__core {
     int (*owns)(int instance, int ncid);
     int (*remove)(const char *container);
     int (*exists)(const char *container, esdmnc_stat *ret);
+    int (*format)(const char *container);
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
 } esdmnc__core;
@@ -202,7 +203,13 @@ int esdmnc__stub_write(const char *path, const char *container);
 /** Removes the stub at `path` if it is the original of `container`. Best effort. */
 void esdmnc__stub_drop(const char *path, const char *container);
 /** The bytes of a stub without an inode, for descriptors of `esdm:` paths.
+ *  @param format NC_FORMAT_*: begins like a file of that kind.
  *  @return length, at most `size`; 0 when it does not fit. */
-size_t esdmnc__stub_bytes(const char *container, unsigned char *bytes, size_t size);
+size_t esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size_t size);
+
+/** What a stub that shall look like `format` begins with; static. NULL: nothing (stub_kinds.c). */
+const unsigned char *esdmnc__stub_prefix(int format, size_t *ret_length);
+/** Whether the bytes begin a stub of whatever kind, and where its own magic is. */
+bool esdmnc__stub_find(const unsigned char *bytes, size_t size, size_t *ret_offset);
 
 #endif

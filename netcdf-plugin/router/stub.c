@@ -89,9 +89,18 @@ stub_build(const char *container, const char *inode, const char *path, unsigned 
 }
 
 size_t
-esdmnc__stub_bytes(const char *container, unsigned char *bytes, size_t size)
+esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size_t size)
 {
-    return stub_build(container, NULL, NULL, bytes, size);
+    size_t length;
+    const unsigned char *prefix = esdmnc__stub_prefix(format, &length);
+    if (length > size) {
+        return 0;
+    }
+    if (prefix) {
+        memcpy(bytes, prefix, length);
+    }
+    size_t rest = stub_build(container, NULL, NULL, bytes + length, size - length);
+    return rest ? length + rest : 0;
 }
 
 static void
@@ -269,7 +278,8 @@ stub_parse(const unsigned char *bytes, size_t size, fields *ret)
     return r.bad || !ret->container[0] ? NC_ENOTNC : NC_NOERR;
 }
 
-/** Reads up to `size` bytes of a regular file. @return bytes read; -1 when there is none. */
+/** Reads a regular file of at most `size` bytes, or the first bytes of a larger one.
+ *  @return bytes read; -1 when there is none. */
 static ssize_t
 file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
 {
@@ -280,13 +290,8 @@ file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
     }
     ssize_t n = -1;
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) {
-        n = pread(fd, bytes, ESDMNC_STUB_MAGIC_LEN, 0);
-        if (n == ESDMNC_STUB_MAGIC_LEN &&
-            memcmp(bytes, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN) == 0) {
-            n = pread(fd, bytes, size, 0);
-        } else {
-            n = -1;
-        }
+        /* Of large files a look at the magic number is enough. */
+        n = pread(fd, bytes, st->st_size <= (off_t) size ? size : ESDMNC_STUB_MAGIC_LEN, 0);
     }
     (void) close(fd);
     return n;
@@ -316,11 +321,12 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     int saved = errno;
     ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
     errno = saved;
-    if (n < 0) {
+    size_t offset;
+    if (n < 0 || !esdmnc__stub_find(bytes, (size_t) n, &offset)) {
         return ENOENT;
     }
     fields f = {0};
-    int status = stub_parse(bytes, (size_t) n, &f);
+    int status = stub_parse(bytes + offset, (size_t) n - offset, &f);
     if (status != NC_NOERR) {
         esdmnc_debug("%s begins like a stub but is damaged", path);
         return status;

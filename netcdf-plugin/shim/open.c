@@ -37,7 +37,9 @@ open_container(const char *path, int flags)
     unsigned char bytes[ESDMNC_STUB_MAX];
     size_t length = 0;
     if (esdmnc__path_container(path, container, sizeof(container)) == NC_NOERR) {
-        length = esdmnc__stub_bytes(container, bytes, sizeof(bytes));
+        const esdmnc__core *core = esdmnc__core_get();
+        int format = core ? core->format(container) : NC_FORMAT_CLASSIC;
+        length = esdmnc__stub_bytes(container, format, bytes, sizeof(bytes));
     }
     if (length == 0) {
         return shim_return(ENAMETOOLONG);

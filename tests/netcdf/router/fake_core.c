@@ -421,6 +421,18 @@ esdmnc_exists(const char *container, esdmnc_stat *ret)
     return NC_NOERR;
 }
 
+/* As the name says: "x.cdf5". */
+int
+esdmnc_format(const char *container)
+{
+    const char *dot = strrchr(container, '.');
+    return dot == NULL                 ? NC_FORMAT_CLASSIC
+           : strcmp(dot, ".nc4") == 0  ? NC_FORMAT_NETCDF4
+           : strcmp(dot, ".cdf2") == 0 ? NC_FORMAT_64BIT_OFFSET
+           : strcmp(dot, ".cdf5") == 0 ? NC_FORMAT_64BIT_DATA
+                                       : NC_FORMAT_CLASSIC;
+}
+
 int
 esdmnc_is_folder(const char *folder)
 {

@@ -174,6 +174,36 @@ test_open__copied_bytes_are_a_stub_that_reads(void **state)
 }
 
 static void
+test_open__bytes_look_like_the_format(void **state)
+{
+    (void) state;
+    const struct {
+        const char *name;
+        const char *kind;
+    } cases[] = {
+        {"a", "classic"}, {"a.cdf2", "64-bit offset"}, {"a.cdf5", "cdf5"}, {"a.nc4", "netCDF-4"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[64];
+        char command[128];
+        int ncid;
+        (void) snprintf(path, sizeof(path), "store/%s", cases[i].name);
+        touch(path);
+        (void) snprintf(path, sizeof(path), "esdm://%s", cases[i].name);
+        copy_file(path, "copy.nc");
+        /* A valid empty file of that kind without ESDM … */
+        (void) snprintf(command, sizeof(command), "LD_PRELOAD= ncdump -k copy.nc | grep -qx '%s'",
+                        cases[i].kind);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(system("LD_PRELOAD= ncdump copy.nc >/dev/null"), 0);
+        /* … and the container with it. */
+        assert_int_equal(nc_open("copy.nc", NC_NOWRITE, &ncid), NC_NOERR);
+        assert_int_equal(nc_close(ncid), NC_NOERR);
+        (void) snprintf(command, sizeof(command), "open 0 '%s' 0x0", cases[i].name);
+        assert_true(logged(command));
+    }
+}
+
+static void
 test_open__writing_bytes_is_refused(void **state)
 {
     (void) state;
@@ -334,6 +364,7 @@ main(void)
         TEST(test_access__no_execution),
         TEST(test_open__reading_gives_stub_bytes),
         TEST(test_open__copied_bytes_are_a_stub_that_reads),
+        TEST(test_open__bytes_look_like_the_format),
         TEST(test_open__writing_bytes_is_refused),
         TEST(test_rename__renames_containers),
         TEST(test_rename__never_between_container_and_file),

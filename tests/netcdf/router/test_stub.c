@@ -59,7 +59,8 @@ test_stub__longest_name_fits(void **state)
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, name);
     unsigned char bytes[64];
-    assert_int_equal(esdmnc__stub_bytes(name, bytes, sizeof(bytes)), 0);
+    assert_int_equal(esdmnc__stub_bytes(name, NC_FORMAT_CLASSIC, bytes, sizeof(bytes)), 0);
+    assert_int_equal(esdmnc__stub_bytes(name, NC_FORMAT_NETCDF4, bytes, sizeof(bytes)), 0);
 }
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Folders of containers, which exist as parts of names. */
+/* Facts about containers for those who see them as files. */
 
 #include "internal.h"
 
@@ -18,6 +18,28 @@ visit(const esdm_container_info *info, void *user)
     return !s->found;
 }
 
+int
+esdmnc_format(const char *container)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_session *session;
+    esdm_container *handle;
+    esdm_error err;
+    if (esdm_container_normalise(container, name, &err) != ESDM_OK ||
+        esdmnc_session(false, &session) != NC_NOERR)
+        return NC_FORMAT_NETCDF4;
+    handle = esdmnc_files_writer(name);
+    if (handle != NULL)
+        return esdmnc_hinted_format(handle);
+    if (esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &handle, &err) !=
+        ESDM_OK)
+        return NC_FORMAT_NETCDF4;
+    int format = esdmnc_hinted_format(handle);
+    esdm_container_discard(handle);
+    return format;
+}
+
+/* Folders exist as parts of names. */
 int
 esdmnc_is_folder(const char *folder)
 {
