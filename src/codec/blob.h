@@ -58,8 +58,8 @@ size_t esdm__blob_head_bytes(uint64_t raw_bytes, uint32_t block_log2);
 /**
  * Checksums, and with a chain compresses, in one pass.
  * @param raw borrowed until the blob is cleared; raw_bytes > 0.
- * @return ESDM_EINVAL when there is nothing to encode or more than the format holds (1 TiB at 4 KiB a
- *         block), ESDM_ENOMEM, or what a codec reports.
+ * @return ESDM_EINVAL when there is nothing to encode or more than the format holds (1 TiB at 4 KiB
+ * a block), ESDM_ENOMEM, or what a codec reports.
  */
 esdm_status esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes,
                               uint32_t dataset, const void *raw, size_t raw_bytes,
@@ -79,8 +79,8 @@ typedef struct esdm__blob_view {
     esdm__chain chain;
 } esdm__blob_view;
 
-/** Verifies magic, version, checksum and that all lengths agree. ESDM_ECORRUPT, or ESDM_ENOTSUP for a
- *  newer version or an unknown codec id. */
+/** Verifies magic, version, checksum and that all lengths agree. ESDM_ECORRUPT, or ESDM_ENOTSUP for
+ * a newer version or an unknown codec id. */
 esdm_status esdm__blob_parse(const void *head, size_t head_bytes, esdm__codec_by_id find,
                              esdm__blob_view *ret_view, esdm_error *err);
 /** Where blocks first … first+count-1 lie: offset from the start of the payload. */

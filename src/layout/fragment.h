@@ -19,9 +19,9 @@ typedef struct esdm__fragment {
     esdm__box box;
     /** Newest wins. Committed: snapshot << 32 | order within the commit. */
     uint64_t sequence;
-    uint64_t raw_bytes;    /* decoded */
-    uint64_t stored_bytes; /* whole blob: head and payload; inline: length of inline_data */
-    uint64_t position;     /* of the blob in its pack */
+    uint64_t raw_bytes;          /* decoded */
+    uint64_t stored_bytes;       /* whole blob: head and payload; inline: length of inline_data */
+    uint64_t position;           /* of the blob in its pack */
     const esdm__pack_name *pack; /* interned; NULL: inline */
     const uint8_t *inline_data;  /* raw bytes kept in the page; borrowed; NULL unless inline */
     uint32_t head_bytes;         /* of the blob (codec/blob.h); payload follows; 0 when inline */

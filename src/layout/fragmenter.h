@@ -24,11 +24,11 @@ typedef struct esdm__cutter {
 } esdm__cutter;
 
 /**
- * Without a chunk shape: pieces of at most preferred_bytes, whole in the fastest dimensions, so each
- * is contiguous in C order of the box; equal in size as far as possible. With one: cells aligned to
- * multiples of the chunk shape (grid from index 0); chunks below minimum_bytes are grouped along the
- * fastest dimensions first, never beyond the box. Boxes never exceed preferred_bytes unless one
- * chunk does. An empty box yields nothing; rank 0 yields one.
+ * Without a chunk shape: pieces of at most preferred_bytes, whole in the fastest dimensions, so
+ * each is contiguous in C order of the box; equal in size as far as possible. With one: cells
+ * aligned to multiples of the chunk shape (grid from index 0); chunks below minimum_bytes are
+ * grouped along the fastest dimensions first, never beyond the box. Boxes never exceed
+ * preferred_bytes unless one chunk does. An empty box yields nothing; rank 0 yields one.
  */
 void esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__box *box);
 bool esdm__cutter_next(esdm__cutter *cutter, esdm__box *ret_fragment);

@@ -29,7 +29,8 @@ void esdm__index_free(esdm__index *index); /* NULL is accepted; plans stay valid
 /** Interned pack name; lives as long as the index or any plan made from it. NULL: no memory. */
 const esdm__pack_name *esdm__index_pack(esdm__index *index, const char *target, const char *pack);
 
-/** Enters a committed page into the directory, unloaded. ESDM_ECORRUPT when its rank is not ours. */
+/** Enters a committed page into the directory, unloaded. ESDM_ECORRUPT when its rank is not ours.
+ */
 esdm_status esdm__index_add_page(esdm__index *index, const esdm_meta_page *page, esdm_error *err);
 /** Forgets all committed pages (refresh); pending fragments stay. */
 void esdm__index_forget_pages(esdm__index *index);

@@ -24,12 +24,12 @@ typedef struct esdm__site_target {
 } esdm__site_target;
 
 typedef struct esdm__site_engine {
-    uint32_t threads;         /* pool threads incl. the caller; 0 in the file: number of cores */
-    uint64_t memory_bytes;    /* gather buffers, encode buffers, caches; default 256 MiB */
-    uint64_t fragment_bytes;  /* preferred; default 4 MiB */
-    uint64_t pack_bytes;      /* a pack is sealed beyond this; default 1 GiB */
-    uint64_t inline_bytes;    /* fragments up to this stay in the metadata store; default 1024 */
-    char *codec;              /* default chain: "none" */
+    uint32_t threads;        /* pool threads incl. the caller; 0 in the file: number of cores */
+    uint64_t memory_bytes;   /* gather buffers, encode buffers, caches; default 256 MiB */
+    uint64_t fragment_bytes; /* preferred; default 4 MiB */
+    uint64_t pack_bytes;     /* a pack is sealed beyond this; default 1 GiB */
+    uint64_t inline_bytes;   /* fragments up to this stay in the metadata store; default 1024 */
+    char *codec;             /* default chain: "none" */
 } esdm__site_engine;
 
 typedef struct esdm__site {
@@ -53,8 +53,8 @@ typedef struct esdm__site {
  * syntax), or file, JSON path and the nearest known key.
  * @param config_json,config_path may be NULL. @param ret_site owned; esdm__site_free().
  */
-esdm_status esdm__site_load(const char *config_json, const char *config_path,
-                            esdm__site **ret_site, esdm_error *err);
+esdm_status esdm__site_load(const char *config_json, const char *config_path, esdm__site **ret_site,
+                            esdm_error *err);
 void esdm__site_free(esdm__site *site); /* NULL is accepted */
 /** Plug-in view of a target (borrows from the site). */
 void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,

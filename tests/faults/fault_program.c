@@ -245,7 +245,8 @@ arm_failing_allocation(void)
     if (!at)
         return;
     void (*arm)(long, int);
-    (void) getpwuid(getuid()); /* glibc itself ends the process when this finds no memory at first */
+    (void) getpwuid(
+        getuid()); /* glibc itself ends the process when this finds no memory at first */
     *(void **) &arm = dlsym(RTLD_DEFAULT, "fail_malloc_arm");
     if (arm)
         arm(strtol(at, NULL, 10), getenv("ESDM_FAIL_ON") != NULL);
