@@ -16,6 +16,8 @@ _Thread_local esdm_error place_error;
 static const place_kind table[] = {
     {ESDM_PLUGIN_DATA, "posix", "{\"plugin\": \"posix\", \"name\": \"t\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
+    {ESDM_PLUGIN_DATA, "faulty", "{\"plugin\": \"faulty\", \"name\": \"t\", \"directory\": \"%s\"}",
+     .has_directory = true, .shared = true, .durable = true},
     {ESDM_PLUGIN_DATA, "mem", "{\"plugin\": \"mem\", \"name\": \"t\"}", .has_directory = false},
     {ESDM_PLUGIN_META, "sqlite", "{\"plugin\": \"sqlite\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
