@@ -51,11 +51,11 @@ check_end(const esdmnc_axis *axis, uint64_t start, uint64_t count, uint64_t stri
 }
 
 static int
-check_bounds_nc4(const esdmnc_var *var, const esdm_dataspace *space, bool writing, bool empty)
+check_bounds(const esdmnc_var *var, const esdm_dataspace *space, bool writing, bool skip_ends)
 {
     for (uint32_t i = 0; i < var->rank; i++) {
         int rc = check_start(&var->axes[i], space->offset[i], space->size[i], writing);
-        if (rc == NC_NOERR && !(writing && empty))
+        if (rc == NC_NOERR && !skip_ends)
             rc = check_end(&var->axes[i], space->offset[i], space->size[i], space->stride[i],
                            writing);
         if (rc != NC_NOERR)
@@ -64,28 +64,32 @@ check_bounds_nc4(const esdmnc_var *var, const esdm_dataspace *space, bool writin
     return NC_NOERR;
 }
 
-/* netCDF-3 looks at all starts before the first end, and says NC_EEDGE for whatever lies beyond
- * the last record. */
+/* netCDF-3, without strides, looks for starts beyond the end first and at the records last, and
+ * says NC_EEDGE for whatever lies beyond these. */
 static int
 check_bounds_nc3(const esdmnc_var *var, const esdm_dataspace *space, bool writing)
 {
     for (uint32_t i = 0; i < var->rank; i++) {
         const esdmnc_axis *axis = &var->axes[i];
-        bool record = axis->unlimited && !writing;
-        int rc = record ? NC_NOERR : check_start(axis, space->offset[i], space->size[i], writing);
-        if (rc != NC_NOERR)
-            return rc;
+        uint64_t most = axis->unlimited ? INT64_MAX : axis->length;
+        if (space->offset[i] > most)
+            return NC_EINVALCOORDS;
     }
     for (uint32_t i = 0; i < var->rank; i++) {
         const esdmnc_axis *axis = &var->axes[i];
-        bool beyond = axis->unlimited && !writing && space->offset[i] > current_length(axis);
-        int rc = beyond
-                     ? NC_EEDGE
-                     : check_end(axis, space->offset[i], space->size[i], space->stride[i], writing);
+        if (axis->unlimited && !writing)
+            continue;
+        int rc = check_start(axis, space->offset[i], space->size[i], writing);
+        if (rc == NC_NOERR)
+            rc = check_end(axis, space->offset[i], space->size[i], 1, writing);
         if (rc != NC_NOERR)
             return rc;
     }
-    return NC_NOERR;
+    if (writing || var->rank == 0 || !var->axes[0].unlimited)
+        return NC_NOERR;
+    if (space->offset[0] > current_length(&var->axes[0]))
+        return NC_EEDGE;
+    return check_end(&var->axes[0], space->offset[0], space->size[0], 1, false);
 }
 
 static int
@@ -181,15 +185,16 @@ prepare(esdmnc_file *file, esdmnc_var *var, const slab *s, nc_type *memory_type,
     esdm_error err;
     bool nc3 = esdmnc_is_nc3(file);
     int rc = s->stride == NULL ? NC_NOERR : check_strides(var, s->stride);
-    if (rc != NC_NOERR && !nc3)
+    if (rc != NC_NOERR && (!nc3 || s->map != NULL))
         return rc;
     take_over(var, s, space);
     bool empty = false;
     for (uint32_t i = 0; i < var->rank; i++)
         empty |= space->size[i] == 0;
     *ret_empty = empty;
-    int bounds = nc3 ? check_bounds_nc3(var, space, s->writing)
-                     : check_bounds_nc4(var, space, s->writing, empty);
+    int bounds = nc3 && s->stride == NULL
+                     ? check_bounds_nc3(var, space, s->writing)
+                     : check_bounds(var, space, s->writing, s->writing && empty && !nc3);
     if (bounds != NC_NOERR || rc != NC_NOERR)
         return bounds != NC_NOERR ? bounds : rc;
     if ((var->type == NC_STRING) != (*memory_type == NC_STRING) ||

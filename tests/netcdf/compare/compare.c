@@ -382,9 +382,10 @@ remove_site(void **state)
 int
 main(int argc, char **argv)
 {
-    static const scenario *const areas[] = {
-        scenarios_atts,  scenarios_data,  scenarios_dims,   scenarios_fill,    scenarios_groups,
-        scenarios_modes, scenarios_names, scenarios_ranges, scenarios_storage, scenarios_vars};
+    static const scenario *const areas[] = {scenarios_atts,    scenarios_data,   scenarios_dims,
+                                            scenarios_fill,    scenarios_groups, scenarios_modes,
+                                            scenarios_names,   scenarios_random, scenarios_ranges,
+                                            scenarios_storage, scenarios_vars};
     static struct CMUnitTest tests[1000];
     static job jobs[1000];
     size_t count = 0;

@@ -53,6 +53,7 @@ extern const scenario scenarios_fill[];
 extern const scenario scenarios_groups[];
 extern const scenario scenarios_modes[];
 extern const scenario scenarios_names[];
+extern const scenario scenarios_random[];
 extern const scenario scenarios_ranges[];
 extern const scenario scenarios_storage[];
 extern const scenario scenarios_vars[];
