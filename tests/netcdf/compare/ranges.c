@@ -95,11 +95,11 @@ reads(const world *w)
             continue;
         double limit[] = {0,     127, 0,     32767,        2147483647.0, 3e38,
                           1e300, 255, 65535, 4294967295.0, 9e18,         1.8e19};
-        /* netCDF-4 4.9.0 reads floating point above 2^63 as a wrong unsigned number. */
-        bool is_nc4 = w->format == NC_FORMAT_NETCDF4 || w->format == NC_FORMAT_NETCDF4_CLASSIC;
-        double most = is_nc4 && type != NC_UINT64 ? 9e18 : 1e300;
+        /* Floating point above 2^63 as an unsigned number: ESDM does as netCDF-4, which differs
+         * from netCDF-3. */
+        double most = type == NC_UINT64 ? limit[type] : fmin(limit[type], 9e18);
         for (size_t i = 0; i < N; i++) {
-            double value = fabs(values[i]) < fmin(limit[type], most) ? values[i] : 5;
+            double value = fabs(values[i]) < most ? values[i] : 5;
             if (value < 0 && (type >= NC_UBYTE && type != NC_INT64))
                 value = -value;
             CALL(nc_put_var1_double(ncid, v[type], &i, &value));
