@@ -472,6 +472,23 @@ append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
     return true;
 }
 
+/* With the write lock held. What is lost here makes every later commit fail. */
+static esdm_status
+write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+             esdm_type memory_type, const void *buffer, uint64_t *out_of_range, esdm_error *failure)
+{
+    if (io->failure.status != ESDM_OK) {
+        *failure = io->failure;
+        return failure->status;
+    }
+    if (append_fast(dataset, io, space, memory_type, buffer))
+        return ESDM_OK;
+    failure->status = write_space(dataset, io, space, memory_type, buffer, out_of_range, failure);
+    if (failure->status != ESDM_OK)
+        io->failure = *failure;
+    return failure->status;
+}
+
 esdm_status
 esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
@@ -483,30 +500,24 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
         return ESDM_OK;
     esdm__dataset_io *io = NULL;
     status = esdm__dataset_io_get(dataset, &io, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_mark_dirty(dataset, io, err);
     if (status != ESDM_OK)
         return status;
 
     esdm_error failure = {0};
     uint64_t out_of_range = 0;
     (void) pthread_mutex_lock(&io->write_lock);
-    if (io->failure.status != ESDM_OK) {
-        failure = io->failure;
-        status = failure.status;
-    } else if (!append_fast(dataset, io, space, memory_type, buffer)) {
-        status = write_space(dataset, io, space, memory_type, buffer, &out_of_range, &failure);
-        failure.status = status;
-        if (status != ESDM_OK)
-            io->failure = failure;
-    }
+    /* Under the lock: a commit takes datasets off its list while it holds it. */
+    status = esdm__dataset_mark_dirty(dataset, io, &failure);
+    if (status == ESDM_OK)
+        status = write_locked(dataset, io, space, memory_type, buffer, &out_of_range, &failure);
+    if (status == ESDM_OK)
+        grow_dimensions(dataset, space);
     (void) pthread_mutex_unlock(&io->write_lock);
     if (status != ESDM_OK) {
         if (err != NULL)
             *err = failure;
         return esdm__dataset_prefix(dataset, status, err);
     }
-    grow_dimensions(dataset, space);
     atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);
     if (ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;
