@@ -95,9 +95,9 @@ reads(const world *w)
             continue;
         double limit[] = {0,     127, 0,     32767,        2147483647.0, 3e38,
                           1e300, 255, 65535, 4294967295.0, 9e18,         1.8e19};
-        /* Floating point above 2^63 as an unsigned number: ESDM does as netCDF-4, which differs
-         * from netCDF-3. */
-        double most = type == NC_UINT64 ? limit[type] : fmin(limit[type], 9e18);
+        /* Floating point above 2^63 to and from unsigned numbers: ESDM does as netCDF-4, which
+         * differs from netCDF-3. */
+        double most = fmin(limit[type], 9e18);
         for (size_t i = 0; i < N; i++) {
             double value = fabs(values[i]) < most ? values[i] : 5;
             if (value < 0 && (type >= NC_UBYTE && type != NC_INT64))
