@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/error.h"
 
+/* Calls of these are macros for the analyzer; their definitions are not. */
+#undef esdm__error_set
+#undef esdm__error_prefix
+#undef esdm__error_nomem
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -25,4 +25,14 @@ esdm_status esdm__error_prefix(esdm_error *err, esdm_status status, const char *
 /** ESDM_ENOMEM: "out of memory (<bytes> bytes for <what>)". */
 esdm_status esdm__error_nomem(esdm_error *err, size_t bytes, const char *what);
 
+/* The analyzer does not see that these return the status they are given. */
+#ifdef __clang_analyzer__
+#define esdm__error_set(err, status, ...)                                                          \
+    ((void) esdm__error_set((err), (status), __VA_ARGS__), (status))
+#define esdm__error_prefix(err, status, ...)                                                       \
+    ((void) esdm__error_prefix((err), (status), __VA_ARGS__), (status))
+#define esdm__error_nomem(err, bytes, what)                                                        \
+    ((void) esdm__error_nomem((err), (bytes), (what)), ESDM_ENOMEM)
+#endif
+
 #endif

@@ -336,7 +336,7 @@ static esdm_status
 mark_directory(const esdm__place *place, int fd, bool dry_run, esdm_plugin_reporter report,
                void *user, esdm_error *err)
 {
-    char foreign[NAME_MAX + 1];
+    char foreign[NAME_MAX + 1] = "";
     bool marked = false;
     esdm_status status = is_marked(place, fd, &marked, err);
     if (status != ESDM_OK || marked)

@@ -112,6 +112,17 @@ drop(esdm__cache *cache, entry *e)
     free(e);
 }
 
+static void
+make_room(esdm__cache *cache, size_t bytes)
+{
+    entry *e = cache->oldest;
+    while (e != NULL && cache->used_bytes + bytes > cache->limit_bytes) {
+        entry *newer = e->newer;
+        drop(cache, e);
+        e = newer;
+    }
+}
+
 bool
 esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
                      size_t bytes)
@@ -154,8 +165,7 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
         free(e);
         return;
     }
-    while (cache->oldest != NULL && cache->used_bytes + bytes > cache->limit_bytes)
-        drop(cache, cache->oldest);
+    make_room(cache, bytes);
     entry **at = bucket_of(cache, key);
     e->chain = *at;
     *at = e;

@@ -219,54 +219,106 @@ publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committe
 
 /* ---- afterwards --------------------------------------------------------------------------- */
 
-static void
-move_pin(esdm__container_io *io, const esdm_meta_committed *committed)
+/* Opens the published snapshot, or the newest one when that is gone already, and takes over the
+ * lengths that it has from other writers. */
+static bool
+pin_shared(work *w, const esdm_meta_committed *committed, uint64_t *ret_snapshot)
 {
-    const esdm_session *session = io->session;
-    bool pinned = session->meta->pin(session->store, committed->container, committed->snapshot,
-                                     NULL) == ESDM_OK;
-    if (io->pinned)
-        session->meta->unpin(session->store, io->record, io->snapshot);
-    io->pinned = pinned;
+    const esdm_session *session = w->io->session;
+    uint64_t structure = w->document != NULL ? committed->structure : w->io->structure;
+    esdm_meta_snapshot loaded = {0};
+    esdm_status status =
+        session->meta->snapshot_open(session->store, w->container->name, committed->snapshot,
+                                     committed->container, structure, &loaded, NULL);
+    if (status != ESDM_OK)
+        status = session->meta->snapshot_open(session->store, w->container->name, 0,
+                                              committed->container, structure, &loaded, NULL);
+    if (status != ESDM_OK)
+        return false;
+    bool ours = loaded.record.container == committed->container;
+    if (ours) {
+        *ret_snapshot = loaded.snapshot;
+        free(w->lengths);
+        w->lengths = loaded.lengths;
+        w->nlengths = loaded.nlengths;
+        loaded.lengths = NULL;
+    } else {
+        session->meta->unpin(session->store, loaded.record.container, loaded.snapshot);
+    }
+    free(loaded.document);
+    free(loaded.lengths);
+    return ours;
 }
 
+/* Moves the handle to what was published; the old snapshot is unpinned when nobody looks for its
+ * pages any more. */
 static void
-adopt(work *w, const esdm_meta_committed *committed)
+move_handle(work *w, const esdm_meta_committed *committed)
 {
     esdm__container_io *io = w->io;
-    bool alone = committed->snapshot == io->snapshot + 1;
-    uint64_t page = committed->first_page;
-    for (size_t i = 0; i < w->ndatasets; i++) {
-        esdm__dataset_io *dataset_io = io_of(w, i);
-        (void) pthread_mutex_lock(&dataset_io->lock);
-        esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
-        (void) pthread_mutex_unlock(&dataset_io->lock);
-        atomic_store(&dataset_io->listed, false);
-        page += w->sets[i].npages;
+    const esdm_session *session = io->session;
+    bool was_pinned = io->pinned;
+    uint64_t record = io->record;
+    uint64_t left = io->snapshot;
+    uint64_t snapshot = committed->snapshot;
+    bool alone = snapshot == left + 1; /* else others committed in between: see their data too */
+    io->pinned = alone && session->meta->pin(session->store, committed->container, snapshot,
+                                             NULL) == ESDM_OK;
+    if (!io->pinned) {
+        alone = false;
+        io->pinned =
+            pin_shared(w, committed, &snapshot) ||
+            session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
     }
+    esdm__container_set_position(w->container, committed->container, snapshot);
+    if (!alone) {
+        esdm__container_forget_pages(w->container);
+        esdm__lengths_apply(w->container, w->lengths, w->nlengths);
+    }
+    esdm__lengths_set_published(w->container, w->lengths, w->nlengths);
+    w->lengths = NULL;
+    if (was_pinned)
+        session->meta->unpin(session->store, record, left);
+}
+
+/* Takes the datasets off the list of those to publish; what became dirty meanwhile stays. */
+static void
+clean_datasets(work *w)
+{
+    esdm__container_io *io = w->io;
     (void) pthread_mutex_lock(&io->lock);
-    size_t left = 0; /* datasets that became dirty while we worked stay listed */
+    size_t left = 0;
     for (size_t i = 0; i < io->ndirty; i++) {
         if (bsearch(&io->dirty[i], w->datasets, w->ndatasets, sizeof(esdm_dataset *), by_id) ==
             NULL)
             io->dirty[left++] = io->dirty[i];
     }
     io->ndirty = left;
+    for (size_t i = 0; i < w->ndatasets; i++)
+        atomic_store(&io_of(w, i)->listed, false);
     (void) pthread_mutex_unlock(&io->lock);
+}
+
+static void
+adopt(work *w, const esdm_meta_committed *committed)
+{
+    esdm__container_io *io = w->io;
+    uint64_t page = committed->first_page;
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm__dataset_io *dataset_io = io_of(w, i);
+        (void) pthread_mutex_lock(&dataset_io->lock);
+        esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
+        (void) pthread_mutex_unlock(&dataset_io->lock);
+        page += w->sets[i].npages;
+    }
+    clean_datasets(w);
     if (io->packs != NULL)
         esdm__pack_set_committed(io->packs);
-    move_pin(io, committed);
-    io->record = committed->container;
-    io->snapshot = committed->snapshot;
+    move_handle(w, committed);
     if (w->document != NULL) {
         io->structure = committed->structure;
         w->container->structure_dirty = false;
     }
-    w->container->snapshot = committed->snapshot;
-    esdm__lengths_set_published(w->container, w->lengths, w->nlengths);
-    w->lengths = NULL;
-    if (!alone) /* others committed in between: see their pages too */
-        esdm__container_forget_pages(w->container);
 }
 
 static bool

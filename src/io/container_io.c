@@ -151,17 +151,18 @@ move_to(esdm_container *container, esdm_meta_snapshot *loaded)
 {
     esdm__container_io *io = esdm__io_of(container);
     const esdm_session *session = io->session;
-    if (io->pinned)
-        session->meta->unpin(session->store, io->record, io->snapshot);
+    uint64_t left = io->snapshot;
+    bool was_pinned = io->pinned;
     io->pinned = true;
-    bool moved = io->snapshot != loaded->snapshot;
-    io->snapshot = loaded->snapshot;
-    container->snapshot = loaded->snapshot;
+    esdm__container_set_position(container, io->record, loaded->snapshot);
+    if (left != loaded->snapshot)
+        esdm__container_forget_pages(container);
+    /* Only now: who sees the new lengths must find what lies there. */
     esdm__lengths_apply(container, loaded->lengths, loaded->nlengths);
     esdm__lengths_set_published(container, loaded->lengths, loaded->nlengths);
     loaded->lengths = NULL;
-    if (moved)
-        esdm__container_forget_pages(container);
+    if (was_pinned)
+        session->meta->unpin(session->store, io->record, left);
 }
 
 esdm_status

@@ -41,6 +41,28 @@ esdm__container_io_free(esdm_container *container)
     container->io = NULL;
 }
 
+void
+esdm__container_position(const esdm_container *container, uint64_t *ret_record,
+                         uint64_t *ret_snapshot)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    *ret_record = io->record;
+    *ret_snapshot = io->snapshot;
+    (void) pthread_mutex_unlock(&io->lock);
+}
+
+void
+esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    io->record = record;
+    io->snapshot = snapshot;
+    container->snapshot = snapshot;
+    (void) pthread_mutex_unlock(&io->lock);
+}
+
 esdm_status
 esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
 {
@@ -97,7 +119,10 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     (void) pthread_mutex_init(&io->write_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
     esdm__gather_init(&io->gather, dataset->type, io->preferred_bytes);
-    io->directory_loaded = esdm__io_of(dataset->group->container)->record == 0;
+    uint64_t record;
+    uint64_t snapshot;
+    esdm__container_position(dataset->group->container, &record, &snapshot);
+    io->directory_loaded = record == 0;
     *ret_io = io;
     return ESDM_OK;
 }
@@ -189,7 +214,7 @@ note_page(const esdm_meta_page *page, void *user)
     }
     uint32_t rank = page->rank <= ESDM_MAX_RANK ? page->rank : 0; /* the index refuses others */
     d->pages[d->count] = *page;
-    memcpy(d->boxes[d->count], page->box, 2 * rank * sizeof(uint64_t));
+    memcpy(d->boxes[d->count], page->box, (size_t) 2 * rank * sizeof(uint64_t));
     d->count++;
     return true;
 }
@@ -197,10 +222,12 @@ note_page(const esdm_meta_page *page, void *user)
 esdm_status
 esdm__directory_load(const esdm_dataset *dataset, esdm__directory *ret_directory, esdm_error *err)
 {
-    const esdm__container_io *io = esdm__io_of(dataset->group->container);
-    const esdm_session *session = io->session;
-    esdm_status status = session->meta->page_list(session->store, io->record, io->snapshot,
-                                                  dataset->id, note_page, ret_directory, err);
+    const esdm_session *session = dataset->group->container->session;
+    uint64_t record;
+    uint64_t snapshot;
+    esdm__container_position(dataset->group->container, &record, &snapshot);
+    esdm_status status = session->meta->page_list(session->store, record, snapshot, dataset->id,
+                                                  note_page, ret_directory, err);
     if (status == ESDM_OK && ret_directory->failed)
         status = esdm__error_nomem(err, ret_directory->count * sizeof *ret_directory->boxes,
                                    "the page directory");
@@ -232,25 +259,49 @@ enter_directory(esdm__dataset_io *io, const esdm__directory *d, esdm_error *err)
     return ESDM_OK;
 }
 
-esdm_status
-esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+/* Reads the directory once; *ret_again: another thread moved the handle meanwhile. */
+static esdm_status
+try_directory(esdm_dataset *dataset, esdm__dataset_io *io, bool *ret_again, esdm_error *err)
 {
+    const esdm_container *container = dataset->group->container;
+    uint64_t record;
+    uint64_t before;
+    uint64_t after;
     (void) pthread_mutex_lock(&io->lock);
     bool loaded = io->directory_loaded;
+    uint64_t generation = io->generation;
     (void) pthread_mutex_unlock(&io->lock);
+    *ret_again = false;
     if (loaded)
         return ESDM_OK;
 
     esdm__directory d = {0};
+    esdm__container_position(container, &record, &before);
     esdm_status status = esdm__directory_load(dataset, &d, err);
-    if (status == ESDM_OK) {
-        (void) pthread_mutex_lock(&io->lock);
-        if (!io->directory_loaded) /* another thread may have been first */
-            status = enter_directory(io, &d, err);
-        (void) pthread_mutex_unlock(&io->lock);
-    }
+    esdm__container_position(container, &record, &after);
+    (void) pthread_mutex_lock(&io->lock);
+    *ret_again = io->generation != generation || before != after;
+    if (status == ESDM_OK && !*ret_again && !io->directory_loaded) /* no other thread was first */
+        status = enter_directory(io, &d, err);
+    (void) pthread_mutex_unlock(&io->lock);
     esdm__directory_clear(&d);
-    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+    return status;
+}
+
+esdm_status
+esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    esdm_error error = {0};
+    esdm_status status;
+    bool again = false;
+    do
+        status = try_directory(dataset, io, &again, &error);
+    while (again);
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = error;
+    return esdm__dataset_prefix(dataset, status, err);
 }
 
 static esdm_status
@@ -262,7 +313,7 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
     (void) pthread_mutex_lock(&io->lock);
     bool known = esdm__index_page_entry(io->index, number, &entry);
     if (known && entry.rank > 0)
-        memcpy(box, entry.box, 2 * entry.rank * sizeof *box);
+        memcpy(box, entry.box, (size_t) 2 * entry.rank * sizeof *box);
     (void) pthread_mutex_unlock(&io->lock);
     if (!known)
         return ESDM_OK;
@@ -270,17 +321,23 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
 
     void *data = NULL;
     size_t bytes = 0;
-    esdm_status status = session->meta->page_load(session->store, number, &data, &bytes, err);
+    esdm_error error = {0};
+    esdm_status status = session->meta->page_load(session->store, number, &data, &bytes, &error);
     esdm__page *page = NULL;
     if (status == ESDM_OK)
-        status = esdm__page_decode(&entry, data, bytes, &page, err);
+        status = esdm__page_decode(&entry, data, bytes, &page, &error);
     free(data);
-    if (status != ESDM_OK)
-        return esdm__error_prefix(err, status, "index page %" PRIu64, number);
     (void) pthread_mutex_lock(&io->lock);
-    esdm__index_insert(io->index, number, page);
+    /* Another thread may have moved the handle, and the page is not wanted any more. */
+    known = esdm__index_page_entry(io->index, number, &entry);
+    if (status == ESDM_OK)
+        esdm__index_insert(io->index, number, page);
     (void) pthread_mutex_unlock(&io->lock);
-    return ESDM_OK;
+    if (status == ESDM_OK || !known)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = error;
+    return esdm__error_prefix(err, status, "index page %" PRIu64, number);
 }
 
 esdm_status
@@ -306,6 +363,7 @@ esdm__container_forget_pages(const esdm_container *container)
         (void) pthread_mutex_lock(&io->lock);
         esdm__index_forget_pages(io->index);
         io->directory_loaded = false;
+        io->generation++;
         (void) pthread_mutex_unlock(&io->lock);
     }
 }
@@ -345,14 +403,9 @@ esdm_status
 esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
                    esdm_error *err)
 {
-    esdm_status status = esdm__container_touch(dataset->group->container, err);
+    esdm_status status = esdm__dataset_set_codec_text(dataset, text, err);
     if (status != ESDM_OK)
         return status;
-    char *copy = NULL;
-    if (text != NULL && (copy = strdup(text)) == NULL)
-        return esdm__error_nomem(err, strlen(text) + 1, "a codec name");
-    free(dataset->codec);
-    dataset->codec = copy;
     esdm__dataset_io *io = dataset->io;
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);

@@ -29,7 +29,8 @@ typedef struct esdm__container_io {
     bool replace;  /* first commit may replace */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
-    pthread_mutex_t lock;        /* guards packs, dirty, ndirty; a leaf lock */
+    pthread_mutex_t lock;        /* guards packs, dirty, published, and changes of record and
+                                    snapshot; a leaf lock */
     esdm__pack_set *packs;       /* made with the first append */
     esdm_dataset **dirty;        /* datasets with uncommitted data; owned array */
     size_t ndirty;
@@ -42,9 +43,10 @@ typedef struct esdm__dataset_io {
     pthread_mutex_t write_lock; /* guards gather, failure */
     esdm__gather gather;
     esdm_error failure;   /* of a write that lost data; commits report it until discard */
-    pthread_mutex_t lock; /* guards index, directory_loaded; a leaf lock */
+    pthread_mutex_t lock; /* guards index, directory_loaded, generation; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
+    uint64_t generation;   /* how often they were forgotten */
     atomic_bool gathered;  /* the gather holds something */
     atomic_bool listed;    /* in the container's dirty list */
     esdm__chain chain;
@@ -62,6 +64,12 @@ esdm__io_of(const esdm_container *container)
 {
     return container->io;
 }
+/** What this handle reads; both 0 before the first commit. */
+void esdm__container_position(const esdm_container *container, uint64_t *ret_record,
+                              uint64_t *ret_snapshot);
+/** Moves the handle. Until pages are forgotten, those of the old snapshot may still be looked for:
+ *  it is unpinned after that. */
+void esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot);
 /** The packs, made at first use. */
 esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs,
                                   esdm_error *err);

@@ -30,9 +30,11 @@ esdm__lengths_collect(const esdm_container *container, esdm_meta_length **ret_le
 bool
 esdm__lengths_changed(const esdm_container *container)
 {
-    const esdm__container_io *io = esdm__io_of(container);
+    esdm__container_io *io = esdm__io_of(container);
     size_t next = 0;
-    for (size_t i = 0; i < container->dimensions.count; i++) {
+    bool changed = false;
+    (void) pthread_mutex_lock(&io->lock);
+    for (size_t i = 0; i < container->dimensions.count && !changed; i++) {
         const esdm_dimension *dimension = container->dimensions.items[i];
         if (!dimension->unlimited)
             continue;
@@ -41,19 +43,21 @@ esdm__lengths_changed(const esdm_container *container)
         uint64_t known = next < io->npublished && io->published[next].dimension == dimension->id
                              ? io->published[next].length
                              : 0;
-        if (atomic_load(&dimension->length) > known)
-            return true;
+        changed = atomic_load(&dimension->length) > known;
     }
-    return false;
+    (void) pthread_mutex_unlock(&io->lock);
+    return changed;
 }
 
 void
 esdm__lengths_set_published(esdm_container *container, esdm_meta_length *lengths, size_t count)
 {
     esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
     free(io->published);
     io->published = lengths;
     io->npublished = count;
+    (void) pthread_mutex_unlock(&io->lock);
 }
 
 void

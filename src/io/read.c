@@ -72,6 +72,13 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
         uint64_t *missing = NULL;
         size_t nmissing = 0;
         (void) pthread_mutex_lock(&io->lock);
+        if (!io->directory_loaded) { /* forgotten: another thread commits or refreshes */
+            (void) pthread_mutex_unlock(&io->lock);
+            esdm_status loaded = esdm__dataset_load_directory(dataset, io, err);
+            if (loaded != ESDM_OK)
+                return loaded;
+            continue;
+        }
         esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
         if (status == ESDM_OK && nmissing == 0)
             status = esdm__index_resolve(io->index, hull, ret_plan, err);

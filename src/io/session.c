@@ -76,7 +76,7 @@ init_engine(esdm_session *session, esdm_error *err)
         return esdm__error_prefix(err, status, "%s: engine.codec", session->site->source);
     uint32_t threads = engine->threads > 0 ? engine->threads : 1;
     session->gather_limit_bytes = engine->memory_bytes / 4;
-    session->fragment_limit_bytes = engine->memory_bytes / (4 * threads);
+    session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
     session->pool = esdm__pool_new(threads);
     if (session->cache == NULL || session->pool == NULL)
@@ -118,7 +118,8 @@ esdm__session_free(esdm_session *session)
     esdm__pool_free(session->pool);
     esdm__cache_free(session->cache);
     for (size_t i = 0; i < session->ntargets; i++)
-        session->targets[i].plugin->close(session->targets[i].handle);
+        if (session->targets[i].plugin != NULL)
+            session->targets[i].plugin->close(session->targets[i].handle);
     free(session->targets);
     if (session->meta != NULL)
         session->meta->close(session->store);
@@ -169,10 +170,11 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
     (void) bytes;
     (void) modified_ns;
     name_item **list = user;
-    name_item *item = malloc(sizeof *item + strlen(name) + 1);
+    size_t length = strlen(name);
+    name_item *item = malloc(sizeof *item + length + 1);
     if (item == NULL)
         return false;
-    strcpy(item->name, name);
+    memcpy(item->name, name, length + 1);
     item->next = *list;
     *list = item;
     return true;

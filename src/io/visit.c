@@ -30,8 +30,10 @@ esdm_status
 esdm__io_visit_fragments(esdm_dataset *dataset, esdm__fragment_fn visit, void *user,
                          esdm_error *err)
 {
-    const esdm__container_io *io = esdm__io_of(dataset->group->container);
-    if (io->record == 0)
+    uint64_t record;
+    uint64_t snapshot;
+    esdm__container_position(dataset->group->container, &record, &snapshot);
+    if (record == 0)
         return ESDM_OK;
     esdm__directory directory = {0};
     esdm_status status = esdm__directory_load(dataset, &directory, err);

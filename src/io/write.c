@@ -152,7 +152,8 @@ store_fragment(void *context, size_t i, esdm_error *err)
         owned = malloc(bytes > 0 ? bytes : 1);
         if (owned == NULL)
             return esdm__error_nomem(err, bytes, "a fragment");
-        memcpy(owned, raw, bytes);
+        if (raw != NULL)
+            memcpy(owned, raw, bytes);
     }
     r->inline_data[i] = owned;
     fragment->inline_data = owned;

@@ -278,7 +278,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_read(esdm_dataset *dataset, const esdm
 /**
  * Converts `count` dense elements between two numeric types, or copies equal types.
  * Values that do not fit are counted and cast as x86-64 C code does, without undefined
- * behaviour: floating point goes through int64 (INT64_MIN when it does not fit), then is truncated.
+ * behaviour: floating point goes through int32 (types up to int32) or int64 (uint32 and wider),
+ * whose lowest value stands for what does not fit, and is then truncated.
  * @return ESDM_EINVAL for text ↔ number.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_convert(esdm_type from, const void *source, esdm_type to,
