@@ -106,8 +106,8 @@ write_pieces(int fd, const esdm_iov *iov, size_t niov, uint64_t *end)
         int count = 0;
         for (; niov > 0 && count < BATCH; iov++, niov--) {
             if (iov->bytes > 0)
-                vec[count++] = (struct iovec){.iov_base = (void *) (uintptr_t) iov->data,
-                                              .iov_len = iov->bytes};
+                vec[count++] =
+                    (struct iovec){.iov_base = (void *) iov->data, .iov_len = iov->bytes};
         }
         why = write_batch(fd, vec, count, end);
     }

@@ -157,13 +157,12 @@ open_copy(sqlite__store *store, esdm_error *err)
     if (base == NULL || base[0] != '/')
         base = "/tmp";
     errno = ENAMETOOLONG;
-    if (snprintf(folder, sizeof folder, "%s/esdm-copy-XXXXXX", base) >= PATH_MAX ||
-        snprintf(file, sizeof file, "%s/%s", folder, SQLITE__FILE) >= PATH_MAX ||
-        mkdtemp(folder) == NULL)
+    if (snprintf(folder, sizeof folder, "%s/esdm-copy-XXXXXX", base) >= PATH_MAX - NAME_MAX ||
+        mkdtemp(folder) == NULL ||
+        snprintf(file, sizeof file, "%s/%s", folder, SQLITE__FILE) >= PATH_MAX)
         return esdm__error_set_errno(err, errno,
                                      "cannot make a folder in '%.200s' for a copy of '%.200s'",
                                      base, store->file);
-    memcpy(file, folder, strlen(folder)); /* the name is known now */
     store->access = SQLITE__COPY;
     esdm_status status = copy_files(store, folder, err);
     if (status == ESDM_OK)

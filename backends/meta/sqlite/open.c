@@ -58,7 +58,7 @@ static bool
 may_be_read_only(const sqlite__store *store, const esdm_error *why)
 {
     return why->status == ESDM_EACCES || why->status == ESDM_EIO ||
-           (why->status == ESDM_ENOENT && why->os_errno != 0 && access(store->file, F_OK) == 0);
+           (why->status == ESDM_ENOENT && why->os_errno != 0 && euidaccess(store->file, F_OK) == 0);
 }
 
 static esdm_status
@@ -87,7 +87,7 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
         return status;
     store->access = SQLITE__LIVE;
     store->writable = !read_only && sqlite3_db_readonly(link->db, "main") == 0 &&
-                      access(store->directory, W_OK) == 0;
+                      euidaccess(store->directory, W_OK) == 0;
     status = sqlite__schema_check(link, err);
     if (status == ESDM_OK)
         status = is_wal(link, &wal, err);

@@ -178,7 +178,13 @@ media_init(media *m)
     }
     assert_ok(meta()->make(&m->f.place.config, false, NULL, NULL, &place_error));
     m->f.store = meta_open(&m->f, false);
-    esdm_meta_committed committed = meta_create(m->f.store, "a");
+    static const esdm_meta_attribute title = {.name = "title", .text = "frozen"};
+    esdm_meta_commit commit = meta_new_commit(ESDM_META_CREATE);
+    esdm_meta_committed committed;
+    commit.name = "a";
+    commit.attributes = &title;
+    commit.nattributes = 1;
+    assert_ok(meta()->commit(m->f.store, &commit, &committed, &place_error));
     m->container = committed.container;
     for (int i = 0; i < 3; i++)
         assert_ok(meta_append(m->f.store, m->container, 1, &committed));
@@ -200,6 +206,24 @@ media_clear(media *m)
     place_clear(&m->f.place);
 }
 
+static bool
+count_match(const char *container, const char *path, void *user)
+{
+    assert_string_equal(container, "a");
+    assert_null(path);
+    ++*(size_t *) user;
+    return true;
+}
+
+static void
+expect_findable(void *store)
+{
+    size_t found = 0;
+    esdm_meta_condition condition = {.attribute = "title", .op = ESDM_META_EQ, .text = "frozen"};
+    assert_ok(meta()->find(store, &condition, 1, count_match, &found, &place_error));
+    assert_int_equal(found, 1);
+}
+
 /* Reads everything in every way, and is refused writing. */
 static void
 expect_readable(const media *m, uint64_t records)
@@ -210,6 +234,7 @@ expect_readable(const media *m, uint64_t records)
         assert_int_equal(meta_check_whole(store, "a"), records);
         assert_status(meta_try_create(store, "b", &committed), ESDM_EACCES);
         assert_int_equal(meta_check_whole(store, "a"), records);
+        expect_findable(store);
         meta()->close(store);
     }
 }
