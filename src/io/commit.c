@@ -312,8 +312,9 @@ adopt(work *w, const esdm_meta_committed *committed)
         page += w->sets[i].npages;
     }
     clean_datasets(w);
-    if (io->packs != NULL)
-        esdm__pack_set_committed(io->packs);
+    esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        esdm__pack_set_committed(packs);
     move_handle(w, committed);
     if (w->document != NULL) {
         io->structure = committed->structure;
@@ -342,9 +343,10 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
         return status;
     if (session->read_only)
         return esdm__error_set(err, ESDM_EACCES, "the site was opened for reading only");
-    if (w->io->packs != NULL)
-        status = esdm__pack_set_publish(w->io->packs,
-                                        session->site->durability == ESDM__DURABLE_SYSTEM, err);
+    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        status =
+            esdm__pack_set_publish(packs, session->site->durability == ESDM__DURABLE_SYSTEM, err);
     if (status == ESDM_OK)
         status = encode_pages(w, true, err);
     if (status == ESDM_OK)

@@ -104,12 +104,98 @@ commits_beside_writers_lose_nothing(esdm_session *session)
     check_rows(session);
 }
 
+/* ---- refreshes while threads read ----------------------------------------------------------- */
+
+static esdm_dataset *
+create_rows(esdm_session *session, const char *name, uint64_t rows, esdm_container **ret_container)
+{
+    esdm_dimension *time;
+    esdm_dataset *dataset;
+    ok(esdm_container_create(session, name, ESDM_CREATE_NEW, ret_container, ERR));
+    esdm_group *root = esdm_container_root(*ret_container);
+    ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &time, ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, &time, &dataset, ERR));
+    for (uint64_t row = 0; row < rows; row++)
+        write_row(dataset, row, (double) row);
+    ok(esdm_container_commit(*ret_container, NULL, ERR));
+    return dataset;
+}
+
+/* Each row that is inside the length has its value. */
+static void *
+read_often(void *user)
+{
+    static _Thread_local double values[ROWS];
+    writer *w = user;
+    while (!atomic_load(&stop)) {
+        uint64_t rows = esdm_dimension_length(esdm_dataset_dimension(w->dataset, 0));
+        read_rows(w->dataset, rows, values);
+        for (uint64_t row = 0; row < rows; row++)
+            if (values[row] != (double) row)
+                die("row %" PRIu64 " of %" PRIu64 " is %g", row, rows, values[row]);
+    }
+    return NULL;
+}
+
+static void
+refreshes_beside_readers_show_all_data(esdm_session *session, esdm_session *other)
+{
+    writer readers[WRITERS];
+    esdm_container *written;
+    esdm_container *read;
+    esdm_dataset *dataset = create_rows(session, "refreshed", 64, &written);
+    ok(esdm_container_open(other, "refreshed", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &read, ERR));
+    atomic_store(&stop, false);
+    for (uint64_t i = 0; i < WRITERS; i++) {
+        readers[i].dataset = find(read, "v");
+        check(pthread_create(&readers[i].thread, NULL, read_often, &readers[i]) == 0);
+    }
+    for (uint64_t row = 64; row < by_size(600, ROWS, ROWS); row++) {
+        write_row(dataset, row, (double) row);
+        ok(esdm_container_commit(written, NULL, ERR));
+        ok(esdm_container_refresh(read, ERR));
+    }
+    atomic_store(&stop, true);
+    for (uint64_t i = 0; i < WRITERS; i++)
+        check(pthread_join(readers[i].thread, NULL) == 0);
+    ok(esdm_container_close(read, ERR));
+    ok(esdm_container_close(written, ERR));
+}
+
+/* ---- another writer commits in between ------------------------------------------------------ */
+
+static void
+a_commit_takes_over_what_others_appended(esdm_session *session, esdm_session *other)
+{
+    double values[3];
+    esdm_container *first;
+    esdm_container *second;
+    esdm_dataset *dataset = create_rows(session, "shared", 1, &first);
+    ok(esdm_container_open(other, "shared", ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &second, ERR));
+    write_row(find(second, "v"), 2, 2);
+    ok(esdm_container_commit(second, NULL, ERR));
+    write_row(dataset, 1, 1);
+    ok(esdm_container_commit(first, NULL, ERR));
+
+    check(esdm_container_snapshot(first) == 3);
+    check(esdm_dimension_length(esdm_dataset_dimension(dataset, 0)) == 3);
+    check(!esdm_container_is_dirty(first));
+    read_rows(dataset, 3, values);
+    check(values[0] == 0 && values[1] == 1 && values[2] == 2);
+    ok(esdm_container_close(first, ERR));
+    ok(esdm_container_close(second, ERR));
+}
+
 int
 main(void)
 {
     make_site();
     esdm_session *session = open_session();
+    esdm_session *other = open_session();
     commits_beside_writers_lose_nothing(session);
+    refreshes_beside_readers_show_all_data(session, other);
+    a_commit_takes_over_what_others_appended(session, other);
+    esdm_session_close(other);
     esdm_session_close(session);
     return 0;
 }
