@@ -102,7 +102,7 @@ esdmnc_inq_attname(esdmnc_id id, int varid, int index, char *ret_name)
     if (index < 0 || !esdm_attribute_at(on.attributes, (size_t) index, &attribute))
         return NC_ENOTATT;
     if (ret_name != NULL)
-        strcpy(ret_name, attribute.name);
+        esdmnc_name_copy(attribute.name, ret_name);
     return NC_NOERR;
 }
 

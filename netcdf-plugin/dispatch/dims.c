@@ -147,7 +147,7 @@ esdmnc_inq_dim(esdmnc_id id, int dimid, char *ret_name, size_t *ret_length)
     if (dimension == NULL)
         return NC_EBADDIM;
     if (ret_name != NULL)
-        strcpy(ret_name, esdm_dimension_name(dimension)); /* callers have NC_MAX_NAME + 1 */
+        esdmnc_name_copy(esdm_dimension_name(dimension), ret_name);
     if (ret_length != NULL)
         *ret_length = (size_t) esdm_dimension_length(dimension);
     return NC_NOERR;

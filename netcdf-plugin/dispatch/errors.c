@@ -20,7 +20,7 @@ code_of(esdm_status status)
 {
     switch (status) {
     case ESDM_OK:
-        return NC_NOERR;
+        break; /* nobody reports a success here */
     case ESDM_EINVAL:
         return NC_EINVAL;
     case ESDM_ENOENT:

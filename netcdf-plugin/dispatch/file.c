@@ -92,8 +92,10 @@ prepare(esdmnc_id id, const char *container, bool writing, esdm_session **ret_se
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err;
-    if (esdm_container_normalise(container, name, &err) != ESDM_OK)
-        return esdmnc_error(&err, "container", container);
+    if (esdm_container_normalise(container, name, &err) != ESDM_OK) {
+        (void) esdmnc_error(&err, "container", container);
+        return NC_EINVAL;
+    }
     int rc = esdmnc_session(writing, ret_session);
     if (rc != NC_NOERR)
         return rc;
@@ -197,7 +199,7 @@ open_again(const esdmnc_file *file, esdm_container **ret_container)
 static int
 revive(esdmnc_file *file)
 {
-    esdm_container *container;
+    esdm_container *container = NULL;
     if (file->writable) {
         esdmnc_debug("'%s' is being written by the parent process: open it again after fork()",
                      file->name);

@@ -111,7 +111,7 @@ esdmnc_inq_grpname(esdmnc_id id, char *ret_name)
     if (rc != NC_NOERR || ret_name == NULL)
         return rc;
     bool is_root = esdm_group_parent(group->group) == NULL;
-    strcpy(ret_name, is_root ? "/" : esdm_group_name(group->group));
+    esdmnc_name_copy(is_root ? "/" : esdm_group_name(group->group), ret_name);
     return NC_NOERR;
 }
 
@@ -131,7 +131,7 @@ esdmnc_inq_grpname_full(esdmnc_id id, size_t *ret_bytes, char *ret_name)
     if (ret_name == NULL)
         return NC_NOERR;
     if (bytes == 0) {
-        strcpy(ret_name, "/");
+        esdmnc_name_copy("/", ret_name);
         return NC_NOERR;
     }
     ret_name[bytes] = '\0';

@@ -172,6 +172,8 @@ int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 /** Checks netCDF's rules and writes the NFC form. `instance` is the libnetcdf copy that asks.
  *  NC_EBADNAME, NC_EMAXNAME. */
 int esdmnc_name_check(int instance, const char *name, char *ret_normalised);
+/** Copies a name to a caller who has ESDMNC_NAME_BYTES, as netCDF asks for. */
+void esdmnc_name_copy(const char *name, char *ret_name);
 /** NFC alone, for looking names up: what cannot be a name gives NC_EBADNAME or NC_EMAXNAME. */
 int esdmnc_name_normalise(int instance, const char *name, char *ret_normalised);
 

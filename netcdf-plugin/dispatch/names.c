@@ -15,6 +15,12 @@ is_ascii(const char *name)
     return true;
 }
 
+void
+esdmnc_name_copy(const char *name, char *ret_name)
+{
+    memcpy(ret_name, name, strlen(name) + 1);
+}
+
 static int
 copy_name(const char *name, char *ret_normalised)
 {

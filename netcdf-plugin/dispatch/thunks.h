@@ -26,12 +26,14 @@ THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *p
     return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode);
 }
 
+/* `arguments` is a list with a leading comma. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define DEFINE(name, parameters, arguments)                                                        \
     static int THUNK(name)(int ncid parameters)                                                    \
     {                                                                                              \
         return esdmnc_##name(esdmnc_id_make(INSTANCE, ncid) arguments);                            \
     }
 ESDMNC_CALLS(DEFINE)
+/* NOLINTEND(bugprone-macro-parentheses) */
 #undef DEFINE
 
 #define ENTER(name, parameters, arguments) .name = THUNK(name),

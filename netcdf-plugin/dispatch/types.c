@@ -35,7 +35,7 @@ esdmnc_inq_type(esdmnc_id id, nc_type type, char *ret_name, size_t *ret_bytes)
     if (!esdmnc_type_is_atomic(type))
         return NC_EBADTYPE;
     if (ret_name != NULL)
-        strcpy(ret_name, type_names[type]);
+        esdmnc_name_copy(type_names[type], ret_name);
     if (ret_bytes != NULL)
         *ret_bytes = esdm_type_size(type);
     return NC_NOERR;

@@ -212,7 +212,7 @@ esdmnc_inq_var_all(esdmnc_id id, int varid, char *ret_name, nc_type *ret_type, i
     if (rc != NC_NOERR)
         return NC_ENOTVAR;
     if (ret_name != NULL)
-        strcpy(ret_name, esdm_dataset_name(var->dataset));
+        esdmnc_name_copy(esdm_dataset_name(var->dataset), ret_name);
     if (ret_type != NULL)
         *ret_type = var->type;
     inq_shape(var, ret_rank, ret_dimids);

@@ -173,7 +173,7 @@ step(program *p)
     int v = (int) pick(p, VARS);
     bool writing = pick(p, 2) == 0;
     int kind = (int) pick(p, 4);
-    box b;
+    box b = {.elements = 0};
     if (!pick_box(p, v, writing, kind, &b))
         return;
     note("var %d type %d kind %d", v, p->type[v], kind);
@@ -189,7 +189,7 @@ static void
 run(const world *w)
 {
     for (unsigned seed = 1; seed <= 16; seed++) {
-        program p = {.state = seed * 7919u};
+        program p = {.state = (uint64_t) seed * 7919u};
         p.nc4 = w->format == NC_FORMAT_NETCDF4 || w->format == NC_FORMAT_NETCDF4_CLASSIC;
         note("seed %u", seed);
         define(&p, w);
