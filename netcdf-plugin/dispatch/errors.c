@@ -58,15 +58,23 @@ esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
     return code_of(err->status);
 }
 
+/* A program that ignores errors may fail a million times in a row. */
+#define LOUD_MAX 20
+
 int
 esdmnc_error(const esdm_error *err, const char *what, const char *name)
 {
+    static atomic_int count;
     switch (err->status) {
     case ESDM_EIO:
     case ESDM_ENOSPC:
     case ESDM_ECORRUPT:
     case ESDM_ECONFLICT:
-        return esdmnc_error_loud(err, what, name);
+        if (atomic_fetch_add(&count, 1) < LOUD_MAX)
+            return esdmnc_error_loud(err, what, name);
+        atomic_store(&count, LOUD_MAX); /* never wraps around */
+        esdmnc_debug("%s '%s': %s", what, name, err->message);
+        return code_of(err->status);
     default:
         esdmnc_debug("%s '%s': %s", what, name, err->message);
         return code_of(err->status);

@@ -159,8 +159,9 @@ uint64_t esdmnc_session_generation(void);
 
 /**
  * NetCDF's code for an ESDM failure; `what` and `name` say what was tried ("open", "run1.nc").
- * The text goes to stderr with ESDM_DEBUG set, and in every case for failing storage and damaged
- * data (EIO, ENOSPC, ECORRUPT), which a NetCDF code alone cannot describe.
+ * The text goes to stderr with ESDM_DEBUG set; for failing storage, damaged data and conflicts
+ * (EIO, ENOSPC, ECORRUPT, ECONFLICT), which a NetCDF code alone cannot describe, the first 20 texts
+ * go there in every case.
  */
 int esdmnc_error(const esdm_error *err, const char *what, const char *name);
 /** The same, always printed: for a lost commit. */
