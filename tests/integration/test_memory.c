@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The engine's buffers stay within the site's bound, whatever the size of the data. */
+#include "testing.h"
+
+#define MEMORY_MIB 32
+/* Beside buffers: code, the test's own arrays, index pages, SQLite's cache. */
+#define SLACK_MIB 40
+
+static uint64_t
+peak_kib(void)
+{
+    char line[256];
+    uint64_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    check(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtoull(line + 6, NULL, 10);
+    }
+    fclose(file);
+    return kib;
+}
+
+static void
+expect_bounded(uint64_t before_kib, const char *what)
+{
+    uint64_t grown = peak_kib() - before_kib;
+    printf("%s: %" PRIu64 " KiB above the start\n", what, grown);
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+    if (grown > (MEMORY_MIB + SLACK_MIB) * UINT64_C(1024))
+        die("%s: %" PRIu64 " KiB more than at the start", what, grown);
+#endif
+#endif
+}
+
+/* 2,000 datasets that take small records in turn: every one of them gathers. */
+static void
+write_many_datasets(esdm_session *session)
+{
+    enum { DATASETS = 2000, ROUNDS = 64, WIDTH = 512 };
+    static float row[WIDTH];
+    esdm_container *container;
+    esdm_dimension *dims[2];
+    esdm_dataset *datasets[DATASETS];
+    ok(esdm_container_create(session, "many", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &dims[0], ERR));
+    ok(esdm_dimension_create(root, "x", WIDTH, &dims[1], ERR));
+    for (int i = 0; i < DATASETS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_FLOAT32, 2, dims, &datasets[i], ERR));
+    }
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < DATASETS; i++) {
+            esdm_dataspace space;
+            row[0] = (float) (i + 10000 * (int) round);
+            ok(esdm_dataspace_init(&space, 2, (uint64_t[]){round, 0}, (uint64_t[]){1, WIDTH}, ERR));
+            ok(esdm_write(datasets[i], &space, ESDM_TYPE_FLOAT32, row, NULL, ERR));
+        }
+    }
+    ok(esdm_container_close(container, ERR));
+
+    ok(esdm_container_open(session, "many", ESDM_OPEN_READ, 0, &container, ERR));
+    for (int i = 0; i < DATASETS; i += 97) {
+        esdm_dataset *dataset = esdm_group_dataset_at(esdm_container_root(container), (size_t) i);
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            esdm_dataspace space;
+            ok(esdm_dataspace_init(&space, 2, (uint64_t[]){round, 0}, (uint64_t[]){1, WIDTH}, ERR));
+            ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, row, NULL, ERR));
+            check(row[0] == (float) (i + 10000 * (int) round));
+        }
+    }
+    ok(esdm_container_close(container, ERR));
+}
+
+/* 512 MiB in steps, compressed, written with conversion and read back by points. */
+static void
+write_much_data(esdm_session *session, const char *chain)
+{
+    enum { STEPS = 128, SIDE = 1024 };
+    static float step[SIDE * SIDE];
+    esdm_container *container;
+    esdm_dimension *dims[3];
+    esdm_dataset *dataset;
+    esdm_dataspace space;
+    ok(esdm_container_create(session, chain, ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &dims[0], ERR));
+    ok(esdm_dimension_create(root, "y", SIDE, &dims[1], ERR));
+    ok(esdm_dimension_create(root, "x", SIDE, &dims[2], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 3, dims, &dataset, ERR));
+    ok(esdm_dataset_set_codec(dataset, chain, ERR));
+    for (uint64_t t = 0; t < STEPS / 2; t++) {
+        for (size_t i = 0; i < SIDE * SIDE; i++)
+            step[i] = (float) (i / 64) + (float) t;
+        ok(esdm_dataspace_init(&space, 3, (uint64_t[]){t, 0, 0}, (uint64_t[]){1, SIDE, SIDE}, ERR));
+        ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT32, step, NULL, ERR));
+    }
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open(session, chain, ESDM_OPEN_READ, 0, &container, ERR));
+    dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+    for (uint64_t i = 0; i < 2000; i++) {
+        double value;
+        uint64_t t = i % (STEPS / 2);
+        uint64_t at = i * 7919 % (SIDE * SIDE);
+        ok(esdm_dataspace_init(&space, 3, (uint64_t[]){t, at / SIDE, at % SIDE},
+                               (uint64_t[]){1, 1, 1}, ERR));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+        check(value == (double) (float) (at / 64) + (double) t);
+    }
+    ok(esdm_container_close(container, ERR));
+}
+
+/* The site of make_site() with a small bound. */
+static esdm_session *
+open_small_session(void)
+{
+    char json[2048];
+    int n = snprintf(json, sizeof json,
+                     "{\"site\": {\"name\": \"test\"},"
+                     " \"targets\": [{\"name\": \"disk\", \"plugin\": \"posix\","
+                     " \"directory\": \"%s/packs\"}],"
+                     " \"metadata\": {\"plugin\": \"sqlite\", \"directory\": \"%s/metadata\"},"
+                     " \"engine\": {\"memory\": \"%d MiB\", \"threads\": 2}}",
+                     test_folder, test_folder, MEMORY_MIB);
+    check(n > 0 && (size_t) n < sizeof json);
+    esdm_session_options options = {.config_json = json};
+    esdm_session *session;
+    ok(esdm_session_open(&options, &session, ERR));
+    return session;
+}
+
+int
+main(void)
+{
+    make_site();
+    esdm_session *session = open_small_session();
+    uint64_t before = peak_kib();
+    write_much_data(session, "none");
+    expect_bounded(before, "512 MiB, uncompressed");
+    write_much_data(session, "lz4");
+    expect_bounded(before, "512 MiB, lz4");
+    write_many_datasets(session);
+    expect_bounded(before, "2,000 datasets");
+    esdm_session_close(session);
+    return 0;
+}
