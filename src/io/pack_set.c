@@ -14,7 +14,8 @@ typedef struct pack {
     uint64_t length_bytes; /* touched by the thread that has it busy */
     bool busy;             /* a thread is appending, syncing or sealing */
     bool unsynced;
-    bool committed; /* a commit refers to it */
+    bool committed;     /* a commit refers to it */
+    esdm_error failure; /* of a sync or seal: what was appended may be lost, for good */
     struct pack *next;
     char name[96];
 } pack;
@@ -57,7 +58,7 @@ take_idle(esdm__pack_set *packs, const esdm__target *target)
     pack *found = NULL;
     (void) pthread_mutex_lock(&packs->lock);
     for (pack *p = packs->list; p != NULL && found == NULL; p = p->next) {
-        if (p->target == target && p->handle != NULL && !p->busy)
+        if (p->target == target && p->handle != NULL && !p->busy && p->failure.status == ESDM_OK)
             found = p;
     }
     if (found != NULL)
@@ -90,12 +91,42 @@ create(esdm__pack_set *packs, esdm__target *target, pack **ret_pack, esdm_error 
     return ESDM_OK;
 }
 
+/* Remembers a failure: the next sync or seal would succeed, but the data would still be lost. */
+static esdm_status
+keep_failure(pack *p, esdm_status status, const esdm_error *error, esdm_error *err)
+{
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    p->failure = *error;
+    p->failure.status = status;
+    if (err != NULL)
+        *err = p->failure;
+    return status;
+}
+
 static esdm_status
 seal(pack *p, esdm_error *err)
 {
+    esdm_error error = {0};
     void *handle = p->handle;
     p->handle = NULL;
-    return p->target->plugin->pack_seal(handle, err);
+    return keep_failure(p, p->target->plugin->pack_seal(handle, &error), &error, err);
+}
+
+static esdm_status
+sync_pack(pack *p, esdm_error *err)
+{
+    esdm_error error = {0};
+    if (!p->unsynced)
+        return ESDM_OK;
+    p->unsynced = false;
+    return keep_failure(p, p->target->plugin->pack_sync(p->handle, &error), &error, err);
+}
+
+static bool
+is_durable(const esdm__pack_set *packs)
+{
+    return packs->session->site->durability == ESDM__DURABLE_SYSTEM;
 }
 
 static esdm_status
@@ -116,7 +147,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm_iov *iov, size
         p->unsynced = true;
         *ret_place = (esdm__place){.target = target->name, .pack = p->name, .position = position};
         uint64_t limit = packs->session->site->engine.pack_bytes;
-        if (p->length_bytes >= limit && packs->session->site->durability == ESDM__DURABLE_PROCESS)
+        if (p->length_bytes >= limit && !is_durable(packs))
             status = seal(p, err);
     }
     release(packs, p);
@@ -188,24 +219,26 @@ for_each(esdm__pack_set *packs, esdm_status (*fn)(esdm__pack_set *, pack *, void
 static esdm_status
 make_readable(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
 {
-    (void) packs;
     (void) user;
     if (p->handle == NULL || (p->target->plugin->flags & ESDM_DATA_READ_UNSEALED) != 0)
         return ESDM_OK;
-    return seal(p, err);
+    /* A sealed pack cannot be flushed any more, and a commit may refer to it. */
+    esdm_status status = is_durable(packs) ? sync_pack(p, err) : ESDM_OK;
+    return status == ESDM_OK ? seal(p, err) : status;
 }
 
 static esdm_status
 publish(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
 {
     const bool *durable = user;
-    if (*durable && p->unsynced && p->handle != NULL) {
-        esdm_status status = p->target->plugin->pack_sync(p->handle, err);
+    if (p->failure.status != ESDM_OK)
+        return keep_failure(p, p->failure.status, &p->failure, err);
+    if (*durable && p->handle != NULL) {
+        esdm_status status = sync_pack(p, err);
+        if (status == ESDM_OK && p->length_bytes >= packs->session->site->engine.pack_bytes)
+            status = seal(p, err);
         if (status != ESDM_OK)
             return status;
-        p->unsynced = false;
-        if (p->length_bytes >= packs->session->site->engine.pack_bytes)
-            return seal(p, err);
     }
     return make_readable(packs, p, NULL, err);
 }

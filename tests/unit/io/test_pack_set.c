@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/pack_set.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+
+/* A target that keeps no data and fails when told to. */
+static struct {
+    unsigned created;
+    unsigned synced;
+    unsigned sealed;
+    unsigned removed;
+    bool fail_sync;
+    bool fail_seal;
+} did;
+
+static esdm_status
+fake_create(void *target, const char *name, void **ret_pack, esdm_error *err)
+{
+    (void) target;
+    (void) name;
+    (void) err;
+    did.created++;
+    *ret_pack = calloc(1, sizeof(uint64_t));
+    return ESDM_OK;
+}
+
+static esdm_status
+fake_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position, esdm_error *err)
+{
+    uint64_t *length = pack;
+    (void) err;
+    *ret_position = *length;
+    for (size_t i = 0; i < niov; i++)
+        *length += iov[i].bytes;
+    return ESDM_OK;
+}
+
+static esdm_status
+fake_sync(void *pack, esdm_error *err)
+{
+    (void) pack;
+    did.synced++;
+    return did.fail_sync ? esdm__error_set(err, ESDM_EIO, "the disk is broken") : ESDM_OK;
+}
+
+static esdm_status
+fake_seal(void *pack, esdm_error *err)
+{
+    free(pack);
+    did.sealed++;
+    return did.fail_seal ? esdm__error_set(err, ESDM_EIO, "the server is gone") : ESDM_OK;
+}
+
+static esdm_status
+fake_remove(void *target, const char *name, esdm_error *err)
+{
+    (void) target;
+    (void) name;
+    (void) err;
+    did.removed++;
+    return ESDM_OK;
+}
+
+static esdm_data_plugin plugin = {.pack_create = fake_create,
+                                  .pack_append = fake_append,
+                                  .pack_sync = fake_sync,
+                                  .pack_seal = fake_seal,
+                                  .pack_remove = fake_remove};
+static esdm__site site;
+static esdm__target target = {.plugin = &plugin, .name = "fake"};
+static esdm_session session = {.site = &site, .targets = &target, .ntargets = 1};
+
+static esdm__pack_set *
+new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
+{
+    memset(&did, 0, sizeof did);
+    plugin.flags = flags;
+    site.durability = durability;
+    site.engine.pack_bytes = pack_bytes;
+    esdm__pack_set *packs = esdm__pack_set_new(&session, "00112233445566778899aabbccddeeff");
+    assert_non_null(packs);
+    return packs;
+}
+
+static esdm_status
+append(esdm__pack_set *packs)
+{
+    esdm__place place;
+    esdm_error error;
+    return esdm__pack_set_append(packs, &(esdm_iov){"12345678", 8}, 1, &place, &error);
+}
+
+static void
+assert_fails(esdm__pack_set *packs, bool durable, const char *words)
+{
+    esdm_error error = {0};
+    assert_int_equal(esdm__pack_set_publish(packs, durable, &error), ESDM_EIO);
+    assert_non_null(strstr(error.message, words));
+}
+
+static void
+test_pack_set__a_failed_sync_is_never_forgotten(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_SYSTEM, 1000);
+    assert_int_equal(append(packs), ESDM_OK);
+    did.fail_sync = true;
+    assert_fails(packs, true, "the disk is broken");
+    did.fail_sync = false;
+    assert_fails(packs, true, "the disk is broken");
+    assert_int_equal(append(packs), ESDM_OK); /* not into the same pack */
+    assert_int_equal(did.created, 2);
+    assert_fails(packs, true, "the disk is broken");
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.removed, 2);
+}
+
+static void
+test_pack_set__a_failed_seal_is_never_forgotten(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(0, ESDM__DURABLE_PROCESS, 1000);
+    assert_int_equal(append(packs), ESDM_OK);
+    did.fail_seal = true;
+    assert_fails(packs, false, "the server is gone");
+    did.fail_seal = false;
+    assert_fails(packs, false, "the server is gone");
+    esdm__pack_set_free(packs);
+
+    packs = new_packs(0, ESDM__DURABLE_PROCESS, 12);
+    assert_int_equal(append(packs), ESDM_OK);
+    did.fail_seal = true;
+    assert_int_equal(append(packs), ESDM_EIO); /* the pack is full: it is sealed */
+    did.fail_seal = false;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_fails(packs, false, "the server is gone"); /* the first blob may be lost */
+    esdm__pack_set_free(packs);
+}
+
+static void
+test_pack_set__what_is_sealed_for_a_read_is_flushed_first(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(0, ESDM__DURABLE_SYSTEM, 1000);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_make_readable(packs, NULL), ESDM_OK);
+    assert_int_equal(did.synced, 1);
+    assert_int_equal(did.sealed, 1);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    assert_int_equal(did.synced, 1);
+    esdm__pack_set_committed(packs);
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.removed, 0);
+}
+
+static void
+test_pack_set__packs_are_flushed_once(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_SYSTEM, 12);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    assert_int_equal(did.synced, 1);
+    assert_int_equal(did.sealed, 0);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK); /* full: sealed */
+    assert_int_equal(did.synced, 2);
+    assert_int_equal(did.sealed, 1);
+    esdm__pack_set_free(packs);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pack_set__a_failed_sync_is_never_forgotten),
+        cmocka_unit_test(test_pack_set__a_failed_seal_is_never_forgotten),
+        cmocka_unit_test(test_pack_set__what_is_sealed_for_a_read_is_flushed_first),
+        cmocka_unit_test(test_pack_set__packs_are_flushed_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
