@@ -50,15 +50,17 @@ sqlite__lengths_decode(const void *data, size_t bytes, esdm_meta_length **ret_le
         return esdm__error_nomem(err, bytes * sizeof *lengths, "lengths of dimensions");
     esdm__cursor cursor;
     size_t count = 0;
+    bool good = true;
     esdm__cursor_init(&cursor, data, bytes);
-    while (esdm__cursor_left(&cursor) > 0 && !cursor.failed) {
+    while (good && esdm__cursor_left(&cursor) > 0) {
         uint64_t dimension = esdm__cursor_varint(&cursor);
         uint64_t length = esdm__cursor_varint(&cursor);
-        if (cursor.failed || dimension > UINT32_MAX)
-            break;
-        lengths[count++] = (esdm_meta_length){.dimension = (uint32_t) dimension, .length = length};
+        good = !cursor.failed && dimension <= UINT32_MAX;
+        if (good)
+            lengths[count++] =
+                (esdm_meta_length){.dimension = (uint32_t) dimension, .length = length};
     }
-    if (cursor.failed || esdm__cursor_left(&cursor) > 0) {
+    if (!good) {
         free(lengths);
         return damaged("lengths of dimensions", err);
     }

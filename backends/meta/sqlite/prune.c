@@ -8,10 +8,14 @@
 #include "base/error.h"
 #include "store.h"
 
-/* A writer pins what it has just committed; until then its snapshot must not go. Young snapshots
- * stay, up to a number. */
-#define GRACE_NS        UINT64_C(200000000)
-#define GRACE_SNAPSHOTS 256
+/* A writer pins what it has just committed; until then its snapshot must not go, and on a busy
+ * machine it may wait for its turn. Young snapshots stay, up to a number. */
+#define GRACE_NS        UINT64_C(500000000)
+#define GRACE_SNAPSHOTS 4096
+
+/* Looking at many snapshots costs time: with more than so many, it is done less often. */
+#define MANY_SNAPSHOTS 1024
+#define MANY_EVERY     128
 
 typedef enum fate { KEPT, VICTIM, PRUNED } fate;
 
@@ -70,6 +74,10 @@ scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t h
         uint64_t number = sqlite__u64(statement, 0);
         uint64_t age_ns = now_ns - sqlite__u64(statement, 2);
         uint64_t later = head - number;
+        if (ret_all->count == 0 && later > MANY_SNAPSHOTS && head % MANY_EVERY != 0) {
+            (void) sqlite3_reset(statement);
+            return ESDM_OK;
+        }
         old_snapshot *old = add_row(ret_all, sizeof *old);
         if (old == NULL) {
             (void) sqlite3_reset(statement);

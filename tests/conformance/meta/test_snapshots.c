@@ -12,7 +12,7 @@
 #include "meta.h"
 
 /* Stores may spare young snapshots, for writers that have not pinned theirs yet. */
-#define OLD_ENOUGH_US 300000
+#define OLD_ENOUGH_US 700000
 /* …and need not delete at every commit. */
 #define SLACK 64
 

@@ -158,6 +158,55 @@ test_sqlite__missing_or_empty_database_is_enoent(void **state)
     meta_create(f->store, "a");
 }
 
+static bool
+count_match(const char *container, const char *path, void *user)
+{
+    assert_string_equal(container, "a");
+    assert_null(path);
+    ++*(size_t *) user;
+    return true;
+}
+
+static void
+test_sqlite__damaged_columns_are_ecorrupt(void **state)
+{
+    static const char *const damages[] = {
+        "UPDATE snapshot SET lengths = x'80'",
+        "UPDATE snapshot SET lengths = x'ffffffffff0101'",
+        "UPDATE snapshot SET lengths = NULL, document = NULL",
+    };
+    static const char *const boxes[] = {"UPDATE page SET box = x'05'",
+                                        "UPDATE page SET box = x'ffffff01'",
+                                        "UPDATE page SET box = x'000000'"};
+    static const char *const lists[] = {"UPDATE snapshot SET attributes = x'0000ff'",
+                                        "UPDATE snapshot SET attributes = x'0000056e616d65'",
+                                        "UPDATE snapshot SET attributes = x'01'"};
+    fixture *f = *state;
+    esdm_meta_snapshot loaded;
+    size_t count = 0;
+    esdm_meta_condition condition = {.attribute = "x", .op = ESDM_META_EQ, .text = "y"};
+    if (!is_sqlite())
+        skip();
+    esdm_meta_committed committed = meta_create(f->store, "a");
+    assert_ok(meta_append(f->store, committed.container, 1, &committed));
+    for (size_t i = 0; i < 3; i++) {
+        run_sql(f, boxes[i]);
+        assert_status(
+            meta()->page_list(f->store, committed.container, 2, 0, NULL, NULL, &place_error),
+            ESDM_ECORRUPT);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        run_sql(f, lists[i]);
+        assert_status(meta()->find(f->store, &condition, 1, count_match, &count, &place_error),
+                      ESDM_ECORRUPT);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        run_sql(f, damages[i]);
+        assert_status(meta()->snapshot_open(f->store, "a", 0, 0, 0, &loaded, &place_error),
+                      ESDM_ECORRUPT);
+    }
+}
+
 /* ---- read-only media ------------------------------------------------------------------------ */
 
 typedef struct media {
@@ -204,15 +253,6 @@ media_clear(media *m)
 {
     assert_int_equal(umount(m->f.place.folder), 0);
     place_clear(&m->f.place);
-}
-
-static bool
-count_match(const char *container, const char *path, void *user)
-{
-    assert_string_equal(container, "a");
-    assert_null(path);
-    ++*(size_t *) user;
-    return true;
 }
 
 static void
@@ -391,6 +431,7 @@ const struct CMUnitTest meta_sqlite_tests[] = {
     WITH_STORE(test_sqlite__foreign_database_is_refused),
     WITH_STORE(test_sqlite__damage_is_ecorrupt),
     WITH_STORE(test_sqlite__missing_or_empty_database_is_enoent),
+    WITH_STORE(test_sqlite__damaged_columns_are_ecorrupt),
     cmocka_unit_test(test_sqlite__read_only_media),
     cmocka_unit_test(test_sqlite__frozen_handles_notice_changes),
     cmocka_unit_test(test_sqlite__another_user_without_shared_memory),
