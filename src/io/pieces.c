@@ -226,14 +226,31 @@ read_large(reader *r, const esdm__piece *piece, const geometry *g, esdm_error *e
     return status;
 }
 
+/* The record comes from storage: its length must fit its box before elements are looked for. */
+static esdm_status
+check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint64_t elements = esdm__box_elements(&fragment->box);
+    uint64_t size = esdm_type_size(r->dataset->type);
+    bool fits = r->dataset->type == ESDM_TYPE_STRING
+                    ? elements <= fragment->raw_bytes / sizeof(uint32_t)
+                    : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
+    if (fits && elements < UINT64_MAX) /* else saturated */
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ECORRUPT, "%" PRIu64 " bytes do not fit its box",
+                           fragment->raw_bytes);
+}
+
 static esdm_status
 read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
 {
     geometry g;
+    const esdm__fragment *fragment = piece->fragment;
+    esdm_status status = check_length(r, fragment, err);
+    if (status != ESDM_OK)
+        return in_fragment(fragment, status, err);
     if (!locate(r, piece, &g))
         return ESDM_OK;
-    const esdm__fragment *fragment = piece->fragment;
-    esdm_status status;
     if (fragment->pack == NULL)
         status = deliver(r, piece, &g, fragment->inline_data, 0, err);
     else
@@ -245,11 +262,14 @@ static esdm_status
 deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_error *err)
 {
     geometry g;
+    esdm_status status = check_length(r, piece->fragment, err);
+    if (status != ESDM_OK)
+        return in_fragment(piece->fragment, status, err);
     if (!locate(r, piece, &g))
         return ESDM_OK;
     const uint8_t *raw = NULL;
     void *owned = NULL;
-    esdm_status status = esdm__fetch_decode(piece->fragment, blob, &raw, &owned, err);
+    status = esdm__fetch_decode(piece->fragment, blob, &raw, &owned, err);
     if (status == ESDM_OK)
         status = deliver(r, piece, &g, raw, 0, err);
     free(owned);

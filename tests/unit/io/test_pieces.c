@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Records whose lengths do not fit their boxes: a page can be forged, its checksum too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "codec/blob.h"
+#include "io/io.h"
+
+enum { CELLS = 1000, PIECES = 2 };
+
+static uint8_t stored[4096];
+
+static esdm_status
+read_stored(void *target, const char *name, const esdm_range *ranges, size_t nranges,
+            esdm_error *err)
+{
+    (void) target;
+    (void) name;
+    (void) err;
+    for (size_t i = 0; i < nranges; i++)
+        memcpy(ranges[i].buffer, stored + ranges[i].position, ranges[i].bytes);
+    return ESDM_OK;
+}
+
+static const esdm_data_plugin plugin = {.pack_read = read_stored};
+static esdm__target target = {.plugin = &plugin, .name = "fake"};
+static esdm__site site;
+static esdm_session session = {.site = &site, .targets = &target, .ntargets = 1};
+static esdm_container *container;
+static esdm_dataset *numbers;
+static esdm_dataset *texts;
+
+static int
+set_up(void **state)
+{
+    esdm_dimension *cell;
+    (void) state;
+    container = esdm__container_new("c");
+    assert_non_null(container);
+    container->session = &session;
+    esdm_group *root = esdm_container_root(container);
+    assert_int_equal(esdm_dimension_create(root, "cell", CELLS, &cell, NULL), ESDM_OK);
+    assert_int_equal(
+        esdm_dataset_create(root, "numbers", ESDM_TYPE_FLOAT64, 1, &cell, &numbers, NULL), ESDM_OK);
+    assert_int_equal(esdm_dataset_create(root, "texts", ESDM_TYPE_STRING, 1, &cell, &texts, NULL),
+                     ESDM_OK);
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    (void) state;
+    esdm__container_free(container);
+    return 0;
+}
+
+/* Reads all cells through pieces that are CELLS / PIECES long each. */
+static void
+assert_corrupt(esdm_dataset *dataset, esdm__fragment *fragments)
+{
+    static void *buffer[CELLS];
+    esdm__piece pieces[PIECES];
+    esdm_dataspace space;
+    esdm_error error = {0};
+    for (uint64_t i = 0; i < PIECES; i++) {
+        esdm__box_set(&fragments[i].box, 1, (uint64_t[]){i * CELLS / PIECES},
+                      (uint64_t[]){CELLS / PIECES});
+        pieces[i] = (esdm__piece){.fragment = &fragments[i], .part = fragments[i].box};
+    }
+    assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){CELLS}, NULL), ESDM_OK);
+    esdm_status status = esdm__read_pieces(dataset, &space, (int64_t[]){1}, pieces, PIECES,
+                                           dataset->type, buffer, NULL, &error);
+    assert_int_equal(status, ESDM_ECORRUPT);
+    assert_non_null(strstr(error.message, "do not fit its box"));
+}
+
+static void
+test_pieces__inline_data_is_shorter_than_its_box(void **state)
+{
+    (void) state;
+    uint8_t *data = calloc(1, 16);
+    esdm__fragment fragments[PIECES];
+    for (size_t i = 0; i < PIECES; i++)
+        fragments[i] = (esdm__fragment){.inline_data = data, .raw_bytes = 16, .stored_bytes = 16};
+    session.pool = esdm__pool_new(1);
+    assert_corrupt(numbers, fragments);
+    assert_corrupt(texts, fragments);
+    esdm__pool_free(session.pool);
+    free(data);
+}
+
+static void
+test_pieces__blobs_are_shorter_than_their_boxes(void **state)
+{
+    (void) state;
+    static const esdm__pack_name pack = {"fake", "pack"};
+    const esdm__chain none = {0};
+    esdm__blob blob;
+    esdm__fragment fragments[PIECES];
+    const double raw[2] = {1, 2};
+    assert_int_equal(
+        esdm__blob_encode(&none, ESDM_TYPE_FLOAT64, 8, 1, raw, sizeof raw, &blob, NULL), ESDM_OK);
+    size_t bytes = blob.head_bytes + blob.payload_bytes;
+    for (size_t i = 0; i < PIECES; i++) {
+        memcpy(stored + i * bytes, blob.head, blob.head_bytes);
+        memcpy(stored + i * bytes + blob.head_bytes, raw, sizeof raw);
+        fragments[i] = (esdm__fragment){.raw_bytes = sizeof raw,
+                                        .stored_bytes = bytes,
+                                        .position = i * bytes,
+                                        .pack = &pack,
+                                        .head_bytes = (uint32_t) blob.head_bytes};
+    }
+    esdm__blob_clear(&blob);
+    session.pool = esdm__pool_new(1);
+    assert_corrupt(numbers, fragments);
+    esdm__pool_free(session.pool);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_pieces__inline_data_is_shorter_than_its_box, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces__blobs_are_shorter_than_their_boxes, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
