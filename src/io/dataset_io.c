@@ -7,6 +7,8 @@
 #include "io/io.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
+/* Some index pages stay loaded, however many datasets share the memory. */
+#define LEAST_INDEX_BYTES (UINT64_C(1) << 20)
 
 esdm_status
 esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_error *err)
@@ -350,6 +352,16 @@ esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io, const uint
             return esdm__dataset_prefix(dataset, status, err);
     }
     return ESDM_OK;
+}
+
+void
+esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_container *container = dataset->group->container;
+    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
+    limit = limit > LEAST_INDEX_BYTES ? limit : LEAST_INDEX_BYTES;
+    if (esdm__index_memory_bytes(io->index) > limit)
+        esdm__index_evict(io->index, (size_t) limit / 2);
 }
 
 void

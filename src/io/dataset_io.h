@@ -97,6 +97,8 @@ esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io
 /** Loads the given pages into the index. */
 esdm_status esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io,
                                      const uint64_t *pages, size_t npages, esdm_error *err);
+/** Drops loaded pages beyond the dataset's share of memory. With `io->lock` held. */
+void esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** The directories of all datasets are loaded again at their next use (another snapshot). */
 void esdm__container_forget_pages(const esdm_container *container);
 /** "container 'NAME', dataset '/PATH'" in front of the error. */

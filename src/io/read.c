@@ -6,8 +6,6 @@
 #include "io/io.h"
 #include "model/copy.h"
 
-/* Loaded index pages that a dataset keeps between reads. */
-#define INDEX_BYTES ((size_t) 32 << 20)
 /* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
 #define PLAN_FRAGMENTS ((size_t) 32768)
 
@@ -82,8 +80,8 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
         esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
         if (status == ESDM_OK && nmissing == 0)
             status = esdm__index_resolve(io->index, hull, ret_plan, err);
-        if (esdm__index_memory_bytes(io->index) > INDEX_BYTES && nmissing == 0)
-            esdm__index_evict(io->index, INDEX_BYTES / 2);
+        if (nmissing == 0)
+            esdm__dataset_trim_index(dataset, io);
         (void) pthread_mutex_unlock(&io->lock);
         if (status == ESDM_OK && nmissing == 0)
             return ESDM_OK;

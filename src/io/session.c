@@ -76,6 +76,7 @@ init_engine(esdm_session *session, esdm_error *err)
         return esdm__error_prefix(err, status, "%s: engine.codec", session->site->source);
     uint32_t threads = engine->threads > 0 ? engine->threads : 1;
     session->gather_limit_bytes = engine->memory_bytes / 4;
+    session->index_limit_bytes = engine->memory_bytes / 8;
     session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
     session->pool = esdm__pool_new(threads);

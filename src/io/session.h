@@ -37,6 +37,7 @@ struct esdm_session {
     atomic_uint next_pack;         /* number in the names of packs */
     atomic_uint_fast64_t gathered; /* bytes in gather buffers */
     uint64_t gather_limit_bytes;   /* of them all */
+    uint64_t index_limit_bytes;    /* of the loaded index pages of a container, about */
     uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Commits and refreshes beside writers and readers in other threads and by other sessions. */
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -186,6 +187,45 @@ a_commit_takes_over_what_others_appended(esdm_session *session, esdm_session *ot
     ok(esdm_container_close(second, ERR));
 }
 
+/* ---- memory of a program that only writes --------------------------------------------------- */
+
+static size_t
+memory_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2(); /* all zero under sanitizers */
+    return info.uordblks + info.hblkhd;
+}
+
+static void
+commits_do_not_fill_memory(esdm_session *session)
+{
+    enum { STEP = 4096, COMMITS = 30, OTHERS = 40 };
+    static double values[STEP];
+    size_t before = 0;
+    esdm_container *container;
+    esdm_dataset *dataset = create_rows(session, "memory", 1, &container);
+    esdm_dimension *time = esdm_dataset_dimension(dataset, 0);
+    for (int i = 0; i < OTHERS; i++) { /* that share the memory */
+        char name[16];
+        esdm_dataset *other;
+        snprintf(name, sizeof name, "other%d", i);
+        ok(esdm_dataset_create(esdm_container_root(container), name, ESDM_TYPE_FLOAT64, 1, &time,
+                               &other, ERR));
+    }
+    for (uint64_t i = 0; i < COMMITS; i++) { /* each cell becomes a fragment */
+        esdm_dataspace space;
+        ok(esdm_dataspace_init(&space, 1, (uint64_t[]){i * 2 * STEP}, (uint64_t[]){STEP}, ERR));
+        ok(esdm_dataspace_set_stride(&space, (uint64_t[]){2}, ERR));
+        ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, values, NULL, ERR));
+        ok(esdm_container_commit(container, NULL, ERR));
+        before = i == 2 ? memory_in_use() : before;
+    }
+    size_t after = memory_in_use();
+    if (after > before + (4u << 20))
+        die("%zu KiB more are in use", (after - before) >> 10);
+    ok(esdm_container_close(container, ERR));
+}
+
 int
 main(void)
 {
@@ -195,6 +235,7 @@ main(void)
     commits_beside_writers_lose_nothing(session);
     refreshes_beside_readers_show_all_data(session, other);
     a_commit_takes_over_what_others_appended(session, other);
+    commits_do_not_fill_memory(session);
     esdm_session_close(other);
     esdm_session_close(session);
     return 0;
