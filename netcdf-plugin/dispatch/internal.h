@@ -13,7 +13,7 @@
  * says: reads and writes of data from many threads, structure from one at a time.
  */
 
-#include "../router/boundary.h"
+#include "router/boundary.h"
 
 #include <esdm/esdm.h>
 

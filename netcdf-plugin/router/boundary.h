@@ -95,6 +95,16 @@ ESDMNC_EXPORT int esdmnc_is_folder(const char *folder);
 /** rename(2): an existing `to` is replaced. NC_NOERR, ENOENT, NC_EPERM, … */
 ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
 
+/**
+ * Folder number `index` of the site configuration's "netcdf.routes": an absolute path, valid until
+ * the process ends; NULL past the last one.
+ *
+ * The first call reads the configuration; later changes go unnoticed. A configuration that is
+ * missing, broken or of a site that cannot be opened has no routes: $ESDM_DEBUG tells why. Makes
+ * nothing, not even the default site.
+ */
+ESDMNC_EXPORT const char *esdmnc_route(size_t index);
+
 /* ---- provided by the router (libesdm-netcdf.so) -----------------------------------------------
  */
 

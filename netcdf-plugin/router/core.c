@@ -58,7 +58,8 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_exists", &ret->exists},
                   {"esdmnc_format", &ret->format},
                   {"esdmnc_is_folder", &ret->is_folder},
-                  {"esdmnc_rename", &ret->rename}};
+                  {"esdmnc_rename", &ret->rename},
+                  {"esdmnc_route", &ret->route}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *found = dlsym(handle, wanted[i].name);
         if (!found) {

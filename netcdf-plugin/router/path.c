@@ -3,9 +3,9 @@
  * Which paths are ESDM's, and which container they mean:
  *  - `esdm:NAME`, with any number of slashes after the colon;
  *  - `FOLDER/esdm:/NAME`, what os.path.abspath() and the like make of it, unless FOLDER really
- * holds something called `esdm:`;
+ *    holds something called `esdm:`;
  *  - stub files;
- *  - for a create, any path below a folder in $ESDM_NC_ROUTE.
+ *  - for a create, any path below a folder in $ESDM_NC_ROUTE or in the site configuration.
  */
 #include "router/router.h"
 
@@ -90,23 +90,14 @@ absolute_path(const char *path, char *absolute, size_t size)
     return n > 0 && (size_t) n < size;
 }
 
-/** One entry of $ESDM_NC_ROUTE, `FOLDER` or `FOLDER=NAME`, against an absolute path.
- *  NC_NOERR, ENOENT, NC_EMAXNAME. */
+/** What the folder `routed` makes of an absolute path. @param name goes in front of what lies below
+ *  the folder; NULL: the folder's own path. NC_NOERR, ENOENT, NC_EMAXNAME. */
 static int
-route_match(const char *entry, size_t length, const char *absolute, char *container, size_t size)
+route_match(const char *routed, const char *name, const char *absolute, char *container,
+            size_t size)
 {
-    char text[PATH_MAX];
     char folder[PATH_MAX];
-    if (length == 0 || length >= sizeof(text)) {
-        return ENOENT;
-    }
-    memcpy(text, entry, length);
-    text[length] = '\0';
-    char *name = strchr(text, '=');
-    if (name) {
-        *name++ = '\0';
-    }
-    if (!realpath(text, folder)) {
+    if (!realpath(routed, folder)) {
         return ENOENT; /* a folder that is not there routes nothing */
     }
     size_t folder_length = folder[1] ? strlen(folder) : 0;
@@ -122,21 +113,54 @@ route_match(const char *entry, size_t length, const char *absolute, char *contai
     return n > 0 && (size_t) n < size ? NC_NOERR : NC_EMAXNAME;
 }
 
+/** $ESDM_NC_ROUTE: entries `FOLDER` or `FOLDER=NAME`, with colons between. */
+static int
+route_by_environment(const char *absolute, char *container, size_t size)
+{
+    const char *entry = getenv("ESDM_NC_ROUTE");
+    int status = ENOENT;
+    while (entry && *entry && status == ENOENT) {
+        char text[PATH_MAX];
+        size_t length = strcspn(entry, ":");
+        if (length > 0 && length < sizeof(text)) {
+            memcpy(text, entry, length);
+            text[length] = '\0';
+            char *name = strchr(text, '=');
+            if (name) {
+                *name++ = '\0';
+            }
+            status = route_match(text, name, absolute, container, size);
+        }
+        entry += length;
+        entry += *entry == ':';
+    }
+    return status;
+}
+
+/** "netcdf.routes" of the site configuration. */
+static int
+route_by_site(const char *absolute, char *container, size_t size)
+{
+    const esdmnc__core *core = esdmnc__core_get();
+    const char *folder;
+    int status = ENOENT;
+    for (size_t i = 0; core && status == ENOENT && (folder = core->route(i)); i++) {
+        status = route_match(folder, NULL, absolute, container, size);
+    }
+    return status;
+}
+
 int
 esdmnc__route_container(const char *path, char *container, size_t size)
 {
-    const char *routes = getenv("ESDM_NC_ROUTE");
     char absolute[PATH_MAX];
-    if (!routes || !routes[0] || !absolute_path(path, absolute, sizeof(absolute))) {
-        return ENOENT;
-    }
     int saved = errno;
     int status = ENOENT;
-    for (const char *entry = routes; *entry && status == ENOENT;) {
-        size_t length = strcspn(entry, ":");
-        status = route_match(entry, length, absolute, container, size);
-        entry += length;
-        entry += *entry == ':';
+    if (absolute_path(path, absolute, sizeof(absolute))) {
+        status = route_by_environment(absolute, container, size);
+        if (status == ENOENT) {
+            status = route_by_site(absolute, container, size);
+        }
     }
     errno = saved;
     return status;

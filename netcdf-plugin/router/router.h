@@ -111,6 +111,7 @@ typedef struct esdmnc__core {
     int (*format)(const char *container);
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
+    const char *(*route)(size_t index);
 } esdmnc__core;
 
 /** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */
@@ -168,7 +169,8 @@ typedef struct esdmnc__target {
 } esdmnc__target;
 int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
 
-/** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. */
+/** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. The first
+ *  call loads the dispatcher, which alone knows the site configuration. */
 int esdmnc__route_container(const char *path, char *container, size_t size);
 
 /* ---- renames into routed folders (moves.c) -------------------------------------------------- */
@@ -178,8 +180,8 @@ typedef struct esdmnc__move {
     bool replaces; /**< a stub at the target, and its container with it */
     char wanted[ESDMNC_NAME_MAX + 1];
 } esdmnc__move;
-/** Before a rename of real files; `to` may be NULL. */
-void esdmnc__move_begin(const char *to, esdmnc__move *ret);
+/** Before a rename of real files; either may be NULL. */
+void esdmnc__move_begin(const char *from, const char *to, esdmnc__move *ret);
 /** After it succeeded. Keeps errno. */
 void esdmnc__move_end(const char *to, const esdmnc__move *move);
 

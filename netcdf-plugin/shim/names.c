@@ -145,11 +145,11 @@ rename_is_mangled(const char **from, const char **to)
 }
 
 /** A rename of real files; in a routed folder the container of a stub follows. */
-#define REAL_RENAME(to, call)                                                                      \
+#define REAL_RENAME(from, to, call)                                                                \
     ({                                                                                             \
         esdmnc__move move_;                                                                        \
         const char *to_ = (to);                                                                    \
-        esdmnc__move_begin(to_, &move_);                                                           \
+        esdmnc__move_begin((from), to_, &move_);                                                   \
         int result_ = (call);                                                                      \
         if (result_ == 0) {                                                                        \
             esdmnc__move_end(to_, &move_);                                                         \
@@ -163,7 +163,7 @@ rename(const char *from, const char *to)
     const char *a = from;
     const char *b = to;
     if (!rename_is_ours(AT_FDCWD, &a, AT_FDCWD, &b)) {
-        int result = REAL_RENAME(to, SHIM_REAL(rename)(from, to));
+        int result = REAL_RENAME(from, to, SHIM_REAL(rename)(from, to));
         a = from;
         b = to;
         if (result == 0 || !rename_is_mangled(&a, &b)) {
@@ -179,7 +179,7 @@ renameat(int from_dir, const char *from, int to_dir, const char *to)
     const char *a = from;
     const char *b = to;
     if (!rename_is_ours(from_dir, &a, to_dir, &b)) {
-        int result = REAL_RENAME(to_dir == AT_FDCWD ? to : NULL,
+        int result = REAL_RENAME(from_dir == AT_FDCWD ? from : NULL, to_dir == AT_FDCWD ? to : NULL,
                                  SHIM_REAL(renameat)(from_dir, from, to_dir, to));
         a = from;
         b = to;
@@ -196,7 +196,7 @@ renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned i
     const char *a = from;
     const char *b = to;
     if (!rename_is_ours(from_dir, &a, to_dir, &b)) {
-        int result = REAL_RENAME(to_dir == AT_FDCWD ? to : NULL,
+        int result = REAL_RENAME(from_dir == AT_FDCWD ? from : NULL, to_dir == AT_FDCWD ? to : NULL,
                                  SHIM_REAL(renameat2)(from_dir, from, to_dir, to, flags));
         a = from;
         b = to;

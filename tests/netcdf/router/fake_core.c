@@ -462,3 +462,10 @@ esdmnc_rename(const char *from, const char *to)
     record("rename '%s' '%s'", from, to);
     return rename(source, target) == 0 ? NC_NOERR : errno;
 }
+
+/* One route: $FAKE_CORE_ROUTE. */
+const char *
+esdmnc_route(size_t index)
+{
+    return index == 0 ? getenv("FAKE_CORE_ROUTE") : NULL;
+}

@@ -307,6 +307,30 @@ test_route__creates_there_make_container_and_stub(void **state)
 }
 
 static void
+test_route__folders_of_the_site_come_after_the_environment(void **state)
+{
+    (void) state;
+    assert_int_equal(mkdir("routed", 0777), 0);
+    assert_int_equal(mkdir("by_site", 0777), 0);
+    char here[PATH_MAX];
+    assert_non_null(getcwd(here, sizeof(here)));
+    char site[PATH_MAX + 20];
+    char environment[PATH_MAX + 20];
+    (void) snprintf(site, sizeof(site), "%s", here);
+    (void) snprintf(environment, sizeof(environment), "%s/routed=exp", here);
+    (void) setenv("FAKE_CORE_ROUTE", site, 1);
+    (void) setenv("ESDM_NC_ROUTE", environment, 1);
+    make("routed/a.nc");
+    make("by_site/b.nc");
+    (void) unsetenv("FAKE_CORE_ROUTE");
+    (void) unsetenv("ESDM_NC_ROUTE");
+    assert_true(logged("'exp/a.nc'"));
+    assert_true(logged("/by_site/b.nc'"));
+    assert_false(logged("/routed/a.nc'"));
+    assert_true(is_there("by_site/b.nc"));
+}
+
+static void
 test_route__stubs_are_valid_files_without_esdm(void **state)
 {
     (void) state;
@@ -552,6 +576,7 @@ main(void)
         TEST(test_router__delete_removes_the_container),
         TEST(test_router__no_url_for_ncdump),
         TEST(test_route__creates_there_make_container_and_stub),
+        TEST(test_route__folders_of_the_site_come_after_the_environment),
         TEST(test_route__stubs_are_valid_files_without_esdm),
         TEST(test_route__noclobber_sees_stubs_and_files),
         TEST(test_route__diskless_creates_leave_no_stub),

@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Folders that the site configuration routes: plain creates by unmodified programs become containers
+and stubs. Whatever is wrong with the configuration, plain files stay plain files."""
+
+import json
+import os
+import pathlib
+import shutil
+
+import clients
+from esdmtest import BUILD, SOURCE, Site, client, environment, expect, main, need_program, run, tool
+
+COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
+CLASSIC = SOURCE / "tests/netcdf/clients/classic.cdl"
+STUB = b"CDF\x01ESDM"
+
+WRITE = """
+import sys, netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1], 'w') as d:
+    d.createDimension('x', 5)
+    d.createVariable('v', 'f8', ('x',))[:] = numpy.arange(5) * 1.5
+"""
+READ = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1]) as d:
+    print(d['v'][:].tolist())
+"""
+
+
+class RoutedSite(Site):
+    """A site that routes the folder `out` beside its configuration."""
+
+    def __init__(self, **options):
+        super().__init__(make=False, **options)
+
+    def __enter__(self):
+        super().__enter__()
+        self.out = self.folder / "out"
+        self.out.mkdir()
+        self.configure({"routes": [str(self.out)]})
+        run([tool("esdm-mkfs")])
+        self.source = self.folder / "source.nc"
+        run(["ncgen", "-k", "nc4", "-o", self.source, CLASSIC])
+        return self
+
+    def configure(self, netcdf):
+        config = json.loads(self.config.read_text())
+        config["netcdf"] = netcdf
+        self.config.write_text(json.dumps(config))
+
+    def container(self, name):
+        return str(self.out).lstrip("/") + "/" + name
+
+
+def containers():
+    return run([tool("esdm-ls")]).stdout.split()
+
+
+def expect_stub(path):
+    expect(path.read_bytes()[:8] == STUB, f"{path} is no stub")
+
+
+def expect_plain(path):
+    expect(path.exists(), f"{path} was not made")
+    expect(path.read_bytes()[:8] != STUB, f"{path} is a stub")
+
+
+def check_program(site, command, name):
+    """A program writes `name` into the routed folder; read back through the stub it is what the
+    same program makes without ESDM."""
+    path = site.out / name
+    client([*command, path])
+    expect_stub(path)
+    expect(site.container(name) in containers(), f"{name}: {containers()}")
+    left = [p.name for p in site.out.iterdir() if p != path]
+    expect(not left, f"{name}: left behind: {left}")
+    copy, direct = site.file("copy.nc"), site.file("direct.nc")
+    client(["nccopy", path, copy])
+    run([*command, direct])
+    run([COMPARE, "--ignore-attribute", "_NCProperties", "--ignore-attribute", "history", copy,
+         direct])
+    path.unlink()
+
+
+def test_nccopy_and_ncks():
+    need_program("ncks", "nccopy", "ncgen")
+    with RoutedSite() as site:
+        check_program(site, ["nccopy", site.source], "a.nc")
+        check_program(site, ["ncks", "-O", "-h", site.source], "b.nc")
+
+
+def test_cdo():
+    need_program("cdo", "ncgen")
+    with RoutedSite() as site:
+        check_program(site, ["cdo", "-f", "nc4", "-topo"], "c.nc")
+
+
+def check_python(kind):
+    python = clients.python_of(kind)
+    with RoutedSite() as site:
+        path = site.out / "deep" / "d.nc"
+        path.parent.mkdir()
+        client([python, "-c", WRITE, path])
+        expect_stub(path)
+        expect(site.container("deep/d.nc") in containers(), str(containers()))
+        client([python, "-c", WRITE, path])  # again: replaces
+        expect(len(containers()) == 1, str(containers()))
+        got = client([python, "-c", READ, os.path.relpath(path, site.out)], cwd=site.out).stdout
+        expect(got.strip() == "[0.0, 1.5, 3.0, 4.5, 6.0]", got)
+
+
+def test_python_of_debian():
+    check_python("debian")
+
+
+def test_python_of_pypi():
+    check_python("pypi")
+
+
+def test_rename_of_a_stub_by_another_program():
+    need_program("ncgen", "mv")
+    with RoutedSite() as site:
+        client(["nccopy", site.source, site.out / "x.tmp"])
+        client(["mv", site.out / "x.tmp", site.out / "x.nc"])
+        expect(containers() == [site.container("x.nc")], str(containers()))
+        client(["ncdump", "-h", site.out / "x.nc"])
+
+
+def test_environment_comes_first():
+    need_program("ncgen")
+    with RoutedSite() as site:
+        client(["nccopy", site.source, site.out / "a.nc"],
+               env={"ESDM_NC_ROUTE": f"{site.out}=named"})
+        expect(containers() == ["named/a.nc"], str(containers()))
+
+
+def test_other_folders_stay_plain():
+    need_program("ncgen")
+    with RoutedSite() as site:
+        client(["nccopy", site.source, site.file("plain.nc")])
+        expect_plain(site.file("plain.nc"))
+        expect(not containers(), str(containers()))
+
+
+def test_wrong_configurations_break_no_plain_program():
+    need_program("ncgen")
+    with RoutedSite() as site:
+        plain = site.out / "plain.nc"
+
+        def check(what, said, env=None):
+            done = client(["nccopy", site.source, plain], env=env)
+            expect_plain(plain)
+            expect(not done.stderr, f"{what}: {done.stderr}")
+            done = client(["nccopy", site.source, plain], env=dict(env or {}, ESDM_DEBUG="1"))
+            expect(said in done.stderr, f"{what}: {done.stderr}")
+            plain.unlink()
+
+        check("no file", "no folder is routed", {"ESDM_CONFIG": str(site.file("none.json"))})
+        text = site.config.read_text()
+        site.config.write_text(text[:-20])
+        check("no JSON", "no folder is routed")
+        site.config.write_text(text.replace('"netcdf"', '"netcfd"'))
+        check("unknown key", "netcdf")
+        site.config.write_text(text)
+        shutil.rmtree(site.file("metadata"))
+        check("no store", "no folder is routed")
+        expect(not site.file("metadata").exists(), "asking made a store")
+
+
+def test_asking_makes_no_default_site():
+    need_program("ncgen")
+    with RoutedSite() as site:
+        home = site.file("home")
+        home.mkdir()
+        env = environment({"HOME": str(home), "XDG_DATA_HOME": str(home / "data"),
+                           "XDG_CONFIG_HOME": str(home / "config")})
+        del env["ESDM_CONFIG"]
+        client(["nccopy", site.source, "plain.nc"], env=env, cwd=home)
+        expect(pathlib.Path(home / "plain.nc").exists(), "no file")
+        left = sorted(p.name for p in home.iterdir())
+        expect(left == ["plain.nc"], str(left))
+
+
+main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
+     test_rename_of_a_stub_by_another_program, test_environment_comes_first,
+     test_other_folders_stay_plain, test_wrong_configurations_break_no_plain_program,
+     test_asking_makes_no_default_site)
