@@ -9,6 +9,7 @@
 #include "model/copy.h"
 
 #define FIRST_CAPACITY_BYTES 4096u
+#define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
 
 void
 esdm__gather_init(esdm__gather *gather, esdm_type type, uint64_t limit_bytes)
@@ -64,7 +65,7 @@ esdm__gather_bytes(const esdm__gather *gather)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
-        bytes += gather->levels[i].capacity_bytes;
+        bytes += gather->levels[i].capacity_bytes + gather->levels[i].text_bytes;
     return bytes;
 }
 
@@ -88,6 +89,19 @@ copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool mov
         }
     }
     return true;
+}
+
+/* Memory that texts take besides their pointers. */
+static size_t
+text_bytes_of(esdm_type type, const void *data, size_t bytes)
+{
+    const char *const *texts = data;
+    size_t sum = 0;
+    if (type != ESDM_TYPE_STRING)
+        return 0;
+    for (size_t i = 0; i < bytes / sizeof *texts; i++)
+        sum += (texts[i] != NULL ? strlen(texts[i]) : 0) + TEXT_OVERHEAD_BYTES;
+    return sum;
 }
 
 static bool
@@ -153,10 +167,13 @@ append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *b
         return !move && esdm__box_contains(&level->box, box) && overwrite(gather, level, box, data);
     size_t have = box_bytes(gather, &level->box);
     size_t more = box_bytes(gather, box);
-    if (have + more > gather->limit_bytes || !reserve(level, have + more))
+    size_t texts = text_bytes_of(gather->type, data, more);
+    if (have + more + level->text_bytes + texts > gather->limit_bytes ||
+        !reserve(level, have + more))
         return false;
     if (!copy_elements(gather->type, level->data + have, data, more, move))
         return false;
+    level->text_bytes += texts;
     level->box.n[axis] += box->n[axis];
     return true;
 }
@@ -177,6 +194,7 @@ emit(esdm__gather *gather, esdm__gather_level *level, esdm__gather_sink sink, vo
     esdm_status status = sink(user, &level->box, level->data, err);
     free_texts(gather, level);
     level->used = false;
+    level->text_bytes = 0;
     return status;
 }
 
@@ -192,6 +210,7 @@ push_up(esdm__gather *gather, size_t k, esdm__gather_sink sink, void *user, esdm
     esdm__gather_level *above = &gather->levels[k + 1];
     if (above->used && append_level(gather, above, &level->box, level->data, true)) {
         level->used = false;
+        level->text_bytes = 0;
         return ESDM_OK;
     }
     esdm_status status = push_up(gather, k + 1, sink, user, err);
@@ -201,6 +220,7 @@ push_up(esdm__gather *gather, size_t k, esdm__gather_sink sink, void *user, esdm
     *above = *level;
     *level = empty;
     level->used = false;
+    level->text_bytes = 0;
     return ESDM_OK;
 }
 
@@ -221,6 +241,7 @@ esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
         return esdm__error_nomem(err, bytes, "gathering texts");
     esdm__box_copy(&level->box, box);
     level->used = true;
+    level->text_bytes = text_bytes_of(gather->type, data, bytes);
     return ESDM_OK;
 }
 
@@ -237,6 +258,7 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
             esdm__gather_level joined = *above;
             *above = *level;
             above->used = false;
+            above->text_bytes = 0;
             *level = joined;
         }
     }

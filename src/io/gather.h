@@ -23,6 +23,7 @@ typedef struct esdm__gather_level {
     esdm__box box;
     uint8_t *data; /* owned; dense C order; strings: owned texts */
     size_t capacity_bytes;
+    size_t text_bytes; /* memory of the texts, apart from the pointers */
 } esdm__gather_level;
 
 typedef struct esdm__gather {

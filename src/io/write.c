@@ -464,10 +464,11 @@ append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
         atomic_load_explicit(&session->gathered, memory_order_relaxed) >
             session->gather_limit_bytes)
         return false;
-    uint64_t before = io->gather.levels[0].capacity_bytes;
+    const esdm__gather_level *level = &io->gather.levels[0];
+    uint64_t before = level->capacity_bytes + level->text_bytes;
     if (!esdm__gather_append(&io->gather, &box, buffer))
         return false;
-    uint64_t after = io->gather.levels[0].capacity_bytes;
+    uint64_t after = level->capacity_bytes + level->text_bytes;
     if (after != before) /* over the bound, the next slow write relieves */
         atomic_fetch_add(&session->gathered, after - before);
     return true;

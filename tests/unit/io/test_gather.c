@@ -156,6 +156,42 @@ test_gather__texts_are_copied(void **state)
     assert_int_equal(3, count);
 }
 
+/* Counts the boxes and forgets them. */
+static esdm_status
+count_boxes(void *user, const esdm__box *box, void *data, esdm_error *err)
+{
+    (void) box;
+    (void) data;
+    (void) err;
+    ++*(size_t *) user;
+    return ESDM_OK;
+}
+
+static void
+test_gather__texts_count_against_the_limit(void **state)
+{
+    (void) state;
+    enum { TEXTS = 1000, LENGTH = 1000, LIMIT = 64 << 10 };
+    char text[LENGTH + 1];
+    const char *const texts[1] = {text};
+    size_t boxes = 0;
+    esdm__gather gather;
+    memset(text, 'x', LENGTH);
+    text[LENGTH] = '\0';
+    esdm__gather_init(&gather, ESDM_TYPE_STRING, LIMIT);
+    for (uint64_t i = 0; i < TEXTS; i++) {
+        esdm__box box;
+        esdm__box_set(&box, 1, &i, (uint64_t[]){1});
+        assert_int_equal(ESDM_OK,
+                         esdm__gather_add(&gather, &box, texts, count_boxes, &boxes, NULL));
+        uint64_t bytes = esdm__gather_bytes(&gather);
+        assert_true(bytes > LENGTH && bytes <= (uint64_t) ESDM__GATHER_LEVELS * 2 * LIMIT);
+    }
+    assert_in_range(boxes, TEXTS * LENGTH / LIMIT - ESDM__GATHER_LEVELS, 20);
+    assert_int_equal(ESDM_OK, esdm__gather_flush(&gather, count_boxes, &boxes, NULL));
+    assert_int_equal(esdm__gather_bytes(&gather), 0);
+}
+
 int
 main(void)
 {
@@ -165,6 +201,7 @@ main(void)
         cmocka_unit_test(test_gather__overlaps_keep_program_order),
         cmocka_unit_test(test_gather__find_gives_the_newest_box_only),
         cmocka_unit_test(test_gather__texts_are_copied),
+        cmocka_unit_test(test_gather__texts_count_against_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
