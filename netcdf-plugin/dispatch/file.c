@@ -174,9 +174,9 @@ esdmnc_open(esdmnc_id id, const char *container, int mode)
 
 /* ---- after a fork --------------------------------------------------------------------------- */
 
-/* Opens the snapshot that the parent reads. */
+/* Opens the container for reading once more. NC_ECANTREAD when it is another one by now. */
 static int
-open_again(const esdmnc_file *file, esdm_container **ret_container)
+open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container **ret_container)
 {
     esdm_session *session;
     esdm_container_info info;
@@ -186,14 +186,13 @@ open_again(const esdmnc_file *file, esdm_container **ret_container)
         return rc;
     esdm_status st = esdm_container_stat(session, file->name, &info, &err);
     if (st == ESDM_OK && info.created_ns > file->opened_ns) {
-        esdmnc_debug("'%s' was replaced: the child of a fork() cannot go on reading the old one",
-                     file->name);
+        esdmnc_debug("'%s' was replaced since it was opened", file->name);
         return NC_ECANTREAD;
     }
     if (st == ESDM_OK)
-        st = esdm_container_open(session, file->name, ESDM_OPEN_READ, file->snapshot, ret_container,
-                                 &err);
-    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "open after fork", file->name);
+        st =
+            esdm_container_open(session, file->name, ESDM_OPEN_READ, snapshot, ret_container, &err);
+    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "open again", file->name);
 }
 
 static int
@@ -205,7 +204,7 @@ revive(esdmnc_file *file)
                      file->name);
         return NC_ECANTWRITE;
     }
-    int rc = open_again(file, &container);
+    int rc = open_again(file, file->snapshot, &container);
     if (rc != NC_NOERR)
         return rc;
     /* The parent's handle cannot be closed here: its session died with the fork. */
@@ -316,6 +315,60 @@ commit(esdmnc_file *file, const char *what)
     return NC_NOERR;
 }
 
+/* Gives up the container of a file, which frees it unless another file of this process uses it. */
+static void
+let_go(esdmnc_file *file)
+{
+    esdm_container *old = file->container;
+    file->container = NULL;
+    if (!esdmnc_files_use(old))
+        esdm_container_discard(old);
+}
+
+/* Whether everything that the ids of a file stand for is in another version of its container, so
+ * that the ids go on meaning the same. */
+static bool
+holds_all_of(esdm_container *newer, const esdmnc_file *file)
+{
+    for (size_t g = 0; g < file->group_count; g++) {
+        const esdmnc_group *group = file->groups[g];
+        esdm_group *same = esdm_container_group(newer, (uint32_t) g);
+        for (size_t v = 0; same != NULL && v < group->count; v++) {
+            const esdm_dataset *dataset = esdm_group_dataset_at(same, v);
+            if (dataset == NULL || esdm_dataset_type(dataset) != group->vars[v]->type ||
+                esdm_dataset_rank(dataset) != group->vars[v]->rank ||
+                esdm_dataset_id(dataset) != esdm_dataset_id(group->vars[v]->dataset))
+                return false;
+        }
+        if (same == NULL)
+            return false;
+    }
+    return esdm_container_dimension_count(newer) >= esdm_container_dimension_count(file->container);
+}
+
+/* Takes over a container whose structure was extended. NC_NOERR, also when the file stays where it
+ * is because the container is another one by now. */
+static int
+follow_structure(esdmnc_file *file)
+{
+    esdm_container *newer;
+    int rc = open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
+    if (rc == NC_ECANTREAD)
+        return NC_NOERR;
+    if (rc != NC_NOERR)
+        return rc;
+    if (!holds_all_of(newer, file)) {
+        esdmnc_debug("sync '%s': stays at its snapshot: the structure is another one", file->name);
+        esdm_container_discard(newer);
+        return NC_NOERR;
+    }
+    esdmnc_file_forget(file);
+    let_go(file);
+    file->container = newer;
+    file->shared = false;
+    return NC_NOERR;
+}
+
 /* A reader follows the writer. One whose container was removed or replaced keeps what it has, as
  * a file that was unlinked stays readable. */
 static int
@@ -325,14 +378,17 @@ follow(esdmnc_file *file)
     if (file->shared && esdmnc_files_writer(file->name) == file->container)
         return esdmnc_file_index(file);
     esdm_status st = esdm_container_refresh(file->container, &err);
-    if (st == ESDM_ENOENT || st == ESDM_ECONFLICT) {
+    int rc = NC_NOERR;
+    if (st == ESDM_ENOENT)
         esdmnc_debug("sync '%s': stays at its snapshot: %s", file->name, err.message);
-        return NC_NOERR;
-    }
-    if (st != ESDM_OK)
-        return esdmnc_error(&err, "sync", file->name);
+    else if (st == ESDM_ECONFLICT)
+        rc = follow_structure(file);
+    else if (st != ESDM_OK)
+        rc = esdmnc_error(&err, "sync", file->name);
+    if (rc != NC_NOERR)
+        return rc;
     file->snapshot = esdm_container_snapshot(file->container);
-    int rc = esdmnc_file_index(file);
+    rc = esdmnc_file_index(file);
     esdmnc_file_settle_stored(file);
     return rc;
 }

@@ -249,6 +249,154 @@ test_replace__a_reader_keeps_the_old_container(void **state)
     check_file("esdm://processes/replaced.nc", 2);
 }
 
+/* A writer in a process of its own, which takes one step for each byte it is sent and answers each
+ * with one. */
+typedef struct model {
+    pid_t pid;
+    int to;
+    int from;
+} model;
+
+static int
+append(int ncid, int varid, size_t record)
+{
+    double value = 100.0 * (double) varid + (double) record;
+    int rc = nc_put_var1_double(ncid, varid, &record, &value);
+    return rc == NC_NOERR ? nc_sync(ncid) : rc;
+}
+
+static int
+model_step(int step, int *ncid)
+{
+    int time = 0;
+    int rc = NC_NOERR;
+    switch (step) {
+    case 0:
+        rc = nc_create("esdm://processes/model.nc", NC_NETCDF4, ncid);
+        if (rc == NC_NOERR)
+            rc = nc_def_dim(*ncid, "time", NC_UNLIMITED, &time);
+        if (rc == NC_NOERR)
+            rc = nc_def_var(*ncid, "a", NC_DOUBLE, 1, &time, NULL);
+        return rc == NC_NOERR ? nc_sync(*ncid) : rc;
+    case 3:
+        rc = nc_def_var(*ncid, "b", NC_DOUBLE, 1, &time, NULL);
+        if (rc == NC_NOERR)
+            rc = nc_put_att_text(*ncid, 0, "units", 1, "K");
+        if (rc == NC_NOERR)
+            rc = nc_rename_var(*ncid, 0, "c");
+        return rc == NC_NOERR ? append(*ncid, 1, 0) : rc;
+    case 5:
+        return nc_close(*ncid);
+    default:
+        return append(*ncid, 0, (size_t) step - (step > 3 ? 2 : 1));
+    }
+}
+
+static void
+model_run(const model *m)
+{
+    char step;
+    int ncid = -1;
+    while (read(m->to, &step, 1) == 1) {
+        int rc = model_step(step, &ncid);
+        if (rc != NC_NOERR)
+            fprintf(stderr, "step %d: %s\n", step, nc_strerror(rc));
+        step = rc == NC_NOERR ? 'y' : 'n';
+        if (write(m->from, &step, 1) != 1)
+            break;
+    }
+}
+
+static model
+model_start(void)
+{
+    int to[2];
+    int from[2];
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(to[1]);
+        model_run(&(model){0, to[0], from[1]});
+        exit(0);
+    }
+    close(to[0]);
+    close(from[1]);
+    return (model){pid, to[1], from[0]};
+}
+
+static void
+model_do(const model *m, char step)
+{
+    char answer = 0;
+    assert_int_equal(write(m->to, &step, 1), 1);
+    assert_int_equal(read(m->from, &answer, 1), 1);
+    assert_int_equal(answer, 'y');
+}
+
+static void
+check_records(int ncid, const char *name, size_t records, double first)
+{
+    int varid;
+    size_t length = 0;
+    double values[10];
+    assert_int_equal(nc_inq_varid(ncid, name, &varid), NC_NOERR);
+    assert_int_equal(nc_inq_dimlen(ncid, 0, &length), NC_NOERR);
+    assert_int_equal(length, records);
+    assert_int_equal(nc_get_var_double(ncid, varid, values), NC_NOERR);
+    for (size_t i = 0; i < records; i++)
+        assert_true(values[i] == first + (double) i);
+}
+
+static void
+test_sync__a_reader_follows_a_model(void **state)
+{
+    (void) state;
+    int ncid;
+    int varid;
+    char units = ' ';
+    model m = model_start();
+    model_do(&m, 0);
+    assert_int_equal(nc_open("esdm://processes/model.nc", NC_NOWRITE, &ncid), NC_NOERR);
+    check_records(ncid, "a", 0, 0);
+    model_do(&m, 1);
+    check_records(ncid, "a", 0, 0); /* until it asks */
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "a", 1, 0);
+    model_do(&m, 2);
+    model_do(&m, 3); /* new structure */
+    check_records(ncid, "a", 1, 0);
+    assert_int_equal(nc_inq_varid(ncid, "b", &varid), NC_ENOTVAR);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "c", 2, 0);
+    assert_int_equal(nc_inq_varid(ncid, "a", &varid), NC_ENOTVAR);
+    assert_int_equal(nc_inq_varid(ncid, "b", &varid), NC_NOERR);
+    assert_int_equal(varid, 1);
+    assert_int_equal(nc_get_att_text(ncid, 0, "units", &units), NC_NOERR);
+    assert_int_equal(units, 'K');
+    model_do(&m, 4);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "c", 3, 0);
+    model_do(&m, 5);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "c", 3, 0);
+    /* Replaced: the reader keeps the old one, whether the new one looks alike or not. */
+    model_do(&m, 0);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "c", 3, 0);
+    model_do(&m, 1);
+    model_do(&m, 2);
+    model_do(&m, 3);
+    assert_int_equal(nc_sync(ncid), NC_NOERR);
+    check_records(ncid, "c", 3, 0);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    close(m.to);
+    close(m.from);
+    assert_int_equal(waitpid(m.pid, NULL, 0), m.pid);
+}
+
 static void
 test_abort__keeps_the_old_container(void **state)
 {
@@ -411,6 +559,7 @@ main(void)
         cmocka_unit_test(test_exit__data_is_committed_without_close),
         cmocka_unit_test(test_remove__an_open_container_stays_readable),
         cmocka_unit_test(test_replace__a_reader_keeps_the_old_container),
+        cmocka_unit_test(test_sync__a_reader_follows_a_model),
         cmocka_unit_test(test_abort__keeps_the_old_container),
         cmocka_unit_test(test_diskless__is_dropped_without_persist),
         cmocka_unit_test(test_table__many_files_at_once),
