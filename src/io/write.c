@@ -200,11 +200,35 @@ run_round(round *r, size_t count, esdm_error *err)
     return status;
 }
 
-static esdm__layout
-layout_of(const esdm_dataset *dataset, const esdm__dataset_io *io)
+/* Stored bytes of an element; of texts on average, so that fragments of long ones stay small. */
+static uint64_t
+element_bytes(const round *r)
 {
+    const char *const *texts = (const void *) r->buffer;
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    uint64_t sum = 0;
+    if (r->dataset->type != ESDM_TYPE_STRING)
+        return esdm_type_size(r->dataset->type);
+    for (;;) {
+        int64_t at = 0;
+        for (uint32_t i = 0; i < r->box->rank; i++)
+            at += (int64_t) index[i] * r->stride[i];
+        sum += sizeof(uint32_t) + (texts[at] != NULL ? strlen(texts[at]) : 0);
+        uint32_t axis = r->box->rank;
+        while (axis > 0 && ++index[axis - 1] == r->box->n[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return sum / esdm__box_elements(r->box);
+    }
+}
+
+static esdm__layout
+layout_of(const round *r)
+{
+    const esdm_dataset *dataset = r->dataset;
+    const esdm__dataset_io *io = r->io;
     esdm__layout layout = {.rank = dataset->rank,
-                           .element_bytes = esdm_type_size(dataset->type),
+                           .element_bytes = element_bytes(r),
                            .chunk = dataset->chunk,
                            .preferred_bytes = io->preferred_bytes,
                            .minimum_bytes = io->minimum_bytes};
@@ -222,7 +246,7 @@ layout_of(const esdm_dataset *dataset, const esdm__dataset_io *io)
 static esdm_status
 cut_and_store(round *r, esdm_error *err)
 {
-    esdm__layout layout = layout_of(r->dataset, r->io);
+    esdm__layout layout = layout_of(r);
     esdm__cutter cutter;
     esdm__cutter_init(&cutter, &layout, r->box);
     bool more = true;

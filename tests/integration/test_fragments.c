@@ -162,6 +162,50 @@ test_open__cost_does_not_depend_on_fragments(void)
     check(cost[1] <= cost[0] + 64 * 1024);
 }
 
+static bool
+note_largest(const esdm_fragment_info *info, void *user)
+{
+    uint64_t *largest = user;
+    *largest = info->raw_bytes > *largest ? info->raw_bytes : *largest;
+    return true;
+}
+
+/* Otherwise a read of one text would take the memory of all. */
+static void
+test_texts__long_ones_make_fragments_of_the_usual_size(void)
+{
+    enum { TEXTS = 40000, LENGTH = 1000 };
+    static const char *texts[TEXTS];
+    char text[LENGTH + 1];
+    char *read[2];
+    uint64_t largest = 0;
+    esdm_container *container;
+    esdm_dimension *dim;
+    esdm_dataset *dataset;
+    esdm_dataspace space;
+    esdm_session *session = open_session();
+    memset(text, 'x', LENGTH);
+    text[LENGTH] = '\0';
+    for (size_t i = 0; i < TEXTS; i++)
+        texts[i] = i % 2 == 0 ? text : NULL;
+    ok(esdm_container_create(session, "texts", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "n", TEXTS, &dim, ERR));
+    ok(esdm_dataset_create(esdm_container_root(container), "v", ESDM_TYPE_STRING, 1, &dim, &dataset,
+                           ERR));
+    ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){TEXTS}, ERR));
+    ok(esdm_write(dataset, &space, ESDM_TYPE_STRING, texts, NULL, ERR));
+    ok(esdm_container_commit(container, NULL, ERR));
+    ok(esdm_dataset_fragments(dataset, note_largest, &largest, ERR));
+    check(largest > (1u << 20) && largest <= (5u << 20));
+    ok(esdm_dataspace_init(&space, 1, (uint64_t[]){TEXTS - 2}, (uint64_t[]){2}, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_STRING, read, NULL, ERR));
+    check(strcmp(read[0], text) == 0 && strcmp(read[1], "") == 0);
+    free(read[0]);
+    free(read[1]);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
@@ -170,5 +214,6 @@ main(void)
     test_records__in_order_are_gathered();
     test_commit_after_every_record__cost_does_not_grow();
     test_open__cost_does_not_depend_on_fragments();
+    test_texts__long_ones_make_fragments_of_the_usual_size();
     return 0;
 }
