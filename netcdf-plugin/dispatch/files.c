@@ -4,11 +4,16 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SLOT_BITS  8
 #define SLOT_COUNT (1 << SLOT_BITS)
+
+/* How long an exit waits for another thread to open or close a file. */
+#define EXIT_LOCK_S 5
 
 /* libnetcdf has 65,536 slots: two levels, so that lookups need no lock and an unused copy no
  * memory. Pages are never freed. */
@@ -162,8 +167,14 @@ esdmnc_files_exit(void)
     /* Programs that end without nc_close() find their data in a netCDF-4 file all the same, for
      * HDF5 flushes at exit. What is still being defined for the first time is dropped. */
     uint64_t generation = esdmnc_session_generation();
-    if (pthread_mutex_trylock(&table_lock) != 0)
+    /* Not for ever: exit() may have been called in a signal handler, above the lock's holder. */
+    struct timespec until;
+    (void) clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += EXIT_LOCK_S;
+    if (pthread_mutex_timedlock(&table_lock, &until) != 0) {
+        fputs("esdm: open files are not committed at exit: a call was interrupted\n", stderr);
         return;
+    }
     for (esdmnc_file *file = all_files; file != NULL; file = file->next) {
         if (file->generation != generation || !file->writable || file->is_new || file->transient)
             continue;
