@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -26,6 +27,7 @@ struct esdm__pack_set {
     pthread_cond_t idle;  /* some pack ceased to be busy */
     pack *list;
     size_t next_target; /* round robin over targets */
+    pid_t owner;        /* a forked child has no part in what its parent writes */
     char uuid[ESDM__UUID_BYTES];
 };
 
@@ -36,6 +38,7 @@ esdm__pack_set_new(esdm_session *session, const char *uuid)
     if (packs == NULL)
         return NULL;
     packs->session = session;
+    packs->owner = getpid();
     (void) snprintf(packs->uuid, sizeof packs->uuid, "%s", uuid);
     (void) pthread_mutex_init(&packs->lock, NULL);
     (void) pthread_cond_init(&packs->idle, NULL);
@@ -159,6 +162,10 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
                       esdm__place *ret_place, esdm_error *err)
 {
     esdm_session *session = packs->session;
+    if (packs->owner != getpid())
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the container was opened before fork(); open it again in the "
+                               "child, with a session of its own");
     (void) pthread_mutex_lock(&packs->lock);
     size_t first = packs->next_target++;
     (void) pthread_mutex_unlock(&packs->lock);
@@ -273,16 +280,19 @@ esdm__pack_set_free(esdm__pack_set *packs)
 {
     if (packs == NULL)
         return;
+    bool ours = packs->owner == getpid();
     while (packs->list != NULL) {
         pack *p = packs->list;
         packs->list = p->next;
-        if (p->handle != NULL)
+        if (ours && p->handle != NULL)
             (void) seal(p, NULL);
-        if (!p->committed)
+        if (ours && !p->committed)
             (void) p->target->plugin->pack_remove(p->target->handle, p->name, NULL);
         free(p);
     }
-    (void) pthread_cond_destroy(&packs->idle);
-    (void) pthread_mutex_destroy(&packs->lock);
+    if (ours) { /* else a thread of the parent may be waiting in them */
+        (void) pthread_cond_destroy(&packs->idle);
+        (void) pthread_mutex_destroy(&packs->lock);
+    }
     free(packs);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
  * left to hand out. All fields but the constant ones are guarded by the pool's lock. */
@@ -30,6 +31,7 @@ struct esdm__pool {
     unsigned nthreads; /* pool threads, the callers not counted */
     unsigned started;
     bool stop;
+    pid_t owner; /* a forked child has no threads, and may have copied a held lock */
 };
 
 esdm__pool *
@@ -38,6 +40,7 @@ esdm__pool_new(unsigned threads)
     esdm__pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
+    pool->owner = getpid();
     pool->nthreads = threads > 0 ? threads - 1 : 0;
     pool->threads = calloc(pool->nthreads + 1u, sizeof *pool->threads);
     if (pool->threads == NULL) {
@@ -54,6 +57,11 @@ esdm__pool_free(esdm__pool *pool)
 {
     if (pool == NULL)
         return;
+    if (pool->owner != getpid()) {
+        free(pool->threads);
+        free(pool);
+        return;
+    }
     (void) pthread_mutex_lock(&pool->lock);
     pool->stop = true;
     (void) pthread_cond_broadcast(&pool->work);
@@ -155,7 +163,7 @@ run_alone(size_t count, esdm__task_fn task, void *context, esdm_error *err)
 esdm_status
 esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
 {
-    if (count <= 1 || pool->nthreads == 0)
+    if (count <= 1 || pool->nthreads == 0 || pool->owner != getpid())
         return run_alone(count, task, context, err);
 
     job j = {.task = task, .context = context, .count = count, .failed_at = SIZE_MAX};

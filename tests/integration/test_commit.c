@@ -226,10 +226,48 @@ commits_do_not_fill_memory(esdm_session *session)
     ok(esdm_container_close(container, ERR));
 }
 
+/* ---- forked children ------------------------------------------------------------------------ */
+
+/* A child that cleans up what it inherited takes nothing from its parent. */
+static void
+a_child_cannot_harm_its_parent(void)
+{
+    enum { CELLS = 1 << 18 };
+    static double values[CELLS];
+    esdm_session *session = open_session();
+    esdm_container *container;
+    esdm_dataset *dataset = create_rows(session, "forked", 1, &container);
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){CELLS}, ERR));
+    for (size_t i = 0; i < CELLS; i++)
+        values[i] = (double) i;
+    ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, values, NULL, ERR));
+    read_rows(dataset, CELLS, values); /* has woken the pool */
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        fails(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, values, NULL, ERR), ESDM_EINVAL,
+              "before fork()");
+        fails(esdm_container_close(container, ERR), ESDM_EINVAL, "before fork()");
+        esdm_session_close(session);
+        _exit(0);
+    }
+    wait_children(&child, 1);
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open(session, "forked", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container,
+                           ERR));
+    read_rows(find(container, "v"), CELLS, values);
+    for (size_t i = 0; i < CELLS; i++)
+        check(values[i] == (double) i);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
     make_site();
+    a_child_cannot_harm_its_parent();
     esdm_session *session = open_session();
     esdm_session *other = open_session();
     commits_beside_writers_lose_nothing(session);
