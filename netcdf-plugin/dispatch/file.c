@@ -310,9 +310,8 @@ commit(esdmnc_file *file, const char *what)
     esdm_error err;
     if (!file->writable || file->transient)
         return NC_NOERR;
-    if (esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
-        return esdmnc_error_loud(&err, what, file->name);
-    return NC_NOERR;
+    file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
+    return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
 }
 
 /* Gives up the container of a file, which frees it unless another file of this process uses it. */

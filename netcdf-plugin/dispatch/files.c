@@ -111,22 +111,28 @@ esdmnc_files_add(esdmnc_file *file)
     return rc;
 }
 
+/* With the lock held. */
+static void
+take_out(const esdmnc_file *file)
+{
+    unsigned slot = slot_of(file->ncid);
+    slot_page *page = atomic_load(&pages[file->instance][slot >> SLOT_BITS]);
+    atomic_store_explicit(&page->files[slot & (SLOT_COUNT - 1)], NULL, memory_order_release);
+    for (esdmnc_file **link = &all_files; *link != NULL; link = &(*link)->next) {
+        if (*link == file) {
+            *link = file->next;
+            break;
+        }
+    }
+}
+
 esdmnc_file *
 esdmnc_files_remove(esdmnc_id id)
 {
     pthread_mutex_lock(&table_lock);
     esdmnc_file *file = lookup(id);
-    if (file != NULL) {
-        unsigned slot = slot_of(file->ncid);
-        slot_page *page = atomic_load(&pages[file->instance][slot >> SLOT_BITS]);
-        atomic_store_explicit(&page->files[slot & (SLOT_COUNT - 1)], NULL, memory_order_release);
-        for (esdmnc_file **link = &all_files; *link != NULL; link = &(*link)->next) {
-            if (*link == file) {
-                *link = file->next;
-                break;
-            }
-        }
-    }
+    if (file != NULL)
+        take_out(file);
     pthread_mutex_unlock(&table_lock);
     return file;
 }
@@ -150,22 +156,60 @@ esdmnc_files_writing(const char *name)
     return esdmnc_files_writer(name) != NULL;
 }
 
+/* With the lock held. */
+static bool
+in_use(const esdm_container *container)
+{
+    const esdmnc_file *file = all_files;
+    while (file != NULL && file->container != container)
+        file = file->next;
+    return file != NULL;
+}
+
 bool
 esdmnc_files_use(const esdm_container *container)
 {
-    bool found = false;
     pthread_mutex_lock(&table_lock);
-    for (const esdmnc_file *file = all_files; file != NULL && !found; file = file->next)
-        found = file->container == container;
+    bool found = in_use(container);
     pthread_mutex_unlock(&table_lock);
     return found;
+}
+
+/* Whether all that the file holds is committed. What is still being defined for the first time is
+ * not: nobody could make sense of it. */
+static bool
+commit_at_exit(const esdmnc_file *file)
+{
+    esdm_error err;
+    if (file->is_new || file->transient)
+        return false;
+    if (!esdm_container_is_dirty(file->container))
+        return true;
+    esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
+    if (esdm_container_commit(file->container, NULL, &err) == ESDM_OK)
+        return true;
+    if (file->commit_failed) /* and that was told */
+        esdmnc_debug("commit at exit of '%s': %s", file->name, err.message);
+    else
+        (void) esdmnc_error_loud(&err, "commit at exit of", file->name);
+    return false;
+}
+
+/* The packs that it wrote would lie on the disk, which may be full, and belong to nothing. */
+static void
+drop_at_exit(esdmnc_file *file)
+{
+    take_out(file);
+    if (!in_use(file->container))
+        esdm_container_discard(file->container);
+    esdmnc_file_free(file);
 }
 
 void
 esdmnc_files_exit(void)
 {
     /* Programs that end without nc_close() find their data in a netCDF-4 file all the same, for
-     * HDF5 flushes at exit. What is still being defined for the first time is dropped. */
+     * HDF5 flushes at exit. */
     uint64_t generation = esdmnc_session_generation();
     /* Not for ever: exit() may have been called in a signal handler, above the lock's holder. */
     struct timespec until;
@@ -175,15 +219,11 @@ esdmnc_files_exit(void)
         fputs("esdm: open files are not committed at exit: a call was interrupted\n", stderr);
         return;
     }
-    for (esdmnc_file *file = all_files; file != NULL; file = file->next) {
-        if (file->generation != generation || !file->writable || file->is_new || file->transient)
-            continue;
-        if (!esdm_container_is_dirty(file->container))
-            continue;
-        esdm_error err;
-        esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
-        if (esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
-            (void) esdmnc_error_loud(&err, "commit at exit of", file->name);
+    esdmnc_file *next = NULL;
+    for (esdmnc_file *file = all_files; file != NULL; file = next) {
+        next = file->next;
+        if (file->generation == generation && file->writable && !commit_at_exit(file))
+            drop_at_exit(file);
     }
     pthread_mutex_unlock(&table_lock);
 }

@@ -87,6 +87,7 @@ typedef struct esdmnc_file {
     bool is_new;    /* made by nc_create() and define mode never left */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
+    bool commit_failed; /* the last time it was tried */
     atomic_bool indef;
     esdmnc_group **groups; /* owned; index is the group id */
     size_t group_count;

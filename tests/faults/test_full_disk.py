@@ -95,5 +95,57 @@ def test_full_disk__netcdf_program_is_told():
         check_last_commit("a", 1, 1)
 
 
+PYTHON_APPENDS = """
+import ctypes, sys, netCDF4, numpy as np
+how, records = sys.argv[1], int(sys.argv[2])
+nc = netCDF4.Dataset('esdm://python.nc', 'a' if how != 'new' else 'w')
+if how == 'new':
+    nc.createDimension('t', None)
+    nc.createDimension('x', 100000)
+    nc.createVariable('v', 'f8', ('t', 'x'))
+if how == 'unclosed':
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(nc))
+v = nc['v']
+for i in range(len(v), len(v) + records):
+    v[i] = np.full(100000, float(i))
+    if how == 'sync':
+        nc.sync()
+if how != 'unclosed':
+    nc.close()
+"""
+PYTHON_READS = """
+import netCDF4
+with netCDF4.Dataset('esdm://python.nc') as nc:
+    v = nc['v']
+    assert all((v[i] == i).all() for i in range(len(v)))
+    print(len(v))
+"""
+
+
+def test_full_disk__python_is_told():
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        skip("python3-netcdf4 is not installed")
+    with small_disk(16) as folder, Site(parent=folder, engine={"memory": "16 MiB"}):
+
+        def used():
+            space = os.statvfs(folder)
+            return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+        def records():
+            return int(client([python, "-c", PYTHON_READS]).stdout)
+
+        client([python, "-c", PYTHON_APPENDS, "new", "2"])
+        before = used()
+        for how in ("close", "unclosed"):
+            expect_error(client([python, "-c", PYTHON_APPENDS, how, "60"], check=False), "space")
+            expect(records() == 2, f"{how}: {records()} records")
+            expect(used() < before + 200000, f"{how}: {used()} bytes used, {before} before")
+        done = client([python, "-c", PYTHON_APPENDS, "sync", "60"], check=False)
+        expect_error(done, "space")
+        expect(2 < records() < 22, f"sync: {records()} records")
+
+
 main(test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
-     test_full_disk__netcdf_program_is_told)
+     test_full_disk__netcdf_program_is_told, test_full_disk__python_is_told)
