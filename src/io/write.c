@@ -11,8 +11,10 @@
 
 /* Writes from here on go to fragments at once, without a copy in the gather buffer. */
 #define DIRECT_BYTES (UINT64_C(256) << 10)
-/* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. */
-#define PENDING_INLINE_BYTES ((size_t) 8 << 20)
+/* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. Datasets that
+ * share the memory have less. */
+#define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
+#define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
 /* Fragments in flight in one round of the pool. */
 #define BATCH       64u
 #define STACK_BYTES 4096u
@@ -183,12 +185,23 @@ enter_pending(round *r, size_t count, esdm_error *err)
     return status;
 }
 
+static bool
+has_inline_room(const round *r)
+{
+    const esdm_container *container = r->dataset->group->container;
+    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
+    limit = limit < PENDING_INLINE_BYTES ? limit : PENDING_INLINE_BYTES;
+    limit = limit > LEAST_PENDING_INLINE_BYTES ? limit : LEAST_PENDING_INLINE_BYTES;
+    (void) pthread_mutex_lock(&r->io->lock);
+    bool room = esdm__index_pending_inline_bytes(r->io->index) < limit;
+    (void) pthread_mutex_unlock(&r->io->lock);
+    return room;
+}
+
 static esdm_status
 run_round(round *r, size_t count, esdm_error *err)
 {
-    (void) pthread_mutex_lock(&r->io->lock);
-    r->inline_room = esdm__index_pending_inline_bytes(r->io->index) < PENDING_INLINE_BYTES;
-    (void) pthread_mutex_unlock(&r->io->lock);
+    r->inline_room = has_inline_room(r);
     esdm__pool *pool = r->dataset->group->container->session->pool;
     esdm_status status = esdm__pool_run(pool, count, store_fragment, r, err);
     if (status == ESDM_OK)

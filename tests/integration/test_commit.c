@@ -226,6 +226,38 @@ commits_do_not_fill_memory(esdm_session *session)
     ok(esdm_container_close(container, ERR));
 }
 
+/* Small fragments of many datasets stay in memory until the commit only as far as there is room. */
+static void
+small_fragments_do_not_fill_memory(esdm_session *session)
+{
+    enum { DATASETS = 64, RECORDS = 1000, BYTES = 1000 };
+    static const int8_t values[BYTES];
+    esdm_container *container;
+    esdm_dimension *dim;
+    esdm_dataset *datasets[DATASETS];
+    ok(esdm_container_create(session, "inline", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "n", ESDM_UNLIMITED, &dim, ERR));
+    for (int i = 0; i < DATASETS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_INT8, 1, &dim, &datasets[i], ERR));
+    }
+    size_t before = memory_in_use();
+    for (uint64_t record = 0; record < RECORDS; record++) {
+        for (int i = 0; i < DATASETS; i++) {
+            uint64_t at = record * (BYTES + 1); /* with a gap: each record is a fragment */
+            esdm_dataspace space;
+            ok(esdm_dataspace_init(&space, 1, &at, (uint64_t[]){BYTES}, ERR));
+            ok(esdm_write(datasets[i], &space, ESDM_TYPE_INT8, values, NULL, ERR));
+        }
+    }
+    size_t after = memory_in_use();
+    if (after > before + (56u << 20))
+        die("%zu KiB more are in use", (after - before) >> 10);
+    esdm_container_discard(container);
+}
+
 /* ---- forked children ------------------------------------------------------------------------ */
 
 /* A child that cleans up what it inherited takes nothing from its parent. */
@@ -274,6 +306,7 @@ main(void)
     refreshes_beside_readers_show_all_data(session, other);
     a_commit_takes_over_what_others_appended(session, other);
     commits_do_not_fill_memory(session);
+    small_fragments_do_not_fill_memory(session);
     esdm_session_close(other);
     esdm_session_close(session);
     return 0;
