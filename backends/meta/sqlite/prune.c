@@ -151,12 +151,21 @@ delete_snapshots(sqlite__link *link, uint64_t container, const old_snapshot *all
     return status;
 }
 
+/* The snapshots are sorted, and few of those that are kept no more lie among the others. */
 static bool
 is_visible(const old_page *page, const old_snapshot *all, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (all[i].fate == KEPT && all[i].snapshot >= page->added &&
-            all[i].snapshot < page->removed)
+    size_t from = 0;
+    size_t to = count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (all[middle].snapshot < page->added)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    for (; from < count && all[from].snapshot < page->removed; from++) {
+        if (all[from].fate == KEPT)
             return true;
     }
     return false;
