@@ -265,11 +265,12 @@ move_handle(work *w, const esdm_meta_committed *committed)
     io->pinned = alone && session->meta->pin(session->store, committed->container, snapshot,
                                              NULL) == ESDM_OK;
     if (!io->pinned) {
-        alone = false;
-        io->pinned =
-            pin_shared(w, committed, &snapshot) ||
-            session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
+        io->pinned = pin_shared(w, committed, &snapshot);
+        alone = alone && !io->pinned; /* neither: it was removed or replaced at once */
     }
+    if (!io->pinned) /* or its name was changed */
+        io->pinned =
+            session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
     esdm__container_set_position(w->container, committed->container, snapshot);
     if (!alone) {
         esdm__container_forget_pages(w->container);
