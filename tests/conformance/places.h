@@ -75,6 +75,15 @@ extern const place_kind *place_current_kind;
     } while (0)
 #define assert_ok(expression) assert_status(expression, ESDM_OK)
 
+/** Leaves a test that does not apply here. */
+#define skip_if(condition)                                                                         \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            skip();                                                                                \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
 /** The error object that tests pass along. */
 extern _Thread_local esdm_error place_error;
 

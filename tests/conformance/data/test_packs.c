@@ -93,7 +93,7 @@ test_pack__ranges_with_gaps_and_overlaps(void **state)
     enum { BYTES = 300000, RANGES = 200 };
     fixture *f = *state;
     data_make_pack(f->target, PACK "2", 2, BYTES);
-    uint8_t *memory = malloc(BYTES * 4);
+    uint8_t *memory = malloc((size_t) BYTES * 4);
     assert_non_null(memory);
     esdm_range ranges[RANGES];
     static const uint64_t steps[] = {0, 1, 10, 4096, 8191, 8192, 8193, 20000};
@@ -151,8 +151,7 @@ static void
 test_pack__unsealed_pack_is_readable(void **state)
 {
     fixture *f = *state;
-    if ((data_plugin()->flags & ESDM_DATA_READ_UNSEALED) == 0)
-        skip();
+    skip_if((data_plugin()->flags & ESDM_DATA_READ_UNSEALED) == 0);
     void *pack = create(f, PACK "6");
     uint8_t data[1000];
     for (int i = 0; i < 20; i++) {
@@ -179,10 +178,8 @@ test_pack__large_append_in_one_piece(void **state)
     esdm_iov pieces[2] = {{.data = "head", .bytes = 4}, {.data = data, .bytes = BYTES}};
     assert_ok(data_plugin()->pack_append(pack, pieces, 2, &position, &place_error));
     assert_ok(data_plugin()->pack_seal(pack, &place_error));
-    for (size_t i = 0; i < BYTES; i += 4096 * 1000)
-        data_check_pack(f->target, PACK "7", 7, 0, 0), (void) i;
     uint8_t back = 0;
-    for (size_t i = 0; i < BYTES; i += 4096 * 100) {
+    for (size_t i = 0; i < BYTES; i += (size_t) 4096 * 100) {
         esdm_range range = {.position = 4 + i, .bytes = 1, .buffer = &back};
         assert_ok(data_plugin()->pack_read(f->target, PACK "7", &range, 1, &place_error));
         assert_int_equal(back, data_byte(7, i));
@@ -340,8 +337,7 @@ static void
 test_pack__full_memory_target(void **state)
 {
     (void) state;
-    if (strcmp(place_current->name, "mem") != 0)
-        skip();
+    skip_if(strcmp(place_current->name, "mem") != 0);
     place p;
     place_init(&p, place_current_kind);
     (void) snprintf(p.json, sizeof p.json, "{\"plugin\": \"mem\", \"capacity_bytes\": 1000000}");
@@ -365,8 +361,7 @@ static void
 test_pack__file_size_limit(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     place_init(&p, place_current_kind);
     assert_ok(data_plugin()->make(&p.config, false, NULL, NULL, &place_error));
@@ -380,8 +375,7 @@ test_pack__full_disk(void **state)
 {
     (void) state;
     place p;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place_init(&p, place_current_kind);
     if (mount("tmpfs", p.folder, "tmpfs", 0, "size=2m,mode=0755") != 0) {
         place_clear(&p);

@@ -56,8 +56,7 @@ test_place__wrong_configuration_is_named(void **state)
     static const char *const wrong[] = {
         "", "{", "[]", "{\"directory\": 5}", "{\"directory\": \"relative/path\"}", "{}"};
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     place_init(&p, place_current_kind);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -76,8 +75,7 @@ static void
 test_place__foreign_directory_is_not_touched(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     void *target = NULL;
     place_init(&p, place_current_kind);
@@ -96,8 +94,7 @@ static void
 test_place__file_in_the_way_is_an_error(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     place_init(&p, place_current_kind);
     place_write_file(p.folder, p.name, "a file");
@@ -122,8 +119,7 @@ static void
 test_place__another_sites_mark_is_respected(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     size_t entries = place_count_entries(f->place.folder);
     esdm_plugin_config other = f->place.config;
     other.site_id = PLACE_OTHER_SITE;
@@ -143,8 +139,7 @@ static void
 test_place__newer_and_damaged_marks_are_told_apart(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     void *target = NULL;
     place_init(&p, place_current_kind);
@@ -215,8 +210,7 @@ static void
 test_place__missing_part_is_found_and_made_again(void **state)
 {
     fixture *f = *state;
-    if (strcmp(place_current->name, "posix") != 0)
-        skip();
+    skip_if(strcmp(place_current->name, "posix") != 0);
     char path[300];
     size_t lines = 0;
     (void) snprintf(path, sizeof path, "%s/aa", f->place.dir);
@@ -264,8 +258,7 @@ static void
 test_place__another_user_can_read(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared || geteuid() != 0)
-        skip();
+    skip_if(!place_current_kind->shared || geteuid() != 0);
     data_make_pack(f->target, PACK "0", 0, 100);
     assert_int_equal(place_in_child(read_as_nobody, f), 0);
     data_check_pack(f->target, PACK "0", 0, 0, 100);
@@ -300,8 +293,7 @@ static void
 test_place__many_processes_make_it_at_once(void **state)
 {
     (void) state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     for (int round = 0; round < 3; round++) {
         place p;
         place_init(&p, place_current_kind);

@@ -177,8 +177,7 @@ static void
 test_stress__reader_follows_a_writer(void **state)
 {
     fixture *f = *state;
-    if ((data_plugin()->flags & ESDM_DATA_READ_UNSEALED) == 0)
-        skip();
+    skip_if((data_plugin()->flags & ESDM_DATA_READ_UNSEALED) == 0);
     growing g = {.f = f};
     pthread_t reader;
     void *pack = NULL;
@@ -230,8 +229,7 @@ static void
 test_stress__processes_share_a_target(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     assert_int_equal(place_in_child(write_in_children, f), 0);
     for (unsigned c = 0; c < 8; c++) {
         for (unsigned n = 0; n < 50; n++) {
@@ -257,8 +255,7 @@ static void
 test_stress__removal_by_another_process_is_harmless(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     bool right = false;
     assert_true(write_pack(f->target, PACK "d", 13));
     assert_ok(read_pack(f->target, PACK "d", 13, &right));

@@ -146,7 +146,8 @@ compare_page(const esdm_meta_page *page, void *user)
     assert_int_equal(page->added, 1);
     assert_int_equal(page->rank, wanted->rank);
     if (wanted->rank > 0)
-        assert_memory_equal(page->box, wanted->box, 2 * wanted->rank * sizeof *wanted->box);
+        assert_memory_equal(page->box, wanted->box,
+                            (size_t) 2 * wanted->rank * sizeof *wanted->box);
     return true;
 }
 

@@ -52,8 +52,7 @@ test_place__wrong_configuration_is_named(void **state)
     static const char *const wrong[] = {
         "", "{", "[]", "{\"directory\": 5}", "{\"directory\": \"relative/path\"}", "{}"};
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     place_init(&p, place_current_kind);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -71,8 +70,7 @@ static void
 test_place__foreign_directory_is_not_touched(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     void *store = NULL;
     place_init(&p, place_current_kind);
@@ -103,8 +101,7 @@ static void
 test_place__another_mark_is_respected(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     esdm_plugin_config other = f->place.config;
     other.site_id = PLACE_OTHER_SITE;
     expect_refused(&other, f);
@@ -119,9 +116,8 @@ test_place__data_target_cannot_share_the_directory(void **state)
     fixture *f = *state;
     const esdm_plugin *plugin = NULL;
     char json[600];
-    if (!place_current_kind->has_directory ||
-        esdm__plugin_find(ESDM_PLUGIN_DATA, "posix", &plugin, NULL) != ESDM_OK)
-        skip();
+    skip_if(!place_current_kind->has_directory ||
+            esdm__plugin_find(ESDM_PLUGIN_DATA, "posix", &plugin, NULL) != ESDM_OK);
     const esdm_data_plugin *data = (const esdm_data_plugin *) plugin;
     (void) snprintf(json, sizeof json, "{\"plugin\": \"posix\", \"directory\": \"%s\"}",
                     f->place.dir);
@@ -135,8 +131,7 @@ static void
 test_place__newer_and_damaged_marks_are_told_apart(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     void *store = NULL;
     place_init(&p, place_current_kind);
@@ -210,8 +205,7 @@ static void
 test_place__many_processes_make_it_at_once(void **state)
 {
     (void) state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     for (int round = 0; round < 4; round++) {
         fixture f = {0};
         size_t containers = 0;
@@ -232,8 +226,7 @@ static void
 test_place__removal_keeps_what_is_not_ours(void **state)
 {
     (void) state;
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place p;
     place_init(&p, place_current_kind);
     assert_ok(meta()->make(&p.config, false, NULL, NULL, &place_error));

@@ -136,8 +136,7 @@ test_process__many_write_and_read_one_being_rewritten(void **state)
 {
     fixture *f = *state;
     pid_t children[PROCESSES];
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     meta_create(f->store, "shared");
     meta_create(f->store, "replaced");
     for (unsigned i = 0; i < PROCESSES; i++) {
@@ -180,8 +179,7 @@ static void
 test_process__killed_writer_leaves_the_last_commit(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     uint64_t container = meta_create(f->store, "a").container;
     uint64_t last = 1;
     for (int round = 0; round < 20; round++) {
@@ -194,7 +192,7 @@ test_process__killed_writer_leaves_the_last_commit(void **state)
             commit_until_killed(f, container, fds[1]);
         (void) close(fds[1]);
         assert_int_equal(read(fds[0], &told, sizeof told), sizeof told);
-        struct timespec nap = {.tv_nsec = 1000 * (1 + round * 137 % 3000)};
+        struct timespec nap = {.tv_nsec = 1000L * (1 + round * 137 % 3000)};
         (void) nanosleep(&nap, NULL);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
@@ -220,8 +218,7 @@ test_process__fork_among_busy_threads(void **state)
 {
     fixture *f = *state;
     worker workers[2];
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     uint64_t shared = meta_create(f->store, "shared").container;
     for (unsigned i = 0; i < 2; i++) {
         workers[i] = (worker){.store = f->store, .shared = shared, .number = i};
@@ -268,8 +265,7 @@ static void
 test_process__another_user_reads_beside_the_writer(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared || geteuid() != 0)
-        skip();
+    skip_if(!place_current_kind->shared || geteuid() != 0);
     esdm_meta_committed committed = meta_create(f->store, "a");
     for (int i = 0; i < 3; i++)
         assert_ok(meta_append(f->store, committed.container, 1, &committed));
@@ -281,8 +277,7 @@ static void
 test_process__another_user_reads_without_the_writer(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared || geteuid() != 0)
-        skip();
+    skip_if(!place_current_kind->shared || geteuid() != 0);
     esdm_meta_committed committed = meta_create(f->store, "a");
     for (int i = 0; i < 3; i++)
         assert_ok(meta_append(f->store, committed.container, 1, &committed));
@@ -300,8 +295,7 @@ test_process__full_disk_keeps_the_last_commit(void **state)
 {
     (void) state;
     fixture f = {0};
-    if (!place_current_kind->has_directory)
-        skip();
+    skip_if(!place_current_kind->has_directory);
     place_init(&f.place, place_current_kind);
     if (mount("tmpfs", f.place.folder, "tmpfs", 0, "size=3m,mode=0755") != 0) {
         place_clear(&f.place);

@@ -11,12 +11,12 @@
 
 #define TEXT(set, path, key, value)                                                                \
     {                                                                                              \
-        .dataset = set, .dataset_path = path, .name = key, .text = value                           \
+        .dataset = (set), .dataset_path = (path), .name = (key), .text = (value)                   \
     }
 #define NUMBER(set, path, key, value, as_text)                                                     \
     {                                                                                              \
-        .dataset = set, .dataset_path = path, .name = key, .text = as_text, .number = value,       \
-        .has_number = true                                                                         \
+        .dataset = (set), .dataset_path = (path), .name = (key), .text = (as_text),                \
+        .number = (value), .has_number = true                                                      \
     }
 
 static const esdm_meta_attribute first[] = {
@@ -53,7 +53,7 @@ create_with(const fixture *f, const char *name, const esdm_meta_attribute *attri
     return committed.container;
 }
 
-#define CREATE(f, name, list) create_with(f, name, list, sizeof list / sizeof list[0])
+#define CREATE(f, name, list) create_with(f, name, list, sizeof(list) / sizeof((list)[0]))
 
 typedef struct found {
     char text[1000];

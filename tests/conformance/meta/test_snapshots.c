@@ -260,8 +260,7 @@ test_snapshot__pins_of_a_process_die_with_it(void **state)
     fixture *f = *state;
     int fds[2];
     char answer = 0;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     uint64_t container = meta_create(f->store, "a").container;
     assert_int_equal(pipe(fds), 0);
     pid_t child = fork();
@@ -307,8 +306,7 @@ static void
 test_snapshot__forked_child_disturbs_nothing(void **state)
 {
     fixture *f = *state;
-    if (!place_current_kind->shared)
-        skip();
+    skip_if(!place_current_kind->shared);
     esdm_meta_committed committed = meta_create(f->store, "a");
     uint64_t container = committed.container;
     esdm_meta_snapshot pinned = meta_pin(f->store, "a", 0);

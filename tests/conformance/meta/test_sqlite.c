@@ -52,8 +52,7 @@ test_sqlite__newer_format_is_enotsup(void **state)
 {
     fixture *f = *state;
     void *store = NULL;
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     meta()->close(f->store);
     f->store = NULL;
     run_sql(f, "PRAGMA user_version = 999");
@@ -70,8 +69,7 @@ test_sqlite__foreign_database_is_refused(void **state)
 {
     fixture *f = *state;
     void *store = NULL;
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     meta()->close(f->store);
     f->store = NULL;
     run_sql(f, "PRAGMA application_id = 1");
@@ -111,8 +109,7 @@ test_sqlite__damage_is_ecorrupt(void **state)
     void *store = NULL;
     esdm_meta_container record;
     esdm_status status = ESDM_OK;
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     fill(f);
     meta()->close(f->store);
     f->store = NULL;
@@ -142,8 +139,7 @@ test_sqlite__missing_or_empty_database_is_enoent(void **state)
     fixture *f = *state;
     void *store = NULL;
     char path[300];
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     meta()->close(f->store);
     f->store = NULL;
     file_path(f, "", path);
@@ -185,8 +181,7 @@ test_sqlite__damaged_columns_are_ecorrupt(void **state)
     esdm_meta_snapshot loaded;
     size_t count = 0;
     esdm_meta_condition condition = {.attribute = "x", .op = ESDM_META_EQ, .text = "y"};
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     esdm_meta_committed committed = meta_create(f->store, "a");
     assert_ok(meta_append(f->store, committed.container, 1, &committed));
     for (size_t i = 0; i < 3; i++) {
@@ -295,8 +290,7 @@ test_sqlite__read_only_media(void **state)
     (void) state;
     static const char *const shared_memory[] = {"-shm", NULL};
     media m;
-    if (!is_sqlite() || !media_init(&m))
-        skip();
+    skip_if(!is_sqlite() || !media_init(&m));
     meta()->close(m.f.store);
     assert_true(file_bytes(&m.f, "-wal") > 0); /* small logs stay */
     media_read_only(&m, true);
@@ -320,8 +314,7 @@ test_sqlite__frozen_handles_notice_changes(void **state)
 {
     (void) state;
     media m;
-    if (!is_sqlite() || !media_init(&m))
-        skip();
+    skip_if(!is_sqlite() || !media_init(&m));
     for (int with_log = 0; with_log < 2; with_log++) {
         static const char *const shared_memory[] = {"-shm", NULL};
         esdm_meta_committed committed;
@@ -369,8 +362,7 @@ test_sqlite__another_user_without_shared_memory(void **state)
     static const char *const shared_memory[] = {"-shm", NULL};
     media m;
     char copies[128];
-    if (!is_sqlite() || geteuid() != 0 || !media_init(&m))
-        skip();
+    skip_if(!is_sqlite() || geteuid() != 0 || !media_init(&m));
     (void) snprintf(copies, sizeof copies, "%s/tmp", m.f.place.folder);
     assert_int_equal(mkdir(copies, 0777), 0);
     assert_int_equal(chmod(copies, 0777), 0);
@@ -393,8 +385,7 @@ static void
 test_sqlite__works_without_a_log(void **state)
 {
     fixture *f = *state;
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     meta()->close(f->store);
     run_sql(f, "PRAGMA journal_mode = DELETE"); /* as on a network file system */
     f->store = meta_open(f, false);
@@ -412,8 +403,7 @@ static void
 test_sqlite__log_stays_short(void **state)
 {
     fixture *f = *state;
-    if (!is_sqlite())
-        skip();
+    skip_if(!is_sqlite());
     fill(f);
     for (int i = 300; i < 2500; i++) {
         char name[32];
