@@ -55,6 +55,37 @@ tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
     return status;
 }
 
+/* ---- containers --------------------------------------------------------------------------- */
+
+const char *
+tool_container(const char *argument)
+{
+    if (g_str_has_prefix(argument, "esdm:") && !g_str_has_prefix(argument, "esdm://"))
+        return argument + strlen("esdm:");
+    return argument;
+}
+
+static bool
+count_container(const esdm_container_info *info, void *user)
+{
+    (void) info;
+    (*(guint *) user)++;
+    return true;
+}
+
+tool_exit
+tool_absent(esdm_session *session, const char *name)
+{
+    guint below = 0;
+    esdm_error err = {0};
+    if (esdm_container_list(session, name, count_container, &below, &err) == ESDM_OK && below > 0)
+        tool_error("there is no container '%s', but %u below it: see esdm-ls '%s'", name, below,
+                   name);
+    else
+        tool_error("there is no container '%s'", name);
+    return TOOL_NOT_FOUND;
+}
+
 /* ---- texts -------------------------------------------------------------------------------- */
 
 char *

@@ -67,6 +67,13 @@ tool_exit tool_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /** Opens the site; prints the error. @param ret_session owned. */
 tool_exit tool_session(bool read_only, esdm_session **ret_session);
 
+/* ---- containers --------------------------------------------------------------------------- */
+
+/** A container on the command line: what follows "esdm:". "esdm://" is left to the library. */
+const char *tool_container(const char *argument);
+/** "There is no container", and what there is instead when some lie below the name. */
+tool_exit tool_absent(esdm_session *session, const char *name);
+
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 
 /** "1.5 MiB"; owned, g_free(). */

@@ -198,6 +198,9 @@ cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err)
     int rc = nc_create(end->name, mode | NC_NOCLOBBER, &end->ncid);
     if (rc != NC_NOERR) {
         end->ncid = -1;
+        g_autofree char *folder = g_path_get_dirname(end->name);
+        if (!g_file_test(folder, G_FILE_TEST_IS_DIR)) /* HDF5 calls it a lack of permission */
+            return tool_error_set(err, ESDM_ENOENT, "there is no folder '%s'", folder);
         return cp_netcdf_error(err, rc, end->name, "cannot create");
     }
     /* Every value is written: filling before would be work for nothing. In netCDF-4 files the

@@ -15,7 +15,7 @@ static const tool_help help = {
         "Everything is carried over: groups, dimensions, variables of all atomic types and\n"
         "strings, attributes, fill values, chunk shapes, compression settings, byte order\n"
         "and the kind of NetCDF format, so that a file copied in and out again has the\n"
-        "same header (ncdump -h -s) and the same data, bit for bit. Files with\n"
+        "same header (ncdump -h) and the same data, bit for bit. Files with\n"
         "user-defined types are refused.\n"
         "\n"
         "Each copy is made under a temporary name, read back, compared with the source bit\n"

@@ -10,8 +10,9 @@ static const tool_help help = {
         "Finds containers and datasets by their attributes. The answer comes from an\n"
         "index that every commit keeps; no container is opened.\n"
         "\n"
-        "An expression is one comparison, or several joined by \"and\"; several arguments\n"
-        "are joined in the same way. A comparison is NAME OPERATOR VALUE:\n"
+        "An expression is one comparison, or several joined by \"and\"; put it in quotes,\n"
+        "because < > * and blanks mean something to the shell. Several arguments are\n"
+        "joined by \"and\", too. A comparison is NAME OPERATOR VALUE:\n"
         "\n"
         "  NAME      ATTRIBUTE of a dataset or a container, VARIABLE:ATTRIBUTE of the\n"
         "            datasets called VARIABLE, or :ATTRIBUTE of containers alone\n"
@@ -21,7 +22,8 @@ static const tool_help help = {
         "What is printed: the name of a container whose global attributes meet all\n"
         "comparisons, and CONTAINER:/GROUP/DATASET for each such dataset; a comparison on a\n"
         "dataset may also be met by the global attributes of its container. A quoted value\n"
-        "is text even if it looks like a number.",
+        "is compared as text, even if it looks like a number. Upper and lower case differ.\n"
+        "There is no \"or\": ask twice. Nothing found is exit status 3, without a message.",
     .examples = "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
                 "  esdm-find 'standard_name = air_temperature and units = K'\n"
                 "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
@@ -73,7 +75,7 @@ visit(const esdm_match *match, void *user)
 }
 
 static tool_exit
-find(esdm_session *session, const char *expression)
+find(esdm_session *session, const char *expression, bool several)
 {
     results all = {.matches = json_array(),
                    .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
@@ -81,7 +83,8 @@ find(esdm_session *session, const char *expression)
     esdm_status status = esdm_find(session, expression, visit, &all, &err);
     tool_exit result = TOOL_OK;
     if (status == ESDM_EINVAL)
-        result = tool_usage("%s", err.message);
+        result = tool_usage("%s%s", err.message,
+                            several ? " (a comparison is one argument: put it in quotes)" : "");
     else if (status != ESDM_OK)
         result = tool_fail(status, &err);
     else if (all.count == 0)
@@ -111,7 +114,7 @@ main(int argc, char **argv)
     tool_exit result = tool_session(true, &session);
     if (result != TOOL_OK)
         return result;
-    result = find(session, expression);
+    result = find(session, expression, argc > 2);
     esdm_session_close(session);
     return tool_finish(result);
 }

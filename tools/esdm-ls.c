@@ -92,7 +92,7 @@ list_prefix(esdm_session *session, const char *prefix, listing *all)
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
     if (prefix != NULL) {
-        status = esdm_container_normalise(prefix, name, &err);
+        status = esdm_container_normalise(tool_container(prefix), name, &err);
         if (status != ESDM_OK)
             return tool_fail(status, &err);
     }

@@ -17,9 +17,9 @@ static const tool_help help = {
         "--check reads marks, versions, permissions, free space and the catalogue of\n"
         "containers, reports every problem, and writes nothing.\n"
         "\n"
-        "--remove deletes what ESDM made and wrote in the directories of the site, and\n"
-        "nothing else. When containers exist it asks on a terminal; elsewhere it refuses\n"
-        "unless --yes is given.",
+        "--remove deletes what ESDM made and wrote in the directories of the site, with\n"
+        "all containers, and nothing else. When containers exist it asks on a terminal;\n"
+        "elsewhere it refuses unless --yes is given.",
     .examples = "  esdm-mkfs site.json              make the site of site.json\n"
                 "  esdm-mkfs --dry-run site.json    tell what that would do\n"
                 "  esdm-mkfs --check                check the site that programs here would use\n"
@@ -69,14 +69,14 @@ ask_for_data(esdm_site_options *options)
     if (containers == 0)
         return TOOL_OK;
     g_autofree char *size = tool_bytes(bytes);
+    g_autofree char *count =
+        g_strdup_printf("%" G_GUINT64_FORMAT " container%s (%s)", (guint64) containers,
+                        containers == 1 ? "" : "s", size);
     if (!tool_can_ask()) {
-        tool_error("the site holds %" G_GUINT64_FORMAT " containers (%s); --yes removes them too",
-                   (guint64) containers, size);
+        tool_error("the site holds %s; --yes removes the data, too", count);
         return TOOL_REFUSED;
     }
-    g_autofree char *question =
-        g_strdup_printf("Remove the site and its %" G_GUINT64_FORMAT " containers (%s) for good?",
-                        (guint64) containers, size);
+    g_autofree char *question = g_strdup_printf("Remove the site and its %s for good?", count);
     if (!tool_confirm(question)) {
         tool_error("nothing was removed");
         return TOOL_REFUSED;

@@ -46,7 +46,7 @@ expand(esdm_session *session, const char *argument, GPtrArray *names)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     esdm_container_info info;
-    esdm_status status = esdm_container_normalise(argument, name, &err);
+    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     guint before = names->len;
@@ -60,8 +60,8 @@ expand(esdm_session *session, const char *argument, GPtrArray *names)
         status = esdm_container_stat(session, name, &info, &err);
         if (status == ESDM_OK)
             g_ptr_array_add(names, g_strdup(name));
-        if (status == ESDM_ENOENT && force)
-            return TOOL_OK;
+        if (status == ESDM_ENOENT)
+            return force ? TOOL_OK : tool_absent(session, name);
     }
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }

@@ -43,7 +43,7 @@ static const char help[] =
     "\n"
     "        esdm-run ncks -O in.nc esdm://experiment/run1.nc\n"
     "        esdm-run ncdump -h esdm://experiment/run1.nc\n"
-    "        esdm-run cdo -sinfo esdm://experiment/run1.nc\n"
+    "        esdm-run cdo sinfo esdm://experiment/run1.nc\n"
     "        esdm-run python3 analysis.py\n"
     "\n"
     "    The programs that PROGRAM starts inherit the plug-in; so a whole shell or a workflow\n"
@@ -57,7 +57,7 @@ static const char help[] =
     "    machine. One that seems not to use NetCDF at all is warned about, and started.\n"
     "\n"
     "OPTIONS\n"
-    "    -s, --site FILE    use this site configuration (sets ESDM_CONFIG)\n"
+    "    -s, --config FILE  use this site configuration (sets ESDM_CONFIG); --site is the same\n"
     "    -S, --strict       refuse a program that does not link the NetCDF library\n"
     "    -q, --quiet        no warning about such a program\n"
     "    -v, --verbose      say what is started and how; ESDM tells what it does (ESDM_DEBUG=1)\n"
@@ -82,7 +82,7 @@ static const char help[] =
     "    127  PROGRAM was not found\n"
     "\n"
     "SEE ALSO\n"
-    "    esdm-ls(1), esdm-stat(1), esdm-cp(1), esdm-mkfs(1)\n";
+    "    esdm-ls, esdm-stat, esdm-cp, esdm-mkfs: each has --help\n";
 
 typedef struct options {
     const char *site;
@@ -111,26 +111,29 @@ static int
 find_program(const char *name, char *path, size_t size)
 {
     const char *list = strchr(name, '/') ? "" : getenv("PATH");
-    bool seen = false;
+    bool seen = false, folder = false;
     list = list ? list : "/usr/local/bin:/bin:/usr/bin";
     for (const char *entry = list;; entry++) {
         size_t length = strcspn(entry, ":");
         const char *join = length > 0 ? "/" : "";
         int n = snprintf(path, size, "%.*s%s%s", (int) length, entry, join, name);
         struct stat st;
-        if (n > 0 && (size_t) n < size && stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
-            if (access(path, X_OK) == 0) {
+        if (n > 0 && (size_t) n < size && stat(path, &st) == 0) {
+            if (S_ISDIR(st.st_mode)) {
+                folder = !*list;
+            } else if (access(path, X_OK) == 0) {
                 return 0;
+            } else {
+                seen = true;
             }
-            seen = true;
         }
         entry += length;
         if (!*entry) {
             break;
         }
     }
-    say("'%s': %s", name, seen ? "not executable" : "no such program");
-    return seen ? EXIT_CANNOT : EXIT_ABSENT;
+    say("'%s': %s", name, folder ? "is a folder" : seen ? "not executable" : "no such program");
+    return seen || folder ? EXIT_CANNOT : EXIT_ABSENT;
 }
 
 /** Beside this program, in the library folder next to it, or where it was installed. */
@@ -483,11 +486,15 @@ set_site(const char *site)
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {
-        {"site", required_argument, NULL, 's'}, {"strict", no_argument, NULL, 'S'},
-        {"quiet", no_argument, NULL, 'q'},      {"verbose", no_argument, NULL, 'v'},
-        {"dry-run", no_argument, NULL, 'n'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},    {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
+                                          {"site", required_argument, NULL, 's'},
+                                          {"strict", no_argument, NULL, 'S'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"dry-run", no_argument, NULL, 'n'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -511,7 +518,7 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             *ret_exit = fputs(help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
             return -1;
         case 'V':
-            *ret_exit = puts("esdm-run " ESDM_VERSION) == EOF ? EXIT_OWN : 0;
+            *ret_exit = puts("esdm-run (ESDM) " ESDM_VERSION) == EOF ? EXIT_OWN : 0;
             return -1;
         default:
             (void) fputs("Try 'esdm-run --help'.\n", stderr);

@@ -221,8 +221,9 @@ print_facts(esdm_container *container, const stat_facts *facts)
     print("esdm://%s\n", esdm_container_name(container));
     print("created %s, modified %s%s%s\n", created, modified,
           format != NULL ? ", NetCDF format " : "", format != NULL ? format : "");
-    print("%s, stored %s, %" G_GUINT64_FORMAT " fragments, %u datasets\n", raw, stored,
-          (guint64) info->fragments, info->datasets);
+    print("%s, stored %s, %" G_GUINT64_FORMAT " fragment%s, %u dataset%s\n", raw, stored,
+          (guint64) info->fragments, info->fragments == 1 ? "" : "s", info->datasets,
+          info->datasets == 1 ? "" : "s");
     print("snapshots:\n");
     for (guint i = 0; i < facts->snapshots->len; i++) {
         const stat_snapshot *snapshot = g_ptr_array_index(facts->snapshots, i);
@@ -255,13 +256,18 @@ show_json(esdm_container *container, const stat_facts *facts, json_t *list, esdm
 }
 
 static tool_exit
-show(esdm_session *session, const char *name, json_t *list)
+show(esdm_session *session, const char *argument, json_t *list)
 {
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     stat_facts facts;
     esdm_container *container = NULL;
-    esdm_status status = esdm_container_open(session, name, ESDM_OPEN_READ,
-                                             (uint64_t) wanted_snapshot, &container, &err);
+    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    if (status == ESDM_OK)
+        status = esdm_container_open(session, name, ESDM_OPEN_READ, (uint64_t) wanted_snapshot,
+                                     &container, &err);
+    if (status == ESDM_ENOENT && wanted_snapshot == 0)
+        return tool_absent(session, name);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     status = stat_facts_read(session, name, &facts, &err);

@@ -20,9 +20,14 @@ else
     folder=$(mktemp -d "${TMPDIR:-/tmp}/esdm-quickstart.XXXXXX")
 fi
 
-step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold='' dim='' plain=''
+if [ -t 1 ]; then
+    bold=$'\033[1m' dim=$'\033[2m' plain=$'\033[0m'
+fi
+step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+prompt() { printf '%s$%s %s\n' "$dim" "$plain" "$*"; }
 # Shows a command, then runs it.
-show() { printf '\033[2m$\033[0m %s\n' "$*" && "$@"; }
+show() { prompt "$@" && "$@"; }
 
 step "1. Install what is missing"
 "$source/tools/install-deps.sh" build clients
@@ -94,7 +99,7 @@ show ls -l input.nc
 step "5. Unmodified programs write it to ESDM and read it"
 show esdm-run ncks -h -O input.nc esdm://demo/input.nc
 esdm-run ncdump -h esdm://demo/input.nc >header.txt
-printf '$ esdm-run ncdump -h esdm://demo/input.nc | head -n 20\n'
+prompt 'esdm-run ncdump -h esdm://demo/input.nc | head -n 20'
 head -n 20 header.txt
 show esdm-run cdo -O timmean esdm://demo/input.nc esdm://demo/mean.nc
 show esdm-run cdo -s infon esdm://demo/mean.nc
@@ -113,7 +118,7 @@ step "6. It is the same data"
 show esdm-run nccopy esdm://demo/input.nc output.nc
 # ncks orders variables anew; so what it makes of a plain file is what to compare with.
 show ncks -h -O input.nc reference.nc
-printf '$ diff <(ncdump -n data reference.nc) <(ncdump -n data output.nc)\n'
+prompt 'diff <(ncdump -n data reference.nc) <(ncdump -n data output.nc)'
 if ! diff <(ncdump -n data reference.nc) <(ncdump -n data output.nc) | head -n 20; then
     echo "quickstart.sh: output.nc differs from reference.nc" >&2
     exit 1

@@ -154,7 +154,7 @@ expect 0 esdm-ls --config more/site.json
 says "small.nc"
 if command -v script >/dev/null; then # on a terminal it asks
     script -qec "esdm-mkfs --remove more/site.json" /dev/null <<<n >answer || true
-    grep -q "1 containers" answer || fail "it did not ask: $(cat answer)"
+    grep -q "1 container (" answer || fail "it did not ask: $(cat answer)"
     expect 0 esdm-ls --config more/site.json
 fi
 echo keep >more/a/notes
@@ -296,6 +296,24 @@ expect 3 esdm-stat types.nc
 # ---- copying: what is asked for, and nothing else -------------------------------------------------
 
 expect 0 esdm-cp small.nc esdm://a.nc
+expect 0 esdm-cp small.nc esdm://a.nc/below
+for tool in esdm-ls esdm-stat "esdm-rm -n"; do
+    expect 0 $tool esdm:a.nc
+    expect 0 $tool esdm://a.nc
+done
+expect 0 esdm-rm a.nc
+for tool in esdm-stat esdm-rm; do
+    expect 3 $tool esdm:a.nc
+    says "there is no container 'a.nc', but 1 below it: see esdm-ls 'a.nc'"
+done
+expect 0 esdm-rm a.nc/below
+expect 3 esdm-stat a.nc
+[ "$output" = "esdm-stat: there is no container 'a.nc'" ] || fail "$output"
+expect 0 esdm-cp small.nc esdm://a.nc
+expect 3 esdm-cp esdm://a.nc absent/a.nc
+says "there is no folder 'absent'"
+expect 2 esdm-find units = K
+says "put it in quotes"
 expect 4 esdm-cp small.nc esdm://a.nc
 says "--force"
 expect 0 esdm-cp -f classic1.nc esdm://a.nc

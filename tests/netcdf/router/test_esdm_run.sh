@@ -27,14 +27,14 @@ check() {
 }
 
 check help 0 'EXIT STATUS' "$run" --help
-check version 0 '^esdm-run [0-9]' "$run" --version
+check version 0 '^esdm-run (ESDM) [0-9]' "$run" --version
 check no_program 125 'no program given' "$run"
 check bad_option 125 'esdm-run --help' "$run" --nonsense ls
 check not_found 127 'no such program' "$run" no-such-program-here
 check not_found_path 127 'no such program' "$run" ./nope
 touch plain
 check not_executable 126 'not executable' "$run" ./plain
-check folder 127 'no such program' "$run" ./store
+check folder 126 'is a folder' "$run" ./store
 check exit_status 7 '' "$run" -q sh -c 'exit 7'
 check arguments 0 '^a b|-v|$' "$run" sh -c 'printf "%s|" "$@"' x 'a b' -v
 touch store/a
