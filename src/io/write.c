@@ -21,6 +21,13 @@
 
 /* ---- one fragment ------------------------------------------------------------------------- */
 
+/* A fragment in the making. */
+typedef struct slot {
+    esdm__fragment fragment;
+    esdm__place place;
+    void *inline_data; /* owned; NULL for fragments in packs */
+} slot;
+
 /* A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
 typedef struct round {
     esdm_dataset *dataset;
@@ -30,9 +37,8 @@ typedef struct round {
     esdm_type memory_type;
     const uint8_t *buffer;
     const int64_t *stride;
-    esdm__fragment *fragments; /* BATCH of them */
-    esdm__place *places;
-    void **inline_data; /* owned; NULL for fragments in packs */
+    slot *slots;  /* of the fragments of one round */
+    size_t batch; /* slots there are */
     bool inline_room;
     atomic_uint_fast64_t out_of_range;
 } round;
@@ -107,7 +113,7 @@ raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_
 static esdm_status
 store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err)
 {
-    esdm__fragment *fragment = &r->fragments[i];
+    esdm__fragment *fragment = &r->slots[i].fragment;
     esdm_type type = r->dataset->type;
     uint32_t element_bytes = type == ESDM_TYPE_STRING ? 1 : (uint32_t) esdm_type_size(type);
     esdm__pack_set *packs = NULL;
@@ -120,9 +126,9 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err
     if (status != ESDM_OK)
         return status;
     esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
-    status = esdm__pack_set_append(packs, iov, 2, &r->places[i], err);
+    status = esdm__pack_set_append(packs, iov, 2, &r->slots[i].place, err);
     if (status == ESDM_OK) {
-        fragment->position = r->places[i].position;
+        fragment->position = r->slots[i].place.position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
         fragment->head_bytes = (uint32_t) blob.head_bytes;
         for (uint32_t k = 0; k < r->io->chain.count; k++)
@@ -136,7 +142,7 @@ static esdm_status
 store_fragment(void *context, size_t i, esdm_error *err)
 {
     round *r = context;
-    esdm__fragment *fragment = &r->fragments[i];
+    esdm__fragment *fragment = &r->slots[i].fragment;
     const void *raw = NULL;
     void *owned = NULL;
     size_t bytes = 0;
@@ -157,7 +163,7 @@ store_fragment(void *context, size_t i, esdm_error *err)
         if (raw != NULL)
             memcpy(owned, raw, bytes);
     }
-    r->inline_data[i] = owned;
+    r->slots[i].inline_data = owned;
     fragment->inline_data = owned;
     fragment->stored_bytes = bytes;
     return ESDM_OK;
@@ -172,9 +178,10 @@ enter_pending(round *r, size_t count, esdm_error *err)
     esdm_status status = ESDM_OK;
     (void) pthread_mutex_lock(&io->lock);
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
-        esdm__fragment *fragment = &r->fragments[i];
+        esdm__fragment *fragment = &r->slots[i].fragment;
         if (fragment->inline_data == NULL) {
-            fragment->pack = esdm__index_pack(io->index, r->places[i].target, r->places[i].pack);
+            fragment->pack =
+                esdm__index_pack(io->index, r->slots[i].place.target, r->slots[i].place.pack);
             if (fragment->pack == NULL)
                 status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
         }
@@ -207,8 +214,8 @@ run_round(round *r, size_t count, esdm_error *err)
     if (status == ESDM_OK)
         status = enter_pending(r, count, err);
     for (size_t i = 0; i < count; i++) {
-        free(r->inline_data[i]);
-        r->inline_data[i] = NULL;
+        free(r->slots[i].inline_data);
+        r->slots[i].inline_data = NULL;
     }
     return status;
 }
@@ -257,19 +264,18 @@ layout_of(const round *r)
 }
 
 static esdm_status
-cut_and_store(round *r, esdm_error *err)
+cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
 {
-    esdm__layout layout = layout_of(r);
     esdm__cutter cutter;
-    esdm__cutter_init(&cutter, &layout, r->box);
+    esdm__cutter_init(&cutter, layout, r->box);
     bool more = true;
     while (more) {
         size_t count = 0;
-        while (count < BATCH) {
-            more = esdm__cutter_next(&cutter, &r->fragments[count].box);
+        while (count < r->batch) {
+            more = esdm__cutter_next(&cutter, &r->slots[count].fragment.box);
             if (!more)
                 break;
-            esdm__fragment *fragment = &r->fragments[count++];
+            esdm__fragment *fragment = &r->slots[count++].fragment;
             fragment->inline_data = NULL;
             fragment->pack = NULL;
             fragment->position = 0;
@@ -288,26 +294,22 @@ esdm__write_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *bo
                 esdm_type memory_type, const void *buffer, const int64_t *stride,
                 uint64_t *ret_out_of_range, esdm_error *err)
 {
-    struct {
-        esdm__fragment fragments[BATCH];
-        esdm__place places[BATCH];
-        void *inline_data[BATCH];
-    } *scratch = calloc(1, sizeof *scratch);
-    if (scratch == NULL)
-        return esdm__error_nomem(err, sizeof *scratch, "a write");
     round r = {.dataset = dataset,
                .io = io,
                .box = box,
                .memory_type = memory_type,
                .buffer = buffer,
-               .stride = stride,
-               .fragments = scratch->fragments,
-               .places = scratch->places,
-               .inline_data = scratch->inline_data};
-    esdm_status status = cut_and_store(&r, err);
+               .stride = stride};
+    esdm__layout layout = layout_of(&r);
+    uint64_t count = esdm__cutter_count(&layout, box);
+    r.batch = count > BATCH ? BATCH : count > 0 ? (size_t) count : 1;
+    r.slots = calloc(r.batch + 1, sizeof *r.slots);
+    if (r.slots == NULL)
+        return esdm__error_nomem(err, r.batch * sizeof *r.slots, "a write");
+    esdm_status status = cut_and_store(&r, &layout, err);
     if (ret_out_of_range != NULL)
         *ret_out_of_range += atomic_load(&r.out_of_range);
-    free(scratch);
+    free(r.slots);
     return status;
 }
 
