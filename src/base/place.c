@@ -432,3 +432,15 @@ esdm__place_unmark(const esdm__place *place, int fd, bool dry_run, esdm_plugin_r
                      place->directory);
     return ESDM_OK;
 }
+
+/* ---- findings ------------------------------------------------------------------------------- */
+
+void
+esdm__findings_add(esdm__findings *all, const esdm_error *problem)
+{
+    esdm__report(all->report, all->user, "%s", problem->message);
+    if (all->status == ESDM_OK) {
+        all->status = problem->status;
+        all->first = *problem;
+    }
+}

@@ -58,4 +58,13 @@ esdm_status esdm__place_unmark(const esdm__place *place, int fd, bool dry_run,
 void esdm__report(esdm_plugin_reporter report, void *user, const char *format, ...)
     ESDM_PRINTF(3, 4);
 
+/** Problems that a check finds: each is reported, the first is what the check returns. */
+typedef struct esdm__findings {
+    esdm_plugin_reporter report;
+    void *user;
+    esdm_status status; /**< of the first; ESDM_OK: none */
+    esdm_error first;
+} esdm__findings;
+void esdm__findings_add(esdm__findings *all, const esdm_error *problem);
+
 #endif

@@ -141,26 +141,8 @@ posix__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter
 
 /* ---- check ---------------------------------------------------------------------------------- */
 
-/* Collects problems: each is reported, the first is returned. */
-typedef struct findings {
-    esdm_plugin_reporter report;
-    void *user;
-    esdm_status status;
-    esdm_error first;
-} findings;
-
 static void
-found_problem(findings *all, const esdm_error *problem)
-{
-    esdm__report(all->report, all->user, "%s", problem->message);
-    if (all->status == ESDM_OK) {
-        all->status = problem->status;
-        all->first = *problem;
-    }
-}
-
-static void
-check_access(const esdm__place *place, int fd, findings *all)
+check_access(const esdm__place *place, int fd, esdm__findings *all)
 {
     esdm_error problem;
     unsigned missing = 0;
@@ -178,26 +160,26 @@ check_access(const esdm__place *place, int fd, findings *all)
                                 "%s: %u of %d pack folders are missing in '%s'; packs in them are "
                                 "lost, esdm-mkfs makes the folders again",
                                 place->path, missing, POSIX__SHARDS, place->directory);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     }
     if (locked > 0) {
         (void) !esdm__error_set(&problem, ESDM_EACCES,
                                 "%s: no permission to write in %u folders of '%s'; this user can "
                                 "at most read",
                                 place->path, locked, place->directory);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     }
 }
 
 static void
-check_space(const esdm__place *place, int fd, findings *all)
+check_space(const esdm__place *place, int fd, esdm__findings *all)
 {
     esdm_error problem;
     struct statvfs space;
     if (fstatvfs(fd, &space) != 0) {
         (void) !esdm__error_set_errno(&problem, errno, "%s: cannot ask for the space of '%s'",
                                       place->path, place->directory);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
         return;
     }
     uint64_t total = (uint64_t) space.f_blocks * space.f_frsize;
@@ -210,7 +192,7 @@ check_space(const esdm__place *place, int fd, findings *all)
                                 "%s: '%s' is full: %llu MiB and %llu files are free", place->path,
                                 place->directory, (unsigned long long) (available >> 20),
                                 (unsigned long long) space.f_favail);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     } else if (available < total / 20) {
         esdm__report(all->report, all->user, "%s: note: '%s' has only %llu of %llu MiB left",
                      place->path, place->directory, (unsigned long long) (available >> 20),
@@ -223,12 +205,12 @@ posix__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void
              esdm_error *err)
 {
     esdm__place place = {0};
-    findings all = {.report = report, .user = user, .status = ESDM_OK};
+    esdm__findings all = {.report = report, .user = user, .status = ESDM_OK};
     esdm_error problem = {0};
     int fd = -1;
     if (esdm__place_init(&place, "posix", config, &problem) != ESDM_OK ||
         esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
-        found_problem(&all, &problem);
+        esdm__findings_add(&all, &problem);
     } else {
         check_access(&place, fd, &all);
         check_space(&place, fd, &all);

@@ -101,25 +101,8 @@ sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporte
 
 /* ---- check ---------------------------------------------------------------------------------- */
 
-typedef struct findings {
-    esdm_plugin_reporter report;
-    void *user;
-    esdm_status status;
-    esdm_error first;
-} findings;
-
 static void
-found_problem(findings *all, const esdm_error *problem)
-{
-    esdm__report(all->report, all->user, "%s", problem->message);
-    if (all->status == ESDM_OK) {
-        all->status = problem->status;
-        all->first = *problem;
-    }
-}
-
-static void
-check_files(const esdm__place *place, int fd, findings *all)
+check_files(const esdm__place *place, int fd, esdm__findings *all)
 {
     esdm_error problem;
     struct statvfs space;
@@ -128,22 +111,22 @@ check_files(const esdm__place *place, int fd, findings *all)
         (void) !esdm__error_set(&problem, ESDM_EACCES,
                                 "%s: no permission to write in '%s'; this user can at most read",
                                 place->path, place->directory);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     }
     if (faccessat(fd, SQLITE__PINS, R_OK, AT_EACCESS) != 0) {
         (void) !esdm__error_set_errno(&problem, errno, "%s: cannot use '%s/%s'", place->path,
                                       place->directory, SQLITE__PINS);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     }
     if (fstatvfs(fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE_BYTES) {
         (void) !esdm__error_set(&problem, ESDM_ENOSPC, "%s: the disk of '%s' is full", place->path,
                                 place->directory);
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
     }
 }
 
 static void
-check_database(const esdm_plugin_config *config, findings *all)
+check_database(const esdm_plugin_config *config, esdm__findings *all)
 {
     esdm_error problem = {0};
     void *opened = NULL;
@@ -164,7 +147,7 @@ check_database(const esdm_plugin_config *config, findings *all)
         sqlite__close(store);
     }
     if (status != ESDM_OK)
-        found_problem(all, &problem);
+        esdm__findings_add(all, &problem);
 }
 
 esdm_status
@@ -172,12 +155,12 @@ sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter report, voi
               esdm_error *err)
 {
     esdm__place place = {0};
-    findings all = {.report = report, .user = user, .status = ESDM_OK};
+    esdm__findings all = {.report = report, .user = user, .status = ESDM_OK};
     esdm_error problem = {0};
     int fd = -1;
     if (esdm__place_init(&place, "sqlite", config, &problem) != ESDM_OK ||
         esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
-        found_problem(&all, &problem);
+        esdm__findings_add(&all, &problem);
     } else {
         check_files(&place, fd, &all);
         check_database(config, &all);
