@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/nesting.h"
 #include "io/session.h"
 #include "model/container.h"
 #include "query/query.h"
@@ -110,6 +111,8 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__name_normalise(to, normal_to, err);
     if (status == ESDM_OK)
         status = need_writable(session, err);
+    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
+        status = esdm__nesting_check(session, normal_to, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = session->meta->container_move(session->store, normal_from, normal_to, replace,
                                                &replaced, err);

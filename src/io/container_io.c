@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "io/io.h"
 #include "io/lengths.h"
+#include "io/nesting.h"
 
 static esdm_status
 need_writable(const esdm_session *session, const char *name, esdm_error *err)
@@ -60,6 +61,9 @@ esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
             return status;
         }
     }
+    status = esdm__nesting_check(session, name, err);
+    if (status != ESDM_OK)
+        return status;
     esdm_container *container = NULL;
     status = container_new(session, name, &container, err);
     if (status != ESDM_OK)

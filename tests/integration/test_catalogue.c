@@ -73,16 +73,16 @@ test_remove__leaves_the_others_alone(void)
     esdm_container *held;
     create(session, "a/one", 1, 300000);
     create(session, "a/two", 2, 300000);
-    create(session, "a/two/below", 3, 10);
+    create(session, "a/two-below", 3, 10);
     create(session, "ab", 4, 10);
-    check_list(session, "a", "a/one;a/two;a/two/below;");
+    check_list(session, "a", "a/one;a/two;a/two-below;");
     ok(esdm_container_open(session, "a/one", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &held, ERR));
     ok(esdm_container_remove(session, "a/one", ERR));
-    check_list(session, NULL, "a/two;a/two/below;ab;");
+    check_list(session, NULL, "a/two;a/two-below;ab;");
     check_handle(held, 1); /* a reader keeps what it opened */
     ok(esdm_container_close(held, ERR));
     check_container(session, "a/two", 2);
-    check_container(session, "a/two/below", 3);
+    check_container(session, "a/two-below", 3);
     fails(esdm_container_remove(session, "a/one", ERR), ESDM_ENOENT, "a/one");
     fails(esdm_container_open(session, "a/one", ESDM_OPEN_READ, 0, &held, ERR), ESDM_ENOENT,
           "a/one");
@@ -93,7 +93,7 @@ test_remove__leaves_the_others_alone(void)
     check_container(session, "a/one", 5);
     check_container(session, "a/two", 2);
     ok(esdm_container_remove(session, "a/two", ERR));
-    check_container(session, "a/two/below", 3);
+    check_container(session, "a/two-below", 3);
     esdm_session_close(session);
 }
 
@@ -113,6 +113,24 @@ test_move__keeps_data_and_respects_existing_names(void)
     ok(esdm_container_move(session, "move/to", "move/taken", true, ERR));
     check_container(session, "move/taken", 1);
     check_list(session, "move", "move/taken;");
+    esdm_session_close(session);
+}
+
+static void
+test_nesting__a_container_is_no_folder(void)
+{
+    esdm_session *session = open_session();
+    esdm_container *container;
+    create(session, "nest/leaf", 1, 10);
+    fails(esdm_container_create(session, "nest/leaf/below", ESDM_CREATE_NEW, &container, ERR),
+          ESDM_EEXIST, "'nest/leaf' is a container");
+    fails(esdm_container_create(session, "nest", ESDM_CREATE_REPLACE, &container, ERR), ESDM_EEXIST,
+          "folder of containers ('nest/leaf')");
+    fails(esdm_container_move(session, "nest/leaf", "nest/leaf/x", false, ERR), ESDM_EEXIST,
+          "'nest/leaf' is a container");
+    ok(esdm_container_create(session, "nest/leaf2/below", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_container_close(container, ERR));
+    check_list(session, "nest", "nest/leaf;nest/leaf2/below;");
     esdm_session_close(session);
 }
 
@@ -249,6 +267,7 @@ main(void)
     make_site();
     test_remove__leaves_the_others_alone();
     test_move__keeps_data_and_respects_existing_names();
+    test_nesting__a_container_is_no_folder();
     test_discard__publishes_nothing();
     test_names__odd_ones_work_and_wrong_ones_are_refused();
     test_limits__are_told();

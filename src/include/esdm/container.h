@@ -49,7 +49,8 @@ typedef enum esdm_open_mode { ESDM_OPEN_READ, ESDM_OPEN_WRITE } esdm_open_mode;
  * Starts a new, empty container. Nobody else sees it before the first commit.
  *
  * @param name `experiment/run1.nc`; UTF-8; `esdm://` and slashes around are taken off. Components
- *             `.` and `..`, control characters and over-long names are ESDM_EINVAL.
+ *             `.` and `..`, control characters and over-long names are ESDM_EINVAL. A container
+ *             is no folder: where `a` exists, `a/b` is ESDM_EEXIST, and the other way round.
  * @param ret_container owned; esdm_container_close() or esdm_container_discard().
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_create(esdm_session *session, const char *name,
