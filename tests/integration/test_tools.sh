@@ -296,12 +296,14 @@ expect 3 esdm-stat types.nc
 # ---- copying: what is asked for, and nothing else -------------------------------------------------
 
 expect 0 esdm-cp small.nc esdm://a.nc
-expect 0 esdm-cp small.nc esdm://a.nc/below
+expect 4 esdm-cp small.nc esdm://a.nc/below
+says "'a.nc' is a container: nothing can lie below it"
 for tool in esdm-ls esdm-stat "esdm-rm -n"; do
     expect 0 $tool esdm:a.nc
     expect 0 $tool esdm://a.nc
 done
 expect 0 esdm-rm a.nc
+expect 0 esdm-cp small.nc esdm://a.nc/below
 for tool in esdm-stat esdm-rm; do
     expect 3 $tool esdm:a.nc
     says "there is no container 'a.nc', but 1 below it: see esdm-ls 'a.nc'"
