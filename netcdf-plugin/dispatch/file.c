@@ -93,7 +93,8 @@ prepare(esdmnc_id id, const char *container, bool writing, esdm_session **ret_se
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err;
     if (esdm_container_normalise(container, name, &err) != ESDM_OK) {
-        (void) esdmnc_error(&err, "container", container);
+        /* NC_EINVAL cannot say what is wrong with the name. */
+        (void) esdmnc_error_loud(&err, "cannot use", container);
         return NC_EINVAL;
     }
     int rc = esdmnc_session(writing, ret_session);
