@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -94,7 +95,7 @@ prepare(esdmnc_id id, const char *container, bool writing, esdm_session **ret_se
     esdm_error err;
     if (esdm_container_normalise(container, name, &err) != ESDM_OK) {
         /* NC_EINVAL cannot say what is wrong with the name. */
-        (void) esdmnc_error_loud(&err, "cannot use", container);
+        fprintf(stderr, "esdm: %s\n", err.message);
         return NC_EINVAL;
     }
     int rc = esdmnc_session(writing, ret_session);

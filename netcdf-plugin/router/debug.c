@@ -7,6 +7,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/** One line on stderr, whole even when several threads write. Keeps errno. */
+__attribute__((format(printf, 2, 0))) static void
+put_line(const char *head, const char *format, va_list args)
+{
+    int saved = errno;
+    char line[1024];
+    int n = snprintf(line, sizeof(line), "%s", head);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): a false alarm of clang-tidy 14 */
+    int m = vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, args);
+    if (m >= 0) {
+        size_t length = (size_t) n + (size_t) m;
+        length = length < sizeof(line) - 2 ? length : sizeof(line) - 2;
+        line[length++] = '\n';
+        ssize_t written = write(STDERR_FILENO, line, length);
+        (void) written;
+    }
+    errno = saved;
+}
+
 void
 esdmnc_debug(const char *format, ...)
 {
@@ -14,20 +33,19 @@ esdmnc_debug(const char *format, ...)
     if (!wanted || !wanted[0] || (wanted[0] == '0' && !wanted[1])) {
         return;
     }
-    int saved = errno;
-    char line[1024];
+    char head[32];
+    (void) snprintf(head, sizeof(head), "esdm[%ld]: ", (long) getpid());
     va_list args;
     va_start(args, format);
-    int n = snprintf(line, sizeof(line), "esdm[%ld]: ", (long) getpid());
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): a false alarm of clang-tidy 14 */
-    int m = vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, args);
+    put_line(head, format, args);
     va_end(args);
-    if (m >= 0) {
-        size_t length = (size_t) n + (size_t) m;
-        length = length < sizeof(line) - 2 ? length : sizeof(line) - 2;
-        line[length++] = '\n';
-        ssize_t written = write(STDERR_FILENO, line, length); /* one call: lines stay whole */
-        (void) written;
-    }
-    errno = saved;
+}
+
+void
+esdmnc__tell(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_line("esdm: ", format, args);
+    va_end(args);
 }

@@ -148,6 +148,12 @@ esdmnc__text_copy(char *to, const char *from)
     memcpy(to, from, strlen(from) + 1);
 }
 
+/* ---- messages (debug.c) -----------------------------------------------------------------------
+ */
+
+/** One line on stderr, for what a NetCDF code cannot tell the user. Keeps errno. */
+void esdmnc__tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- paths (path.c) ------------------------------------------------------------------------- */
 
 /** `esdm:` in front, or behind a folder that somebody put there (os.path.abspath): the part from

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 __thread esdmnc__pending esdmnc__pending_call;
 
@@ -69,6 +70,7 @@ default_format_bits(const esdmnc__library *library)
  */
 typedef struct creation {
     struct creation *next;
+    pid_t pid; /**< a forked child inherits the list, but not the containers */
     int instance;
     int ncid;
     const char *path; /**< of the stub, behind the container's name; "" for none */
@@ -107,6 +109,7 @@ creation_add(int instance, int ncid, const char *path, const char *container)
     if (!c) {
         return; /* an abort then leaves the stub, which esdm-gc finds */
     }
+    c->pid = getpid();
     c->instance = instance;
     c->ncid = ncid;
     c->path = c->container + name_size;
@@ -148,6 +151,43 @@ esdmnc__creating_below(const char *folder)
     return found;
 }
 
+/** Takes the stub of a container away that did not come into being. */
+static void
+creation_undo(const creation *c)
+{
+    const esdmnc__core *core = esdmnc__core_if_loaded();
+    esdmnc_stat st;
+    if (c->path[0] && core && core->exists(c->container, &st) == ENOENT) {
+        esdmnc__stub_drop(c->path, c->container);
+    }
+}
+
+/** At exit, after the dispatcher has committed what can be committed. */
+static void
+creations_end(void)
+{
+    creations_acquire();
+    creation *rest = creations;
+    creations = NULL;
+    creations_release();
+    pid_t pid = getpid();
+    while (rest) {
+        creation *next = rest->next;
+        if (rest->pid == pid) {
+            creation_undo(rest);
+        }
+        free(rest);
+        rest = next;
+    }
+}
+
+/* Early, so that it runs late. */
+__attribute__((constructor)) static void
+creations_start(void)
+{
+    (void) atexit(creations_end);
+}
+
 /* ---- the wrappers --------------------------------------------------------------------------- */
 
 static int
@@ -171,6 +211,9 @@ wrapped_create(int instance, const char *path, int cmode, size_t initial_size, i
     }
     esdmnc__target target;
     status = esdmnc__path_target(path, cmode, &target);
+    if (status == NC_EMAXNAME) {
+        esdmnc__tell("a container's name has at most %d bytes: '%s'", ESDMNC_NAME_MAX, path);
+    }
     if (status != NC_NOERR) {
         return status;
     }
@@ -200,7 +243,7 @@ open_name(const char *path, int mode, char *container, bool *ret_by_stub)
     esdmnc__stub stub;
     int status = esdmnc__stub_read(path, &stub);
     if (status == NC_NOERR && (mode & NC_WRITE) && !stub.is_original) {
-        esdmnc_debug("%s is a copy of the stub of '%s': writing through it would change the "
+        esdmnc__tell("'%s' is a copy of the stub of '%s': writing through it would change the "
                      "original; copy the container instead (esdm-cp)",
                      path, stub.container);
         status = NC_EPERM;
@@ -244,6 +287,9 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
         status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL,
                                            &library->table, ncid);
     }
+    if (status == ENOENT && by_stub) {
+        esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
+    }
     esdmnc_debug("open %s as '%s': %d", path, container, status);
     return status;
 }
@@ -263,11 +309,9 @@ wrapped_abort(int instance, int ncid)
 {
     int status = esdmnc__library_at(instance)->core_table->abort(ncid);
     creation *c = creation_take(instance, ncid);
-    const esdmnc__core *core = esdmnc__core_if_loaded();
-    esdmnc_stat st;
     /* In data mode nc_abort() is nc_close(): then the container is there and keeps its stub. */
-    if (c && c->path[0] && core && core->exists(c->container, &st) == ENOENT) {
-        esdmnc__stub_drop(c->path, c->container);
+    if (c) {
+        creation_undo(c);
     }
     free(c);
     return status;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Folders that the site configuration routes: plain creates by unmodified programs become containers
-and stubs. Whatever is wrong with the configuration, plain files stay plain files."""
+"""Folders that the site configuration routes: plain creates by unmodified programs become
+containers and stubs. Whatever is wrong with the configuration, plain files stay plain files."""
 
 import json
 import os
@@ -9,7 +9,8 @@ import pathlib
 import shutil
 
 import clients
-from esdmtest import BUILD, SOURCE, Site, client, environment, expect, main, need_program, run, tool
+from esdmtest import (BUILD, SOURCE, Site, client, environment, expect, expect_error, main,
+                      need_program, run, tool)
 
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 CLASSIC = SOURCE / "tests/netcdf/clients/classic.cdl"
@@ -143,6 +144,23 @@ def test_other_folders_stay_plain():
         expect(not containers(), str(containers()))
 
 
+def test_stubs_of_nothing_and_copies_are_explained():
+    need_program("ncgen", "ncatted")
+    with RoutedSite() as site:
+        path = site.out / "a.nc"
+        client(["nccopy", site.source, path])
+        copy = site.file("copied.nc")
+        shutil.copy(path, copy)
+        client(["ncdump", "-h", copy])
+        expect_error(client(["ncatted", "-h", "-a", "x,global,c,c,y", copy], check=False),
+                     "copy of the stub", "esdm-cp")
+        run([tool("esdm-rm"), "-f", site.container("a.nc")])
+        expect_error(client(["ncdump", "-h", path], check=False), "does not exist",
+                     site.container("a.nc"))
+        client(["nccopy", site.source, path])
+        client(["ncdump", "-h", path])
+
+
 def test_wrong_configurations_break_no_plain_program():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -184,5 +202,6 @@ def test_asking_makes_no_default_site():
 
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
-     test_other_folders_stay_plain, test_wrong_configurations_break_no_plain_program,
+     test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
+     test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)

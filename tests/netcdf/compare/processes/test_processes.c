@@ -28,6 +28,8 @@ __lsan_default_suppressions(void)
 
 enum { LENGTH = 1000 };
 
+static char folder[100]; /* of the site */
+
 static void
 make(const char *path, int value)
 {
@@ -217,6 +219,34 @@ test_exit__data_is_committed_without_close(void **state)
     assert_int_equal(nc_open("esdm://processes/unclosed.nc", NC_NOWRITE, &ncid), ENOENT);
     assert_int_equal(in_child(child_forgets_to_close, 400), 0);
     check_file("esdm://processes/unclosed.nc", 400);
+}
+
+static int
+child_makes_a_stub(int finish)
+{
+    int ncid;
+    char path[120];
+    snprintf(path, sizeof path, "%s/stub.nc", folder);
+    if (nc_create(path, NC_CLOBBER, &ncid) != NC_NOERR || access(path, F_OK) != 0)
+        return 1;
+    return finish ? nc_enddef(ncid) != NC_NOERR : 0;
+}
+
+static void
+test_exit__a_container_that_was_not_defined_leaves_no_stub(void **state)
+{
+    (void) state;
+    char path[120];
+    snprintf(path, sizeof path, "%s/stub.nc", folder);
+    assert_int_equal(setenv("ESDM_NC_ROUTE", folder, 1), 0);
+    assert_int_equal(in_child(child_makes_a_stub, 0), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(in_child(child_makes_a_stub, 1), 0);
+    assert_int_equal(unsetenv("ESDM_NC_ROUTE"), 0);
+    assert_int_equal(access(path, F_OK), 0);
+    int ncid;
+    assert_int_equal(nc_open(path, NC_NOWRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
 }
 
 static void
@@ -526,8 +556,6 @@ test_readers__one_file_from_many_threads(void **state)
     check_file("esdm://processes/shared.nc", 0);
 }
 
-static char folder[100];
-
 static int
 make_site(void **state)
 {
@@ -557,6 +585,7 @@ main(void)
         cmocka_unit_test(test_fork__child_cannot_read_a_replaced_container),
         cmocka_unit_test(test_fork__child_cannot_write_to_the_parents_file),
         cmocka_unit_test(test_exit__data_is_committed_without_close),
+        cmocka_unit_test(test_exit__a_container_that_was_not_defined_leaves_no_stub),
         cmocka_unit_test(test_remove__an_open_container_stays_readable),
         cmocka_unit_test(test_replace__a_reader_keeps_the_old_container),
         cmocka_unit_test(test_sync__a_reader_follows_a_model),
