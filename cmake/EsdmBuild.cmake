@@ -32,6 +32,14 @@ function(esdm_layer name)
   set(ESDM_LAYER_DEPS_${name} ${ARGN} CACHE INTERNAL "")
 endfunction()
 
+# Sources that are compiled for newer CPUs and called after a check at run time.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx2.c
+    PROPERTIES COMPILE_OPTIONS -mavx2)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx512.c
+    PROPERTIES COMPILE_OPTIONS -mavx512f)
+endif()
+
 # esdm_builtin(KIND NAME [LIBRARY…]): OBJECT target from backends/KIND/NAME/*.c, entered into the
 # generated table as `esdm_<kind>_<name>_plugin`.
 function(esdm_builtin kind name)

@@ -40,9 +40,8 @@ esdm__place_init(esdm__place *ret_place, const char *plugin, const esdm_plugin_c
                  esdm_error *err)
 {
     json_t *options = NULL;
-    if (config->json == NULL || config->name == NULL || config->site_id == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "%s: a target needs a name, an object and a site",
-                               plugin);
+    if (config->json == NULL || config->name == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "%s: a target needs a name and an object", plugin);
     const char *path = config->path != NULL ? config->path : config->name;
     esdm_status status = esdm__json_parse(config->json, strlen(config->json), path, &options, err);
     if (status != ESDM_OK)
@@ -69,7 +68,7 @@ esdm__place_init(esdm__place *ret_place, const char *plugin, const esdm_plugin_c
     *ret_place = (esdm__place){.plugin = plugin,
                                .name = config->name,
                                .path = path,
-                               .site_id = config->site_id,
+                               .site_id = config->site_id != NULL ? config->site_id : "",
                                .directory = copy,
                                .options = options};
     return ESDM_OK;
@@ -118,14 +117,19 @@ read_mark(const esdm__place *place, int fd, char *text, size_t capacity, size_t 
     return ESDM_OK;
 }
 
+static const char *
+mark_text(const json_t *mark, const char *key)
+{
+    return json_string_value(json_object_get(mark, key));
+}
+
+/* Whether it is a mark at all, and one that this version understands. */
 static esdm_status
-check_mark(const esdm__place *place, const json_t *mark, esdm_error *err)
+check_format(const esdm__place *place, const json_t *mark, esdm_error *err)
 {
     json_int_t format = json_integer_value(json_object_get(mark, "format"));
-    const char *plugin = json_string_value(json_object_get(mark, "plugin"));
-    const char *target = json_string_value(json_object_get(mark, "target"));
-    const char *site = json_string_value(json_object_get(mark, "site"));
-    if (format < 1 || plugin == NULL || target == NULL || site == NULL)
+    if (format < 1 || mark_text(mark, "plugin") == NULL || mark_text(mark, "target") == NULL ||
+        mark_text(mark, "site") == NULL)
         return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged", place->path,
                                place->directory, ESDM__MARK_FILE);
     if (format > ESDM__MARK_FORMAT)
@@ -134,11 +138,33 @@ check_mark(const esdm__place *place, const json_t *mark, esdm_error *err)
                                "version of ESDM knows; use a newer ESDM",
                                place->path, place->directory, (long long) format,
                                ESDM__MARK_FORMAT);
+    return ESDM_OK;
+}
+
+static esdm_status
+check_site(const esdm__place *place, const json_t *mark, esdm_error *err)
+{
+    const char *site = mark_text(mark, "site");
+    if (place->site_id[0] == '\0')
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "%s: directory '%s' belongs to another site (id %.32s): the "
+                               "metadata store of this one is not there. Name the metadata store "
+                               "of that site, or choose another directory",
+                               place->path, place->directory, site);
     if (strcmp(site, place->site_id) != 0)
         return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: directory '%s' belongs to another site (id %.32s, this site "
-                               "has %.32s)",
+                               "%s: directory '%s' belongs to another site (id %.32s): the "
+                               "metadata store of this one has id %.32s. Name the metadata store "
+                               "of that site, or choose another directory",
                                place->path, place->directory, site, place->site_id);
+    return ESDM_OK;
+}
+
+static esdm_status
+check_target(const esdm__place *place, const json_t *mark, esdm_error *err)
+{
+    const char *plugin = mark_text(mark, "plugin");
+    const char *target = mark_text(mark, "target");
     if (strcmp(plugin, place->plugin) != 0 || strcmp(target, place->name) != 0)
         return esdm__error_set(err, ESDM_EINVAL,
                                "%s: directory '%s' belongs to target '%.100s' of plug-in '%.32s', "
@@ -148,8 +174,9 @@ check_mark(const esdm__place *place, const json_t *mark, esdm_error *err)
     return ESDM_OK;
 }
 
+/* @param ret_mark owned, json_decref(). */
 static esdm_status
-verify_mark(const esdm__place *place, int fd, esdm_error *err)
+load_mark(const esdm__place *place, int fd, json_t **ret_mark, esdm_error *err)
 {
     char text[MARK_MAX_BYTES];
     size_t bytes = 0;
@@ -161,7 +188,23 @@ verify_mark(const esdm__place *place, int fd, esdm_error *err)
     if (mark == NULL)
         return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged: %.100s",
                                place->path, place->directory, ESDM__MARK_FILE, why.text);
-    status = check_mark(place, mark, err);
+    status = check_format(place, mark, err);
+    if (status == ESDM_OK)
+        *ret_mark = mark;
+    else
+        json_decref(mark);
+    return status;
+}
+
+static esdm_status
+verify_mark(const esdm__place *place, int fd, esdm_error *err)
+{
+    json_t *mark = NULL;
+    esdm_status status = load_mark(place, fd, &mark, err);
+    if (status == ESDM_OK)
+        status = check_site(place, mark, err);
+    if (status == ESDM_OK)
+        status = check_target(place, mark, err);
     json_decref(mark);
     return status;
 }
@@ -195,6 +238,37 @@ esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err)
     }
     *ret_fd = fd;
     return ESDM_OK;
+}
+
+static esdm_status
+copy_site_id(const esdm__place *place, const json_t *mark, char ret_id[ESDM__UUID_BYTES],
+             esdm_error *err)
+{
+    const char *site = mark_text(mark, "site");
+    if (strlen(site) != ESDM__UUID_BYTES - 1 ||
+        strspn(site, "0123456789abcdef") != ESDM__UUID_BYTES - 1)
+        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' has no valid id of a site",
+                               place->path, place->directory, ESDM__MARK_FILE);
+    memcpy(ret_id, site, ESDM__UUID_BYTES);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    json_t *mark = NULL;
+    int fd = -1;
+    esdm_status status = open_directory(place, &fd, err);
+    if (status != ESDM_OK)
+        return status;
+    status = load_mark(place, fd, &mark, err);
+    if (status == ESDM_OK)
+        status = check_target(place, mark, err);
+    if (status == ESDM_OK)
+        status = copy_site_id(place, mark, ret_id, err);
+    json_decref(mark);
+    (void) close(fd);
+    return status;
 }
 
 /* mkdir -p. Modes come from the umask. */
@@ -263,6 +337,18 @@ write_file(int fd, const char *text, size_t bytes)
     return fsync(fd) == 0 ? ESDM_OK : ESDM_EIO;
 }
 
+/* Two makers may have different ids: the second one must not replace the first one's mark, where
+ * the file system can tell. */
+static int
+move_mark(int fd, const char *temporary)
+{
+    if (renameat2(fd, temporary, fd, ESDM__MARK_FILE, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return -1;
+    return renameat(fd, temporary, fd, ESDM__MARK_FILE);
+}
+
 /* Links a complete file into place: whoever sees the mark sees all of it, and of two makers one
  * wins. ESDM_EEXIST is left to the caller to look at. */
 static esdm_status
@@ -284,7 +370,7 @@ publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err
         failed = true;
         why = errno;
         if (why == EPERM || why == EOPNOTSUPP || why == ENOSYS) { /* no hard links here */
-            failed = renameat(fd, temporary, fd, ESDM__MARK_FILE) != 0;
+            failed = move_mark(fd, temporary) != 0;
             why = errno;
         }
     }
@@ -300,6 +386,9 @@ publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err
 static esdm_status
 write_mark(const esdm__place *place, int fd, esdm_error *err)
 {
+    if (place->site_id[0] == '\0')
+        return esdm__error_set(err, ESDM_EINVAL, "%s: there is no site to mark '%s' for",
+                               place->path, place->directory);
     json_t *mark = json_pack("{s:i, s:s, s:s, s:s}", "format", ESDM__MARK_FORMAT, "plugin",
                              place->plugin, "target", place->name, "site", place->site_id);
     char *text = mark == NULL ? NULL : json_dumps(mark, JSON_INDENT(2));

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/ids.h"
 #include "esdm/sys/plugin.h"
 
 #define ESDM__MARK_FILE   "esdm-mark.json"
@@ -23,7 +24,7 @@ typedef struct esdm__place {
     const char *plugin; /* borrowed, as `config` during whose call the place is used */
     const char *name;
     const char *path;
-    const char *site_id;
+    const char *site_id; /* "": not known, which no mark agrees with */
     char *directory; /* owned; absolute */
     json_t *options; /* owned; the plug-in's object of the site configuration */
 } esdm__place;
@@ -40,6 +41,11 @@ void esdm__place_clear(esdm__place *place); /* a zeroed one is accepted */
  * @param ret_fd owned, close().
  */
 esdm_status esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err);
+
+/** Id of the site in the mark, whatever `site_id` says. Errors as above; ESDM_EINVAL for the mark of
+ *  another plug-in or target. */
+esdm_status esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES],
+                                esdm_error *err);
 
 /**
  * Makes the directory (with its parents) and marks it. Marked already for the same plug-in, target

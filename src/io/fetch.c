@@ -12,7 +12,7 @@
 /* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
 #define CACHE_BLOCKS 32u
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
-#define DIRECT_STEP (UINT64_C(512) << 10)
+#define DIRECT_STEP (UINT64_C(256) << 10)
 /* Block number under which the cache keeps the head of a blob. */
 #define HEAD_BLOCK          UINT32_MAX
 #define LARGEST_CACHED_HEAD 65536u
@@ -302,11 +302,37 @@ fetch_middle(const blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_err
         uint32_t count = end - k < step ? end - k : step;
         uint64_t at =
             esdm__raw_blocks_start(&b->geometry, k) - esdm__raw_blocks_start(&b->geometry, first);
-        esdm_status status = read_raw_blocks(b, k, count, out + at, err);
+        esdm_status status = read_blocks(b, k, count, out + at, err);
         if (status != ESDM_OK)
             return status;
     }
     return ESDM_OK;
+}
+
+static esdm_status
+fetch_span(blob *b, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
+{
+    uint32_t first = esdm__raw_blocks_at(&b->geometry, from);
+    uint32_t last = esdm__raw_blocks_at(&b->geometry, to - 1);
+    uint64_t begin = esdm__raw_blocks_start(&b->geometry, first);
+    uint64_t end = esdm__raw_blocks_start(&b->geometry, last + 1);
+    if (begin < from) { /* the first block only in part */
+        uint64_t stop = esdm__raw_blocks_start(&b->geometry, first + 1);
+        stop = stop < to ? stop : to;
+        esdm_status status = fetch_edge(b, first, from, stop, out, err);
+        if (status != ESDM_OK || stop == to)
+            return status;
+        first++;
+    }
+    if (to < end) { /* the last block only in part */
+        uint64_t start = esdm__raw_blocks_start(&b->geometry, last);
+        esdm_status status = fetch_edge(b, last, start, to, out + (start - from), err);
+        if (status != ESDM_OK || first == last)
+            return status;
+        last--;
+    }
+    return fetch_middle(b, first, last + 1,
+                        out + (esdm__raw_blocks_start(&b->geometry, first) - from), err);
 }
 
 esdm_status
@@ -315,34 +341,12 @@ esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64
 {
     blob b;
     esdm_status status = blob_open(session, fragment, &b, err);
-    if (status != ESDM_OK)
-        return status;
-    if (to > b.geometry.raw_bytes)
-        return esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
-    uint8_t *out = data;
-    uint32_t first = esdm__raw_blocks_at(&b.geometry, from);
-    uint32_t last = esdm__raw_blocks_at(&b.geometry, to - 1);
-    uint64_t begin = esdm__raw_blocks_start(&b.geometry, first);
-    uint64_t end = esdm__raw_blocks_start(&b.geometry, last + 1);
-    if (begin < from) { /* the first block only in part */
-        uint64_t stop = esdm__raw_blocks_start(&b.geometry, first + 1);
-        stop = stop < to ? stop : to;
-        status = fetch_edge(&b, first, from, stop, out, err);
-        if (status != ESDM_OK || stop == to)
-            return status;
-        first++;
-    }
-    if (to < end) { /* the last block only in part */
-        uint64_t start = esdm__raw_blocks_start(&b.geometry, last);
-        status = fetch_edge(&b, last, start, to, out + (start - from), err);
-        if (status != ESDM_OK)
-            return status;
-        last--;
-    }
-    if (first > last || last == UINT32_MAX)
-        return ESDM_OK;
-    return fetch_middle(&b, first, last + 1,
-                        out + (esdm__raw_blocks_start(&b.geometry, first) - from), err);
+    if (status == ESDM_OK && to > b.geometry.raw_bytes)
+        status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
+    if (status == ESDM_OK)
+        status = fetch_span(&b, from, to, data, err);
+    free(b.head);
+    return status;
 }
 
 /* ---- blobs in memory ---------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment,
                         const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from,
                         esdm_error *err);
 
-/** Fetches raw bytes [from, to) of an uncompressed fragment straight into `data`. */
+/** Fetches raw bytes [from, to), from < to, straight into `data`. */
 esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64_t from,
                                uint64_t to, void *data, esdm_error *err);
 

@@ -193,10 +193,9 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
 }
 
 static bool
-can_go_direct(const reader *r, const esdm__fragment *fragment, const geometry *g)
+can_go_direct(const reader *r, const geometry *g)
 {
     return r->memory_type == r->dataset->type && r->dataset->type != ESDM_TYPE_STRING &&
-           esdm__fragment_is_raw(fragment) &&
            esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
            esdm__strides_are_dense(g->rank, g->count, r->memory_stride);
 }
@@ -208,7 +207,7 @@ read_large(reader *r, const esdm__piece *piece, const geometry *g, esdm_error *e
     uint64_t element = esdm_type_size(r->dataset->type);
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
-    if (can_go_direct(r, fragment, g))
+    if (can_go_direct(r, g))
         return esdm__fetch_direct(r->session, fragment, from, to, g->target, err);
 
     row_walk walk;
