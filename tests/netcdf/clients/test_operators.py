@@ -15,7 +15,8 @@ IN_PLACE = [
     # A value of another length would move to the end of the list, in netCDF-4 files.
     ["ncatted", "-h", "-a", "units,ta,o,c,C", "-a", "new,global,c,d,1.5"],
     ["ncatted", "-h", "-a", "long_name,ta,d,,"],
-    ["ncrename", "-h", "-v", "ta,temperature", "-a", "temperature@units,unit"],
+    ["ncrename", "-h", "-v", "ta,temperature"],
+    ["ncrename", "-h", "-a", "temperature@units,unit"],
     ["ncrename", "-h", "-d", "lat,latitude"],
 ]
 PRINTING = [
