@@ -54,11 +54,6 @@ configure() {
     rm -f "$source/$1.log"
 }
 
-c_files() {
-    git -C "$source" ls-files -co --exclude-standard 'src/*.[ch]' 'backends/*.[ch]' \
-        'netcdf-plugin/*.[ch]' 'tools/*.[ch]' 'tests/*.[ch]'
-}
-
 if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
     build=${build:-build-fuzz}
@@ -73,13 +68,10 @@ if [ $tidy = yes ]; then
     build=${build:-build-tidy}
     configure "$build" -DCMAKE_C_COMPILER=clang-14
     ninja -C "$build" >/dev/null # generated headers
-    c_files | grep -E '^(src|backends|netcdf-plugin|tools)/.*\.c$' | grep -v /template/ |
+    find src backends netcdf-plugin tools -name '*.c' ! -path '*/template/*' |
         xargs -P "$jobs" -n 4 clang-tidy-14 --quiet -p "$build"
     exit
 fi
-
-step "formatting"
-c_files | xargs clang-format-14 --dry-run --Werror
 
 step "build${sanitize:+ with $sanitize}"
 build=${build:-build-test${sanitize:+-${sanitize%%,*}}}

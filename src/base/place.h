@@ -25,8 +25,8 @@ typedef struct esdm__place {
     const char *name;
     const char *path;
     const char *site_id; /* "": not known, which no mark agrees with */
-    char *directory; /* owned; absolute */
-    json_t *options; /* owned; the plug-in's object of the site configuration */
+    char *directory;     /* owned; absolute */
+    json_t *options;     /* owned; the plug-in's object of the site configuration */
 } esdm__place;
 
 /** Takes the directory from the configuration: an absolute path. ESDM_EINVAL names what is wrong.
@@ -42,8 +42,8 @@ void esdm__place_clear(esdm__place *place); /* a zeroed one is accepted */
  */
 esdm_status esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err);
 
-/** Id of the site in the mark, whatever `site_id` says. Errors as above; ESDM_EINVAL for the mark of
- *  another plug-in or target. */
+/** Id of the site in the mark, whatever `site_id` says. Errors as above; ESDM_EINVAL for the mark
+ * of another plug-in or target. */
 esdm_status esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES],
                                 esdm_error *err);
 
