@@ -12,7 +12,7 @@
 /* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
 #define CACHE_BLOCKS 32u
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
-#define DIRECT_STEP (UINT64_C(256) << 10)
+#define DIRECT_STEP_LOG2 18u
 /* Block number under which the cache keeps the head of a blob. */
 #define HEAD_BLOCK          UINT32_MAX
 #define LARGEST_CACHED_HEAD 65536u
@@ -296,8 +296,9 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
 static esdm_status
 fetch_middle(const blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
 {
-    uint32_t step =
-        (uint32_t) (DIRECT_STEP >> (b->geometry.block_log2 < 19 ? b->geometry.block_log2 : 19));
+    uint32_t step = 1; /* blocks at a time */
+    if (b->geometry.block_log2 < DIRECT_STEP_LOG2)
+        step = UINT32_C(1) << (DIRECT_STEP_LOG2 - b->geometry.block_log2);
     for (uint32_t k = first; k < end; k += step) {
         uint32_t count = end - k < step ? end - k : step;
         uint64_t at =
