@@ -11,15 +11,16 @@ static const tool_help help = {
         "that the site configuration CONFIG describes.\n"
         "\n"
         "Without an option the site is made: each directory is created and marked with\n"
-        "the id of the site. Making a site that exists changes nothing. A directory that\n"
-        "holds anything else, or belongs to another site, is never touched.\n"
+        "the id of the site, which is a random one and kept by the metadata store: a site\n"
+        "is its metadata store. Making a site that exists changes nothing. A directory\n"
+        "that holds anything else, or belongs to another site, is never touched.\n"
         "\n"
         "--check reads marks, versions, permissions, free space and the catalogue of\n"
         "containers, reports every problem, and writes nothing.\n"
         "\n"
         "--remove deletes what ESDM made and wrote in the directories of the site, with\n"
-        "all containers, and nothing else. When containers exist it asks on a terminal;\n"
-        "elsewhere it refuses unless --yes is given.",
+        "all containers, and nothing else. When containers or packs exist it asks on a\n"
+        "terminal; elsewhere it refuses unless --yes is given.",
     .examples = "  esdm-mkfs site.json              make the site of site.json\n"
                 "  esdm-mkfs --dry-run site.json    tell what that would do\n"
                 "  esdm-mkfs --check                check the site that programs here would use\n"
@@ -35,7 +36,7 @@ static const GOptionEntry entries[] = {
     {"validate", 0, 0, G_OPTION_ARG_NONE, &want_validate,
      "Check the text of the configuration alone", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
-    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove containers without asking", NULL},
+    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove data without asking", NULL},
     {0},
 };
 
@@ -66,12 +67,13 @@ ask_for_data(esdm_site_options *options)
     }
     if (status != ESDM_OK)
         return status == ESDM_ENOENT ? TOOL_OK : tool_fail(status, &err);
-    if (containers == 0)
+    if (containers == 0 && bytes == 0)
         return TOOL_OK;
     g_autofree char *size = tool_bytes(bytes);
     g_autofree char *count =
-        g_strdup_printf("%" G_GUINT64_FORMAT " container%s (%s)", (guint64) containers,
-                        containers == 1 ? "" : "s", size);
+        containers > 0 ? g_strdup_printf("%" G_GUINT64_FORMAT " container%s (%s)",
+                                         (guint64) containers, containers == 1 ? "" : "s", size)
+                       : g_strdup_printf("packs (%s, though no container)", size);
     if (!tool_can_ask()) {
         tool_error("the site holds %s; --yes removes the data, too", count);
         return TOOL_REFUSED;

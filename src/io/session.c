@@ -36,35 +36,80 @@ open_targets(esdm_session *session, esdm_error *err)
 static esdm_status
 open_store(esdm_session *session, esdm_error *err)
 {
-    const esdm__site *site = session->site;
+    esdm__site *site = session->site;
     const esdm_plugin *plugin = NULL;
     esdm_status status = esdm__plugin_find(ESDM_PLUGIN_META, site->metadata.plugin, &plugin, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "%s", site->metadata.path);
+    status = esdm__site_resolve(site, err);
+    if (status != ESDM_OK)
+        return status;
     esdm_plugin_config config;
     esdm__site_plugin_config(site, &site->metadata, &config);
     session->meta = (const esdm_meta_plugin *) plugin;
     return session->meta->open(&config, session->read_only, &session->store, err);
 }
 
-/* The embedded default site is made when its store is not there yet. */
+static esdm_status
+open_parts(esdm_session *session, esdm_error *err)
+{
+    esdm_status status = open_store(session, err);
+    return status == ESDM_OK ? open_targets(session, err) : status;
+}
+
+static void
+close_parts(esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++)
+        session->targets[i].plugin->close(session->targets[i].handle);
+    free(session->targets);
+    session->targets = NULL;
+    session->ntargets = 0;
+    if (session->meta != NULL)
+        session->meta->close(session->store);
+    session->store = NULL;
+}
+
+static bool
+stop_at_first(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) name;
+    (void) record;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether there is nothing yet whose packs could be missing. */
+static bool
+is_empty(const esdm_session *session)
+{
+    bool found = false;
+    return session->store == NULL ||
+           (session->meta->container_list(session->store, NULL, stop_at_first, &found, NULL) ==
+                ESDM_OK &&
+            !found);
+}
+
+/* The embedded default site is made when it is not there yet. Another process may be in the middle
+ * of that: the store comes before the targets. */
 static esdm_status
 open_plugins(esdm_session *session, esdm_error *err)
 {
-    esdm_error first = {0};
-    esdm_status status = open_store(session, &first);
+    esdm_error why = {0};
+    esdm_status status = open_parts(session, &why);
     if (status == ESDM_ENOENT && session->site->embedded && !session->read_only) {
-        status = esdm__site_make(session->site, false, NULL, NULL, err);
-        if (status != ESDM_OK)
-            return esdm__error_prefix(err, status, "cannot make the default site");
-        status = open_store(session, &first);
+        bool empty = is_empty(session);
+        close_parts(session);
+        if (empty) {
+            status = esdm__site_make(session->site, false, NULL, NULL, err);
+            if (status != ESDM_OK)
+                return esdm__error_prefix(err, status, "cannot make the default site");
+        }
+        status = open_parts(session, &why);
     }
-    if (status != ESDM_OK) {
-        if (err != NULL)
-            *err = first;
-        return status;
-    }
-    return open_targets(session, err);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
 }
 
 static esdm_status
@@ -118,12 +163,7 @@ esdm__session_free(esdm_session *session)
         return;
     esdm__pool_free(session->pool);
     esdm__cache_free(session->cache);
-    for (size_t i = 0; i < session->ntargets; i++)
-        if (session->targets[i].plugin != NULL)
-            session->targets[i].plugin->close(session->targets[i].handle);
-    free(session->targets);
-    if (session->meta != NULL)
-        session->meta->close(session->store);
+    close_parts(session);
     esdm__site_free(session->site);
     free(session);
 }

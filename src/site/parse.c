@@ -5,14 +5,12 @@
 #include "site/parts.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "plugin/registry.h"
 
@@ -273,15 +271,6 @@ check_shared_directories(const esdm__site *site, esdm_error *err)
 
 /* ---- site, engine, policies --------------------------------------------------------------- */
 
-static void
-derive_id(const char *name, char ret_id[ESDM__UUID_BYTES])
-{
-    char salted[MAX_NAME_BYTES + 8];
-    int n = snprintf(salted, sizeof salted, "site:%s", name);
-    (void) snprintf(ret_id, ESDM__UUID_BYTES, "%016" PRIx64 "%016" PRIx64,
-                    esdm__checksum(name, strlen(name)), esdm__checksum(salted, (size_t) n));
-}
-
 static esdm_status
 parse_id(const esdm__json_node *node, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
 {
@@ -311,11 +300,8 @@ parse_identity(const esdm__json_node *root, esdm__site *site, esdm_error *err)
     }
     if (status == ESDM_OK)
         status = copy_text(name, &site->name, err);
-    if (status != ESDM_OK)
-        return status;
-    derive_id(name, site->id);
-    if (has && esdm__json_member(&node, "id", &member))
-        status = parse_id(&member, site->id, err);
+    if (status == ESDM_OK && has && esdm__json_member(&node, "id", &member))
+        status = parse_id(&member, site->stated_id, err);
     return status;
 }
 

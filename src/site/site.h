@@ -4,7 +4,12 @@
 
 /**
  * @file
- * The site configuration, parsed and checked (schemas/site.schema.json). Immutable after loading.
+ * The site configuration, parsed and checked (schemas/site.schema.json). Immutable after loading,
+ * but for the id.
+ *
+ * A site is its metadata store: the id in the store's mark, random since it was made, is the
+ * site's, and what each target is marked with. Neither the name nor an id in the configuration can
+ * take over a target.
  */
 
 #include "base/ids.h"
@@ -34,9 +39,10 @@ typedef struct esdm__site_engine {
 
 typedef struct esdm__site {
     char *name;
-    char id[ESDM__UUID_BYTES]; /* "id" of the file, else derived from the name */
-    char *source;              /* file path, "(text)" or "(embedded default)" */
-    bool embedded;             /* made at first use */
+    char stated_id[ESDM__UUID_BYTES]; /* "id" of the file, "": none */
+    char id[ESDM__UUID_BYTES];        /* of the metadata store; "" until esdm__site_resolve() */
+    char *source;                     /* file path, "(text)" or "(embedded default)" */
+    bool embedded;                    /* made at first use */
     esdm__site_target *targets;
     size_t ntargets; /* ≥ 1 */
     esdm__site_target metadata;
@@ -56,11 +62,15 @@ typedef struct esdm__site {
 esdm_status esdm__site_load(const char *config_json, const char *config_path, esdm__site **ret_site,
                             esdm_error *err);
 void esdm__site_free(esdm__site *site); /* NULL is accepted */
-/** Plug-in view of a target (borrows from the site). */
+/** Asks the metadata store for the site's id. ESDM_ENOENT: no store was made, and the id is "";
+ *  ESDM_EINVAL: the configuration states another one. Opens nothing, locks nothing. */
+esdm_status esdm__site_resolve(esdm__site *site, esdm_error *err);
+/** Plug-in view of a target (borrows from the site, its id too). */
 void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                               esdm_plugin_config *ret_config);
-/** Makes targets and store (mkfs), used for the embedded default too. */
-esdm_status esdm__site_make(const esdm__site *site, bool dry_run, esdm_plugin_reporter report,
-                            void *user, esdm_error *err);
+/** Makes store and targets (mkfs), used for the embedded default too, and resolves the id.
+ * Processes that make a site at once agree on one id. */
+esdm_status esdm__site_make(esdm__site *site, bool dry_run, esdm_plugin_reporter report, void *user,
+                            esdm_error *err);
 
 #endif

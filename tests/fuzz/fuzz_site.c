@@ -27,7 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         for (size_t i = 0; i < site->ntargets; i++) {
             esdm_plugin_config config;
             esdm__site_plugin_config(site, &site->targets[i], &config);
-            if (config.json == NULL || strlen(config.site_id) != ESDM__UUID_BYTES - 1)
+            if (config.json == NULL || config.site_id == NULL)
                 abort();
         }
     } else if (site != NULL || err.status != status || err.message[0] == '\0') {

@@ -146,6 +146,10 @@ netcdf small { dimensions: x = 3 ; variables: int v(x) ; v:units = "K" ; :title 
 data: v = 1, 2, 3 ; }
 END
 ncgen -o small.nc small.cdl
+$python -c 'import netCDF4
+with netCDF4.Dataset("field.nc", "w") as f:
+    f.createDimension("x", 5000)
+    f.createVariable("v", "f8", ("x",))[:] = range(5000)'
 expect 0 esdm-cp --config more/site.json small.nc esdm://small.nc
 expect 4 esdm-mkfs --remove more/site.json
 says "--yes"
@@ -161,6 +165,40 @@ echo keep >more/a/notes
 expect 0 esdm-mkfs --remove --yes more/site.json
 [ "$(ls more/a)" = notes ] && [ ! -e more/m ] || fail "removal was not exact: $(ls more/a)"
 expect 3 esdm-mkfs --remove --yes more/site.json
+
+# Another configuration with the same name does not get at the packs, nor do they go unasked.
+for i in 1 2; do
+    cat >more/name$i.json <<END
+{"site": {"name": "a"}, "targets": [{"name": "disk", "plugin": "posix", "directory": "ad"}],
+ "metadata": {"plugin": "sqlite", "directory": "am$i"}}
+END
+done
+expect 0 esdm-mkfs more/name1.json
+expect 0 esdm-cp --config more/name1.json field.nc esdm://x.nc
+packs=$(find more/ad -type f | sort)
+expect 4 esdm-mkfs more/name2.json
+says "targets[0]: directory '$SITE_DIR/more/ad' belongs to another site"
+expect 4 esdm-mkfs --dry-run more/name2.json
+expect 1 esdm-mkfs --check more/name2.json
+expect 1 esdm-mkfs --remove more/name2.json
+expect 1 esdm-mkfs --remove --yes more/name2.json
+says "belongs to another site"
+[ "$(find more/ad -type f | sort)" = "$packs" ] && [ ! -e more/am2 ] || fail "packs were touched"
+expect 0 esdm-mkfs --check more/name1.json
+mv more/am1 more/lost
+expect 4 esdm-mkfs more/name1.json
+says "the metadata store of this one is not there"
+expect 3 esdm-ls --config more/name1.json
+mv more/lost more/am1
+rm more/am1/catalogue.sqlite*
+expect 0 esdm-mkfs more/name1.json
+expect 0 esdm-mkfs --check more/name1.json
+says "belongs to no container"
+expect 4 esdm-mkfs --remove more/name1.json
+says "though no container"
+[ "$(find more/ad -type f | sort)" = "$packs" ] || fail "packs were touched"
+expect 0 esdm-mkfs --remove --yes more/name1.json
+[ ! -e more/ad ] || fail "the site was not removed"
 
 # The default site needs no configuration, and a home.
 (

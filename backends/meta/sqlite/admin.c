@@ -99,6 +99,18 @@ sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporte
     return status;
 }
 
+esdm_status
+sqlite__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                esdm_error *err)
+{
+    esdm__place place = {0};
+    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
+    if (status == ESDM_OK)
+        status = esdm__place_site_id(&place, ret_id, err);
+    esdm__place_clear(&place);
+    return status;
+}
+
 /* ---- check ---------------------------------------------------------------------------------- */
 
 static void

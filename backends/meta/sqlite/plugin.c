@@ -17,6 +17,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .make = sqlite__make,
     .check = sqlite__check,
     .remove = sqlite__remove,
+    .site_id = sqlite__site_id,
     .open = sqlite__open,
     .close = sqlite__close,
     .is_writable = is_writable,

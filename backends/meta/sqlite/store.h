@@ -148,6 +148,8 @@ esdm_status sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter
                           esdm_error *err);
 esdm_status sqlite__remove(const esdm_plugin_config *config, bool dry_run,
                            esdm_plugin_reporter report, void *user, esdm_error *err);
+esdm_status sqlite__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                            esdm_error *err);
 esdm_status sqlite__container_find(void *store, const char *name, esdm_meta_container *ret_record,
                                    esdm_error *err);
 esdm_status sqlite__container_list(void *store, const char *prefix,

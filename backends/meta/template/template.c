@@ -43,6 +43,15 @@ template_remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_repo
     return not_yet("remove", err);
 }
 
+/* The id that make was given; ESDM_ENOENT before that. */
+static esdm_status
+template_site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                 esdm_error *err)
+{
+    (void) config, (void) ret_id;
+    return not_yet("site_id", err);
+}
+
 /* Without permission to write, or read_only: reads work, commits are ESDM_EACCES. A newer format is
  * ESDM_ENOTSUP. Many threads use the handle: lock inside. */
 static esdm_status
@@ -57,6 +66,14 @@ static void
 template_close(void *store)
 {
     (void) store;
+}
+
+/* Whether commits are permitted; cheap. */
+static bool
+template_is_writable(void *store)
+{
+    (void) store;
+    return false;
 }
 
 /* ESDM_ENOENT when the name is not there. */
@@ -188,8 +205,10 @@ const esdm_meta_plugin esdm_meta_template_plugin = {
     .make = template_make,
     .check = template_check,
     .remove = template_remove,
+    .site_id = template_site_id,
     .open = template_open,
     .close = template_close,
+    .is_writable = template_is_writable,
     .container_find = template_container_find,
     .container_list = template_container_list,
     .container_remove = template_container_remove,

@@ -24,7 +24,7 @@ typedef struct esdm_site_options {
     const char *config_path; /**< NULL: search (esdm_site_find) */
     const char *config_json; /**< wins over the path */
     bool dry_run;            /**< report only */
-    bool remove_data;        /**< esdm_site_remove(): also when containers exist */
+    bool remove_data;        /**< esdm_site_remove(): also when containers or packs exist */
     esdm_site_reporter report;
     void *user;
 } esdm_site_options;
@@ -40,18 +40,23 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_find(char **ret_path, esdm_error 
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_validate(const esdm_site_options *options,
                                                         esdm_error *err);
 
-/** Makes and marks every target and the metadata store. Running it on a made site is ESDM_OK and
- *  changes nothing; a directory that holds foreign files is ESDM_EEXIST and is not touched. */
+/**
+ * Makes and marks the metadata store and every target. The store's mark gives the site its id, a
+ * random one unless the configuration states it; the targets are marked with it. Running it on a
+ * made site is ESDM_OK and changes nothing; a directory that holds foreign files or has the mark of
+ * another site, or of one whose metadata store is not there, is ESDM_EEXIST and is not touched.
+ */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_create(const esdm_site_options *options,
                                                       esdm_error *err);
 
 /** Checks marks, versions, permissions, free space and that metadata can be read. Reports every
- *  problem; returns the first. */
+ *  problem; returns the first. Packs that belong to no container are worth a note. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_check(const esdm_site_options *options,
                                                      esdm_error *err);
 
 /** Removes what esdm_site_create() made and ESDM wrote, nothing else. ESDM_EEXIST when containers
- *  exist and remove_data is not set. */
+ *  or packs exist and remove_data is not set; ESDM_EINVAL for targets whose mark does not agree
+ * with the metadata store, and nothing is removed. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_remove(const esdm_site_options *options,
                                                       esdm_error *err);
 

@@ -111,6 +111,44 @@ test_place__another_mark_is_respected(void **state)
 }
 
 static void
+test_place__tells_the_id_of_its_site(void **state)
+{
+    (void) state;
+    skip_if(!place_current_kind->durable);
+    place p;
+    char id[ESDM_META_UUID_BYTES] = "untouched";
+    place_init(&p, place_current_kind);
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_ENOENT);
+    assert_ok(meta()->make(&p.config, true, NULL, NULL, &place_error));
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_ENOENT);
+    assert_string_equal(id, "untouched");
+    assert_ok(meta()->make(&p.config, false, NULL, NULL, &place_error));
+    static const char *const known[] = {PLACE_SITE, PLACE_OTHER_SITE, "", NULL};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        memset(id, 0, sizeof id);
+        p.config.site_id = known[i];
+        assert_ok(meta()->site_id(&p.config, id, &place_error));
+        assert_string_equal(id, PLACE_SITE);
+    }
+    p.config.site_id = PLACE_SITE;
+    assert_ok(meta()->remove(&p.config, false, NULL, NULL, &place_error));
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_ENOENT);
+    place_clear(&p);
+}
+
+/* As long as nobody knows the id, no place is one's own. */
+static void
+test_place__without_an_id_nothing_is_touched(void **state)
+{
+    fixture *f = *state;
+    esdm_plugin_config other = f->place.config;
+    other.site_id = "";
+    expect_refused(&other, f);
+    other.site_id = NULL;
+    expect_refused(&other, f);
+}
+
+static void
 test_place__data_target_cannot_share_the_directory(void **state)
 {
     fixture *f = *state;
@@ -138,9 +176,15 @@ test_place__newer_and_damaged_marks_are_told_apart(void **state)
     assert_ok(meta()->make(&p.config, false, NULL, NULL, &place_error));
     place_write_file(p.dir, "esdm-mark.json",
                      "{\"format\": 999, \"plugin\": \"x\", \"target\": \"t\", \"site\": \"s\"}");
+    char id[ESDM_META_UUID_BYTES];
     assert_status(meta()->open(&p.config, false, &store, &place_error), ESDM_ENOTSUP);
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_ENOTSUP);
     place_write_file(p.dir, "esdm-mark.json", "{\"format\": 1}");
     assert_status(meta()->open(&p.config, false, &store, &place_error), ESDM_ECORRUPT);
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_ECORRUPT);
+    place_write_file(p.dir, "esdm-mark.json",
+                     "{\"format\": 1, \"plugin\": \"sqlite\", \"target\": \"x\", \"site\": \"s\"}");
+    assert_status(meta()->site_id(&p.config, id, &place_error), ESDM_EINVAL);
     assert_null(store);
     place_clear(&p);
 }
@@ -249,6 +293,8 @@ const struct CMUnitTest meta_place_tests[] = {
     cmocka_unit_test(test_place__wrong_configuration_is_named),
     cmocka_unit_test(test_place__foreign_directory_is_not_touched),
     WITH_STORE(test_place__another_mark_is_respected),
+    cmocka_unit_test(test_place__tells_the_id_of_its_site),
+    WITH_STORE(test_place__without_an_id_nothing_is_touched),
     WITH_STORE(test_place__data_target_cannot_share_the_directory),
     cmocka_unit_test(test_place__newer_and_damaged_marks_are_told_apart),
     WITH_STORE(test_place__read_only_handle_reads_and_refuses_writes),

@@ -91,7 +91,8 @@ test_site__defaults(void **state)
     assert_string_equal(site->name, "default");
     assert_string_equal(site->source, "(text)");
     assert_false(site->embedded);
-    assert_int_equal(strlen(site->id), 32);
+    assert_string_equal(site->id, "");
+    assert_string_equal(site->stated_id, "");
     assert_int_equal(site->ntargets, 1);
     assert_string_equal(site->targets[0].name, "d");
     assert_string_equal(site->targets[0].plugin, "posix");
@@ -124,7 +125,8 @@ test_site__every_key(void **state)
         "\"inline\":0,\"codec\":\"none+lz4\"},"
         "\"durability\":\"system\",\"history\":5,\"netcdf\":{\"routes\":[\"/r/\",\"s\"]}}");
     assert_string_equal(site->name, "l");
-    assert_string_equal(site->id, "0123456789abcdef0123456789abcdef");
+    assert_string_equal(site->stated_id, "0123456789abcdef0123456789abcdef");
+    assert_string_equal(site->id, ""); /* only the store tells */
     assert_int_equal(site->ntargets, 2);
     check_directory(&site->targets[0], "/a");
     assert_non_null(strstr(site->targets[1].json, "\"capacity_bytes\":2097152"));
@@ -141,23 +143,9 @@ test_site__every_key(void **state)
     esdm_plugin_config config;
     esdm__site_plugin_config(site, &site->targets[1], &config);
     assert_string_equal(config.name, "b");
-    assert_string_equal(config.site_id, site->id);
+    assert_ptr_equal(config.site_id, site->id);
     assert_string_equal(config.path, "(text): targets[1]");
     esdm__site_free(site);
-}
-
-static void
-test_site__id_comes_from_the_name(void **state)
-{
-    (void) state;
-    esdm__site *a = load("{\"site\":{\"name\":\"a\"}," TARGETS "," METADATA "}");
-    esdm__site *b = load("{\"site\":{\"name\":\"b\"}," TARGETS "," METADATA "}");
-    esdm__site *again = load("{\"site\":{\"name\":\"a\"}," TARGETS "," METADATA "}");
-    assert_string_equal(a->id, again->id);
-    assert_string_not_equal(a->id, b->id);
-    esdm__site_free(a);
-    esdm__site_free(b);
-    esdm__site_free(again);
 }
 
 static void
@@ -430,7 +418,6 @@ main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_site__defaults),
         IN_FOLDER(test_site__every_key),
-        IN_FOLDER(test_site__id_comes_from_the_name),
         IN_FOLDER(test_site__wrong_values_name_place_and_remedy),
         IN_FOLDER(test_directory__home_and_variables),
         IN_FOLDER(test_directory__relative_to_the_file),

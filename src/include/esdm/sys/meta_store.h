@@ -180,6 +180,15 @@ typedef struct esdm_meta_plugin {
     esdm_status (*remove)(const esdm_plugin_config *config, bool dry_run,
                           esdm_plugin_reporter report, void *user, esdm_error *err);
 
+    /**
+     * Id of the site that the store was made for: the store is the site's identity, and what the
+     * targets' marks must agree with. ESDM_ENOENT: not made yet. Writes nothing, and does not look
+     * at `config->site_id`.
+     * @param ret_id 32 hex digits and NUL.
+     */
+    esdm_status (*site_id)(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                           esdm_error *err);
+
     /** Opens a made store; read_only, or when writing is not permitted: reads work, commits are
      *  ESDM_EACCES. A store of a newer format version is ESDM_ENOTSUP. */
     esdm_status (*open)(const esdm_plugin_config *config, bool read_only, void **ret_store,

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Checking a site: each part by itself, then whether they fit together. */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "site/admin.h"
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+static void
+report_healthy(const esdm__part *part, const esdm__contents *sum, const esdm__report_to *to)
+{
+    if (part->meta != NULL) {
+        esdm__say(to, "metadata (%s): good, %" PRIu64 " container%s", part->target->plugin,
+                  sum->containers, sum->containers == 1 ? "" : "s");
+        return;
+    }
+    char used[24], left[24];
+    esdm__format_bytes(sum->used_bytes, used);
+    esdm__format_bytes(sum->free_bytes, left);
+    esdm__say(to, "target \"%s\" (%s): good, %s in %" PRIu64 " pack%s, %s free", part->target->name,
+              part->target->plugin, used, sum->packs, sum->packs == 1 ? "" : "s",
+              sum->free_bytes > 0 ? left : "an unknown amount");
+}
+
+static esdm_status
+check_part(const esdm__site *site, size_t index, const esdm__report_to *to, esdm_error *err)
+{
+    esdm__part part;
+    esdm__contents sum = {0};
+    esdm_status status = esdm__part_at(site, index, &part, err);
+    if (status != ESDM_OK) {
+        esdm__say(to, "%s", err->message);
+        return status;
+    }
+    /* They report what they find themselves. */
+    status = part.meta != NULL ? part.meta->check(&part.config, to->report, to->user, err)
+                               : part.data->check(&part.config, to->report, to->user, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__part_contents(&part, &sum, err);
+    if (status != ESDM_OK)
+        esdm__say(to, "%s", err->message);
+    else
+        report_healthy(&part, &sum, to);
+    return status;
+}
+
+static esdm_status
+check_parts(const esdm__site *site, const esdm__report_to *to, esdm_error *err)
+{
+    esdm_status first = ESDM_OK;
+    for (size_t i = 0; i <= site->ntargets; i++) {
+        esdm_error problem;
+        esdm_status status = check_part(site, i, to, &problem);
+        if (status != ESDM_OK && first == ESDM_OK) {
+            first = status;
+            *err = problem;
+        }
+    }
+    return first;
+}
+
+/* ---- packs without a container -------------------------------------------------------------- */
+
+#define UUID_DIGITS (ESDM_META_UUID_BYTES - 1)
+
+typedef struct strays {
+    esdm__buffer known; /* uuids of containers, UUID_DIGITS each; sorted before packs are visited */
+    uint64_t packs;
+    uint64_t bytes;
+} strays;
+
+static bool
+note_container(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) name;
+    esdm__buffer_put(&((strays *) user)->known, record->uuid, UUID_DIGITS);
+    return true;
+}
+
+static int
+compare_uuids(const void *a, const void *b)
+{
+    return memcmp(a, b, UUID_DIGITS);
+}
+
+static bool
+note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    (void) modified_ns;
+    strays *all = user;
+    if (strlen(name) >= UUID_DIGITS && all->known.bytes > 0 &&
+        bsearch(name, all->known.data, all->known.bytes / UUID_DIGITS, UUID_DIGITS,
+                compare_uuids) != NULL)
+        return true;
+    all->packs++;
+    all->bytes += bytes;
+    return true;
+}
+
+static esdm_status
+list_containers(const esdm__part *part, strays *all, esdm_error *err)
+{
+    void *store = NULL;
+    esdm_status status = part->meta->open(&part->config, true, &store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = part->meta->container_list(store, NULL, note_container, all, err);
+    part->meta->close(store);
+    if (status == ESDM_OK && all->known.failed)
+        status = esdm__error_nomem(err, all->known.bytes, "the names of containers");
+    if (status == ESDM_OK && all->known.bytes > 0)
+        qsort(all->known.data, all->known.bytes / UUID_DIGITS, UUID_DIGITS, compare_uuids);
+    return status;
+}
+
+static esdm_status
+list_packs(const esdm__part *part, strays *all, esdm_error *err)
+{
+    void *target = NULL;
+    esdm_status status = part->data->open(&part->config, &target, err);
+    if (status != ESDM_OK)
+        return status;
+    status = part->data->pack_list(target, NULL, note_pack, all, err);
+    part->data->close(target);
+    return status;
+}
+
+/* A note, no failure: who is writing a new container at this moment has such packs, and so has who
+ * still reads one that was removed. */
+static esdm_status
+report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err)
+{
+    strays all = {0};
+    esdm__part part;
+    esdm__buffer_init(&all.known);
+    esdm_status status = esdm__part_at(site, site->ntargets, &part, err);
+    if (status == ESDM_OK)
+        status = list_containers(&part, &all, err);
+    for (size_t i = 0; i < site->ntargets && status == ESDM_OK; i++) {
+        status = esdm__part_at(site, i, &part, err);
+        if (status == ESDM_OK)
+            status = list_packs(&part, &all, err);
+    }
+    esdm__buffer_clear(&all.known);
+    if (status == ESDM_OK && all.packs > 0) {
+        char size[24];
+        esdm__format_bytes(all.bytes, size);
+        esdm__say(to,
+                  "note: %" PRIu64 " pack%s (%s) belong%s to no container: one that is being "
+                  "written for the first time or was removed and is still read, or a killed "
+                  "program left %s behind",
+                  all.packs, all.packs == 1 ? "" : "s", size, all.packs == 1 ? "s" : "",
+                  all.packs == 1 ? "it" : "them");
+    } else if (status != ESDM_OK) {
+        esdm__say(to, "%s", err->message);
+    }
+    return status;
+}
+
+/* ---- the site ------------------------------------------------------------------------------- */
+
+static esdm_status
+check_site(esdm__site *site, const esdm__report_to *to, esdm_error *err)
+{
+    esdm_status status = esdm__site_resolve(site, err);
+    if (status != ESDM_OK && status != ESDM_ENOENT) {
+        esdm__say(to, "%s", err->message);
+        return status;
+    }
+    /* Without a store, targets that are there belong to somebody else: they say so. */
+    status = check_parts(site, to, err);
+    return status == ESDM_OK ? report_strays(site, to, err) : status;
+}
+
+esdm_status
+esdm_site_check(const esdm_site_options *options, esdm_error *err)
+{
+    esdm__site *site = NULL;
+    esdm_status status = esdm__site_load_options(&options, &site, err);
+    if (status == ESDM_OK) {
+        const esdm__report_to to = esdm__reporter(options->report, options->user);
+        esdm_error problem = {0};
+        status = check_site(site, &to, &problem);
+        if (status != ESDM_OK && err != NULL)
+            *err = problem;
+    }
+    esdm__site_free(site);
+    return status;
+}
