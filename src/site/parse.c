@@ -240,35 +240,6 @@ parse_metadata(const esdm__json_node *root, const esdm__site_folder *folder, esd
     return parse_plugin_object(&node, ESDM_PLUGIN_META, folder, &site->metadata, err);
 }
 
-/* Each store marks its directory as its own, so that two cannot share one. */
-static esdm_status
-check_shared_directories(const esdm__site *site, esdm_error *err)
-{
-    for (size_t i = 0; i <= site->ntargets; i++) {
-        const esdm__site_target *a = i < site->ntargets ? &site->targets[i] : &site->metadata;
-        if (!needs_directory(a->plugin))
-            continue;
-        json_t *object = json_loads(a->json, 0, NULL);
-        const char *directory = json_string_value(json_object_get(object, "directory"));
-        for (size_t j = 0; j < i && directory != NULL; j++) {
-            json_t *other = json_loads(site->targets[j].json, 0, NULL);
-            const char *taken = json_string_value(json_object_get(other, "directory"));
-            bool same = taken != NULL && needs_directory(site->targets[j].plugin) &&
-                        strcmp(taken, directory) == 0;
-            json_decref(other);
-            if (same) {
-                esdm_status status = esdm__error_set(
-                    err, ESDM_EINVAL, "%s: \"%.200s\" is the directory of targets[%zu] already",
-                    a->path, directory, j);
-                json_decref(object);
-                return status;
-            }
-        }
-        json_decref(object);
-    }
-    return ESDM_OK;
-}
-
 /* ---- site, engine, policies --------------------------------------------------------------- */
 
 static esdm_status
@@ -446,7 +417,7 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
         (status = parse_targets(&root, folder, site, err)) != ESDM_OK ||
         (status = parse_metadata(&root, folder, site, err)) != ESDM_OK ||
-        (status = check_shared_directories(site, err)) != ESDM_OK ||
+        (status = esdm__site_check_directories(site, err)) != ESDM_OK ||
         (status = parse_engine(&root, site, err)) != ESDM_OK ||
         (status = parse_policies(&root, site, err)) != ESDM_OK)
         return status;

@@ -37,6 +37,10 @@ esdm_status esdm__site_make_folders(const char *path, esdm_error *err);
 esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm__site *site,
                              esdm_error *err);
 
+/** Each directory belongs to one target or the store alone: none may be, hold, or lie in another's,
+ *  links followed as far as they exist. ESDM_EINVAL names both. */
+esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err);
+
 /** "%s/%s"; owned; NULL when out of memory. */
 char *esdm__site_join(const char *folder, const char *name);
 

@@ -148,6 +148,43 @@ test_site__every_key(void **state)
     esdm__site_free(site);
 }
 
+/* Names that differ may be one place. */
+static void
+test_site__directories_are_compared_without_links(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *target;
+        const char *metadata;
+        bool good;
+    } cases[] = {
+        {"real/a", "link/a", false},     {"real/a", "link/a/m", false},
+        {"link/a/t", "real/a", false},   {"real/a", "link/../real/a", false},
+        {"real/new", "link/new", false}, {"real/new/t/u", "link/new/t", false},
+        {"real/a", "link/b", true},      {"real/a", "link/ab", true},
+        {"dangling/a", "real/a", true},
+    };
+    assert_int_equal(mkdir("real", 0700), 0);
+    assert_int_equal(mkdir("real/a", 0700), 0);
+    assert_int_equal(symlink("real", "link"), 0);
+    assert_int_equal(symlink("nowhere", "dangling"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        (void) snprintf(text, sizeof text,
+                        "{\"targets\":[{\"name\":\"d\",\"plugin\":\"posix\",\"directory\":\"%s\"}],"
+                        "\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"%s\"}}",
+                        cases[i].target, cases[i].metadata);
+        esdm__site *site = NULL;
+        esdm_error err = {0};
+        esdm_status status = esdm__site_load(text, NULL, &site, &err);
+        if (status != (cases[i].good ? ESDM_OK : ESDM_EINVAL))
+            fail_msg("%s: %s", text, err.message);
+        if (!cases[i].good)
+            assert_non_null(strstr(err.message, "of targets[0]"));
+        esdm__site_free(site);
+    }
+}
+
 static void
 test_site__wrong_values_name_place_and_remedy(void **state)
 {
@@ -186,6 +223,12 @@ test_site__wrong_values_name_place_and_remedy(void **state)
          "targets[0].capacity_bytes: \"big\" is not a size"},
         {"{" TARGETS ",\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"/d\"}}",
          "(text): metadata: \"/d\" is the directory of targets[0] already"},
+        {"{" TARGETS ",\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"/x/..//d/.\"}}",
+         "(text): metadata: \"/d\" is the directory of targets[0] already"},
+        {"{" TARGETS ",\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"/d/e/f\"}}",
+         "(text): metadata: the directory \"/d/e/f\" lies inside the one of targets[0], \"/d\""},
+        {"{" TARGETS ",\"metadata\":{\"plugin\":\"sqlite\",\"directory\":\"/\"}}",
+         "(text): metadata: the directory \"/\" lies around the one of targets[0], \"/d\""},
         {"{" TARGETS ",\"metadata\":{\"plugin\":\"sqlite\",\"name\":\"x\",\"directory\":\"/m\"}}",
          "metadata: unknown key \"name\""},
         {"{" TARGETS "," METADATA ",\"engine\":{\"treads\":1}}",
@@ -245,7 +288,7 @@ test_directory__home_and_variables(void **state)
     target_directory_is("/s/${ESDM_TEST_A}s", "/s/alphas");
     target_directory_is("/s/$$x", "/s/$x");
     target_directory_is("/s/t//", "/s/t");
-    target_directory_is("/", "/");
+    target_directory_is("/t", "/t");
 #define DIRECTORY(d) "{\"targets\":[{\"name\":\"d\",\"plugin\":\"posix\",\"directory\":\"" d "\"}]}"
     refuses(DIRECTORY("/$ESDM_TEST_B"),
             "targets[0].directory: the environment variable ESDM_TEST_B is not set");
@@ -418,6 +461,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_site__defaults),
         IN_FOLDER(test_site__every_key),
+        IN_FOLDER(test_site__directories_are_compared_without_links),
         IN_FOLDER(test_site__wrong_values_name_place_and_remedy),
         IN_FOLDER(test_directory__home_and_variables),
         IN_FOLDER(test_directory__relative_to_the_file),
