@@ -200,6 +200,36 @@ says "though no container"
 expect 0 esdm-mkfs --remove --yes more/name1.json
 [ ! -e more/ad ] || fail "the site was not removed"
 
+# One directory per store: inside another's is no place.
+cat >more/inside.json <<'END'
+{"targets": [{"name": "disk", "plugin": "posix", "directory": "ad"}],
+ "metadata": {"plugin": "sqlite", "directory": "ad/meta"}}
+END
+expect 1 esdm-mkfs more/inside.json
+says "metadata: the directory \"$SITE_DIR/more/ad/meta\" lies inside the one of targets[0]"
+[ ! -e more/ad ] || fail "a directory was made"
+
+# The umask decides who may write: a group shares a site.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && chmod 755 . &&
+    setpriv --reuid=54321 --regid=54320 --clear-groups "$(command -v esdm-ls)" --version >/dev/null; then
+    as() { (umask 002 && exec setpriv --reuid="$1" --regid=54320 --clear-groups "${@:2}"); }
+    mkdir group && chgrp 54320 group && chmod 2775 group
+    sed 's/"more"/"group"/' more/site.json >group/site.json
+    expect 0 as 54321 esdm-mkfs group/site.json
+    for user in 54321 54322 54321 54322; do
+        expect 0 as $user esdm-cp -f --config group/site.json small.nc esdm://of/$user
+        expect 0 as $user esdm-cp -f --config group/site.json field.nc esdm://shared.nc
+        expect 0 as $user esdm-mkfs --check group/site.json
+        expect 0 as $user esdm-ls --config group/site.json
+        says shared.nc
+        narrow=$(find group/a group/m ! -perm -0060)
+        [ -z "$narrow" ] || fail "the group may not write: $narrow"
+    done
+    expect 0 as 54322 esdm-rm --config group/site.json of/54321
+    expect 0 as 54322 esdm-mkfs --remove --yes group/site.json
+    rm -r group
+fi
+
 # The default site needs no configuration, and a home.
 (
     unset ESDM_CONFIG

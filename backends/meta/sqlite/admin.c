@@ -56,6 +56,21 @@ make_tables(sqlite__link *link, bool network, esdm_error *err)
     return status;
 }
 
+/* SQLite makes files with mode 0644, and gives its other files the mode of the database: a site of
+ * a group needs what the umask says. An existing database is not opened: closing it would drop the
+ * locks that this process has on it. */
+static esdm_status
+make_file(const esdm__place *place, int fd, esdm_error *err)
+{
+    int file = openat(fd, SQLITE__FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0 && errno != EEXIST)
+        return esdm__error_set_errno(err, errno, "%s: cannot make '%s/%s'", place->path,
+                                     place->directory, SQLITE__FILE);
+    if (file >= 0)
+        (void) close(file);
+    return ESDM_OK;
+}
+
 static esdm_status
 make_database(const esdm__place *place, int fd, esdm_error *err)
 {
@@ -64,6 +79,8 @@ make_database(const esdm__place *place, int fd, esdm_error *err)
     if (path == NULL)
         return esdm__error_nomem(err, strlen(place->directory), "a path");
     esdm_status status = sqlite__pins_make(fd, place->directory, err);
+    if (status == ESDM_OK)
+        status = make_file(place, fd, err);
     if (status == ESDM_OK)
         status =
             sqlite__link_open(&link, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
