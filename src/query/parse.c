@@ -298,9 +298,13 @@ read_expression(parser *p)
         skip_blanks(p);
         if (*p->at == '\0')
             return ESDM_OK;
-        if (p->at == end || strncasecmp(p->at, "and", 3) != 0 || !is_blank(p->at[3]))
+        if (p->at == end || strncasecmp(p->at, "and", 3) != 0 ||
+            !(is_blank(p->at[3]) || p->at[3] == '\0'))
             return wrong(p, p->at, "expected \"and\"");
         p->at += 3;
+        skip_blanks(p);
+        if (*p->at == '\0')
+            return wrong(p, p->at, "expected a comparison after \"and\"");
     }
 }
 
