@@ -16,6 +16,31 @@
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
+/* What people write that JSON does not have; "" when it is something else.
+ * @param end behind the token that was wrong. */
+static const char *
+syntax_hint(const char *text, size_t bytes, size_t end)
+{
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return "; the text begins with a byte order mark (BOM): save it as UTF-8 without one";
+    if (end == 0 || end > bytes)
+        return "";
+    switch (text[--end]) {
+    case '/':
+    case '#':
+        return "; JSON has no comments";
+    case '\'':
+        return "; texts stand in double quotes";
+    case '}':
+    case ']':
+        while (end > 0 && isspace((unsigned char) text[end - 1]))
+            end--;
+        return end > 0 && text[end - 1] == ',' ? "; take away the comma before it" : "";
+    default:
+        return "";
+    }
+}
+
 esdm_status
 esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **ret_value,
                  esdm_error *err)
@@ -32,8 +57,10 @@ esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **re
     /* Jansson leaves the text empty when it could not even begin. */
     if (json_error_code(&problem) == json_error_out_of_memory || problem.text[0] == '\0')
         return esdm__error_nomem(err, bytes, "a JSON document");
-    return esdm__error_set(err, ESDM_EINVAL, "%s: line %d, column %d: %s", source, problem.line,
-                           problem.column, problem.text);
+    return esdm__error_set(
+        err, ESDM_EINVAL, "%s: line %d, column %d: %s%s", source, problem.line, problem.column,
+        problem.text,
+        syntax_hint(text, bytes, problem.position > 0 ? (size_t) problem.position : 0));
 }
 
 static esdm_status

@@ -25,6 +25,41 @@ parse(const char *text)
 /* ---- documents ---------------------------------------------------------------------------- */
 
 static void
+test_json__syntax_error_hints_at_the_usual_causes(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *text;
+        const char *hint;
+    } cases[] = {
+        {"{\"a\": [1, 2 ,\n ]}", "; take away the comma before it"},
+        {"{\"a\": 1,}", "; take away the comma before it"},
+        {"{ // all\n}", "; JSON has no comments"},
+        {"{\"a\": /* x */ 1}", "; JSON has no comments"},
+        {"{\"a\": 1 # x\n}", "; JSON has no comments"},
+        {"{'a': 1}", "; texts stand in double quotes"},
+        {"\xef\xbb\xbf{}", "byte order mark (BOM)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *value = NULL;
+        esdm_error err = {0};
+        assert_int_equal(
+            esdm__json_parse(cases[i].text, strlen(cases[i].text), "f.json", &value, &err),
+            ESDM_EINVAL);
+        if (strstr(err.message, cases[i].hint) == NULL)
+            fail_msg("%s: %s", cases[i].text, err.message);
+    }
+    static const char *const others[] = {"{\"a\": ]", "{\"a\"", "", "]", "{\"a\": tru}"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        json_t *value = NULL;
+        esdm_error err = {0};
+        assert_int_equal(esdm__json_parse(others[i], strlen(others[i]), "f.json", &value, &err),
+                         ESDM_EINVAL);
+        assert_null(strchr(err.message, ';'));
+    }
+}
+
+static void
 test_json__syntax_error_names_line_and_column(void **state)
 {
     (void) state;
@@ -307,6 +342,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json__syntax_error_names_line_and_column),
+        cmocka_unit_test(test_json__syntax_error_hints_at_the_usual_causes),
         cmocka_unit_test(test_json__duplicate_key_is_refused),
         cmocka_unit_test(test_json__oversized_text_is_refused),
         cmocka_unit_test(test_json__missing_file_and_folder_are_named),
