@@ -443,9 +443,11 @@ mark_directory(const esdm__place *place, int fd, bool dry_run, esdm_plugin_repor
                                "marked as ESDM's; choose an empty or a new one",
                                place->path, place->directory, foreign);
     }
-    esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
-                 place->plugin, place->name);
-    return dry_run ? ESDM_OK : write_mark(place, fd, err);
+    status = dry_run ? ESDM_OK : write_mark(place, fd, err);
+    if (status == ESDM_OK)
+        esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
+                     place->plugin, place->name);
+    return status;
 }
 
 esdm_status
@@ -457,8 +459,8 @@ esdm__place_make(const esdm__place *place, bool dry_run, esdm_plugin_reporter re
         if (errno != ENOENT)
             return esdm__error_set_errno(err, errno, "%s: cannot use directory '%s'", place->path,
                                          place->directory);
-        esdm__report(report, user, "make directory %s", place->directory);
         if (dry_run) {
+            esdm__report(report, user, "make directory %s", place->directory);
             esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
                          place->plugin, place->name);
             *ret_fd = -1;
@@ -467,6 +469,7 @@ esdm__place_make(const esdm__place *place, bool dry_run, esdm_plugin_reporter re
         esdm_status status = make_directories(place, err);
         if (status != ESDM_OK)
             return status;
+        esdm__report(report, user, "make directory %s", place->directory);
     } else if (!S_ISDIR(found.st_mode)) {
         return esdm__error_set(err, ESDM_EEXIST, "%s: '%s' exists and is not a directory",
                                place->path, place->directory);

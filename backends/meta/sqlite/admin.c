@@ -106,10 +106,11 @@ sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporte
     if (status != ESDM_OK)
         return status;
     status = esdm__place_make(&place, dry_run, report, user, &fd, err);
-    if (status == ESDM_OK && (fd < 0 || faccessat(fd, SQLITE__FILE, F_OK, 0) != 0))
-        esdm__report(report, user, "make database %s/%s", place.directory, SQLITE__FILE);
+    bool absent = fd < 0 || faccessat(fd, SQLITE__FILE, F_OK, 0) != 0;
     if (status == ESDM_OK && !dry_run)
         status = make_database(&place, fd, err);
+    if (status == ESDM_OK && absent)
+        esdm__report(report, user, "make database %s/%s", place.directory, SQLITE__FILE);
     if (fd >= 0)
         (void) close(fd);
     esdm__place_clear(&place);
