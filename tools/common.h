@@ -64,6 +64,8 @@ const char *tool_version(void);
 /** Message, a hint at --help, and TOOL_USAGE. */
 tool_exit tool_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/** One line on standard error when opening the session made the default site; none with --json. */
+void tool_tell_made(const esdm_session *session);
 /** Opens the site; prints the error. @param ret_session owned. */
 tool_exit tool_session(bool read_only, esdm_session **ret_session);
 

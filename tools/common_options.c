@@ -123,6 +123,16 @@ is_default_site(void)
     return none;
 }
 
+void
+tool_tell_made(const esdm_session *session)
+{
+    const char *folder = esdm_session_made_site(session);
+    if (folder == NULL || tool.json)
+        return;
+    g_autofree char *printable = tool_printable(folder);
+    (void) fprintf(stderr, "esdm: made the default site in %s\n", printable);
+}
+
 tool_exit
 tool_session(bool read_only, esdm_session **ret_session)
 {
@@ -134,5 +144,8 @@ tool_session(bool read_only, esdm_session **ret_session)
         options.read_only = false;
         status = esdm_session_open(&options, ret_session, &err);
     }
-    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_tell_made(*ret_session);
+    return TOOL_OK;
 }

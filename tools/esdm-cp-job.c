@@ -186,25 +186,36 @@ temporary_name(const char *name)
     return g_strdup_printf("%.*s.esdm-cp-%s", folder, name, uuid);
 }
 
-static esdm_status
-refuse_existing(const copy *c)
+esdm_status
+cp_job_exists(const cp_job *job, esdm_session *session, bool *ret_exists, esdm_error *err)
 {
-    const char *target = c->job->target;
-    if (cp_wants.force)
-        return ESDM_OK;
-    if (c->target.is_container) {
-        esdm_container_info info;
-        esdm_error absent = {0};
-        esdm_status status = esdm_container_stat(c->session, target, &info, &absent);
-        if (status == ESDM_ENOENT)
-            return ESDM_OK;
-        if (status != ESDM_OK) {
-            *c->err = absent;
-            return status;
-        }
-    } else if (access(target, F_OK) != 0) {
+    esdm_error why = {0};
+    esdm_container_info info;
+    if (!job->to_container) {
+        *ret_exists = access(job->target, F_OK) == 0;
         return ESDM_OK;
     }
+    esdm_status status = esdm_container_stat(session, job->target, &info, &why);
+    if (status != ESDM_OK && status != ESDM_ENOENT) {
+        *err = why;
+        return status;
+    }
+    *ret_exists = status == ESDM_OK;
+    return ESDM_OK;
+}
+
+/* @param ret_skip whether that is all. */
+static esdm_status
+look_at_target(const copy *c, bool *ret_skip)
+{
+    const char *target = c->job->target;
+    bool exists = false;
+    if (cp_wants.force)
+        return ESDM_OK;
+    esdm_status status = cp_job_exists(c->job, c->session, &exists, c->err);
+    *ret_skip = exists && cp_wants.skip_existing;
+    if (status != ESDM_OK || !exists || *ret_skip)
+        return status;
     return tool_error_set(c->err, ESDM_EEXIST, "'%s' exists; --force replaces it", target);
 }
 
@@ -235,6 +246,9 @@ remove_temporary(copy *c)
         (void) unlink(c->target.name);
         return;
     }
+    esdm_container_info info;
+    if (esdm_container_stat(c->session, c->target.name, &info, NULL) == ESDM_ENOENT)
+        return; /* it failed before its first commit */
     esdm_status status = esdm_container_remove(c->session, c->target.name, &err);
     if (status != ESDM_OK && status != ESDM_ENOENT)
         tool_error("cannot remove the unfinished copy '%s': %s", c->target.name, err.message);
@@ -243,9 +257,11 @@ remove_temporary(copy *c)
 /* ---- the whole job ------------------------------------------------------------------------ */
 
 static esdm_status
-make_copy(copy *c)
+make_copy(copy *c, bool *ret_skipped)
 {
-    esdm_status status = refuse_existing(c);
+    esdm_status status = look_at_target(c, ret_skipped);
+    if (*ret_skipped)
+        return ESDM_OK;
     if (status == ESDM_OK)
         status = open_end(&c->source, &c->model, c->err);
     if (status != ESDM_OK)
@@ -280,7 +296,7 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
               .user = user,
               .err = err};
     gint64 started_us = g_get_monotonic_time();
-    esdm_status status = make_copy(&c);
+    esdm_status status = make_copy(&c, &result->skipped);
     if (c.model != NULL && status == ESDM_OK) {
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;

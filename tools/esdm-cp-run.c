@@ -84,6 +84,8 @@ work(worker *w)
     esdm_error err = {0};
     const esdm_session_options options = {.config_path = tool.config};
     esdm_status status = esdm_session_open(&options, &session, &err);
+    if (status == ESDM_OK && !cp_wants.quiet)
+        tool_tell_made(session);
     for (;;) {
         guint index = atomic_fetch_add(&w->all->next, 1);
         if (index >= w->jobs->len || cp_is_interrupted())

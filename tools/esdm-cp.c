@@ -28,6 +28,7 @@ static const tool_help help = {
     .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
                 "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
                 "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"
+                "  esdm-cp -r -s CMIP6/ esdm://cmip6        what came since then\n"
                 "  esdm-cp -r esdm://cmip6 /data/CMIP6      and back\n"
                 "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
                 "  esdm-cp --format=classic esdm://a.nc a.nc\n",
@@ -38,6 +39,8 @@ cp_options cp_wants = {.verify = TRUE};
 
 static const GOptionEntry entries[] = {
     {"force", 'f', 0, G_OPTION_ARG_NONE, &cp_wants.force, "Replace what exists", NULL},
+    {"skip-existing", 's', 0, G_OPTION_ARG_NONE, &cp_wants.skip_existing,
+     "Leave targets that exist as they are, without an error", NULL},
     {"recursive", 'r', 0, G_OPTION_ARG_NONE, &cp_wants.recursive,
      "Copy folders and prefixes with all below", NULL},
     {"jobs", 'j', 0, G_OPTION_ARG_INT, &cp_wants.jobs,
@@ -84,6 +87,7 @@ print_job(const cp_job *job)
 
 typedef struct totals {
     guint copied;
+    guint skipped;
     guint failed;
     uint64_t bytes;
     tool_exit result; /* of the first failure */
@@ -94,6 +98,10 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
 {
     totals sum = {0};
     for (guint i = 0; i < jobs->len; i++) {
+        if (results[i].status == ESDM_OK && results[i].skipped) {
+            sum.skipped++;
+            continue;
+        }
         if (results[i].status == ESDM_OK) {
             sum.copied++;
             sum.bytes += results[i].bytes;
@@ -125,9 +133,10 @@ job_json(const cp_job *job, const cp_result *result)
     tool_json_set(object, "target", tool_json_text(target));
     if (result == NULL)
         return object;
-    tool_json_set(
-        object, "status",
-        json_string(result->status == ESDM_OK ? "ok" : esdm_status_string(result->status)));
+    tool_json_set(object, "status",
+                  json_string(result->status != ESDM_OK ? esdm_status_string(result->status)
+                              : result->skipped         ? "skipped"
+                                                        : "ok"));
     if (result->status != ESDM_OK)
         tool_json_set(object, "message", tool_json_text(result->message));
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
@@ -146,6 +155,7 @@ print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
     tool_json_set(root, "dry_run", json_boolean(cp_wants.dry_run));
     tool_json_set(root, "verified", json_boolean(cp_wants.verify && results != NULL));
     tool_json_set(root, "copied", tool_json_u64(sum->copied));
+    tool_json_set(root, "skipped", tool_json_u64(sum->skipped));
     tool_json_set(root, "failed", tool_json_u64(sum->failed));
     tool_json_set(root, "bytes", tool_json_u64(sum->bytes));
     tool_json_set(root, "seconds", json_real(seconds));
@@ -157,14 +167,16 @@ static void
 print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, double seconds)
 {
     for (guint i = 0; i < jobs->len && cp_wants.verbose; i++) {
-        if (results[i].status == ESDM_OK)
+        if (results[i].status == ESDM_OK && !results[i].skipped)
             print_job(g_ptr_array_index(jobs, i));
     }
     if (cp_wants.quiet || (jobs->len == 1 && !cp_wants.verbose))
         return;
     g_autofree char *size = tool_bytes(sum->bytes);
-    (void) printf("%u copied%s, %u failed, %s in %.1f s\n", sum->copied,
-                  cp_wants.verify ? " and verified" : "", sum->failed, size, seconds);
+    (void) printf("%u copied%s, ", sum->copied, cp_wants.verify ? " and verified" : "");
+    if (cp_wants.skip_existing)
+        (void) printf("%u skipped, ", sum->skipped);
+    (void) printf("%u failed, %s in %.1f s\n", sum->failed, size, seconds);
 }
 
 static tool_exit
@@ -190,6 +202,32 @@ run(const GPtrArray *jobs)
     return sum.result;
 }
 
+/* A dry run does not look at targets otherwise. */
+static tool_exit
+leave_out_existing(GPtrArray *jobs)
+{
+    esdm_session *session = NULL;
+    tool_exit result = TOOL_OK;
+    for (guint i = 0; i < jobs->len && result == TOOL_OK;) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        bool exists = false;
+        esdm_error err = {0};
+        if (job->to_container && session == NULL)
+            result = tool_session(true, &session);
+        if (result != TOOL_OK)
+            break;
+        esdm_status status = cp_job_exists(job, session, &exists, &err);
+        if (status != ESDM_OK)
+            result = tool_fail(status, &err);
+        else if (exists)
+            (void) g_ptr_array_remove_index(jobs, i);
+        else
+            i++;
+    }
+    esdm_session_close(session);
+    return result;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -198,10 +236,14 @@ main(int argc, char **argv)
         return tool_usage("which source, which target?");
     if (cp_wants.jobs < 0)
         return tool_usage("--jobs needs a number from 1");
+    if (cp_wants.force && cp_wants.skip_existing)
+        return tool_usage("--force and --skip-existing exclude each other");
     if (cp_wants.format != NULL && !is_format(cp_wants.format))
         return tool_usage("there is no NetCDF format '%s'", cp_wants.format);
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
+        result = leave_out_existing(jobs);
     if (result == TOOL_OK)
         result = run(jobs);
     g_ptr_array_unref(jobs);

@@ -172,6 +172,7 @@ bool cp_values_equal(esdm_type type, uint64_t count, const void *a, const void *
 
 typedef struct cp_options {
     gboolean force;
+    gboolean skip_existing;
     gboolean verify;
     gboolean recursive;
     gboolean dry_run;
@@ -199,12 +200,16 @@ typedef void (*cp_progress)(uint64_t bytes_done, uint64_t bytes_total, void *use
 typedef struct cp_result {
     int state; /* 0: waiting, 1: begun, 2: done */
     esdm_status status;
+    bool skipped; /* with ESDM_OK: the target exists, and was to be left as it is */
     uint64_t bytes;
     uint64_t datasets;
     double seconds;
     char message[ESDM_ERROR_MESSAGE_BYTES];
 } cp_result;
 
+/** Whether the target exists. @param session not used for files. */
+esdm_status cp_job_exists(const cp_job *job, esdm_session *session, bool *ret_exists,
+                          esdm_error *err);
 /** Copies one thing, verifies it, and only then gives it its name. */
 esdm_status cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void *user,
                        cp_result *result, esdm_error *err);

@@ -147,6 +147,7 @@ main(int argc, char **argv)
     esdm_site_options options = {
         .config_path = argc == 2 ? argv[1] : tool.config,
         .dry_run = dry_run,
+        .lasting = true,
         .report = report,
     };
     if (want_remove && !dry_run) {

@@ -29,6 +29,12 @@ esdm_session_site_name(const esdm_session *session)
     return session->site->name;
 }
 
+const char *
+esdm_session_made_site(const esdm_session *session)
+{
+    return session->made_site;
+}
+
 size_t
 esdm_session_route_count(const esdm_session *session)
 {

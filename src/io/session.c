@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plugin/registry.h"
+#include "site/parts.h"
 
 static esdm_status
 open_targets(esdm_session *session, esdm_error *err)
@@ -90,6 +91,23 @@ is_empty(const esdm_session *session)
             !found);
 }
 
+static void
+note_step(const char *line, void *user)
+{
+    (void) line;
+    *(bool *) user = true;
+}
+
+static esdm_status
+make_default_site(esdm_session *session, esdm_error *err)
+{
+    bool made = false; /* another process may be faster */
+    esdm_status status = esdm__site_make(session->site, false, note_step, &made, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "cannot make the default site");
+    return made ? esdm__site_data_folder(&session->made_site, err) : ESDM_OK;
+}
+
 /* The embedded default site is made when it is not there yet. Another process may be in the middle
  * of that: the store comes before the targets. */
 static esdm_status
@@ -100,12 +118,9 @@ open_plugins(esdm_session *session, esdm_error *err)
     if (status == ESDM_ENOENT && session->site->embedded && !session->read_only) {
         bool empty = is_empty(session);
         close_parts(session);
-        if (empty) {
-            status = esdm__site_make(session->site, false, NULL, NULL, err);
-            if (status != ESDM_OK)
-                return esdm__error_prefix(err, status, "cannot make the default site");
-        }
-        status = open_parts(session, &why);
+        status = empty ? make_default_site(session, &why) : ESDM_OK;
+        if (status == ESDM_OK)
+            status = open_parts(session, &why);
     }
     if (status != ESDM_OK && err != NULL)
         *err = why;
@@ -164,6 +179,7 @@ esdm__session_free(esdm_session *session)
     esdm__pool_free(session->pool);
     esdm__cache_free(session->cache);
     close_parts(session);
+    free(session->made_site);
     esdm__site_free(session->site);
     free(session);
 }

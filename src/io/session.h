@@ -34,6 +34,7 @@ struct esdm_session {
     char uuid[ESDM__UUID_BYTES]; /* of this writer */
     char writer[192];            /* "user@host:pid" */
     bool read_only;
+    char *made_site;               /* folder of the default site, when opening this made it */
     atomic_uint next_pack;         /* number in the names of packs */
     atomic_uint_fast64_t gathered; /* bytes in gather buffers */
     uint64_t gather_limit_bytes;   /* of them all */

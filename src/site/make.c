@@ -105,11 +105,32 @@ esdm__site_make(esdm__site *site, bool dry_run, esdm_plugin_reporter report, voi
     return make_site(site, dry_run, &to, err);
 }
 
+static esdm_status
+refuse_volatile(const esdm__site *site, esdm_error *err)
+{
+    for (size_t i = 0; i < site->ntargets; i++) {
+        esdm__part part;
+        esdm_status status = esdm__part_at(site, i, &part, err);
+        if (status != ESDM_OK)
+            return status;
+        if ((part.data->flags & ESDM_DATA_VOLATILE) != 0)
+            return esdm__error_set(
+                err, ESDM_ENOTSUP,
+                "%s: target \"%s\" of plug-in '%s' exists only inside one "
+                "process and would be gone at the end of this one: use \"posix\", "
+                "or let the program that uses it call esdm_site_create()",
+                part.target->path, part.target->name, part.target->plugin);
+    }
+    return ESDM_OK;
+}
+
 esdm_status
 esdm_site_create(const esdm_site_options *options, esdm_error *err)
 {
     esdm__site *site = NULL;
     esdm_status status = esdm__site_load_options(&options, &site, err);
+    if (status == ESDM_OK && options->lasting)
+        status = refuse_volatile(site, err);
     if (status == ESDM_OK)
         status = esdm__site_make(site, options->dry_run, options->report, options->user, err);
     esdm__site_free(site);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "site/parts.h"
@@ -42,6 +43,12 @@ esdm_site_find(char **ret_path, esdm_error *err)
         struct stat info;
         if (stat(named, &info) != 0)
             return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot open '%s'", named);
+        if (S_ISDIR(info.st_mode))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "ESDM_CONFIG: '%s' is a folder; name the configuration file",
+                                   named);
+        if (access(named, R_OK) != 0)
+            return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot read '%s'", named);
         return copy_path(named, ret_path, err);
     }
     if (is_there("./esdm.json"))

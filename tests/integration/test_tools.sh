@@ -120,7 +120,24 @@ printf '{"targets":[{"name":"a","plugin":"posix","directory":"a"}],
 expect 1 esdm-mkfs more/key.json
 says 'more/key.json: engine: unknown key "treads"; did you mean "threads"?'
 expect 3 env ESDM_CONFIG=more/absent.json esdm-ls
-says "ESDM_CONFIG"
+says "ESDM_CONFIG: cannot open 'more/absent.json'"
+expect 1 env ESDM_CONFIG=/tmp esdm-ls
+says "ESDM_CONFIG: '/tmp' is a folder"
+printf '{"targets":[{"name":"a","plugin":"posix","directory":"a"},],
+  "metadata":{"plugin":"sqlite","directory":"m"}}' >more/comma.json
+expect 1 esdm-mkfs more/comma.json
+says "take away the comma before it"
+printf '{"targets":[{"name":"a","plugin":"posix","directory":"/proc/x/a"}],
+  "metadata":{"plugin":"sqlite","directory":"/proc/x/m"}}' >more/proc.json
+expect 3 esdm-mkfs more/proc.json
+case $output in "make directory"*) fail "reported before it was done: $output" ;; esac
+printf '{"targets":[{"name":"a","plugin":"mem"}],
+  "metadata":{"plugin":"sqlite","directory":"m"}}' >more/mem.json
+expect 1 esdm-mkfs more/mem.json
+says "exists only inside one process"
+expect 1 esdm-mkfs --dry-run more/mem.json
+[ ! -e more/m ] || fail "a store was made"
+expect 0 esdm-mkfs --validate more/mem.json
 
 # ---- making, checking, removing ----------------------------------------------------------------
 
@@ -235,7 +252,22 @@ fi
     unset ESDM_CONFIG
     mkdir nowhere && cd nowhere
     expect 0 esdm-ls # made at first use, and empty
-    [ -z "$output" ] || fail "a fresh default site shows: $output"
+    [ "$output" = "esdm: made the default site in $XDG_DATA_HOME/esdm" ] ||
+        fail "a fresh default site shows: $output"
+    expect 0 esdm-ls
+    [ -z "$output" ] || fail "an empty default site shows: $output"
+    rm -r "$XDG_DATA_HOME/esdm"
+    expect 0 esdm-ls --json
+    [ "$(head -c1 <<<"$output")" = "{" ] || [ "$(head -c1 <<<"$output")" = "[" ] || fail "$output"
+    rm -r "$XDG_DATA_HOME/esdm"
+    expect 0 esdm-cp -q ../small.nc esdm://small.nc
+    [ -z "$output" ] || fail "--quiet says: $output"
+    rm -r "$XDG_DATA_HOME/esdm"
+    expect 0 esdm-cp -j3 ../small.nc ../field.nc esdm://first/
+    [ "$(grep -c "made the default site" <<<"$output")" = 1 ] || fail "not once: $output"
+    rm -r "$XDG_DATA_HOME/esdm/data" # packs that are missing are not made up for
+    expect 3 esdm-ls
+    rm -r "$XDG_DATA_HOME/esdm"
     expect 0 esdm-cp ../small.nc esdm://small.nc
     [ -d "$XDG_DATA_HOME/esdm/meta" ] || fail "the default site is not in XDG_DATA_HOME"
     expect 0 esdm-ls
@@ -433,6 +465,34 @@ expect 3 esdm-cp -r tree/c esdm://empty
 expect 0 esdm-cp -r esdm://tree esdm://tree4
 expect 0 esdm-ls tree4
 [ "$(wc -l <<<"$output")" = 3 ] || fail "prefix to prefix: $output"
+
+# Copying a tree again copies what is new.
+mkdir -p again/a && cp small.nc again/one.nc
+expect 0 esdm-cp -v -r -s again esdm://again
+says "1 copied and verified, 0 skipped, 0 failed"
+cp small.nc again/a/two.nc
+expect 0 esdm-cp -n -r -s again esdm://again
+[ "$output" = "again/a/two.nc -> esdm://again/a/two.nc" ] || fail "$output"
+expect 0 esdm-cp -r --skip-existing again esdm://again
+says "1 copied and verified, 1 skipped, 0 failed"
+expect 0 esdm-cp -r -s --json again esdm://again
+says '"skipped": 2'
+says '"status": "skipped"'
+expect 0 esdm-cp -s esdm://again/one.nc out/one.nc
+expect 0 esdm-cp -s all.nc out/one.nc esdm://again/
+cp out/one.nc before.nc
+expect 0 esdm-cp -s esdm://again/all.nc out/one.nc
+cmp out/one.nc before.nc || fail "--skip-existing replaced a file"
+expect 2 esdm-cp -s -f small.nc esdm://again/one.nc
+expect 0 esdm-rm -r again
+
+# What cannot be written is said once.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && chmod 755 . &&
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$(command -v esdm-ls)" >/dev/null; then
+    expect 1 setpriv --reuid=65534 --regid=65534 --clear-groups "$(command -v esdm-cp)" small.nc \
+        esdm://not_allowed.nc
+    [ "$(wc -l <<<"$output")" = 1 ] || fail "more than the error: $output"
+fi
 
 # An interrupted copy leaves nothing behind.
 cat >large.py <<'END'

@@ -35,6 +35,8 @@ ESDM_API void esdm_session_close(esdm_session *session);
 ESDM_API const char *esdm_session_config_source(const esdm_session *session);
 /** Name of the site; borrowed. */
 ESDM_API const char *esdm_session_site_name(const esdm_session *session);
+/** Folder of the default site when opening this session made it, else NULL; borrowed. */
+ESDM_API const char *esdm_session_made_site(const esdm_session *session);
 /** Directories whose plain NetCDF creates become containers ("netcdf.routes"). */
 ESDM_API size_t esdm_session_route_count(const esdm_session *session);
 /** Absolute path, borrowed; NULL when index is past the end. */

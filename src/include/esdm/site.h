@@ -24,6 +24,7 @@ typedef struct esdm_site_options {
     const char *config_path; /**< NULL: search (esdm_site_find) */
     const char *config_json; /**< wins over the path */
     bool dry_run;            /**< report only */
+    bool lasting;            /**< esdm_site_create(): ESDM_ENOTSUP for what ends with the process */
     bool remove_data;        /**< esdm_site_remove(): also when containers or packs exist */
     esdm_site_reporter report;
     void *user;

@@ -179,6 +179,24 @@ test_create__another_site_may_not_take_the_folders(void **state)
     assert_false(is_there("meta2"));
 }
 
+static void
+test_create__volatile_targets_do_not_last(void **state)
+{
+    (void) state;
+    esdm_site_options options = {
+        .config_json = "{\"targets\":[{\"name\":\"a\",\"plugin\":\"mem\"}],\"metadata\":"
+                       "{\"plugin\":\"sqlite\",\"directory\":\"meta\"}}",
+        .lasting = true};
+    esdm_error err = {0};
+    assert_int_equal(esdm_site_create(&options, &err), ESDM_ENOTSUP);
+    assert_non_null(strstr(err.message, "exists only inside one process"));
+    assert_false(is_there("meta"));
+    options.lasting = false;
+    succeeds(esdm_site_create(&options, &err), &err);
+    succeeds(esdm_site_check(&options, &err), &err);
+    succeeds(esdm_site_remove(&options, &err), &err);
+}
+
 /* ---- identity ----------------------------------------------------------------------------- */
 
 #define A_TARGET "\"targets\":[{\"name\":\"a\",\"plugin\":\"posix\",\"directory\":\"a\"}]"
@@ -641,6 +659,7 @@ main(void)
         IN_FOLDER(test_create__dry_run_makes_nothing),
         IN_FOLDER(test_create__foreign_folder_stops_before_anything_is_made),
         IN_FOLDER(test_create__another_site_may_not_take_the_folders),
+        IN_FOLDER(test_create__volatile_targets_do_not_last),
         IN_FOLDER(test_identity__is_the_stores_and_random),
         IN_FOLDER(test_identity__same_name_does_not_take_over_the_targets),
         IN_FOLDER(test_identity__stated_id_is_used_and_must_agree),
