@@ -16,7 +16,8 @@ IN_PLACE = [
     ["ncatted", "-h", "-a", "units,ta,o,c,C", "-a", "new,global,c,d,1.5"],
     ["ncatted", "-h", "-a", "long_name,ta,d,,"],
     ["ncrename", "-h", "-v", "ta,temperature"],
-    ["ncrename", "-h", "-a", "temperature@units,unit"],
+    # The last one: in netCDF-4 files a renamed attribute moves to the end of the list.
+    ["ncrename", "-h", "-a", "temperature@cell_methods,methods"],
     ["ncrename", "-h", "-d", "lat,latitude"],
 ]
 PRINTING = [
