@@ -333,7 +333,7 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
     /* Another thread may have moved the handle, and the page is not wanted any more. */
     known = esdm__index_page_entry(io->index, number, &entry);
     if (status == ESDM_OK)
-        esdm__index_insert(io->index, number, page);
+        status = esdm__index_insert(io->index, number, page, &error);
     (void) pthread_mutex_unlock(&io->lock);
     if (status == ESDM_OK || !known)
         return ESDM_OK;

@@ -226,21 +226,28 @@ intern_packs(esdm__index *index, esdm__page *page)
     return ok;
 }
 
-void
-esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded)
+esdm_status
+esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded, esdm_error *err)
 {
     esdm__slot *slot = esdm__index_slot(index, page);
     if (loaded == NULL)
-        return;
-    if (slot == NULL || slot->loaded != NULL || loaded->records.rank != index->rank ||
-        !intern_packs(index, loaded)) {
+        return ESDM_OK;
+    esdm_status status = ESDM_OK;
+    bool wanted = slot != NULL && slot->loaded == NULL; /* else forgotten, or loaded twice */
+    if (wanted && loaded->records.rank != index->rank)
+        status = esdm__error_set(err, ESDM_ECORRUPT, "a page of rank %u in an index of rank %u",
+                                 loaded->records.rank, index->rank);
+    else if (wanted && !intern_packs(index, loaded))
+        status = esdm__error_nomem(err, loaded->memory_bytes, "an index page");
+    if (!wanted || status != ESDM_OK) {
         esdm__page_unref(loaded);
-        return;
+        return status;
     }
     slot->loaded = loaded;
     slot->last_use = ++index->clock;
     index->directory.loaded++;
     index->memory_bytes += loaded->memory_bytes;
+    return ESDM_OK;
 }
 
 typedef struct missing {
@@ -463,7 +470,7 @@ esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t fi
         if (esdm__index_add_page(index, &entry, NULL) != ESDM_OK)
             index->incomplete = true;
         else if (esdm__page_decode(&entry, page->data, page->bytes, &loaded, NULL) == ESDM_OK)
-            esdm__index_insert(index, entry.page, loaded);
+            (void) !esdm__index_insert(index, entry.page, loaded, NULL); /* or loaded again later */
     }
     esdm__index_drop_pending(index);
 }

@@ -50,8 +50,10 @@ esdm_status esdm__page_decode(const esdm_meta_page *entry, const void *data, siz
                               esdm__page **ret_page, esdm_error *err);
 /** Copies the directory entry of `page` (box pointer: borrowed until the index changes). */
 bool esdm__index_page_entry(const esdm__index *index, uint64_t page, esdm_meta_page *ret_entry);
-/** Gives a loaded page to the index (takes ownership also when it is no longer wanted). */
-void esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded);
+/** Gives a loaded page to the index, which takes ownership in every case; a page that is no longer
+ *  wanted is dropped. ESDM_ENOMEM, ESDM_ECORRUPT (another rank). */
+esdm_status esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded,
+                               esdm_error *err);
 void esdm__page_unref(esdm__page *page);
 /** Memory of loaded pages; esdm__index_evict drops unreferenced ones, oldest use first. */
 size_t esdm__index_memory_bytes(const esdm__index *index);

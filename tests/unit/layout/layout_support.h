@@ -131,7 +131,7 @@ store_load(const store *s, esdm__index *index, const uint64_t *pages, size_t cou
         assert_true(esdm__index_page_entry(index, pages[i], &entry));
         if (esdm__page_decode(&entry, p->data, p->bytes, &loaded, &err) != ESDM_OK)
             fail_msg("%s", err.message);
-        esdm__index_insert(index, pages[i], loaded);
+        assert_int_equal(ESDM_OK, esdm__index_insert(index, pages[i], loaded, NULL));
     }
 }
 

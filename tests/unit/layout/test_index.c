@@ -604,7 +604,7 @@ read_and_evict(void *user)
             const store_page *p = &x->s->pages[missing[i] - 1];
             esdm__page *loaded = NULL;
             wrong += esdm__page_decode(&p->entry, p->data, p->bytes, &loaded, NULL) != ESDM_OK;
-            esdm__index_insert(x->index, missing[i], loaded);
+            wrong += esdm__index_insert(x->index, missing[i], loaded, NULL) != ESDM_OK;
         }
         wrong += esdm__index_resolve(x->index, &box, &plan, NULL) != ESDM_OK;
         esdm__index_evict(x->index, 0);
