@@ -75,7 +75,19 @@ fi
 
 step "build${sanitize:+ with $sanitize}"
 build=${build:-build-test${sanitize:+-${sanitize%%,*}}}
-configure "$build" ${sanitize:+-DESDM_SANITIZE="$sanitize"}
+options=()
+if [ -n "$sanitize" ]; then
+    options+=(-DESDM_SANITIZE="$sanitize")
+    # Stock programs into which both of GCC's shared runtimes come hang at exit.
+    case $sanitize in
+    *undefined*)
+        for kind in EXE SHARED MODULE; do
+            options+=(-DCMAKE_${kind}_LINKER_FLAGS=-static-libubsan)
+        done
+        ;;
+    esac
+fi
+configure "$build" "${options[@]}"
 ninja -C "$build" -j "$jobs"
 
 step "tests, size $size"

@@ -41,7 +41,7 @@ project/build/example >output.txt || fail "example built by find_package"
 
 # Installed tools find the installed library and plug-in without help.
 "$prefix/bin/esdm-ls" | grep -q '^example/tas.nc' || fail "installed esdm-ls"
-"$prefix/bin/esdm-run" ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
+PATH=$prefix/bin:$PATH client ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
     fail "installed esdm-run"
 
 # The block in README between ```c and ``` is the program, word for word.

@@ -52,14 +52,11 @@ def tool(name):
 
 
 def sanitizer_preload():
-    """Runtime libraries that must come first in a process that loads sanitized code."""
-    names = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}
-    wanted = [n for key, n in names.items() if key in SANITIZE]
-    found = []
-    for name in wanted:
-        out = subprocess.run(["gcc", f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True)
-        found.append(out.stdout.strip())
-    return ":".join(found)
+    """The runtime library that must come first in a process that loads sanitized code."""
+    name = "libtsan.so" if "thread" in SANITIZE else "libasan.so"
+    out = subprocess.run(["gcc", f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True,
+                         check=True)
+    return out.stdout.strip()
 
 
 def environment(extra=None):

@@ -29,7 +29,7 @@ client() {
         return
     fi
     case $ESDM_SANITIZE in
-    *address*) runtime=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ;;
+    *address*) runtime=$(gcc -print-file-name=libasan.so) ;;
     *thread*) runtime=$(gcc -print-file-name=libtsan.so) ;;
     esac
     # Stock programs leak, and the plug-in is preloaded before the runtime.
