@@ -72,8 +72,9 @@ target_file(const char *source, const char *target, char *buffer, size_t size)
     return n > 0 && (size_t) n < size ? buffer : target;
 }
 
+/* `environ` need not be set up yet when a sanitizer is loaded first; so it is handed down. */
 static void
-become_esdm_cp(const char *source, const char *target)
+become_esdm_cp(const char *source, const char *target, char **environment)
 {
     Dl_info self;
     char path[PATH_MAX];
@@ -93,21 +94,20 @@ become_esdm_cp(const char *source, const char *target)
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
             int n = snprintf(path, sizeof(path), "%.*s%s", folder, self.dli_fname, places[i]);
             if (n > 0 && (size_t) n < sizeof(path)) {
-                (void) execv(path, argv);
+                (void) execve(path, argv, environment);
             }
         }
     }
-    (void) execvp(argv[0], argv);
+    (void) execvpe(argv[0], argv, environment);
     esdmnc_debug("cannot start esdm-cp in place of cp: %s", strerror(errno));
 }
 
-/** glibc hands constructors the arguments of the program. */
+/** glibc hands constructors the arguments and the environment of the program. */
 __attribute__((constructor)) static void
 copy_start(int argc, char **argv, char **environment)
 {
     const char *operands[2];
     char buffer[PATH_MAX];
-    (void) environment;
     const char *slash = argc > 0 && argv && argv[0] ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc > 0 && argv && argv[0] ? argv[0] : "";
     if (strcmp(name, "cp") == 0 && wanted(argc, argv, operands)) {
@@ -115,6 +115,6 @@ copy_start(int argc, char **argv, char **environment)
         source = source ? source : operands[0];
         const char *target = target_file(operands[0], operands[1], buffer, sizeof(buffer));
         const char *prefixed = operand_path(target);
-        become_esdm_cp(source, prefixed ? prefixed : target);
+        become_esdm_cp(source, prefixed ? prefixed : target, environment);
     }
 }

@@ -93,9 +93,10 @@ def run(command, check=True, env=None, **options):
     return done
 
 
-def client(command, check=True, env=None, **options):
-    """Runs an unmodified program under esdm-run."""
-    return run([tool("esdm-run"), *command], check=check, env=client_environment(env), **options)
+def client(command, check=True, env=None, prefix=(), **options):
+    """Runs an unmodified program under esdm-run, which runs under `prefix`."""
+    return run([*prefix, tool("esdm-run"), *command], check=check, env=client_environment(env),
+               **options)
 
 
 class Site:
