@@ -4,7 +4,7 @@
 
 #ifdef __SANITIZE_THREAD__
 /* A commit holds the lock of every dataset, and TSan's deadlock detector ends the process at 64. */
-const char *__tsan_default_options(void);
+ESDM_API const char *__tsan_default_options(void);
 const char *
 __tsan_default_options(void)
 {
