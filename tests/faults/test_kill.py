@@ -9,9 +9,12 @@ import signal
 import subprocess
 import time
 
-from esdmtest import Site, by_size, environment, expect, main, run, tool
+from esdmtest import (BUILD, Site, by_size, client, environment, expect, main, need_program, run,
+                      tool)
 from faults import (PROGRAM, check_goes_on, check_last_commit, committed, count_calls, must,
                     need_strace, program, shown, strace, sweep)
+
+COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
 
 def kill_at(name, call, number, create):
@@ -72,6 +75,35 @@ def test_kill__at_random_times():
         run([tool("esdm-mkfs"), "--check"])
 
 
+def test_kill__of_an_unmodified_program_leaves_the_old_or_the_new_container():
+    need_strace()
+    need_program("ncgen", "nccopy", "ncdump")
+    with Site() as site:
+        files = []
+        for number in (1, 2):
+            cdl, file = site.file(f"{number}.cdl"), site.file(f"{number}.nc")
+            values = ", ".join(str(number * 100000 + i) for i in range(5000))
+            cdl.write_text("netcdf t { dimensions: x = 5000 ; variables: int a(x), b(x) ; "
+                           f"data: a = {values} ; b = {values} ; }}")
+            run(["ncgen", "-4", "-o", file, cdl])
+            files.append(file)
+        url, out = "esdm://killed/t.nc", site.file("t.nc")
+        outcomes = {}
+        for call in ("pwrite64", "pwritev", "openat", "close", "mmap"):
+            for number in sweep(200, by_size(4, 16, 200)):
+                client(["nccopy", files[0], url])
+                kill = strace("-e", f"trace={call}", "-e",
+                              f"inject={call}:signal=SIGKILL:when={number}")
+                subprocess.run([*kill, tool("esdm-run"), "nccopy", files[1], url], check=False,
+                               env=environment(), stderr=subprocess.DEVNULL)
+                client(["nccopy", url, out])
+                same = [run([COMPARE, file, out], check=False).returncode == 0 for file in files]
+                expect(any(same), f"killed at {call} {number}: neither the old nor the new data")
+                outcomes[same[1]] = outcomes.get(same[1], 0) + 1
+        expect(outcomes.get(False, 0) > 4, f"hardly any was killed: {outcomes}")
+        run([tool("esdm-mkfs"), "--check"])
+
+
 def test_kill__of_one_writer_leaves_the_other():
     with Site():
         must("write", "a", 1, 1)
@@ -92,4 +124,5 @@ def test_kill__of_one_writer_leaves_the_other():
 
 
 main(test_kill__at_system_calls, test_kill__at_random_times,
+     test_kill__of_an_unmodified_program_leaves_the_old_or_the_new_container,
      test_kill__of_one_writer_leaves_the_other)
