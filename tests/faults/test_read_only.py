@@ -75,7 +75,7 @@ def test_read_only_media__are_readable():
                   f"{PROGRAM} check c && ! touch {place}/x 2>/dev/null && "
                   f"{{ {PROGRAM} write c 2 2; echo status $?; }}")
         done = run(["unshare", "-m", "sh", "-c", script], check=False)
-        if "permitted" in done.stderr and "unshare" in done.stderr:
+        if "unshare:" in done.stderr or "mount:" in done.stderr:
             skip("may not make a mount namespace")
         expect("generation 1" in done.stdout, f"not readable:\n{shown(done)}")
         expect("status 3" in done.stdout, f"writing was not refused:\n{shown(done)}")
