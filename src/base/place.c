@@ -383,25 +383,6 @@ publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err
     return ESDM_OK;
 }
 
-static esdm_status
-write_mark(const esdm__place *place, int fd, esdm_error *err)
-{
-    if (place->site_id[0] == '\0')
-        return esdm__error_set(err, ESDM_EINVAL, "%s: there is no site to mark '%s' for",
-                               place->path, place->directory);
-    json_t *mark = json_pack("{s:i, s:s, s:s, s:s}", "format", ESDM__MARK_FORMAT, "plugin",
-                             place->plugin, "target", place->name, "site", place->site_id);
-    char *text = mark == NULL ? NULL : json_dumps(mark, JSON_INDENT(2));
-    json_decref(mark);
-    if (text == NULL)
-        return esdm__error_nomem(err, MARK_MAX_BYTES, "a mark");
-    esdm_status status = publish_mark(place, fd, text, err);
-    free(text);
-    if (status == ESDM_EEXIST)
-        return verify_mark(place, fd, err);
-    return status;
-}
-
 /* Whether the mark is there and ours. ESDM_EEXIST for somebody else's. */
 static esdm_status
 is_marked(const esdm__place *place, int fd, bool *ret_marked, esdm_error *err)
@@ -418,6 +399,34 @@ is_marked(const esdm__place *place, int fd, bool *ret_marked, esdm_error *err)
     if (err != NULL)
         err->status = ESDM_EEXIST;
     return ESDM_EEXIST;
+}
+
+static esdm_status
+write_mark(const esdm__place *place, int fd, esdm_error *err)
+{
+    if (place->site_id[0] == '\0')
+        return esdm__error_set(err, ESDM_EINVAL, "%s: there is no site to mark '%s' for",
+                               place->path, place->directory);
+    json_t *mark = json_pack("{s:i, s:s, s:s, s:s}", "format", ESDM__MARK_FORMAT, "plugin",
+                             place->plugin, "target", place->name, "site", place->site_id);
+    char *text = mark == NULL ? NULL : json_dumps(mark, JSON_INDENT(2));
+    json_decref(mark);
+    if (text == NULL)
+        return esdm__error_nomem(err, MARK_MAX_BYTES, "a mark");
+    esdm_status status = publish_mark(place, fd, text, err);
+    free(text);
+    if (status != ESDM_EEXIST)
+        return status;
+    /* Somebody was faster since we looked; ESDM_EEXIST lets the maker of a site take over that id.
+     */
+    bool marked = false;
+    status = is_marked(place, fd, &marked, err);
+    if (status == ESDM_OK && !marked)
+        return esdm__error_set(err, ESDM_EIO,
+                               "%s: the mark '%s/%s' came and went while it was "
+                               "written; is somebody removing the site?",
+                               place->path, place->directory, ESDM__MARK_FILE);
+    return status;
 }
 
 /* Marks an open directory unless it is marked. */

@@ -369,7 +369,7 @@ static void
 test_identity__many_processes_agree_on_one(void **state)
 {
     (void) state;
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 8; i++) {
             pid_t child = fork();
             assert_true(child >= 0);
