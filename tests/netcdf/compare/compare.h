@@ -9,7 +9,12 @@
  *
  * A scenario is a function that makes calls through CALL() and tells values through note_*(). It
  * runs once with a plain path and once with an `esdm:` path, in every format that it names. Each
- * entry of the two journals must be the same.
+ * entry of the two journals must be the same, unless differences.c lists the difference with its
+ * reason.
+ *
+ * An area is a file AREA.c in this folder that defines `scenarios_AREA`; CMake finds it. Which
+ * functions were called, how often and with what outcome is recorded (compare_record.c); report.py
+ * makes COMPATIBILITY.md of that.
  */
 
 #include <netcdf.h>
@@ -38,28 +43,39 @@ enum {
     IN_ALL = IN_CDF | IN_HDF5
 };
 
+typedef struct compared_format {
+    int bit;    /* IN_… */
+    int mode;   /* for nc_create() */
+    int format; /* NC_FORMAT_… */
+    const char *name;
+} compared_format;
+
+enum { FORMAT_COUNT = 5 };
+extern const compared_format compared_formats[FORMAT_COUNT];
+
+/** Each area's list, `scenarios_AREA`, ends with an entry without a name. */
 typedef struct scenario {
-    const char *area; /* "dims" */
+    const char *area; /* the name of the file */
     const char *name;
     int formats;
     scenario_fn run;
 } scenario;
 
-/** Each area's list ends with an entry without a name. */
-extern const scenario scenarios_atts[];
-extern const scenario scenarios_data[];
-extern const scenario scenarios_dims[];
-extern const scenario scenarios_fill[];
-extern const scenario scenarios_groups[];
-extern const scenario scenarios_modes[];
-extern const scenario scenarios_names[];
-extern const scenario scenarios_random[];
-extern const scenario scenarios_ranges[];
-extern const scenario scenarios_storage[];
-extern const scenario scenarios_vars[];
+/**
+ * The main program: `nc_compare_calls [AREA [NAME]]`, or `--list` for the differences. With
+ * NC_COMPARE_DUMP set it prints what stock netCDF did, with NC_COMPARE_RECORD it writes there what
+ * was called.
+ *
+ * @param areas  lists of scenarios, NULL behind the last.
+ */
+int compare_main(int argc, char **argv, const scenario *const areas[]);
+
+/* ---- in scenarios --------------------------------------------------------------------------- */
 
 /** Makes a call, notes its text and result, and gives the result. */
 #define CALL(call) note_call(__FILE__, __LINE__, #call, (call))
+/** The same for a call through a pointer: `name` is the text to note, "nc_get_var(…)". */
+#define CALL_AS(name, call) note_call(__FILE__, __LINE__, name, (call))
 
 int note_call(const char *file, int line, const char *text, int rc);
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -75,5 +91,63 @@ void note_file(int ncid);
 int create(const world *w);
 /** Opens; fails the test when that fails. */
 int reopen(const world *w, int mode);
+
+/**
+ * True. Stands where a scenario leaves out what stock netCDF gets wrong: `id` names the entry in
+ * differences.c that says why.
+ */
+bool left_out(const char *id);
+
+/* ---- journals, compare_journal.c ------------------------------------------------------------ */
+
+typedef struct entry {
+    char *text; /* owned */
+    bool is_call;
+    int rc; /* of a call */
+} entry;
+
+typedef struct journal {
+    entry *entries;
+    size_t count;
+    size_t capacity;
+} journal;
+
+/** Notes go there from now on; NULL: nowhere. */
+void journal_select(journal *log);
+void journal_clear(journal *log);
+/** Fails the test when they differ otherwise than listed, and records the calls. */
+void journal_compare(const journal *stock, const journal *esdm, const char *area, int format_bit);
+
+/* ---- what differs, differences.c ------------------------------------------------------------ */
+
+typedef struct difference {
+    const char *area;  /* "*": any */
+    int formats;       /* IN_… */
+    const char *stock; /* what stock netCDF noted; '*' stands for any text */
+    const char *esdm;  /* what ESDM noted */
+    const char *reason;
+} difference;
+
+/** Functions without a comparison, and things that no scenario does, with the reason. */
+typedef struct omission {
+    const char *what; /* the function, or the id for left_out() */
+    const char *reason;
+} omission;
+
+extern const difference known_differences[];
+extern const omission functions_left_out[];
+extern const omission behaviours_left_out[];
+/** Index of the difference that explains the two lines, -1 for none. */
+int difference_find(const char *area, int format_bit, const char *stock, const char *esdm);
+/** Prints the three tables for report.py. */
+void differences_list(void);
+
+/* ---- what was called, compare_record.c ------------------------------------------------------ */
+
+/** Counts a call; `text` begins with the function's name. `listed` is the index of its difference,
+ * or -1. */
+void record_call(const char *text, int format_bit, int rc, int listed);
+/** Writes the counts to $NC_COMPARE_RECORD, when that is set. */
+int record_write(const char *area);
 
 #endif
