@@ -162,6 +162,21 @@ esdm__plugin_at(esdm_plugin_kind kind, size_t index)
 
 /* ---- shared objects ------------------------------------------------------------------------- */
 
+/* The folder `esdm` beside the library that this code is in: wherever it was built or installed. */
+static bool
+folder_beside_library(char ret_folder[PATH_MAX])
+{
+    Dl_info found;
+    if (dladdr(&load_mutex, &found) == 0 || found.dli_fname == NULL)
+        return false;
+    const char *slash = strrchr(found.dli_fname, '/');
+    if (slash == NULL || found.dli_fname[0] != '/')
+        return false;
+    int n = snprintf(ret_folder, PATH_MAX, "%.*s/esdm", (int) (slash - found.dli_fname),
+                     found.dli_fname);
+    return n > 0 && n < PATH_MAX;
+}
+
 /* Calls `visit` for each plug-in folder until it returns true. secure_getenv: a setuid program must
  * not load what its caller names. */
 static bool
@@ -179,7 +194,9 @@ visit_folders(bool (*visit)(const char *folder, void *user), void *user)
         }
         paths += bytes + (paths[bytes] == ':');
     }
-    return visit(ESDM_PLUGIN_FOLDER, user);
+    char beside[PATH_MAX];
+    return (folder_beside_library(beside) && visit(beside, user)) ||
+           visit(ESDM_PLUGIN_FOLDER, user);
 }
 
 typedef struct search {
@@ -238,6 +255,19 @@ is_name(const char *name)
     return bytes > 0 && bytes <= PLUGIN_NAME_MAX && name[bytes] == '\0';
 }
 
+/* Whether ESDM brings it along as a shared object, though not everywhere. */
+static bool
+is_optional(esdm_plugin_kind kind, const char *name)
+{
+    char entry[PLUGIN_NAME_MAX + 16];
+    (void) snprintf(entry, sizeof entry, "%s/%s", kind_names[kind], name);
+    for (const char *const *at = esdm__optional_plugins; *at != NULL; at++) {
+        if (strcmp(*at, entry) == 0)
+            return true;
+    }
+    return false;
+}
+
 static esdm_status
 unknown_plugin(esdm_plugin_kind kind, const char *name, esdm_error *err)
 {
@@ -249,6 +279,11 @@ unknown_plugin(esdm_plugin_kind kind, const char *name, esdm_error *err)
             snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", plugin->name);
         used += n > 0 ? (size_t) n : 0;
     }
+    if (is_optional(kind, name))
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "the %s plug-in '%s' is not there: this ESDM was built without it, "
+                               "or esdm-%s-%s.so is not installed",
+                               kind_names[kind], name, kind_names[kind], name);
     return esdm__error_set(err, ESDM_ENOENT,
                            "there is no %s plug-in '%.64s' (known: %s); others are looked for in "
                            "$ESDM_PLUGIN_PATH",

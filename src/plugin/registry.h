@@ -6,8 +6,8 @@
  * @file
  * Finds plug-ins by kind and name: first among the built-in ones, then as shared objects
  * `esdm-data-NAME.so`, `esdm-meta-NAME.so`, `esdm-codec-NAME.so` in the folders of
- * $ESDM_PLUGIN_PATH and the installed plug-in folder. Loaded objects stay loaded.
- * Threads: locked inside.
+ * $ESDM_PLUGIN_PATH, in the folder `esdm` beside libesdm, and in the installed plug-in folder.
+ * Loaded objects stay loaded. Threads: locked inside.
  */
 
 #include "esdm/sys/codec.h"

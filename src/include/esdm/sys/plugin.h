@@ -8,8 +8,8 @@
  *
  * A plug-in is one constant ops table. Built-in ones are compiled into libesdm and listed in a
  * table that CMake generates; others are shared objects `esdm-<kind>-<name>.so` in the plug-in
- * folders ($ESDM_PLUGIN_PATH, then the installed folder) that export one symbol,
- * `esdm_plugin_entry`.
+ * folders ($ESDM_PLUGIN_PATH, `esdm` beside libesdm, then the installed folder) that export one
+ * symbol, `esdm_plugin_entry`.
  *
  * Plug-ins see esdm/sys/ headers and src/base only. They never print, never exit, never abort on
  * input.
