@@ -3,11 +3,14 @@
 """Benchmarks ESDM against stock netCDF and against bare pwrite and pread, in one run.
 
     tests/bench/run.py --build build-bench [--repeat 5] [--gigabytes 1] [--folders /dev/shm /var/tmp]
-                       [--tasks write,read,…] [--json FILE] [--quick]
+                       [--tasks write,read,…] [--json FILE] [--quick] [--priority]
 
 Every repetition runs every variant of a task in turn, beginning with another one each time, so that
 drifts of the machine meet all alike.
 Prints a table of medians and ratios for each folder. `--build` must be an optimised build.
+
+On a machine that others use, `--priority` (as root) runs every program in turn with real-time
+priority, so that it has the processors to itself; memory and disks stay shared.
 """
 
 import argparse
@@ -73,6 +76,7 @@ def arguments():
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--variants", default="", help="only those whose name contains this")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--priority", action="store_true", help="run with real-time priority")
     parser.add_argument("--quick", action="store_true", help="small sizes, two repetitions")
     options = parser.parse_args()
     options.build = options.build.resolve()
@@ -144,6 +148,8 @@ class Place:
                    variant.format, options.steps, count]
         if variant.is_esdm and "netCDF" in variant.name:
             command.insert(0, options.build / "tools/esdm-run")
+        if options.priority:
+            command = ["chrt", "--fifo", "10", *command]
         done = subprocess.run([str(c) for c in command], env=self.environment(variant), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode:
