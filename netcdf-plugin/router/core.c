@@ -29,8 +29,9 @@ core_open(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !handle; i++) {
         int n = snprintf(path, sizeof(path), "%.*s%s" CORE_FILE, folder, self.dli_fname, places[i]);
         if (n > 0 && (size_t) n < sizeof(path)) {
-            /* Local: the program must not see libesdm's SQLite or lz4 in place of its own. */
-            handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            /* Local: the program must not see libesdm's SQLite or lz4 in place of its own. Lazy:
+             * short programs call few of their functions. */
+            handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
         }
         if (!handle) {
             esdmnc_debug("cannot load the dispatcher: %s", dlerror());

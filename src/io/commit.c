@@ -180,7 +180,7 @@ kind_of(const esdm__container_io *io)
 static esdm_status
 publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
 {
-    const esdm_session *session = w->io->session;
+    esdm_session *session = w->io->session;
     esdm_meta_commit commit = {
         .kind = kind_of(w->io),
         .name = w->container->name,
@@ -198,7 +198,7 @@ publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_e
         .nmerged = w->nmerged,
         .attributes = w->attributes.entries,
         .nattributes = w->attributes.count,
-        .writer = session->writer,
+        .writer = esdm__session_writer(session),
         .message = message != NULL ? message : "",
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
         .history = session->site->history,

@@ -143,8 +143,17 @@ init_engine(esdm_session *session, esdm_error *err)
     if (session->cache == NULL || session->pool == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
     esdm__uuid_new(session->uuid);
-    esdm__writer_name(session->writer, sizeof session->writer);
     return ESDM_OK;
+}
+
+const char *
+esdm__session_writer(esdm_session *session)
+{
+    (void) pthread_mutex_lock(&session->writer_lock);
+    if (session->writer[0] == '\0')
+        esdm__writer_name(session->writer, sizeof session->writer);
+    (void) pthread_mutex_unlock(&session->writer_lock);
+    return session->writer;
 }
 
 esdm_status
@@ -156,6 +165,7 @@ esdm__session_new(const esdm_session_options *options, esdm_session **ret_sessio
     esdm_session *session = calloc(1, sizeof *session);
     if (session == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
+    (void) pthread_mutex_init(&session->writer_lock, NULL);
     session->read_only = options->read_only;
     esdm_status status =
         esdm__site_load(options->config_json, options->config_path, &session->site, err);
@@ -181,6 +191,7 @@ esdm__session_free(esdm_session *session)
     close_parts(session);
     free(session->made_site);
     esdm__site_free(session->site);
+    (void) pthread_mutex_destroy(&session->writer_lock);
     free(session);
 }
 

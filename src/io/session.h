@@ -5,6 +5,7 @@
 /** @file An open site: plug-ins, pool, cache, memory budget. Immutable but for what locks itself.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "codec/chain.h"
@@ -32,7 +33,8 @@ struct esdm_session {
     esdm__cache *cache;
     esdm__chain default_chain;
     char uuid[ESDM__UUID_BYTES]; /* of this writer */
-    char writer[192];            /* "user@host:pid" */
+    pthread_mutex_t writer_lock; /* guards writer; a leaf lock */
+    char writer[192];            /* see esdm__session_writer() */
     bool read_only;
     char *made_site;               /* folder of the default site, when opening this made it */
     atomic_uint next_pack;         /* number in the names of packs */
@@ -47,6 +49,8 @@ esdm_status esdm__session_new(const esdm_session_options *options, esdm_session 
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit. */
+const char *esdm__session_writer(esdm_session *session);
 /** Frees garbage containers that nobody has open: records first, then packs. Best effort. */
 void esdm__session_collect(esdm_session *session);
 
