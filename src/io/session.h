@@ -49,7 +49,8 @@ esdm_status esdm__session_new(const esdm_session_options *options, esdm_session 
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
-/** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit. */
+/** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit.
+ */
 const char *esdm__session_writer(esdm_session *session);
 /** Frees garbage containers that nobody has open: records first, then packs. Best effort. */
 void esdm__session_collect(esdm_session *session);
