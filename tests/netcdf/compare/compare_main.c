@@ -23,14 +23,6 @@ __lsan_default_suppressions(void)
 }
 #endif
 
-const compared_format compared_formats[FORMAT_COUNT] = {
-    {IN_CLASSIC, 0, NC_FORMAT_CLASSIC, "classic"},
-    {IN_CDF2, NC_64BIT_OFFSET, NC_FORMAT_64BIT_OFFSET, "cdf2"},
-    {IN_CDF5, NC_64BIT_DATA, NC_FORMAT_64BIT_DATA, "cdf5"},
-    {IN_NC4, NC_NETCDF4, NC_FORMAT_NETCDF4, "nc4"},
-    {IN_NC4C, NC_NETCDF4 | NC_CLASSIC_MODEL, NC_FORMAT_NETCDF4_CLASSIC, "nc4classic"},
-};
-
 typedef struct job {
     const scenario *scenario;
     const compared_format *format;

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Attributes. */
+
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH = 12 };
+
+static void
+make_att(generator *g, op *o)
+{
+    int count = 0;
+    o->varid = one_in(g, 3) ? NC_GLOBAL : pick_var(g);
+    o->name = pick_name(g);
+    o->name2 = pick_name(g);
+    if (one_in(g, 10))
+        o->name = 30; /* _FillValue */
+    o->null = one_in(g, 10);
+    o->data = pick(g, 100000);
+    o->argument[0] = pick_type(g);
+    o->argument[1] = one_in(g, 2) ? o->argument[0] : pick_type(g); /* in memory */
+    o->argument[2] = (int) pick(g, HANDLES);
+    o->argument[3] = one_in(g, 2) ? NC_GLOBAL : pick_var(g);
+    o->length = pick(g, 6);
+    (void) nc_inq_varnatts(g->ncid, o->varid, &count);
+    o->argument[4] = one_in(g, 10) ? (int) pick(g, 6) - 2 : (int) pick(g, (unsigned) count);
+    /* _FillValue of the right kind, more often than by chance */
+    if (o->name == 30 && !one_in(g, 4)) {
+        (void) nc_inq_vartype(g->ncid, o->varid, &o->argument[0]);
+        o->argument[1] = o->argument[0];
+        o->length = 1;
+    }
+}
+
+static long long
+number(const op *o, size_t i)
+{
+    return (long long) ((o->data + 7 * i) % 120);
+}
+
+static double
+wild(const op *o, size_t i)
+{
+    static const double values[] = {1.5, -1, 200, 70000, -40000, 3e9, 1e19, 1e39};
+    return o->data % 9 == 0 ? values[(o->data + i) % 8] : (double) number(o, i);
+}
+
+static const char *
+string(const op *o, size_t i)
+{
+    static const char *const strings[] = {"", "one", "two \xc3\xa4", "a somewhat longer text"};
+    return strings[(o->data + i) % 4];
+}
+
+#define PUT(type, suffix, value)                                                                   \
+    static int put_##suffix(context *c)                                                            \
+    {                                                                                              \
+        const op *o = c->op;                                                                       \
+        type values[LENGTH];                                                                       \
+        for (size_t i = 0; i < LENGTH; i++)                                                        \
+            values[i] = (type) value(o, i);                                                        \
+        return nc_put_att_##suffix(c->ncid, o->varid, fuzz_name(o->name), o->argument[0],          \
+                                   o->length, values);                                             \
+    }
+PUT(signed char, schar, number)
+PUT(unsigned char, uchar, number)
+PUT(short, short, number)
+PUT(unsigned short, ushort, number)
+PUT(int, int, number)
+PUT(unsigned, uint, number)
+PUT(long long, longlong, number)
+PUT(unsigned long long, ulonglong, number)
+PUT(float, float, wild)
+PUT(double, double, wild)
+
+static int
+put_text(context *c)
+{
+    return nc_put_att_text(c->ncid, c->op->varid, fuzz_name(c->op->name), c->op->length,
+                           string(c->op, 0));
+}
+
+static int
+put_string(context *c)
+{
+    const char *values[LENGTH];
+    for (size_t i = 0; i < LENGTH; i++)
+        values[i] = string(c->op, i);
+    return nc_put_att_string(c->ncid, c->op->varid, fuzz_name(c->op->name), c->op->length, values);
+}
+
+#define GET(type, suffix)                                                                          \
+    static int get_##suffix(context *c)                                                            \
+    {                                                                                              \
+        type values[64];                                                                           \
+        memset(values, 0, sizeof values);                                                          \
+        int rc = nc_get_att_##suffix(c->ncid, c->op->varid, fuzz_name(c->op->name), values);       \
+        if (rc == NC_NOERR)                                                                        \
+            out_bytes(c, values, sizeof values);                                                   \
+        return rc;                                                                                 \
+    }
+GET(char, text)
+GET(signed char, schar)
+GET(unsigned char, uchar)
+GET(short, short)
+GET(unsigned short, ushort)
+GET(int, int)
+GET(unsigned, uint)
+GET(long long, longlong)
+GET(unsigned long long, ulonglong)
+GET(float, float)
+GET(double, double)
+
+static int
+get_string(context *c)
+{
+    char *values[64] = {NULL};
+    size_t length = 0;
+    int rc = nc_get_att_string(c->ncid, c->op->varid, fuzz_name(c->op->name), values);
+    if (rc != NC_NOERR || nc_inq_attlen(c->ncid, c->op->varid, fuzz_name(c->op->name), &length))
+        return rc;
+    for (size_t i = 0; i < length; i++)
+        out_text(c, values[i] == NULL ? "(null)" : values[i]);
+    return nc_free_string(length, values);
+}
+
+typedef int (*att_fn)(context *);
+/* by memory type */
+static const att_fn putters[] = {put_int,  NULL,         put_schar,     put_text,  put_short,
+                                 put_int,  put_float,    put_double,    put_uchar, put_ushort,
+                                 put_uint, put_longlong, put_ulonglong, put_string};
+static const att_fn getters[] = {get_int,  NULL,         get_schar,     get_text,  get_short,
+                                 get_int,  get_float,    get_double,    get_uchar, get_ushort,
+                                 get_uint, get_longlong, get_ulonglong, get_string};
+static const char *const suffixes[] = {"int",  "?",        "schar",     "text",  "short",
+                                       "int",  "float",    "double",    "uchar", "ushort",
+                                       "uint", "longlong", "ulonglong", "string"};
+
+/* Index into the tables. */
+static int
+memory_of(const op *o)
+{
+    return o->argument[1] >= NC_BYTE && o->argument[1] <= NC_STRING ? o->argument[1] + 1 : 0;
+}
+
+static int
+call_put_att(context *c)
+{
+    const op *o = c->op;
+    int memory = memory_of(o);
+    say(c, "nc_put_att_%s($, %d, %s, %d, %zu, values(%d))", suffixes[memory], o->varid,
+        fuzz_name_text(o->name), o->argument[0], o->length, (int) o->data);
+    int rc = putters[memory](c);
+    if (rc == NC_ERANGE && c->handle->open)
+        c->state->files[c->handle->file].loose_atts = true;
+    return rc;
+}
+
+/* What there is must fit into the buffers. */
+static bool
+fits(context *c)
+{
+    size_t length = 0;
+    return c->side == ESDM ||
+           nc_inq_attlen(c->ncid, c->op->varid, fuzz_name(c->op->name), &length) != NC_NOERR ||
+           length <= 32;
+}
+
+static int
+call_get_att(context *c)
+{
+    const op *o = c->op;
+    int memory = memory_of(o);
+    if (!fits(c))
+        return skip(c);
+    say(c, "nc_get_att_%s($, %d, %s, values)", suffixes[memory], o->varid, fuzz_name_text(o->name));
+    int rc = getters[memory](c);
+    if (c->handle->open && c->state->files[c->handle->file].loose_atts)
+        c->out->bytes = 0;
+    return rc;
+}
+
+static int
+call_inq_att(context *c)
+{
+    nc_type type = -5;
+    size_t length = 0;
+    const op *o = c->op;
+    say(c, "nc_inq_att($, %d, %s, &type, &length)", o->varid, fuzz_name_text(o->name));
+    int rc = o->null ? nc_inq_att(c->ncid, o->varid, fuzz_name(o->name), NULL, NULL)
+                     : nc_inq_att(c->ncid, o->varid, fuzz_name(o->name), &type, &length);
+    if (rc == NC_NOERR) {
+        out_int(c, type);
+        out_int(c, (long long) length);
+    }
+    return rc;
+}
+
+static int
+call_inq_attid(context *c)
+{
+    int id = -5;
+    const op *o = c->op;
+    say(c, "nc_inq_attid($, %d, %s, &id)", o->varid, fuzz_name_text(o->name));
+    int rc = nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), &id);
+    if (rc == NC_NOERR)
+        out_int(c, id);
+    return rc;
+}
+
+static int
+call_inq_attname(context *c)
+{
+    char name[NC_MAX_NAME + 1] = "";
+    say(c, "nc_inq_attname($, %d, %d, name)", c->op->varid, c->op->argument[4]);
+    int rc = nc_inq_attname(c->ncid, c->op->varid, c->op->argument[4], name);
+    if (rc == NC_NOERR)
+        out_text(c, name);
+    return rc;
+}
+
+static int
+call_rename_att(context *c)
+{
+    const op *o = c->op;
+    char old[300];
+    snprintf(old, sizeof old, "%s", fuzz_name_text(o->name));
+    say(c, "nc_rename_att($, %d, %s, %s)", o->varid, old, fuzz_name_text(o->name2));
+    return nc_rename_att(c->ncid, o->varid, fuzz_name(o->name), fuzz_name(o->name2));
+}
+
+static int
+call_del_att(context *c)
+{
+    const op *o = c->op;
+    say(c, "nc_del_att($, %d, %s)", o->varid, fuzz_name_text(o->name));
+    return nc_del_att(c->ncid, o->varid, fuzz_name(o->name));
+}
+
+static int
+call_copy_att(context *c)
+{
+    const op *o = c->op;
+    int to = c->state->handles[o->argument[2]].ncid[c->side];
+    say(c, "nc_copy_att($, %d, %s, ncid%d, %d)", o->varid, fuzz_name_text(o->name), o->argument[2],
+        o->argument[3]);
+    return nc_copy_att(c->ncid, o->varid, fuzz_name(o->name), to, o->argument[3]);
+}
+
+static int
+call_inq_natts(context *c)
+{
+    int n = -5;
+    say(c, "nc_inq_natts($, &n)");
+    int rc = nc_inq_natts(c->ncid, &n);
+    if (rc == NC_NOERR)
+        out_int(c, n);
+    return rc;
+}
+
+const kind kinds_atts[] = {{"put_att", 30, false, make_att, call_put_att},
+                           {"get_att", 6, false, make_att, call_get_att},
+                           {"inq_att", 3, false, make_att, call_inq_att},
+                           {"inq_attid", 2, false, make_att, call_inq_attid},
+                           {"inq_attname", 2, false, make_att, call_inq_attname},
+                           {"rename_att", 4, false, make_att, call_rename_att},
+                           {"del_att", 5, false, make_att, call_del_att},
+                           {"copy_att", 4, false, make_att, call_copy_att},
+                           {"inq_natts", 1, false, make_att, call_inq_natts},
+                           {0}};

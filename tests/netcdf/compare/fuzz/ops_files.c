@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Opening, closing and modes. */
+
+#include "fuzz.h"
+
+#include <string.h>
+
+static bool
+is_open(const fuzz_state *state, int file)
+{
+    for (int i = 0; i < HANDLES; i++)
+        if (state->handles[i].open && state->handles[i].file == file)
+            return true;
+    return false;
+}
+
+static void
+opened(context *c, int rc, int ncid, int file, bool writable)
+{
+    c->handle->ncid[c->side] = rc == NC_NOERR ? ncid : CLOSED;
+    if (c->side == ESDM || rc != NC_NOERR) {
+        c->handle->open = rc == NC_NOERR;
+        c->handle->file = file;
+        c->handle->writable = writable;
+    }
+}
+
+static void
+closed(context *c)
+{
+    c->handle->ncid[c->side] = CLOSED;
+    if (c->side == ESDM)
+        c->handle->open = false;
+}
+
+static void
+make_create(generator *g, op *o)
+{
+    o->argument[0] = (int) pick(g, FILES);
+    o->argument[1] = one_in(g, 4) ? NC_NOCLOBBER : 0;
+    o->argument[1] |= one_in(g, 6) ? NC_SHARE : 0;
+}
+
+static int
+call_create(context *c)
+{
+    int file = c->op->argument[0];
+    int mode = c->state->mode | c->op->argument[1];
+    int ncid = CLOSED;
+    if (c->side == STOCK && (c->handle->open || is_open(c->state, file)))
+        return skip(c);
+    say(c, "nc_create(path%d, w->mode | %#x, &ncid)", file, (unsigned) c->op->argument[1]);
+    int rc = nc_create(c->state->files[file].path[c->side], mode, &ncid);
+    opened(c, rc, ncid, file, true);
+    if (rc == NC_NOERR)
+        c->state->files[file].loose_data = c->state->files[file].loose_atts = false;
+    return rc;
+}
+
+static void
+make_open(generator *g, op *o)
+{
+    o->argument[0] = (int) pick(g, FILES);
+    o->argument[1] = one_in(g, 3) ? NC_NOWRITE : NC_WRITE;
+    o->argument[1] |= one_in(g, 6) ? NC_SHARE : 0;
+}
+
+static int
+call_open(context *c)
+{
+    int file = c->op->argument[0];
+    int ncid = CLOSED;
+    if (c->side == STOCK && (c->handle->open || is_open(c->state, file)))
+        return skip(c);
+    say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
+    int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
+    opened(c, rc, ncid, file, (c->op->argument[1] & NC_WRITE) != 0);
+    return rc;
+}
+
+static void
+make_nothing(generator *g, op *o)
+{
+    o->argument[0] = (int) pick(g, 4);
+}
+
+static int
+call_close(context *c)
+{
+    say(c, "nc_close($)");
+    int rc = nc_close(c->handle->ncid[c->side]);
+    if (rc == NC_NOERR)
+        closed(c);
+    return rc;
+}
+
+static int
+call_abort(context *c)
+{
+    say(c, "nc_abort($)");
+    int rc = nc_abort(c->handle->ncid[c->side]);
+    closed(c); /* also when it fails */
+    return rc;
+}
+
+static int
+call_sync(context *c)
+{
+    say(c, "nc_sync($)");
+    return nc_sync(c->ncid);
+}
+
+static int
+call_redef(context *c)
+{
+    say(c, "nc_redef($)");
+    return nc_redef(c->ncid);
+}
+
+static int
+call_enddef(context *c)
+{
+    say(c, "nc_enddef($)");
+    return nc_enddef(c->ncid);
+}
+
+static int
+call__enddef(context *c)
+{
+    say(c, "nc__enddef($, 100, 8, 0, 4)");
+    return nc__enddef(c->ncid, 100, 8, 0, 4);
+}
+
+static void
+make_set_fill(generator *g, op *o)
+{
+    static const int modes[] = {NC_FILL, NC_FILL, NC_FILL, NC_NOFILL, 7};
+    o->argument[0] = modes[pick(g, 5)];
+}
+
+static int
+call_set_fill(context *c)
+{
+    int old = -1;
+    say(c, "nc_set_fill($, %#x, &old)", (unsigned) c->op->argument[0]);
+    int rc = nc_set_fill(c->ncid, c->op->argument[0], &old);
+    if (rc == NC_NOERR)
+        out_int(c, old);
+    if (rc == NC_NOERR && c->op->argument[0] == NC_NOFILL && c->handle->open)
+        c->state->files[c->handle->file].loose_data = true;
+    return rc;
+}
+
+static int
+call_inq_format(context *c)
+{
+    int format = -1;
+    int mode = -1;
+    say(c, "nc_inq_format($, &format)");
+    int rc = nc_inq_format(c->ncid, &format);
+    if (rc == NC_NOERR)
+        out_int(c, format);
+    if (rc == NC_NOERR)
+        rc = nc_inq_format_extended(c->ncid, NULL, &mode);
+    if (rc == NC_NOERR)
+        out_int(c, mode);
+    return rc;
+}
+
+static int
+call_delete(context *c)
+{
+    int file = c->op->argument[0] % FILES;
+    if (c->side == STOCK && is_open(c->state, file))
+        return skip(c);
+    say(c, "nc_delete(path%d)", file);
+    return nc_delete(c->state->files[file].path[c->side]);
+}
+
+const kind kinds_files[] = {{"create", 20, false, make_create, call_create},
+                            {"open", 20, false, make_open, call_open},
+                            {"close", 12, false, make_nothing, call_close},
+                            {"abort", 3, false, make_nothing, call_abort},
+                            {"sync", 8, false, make_nothing, call_sync},
+                            {"redef", 14, false, make_nothing, call_redef},
+                            {"enddef", 16, false, make_nothing, call_enddef},
+                            {"_enddef", 2, false, make_nothing, call__enddef},
+                            {"set_fill", 3, false, make_set_fill, call_set_fill},
+                            {"inq_format", 2, false, make_nothing, call_inq_format},
+                            {"delete", 1, false, make_nothing, call_delete},
+                            {0}};
