@@ -271,23 +271,6 @@ esdmnc_need_data(esdmnc_file *file)
 }
 
 int
-esdmnc_redef(esdmnc_id id)
-{
-    esdmnc_file *file;
-    esdmnc_group *group;
-    int rc = esdmnc_find(id, &file, &group);
-    if (rc != NC_NOERR)
-        return rc;
-    if (!file->writable)
-        return NC_EPERM;
-    /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
-    if (atomic_load(&file->indef))
-        return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
-    atomic_store(&file->indef, true);
-    return NC_NOERR;
-}
-
-int
 esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
 {
     (void) h, (void) v, (void) f, (void) r; /* paddings of a file layout that is not there */
@@ -314,6 +297,25 @@ commit(esdmnc_file *file, const char *what)
         return NC_NOERR;
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
     return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
+}
+
+int
+esdmnc_redef(esdmnc_id id)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (!file->writable)
+        return NC_EPERM;
+    /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
+    if (atomic_load(&file->indef))
+        return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
+    rc = commit(file, "commit at nc_redef of"); /* what nc_abort() goes back to */
+    if (rc == NC_NOERR)
+        atomic_store(&file->indef, true);
+    return rc;
 }
 
 /* Gives up the container of a file, which frees it unless another file of this process uses it. */

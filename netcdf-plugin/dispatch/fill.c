@@ -77,7 +77,7 @@ esdmnc_def_var_fill(esdmnc_id id, int varid, int nofill, const void *value)
     if (rc != NC_NOERR)
         return rc;
     if (!nofill && value != NULL) {
-        if (!esdmnc_is_nc3(file) && (rc = remove_attribute(file, var)) != NC_NOERR)
+        if ((rc = remove_attribute(file, var)) != NC_NOERR) /* it is listed last then */
             return rc;
         return esdmnc_put_att(id, varid, _FillValue, var->type, 1, value, var->type);
     }

@@ -169,16 +169,15 @@ copy_element(nc_type type, const void *value, void *ret_value)
 static int
 inq_fill(const esdmnc_file *file, const esdmnc_var *var, void *ret_value)
 {
-    const void *value = esdm_dataset_fill(var->dataset, NULL);
     esdm_attribute attribute;
-    if (esdmnc_is_nc3(file)) {
-        /* netCDF-3 has no other place for it than the attribute. */
-        bool found = esdm_attribute_find(esdm_dataset_attributes(var->dataset), _FillValue,
-                                         &attribute, NULL);
-        bool usable = found && attribute.type == var->type && attribute.count == 1;
-        value = usable ? attribute.values : esdm_type_default_fill(var->type);
-    }
-    return copy_element(var->type, value, ret_value);
+    if (!esdmnc_is_nc3(file))
+        return copy_element(var->type, esdm_dataset_fill(var->dataset, NULL), ret_value);
+    /* netCDF-3 has no other place for it than the attribute, and gives what is in it. */
+    if (!esdm_attribute_find(esdm_dataset_attributes(var->dataset), _FillValue, &attribute, NULL))
+        return copy_element(var->type, esdm_type_default_fill(var->type), ret_value);
+    if (attribute.count > 0)
+        memcpy(ret_value, attribute.values, attribute.count * esdm_type_size(attribute.type));
+    return NC_NOERR;
 }
 
 static void
