@@ -46,7 +46,9 @@ NC_infermodel(const char *path, int *omodep, int iscreate, int useparallel, void
     if (in_memory && path && esdmnc__path_prefixed(path)) {
         path = "memory";
     }
-    if (in_memory || !path || !esdmnc__path_is_ours(path, iscreate != 0)) {
+    bool ours = in_memory ? !iscreate && esdmnc__memory_container(params, NULL)
+                          : path && esdmnc__path_is_ours(path, iscreate != 0);
+    if (!ours) {
         infermodel real = (infermodel) esdmnc__real(library, ESDMNC_FN_NC_infermodel);
         return real ? real(path, omodep, iscreate, useparallel, params, model, newpathp)
                     : NC_ENOTNC;

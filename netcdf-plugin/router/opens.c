@@ -157,6 +157,38 @@ nc__open_mp(const char *path, int mode, int basepe, size_t *chunksizehintp, int 
     return CALL_REAL(library, nc__open_mp, path, mode, basepe, chunksizehintp, ncidp);
 }
 
+/** Bytes of a stub in memory, for a libnetcdf that would not ask us about them. */
+static int
+memory_mode(esdmnc__library *library, const NC_memio *memory, int *mode)
+{
+    if (!library || !library->real[ESDMNC_FN_nc_open] || !esdmnc__memory_container(memory, NULL) ||
+        is_hooked(library)) {
+        return NC_NOERR;
+    }
+    int status = esdmnc__library_serve(library);
+    *mode |= status == NC_NOERR ? library->mode_flag | NC_NETCDF4 : 0;
+    return status;
+}
+
+ESDMNC_EXPORT int
+nc_open_mem(const char *path, int mode, size_t size, void *memory, int *ncidp)
+{
+    esdmnc__library *library = CALLER();
+    const NC_memio image = {.size = size, .memory = memory};
+    int status = memory_mode(library, &image, &mode);
+    return status != NC_NOERR ? status
+                              : CALL_REAL(library, nc_open_mem, path, mode, size, memory, ncidp);
+}
+
+ESDMNC_EXPORT int
+nc_open_memio(const char *path, int mode, NC_memio *memory, int *ncidp)
+{
+    esdmnc__library *library = CALLER();
+    int status = memory_mode(library, memory, &mode);
+    return status != NC_NOERR ? status
+                              : CALL_REAL(library, nc_open_memio, path, mode, memory, ncidp);
+}
+
 /* Parallel calls. MPI's handles are pointers or ints: either passes through an intptr_t in a
  * register, which is all that is needed to hand them on. Containers have no parallel access; the
  * refusal stands here as well because serial builds of libnetcdf check less. */

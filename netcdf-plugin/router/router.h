@@ -31,6 +31,7 @@
     X(nc_open)                                                                                     \
     X(nc__open)                                                                                    \
     X(nc__open_mp)                                                                                 \
+    X(nc_open_mem)                                                                                 \
     X(nc_open_memio)                                                                               \
     X(nc_create_par)                                                                               \
     X(nc_create_par_fortran)                                                                       \
@@ -148,6 +149,18 @@ esdmnc__text_copy(char *to, const char *from)
     memcpy(to, from, strlen(from) + 1);
 }
 
+/* ---- stubs in memory (memory.c) ------------------------------------------------------------- */
+
+/** Whether the bytes are those of a stub. @param container NULL, or ESDMNC_NAME_MAX + 1 bytes. */
+bool esdmnc__memory_container(const NC_memio *memory, char *container);
+/** Keeps in mind whom the bytes belong to. NC_NOERR, NC_ENOMEM. */
+int esdmnc__memory_opened(int instance, int ncid, const NC_memio *memory);
+/** The ncid is closed: hands the bytes to `ret`, or frees them when they are ours. Nothing when the
+ *  ncid was not opened from memory. */
+void esdmnc__memory_closed(int instance, int ncid, NC_memio *ret);
+/** In a forked child, as esdmnc__table_forked(). */
+void esdmnc__memory_forked(void);
+
 /* ---- messages (debug.c) -----------------------------------------------------------------------
  */
 
@@ -206,6 +219,8 @@ typedef struct esdmnc__stub {
 /** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
  *  when it has the magic but is damaged. */
 int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
+/** The same for bytes in memory, which are nobody's original. */
+int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);
 /** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
 int esdmnc__stub_write(const char *path, const char *container);
 /** Removes the stub at `path` if it is the original of `container`. Best effort. */

@@ -254,7 +254,7 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
 }
 
 static int
-stub_parse(const unsigned char *bytes, size_t size, fields *ret)
+parse_header(const unsigned char *bytes, size_t size, fields *ret)
 {
     reader r = {.bytes = bytes, .size = size, .at = ESDMNC_STUB_MAGIC_LEN};
     uint32_t tag = get_uint(&r);
@@ -283,8 +283,9 @@ stub_parse(const unsigned char *bytes, size_t size, fields *ret)
 static ssize_t
 file_head(const char *path, unsigned char *bytes, size_t size, struct stat *st)
 {
-    /* Not blocking: the path may be a FIFO. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    /* Not blocking: the path may be a FIFO. Not through the shim, which shows other bytes. */
+    int fd =
+        (int) syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) {
         return -1;
     }
@@ -313,6 +314,29 @@ is_original(const char *path, const struct stat *st, const fields *f)
            strcmp(absolute, f->path) == 0;
 }
 
+/** NC_NOERR, ENOENT (no stub), NC_ENOTNC. */
+static int
+parse(const unsigned char *bytes, size_t size, fields *ret)
+{
+    size_t offset;
+    if (!esdmnc__stub_find(bytes, size, &offset)) {
+        return ENOENT;
+    }
+    return parse_header(bytes + offset, size - offset, ret);
+}
+
+int
+esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret)
+{
+    fields f = {0};
+    int status = parse(bytes, size < ESDMNC_STUB_MAX ? size : ESDMNC_STUB_MAX, &f);
+    if (status == NC_NOERR) {
+        esdmnc__text_copy(ret->container, f.container);
+        ret->is_original = false;
+    }
+    return status;
+}
+
 int
 esdmnc__stub_read(const char *path, esdmnc__stub *ret)
 {
@@ -321,14 +345,12 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     int saved = errno;
     ssize_t n = file_head(path, bytes, sizeof(bytes), &st);
     errno = saved;
-    size_t offset;
-    if (n < 0 || !esdmnc__stub_find(bytes, (size_t) n, &offset)) {
-        return ENOENT;
-    }
     fields f = {0};
-    int status = stub_parse(bytes + offset, (size_t) n - offset, &f);
+    int status = n < 0 ? ENOENT : parse(bytes, (size_t) n, &f);
     if (status != NC_NOERR) {
-        esdmnc_debug("%s begins like a stub but is damaged", path);
+        if (status == NC_ENOTNC) {
+            esdmnc_debug("%s begins like a stub but is damaged", path);
+        }
         return status;
     }
     esdmnc__text_copy(ret->container, f.container);

@@ -97,6 +97,7 @@ creations_release(void)
 void
 esdmnc__table_forked(void)
 {
+    esdmnc__memory_forked();
     creations_release();
 }
 
@@ -261,24 +262,29 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
 {
     esdmnc__library *library = esdmnc__library_at(instance);
     esdmnc__pending *pending = &esdmnc__pending_call;
+    const NC_memio *memory = NULL;
     if (pending->path) {
         path = pending->path;
         mode = pending->mode;
     } else if (mode & NC_INMEMORY) {
-        return NC_EINMEMORY; /* a memory image of a stub: there is nothing behind it */
+        memory = parameters;
     }
-    (void) parameters;
     int status = esdmnc__open_mode_check(mode);
     if (status != NC_NOERR) {
         return status;
     }
     char container[ESDMNC_NAME_MAX + 1];
     bool by_stub = false;
-    status = open_name(path, mode, container, &by_stub);
+    if (!memory) {
+        status = open_name(path, mode, container, &by_stub);
+    } else if (!esdmnc__memory_container(memory, container)) {
+        status = NC_EINMEMORY;
+    }
     if (status != NC_NOERR) {
         return status;
     }
     mode &= ~(UDF_BITS | NC_INMEMORY);
+    mode |= memory ? NC_DISKLESS : 0; /* changes are dropped */
     status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL, &library->table,
                                        ncid);
     if (status == ENOENT && by_stub &&
@@ -290,6 +296,12 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
     if (status == ENOENT && by_stub) {
         esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
     }
+    if (status == NC_NOERR && memory) {
+        status = esdmnc__memory_opened(instance, ncid, memory);
+        if (status != NC_NOERR) {
+            (void) library->core_table->close(ncid, NULL);
+        }
+    }
     esdmnc_debug("open %s as '%s': %d", path, container, status);
     return status;
 }
@@ -300,6 +312,7 @@ wrapped_close(int instance, int ncid, void *parameters)
     int status = esdmnc__library_at(instance)->core_table->close(ncid, parameters);
     if (status == NC_NOERR) {
         free(creation_take(instance, ncid));
+        esdmnc__memory_closed(instance, ncid, parameters);
     }
     return status;
 }
@@ -314,6 +327,7 @@ wrapped_abort(int instance, int ncid)
         creation_undo(c);
     }
     free(c);
+    esdmnc__memory_closed(instance, ncid, NULL);
     return status;
 }
 

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /** A descriptor for an `esdm:` path, or -1 and errno. */
@@ -20,6 +19,7 @@ open_container(const char *path, int flags)
     bool is_folder;
     int error = shim_lookup(path, &st, &is_folder);
     bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
+    bool updates = (flags & O_ACCMODE) == O_RDWR && !(flags & (O_CREAT | O_TRUNC | O_APPEND));
     if (error == 0 && (flags & O_CREAT) && (flags & O_EXCL)) {
         error = EEXIST;
     } else if (error == 0 && is_folder) {
@@ -28,29 +28,37 @@ open_container(const char *path, int flags)
         error = ENOTDIR;
     } else if (writes && (error == 0 || (error == ENOENT && (flags & O_CREAT)))) {
         esdmnc_debug("%s: containers are written through NetCDF calls, not as bytes", path);
-        error = EOPNOTSUPP;
+        /* EACCES lets Fortran's OPEN and others try again for reading. */
+        error = updates ? EACCES : EOPNOTSUPP;
     }
     if (error != 0) {
         return shim_return(error);
     }
     char container[ESDMNC_NAME_MAX + 1];
-    unsigned char bytes[ESDMNC_STUB_MAX];
-    size_t length = 0;
-    if (esdmnc__path_container(path, container, sizeof(container)) == NC_NOERR) {
-        const esdmnc__core *core = esdmnc__core_get();
-        int format = core ? core->format(container) : NC_FORMAT_CLASSIC;
-        length = esdmnc__stub_bytes(container, format, bytes, sizeof(bytes));
-    }
-    if (length == 0) {
+    if (esdmnc__path_container(path, container, sizeof(container)) != NC_NOERR) {
         return shim_return(ENAMETOOLONG);
     }
-    int fd = memfd_create("esdm-stub", (flags & O_CLOEXEC) ? MFD_CLOEXEC : 0);
-    if (fd >= 0 && pwrite(fd, bytes, length, 0) != (ssize_t) length) {
-        error = errno;
-        (void) close(fd);
-        return shim_return(error ? error : EIO);
+    return shim_stub_descriptor(container, (flags & O_CLOEXEC) != 0);
+}
+
+/** What the program gets for a real file that it has opened. */
+static int
+opened(int fd, int flags)
+{
+    if (fd < 0 || (flags & (O_CREAT | O_TRUNC | O_APPEND | O_PATH)) ||
+        (flags & O_ACCMODE) == O_WRONLY) {
+        return fd;
     }
-    return fd;
+    int shown = shim_stub_shown(fd, (flags & O_CLOEXEC) != 0);
+    if (shown < 0) {
+        return fd;
+    }
+    (void) close(fd);
+    if ((flags & O_ACCMODE) != O_RDONLY) {
+        (void) close(shown);
+        return shim_return(EACCES); /* as open_container(): many try again for reading */
+    }
+    return shown;
 }
 
 static mode_t
@@ -70,7 +78,7 @@ creation_mode(int flags, va_list args)
             va_end(args);                                                                          \
             int fd = SHIM_REAL(name)(path, flags, mode);                                           \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return fd;                                                                         \
+                return opened(fd, flags);                                                          \
             }                                                                                      \
         }                                                                                          \
         return open_container(ours, flags);                                                        \
@@ -90,7 +98,7 @@ OPEN_CALL(open64)
             va_end(args);                                                                          \
             int fd = SHIM_REAL(name)(dirfd, path, flags, mode);                                    \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return fd;                                                                         \
+                return opened(fd, flags);                                                          \
             }                                                                                      \
         }                                                                                          \
         return open_container(ours, flags);                                                        \
@@ -108,7 +116,7 @@ OPENAT_CALL(openat64)
         if (!ours) {                                                                               \
             int fd = SHIM_REAL(name)(path, flags);                                                 \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return fd;                                                                         \
+                return opened(fd, flags);                                                          \
             }                                                                                      \
         }                                                                                          \
         return open_container(ours, flags);                                                        \
@@ -125,7 +133,7 @@ OPEN2_CALL(__open64_2)
         if (!ours) {                                                                               \
             int fd = SHIM_REAL(name)(dirfd, path, flags);                                          \
             if (fd >= 0 || !(ours = shim_missing(path))) {                                         \
-                return fd;                                                                         \
+                return opened(fd, flags);                                                          \
             }                                                                                      \
         }                                                                                          \
         return open_container(ours, flags);                                                        \
@@ -149,6 +157,23 @@ OPENAT2_CALL(__openat64_2)
 
 CREAT_CALL(creat)
 CREAT_CALL(creat64)
+
+/** What the program gets for a real file that it has opened. */
+static FILE *
+fopened(FILE *file, const char *mode)
+{
+    bool reads = file && mode[0] == 'r' && !strchr(mode, '+');
+    int shown = reads ? shim_stub_shown(fileno(file), strchr(mode, 'e') != NULL) : -1;
+    FILE *other = shown >= 0 ? fdopen(shown, mode) : NULL;
+    if (!other) {
+        if (shown >= 0) {
+            (void) close(shown);
+        }
+        return file;
+    }
+    (void) fclose(file);
+    return other;
+}
 
 static FILE *
 fopen_container(const char *path, const char *mode)
@@ -176,7 +201,7 @@ fopen_container(const char *path, const char *mode)
         if (!ours) {                                                                               \
             FILE *file = SHIM_REAL(name)(path, mode);                                              \
             if (file || !(ours = shim_missing(path))) {                                            \
-                return file;                                                                       \
+                return fopened(file, mode);                                                        \
             }                                                                                      \
         }                                                                                          \
         return fopen_container(ours, mode);                                                        \

@@ -48,6 +48,12 @@ int shim_lookup(const char *path, esdmnc_stat *ret, bool *ret_is_folder);
 /** Sets errno and returns -1; 0 for `error` 0. */
 int shim_return(int error);
 
+/** A descriptor that reads as a stub of a container's format. -1 and errno. */
+int shim_stub_descriptor(const char *container, bool close_on_exec);
+/** What a program that has opened `fd` for reading is shown in its place: owned by the caller, who
+ *  closes `fd` then. -1: `fd` itself, whatever it is. Keeps errno. */
+int shim_stub_shown(int fd, bool close_on_exec);
+
 /** From a NetCDF code to an errno. */
 int shim_errno(int nc_status);
 

@@ -158,8 +158,10 @@ def expect_error(done, *words):
 
 
 def main(*tests):
-    """Runs functions `test_*`; reports each; exit status 1 when one failed, 77 when all skipped."""
+    """Runs functions `test_*`, or those named on the command line; reports each; exit status 1 when
+    one failed, 77 when all skipped."""
     failed = skipped = 0
+    tests = [t for t in tests if t.__name__ in sys.argv[1:]] if len(sys.argv) > 1 else tests
     for test in tests:
         try:
             test()

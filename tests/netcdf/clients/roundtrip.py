@@ -65,9 +65,7 @@ def through_program(name, item):
         return
     run(command(item.middle, item.reference))
     client(command(item.source, item.url))
-    # cdo takes what begins with a scheme:// for a classic file; esdm:NAME lets it look.
-    url = item.url.replace("://", ":") if name == "cdo" else item.url
-    client(command(url, item.out))
+    client(command(item.url, item.out))
 
 
 def through_esdm_cp(item):

@@ -136,6 +136,36 @@ test_router__memory_images_stay_with_libnetcdf(void **state)
 }
 
 static void
+test_router__bytes_of_a_stub_are_the_container(void **state)
+{
+    (void) state;
+    char bytes[8192];
+    int ncid;
+    touch("store/exp%a.nc");
+    int fd = open("esdm://exp/a.nc", O_RDONLY);
+    ssize_t size = read(fd, bytes, sizeof(bytes));
+    assert_int_equal(close(fd), 0);
+    assert_true(size > 0);
+    assert_int_equal(nc_open_mem("label", NC_NOWRITE, (size_t) size, bytes, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    char line[64];
+    (void) snprintf(line, sizeof(line), "open 0 'exp/a.nc' 0x%x", NC_DISKLESS);
+    assert_true(logged(line));
+
+    /* What is not locked becomes the library's: it hands the bytes back, or frees them. */
+    NC_memio given = {.size = (size_t) size, .memory = malloc(sizeof(bytes))};
+    assert_non_null(given.memory);
+    memcpy(given.memory, bytes, (size_t) size);
+    assert_int_equal(nc_open_memio("label", NC_WRITE, &given, &ncid), NC_NOERR);
+    NC_memio back = {0};
+    assert_int_equal(nc_close_memio(ncid, &back), NC_NOERR);
+    assert_ptr_equal(back.memory, given.memory);
+    assert_int_equal(back.size, size);
+    assert_int_equal(nc_open_memio("label", NC_WRITE, &back, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
 test_router__errors_of_the_dispatcher_come_through(void **state)
 {
     (void) state;
@@ -567,6 +597,7 @@ main(void)
         TEST(test_router__a_real_folder_called_esdm_is_respected),
         TEST(test_router__other_paths_stay_with_libnetcdf),
         TEST(test_router__memory_images_stay_with_libnetcdf),
+        TEST(test_router__bytes_of_a_stub_are_the_container),
         TEST(test_router__errors_of_the_dispatcher_come_through),
         TEST(test_router__create_flags_that_contradict_are_refused),
         TEST(test_router__default_format_decides_when_no_flag_does),

@@ -203,13 +203,52 @@ test_open__bytes_look_like_the_format(void **state)
     }
 }
 
+/* This program links libnetcdf: of stub files, too, it sees bytes of the container's format. */
+static void
+test_open__stub_files_look_like_the_format(void **state)
+{
+    (void) state;
+    char bytes[4];
+    char command[300];
+    touch("store/a.cdf2");
+    copy_file("esdm://a.cdf2", "bytes");
+    (void) setenv("ESDM_NC_ROUTE", folder, 1);
+    int ncid;
+    assert_int_equal(nc_create("a.cdf2", NC_CLOBBER, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    (void) unsetenv("ESDM_NC_ROUTE");
+
+    int fd = open("a.cdf2", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(read(fd, bytes, 4), 4);
+    assert_memory_equal(bytes, "CDF\002", 4);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(close(fd), 0);
+    fd = openat(AT_FDCWD, "a.cdf2", O_RDONLY);
+    assert_int_equal(read(fd, bytes, 4), 4);
+    assert_memory_equal(bytes, "CDF\002", 4);
+    assert_int_equal(close(fd), 0);
+    FILE *file = fopen("a.cdf2", "rb");
+    assert_int_equal(fread(bytes, 1, 4, file), 4);
+    assert_memory_equal(bytes, "CDF\002", 4);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(open("a.cdf2", O_RDWR), -1);
+    assert_int_equal(errno, EACCES);
+    /* Programs that do not link it see the stub that is there; so does the router itself. */
+    (void) snprintf(command, sizeof(command), "head -c 8 a.cdf2 | cmp - <(printf 'CDF\\1ESDM')");
+    char shell[400];
+    (void) snprintf(shell, sizeof(shell), "bash -c \"%s\"", command);
+    assert_int_equal(system(shell), 0);
+    assert_int_equal(nc_open("a.cdf2", NC_WRITE, &ncid), NC_NOERR);
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
 static void
 test_open__writing_bytes_is_refused(void **state)
 {
     (void) state;
     touch("store/a");
     assert_int_equal(open("esdm://a", O_RDWR), -1);
-    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(errno, EACCES);
     assert_int_equal(open("esdm://new", O_WRONLY | O_CREAT, 0666), -1);
     assert_int_equal(errno, EOPNOTSUPP);
     assert_int_equal(open("esdm://new", O_RDONLY), -1);
@@ -365,6 +404,7 @@ main(void)
         TEST(test_open__reading_gives_stub_bytes),
         TEST(test_open__copied_bytes_are_a_stub_that_reads),
         TEST(test_open__bytes_look_like_the_format),
+        TEST(test_open__stub_files_look_like_the_format),
         TEST(test_open__writing_bytes_is_refused),
         TEST(test_rename__renames_containers),
         TEST(test_rename__never_between_container_and_file),

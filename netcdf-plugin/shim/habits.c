@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * Programs that choose by the bytes of a file what they do with it.
+ *
+ * A program that links libnetcdf and opens a stub for reading (not for writing) gets the bytes of a stub that begins
+ * like a file of the container's format, as for `esdm:` paths: cdo chooses the format of its output
+ * so. Others (cp, tar, editors) see the stub that lies there.
+ *
+ * cdo takes every path with `://` for a classic file without looking; `esdm:NAME` means the same
+ * container, and cdo looks. So its arguments lose the slashes.
+ */
+#include "shim/shim.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SCHEME     "esdm://"
+#define SCHEME_LEN 7
+
+/** Whether the program itself links libnetcdf. Set once, before main(). */
+static bool links_netcdf;
+
+/** Takes the slashes off in place: an argument must not become longer. */
+static void
+strip_slashes(char *argument)
+{
+    if (strncmp(argument, SCHEME, SCHEME_LEN) == 0) {
+        const char *name = argument + SCHEME_LEN;
+        name += strspn(name, "/");
+        memmove(argument + SCHEME_LEN - 2, name, strlen(name) + 1);
+    }
+}
+
+/** glibc hands constructors the arguments of the program. */
+__attribute__((constructor)) static void
+habits_start(int argc, char **argv)
+{
+    links_netcdf = dlsym(RTLD_DEFAULT, "nc_inq_libvers") != NULL;
+    const char *program = argc > 0 && argv && argv[0] ? argv[0] : "";
+    const char *slash = strrchr(program, '/');
+    if (strcmp(slash ? slash + 1 : program, "cdo") == 0) {
+        for (int i = 1; i < argc; i++) {
+            strip_slashes(argv[i]);
+        }
+    }
+}
+
+int
+shim_stub_descriptor(const char *container, bool close_on_exec)
+{
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    const esdmnc__core *core = esdmnc__core_get();
+    int format = core ? core->format(container) : NC_FORMAT_CLASSIC;
+    size_t length = esdmnc__stub_bytes(container, format, bytes, sizeof(bytes));
+    if (length == 0) {
+        return shim_return(ENAMETOOLONG);
+    }
+    int fd = memfd_create("esdm-stub", close_on_exec ? MFD_CLOEXEC : 0);
+    if (fd >= 0 && pwrite(fd, bytes, length, 0) != (ssize_t) length) {
+        int error = errno;
+        (void) close(fd);
+        return shim_return(error ? error : EIO);
+    }
+    return fd;
+}
+
+int
+shim_stub_shown(int fd, bool close_on_exec)
+{
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    struct stat st;
+    esdmnc__stub stub;
+    if (fd < 0 || !links_netcdf) {
+        return -1;
+    }
+    int saved = errno;
+    int shown = -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= ESDMNC_STUB_MAGIC_LEN &&
+        st.st_size <= ESDMNC_STUB_MAX) {
+        ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
+        if (n > 0 && esdmnc__stub_parse(bytes, (size_t) n, &stub) == NC_NOERR) {
+            shown = shim_stub_descriptor(stub.container, close_on_exec);
+        }
+    }
+    errno = saved;
+    return shown;
+}
