@@ -2,9 +2,9 @@
 /*
  * Programs that choose by the bytes of a file what they do with it.
  *
- * A program that links libnetcdf and opens a stub for reading (not for writing) gets the bytes of a stub that begins
- * like a file of the container's format, as for `esdm:` paths: cdo chooses the format of its output
- * so. Others (cp, tar, editors) see the stub that lies there.
+ * A program that links libnetcdf and opens a stub for reading, not for writing, gets the bytes of a
+ * stub that begins like a file of the container's format, as for `esdm:` paths: cdo chooses the
+ * format of its output so. Others (cp, tar, editors) see the stub that lies there.
  *
  * cdo takes every path with `://` for a classic file without looking; `esdm:NAME` means the same
  * container, and cdo looks. So its arguments lose the slashes.
