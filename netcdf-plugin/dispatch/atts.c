@@ -48,7 +48,7 @@ find_attribute(esdmnc_id id, int varid, const char *name, target *ret_target, es
         return NC_EBADNAME;
     rc = esdmnc_name_normalise(ret_target->file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return rc;
+        return esdmnc_is_nc3(ret_target->file) ? NC_ENOTATT : rc;
     if (esdm_attribute_find(ret_target->attributes, normalised, ret, ret_index))
         return NC_NOERR;
     esdmnc_hidden hidden;
@@ -170,7 +170,9 @@ needs_room(const target *on, const char *name, nc_type type, size_t count)
     esdm_attribute old;
     if (!esdm_attribute_find(on->attributes, name, &old, NULL))
         return true;
-    return count * esdm_type_size(type) > old.count * esdm_type_size(old.type);
+    size_t bytes = count * esdm_type_size(type);
+    size_t room = old.count * esdm_type_size(old.type);
+    return bytes > (esdmnc_is_nc3(on->file) ? (room + 3) / 4 * 4 : room);
 }
 
 static int
@@ -254,6 +256,7 @@ static int
 store(const target *on, const char *name, nc_type type, size_t count, const void *values)
 {
     esdm_error err;
+    on->file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     /* netCDF-3 stores a value of another type or length too, and does not fill with it. */
     if (is_fill_value(on, name) && type == on->var->type && count == 1) {
         int rc = esdmnc_fill_from_att(on->file, on->var, type, values);
@@ -320,7 +323,7 @@ esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_nam
         return name_rc;
     rc = esdmnc_name_normalise(on.file->instance, name, old_name);
     if (rc != NC_NOERR)
-        return rc;
+        return esdmnc_is_nc3(on.file) ? NC_ENOTATT : rc;
     bool exists = esdm_attribute_find(on.attributes, old_name, NULL, NULL);
     if (!exists && esdmnc_is_nc3(on.file))
         return NC_ENOTATT;
@@ -332,6 +335,7 @@ esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_nam
         strlen(normalised) > strlen(old_name))
         return NC_ENOTINDEFINE;
     esdm_error err;
+    on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     if (esdm_attribute_rename(on.attributes, old_name, normalised, &err) != ESDM_OK)
         return esdmnc_error(&err, "rename attribute", old_name);
     return NC_NOERR;
@@ -356,8 +360,9 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
     if (rc == NC_NOERR)
         rc = esdmnc_name_normalise(on.file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return rc;
+        return nc3 && rc == NC_EMAXNAME ? NC_ENOTATT : rc;
     esdm_error err;
+    on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);
     if (st == ESDM_ENOENT)
         return NC_ENOTATT;

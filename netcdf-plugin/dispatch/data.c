@@ -24,6 +24,19 @@ extend(const esdmnc_request *r)
     return NC_NOERR;
 }
 
+/* netCDF-3 fills the records up to the request before it writes. */
+static int
+fill_records(esdmnc_request *r)
+{
+    const esdmnc_var *var = r->var;
+    if (var->rank == 0 || !var->axes[0].unlimited || (r->nothing && !r->extends))
+        return NC_NOERR;
+    uint64_t records = esdm_dimension_length(var->axes[0].dimension);
+    uint64_t steps = r->space->size[0] == 0 ? 0 : r->space->size[0] - 1;
+    uint64_t end = r->space->offset[0] + steps * r->space->stride[0] + (r->space->size[0] > 0);
+    return end > records ? esdmnc_fill_records(r->file, records, end) : NC_NOERR;
+}
+
 static int
 put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
 {
@@ -33,6 +46,8 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     r->space = &space;
     int rc = esdmnc_request_check(id, varid, r);
     if (rc != NC_NOERR)
+        return rc;
+    if (esdmnc_is_nc3(r->file) && (rc = fill_records(r)) != NC_NOERR)
         return rc;
     if (!atomic_load_explicit(&r->var->written, memory_order_relaxed))
         atomic_store_explicit(&r->var->written, true, memory_order_relaxed);

@@ -117,7 +117,7 @@ esdmnc_inq_dimid(esdmnc_id id, const char *name, int *ret_dimid)
     } else {
         rc = esdmnc_name_normalise(file->instance, name, normalised);
         if (rc != NC_NOERR)
-            return rc == NC_EBADNAME && nc3 ? NC_EBADDIM : rc;
+            return nc3 ? NC_EBADDIM : rc;
         dimension = find_in_scope(group->group, normalised);
     }
     if (dimension == NULL)

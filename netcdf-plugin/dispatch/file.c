@@ -233,6 +233,18 @@ esdmnc_file_revive(esdmnc_file *file)
     return rc;
 }
 
+/* ---- commits -------------------------------------------------------------------------------- */
+
+static int
+commit(esdmnc_file *file, const char *what)
+{
+    esdm_error err;
+    if (!file->writable || file->transient)
+        return NC_NOERR;
+    file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
+    return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
+}
+
 /* ---- define mode ---------------------------------------------------------------------------- */
 
 int
@@ -252,8 +264,13 @@ int
 esdmnc_leave_define(esdmnc_file *file)
 {
     int rc = esdmnc_classic_sizes(file);
+    if (rc == NC_NOERR)
+        rc = esdmnc_fill_check(file);
+    if (rc == NC_EBADTYPE && !file->is_new)
+        (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
     if (rc != NC_NOERR)
         return rc;
+    file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     esdmnc_file_settle(file, false);
     file->is_new = false;
     atomic_store_explicit(&file->indef, false, memory_order_relaxed);
@@ -287,17 +304,7 @@ esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
     return rc;
 }
 
-/* ---- commits -------------------------------------------------------------------------------- */
-
-static int
-commit(esdmnc_file *file, const char *what)
-{
-    esdm_error err;
-    if (!file->writable || file->transient)
-        return NC_NOERR;
-    file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
-    return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
-}
+/* ---- synchronisation ------------------------------------------------------------------------ */
 
 int
 esdmnc_redef(esdmnc_id id)
@@ -439,8 +446,10 @@ esdmnc_close(esdmnc_id id, void *memory)
         esdmnc_file_free(file);
         return NC_NOERR;
     }
-    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file)) != NC_NOERR)
+    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file)) != NC_NOERR) {
+        dispose(id, file); /* netCDF-3 aborts */
         return rc;
+    }
     rc = commit(file, "commit at close of");
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */

@@ -23,11 +23,11 @@ esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const voi
     if (type != var->type)
         return NC_EBADTYPE;
     bool nc3 = esdmnc_is_nc3(file);
+    if (nc3 && var->created)
+        return NC_NOERR; /* it was filled when define mode ended: see fill_records.c */
     if (!nc3 && atomic_load_explicit(&var->written, memory_order_relaxed))
         return NC_ELATEFILL;
     esdm_status st = esdm_dataset_set_fill(var->dataset, values, &err);
-    if (st == ESDM_EINVAL && nc3)
-        return NC_NOERR; /* netCDF-3 lets the attribute change while filled records stay filled */
     if (st == ESDM_EINVAL)
         return NC_ELATEFILL;
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "set fill value in", file->name);

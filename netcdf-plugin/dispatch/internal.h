@@ -72,6 +72,14 @@ typedef struct esdmnc_group {
     size_t capacity;
 } esdmnc_group;
 
+/** Whether records that are appended in a netCDF-3 format read as what `_FillValue` says. */
+typedef enum esdmnc_record_fill {
+    ESDMNC_RECORDS_UNKNOWN, /* to be looked up: attributes changed */
+    ESDMNC_RECORDS_PLAIN,
+    ESDMNC_RECORDS_WRITTEN, /* some must be written */
+    ESDMNC_RECORDS_BAD      /* some attribute cannot be a fill value */
+} esdmnc_record_fill;
+
 typedef struct esdmnc_file {
     int instance;
     int ncid; /* of the root group */
@@ -88,6 +96,7 @@ typedef struct esdmnc_file {
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     bool commit_failed; /* the last time it was tried */
+    esdmnc_record_fill record_fill;
     atomic_bool indef;
     esdmnc_group **groups; /* owned; index is the group id */
     size_t group_count;
@@ -248,6 +257,13 @@ void esdmnc_chunks_get(const esdmnc_var *var, size_t *ret_shape);
 void esdmnc_chunks_default(const esdmnc_var *var, size_t *ret_shape);
 /** NC_EBADCHUNK for a chunk of 4 GiB or more, of no elements or larger than the variable. */
 int esdmnc_chunks_check(const esdmnc_var *var, const size_t *shape);
+
+/* ---- fill_records.c: netCDF-3 --------------------------------------------------------------- */
+
+/** NC_EBADTYPE when define mode cannot end because of a `_FillValue`. */
+int esdmnc_fill_check(const esdmnc_file *file);
+/** Fills records `from` … `to`-1 of all variables before one of them is written; NC_EBADTYPE. */
+int esdmnc_fill_records(esdmnc_file *file, uint64_t from, uint64_t to);
 
 /* ---- atts.c, att_fill.c, att_hidden.c ------------------------------------------------------ */
 

@@ -104,10 +104,11 @@ esdmnc_inq_varid(esdmnc_id id, const char *name, int *ret_varid)
     if (name == NULL)
         return NC_EINVAL;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_NOERR)
-        rc = esdmnc_name_normalise(file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return rc == NC_EBADNAME && esdmnc_is_nc3(file) ? NC_ENOTVAR : rc;
+        return rc;
+    rc = esdmnc_name_normalise(file->instance, name, normalised);
+    if (rc != NC_NOERR)
+        return esdmnc_is_nc3(file) ? NC_ENOTVAR : rc;
     const esdm_dataset *dataset = esdm_group_dataset_find(group->group, normalised);
     if (dataset == NULL)
         return NC_ENOTVAR;
@@ -238,7 +239,8 @@ esdmnc_inq_var_all(esdmnc_id id, int varid, char *ret_name, nc_type *ret_type, i
         *ret_fletcher32 = storage.fletcher32;
     if (ret_nofill != NULL)
         *ret_nofill = storage.nofill;
-    if (ret_fill != NULL && !storage.nofill && (rc = inq_fill(file, var, ret_fill)) != NC_NOERR)
+    if (ret_fill != NULL && (!storage.nofill || esdmnc_is_nc3(file)) &&
+        (rc = inq_fill(file, var, ret_fill)) != NC_NOERR)
         return rc;
     if (ret_filter != NULL || ret_param_count != NULL)
         return NC_EFILTER; /* inquired by nc_inq_var_filter_ids() and _info() instead */

@@ -72,6 +72,8 @@ note_atts(int ncid, int varid, int count)
     }
 }
 
+enum { DATA_MAX = 100000 };
+
 static void
 note_data(int ncid, int varid, nc_type type, int rank, const int *dimids)
 {
@@ -79,11 +81,12 @@ note_data(int ncid, int varid, nc_type type, int rank, const int *dimids)
     for (int i = 0; i < rank; i++) {
         size_t length = 0;
         CALL(nc_inq_dimlen(ncid, dimids[i], &length));
-        count *= length;
+        if (length >= DATA_MAX || (count *= length) >= DATA_MAX)
+            return; /* too much to compare */
     }
     void *values = calloc(count + 1, sizeof(double));
     assert_non_null(values);
-    if (count < 100000 && CALL(nc_get_var(ncid, varid, values)) == NC_NOERR) {
+    if (CALL(nc_get_var(ncid, varid, values)) == NC_NOERR) {
         note_values("data", type, values, count);
         if (type == NC_STRING)
             (void) nc_free_string(count, values);

@@ -13,7 +13,20 @@ const difference known_differences[] = {{0}};
 
 const omission functions_left_out[] = {{0}};
 
-const omission behaviours_left_out[] = {{0}};
+const omission behaviours_left_out[] = {
+    {"abort-of-replacement",
+     "nc_abort() of what nc_create() was to replace: the old container is replaced when the new "
+     "one is committed first, so it is still there; the old file is gone."},
+    {"netcdf3-abort-forgets",
+     "nc_abort() in define mode after renames or attributes that were written in data mode: "
+     "netCDF-3 forgets those since nc_sync(), ESDM commits them at nc_redef()."},
+    {"netcdf3-no-strings",
+     "No elements as strings, asked of a netCDF-3 file: NC_EBADTYPE or NC_NOERR, by how the "
+     "request lies in the file."},
+    {"netcdf3-room-of-names",
+     "In a netCDF-3 file the room of a name stays what it was when define mode ended, so that a "
+     "shortened name can be made longer in data mode; a container has no such room."},
+    {0}};
 
 /* '*' in the pattern stands for any text. */
 static bool

@@ -68,13 +68,16 @@ typedef struct fuzz_file {
     char path[SIDES][300];
     bool loose_data; /* values are not defined: NC_NOFILL, NC_ERANGE */
     bool loose_atts;
+    bool loose_names; /* netCDF-3 keeps room for the longer name that something had */
 } fuzz_file;
 
 typedef struct fuzz_handle {
     int ncid[SIDES];
     int file;
     bool open;
-    bool writable;
+    bool shared; /* NC_SHARE */
+    bool replaces; /* created over a file, and not committed yet */
+    bool touched;  /* the header changed in data mode since it was committed */
 } fuzz_handle;
 
 typedef struct fuzz_state {
@@ -82,6 +85,7 @@ typedef struct fuzz_state {
     int mode;   /* its bits for nc_create() */
     fuzz_file files[FILES];
     fuzz_handle handles[HANDLES];
+    bool replaces; /* of the create that is being made on both sides */
 } fuzz_state;
 
 /** What a kind's call function gets. */
@@ -156,6 +160,9 @@ void out_bytes(context *c, const void *bytes, size_t count);
 void out_text(context *c, const char *text);
 /** Leaves the call out on both sides; for what only the stock side can tell. Gives NC_NOERR. */
 int skip(context *c);
+bool is_netcdf3(const fuzz_state *state);
+/** Whether renaming in data mode can be compared; notes what follows from it. */
+bool may_rename(context *c, const char *old_name, const char *new_name);
 
 /* ---- running -------------------------------------------------------------------------------- */
 

@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 40, BATCH_SECONDS = 120 };
+enum { BATCH = 40, BATCH_SECONDS = 120, FILE_BYTES_MAX = 256 << 20 };
 
 typedef struct options {
     double seconds;
@@ -56,6 +57,10 @@ static void
 run_batch(const options *o, uint64_t seed, int count)
 {
     alarm(BATCH_SECONDS);
+    /* What stock fills by mistake must not fill the disk. */
+    const struct rlimit limit = {FILE_BYTES_MAX, FILE_BYTES_MAX};
+    (void) setrlimit(RLIMIT_FSIZE, &limit);
+    (void) signal(SIGXFSZ, SIG_IGN);
     for (int i = 0; i < count; i++) {
         fuzz_shared->seed = seed + (uint64_t) i;
         fuzz_run(fuzz_shared, format_of(o, fuzz_shared->seed)->format, fuzz_shared->seed, o->length,

@@ -153,6 +153,8 @@ call_put_att(context *c)
     say(c, "nc_put_att_%s($, %d, %s, %d, %zu, values(%d))", suffixes[memory], o->varid,
         fuzz_name_text(o->name), o->argument[0], o->length, (int) o->data);
     int rc = putters[memory](c);
+    if (rc == NC_NOERR && c->side == ESDM)
+        c->handle->touched = true;
     if (rc == NC_ERANGE && c->handle->open)
         c->state->files[c->handle->file].loose_atts = true;
     return rc;
@@ -226,6 +228,8 @@ call_rename_att(context *c)
 {
     const op *o = c->op;
     char old[300];
+    if (!may_rename(c, fuzz_name(o->name), fuzz_name(o->name2)))
+        return skip(c);
     snprintf(old, sizeof old, "%s", fuzz_name_text(o->name));
     say(c, "nc_rename_att($, %d, %s, %s)", o->varid, old, fuzz_name_text(o->name2));
     return nc_rename_att(c->ncid, o->varid, fuzz_name(o->name), fuzz_name(o->name2));

@@ -95,6 +95,10 @@ call_inq_dimid(context *c)
 static int
 call_rename_dim(context *c)
 {
+    char old[NC_MAX_NAME + 1] = "";
+    if (nc_inq_dimname(c->ncid, c->op->varid, old) == NC_NOERR &&
+        !may_rename(c, old, fuzz_name(c->op->name)))
+        return skip(c);
     say(c, "nc_rename_dim($, %d, %s)", c->op->varid, fuzz_name_text(c->op->name));
     return nc_rename_dim(c->ncid, c->op->varid, fuzz_name(c->op->name));
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Opening, closing and modes. */
 
+#include "../compare.h"
+
 #include "fuzz.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static bool
 is_open(const fuzz_state *state, int file)
@@ -15,13 +18,14 @@ is_open(const fuzz_state *state, int file)
 }
 
 static void
-opened(context *c, int rc, int ncid, int file, bool writable)
+opened(context *c, int rc, int ncid, int file, int mode)
 {
     c->handle->ncid[c->side] = rc == NC_NOERR ? ncid : CLOSED;
     if (c->side == ESDM || rc != NC_NOERR) {
         c->handle->open = rc == NC_NOERR;
         c->handle->file = file;
-        c->handle->writable = writable;
+        c->handle->shared = (mode & NC_SHARE) != 0;
+        c->handle->touched = c->handle->replaces = false;
     }
 }
 
@@ -50,10 +54,16 @@ call_create(context *c)
     if (c->side == STOCK && (c->handle->open || is_open(c->state, file)))
         return skip(c);
     say(c, "nc_create(path%d, w->mode | %#x, &ncid)", file, (unsigned) c->op->argument[1]);
+    bool exists = access(c->state->files[file].path[STOCK], F_OK) == 0;
     int rc = nc_create(c->state->files[file].path[c->side], mode, &ncid);
-    opened(c, rc, ncid, file, true);
-    if (rc == NC_NOERR)
-        c->state->files[file].loose_data = c->state->files[file].loose_atts = false;
+    if (c->side == STOCK)
+        c->state->replaces = exists;
+    opened(c, rc, ncid, file, mode);
+    c->handle->replaces = c->state->replaces;
+    if (rc == NC_NOERR) {
+        fuzz_file *f = &c->state->files[file];
+        f->loose_data = f->loose_atts = f->loose_names = false;
+    }
     return rc;
 }
 
@@ -74,7 +84,7 @@ call_open(context *c)
         return skip(c);
     say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
     int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
-    opened(c, rc, ncid, file, (c->op->argument[1] & NC_WRITE) != 0);
+    opened(c, rc, ncid, file, c->op->argument[1]);
     return rc;
 }
 
@@ -89,14 +99,17 @@ call_close(context *c)
 {
     say(c, "nc_close($)");
     int rc = nc_close(c->handle->ncid[c->side]);
-    if (rc == NC_NOERR)
-        closed(c);
+    closed(c); /* netCDF-3 frees it when it fails, and keeps the ncid */
     return rc;
 }
 
 static int
 call_abort(context *c)
 {
+    if (c->side == STOCK && c->handle->replaces && left_out("abort-of-replacement"))
+        return skip(c);
+    if (c->side == STOCK && c->handle->touched && left_out("netcdf3-abort-forgets"))
+        return skip(c);
     say(c, "nc_abort($)");
     int rc = nc_abort(c->handle->ncid[c->side]);
     closed(c); /* also when it fails */
@@ -107,14 +120,23 @@ static int
 call_sync(context *c)
 {
     say(c, "nc_sync($)");
-    return nc_sync(c->ncid);
+    int rc = nc_sync(c->ncid);
+    if (rc == NC_NOERR && c->side == ESDM)
+        c->handle->replaces = c->handle->touched = false;
+    return rc;
 }
 
 static int
 call_redef(context *c)
 {
+    if (c->side == STOCK && c->handle->touched && c->handle->shared &&
+        left_out("netcdf3-abort-forgets"))
+        return skip(c);
     say(c, "nc_redef($)");
-    return nc_redef(c->ncid);
+    int rc = nc_redef(c->ncid);
+    if (rc == NC_NOERR && c->side == ESDM)
+        c->handle->replaces = false;
+    return rc;
 }
 
 static int

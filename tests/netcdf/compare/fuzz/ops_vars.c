@@ -17,6 +17,20 @@ make_def_var(generator *g, op *o)
         o->argument[1] = -1;
 }
 
+/* Stock fills variables when define mode ends. */
+static bool
+is_large(const context *c)
+{
+    size_t elements = 1;
+    for (int i = 0; i < c->op->argument[1]; i++) {
+        size_t length = 1;
+        (void) nc_inq_dimlen(c->ncid, c->op->argument[2 + i], &length);
+        if (length > 100000 || (elements *= length == 0 ? 1 : length) > 100000)
+            return true;
+    }
+    return false;
+}
+
 static int
 call_def_var(context *c)
 {
@@ -24,6 +38,8 @@ call_def_var(context *c)
     int id = -1;
     int vars = 0;
     if (c->side == STOCK && nc_inq_nvars(c->ncid, &vars) == NC_NOERR && vars > 12)
+        return skip(c);
+    if (c->side == STOCK && is_large(c))
         return skip(c);
     say(c, "nc_def_var($, %s, %d, %d, (int[]){%d, %d, %d, %d}, &id)", fuzz_name_text(o->name),
         o->argument[0], o->argument[1], o->argument[2], o->argument[3], o->argument[4],
@@ -128,6 +144,10 @@ make_number(generator *g, op *o)
 static int
 call_rename_var(context *c)
 {
+    char old[NC_MAX_NAME + 1] = "";
+    if (nc_inq_varname(c->ncid, c->op->varid, old) == NC_NOERR &&
+        !may_rename(c, old, fuzz_name(c->op->name)))
+        return skip(c);
     say(c, "nc_rename_var($, %d, %s)", c->op->varid, fuzz_name_text(c->op->name));
     return nc_rename_var(c->ncid, c->op->varid, fuzz_name(c->op->name));
 }

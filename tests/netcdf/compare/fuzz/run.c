@@ -53,6 +53,26 @@ skip(context *c)
     return NC_NOERR;
 }
 
+bool
+is_netcdf3(const fuzz_state *state)
+{
+    return state->format != NC_FORMAT_NETCDF4 && state->format != NC_FORMAT_NETCDF4_CLASSIC;
+}
+
+bool
+may_rename(context *c, const char *old_name, const char *new_name)
+{
+    if (c->side == ESDM || !c->handle->open || !is_netcdf3(c->state))
+        return true;
+    fuzz_file *file = &c->state->files[c->handle->file];
+    if (file->loose_names && strlen(new_name) > strlen(old_name) &&
+        left_out("netcdf3-room-of-names"))
+        return false;
+    file->loose_names |= strlen(new_name) < strlen(old_name);
+    c->handle->touched = true;
+    return true;
+}
+
 /* ---- groups --------------------------------------------------------------------------------- */
 
 static int
