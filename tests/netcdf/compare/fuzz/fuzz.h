@@ -75,7 +75,7 @@ typedef struct fuzz_handle {
     int ncid[SIDES];
     int file;
     bool open;
-    bool shared; /* NC_SHARE */
+    bool shared;   /* NC_SHARE */
     bool replaces; /* created over a file, and not committed yet */
     bool touched;  /* the header changed in data mode since it was committed */
 } fuzz_handle;
