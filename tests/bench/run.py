@@ -22,13 +22,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 STEP_BYTES = 32 * 180 * 360 * 4
 SMALL = 1000
 RECORDS = 100_000
+TINY = 1_000_000
 
 LARGE = ["write", "read", "read-steps", "point"]
-TASKS = LARGE + ["create", "open", "append", "read-back"]
+SERIAL = LARGE + ["create", "open", "append", "read-back"]
+# Tasks of bench_calls.c, and the one before them whose file they read.
+CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "mapped-write",
+         "strided-write": None, "gathered-read": "strided-write", "put-var1": None,
+         "get-var1": "put-var1", "many-create": None, "many-open": "many-create",
+         "ncdump -h": "many-create"}
+TASKS = SERIAL + list(CALLS)
 # How a task's seconds become a figure: unit, seconds -> figure, whether more is better.
 UNITS = {
     "write": ("MB/s", lambda s, b: b / s / 1e6, True),
@@ -39,6 +47,7 @@ UNITS = {
     "open": ("us each", lambda s, b: s / SMALL * 1e6, False),
     "append": ("us each", lambda s, b: s / RECORDS * 1e6, False),
     "read-back": ("ms", lambda s, b: s * 1e3, False),
+    **{task: ("ms", lambda s, b: s * 1e3, False) for task in CALLS},
 }
 
 
@@ -60,7 +69,7 @@ VARIANTS = [
     Variant("netCDF-4 deflate-1", "bench_netcdf", "deflate", LARGE, stock=True),
     Variant("netCDF-4", "bench_netcdf", "plain", TASKS[4:], stock=True),
     Variant("CDF-5", "bench_netcdf", "cdf5", TASKS, stock=True),
-    Variant("ESDM, C API", "bench_esdm", "plain", TASKS),
+    Variant("ESDM, C API", "bench_esdm", "plain", SERIAL),
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
     Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
 ]
@@ -116,6 +125,8 @@ class Place:
 
     def path(self, variant, task):
         kind = "large" if task in LARGE else "small" if task in ("create", "open") else "records"
+        if task in CALLS:
+            kind = CALLS[task] or task
         name = f"{kind}-{VARIANTS.index(variant)}"
         if variant.is_esdm:
             return f"esdm://{name}" if "netCDF" in variant.name else name
@@ -138,22 +149,28 @@ class Place:
     def run(self, variant, task):
         """Seconds of one run."""
         options = self.options
-        if task in ("write", "create", "append"):
+        if task in ("write", "create", "append") or CALLS.get(task, "") is None:
             self.clean(variant, task)
         if task == "write":
             self.warm_memory()
         os.sync()
-        count = SMALL if task in ("create", "open") else RECORDS
-        command = [options.build / "tests/bench" / variant.program, task, self.path(variant, task),
+        count = SMALL if task in ("create", "open") else TINY if task in CALLS else RECORDS
+        program = "bench_calls" if task in CALLS else variant.program
+        command = [options.build / "tests/bench" / program, task, self.path(variant, task),
                    variant.format, options.steps, count]
+        if task == "ncdump -h":
+            command = ["ncdump", "-h", self.path(variant, task)]
         if variant.is_esdm and "netCDF" in variant.name:
             command.insert(0, options.build / "tools/esdm-run")
         if options.priority:
             command = ["chrt", "--fifo", "10", *command]
+        began = time.perf_counter()
         done = subprocess.run([str(c) for c in command], env=self.environment(variant), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode:
             sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
+        if task == "ncdump -h":
+            return time.perf_counter() - began
         return float(done.stdout.split()[1])
 
     def warm_memory(self):
@@ -214,7 +231,9 @@ def print_ratios(rows, tasks, variants):
     """Times of the others divided by ESDM's: above 1 ESDM is faster."""
     print("ratios (above 1: ESDM is faster)")
     for variant in filter(lambda v: v.is_esdm, variants):
-        for other in ("best netCDF-4", "CDF-5", "bare loop, 1 thread", "bare loop, 2 threads"):
+        names = {v.name for v in variants}
+        bare = [n for n in ("bare loop, 1 thread", "bare loop, 2 threads") if n in names]
+        for other in ("best netCDF-4", "CDF-5", *bare):
             cells = []
             for task in tasks:
                 mine = rows.get((variant.name, task))
@@ -232,7 +251,9 @@ def print_ratios(rows, tasks, variants):
 def main():
     options = arguments()
     tasks = [t for t in TASKS if t in options.tasks.split(",")]
-    variants = [v for v in VARIANTS if options.variants in v.name]
+    if not tasks:
+        sys.exit(f"--tasks: none of {options.tasks} is one of {', '.join(TASKS)}")
+    variants = [v for v in VARIANTS if options.variants in v.name and set(tasks) & set(v.tasks)]
     results = measure(options, tasks, variants)
     print_table(results, options, tasks, variants)
     if options.json:
