@@ -3,7 +3,7 @@
 
 add_library(esdm_options INTERFACE)
 target_compile_options(esdm_options INTERFACE
-  -Wall -Wextra -Wconversion -Wshadow -Wvla -Wmissing-prototypes -Wstrict-prototypes
+  -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wvla -Wmissing-prototypes -Wstrict-prototypes
   -Wpointer-arith -Wwrite-strings -Wundef -fno-strict-aliasing
   $<$<BOOL:${ESDM_WERROR}>:-Werror>)
 target_compile_definitions(esdm_options INTERFACE _GNU_SOURCE)

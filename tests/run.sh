@@ -67,7 +67,7 @@ if [ $tidy = yes ]; then
     step "clang-tidy"
     build=${build:-build-tidy}
     configure "$build" -DCMAKE_C_COMPILER=clang-14
-    ninja -C "$build" >/dev/null # generated headers
+    ninja -C "$build" >"$build/ninja.log" || { tail -30 "$build/ninja.log" && exit 1; } # generated headers
     find src backends netcdf-plugin tools -name '*.c' ! -path '*/template/*' |
         xargs -P "$jobs" -n 4 clang-tidy-14 --quiet -p "$build"
     exit

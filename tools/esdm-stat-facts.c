@@ -61,7 +61,9 @@ keep_fragment(GPtrArray *list, const esdm_fragment_info *info)
     for (uint32_t i = 0; i < fragment->rank; i++) {
         fragment->offset[i] = info->offset[i];
         fragment->size[i] = info->size[i];
+        fragment->stride[i] = info->stride != NULL ? info->stride[i] : 1;
     }
+    fragment->strided = info->stride != NULL;
     fragment->raw_bytes = info->raw_bytes;
     fragment->stored_bytes = info->stored_bytes;
     fragment->position = info->position;

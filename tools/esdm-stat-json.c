@@ -64,6 +64,8 @@ fragments_json(const GPtrArray *list)
         json_t *object = json_object();
         tool_json_set(object, "offset", shape_json(fragment->offset, fragment->rank));
         tool_json_set(object, "size", shape_json(fragment->size, fragment->rank));
+        if (fragment->strided)
+            tool_json_set(object, "stride", shape_json(fragment->stride, fragment->rank));
         tool_json_set(object, "raw_bytes", tool_json_u64(fragment->raw_bytes));
         tool_json_set(object, "stored_bytes", tool_json_u64(fragment->stored_bytes));
         tool_json_set(object, "target", tool_json_text(fragment->target));

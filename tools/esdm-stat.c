@@ -87,8 +87,12 @@ print_fragment(const stat_fragment *fragment, const char *indent)
     g_autofree char *raw = size_text(fragment->raw_bytes);
     g_autofree char *stored = size_text(fragment->stored_bytes);
     g_strdelimit(offset, "x", ',');
-    print("%s    [%s] %s  %s, stored %s  %s", indent, offset, fragment->rank > 0 ? size : "scalar",
-          raw, stored, fragment->target);
+    print("%s    [%s] %s", indent, offset, fragment->rank > 0 ? size : "scalar");
+    if (fragment->strided) {
+        g_autofree char *stride = stat_shape_text(fragment->stride, fragment->rank);
+        print(" every %s", stride);
+    }
+    print("  %s, stored %s  %s", raw, stored, fragment->target);
     if (fragment->pack[0] != '\0')
         print(" %s @%" G_GUINT64_FORMAT, fragment->pack, (guint64) fragment->position);
     print("  %s\n", fragment->codec);

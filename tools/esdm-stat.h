@@ -26,6 +26,8 @@ typedef struct stat_fragment {
     uint32_t rank;
     uint64_t offset[ESDM_MAX_RANK];
     uint64_t size[ESDM_MAX_RANK];
+    uint64_t stride[ESDM_MAX_RANK];
+    bool strided;
     uint64_t raw_bytes;
     uint64_t stored_bytes;
     uint64_t position;

@@ -78,6 +78,7 @@ visit_fragment(const esdm__fragment *fragment, void *user)
         .rank = fragment->box.rank,
         .offset = fragment->box.lo,
         .size = fragment->box.n,
+        .stride = fragment->strided ? fragment->stride : NULL,
         .raw_bytes = fragment->raw_bytes,
         .stored_bytes = fragment->stored_bytes,
         .position = fragment->position,

@@ -14,12 +14,16 @@ esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, es
                           void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
 /**
- * Writes a dense box as fragments: cuts it, encodes and appends in the pool, enters them as
- * pending. Caller holds the write lock. @param stride of the memory in elements.
+ * Writes a box as fragments: cuts it, encodes and appends in the pool, enters them as pending.
+ * Caller holds the write lock.
+ *
+ * @param strided NULL; or a strided selection, then `box` is a box of its indices, and the
+ * fragments are strided. @param stride of the memory in elements.
  */
-esdm_status esdm__write_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                            esdm_type memory_type, const void *buffer, const int64_t *stride,
-                            uint64_t *ret_out_of_range, esdm_error *err);
+esdm_status esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
+                                  const esdm_dataspace *strided, esdm_type memory_type,
+                                  const void *buffer, const int64_t *stride,
+                                  uint64_t *ret_out_of_range, esdm_error *err);
 
 /** Reads the selected elements inside `piece->part` into the caller's memory. */
 esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,

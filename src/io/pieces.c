@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/fetch.h"
 #include "io/io.h"
+#include "io/locate.h"
 #include "io/strings.h"
 #include "model/copy.h"
 
@@ -37,44 +38,19 @@ typedef struct reader {
     atomic_uint_fast64_t out_of_range;
 } reader;
 
-/* ---- one piece: where its elements are on both sides -------------------------------------- */
+/* ---- one piece ----------------------------------------------------------------------------- */
 
-typedef struct geometry {
-    uint32_t rank;
-    uint64_t count[ESDM_MAX_RANK]; /* selected elements along each axis */
-    uint64_t source_first;         /* element in the fragment, C order */
-    int64_t source_stride[ESDM_MAX_RANK];
-    uint8_t *target; /* first element in the caller's memory */
-} geometry;
-
-/* false when the selection has no element in the piece (a stride steps over it). */
-static bool
-locate(const reader *r, const esdm__piece *piece, geometry *ret)
+/* First element in the caller's memory. */
+static uint8_t *
+target_of(const reader *r, const esdm__location *at)
 {
-    uint64_t first[ESDM_MAX_RANK];
-    uint32_t rank = r->space->rank;
-    if (!esdm__space_clip(r->space, &piece->part, first, ret->count))
-        return false;
-    int64_t dense[ESDM_MAX_RANK];
-    const esdm__box *box = &piece->fragment->box;
-    esdm__dense_strides(rank, box->n, dense);
-    int64_t at = 0;
-    ret->rank = rank;
-    ret->source_first = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        uint64_t step = r->space->has_stride ? r->space->stride[i] : 1;
-        uint64_t index = r->space->offset[i] + first[i] * step;
-        ret->source_first += (index - box->lo[i]) * (uint64_t) dense[i];
-        ret->source_stride[i] = (int64_t) step * dense[i];
-        at += (int64_t) first[i] * r->memory_stride[i];
-    }
-    ret->target = r->buffer + at * (int64_t) esdm_type_size(r->memory_type);
-    return true;
+    return r->buffer + at->target_first * (int64_t) esdm_type_size(r->memory_type);
 }
 
 /* Copies texts to the caller; an element that had one already (it cannot) would leak. */
 static esdm_status
-deliver_texts(const reader *r, const geometry *g, const esdm__strings_view *texts, esdm_error *err)
+deliver_texts(const reader *r, const esdm__location *g, const esdm__strings_view *texts,
+              esdm_error *err)
 {
     uint64_t index[ESDM_MAX_RANK] = {0};
     for (;;) {
@@ -82,12 +58,12 @@ deliver_texts(const reader *r, const geometry *g, const esdm__strings_view *text
         int64_t to = 0;
         for (uint32_t i = 0; i < g->rank; i++) {
             from += index[i] * (uint64_t) g->source_stride[i];
-            to += (int64_t) index[i] * r->memory_stride[i];
+            to += (int64_t) index[i] * g->target_stride[i];
         }
         char *text = esdm__strings_dup(texts, from);
         if (text == NULL)
             return esdm__error_nomem(err, 0, "a text");
-        ((char **) (void *) g->target)[to] = text;
+        ((char **) (void *) target_of(r, g))[to] = text;
         uint32_t axis = g->rank;
         while (axis > 0 && ++index[axis - 1] == g->count[axis - 1])
             index[--axis] = 0;
@@ -98,7 +74,7 @@ deliver_texts(const reader *r, const geometry *g, const esdm__strings_view *text
 
 /* Copies the selected elements out of raw bytes; raw[0] is raw byte `raw_from` of the fragment. */
 static esdm_status
-deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *raw,
+deliver(reader *r, const esdm__piece *piece, const esdm__location *g, const uint8_t *raw,
         uint64_t raw_from, esdm_error *err)
 {
     esdm_type type = r->dataset->type;
@@ -106,7 +82,7 @@ deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *r
         esdm__strings_view texts;
         esdm_status status =
             esdm__strings_open(raw, (size_t) piece->fragment->raw_bytes,
-                               esdm__box_elements(&piece->fragment->box), &texts, err);
+                               esdm__fragment_elements(piece->fragment), &texts, err);
         if (status != ESDM_OK)
             return status;
         status = deliver_texts(r, g, &texts, err);
@@ -115,8 +91,8 @@ deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *r
     }
     const uint8_t *source = raw + (g->source_first * esdm_type_size(type) - raw_from);
     uint64_t out_of_range = 0;
-    esdm__copy_nd(g->rank, g->count, type, source, g->source_stride, r->memory_type, g->target,
-                  r->memory_stride, &out_of_range);
+    esdm__copy_nd(g->rank, g->count, type, source, g->source_stride, r->memory_type,
+                  target_of(r, g), g->target_stride, &out_of_range);
     if (out_of_range > 0)
         atomic_fetch_add(&r->out_of_range, out_of_range);
     return ESDM_OK;
@@ -126,7 +102,7 @@ deliver(reader *r, const esdm__piece *piece, const geometry *g, const uint8_t *r
 
 /* Walks the selected elements of a piece as dense rows of the fragment. */
 typedef struct row_walk {
-    const geometry *g;
+    const esdm__location *g;
     uint64_t element_bytes;
     uint64_t row_elements; /* extent of a row in the fragment, gaps included */
     uint32_t outer;        /* axes that are walked */
@@ -154,7 +130,7 @@ next_row(void *user, uint64_t *ret_from, uint64_t *ret_to)
 
 /* Rows are as long as the fastest axes reach while steps stay below a block's worth of bytes. */
 static void
-walk_init(row_walk *walk, const geometry *g, uint64_t element_bytes)
+walk_init(row_walk *walk, const esdm__location *g, uint64_t element_bytes)
 {
     *walk = (row_walk){.g = g, .element_bytes = element_bytes, .row_elements = 1, .outer = g->rank};
     while (walk->outer > 0) {
@@ -168,7 +144,7 @@ walk_init(row_walk *walk, const geometry *g, uint64_t element_bytes)
 }
 
 static uint64_t
-last_element(const geometry *g)
+last_element(const esdm__location *g)
 {
     uint64_t at = g->source_first;
     for (uint32_t i = 0; i < g->rank; i++)
@@ -193,22 +169,22 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
 }
 
 static bool
-can_go_direct(const reader *r, const geometry *g)
+can_go_direct(const reader *r, const esdm__location *g)
 {
     return r->memory_type == r->dataset->type && r->dataset->type != ESDM_TYPE_STRING &&
            esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
-           esdm__strides_are_dense(g->rank, g->count, r->memory_stride);
+           esdm__strides_are_dense(g->rank, g->count, g->target_stride);
 }
 
 static esdm_status
-read_large(reader *r, const esdm__piece *piece, const geometry *g, esdm_error *err)
+read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
 {
     const esdm__fragment *fragment = piece->fragment;
     uint64_t element = esdm_type_size(r->dataset->type);
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
     if (can_go_direct(r, g))
-        return esdm__fetch_direct(r->session, fragment, from, to, g->target, err);
+        return esdm__fetch_direct(r->session, fragment, from, to, target_of(r, g), err);
 
     row_walk walk;
     walk_init(&walk, g, element);
@@ -229,7 +205,7 @@ read_large(reader *r, const esdm__piece *piece, const geometry *g, esdm_error *e
 static esdm_status
 check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
 {
-    uint64_t elements = esdm__box_elements(&fragment->box);
+    uint64_t elements = esdm__fragment_elements(fragment);
     uint64_t size = esdm_type_size(r->dataset->type);
     bool fits = r->dataset->type == ESDM_TYPE_STRING
                     ? elements <= fragment->raw_bytes / sizeof(uint32_t)
@@ -243,12 +219,12 @@ check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
 static esdm_status
 read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
 {
-    geometry g;
+    esdm__location g;
     const esdm__fragment *fragment = piece->fragment;
     esdm_status status = check_length(r, fragment, err);
     if (status != ESDM_OK)
         return in_fragment(fragment, status, err);
-    if (!locate(r, piece, &g))
+    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
         return ESDM_OK;
     if (fragment->pack == NULL)
         status = deliver(r, piece, &g, fragment->inline_data, 0, err);
@@ -260,11 +236,11 @@ read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
 static esdm_status
 deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_error *err)
 {
-    geometry g;
+    esdm__location g;
     esdm_status status = check_length(r, piece->fragment, err);
     if (status != ESDM_OK)
         return in_fragment(piece->fragment, status, err);
-    if (!locate(r, piece, &g))
+    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
         return ESDM_OK;
     const uint8_t *raw = NULL;
     void *owned = NULL;

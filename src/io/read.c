@@ -4,10 +4,15 @@
 
 #include "base/error.h"
 #include "io/io.h"
+#include "layout/strided.h"
 #include "model/copy.h"
 
 /* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
 #define PLAN_FRAGMENTS ((size_t) 32768)
+/* Strided pieces read at once when they do not meet. */
+#define LAYER_PIECES 64u
+/* Strided data is converted in steps of at most so many elements. */
+#define CONVERT_ELEMENTS (UINT64_C(1) << 20)
 
 /* ---- own writes --------------------------------------------------------------------------- */
 
@@ -138,11 +143,68 @@ for_each_text(const esdm_dataspace *space, const int64_t *stride, char **texts, 
 
 /* ---- the call ----------------------------------------------------------------------------- */
 
-/* One plan at a time: the request meets a bounded number of fragments. */
+/* Strided pieces from `first` on that do not meet each other; returns the end of them. */
+static size_t
+layer_end(const esdm__plan *plan, size_t first)
+{
+    size_t end = first + 1;
+    for (; end < plan->npieces && end - first < LAYER_PIECES; end++) {
+        for (size_t i = first; i < end; i++) {
+            if (esdm__strided_meet(&plan->pieces[i], &plan->pieces[end]))
+                return end;
+        }
+    }
+    return end;
+}
+
+static esdm_status
+read_layers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
+            const esdm__plan *plan, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+            esdm_error *err)
+{
+    esdm_status status = esdm__read_pieces(dataset, space, stride, plan->pieces, plan->ndense,
+                                           memory_type, buffer, out_of_range, err);
+    for (size_t i = plan->ndense; i < plan->npieces && status == ESDM_OK;) {
+        size_t end = layer_end(plan, i);
+        status = esdm__read_pieces(dataset, space, stride, plan->pieces + i, end - i, memory_type,
+                                   buffer, out_of_range, err);
+        i = end;
+    }
+    return status;
+}
+
+/* Values that strided fragments hide must not count as out of range: everything is put together in
+ * the dataset's type, then converted once. */
+static esdm_status
+read_converted(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
+               const esdm__plan *plan, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+               esdm_error *err)
+{
+    esdm_type type = dataset->type;
+    int64_t dense[ESDM_MAX_RANK];
+    size_t bytes = (size_t) esdm_dataspace_elements(space) * esdm_type_size(type);
+    uint8_t *copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "the conversion of strided data");
+    esdm__dense_strides(space->rank, space->size, dense);
+    esdm_status status = ESDM_OK;
+    if (!plan->covered)
+        status = fill_numbers(dataset, space, dense, type, copy, out_of_range, err);
+    if (status == ESDM_OK)
+        status = read_layers(dataset, space, dense, plan, type, copy, out_of_range, err);
+    if (status == ESDM_OK)
+        esdm__copy_nd(space->rank, space->size, type, copy, dense, memory_type, buffer, stride,
+                      out_of_range);
+    free(copy);
+    return status;
+}
+
+/* One plan at a time: the request meets a bounded number of fragments. Nothing is read, and
+ * *ret_too_large set, when the selection must be cut to keep memory bounded. */
 static esdm_status
 read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
              const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
-             esdm_error *err)
+             bool *ret_too_large, esdm_error *err)
 {
     esdm__plan plan = {0};
     esdm_status status = make_plan(dataset, io, hull, &plan, err);
@@ -150,11 +212,15 @@ read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
         return status;
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    if (!plan.covered && dataset->type != ESDM_TYPE_STRING)
+    bool convert = plan.npieces > plan.ndense && memory_type != dataset->type;
+    *ret_too_large = convert && esdm_dataspace_elements(space) > CONVERT_ELEMENTS;
+    if (convert && !*ret_too_large)
+        status =
+            read_converted(dataset, space, stride, &plan, memory_type, buffer, out_of_range, err);
+    else if (!convert && !plan.covered && dataset->type != ESDM_TYPE_STRING)
         status = fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range, err);
-    if (status == ESDM_OK)
-        status = esdm__read_pieces(dataset, space, stride, plan.pieces, plan.npieces, memory_type,
-                                   buffer, out_of_range, err);
+    if (status == ESDM_OK && !convert)
+        status = read_layers(dataset, space, stride, &plan, memory_type, buffer, out_of_range, err);
     esdm__plan_clear(&plan);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
@@ -194,8 +260,13 @@ read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace
     uint32_t axis = 0;
     while (axis < space->rank && space->size[axis] == 1)
         axis++;
-    if (axis == space->rank || !meets_too_many(io, &hull))
-        return read_planned(dataset, io, space, &hull, memory_type, buffer, out_of_range, err);
+    if (axis == space->rank || !meets_too_many(io, &hull)) {
+        bool too_large = false;
+        esdm_status done = read_planned(dataset, io, space, &hull, memory_type, buffer,
+                                        out_of_range, &too_large, err);
+        if (!too_large || done != ESDM_OK)
+            return done;
+    }
 
     esdm_dataspace low;
     esdm_dataspace high;

@@ -16,7 +16,7 @@ typedef struct esdm__pack_name {
 } esdm__pack_name;
 
 typedef struct esdm__fragment {
-    esdm__box box;
+    esdm__box box; /* of a strided one: from its first to its last element */
     /** Newest wins. Committed: snapshot << 32 | order within the commit. */
     uint64_t sequence;
     uint64_t raw_bytes;          /* decoded */
@@ -26,6 +26,26 @@ typedef struct esdm__fragment {
     const uint8_t *inline_data;  /* raw bytes kept in the page; borrowed; NULL unless inline */
     uint32_t head_bytes;         /* of the blob (codec/blob.h); payload follows; 0 when inline */
     uint8_t codec_ids[4];        /* the chain, for display; the blob's head decides; 0 = none */
+    bool strided; /* holds every stride[d]-th element from box.lo[d] on, and no other */
+    uint64_t stride[ESDM_MAX_RANK]; /* meaningful when strided; 1 where the box has one element */
 } esdm__fragment;
+
+/** Elements that the fragment holds along each axis; they lie in C order. */
+static inline void
+esdm__fragment_counts(const esdm__fragment *fragment, uint64_t *ret_counts)
+{
+    for (uint32_t d = 0; d < fragment->box.rank; d++)
+        ret_counts[d] = fragment->strided ? (fragment->box.n[d] - 1) / fragment->stride[d] + 1
+                                          : fragment->box.n[d];
+}
+
+/** Number of elements; UINT64_MAX when it does not fit. */
+static inline uint64_t
+esdm__fragment_elements(const esdm__fragment *fragment)
+{
+    esdm__box counts = {.rank = fragment->box.rank};
+    esdm__fragment_counts(fragment, counts.n);
+    return esdm__box_elements(&counts);
+}
 
 #endif

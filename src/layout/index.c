@@ -363,6 +363,10 @@ check_pending(const esdm__index *index, const esdm__fragment *fragment, esdm_err
     for (uint32_t d = 0; d < index->rank && what == NULL; d++) {
         if (__builtin_add_overflow(fragment->box.lo[d], fragment->box.n[d], &end))
             what = "its box is too large";
+        uint64_t stride = fragment->strided ? fragment->stride[d] : 1;
+        if (stride == 0 || (fragment->box.n[d] - 1) % stride != 0 ||
+            (fragment->box.n[d] == 1 && stride != 1))
+            what = "a stride does not fit its box";
     }
     return what == NULL ? ESDM_OK
                         : esdm__error_set(err, ESDM_EINVAL, "fragment cannot be indexed: %s", what);
@@ -385,7 +389,8 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     memcpy(item.codec_ids, fragment->codec_ids, sizeof item.codec_ids);
     uint64_t bounds[2 * ESDM_MAX_RANK];
     esdm__bounds_from_box(bounds, &fragment->box);
-    if (!esdm__records_add(&index->pending, bounds, &item, fragment->inline_data))
+    const uint64_t *stride = fragment->strided ? fragment->stride : NULL;
+    if (!esdm__records_add(&index->pending, bounds, stride, &item, fragment->inline_data))
         return esdm__error_nomem(err, sizeof item, "the record of a fragment; commit more often");
     return ESDM_OK;
 }

@@ -65,10 +65,15 @@ typedef struct esdm__piece {
     esdm__box part;                 /* inside fragment->box and the request */
 } esdm__piece;
 
-/** Answer to a request: disjoint pieces, hidden parts removed (newest wins). */
+/**
+ * Answer to a request: disjoint pieces of dense fragments, hidden parts removed (newest wins), and
+ * after them pieces of strided fragments (layout/strided.h), oldest first: they are laid over what
+ * is there, one after the other where they meet.
+ */
 typedef struct esdm__plan {
-    esdm__piece *pieces; /* sorted by target, pack, position */
+    esdm__piece *pieces; /* dense ones sorted by target, pack, position */
     size_t npieces;
+    size_t ndense;
     bool covered;    /* the pieces fill the whole request; otherwise the rest is fill value */
     void *ownership; /* keeps pages and records alive */
 } esdm__plan;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "layout/index_private.h"
 #include "layout/shadow.h"
+#include "layout/strided.h"
 
 #define MERGE_PAGES_MIN 16u
 #define MERGE_PAGES_MAX 64u /* more wait for the next commit, so that none takes long */
@@ -57,6 +58,30 @@ esdm__page_set_clear(esdm__page_set *set)
     *set = (esdm__page_set){0};
 }
 
+/* Which of order[0 … count-1] are strided, and which of these were written again as a whole. */
+static bool
+find_repeated(const esdm__records *records, const uint32_t *order, uint32_t count, uint8_t *porous,
+              uint8_t *repeated)
+{
+    if (records->strides == NULL)
+        return true;
+    esdm__strided *items = malloc(count * sizeof *items);
+    if (items == NULL)
+        return false;
+    size_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t *stride = esdm__records_stride(records, order[i]);
+        if (stride == NULL)
+            continue;
+        porous[i] = 1;
+        const uint64_t *bounds = esdm__records_bounds(records, order[i]);
+        items[n++] = (esdm__strided){bounds, stride, bounds, records->items[order[i]].sequence, i};
+    }
+    esdm__strided_hide_repeats(records->rank, items, n, repeated);
+    free(items);
+    return true;
+}
+
 /* Keeps those of order[0 … *count-1] that newer records do not hide wholly, in the same order. */
 static bool
 drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
@@ -66,20 +91,23 @@ drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
     uint64_t *bounds = malloc(((size_t) all * 2 * rank + 1) * sizeof *bounds);
     uint64_t *sequence = malloc(all * sizeof *sequence);
     uint8_t *visible = calloc(all, 1);
+    uint8_t *porous = calloc(all, 1);
+    uint8_t *repeated = calloc(all, 1);
     esdm__parts parts = {0};
-    bool ok = bounds != NULL && sequence != NULL && visible != NULL;
+    bool ok = bounds != NULL && sequence != NULL && visible != NULL && porous != NULL &&
+              repeated != NULL && find_repeated(records, order, all, porous, repeated);
     for (uint32_t i = 0; ok && i < all; i++) {
         esdm__bounds_copy(rank, bounds + (size_t) i * 2 * rank,
                           esdm__records_bounds(records, order[i]));
         sequence[i] = records->items[order[i]].sequence;
     }
-    ok = ok && esdm__shadow_parts(rank, bounds, sequence, all, &parts, NULL) == ESDM_OK;
+    ok = ok && esdm__shadow_parts(rank, bounds, sequence, porous, all, &parts, NULL) == ESDM_OK;
     if (ok) {
         for (size_t i = 0; i < parts.count; i++)
             visible[parts.owner[i]] = 1;
         *count = 0;
         for (uint32_t i = 0; i < all; i++) {
-            if (visible[i] != 0)
+            if (visible[i] != 0 && repeated[i] == 0)
                 order[(*count)++] = order[i];
         }
     }
@@ -87,6 +115,8 @@ drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
     free(bounds);
     free(sequence);
     free(visible);
+    free(porous);
+    free(repeated);
     return ok;
 }
 
@@ -219,7 +249,8 @@ collect_page(const esdm__index *index, uint64_t number, esdm__records *all, esdm
     for (uint32_t i = 0; ok && i < from->count; i++) {
         const esdm__record *item = &from->items[i];
         const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
-        ok = esdm__records_add(all, esdm__records_bounds(from, i), item, data);
+        ok = esdm__records_add(all, esdm__records_bounds(from, i), esdm__records_stride(from, i),
+                               item, data);
     }
     return ok ? ESDM_OK
               : esdm__error_nomem(err, from->count * sizeof *from->items, "merged index pages");

@@ -13,6 +13,10 @@
 #define FLAG_LZ4      2u
 #define LZ4_RATIO_MAX 255u
 
+#define VERSION_AT      16u
+#define NEWEST_VERSION  2u
+#define VERSION_STRIDED 2u
+
 void
 esdm__page_unref(esdm__page *page)
 {
@@ -70,10 +74,11 @@ check_header(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esd
     uint16_t version, flags;
     memcpy(&version, data + 16, sizeof version);
     memcpy(&flags, data + 18, sizeof flags);
-    if (version > 1)
+    if (version > NEWEST_VERSION)
         return esdm__error_set(err, ESDM_ENOTSUP,
-                               "index page %llu has format %u, this ESDM knows 1; use a newer ESDM",
-                               (unsigned long long) entry->page, version);
+                               "index page %llu has format %u, this ESDM knows up to %u; use a "
+                               "newer ESDM",
+                               (unsigned long long) entry->page, version, NEWEST_VERSION);
     if (version == 0 || (flags & ~(FLAG_ABSOLUTE | FLAG_LZ4)) != 0)
         return corrupt(entry, err, "unknown version or flags");
     if (((flags & FLAG_ABSOLUTE) != 0) != entry->absolute)
@@ -125,6 +130,7 @@ typedef struct decoder {
     esdm__cursor body;
     esdm__page *page;
     uint64_t *values; /* one column */
+    bool strided;     /* there are columns of strides */
 } decoder;
 
 /* Copies one text behind those before; NULL when it is damaged. */
@@ -259,6 +265,29 @@ take_heads(decoder *d, esdm_error *err)
     return ESDM_OK;
 }
 
+/* Strides fit the box: its first and its last element belong to the fragment. */
+static esdm_status
+take_strides(decoder *d, esdm_error *err)
+{
+    esdm__records *r = &d->page->records;
+    uint32_t rank = r->rank;
+    if (!esdm__records_need_strides(r))
+        return esdm__error_nomem(err, (size_t) r->count * rank * sizeof *r->strides,
+                                 "an index page");
+    for (uint32_t dim = 0; dim < rank; dim++) {
+        esdm__column_get(&d->body, d->values, r->count);
+        for (uint32_t i = 0; i < r->count; i++) {
+            const uint64_t *bounds = esdm__records_bounds(r, i);
+            uint64_t last = bounds[rank + dim] - bounds[dim] - 1;
+            uint64_t stride = d->values[i];
+            if (stride == 0 || last % stride != 0 || (last == 0 && stride != 1))
+                return corrupt(d->entry, err, "a stride does not fit its box");
+            r->strides[(size_t) i * rank + dim] = stride;
+        }
+    }
+    return ESDM_OK;
+}
+
 static esdm_status
 take_lengths(decoder *d, esdm_error *err)
 {
@@ -316,6 +345,8 @@ take_columns(decoder *d, esdm_error *err)
         st = take_places(d, ends, err);
     if (st == ESDM_OK)
         st = take_heads(d, err);
+    if (st == ESDM_OK && d->strided)
+        st = take_strides(d, err);
     if (st == ESDM_OK && d->body.failed)
         st = corrupt(d->entry, err, "a column is damaged");
     if (st == ESDM_OK)
@@ -367,7 +398,8 @@ esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
     esdm_status st = check_header(entry, data, bytes, err);
     if (st != ESDM_OK)
         return st;
-    decoder d = {.entry = entry};
+    decoder d = {.entry = entry,
+                 .strided = ((const uint8_t *) data)[VERSION_AT] >= VERSION_STRIDED};
     uint8_t *owned = NULL;
     st = open_body(entry, data, bytes, &d.body, &owned, err);
     if (st != ESDM_OK)

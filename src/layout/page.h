@@ -6,11 +6,11 @@
  * @file
  * Pages of fragment records: the stored form, and the form in memory.
  *
- * Version 1, little-endian:
+ * Versions 1 and 2, little-endian:
  *
  *     0  magic "ESDMPAGE"
  *     8  checksum u64: XXH3 of all bytes from 16 on
- *    16  version u16 = 1
+ *    16  version u16: 2 when there are strided fragments, else 1
  *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block
  *    20  rank    u32
  *    24  records u32, 1 … ESDM__PAGE_RECORDS
@@ -26,8 +26,11 @@
  *     stored_bytes
  *     pack          0: inline, k: pack k-1
  *     position      minus the end of the previous record of the same pack (modulo 2^64; first: 0);
- * 0 if inline head_bytes codec ids     as u32 inline data of all inline records, one after the
- * other
+ *                   0 if inline
+ *     head_bytes
+ *     codec ids     as u32
+ *     version 2, for each dimension: stride, 1 where dense or where the box has one element
+ *     inline data of all inline records, one after the other
  *
  * A column begins with a byte for its kind: 0 arithmetic (varint first value, svarint step),
  * 1 differences (svarint each, the first one to 0); both modulo 2^64. varint: LEB128; svarint:

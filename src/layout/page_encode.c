@@ -157,6 +157,28 @@ put_columns(encoder *e, bool absolute)
     put_column(e);
 }
 
+/* Whether any of the records is strided. */
+static bool
+has_strides(const encoder *e)
+{
+    for (uint32_t i = 0; e->records->strides != NULL && i < e->count; i++) {
+        if (esdm__records_stride(e->records, e->order[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void
+put_strides(encoder *e)
+{
+    uint32_t rank = e->records->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        for (uint32_t i = 0; i < e->count; i++)
+            e->values[i] = e->records->strides[(size_t) e->order[i] * rank + d];
+        put_column(e);
+    }
+}
+
 static void
 put_inline_data(encoder *e)
 {
@@ -185,6 +207,8 @@ build_body(encoder *e, bool absolute)
     }
     put_boxes(e);
     put_columns(e, absolute);
+    if (has_strides(e))
+        put_strides(e);
     put_inline_data(e);
     return !e->body.failed;
 }
@@ -192,7 +216,7 @@ build_body(encoder *e, bool absolute)
 static void
 put_header(esdm__buffer *out, const encoder *e, uint16_t flags)
 {
-    static const uint16_t version = 1;
+    uint16_t version = has_strides(e) ? 2 : 1;
     esdm__buffer_put(out, "ESDMPAGE", 8);
     esdm__buffer_put_u64(out, 0);
     esdm__buffer_put(out, &version, sizeof version);

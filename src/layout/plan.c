@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "layout/index_private.h"
 #include "layout/shadow.h"
+#include "layout/strided.h"
 
-#define HITS_INSIDE 16u /* without memory of their own; also: compared pair by pair */
+#define APART_TESTS 4096u /* pairs of pieces compared to learn whether they cover a request */
+#define HITS_INSIDE 16u   /* without memory of their own; also: compared pair by pair */
 
 /* A record that meets the request. */
 typedef struct hit {
@@ -22,6 +24,7 @@ typedef struct hits {
     size_t count;
     size_t capacity;
     size_t inline_bytes; /* of pending hits, to be copied */
+    size_t strided;      /* how many are */
     const esdm__slot *unloaded;
     esdm__page *page; /* being searched; NULL: pending */
     hit inside[HITS_INSIDE];
@@ -56,6 +59,7 @@ add_hit(uint32_t row, void *user)
     const esdm__records *records = h->page != NULL ? &h->page->records : &h->index->pending;
     if (h->page == NULL && records->items[row].pack == NULL)
         h->inline_bytes += (size_t) records->items[row].stored_bytes;
+    h->strided += esdm__records_stride(records, row) != NULL;
     h->items[h->count++] = (hit){records, h->page, row};
     return true;
 }
@@ -107,6 +111,45 @@ clip_hits(const hits *h, uint64_t *bounds, uint64_t *sequence)
     }
 }
 
+/* Takes out strided hits that a newer one repeats; fills `porous`. Not for hits without strided
+ * ones. */
+static bool
+drop_repeats(hits *h, uint64_t *bounds, uint64_t *sequence, uint8_t *porous)
+{
+    uint32_t rank = h->request->rank;
+    esdm__strided *items = malloc(h->strided * sizeof *items);
+    uint8_t *hidden = calloc(h->count, 1);
+    if (items == NULL || hidden == NULL) {
+        free(items);
+        free(hidden);
+        return false;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        const hit *at = &h->items[i];
+        const uint64_t *stride = esdm__records_stride(at->records, at->row);
+        if (stride != NULL)
+            items[n++] = (esdm__strided){bounds + i * 2 * rank, stride,
+                                         esdm__records_bounds(at->records, at->row), sequence[i],
+                                         (uint32_t) i};
+    }
+    esdm__strided_hide_repeats(rank, items, n, hidden);
+    n = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        if (hidden[i] != 0)
+            continue;
+        h->items[n] = h->items[i];
+        sequence[n] = sequence[i];
+        memmove(bounds + n * 2 * rank, bounds + i * 2 * rank, 2 * rank * sizeof *bounds);
+        porous[n] = esdm__records_stride(h->items[n].records, h->items[n].row) != NULL;
+        n++;
+    }
+    h->count = n;
+    free(items);
+    free(hidden);
+    return true;
+}
+
 static bool
 few_and_apart(uint32_t rank, const uint64_t *bounds, size_t count)
 {
@@ -137,28 +180,35 @@ whole_parts(const hits *h, uint64_t **bounds, esdm__parts *parts)
 }
 
 static esdm_status
-find_parts(const hits *h, esdm__parts *parts, esdm_error *err)
+find_parts(hits *h, esdm__parts *parts, esdm_error *err)
 {
     uint32_t rank = h->request->rank;
     uint64_t *bounds = malloc((h->count * 2 * rank + 1) * sizeof *bounds);
     uint64_t *sequence = malloc(h->count * sizeof *sequence);
-    bool ok = bounds != NULL && sequence != NULL;
+    uint8_t *porous = h->strided > 0 ? malloc(h->count) : NULL;
+    bool ok = bounds != NULL && sequence != NULL && (h->strided == 0 || porous != NULL);
     esdm_status st = ESDM_OK;
     if (ok) {
         clip_hits(h, bounds, sequence);
+        ok = h->strided == 0 || drop_repeats(h, bounds, sequence, porous);
+    }
+    if (ok) {
         if (few_and_apart(rank, bounds, h->count))
             ok = whole_parts(h, &bounds, parts);
         else
-            st = esdm__shadow_parts(rank, bounds, sequence, (uint32_t) h->count, parts, err);
+            st =
+                esdm__shadow_parts(rank, bounds, sequence, porous, (uint32_t) h->count, parts, err);
     }
     free(bounds);
     free(sequence);
+    free(porous);
     return ok ? st : esdm__error_nomem(err, h->count * sizeof *bounds, "a read plan");
 }
 
 /* Order of pieces */
 
 typedef struct piece_key {
+    uint64_t age; /* 0 of dense fragments, else the sequence */
     uint64_t position;
     uint32_t pack;
     uint32_t part;
@@ -169,6 +219,8 @@ by_place(const void *a, const void *b)
 {
     const piece_key *x = a;
     const piece_key *y = b;
+    if (x->age != y->age)
+        return x->age < y->age ? -1 : 1;
     if (x->pack != y->pack)
         return x->pack < y->pack ? -1 : 1;
     if (x->position != y->position)
@@ -188,7 +240,8 @@ order_parts(const hits *h, const esdm__parts *parts)
         const hit *at = &h->items[parts->owner[i]];
         const esdm__record *item = &at->records->items[at->row];
         uint64_t position = item->pack != NULL ? item->position : 0;
-        keys[i] = (piece_key){position, esdm__packs_rank(item->pack), (uint32_t) i};
+        uint64_t age = esdm__records_stride(at->records, at->row) != NULL ? item->sequence : 0;
+        keys[i] = (piece_key){age, position, esdm__packs_rank(item->pack), (uint32_t) i};
         sorted = sorted && (i == 0 || by_place(&keys[i - 1], &keys[i]) < 0);
     }
     if (!sorted)
@@ -267,17 +320,46 @@ build_fragment(builder *b, const hit *at, esdm__fragment *fragment)
     }
 }
 
+static size_t
+count_dense(const esdm__piece *pieces, size_t npieces)
+{
+    size_t n = npieces;
+    while (n > 0 && pieces[n - 1].fragment->strided)
+        n--;
+    return n;
+}
+
+/* Whether strided pieces have no element in common with those before them. Not looked at when
+ * there are many: filling first is right as well. */
 static bool
-covers(const esdm__box *request, const esdm__piece *pieces, size_t npieces)
+strided_apart(const esdm__piece *pieces, size_t ndense, size_t npieces)
+{
+    if ((npieces - ndense) * npieces > APART_TESTS)
+        return npieces == ndense;
+    for (size_t i = ndense; i < npieces; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (esdm__strided_meet(&pieces[i], &pieces[k]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool
+covers(const esdm__box *request, const esdm__piece *pieces, size_t ndense, size_t npieces)
 {
     uint64_t wanted = esdm__box_elements(request);
     uint64_t have = 0;
     if (npieces == 1)
-        return esdm__box_equal(&pieces[0].part, request);
+        return ndense == 1 && esdm__box_equal(&pieces[0].part, request);
     if (wanted == UINT64_MAX) /* saturated; the reader then fills first, which is right as well */
         return false;
-    for (size_t i = 0; i < npieces; i++)
+    for (size_t i = 0; i < ndense; i++)
         have += esdm__box_elements(&pieces[i].part);
+    if (have == wanted || npieces == ndense || !strided_apart(pieces, ndense, npieces))
+        return have == wanted;
+    for (size_t i = ndense; i < npieces; i++)
+        have += esdm__strided_elements(&pieces[i]);
     return have == wanted;
 }
 
@@ -295,7 +377,8 @@ build_single(const hits *h, esdm__plan *plan, esdm_error *err)
     esdm__bounds_clip(rank, part, h->bounds);
     b.pieces[0].fragment = &b.fragments[0];
     esdm__bounds_to_box(rank, part, &b.pieces[0].part);
-    *plan = (esdm__plan){b.pieces, 1, covers(h->request, b.pieces, 1), b.own};
+    size_t ndense = count_dense(b.pieces, 1);
+    *plan = (esdm__plan){b.pieces, 1, ndense, covers(h->request, b.pieces, ndense, 1), b.own};
     return ESDM_OK;
 }
 
@@ -328,12 +411,14 @@ build_many(const hits *h, const esdm__parts *parts, esdm__plan *plan, esdm_error
     }
     free(keys);
     free(place);
-    *plan = (esdm__plan){b.pieces, parts->count, covers(h->request, b.pieces, parts->count), b.own};
+    size_t ndense = count_dense(b.pieces, parts->count);
+    bool covered = covers(h->request, b.pieces, ndense, parts->count);
+    *plan = (esdm__plan){b.pieces, parts->count, ndense, covered, b.own};
     return ESDM_OK;
 }
 
 static esdm_status
-build(const hits *h, esdm__plan *plan, esdm_error *err)
+build(hits *h, esdm__plan *plan, esdm_error *err)
 {
     if (h->count == 0) {
         *plan = (esdm__plan){.covered = false};
@@ -370,6 +455,7 @@ esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *re
     h.count = 0;
     h.capacity = HITS_INSIDE;
     h.inline_bytes = 0;
+    h.strided = 0;
     h.unloaded = NULL;
     esdm__bounds_from_box(h.bounds, request);
     esdm__plan plan;

@@ -13,6 +13,7 @@ void
 esdm__records_clear(esdm__records *records)
 {
     free(records->bounds);
+    free(records->strides);
     free(records->items);
     free(records->inline_data);
     esdm__records_init(records, records->rank);
@@ -35,10 +36,30 @@ reserve_items(esdm__records *records, uint32_t more)
     esdm__record *items = realloc(records->items, (size_t) (capacity + 1) * sizeof *items);
     if (items != NULL)
         records->items = items;
+    uint64_t *strides = records->strides;
+    if (strides != NULL) {
+        size_t bytes = ((size_t) capacity * records->rank + 1) * sizeof *strides;
+        strides = realloc(records->strides, bytes);
+        if (strides == NULL)
+            return false;
+        records->strides = strides;
+    }
     if (bounds == NULL || items == NULL)
         return false;
     records->capacity = capacity;
     return true;
+}
+
+bool
+esdm__records_need_strides(esdm__records *records)
+{
+    if (records->strides != NULL)
+        return true;
+    size_t numbers = (size_t) records->capacity * records->rank;
+    records->strides = malloc((numbers + 1) * sizeof *records->strides);
+    for (size_t i = 0; records->strides != NULL && i < numbers; i++)
+        records->strides[i] = 1;
+    return records->strides != NULL;
 }
 
 static bool
@@ -66,13 +87,16 @@ esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline)
 }
 
 bool
-esdm__records_add(esdm__records *records, const uint64_t *bounds, const esdm__record *item,
-                  const uint8_t *inline_data)
+esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
+                  const esdm__record *item, const uint8_t *inline_data)
 {
     size_t bytes = item->pack == NULL ? (size_t) item->stored_bytes : 0;
-    if (!esdm__records_reserve(records, 1, bytes))
+    if (!esdm__records_reserve(records, 1, bytes) ||
+        (stride != NULL && !esdm__records_need_strides(records)))
         return false;
     uint32_t index = records->count++;
+    for (uint32_t d = 0; records->strides != NULL && d < records->rank; d++)
+        records->strides[(size_t) index * records->rank + d] = stride != NULL ? stride[d] : 1;
     esdm__bounds_copy(records->rank, records->bounds + (size_t) index * 2 * records->rank, bounds);
     records->items[index] = *item;
     if (item->pack == NULL) {
@@ -86,8 +110,9 @@ esdm__records_add(esdm__records *records, const uint64_t *bounds, const esdm__re
 size_t
 esdm__records_memory_bytes(const esdm__records *records)
 {
+    size_t numbers = (size_t) records->rank * (records->strides != NULL ? 3 : 2);
     return (size_t) records->capacity *
-               (sizeof *records->items + (size_t) 2 * records->rank * sizeof *records->bounds) +
+               (sizeof *records->items + numbers * sizeof *records->bounds) +
            records->inline_capacity;
 }
 
@@ -105,4 +130,8 @@ esdm__records_fragment(const esdm__records *records, uint32_t index, esdm__fragm
     ret_fragment->inline_data = in_page ? records->inline_data + item->position : NULL;
     ret_fragment->head_bytes = item->head_bytes;
     memcpy(ret_fragment->codec_ids, item->codec_ids, sizeof item->codec_ids);
+    const uint64_t *stride = esdm__records_stride(records, index);
+    ret_fragment->strided = stride != NULL;
+    if (stride != NULL)
+        memcpy(ret_fragment->stride, stride, records->rank * sizeof *stride);
 }

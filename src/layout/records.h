@@ -26,6 +26,7 @@ typedef struct esdm__records {
     uint32_t count;
     uint32_t capacity;
     uint64_t *bounds;     /* owned; layout/bounds.h; not NULL once something was reserved */
+    uint64_t *strides;    /* owned; `rank` a record, 1 where dense; NULL: none is strided */
     esdm__record *items;  /* owned */
     uint8_t *inline_data; /* owned */
     size_t inline_bytes;
@@ -37,9 +38,11 @@ void esdm__records_clear(esdm__records *records); /* keeps the rank */
 /** Room for more records and inline bytes; false when out of memory. */
 bool esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline);
 /** Copies a record and its inline data (NULL unless item->pack is NULL); false when out of memory.
- */
-bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const esdm__record *item,
-                       const uint8_t *inline_data);
+ *  @param stride `rank` numbers, or NULL when it is dense. */
+bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
+                       const esdm__record *item, const uint8_t *inline_data);
+/** Makes room for strides: all ones. false when out of memory. */
+bool esdm__records_need_strides(esdm__records *records);
 size_t esdm__records_memory_bytes(const esdm__records *records);
 /** Fills a fragment; its pointers are borrowed from the records. */
 void esdm__records_fragment(const esdm__records *records, uint32_t index,
@@ -49,6 +52,19 @@ static inline const uint64_t *
 esdm__records_bounds(const esdm__records *records, uint32_t index)
 {
     return esdm__bounds_at(records->rank, records->bounds, index);
+}
+
+/** Strides of a strided record; NULL for a dense one. */
+static inline const uint64_t *
+esdm__records_stride(const esdm__records *records, uint32_t index)
+{
+    const uint64_t *stride =
+        records->strides != NULL ? records->strides + (size_t) index * records->rank : NULL;
+    for (uint32_t d = 0; stride != NULL && d < records->rank; d++) {
+        if (stride[d] > 1)
+            return stride;
+    }
+    return NULL;
 }
 
 #endif

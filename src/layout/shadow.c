@@ -55,6 +55,7 @@ typedef struct shadow {
     uint32_t rank;
     const uint64_t *bounds;
     const uint64_t *sequence;
+    const uint8_t *porous; /* or NULL */
     esdm__rtree tree;
     uint8_t *accepted; /* per box: newer than the current one and not wholly hidden */
     uint8_t *lit;      /* per node: something below is accepted */
@@ -192,7 +193,7 @@ cut_box(shadow *s, uint32_t box, esdm__parts *parts)
         if (!room)
             return false;
     }
-    if (parts->count > before)
+    if (parts->count > before && (s->porous == NULL || s->porous[box] == 0))
         accept(s, box);
     return true;
 }
@@ -269,13 +270,13 @@ find_parts(shadow *s, uint32_t count, uint8_t *mark, esdm__parts *parts)
 }
 
 esdm_status
-esdm__shadow_parts(uint32_t rank, const uint64_t *bounds, const uint64_t *sequence, uint32_t count,
-                   esdm__parts *ret_parts, esdm_error *err)
+esdm__shadow_parts(uint32_t rank, const uint64_t *bounds, const uint64_t *sequence,
+                   const uint8_t *porous, uint32_t count, esdm__parts *ret_parts, esdm_error *err)
 {
     ret_parts->count = 0;
     if (count == 0)
         return ESDM_OK;
-    shadow s = {.rank = rank, .bounds = bounds, .sequence = sequence};
+    shadow s = {.rank = rank, .bounds = bounds, .sequence = sequence, .porous = porous};
     uint8_t *mark = calloc(count, 1);
     bool ok = mark != NULL && find_parts(&s, count, mark, ret_parts);
     free(mark);

@@ -20,11 +20,15 @@ typedef struct esdm__parts {
  * make.
  *
  * @param sequence of each box; the greater is the newer, of equal ones the later index.
+ * @param porous NULL, or one byte a box: not 0 for boxes that hide nothing, because they are not
+ * filled (strided fragments). Newer ones that are filled are subtracted from them too, but their
+ * parts meet those of others.
  * @param ret_parts zeroed, or reused (then it keeps its memory); its contents are replaced, also by
  * a failure. Parts of one box follow each other.
  */
 esdm_status esdm__shadow_parts(uint32_t rank, const uint64_t *bounds, const uint64_t *sequence,
-                               uint32_t count, esdm__parts *ret_parts, esdm_error *err);
+                               const uint8_t *porous, uint32_t count, esdm__parts *ret_parts,
+                               esdm_error *err);
 void esdm__parts_clear(esdm__parts *parts); /* a zeroed one is accepted */
 
 #endif

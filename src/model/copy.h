@@ -37,18 +37,6 @@ void esdm__dense_strides(uint32_t rank, const uint64_t *n, int64_t *ret_stride);
 /** Whether the elements (n, stride) fill one dense C-order range of memory. */
 bool esdm__strides_are_dense(uint32_t rank, const uint64_t *n, const int64_t *stride);
 
-/**
- * Intersects a hyperslab with a box.
- *
- * @param ret_first per axis: index (in units of the selection) of the first selected element in
- * box.
- * @param ret_count per axis: number of selected elements in box.
- * @return false when none is selected. With them, selected element k of an axis lies at dataset
- *         index offset + (first+k)*stride and at memory index (first+k)*memory_stride.
- */
-bool esdm__space_clip(const esdm_dataspace *space, const esdm__box *box, uint64_t *ret_first,
-                      uint64_t *ret_count);
-
 /** Memory strides of a space in elements: its own, or dense C order. */
 void esdm__space_memory_strides(const esdm_dataspace *space, int64_t *ret_stride);
 

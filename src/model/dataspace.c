@@ -163,36 +163,3 @@ esdm__space_memory_strides(const esdm_dataspace *space, int64_t *ret_stride)
         esdm__dense_strides(space->rank, space->size, ret_stride);
     }
 }
-
-/* Number of steps of `stride` needed to cover `distance`, rounded up. */
-static uint64_t
-steps_up(uint64_t distance, uint64_t stride)
-{
-    return distance / stride + (distance % stride != 0);
-}
-
-bool
-esdm__space_clip(const esdm_dataspace *space, const esdm__box *box, uint64_t *ret_first,
-                 uint64_t *ret_count)
-{
-    for (uint32_t i = 0; i < space->rank; i++) {
-        uint64_t offset = space->offset[i];
-        uint64_t stride = space->has_stride ? space->stride[i] : 1;
-        uint64_t end = box->lo[i] + box->n[i];
-        if (end <= offset)
-            return false;
-        uint64_t first = offset >= box->lo[i] ? 0 : box->lo[i] - offset;
-        uint64_t last = end - offset; /* exclusive, still in dataset indices */
-        if (stride != 1) {
-            first = steps_up(first, stride);
-            last = steps_up(last, stride);
-        }
-        if (last > space->size[i])
-            last = space->size[i];
-        if (first >= last)
-            return false;
-        ret_first[i] = first;
-        ret_count[i] = last - first;
-    }
-    return true;
-}

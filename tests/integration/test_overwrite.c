@@ -219,6 +219,65 @@ test_overlaps__match_a_plain_array(void)
     }
 }
 
+static bool
+count_strided(const esdm_fragment_info *info, void *user)
+{
+    uint64_t *counts = user;
+    counts[info->stride != NULL]++;
+    return true;
+}
+
+/* A scattered selection becomes strided fragments; what repeats one replaces it, and hidden values
+ * do not count as out of range. */
+static void
+test_strided__is_kept_as_strided_fragments(void)
+{
+    enum { N = 100, EVERY = 3, PICKED = 34 };
+    static int32_t values[N * N];
+    static int8_t bytes[N * N];
+    esdm_dataset *dataset;
+    esdm_dataspace all;
+    esdm_dataspace picked;
+    esdm_session *session = open_session();
+    esdm_container *container =
+        create(session, "strided", 2, (const uint64_t[]){N, N}, NULL, &dataset);
+    ok(esdm_dataspace_init(&all, 2, NULL, (const uint64_t[]){N, N}, ERR));
+    ok(esdm_dataspace_init(&picked, 2, NULL, (const uint64_t[]){PICKED, PICKED}, ERR));
+    ok(esdm_dataspace_set_stride(&picked, (const uint64_t[]){EVERY, EVERY}, ERR));
+    for (int i = 0; i < N * N; i++)
+        values[i] = i % N % EVERY == 0 && i / N % EVERY == 0 ? 1000 : 7;
+    ok(esdm_write(dataset, &all, ESDM_TYPE_INT32, values, NULL, ERR));
+    for (int again = 0; again < 5; again++) {
+        for (int i = 0; i < PICKED * PICKED; i++)
+            values[i] = again == 4 ? i % 100 : 1000;
+        ok(esdm_write(dataset, &picked, ESDM_TYPE_INT32, values, NULL, ERR));
+    }
+    for (int reopened = 0; reopened < 2; reopened++) {
+        uint64_t out_of_range = 1;
+        ok(esdm_read(dataset, &all, ESDM_TYPE_INT8, bytes, &out_of_range, ERR));
+        if (out_of_range != 0)
+            die("%" PRIu64 " hidden values count as out of range", out_of_range);
+        for (int i = 0; i < N * N; i++) {
+            int row = i / N;
+            int column = i % N;
+            int expected = row % EVERY == 0 && column % EVERY == 0
+                               ? (row / EVERY * PICKED + column / EVERY) % 100
+                               : 7;
+            if (bytes[i] != expected)
+                die("element %d: %d, written %d", i, bytes[i], expected);
+        }
+        ok(esdm_container_close(container, ERR));
+        dataset = reopen(session, "strided", ESDM_OPEN_READ, &container);
+    }
+    uint64_t counts[2] = {0, 0};
+    ok(esdm_dataset_fragments(dataset, count_strided, counts, ERR));
+    if (counts[0] != 1 || counts[1] != 1)
+        die("%" PRIu64 " dense and %" PRIu64 " strided fragments instead of one each", counts[0],
+            counts[1]);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 /* Three overlapping slabs in all six orders, each order committed at once and one by one. */
 static void
 test_overlaps__every_order(void)
@@ -316,5 +375,6 @@ main(void)
     test_overlaps__every_order();
     test_overlaps__match_a_plain_array();
     test_negative_memory_stride__reverses();
+    test_strided__is_kept_as_strided_fragments();
     return 0;
 }

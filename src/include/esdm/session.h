@@ -97,7 +97,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_snapshots(esdm_session *sess
 typedef struct esdm_fragment_info {
     uint32_t rank;
     const uint64_t *offset;
-    const uint64_t *size;
+    const uint64_t *size;   /**< extent, from the first to the last element */
+    const uint64_t *stride; /**< `rank` steps between its elements; NULL: it holds all of them */
     uint64_t raw_bytes;
     uint64_t stored_bytes;
     uint64_t position;  /**< in the pack, bytes */

@@ -62,7 +62,13 @@ make_sample(sample *s, uint64_t seed, uint32_t rank, uint32_t count, bool absolu
         esdm__record item = {0};
         const uint8_t *data;
         fill_record(&r, plain, i, &item, &data);
-        assert_true(esdm__records_add(&s->records, bounds, &item, data));
+        uint64_t stride[ESDM_MAX_RANK];
+        bool strided = seed % 3 == 0 && i % 2 == 1 && rank > 0 && !plain;
+        for (uint32_t d = 0; d < rank && strided; d++) {
+            stride[d] = 1 + rng_below(&r, 7);
+            bounds[rank + d] = bounds[d] + 1 + stride[d] * (1 + rng_below(&r, 9));
+        }
+        assert_true(esdm__records_add(&s->records, bounds, strided ? stride : NULL, &item, data));
         s->order[i] = count - 1 - i;
         if (i == 0)
             esdm__bounds_copy(rank, hull, bounds);
@@ -108,6 +114,9 @@ compare_fragment(const esdm__fragment *f, void *user)
     assert_int_equal(f->position, expected.position);
     assert_int_equal(f->head_bytes, expected.head_bytes);
     assert_memory_equal(f->codec_ids, expected.codec_ids, 4);
+    assert_int_equal(f->strided, expected.strided);
+    if (f->strided)
+        assert_memory_equal(f->stride, expected.stride, f->box.rank * sizeof *f->stride);
     if (expected.pack == NULL) {
         assert_null(f->pack);
         assert_memory_equal(f->inline_data, expected.inline_data, expected.stored_bytes);
@@ -271,7 +280,7 @@ test_page__differences_from_the_directory_are_corrupt(void **state)
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_OK);
     esdm__page_unref(page);
 
-    s.data[16] = 2;
+    s.data[16] = 3;
     seal(s.data, s.bytes);
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_ENOTSUP);
     assert_non_null(strstr(err.message, "use a newer ESDM"));

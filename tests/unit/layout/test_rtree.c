@@ -202,7 +202,8 @@ check_shadow(rng *r, uint32_t rank, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         sequence[i] = rng_below(r, count * 2); /* some are equal */
     esdm__parts parts = {0};
-    assert_int_equal(esdm__shadow_parts(rank, bounds, sequence, count, &parts, NULL), ESDM_OK);
+    assert_int_equal(esdm__shadow_parts(rank, bounds, sequence, NULL, count, &parts, NULL),
+                     ESDM_OK);
     for (size_t p = 0; p < parts.count; p++) {
         const uint64_t *part = esdm__bounds_at(rank, parts.bounds, p);
         assert_true(

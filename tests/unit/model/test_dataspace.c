@@ -97,34 +97,6 @@ test_dataspace__memory_strides_that_are_dense_are_known(void **state)
     assert_int_equal(space.memory_stride[1], 3);
 }
 
-/* Every selected index is in the clip exactly when it lies in the box. */
-static void
-test_dataspace__clip_agrees_with_brute_force(void **state)
-{
-    random_source source = {99};
-    (void) state;
-    for (int round = 0; round < 50000; round++) {
-        uint64_t offset = random_below(&source, 12);
-        uint64_t size = random_below(&source, 8);
-        uint64_t stride = 1 + random_below(&source, 4);
-        uint64_t lo = random_below(&source, 20);
-        uint64_t n = random_below(&source, 20);
-        uint64_t first, count;
-        esdm_dataspace space;
-        esdm__box box;
-        assert_int_equal(esdm_dataspace_init(&space, 1, &offset, &size, NULL), ESDM_OK);
-        assert_int_equal(esdm_dataspace_set_stride(&space, &stride, NULL), ESDM_OK);
-        esdm__box_set(&box, 1, &lo, &n);
-        if (!esdm__space_clip(&space, &box, &first, &count))
-            first = count = 0;
-        for (uint64_t k = 0; k < size; k++) {
-            uint64_t index = offset + k * stride;
-            bool inside = index >= lo && index < lo + n;
-            assert_int_equal(inside, k >= first && k < first + count);
-        }
-    }
-}
-
 int
 main(void)
 {
@@ -133,7 +105,6 @@ main(void)
         cmocka_unit_test(test_dataspace__wrong_arguments_leave_the_space_untouched),
         cmocka_unit_test(test_dataspace__strides_are_checked),
         cmocka_unit_test(test_dataspace__memory_strides_that_are_dense_are_known),
-        cmocka_unit_test(test_dataspace__clip_agrees_with_brute_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

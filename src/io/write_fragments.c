@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Makes fragments of a box in the caller's memory: cut, encoded and appended by the pool. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/io.h"
+#include "io/strings.h"
+#include "layout/fragmenter.h"
+#include "model/copy.h"
+
+/* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. Datasets that
+ * share the memory have less. */
+#define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
+#define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
+/* Fragments in flight in one round of the pool. */
+#define BATCH 64u
+
+/* ---- one fragment ------------------------------------------------------------------------- */
+
+/* A fragment in the making. */
+typedef struct slot {
+    esdm__fragment fragment;
+    esdm__box part; /* of the round's box */
+    esdm__place place;
+    void *inline_data; /* owned; NULL for fragments in packs */
+} slot;
+
+/* A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
+typedef struct round {
+    esdm_dataset *dataset;
+    esdm__dataset_io *io;
+    esdm__pack_set *packs; /* NULL until something does not fit inline */
+    const esdm__box *box;
+    const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
+    esdm_type memory_type;
+    const uint8_t *buffer;
+    const int64_t *stride;
+    slot *slots;  /* of the fragments of one round */
+    size_t batch; /* slots there are */
+    bool inline_room;
+    atomic_uint_fast64_t out_of_range;
+} round;
+
+static const uint8_t *
+memory_of(const round *r, const esdm__box *part)
+{
+    int64_t at = 0;
+    for (uint32_t i = 0; i < part->rank; i++)
+        at += (int64_t) (part->lo[i] - r->box->lo[i]) * r->stride[i];
+    return r->buffer + at * (int64_t) esdm_type_size(r->memory_type);
+}
+
+/* Dense elements of the fragment in the dataset's type: the caller's memory itself where it is
+ * dense already, else a copy in *ret_owned. */
+static esdm_status
+dense_elements(round *r, const esdm__box *part, const void **ret_data, void **ret_owned,
+               esdm_error *err)
+{
+    const uint8_t *source = memory_of(r, part);
+    esdm_type type = r->dataset->type;
+    *ret_owned = NULL;
+    if (r->memory_type == type && esdm__strides_are_dense(part->rank, part->n, r->stride)) {
+        *ret_data = source;
+        return ESDM_OK;
+    }
+    size_t bytes = (size_t) esdm__box_elements(part) * esdm_type_size(type);
+    void *copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "a fragment");
+    int64_t stride[ESDM_MAX_RANK];
+    uint64_t out_of_range = 0;
+    esdm__dense_strides(part->rank, part->n, stride);
+    esdm__copy_nd(part->rank, part->n, r->memory_type, source, r->stride, type, copy, stride,
+                  &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+    *ret_data = copy;
+    *ret_owned = copy;
+    return ESDM_OK;
+}
+
+/* The bytes to store; strings are serialised. */
+static esdm_status
+raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_bytes,
+             void **ret_owned, esdm_error *err)
+{
+    const void *data = NULL;
+    esdm_status status = dense_elements(r, part, &data, ret_owned, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t elements = esdm__box_elements(part);
+    if (r->dataset->type != ESDM_TYPE_STRING) {
+        *ret_raw = data;
+        *ret_bytes = (size_t) elements * esdm_type_size(r->dataset->type);
+        return ESDM_OK;
+    }
+    esdm__buffer out;
+    esdm__buffer_init(&out);
+    status = esdm__strings_encode(data, elements, &out, err);
+    free(*ret_owned);
+    *ret_owned = NULL;
+    if (status != ESDM_OK) {
+        esdm__buffer_clear(&out);
+        return status;
+    }
+    *ret_owned = esdm__buffer_steal(&out, ret_bytes);
+    *ret_raw = *ret_owned;
+    return ESDM_OK;
+}
+
+static esdm_status
+store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err)
+{
+    esdm__fragment *fragment = &r->slots[i].fragment;
+    esdm_type type = r->dataset->type;
+    uint32_t element_bytes = type == ESDM_TYPE_STRING ? 1 : (uint32_t) esdm_type_size(type);
+    esdm__pack_set *packs = NULL;
+    esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__blob blob = {0};
+    status = esdm__blob_encode(&r->io->chain, type, element_bytes, r->dataset->id, raw, bytes,
+                               &blob, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
+    status = esdm__pack_set_append(packs, iov, 2, &r->slots[i].place, err);
+    if (status == ESDM_OK) {
+        fragment->position = r->slots[i].place.position;
+        fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
+        fragment->head_bytes = (uint32_t) blob.head_bytes;
+        for (uint32_t k = 0; k < r->io->chain.count; k++)
+            fragment->codec_ids[k] = r->io->chain.codecs[k]->id;
+    }
+    esdm__blob_clear(&blob);
+    return status;
+}
+
+static esdm_status
+store_fragment(void *context, size_t i, esdm_error *err)
+{
+    round *r = context;
+    esdm__fragment *fragment = &r->slots[i].fragment;
+    const void *raw = NULL;
+    void *owned = NULL;
+    size_t bytes = 0;
+    esdm_status status = raw_bytes_of(r, &r->slots[i].part, &raw, &bytes, &owned, err);
+    if (status != ESDM_OK)
+        return status;
+    fragment->raw_bytes = bytes;
+    const esdm_session *session = r->dataset->group->container->session;
+    if (bytes > session->site->engine.inline_bytes || !r->inline_room) {
+        status = store_in_pack(r, i, raw, bytes, err);
+        free(owned);
+        return status;
+    }
+    if (owned == NULL) {
+        owned = malloc(bytes > 0 ? bytes : 1);
+        if (owned == NULL)
+            return esdm__error_nomem(err, bytes, "a fragment");
+        if (raw != NULL)
+            memcpy(owned, raw, bytes);
+    }
+    r->slots[i].inline_data = owned;
+    fragment->inline_data = owned;
+    fragment->stored_bytes = bytes;
+    return ESDM_OK;
+}
+
+/* ---- one box ------------------------------------------------------------------------------ */
+
+static esdm_status
+enter_pending(round *r, size_t count, esdm_error *err)
+{
+    esdm__dataset_io *io = r->io;
+    esdm_status status = ESDM_OK;
+    (void) pthread_mutex_lock(&io->lock);
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__fragment *fragment = &r->slots[i].fragment;
+        if (fragment->inline_data == NULL) {
+            fragment->pack =
+                esdm__index_pack(io->index, r->slots[i].place.target, r->slots[i].place.pack);
+            if (fragment->pack == NULL)
+                status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
+        }
+        if (status == ESDM_OK)
+            status = esdm__index_add_pending(io->index, fragment, err);
+    }
+    (void) pthread_mutex_unlock(&io->lock);
+    return status;
+}
+
+static bool
+has_inline_room(const round *r)
+{
+    const esdm_container *container = r->dataset->group->container;
+    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
+    limit = limit < PENDING_INLINE_BYTES ? limit : PENDING_INLINE_BYTES;
+    limit = limit > LEAST_PENDING_INLINE_BYTES ? limit : LEAST_PENDING_INLINE_BYTES;
+    (void) pthread_mutex_lock(&r->io->lock);
+    bool room = esdm__index_pending_inline_bytes(r->io->index) < limit;
+    (void) pthread_mutex_unlock(&r->io->lock);
+    return room;
+}
+
+static esdm_status
+run_round(round *r, size_t count, esdm_error *err)
+{
+    r->inline_room = has_inline_room(r);
+    esdm__pool *pool = r->dataset->group->container->session->pool;
+    esdm_status status = esdm__pool_run(pool, count, store_fragment, r, err);
+    if (status == ESDM_OK)
+        status = enter_pending(r, count, err);
+    for (size_t i = 0; i < count; i++) {
+        free(r->slots[i].inline_data);
+        r->slots[i].inline_data = NULL;
+    }
+    return status;
+}
+
+/* Stored bytes of an element; of texts on average, so that fragments of long ones stay small. */
+static uint64_t
+element_bytes(const round *r)
+{
+    const char *const *texts = (const void *) r->buffer;
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    uint64_t sum = 0;
+    if (r->dataset->type != ESDM_TYPE_STRING)
+        return esdm_type_size(r->dataset->type);
+    for (;;) {
+        int64_t at = 0;
+        for (uint32_t i = 0; i < r->box->rank; i++)
+            at += (int64_t) index[i] * r->stride[i];
+        sum += sizeof(uint32_t) + (texts[at] != NULL ? strlen(texts[at]) : 0);
+        uint32_t axis = r->box->rank;
+        while (axis > 0 && ++index[axis - 1] == r->box->n[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return sum / esdm__box_elements(r->box);
+    }
+}
+
+static esdm__layout
+layout_of(const round *r)
+{
+    const esdm_dataset *dataset = r->dataset;
+    const esdm__dataset_io *io = r->io;
+    esdm__layout layout = {.rank = dataset->rank,
+                           .element_bytes = element_bytes(r),
+                           .chunk = dataset->chunk,
+                           .preferred_bytes = io->preferred_bytes,
+                           .minimum_bytes = io->minimum_bytes};
+    if (r->strided != NULL)
+        layout.chunk = NULL;
+    if (layout.chunk != NULL) {
+        esdm__box chunk;
+        esdm__box_set(&chunk, dataset->rank, NULL, dataset->chunk);
+        /* A chunk that does not fit the memory bound is a hint we cannot follow. */
+        uint64_t limit = dataset->group->container->session->fragment_limit_bytes;
+        if (esdm__box_elements(&chunk) > limit / layout.element_bytes)
+            layout.chunk = NULL;
+    }
+    return layout;
+}
+
+/* The fragment that a part of the round's box becomes; what is kept where comes later. */
+static void
+prepare(const round *r, slot *s)
+{
+    const esdm_dataspace *space = r->strided;
+    s->fragment.inline_data = NULL;
+    s->fragment.pack = NULL;
+    s->fragment.position = 0;
+    s->fragment.head_bytes = 0;
+    s->fragment.strided = false;
+    memset(s->fragment.codec_ids, 0, sizeof s->fragment.codec_ids);
+    esdm__box_copy(&s->fragment.box, &s->part);
+    for (uint32_t i = 0; space != NULL && i < space->rank; i++) {
+        uint64_t count = s->part.n[i];
+        s->fragment.box.lo[i] = space->offset[i] + s->part.lo[i] * space->stride[i];
+        s->fragment.box.n[i] = (count - 1) * space->stride[i] + 1;
+        s->fragment.stride[i] = count > 1 ? space->stride[i] : 1;
+        s->fragment.strided = s->fragment.strided || s->fragment.stride[i] > 1;
+    }
+}
+
+static esdm_status
+cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
+{
+    esdm__cutter cutter;
+    esdm__cutter_init(&cutter, layout, r->box);
+    bool more = true;
+    while (more) {
+        size_t count = 0;
+        while (count < r->batch) {
+            more = esdm__cutter_next(&cutter, &r->slots[count].part);
+            if (!more)
+                break;
+            prepare(r, &r->slots[count++]);
+        }
+        esdm_status status = count > 0 ? run_round(r, count, err) : ESDM_OK;
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
+                      const esdm_dataspace *strided, esdm_type memory_type, const void *buffer,
+                      const int64_t *stride, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    round r = {.dataset = dataset,
+               .io = io,
+               .box = box,
+               .strided = strided,
+               .memory_type = memory_type,
+               .buffer = buffer,
+               .stride = stride};
+    esdm__layout layout = layout_of(&r);
+    uint64_t count = esdm__cutter_count(&layout, box);
+    r.batch = count > BATCH ? BATCH : count > 0 ? (size_t) count : 1;
+    r.slots = calloc(r.batch + 1, sizeof *r.slots);
+    if (r.slots == NULL)
+        return esdm__error_nomem(err, r.batch * sizeof *r.slots, "a write");
+    esdm_status status = cut_and_store(&r, &layout, err);
+    if (ret_out_of_range != NULL)
+        *ret_out_of_range += atomic_load(&r.out_of_range);
+    free(r.slots);
+    return status;
+}
