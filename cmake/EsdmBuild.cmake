@@ -87,6 +87,21 @@ function(esdm_optional kind name)
   install(TARGETS esdm-${kind}-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm)
 endfunction()
 
+# esdm_sql_header(TARGET PREFIX FILE…): the SQL files as arrays PREFIX<name>_sql in a header that is
+# called like the folder of the files: postgres_sql.h.
+function(esdm_sql_header target prefix)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE inputs)
+  list(GET inputs 0 first)
+  get_filename_component(folder ${first} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/sql/${folder}_sql.h)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/SqlHeader.cmake)
+  add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${script} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DPREFIX=${prefix} "-DINPUTS=${inputs}" -P ${script})
+  target_sources(${target} PRIVATE ${output})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/sql)
+endfunction()
+
 function(esdm_generate_builtin_table)
   set(declarations "")
   set(entries "")

@@ -32,10 +32,13 @@ typedef struct plugin_keys {
 static const char *const posix_keys[] = {"name", "plugin", "directory", NULL};
 static const char *const mem_keys[] = {"name", "plugin", "capacity_bytes", NULL};
 static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
+static const char *const postgres_keys[] = {"plugin", "connection", "host",   "port",    "database",
+                                            "user",   "password",   "schema", "timeout", NULL};
 static const plugin_keys known_plugins[] = {
     {ESDM_PLUGIN_DATA, "posix", posix_keys},
     {ESDM_PLUGIN_DATA, "mem", mem_keys},
     {ESDM_PLUGIN_META, "sqlite", sqlite_keys},
+    {ESDM_PLUGIN_META, "postgres", postgres_keys},
 };
 
 static esdm_status

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "places.h"
 
+#include <ctype.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@ static const place_kind table[] = {
     {ESDM_PLUGIN_DATA, "mem", "{\"plugin\": \"mem\", \"name\": \"t\"}", .has_directory = false},
     {ESDM_PLUGIN_META, "sqlite", "{\"plugin\": \"sqlite\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
+    {ESDM_PLUGIN_META, "postgres",
+     "{\"plugin\": \"postgres\", \"connection\": \"%s\", \"schema\": \"t_%s\"}",
+     .server = "ESDM_TEST_POSTGRES", .shared = true, .durable = true},
 };
 
 const place_kind *
@@ -40,6 +44,12 @@ configure(place *p, const place_kind *kind, const char *name)
     if (kind->has_directory) {
         (void) snprintf(p->dir, sizeof p->dir, "%s/%s", p->folder, name);
         int n = snprintf(p->json, sizeof p->json, kind->json, p->dir);
+        assert_true(n > 0 && (size_t) n < sizeof p->json);
+    } else if (kind->server != NULL) {
+        char schema[sizeof p->name];
+        for (size_t i = 0; i < sizeof schema; i++)
+            schema[i] = (char) tolower((unsigned char) p->name[i]);
+        int n = snprintf(p->json, sizeof p->json, kind->json, getenv(kind->server), schema);
         assert_true(n > 0 && (size_t) n < sizeof p->json);
     } else {
         (void) snprintf(p->json, sizeof p->json, "%s", kind->json);
@@ -143,12 +153,20 @@ place_run_all(esdm_plugin_kind kind, const char *suite, const struct CMUnitTest 
 {
     int failed = 0;
     size_t tested = 0;
+    const char *only = getenv("ESDM_TEST_ONLY");
     const esdm_plugin *plugin = NULL;
+    if (only != NULL)
+        (void) !esdm__plugin_find(kind, only, &plugin, NULL);
     for (size_t i = 0; (plugin = esdm__plugin_at(kind, i)) != NULL; i++) {
         char group[128];
         place_current = plugin;
         place_current_kind = place_kind_of(plugin);
         if (kind != ESDM_PLUGIN_CODEC && place_current_kind == NULL)
+            continue;
+        if (only != NULL && strcmp(only, plugin->name) != 0)
+            continue;
+        if (place_current_kind != NULL && place_current_kind->server != NULL &&
+            getenv(place_current_kind->server) == NULL)
             continue;
         (void) snprintf(group, sizeof group, "conformance.%s[%s]", suite, plugin->name);
         failed += _cmocka_run_group_tests(group, tests, ntests, NULL, NULL);

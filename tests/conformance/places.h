@@ -35,8 +35,10 @@ typedef struct place_kind {
     const char *plugin;
     const char *json; /* %s: directory, when has_directory */
     bool has_directory;
-    bool shared;  /* other processes see it */
-    bool durable; /* pack_sync works */
+    const char *server; /* variable with the connection string of a server: %s %s in json are that
+                           and a schema; NULL: needs none */
+    bool shared;        /* other processes see it */
+    bool durable;       /* pack_sync works */
 } place_kind;
 
 /** NULL when the table has no line. */
@@ -57,7 +59,8 @@ size_t place_count_entries(const char *path);
 void place_write_file(const char *folder, const char *name, const char *text);
 /** Runs `body` in a child process. @return its exit status, or 128 + signal. */
 int place_in_child(void (*body)(void *user), void *user);
-/** Runs the group once for each plug-in of the kind; `current` is set before. */
+/** Runs the group once for each plug-in of the kind, or for that which $ESDM_TEST_ONLY names;
+ *  `current` is set before. */
 int place_run_all(esdm_plugin_kind kind, const char *suite, const struct CMUnitTest *tests,
                   size_t ntests);
 

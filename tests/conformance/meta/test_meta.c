@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/ids.h"
 
@@ -200,6 +201,17 @@ meta_is_garbage(void *store, uint64_t container)
     wanted_record wanted = {.container = container};
     assert_ok(meta()->garbage(store, match_record, &wanted, &place_error));
     return wanted.found;
+}
+
+bool
+meta_becomes_garbage(void *store, uint64_t container)
+{
+    for (int i = 0; i < 500; i++) {
+        if (meta_is_garbage(store, container))
+            return true;
+        (void) usleep(10000);
+    }
+    return false;
 }
 
 static bool

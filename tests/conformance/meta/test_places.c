@@ -101,7 +101,6 @@ static void
 test_place__another_mark_is_respected(void **state)
 {
     fixture *f = *state;
-    skip_if(!place_current_kind->has_directory);
     esdm_plugin_config other = f->place.config;
     other.site_id = PLACE_OTHER_SITE;
     expect_refused(&other, f);

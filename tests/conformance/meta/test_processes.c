@@ -265,7 +265,7 @@ static void
 test_process__another_user_reads_beside_the_writer(void **state)
 {
     fixture *f = *state;
-    skip_if(!place_current_kind->shared || geteuid() != 0);
+    skip_if(!place_current_kind->has_directory || geteuid() != 0);
     esdm_meta_committed committed = meta_create(f->store, "a");
     for (int i = 0; i < 3; i++)
         assert_ok(meta_append(f->store, committed.container, 1, &committed));
@@ -277,7 +277,7 @@ static void
 test_process__another_user_reads_without_the_writer(void **state)
 {
     fixture *f = *state;
-    skip_if(!place_current_kind->shared || geteuid() != 0);
+    skip_if(!place_current_kind->has_directory || geteuid() != 0);
     esdm_meta_committed committed = meta_create(f->store, "a");
     for (int i = 0; i < 3; i++)
         assert_ok(meta_append(f->store, committed.container, 1, &committed));

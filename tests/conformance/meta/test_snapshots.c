@@ -219,7 +219,7 @@ test_snapshot__pinned_garbage_stays_whole(void **state)
         free(data);
         meta()->unpin(left == 1 ? second : f->store, container, left == 1 ? 1 : 2);
     }
-    assert_true(meta_is_garbage(f->store, container));
+    assert_true(meta_becomes_garbage(f->store, container));
     assert_ok(meta()->forget(second, container, &place_error));
     assert_false(meta_is_garbage(f->store, container));
     meta()->close(second);
@@ -235,7 +235,7 @@ test_snapshot__closing_frees_pins(void **state)
     assert_ok(meta()->container_remove(f->store, "a", &container, &place_error));
     assert_false(meta_is_garbage(f->store, container));
     meta()->close(second);
-    assert_true(meta_is_garbage(f->store, container));
+    assert_true(meta_becomes_garbage(f->store, container));
 }
 
 /* ---- other processes ------------------------------------------------------------------------ */
@@ -273,7 +273,7 @@ test_snapshot__pins_of_a_process_die_with_it(void **state)
     assert_status(meta()->forget(f->store, container, &place_error), ESDM_ECONFLICT);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_true(meta_is_garbage(f->store, container));
+    assert_true(meta_becomes_garbage(f->store, container));
     assert_ok(meta()->forget(f->store, container, &place_error));
     (void) close(fds[0]);
     (void) close(fds[1]);
@@ -318,7 +318,7 @@ test_snapshot__forked_child_disturbs_nothing(void **state)
     assert_ok(meta()->container_remove(f->store, "a", &container, &place_error));
     assert_false(meta_is_garbage(f->store, container));
     meta()->unpin(f->store, container, pinned.snapshot);
-    assert_true(meta_is_garbage(f->store, container));
+    assert_true(meta_becomes_garbage(f->store, container));
 }
 
 const struct CMUnitTest meta_snapshot_tests[] = {

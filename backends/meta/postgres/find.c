@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * Queries over attributes, translated to SQL.
+ *
+ * A dataset meets a condition by its own attribute or, lacking it, by the container's; a condition
+ * on the container (variable "") is met by the container's alone. At least one condition must be
+ * met by the dataset's own attribute, which also is where the search begins: in the index over
+ * `attributes`. A container is found when its own attributes meet every condition.
+ *
+ * An object's attributes are {"n": [names], "s": {name: [texts]}, "d": {name: [numbers]},
+ * "f": {name: [the same numbers as texts]}}; see README.md.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "glob.h"
+#include "postgres.h"
+
+#define CONDITIONS_MAX 64
+
+/* Numbers of the parameters of a condition; 0: not made yet. */
+typedef struct bound {
+    int attribute; /* its name */
+    int named;     /* {"n": [name]} */
+    int texts;     /* {"s": {name: [text]}} */
+    int numbers;   /* {"d": {name: [number]}} */
+    int forms;     /* {"f": {name: [text]}} */
+    int number;
+    int text; /* or the regular expression of a pattern */
+    int variable;
+} bound;
+
+typedef struct query {
+    esdm__buffer sql;
+    postgres__params params;
+    const esdm_meta_condition *conditions;
+    size_t nconditions;
+    bound bound[CONDITIONS_MAX];
+} query;
+
+/* ---- parameters ----------------------------------------------------------------------------- */
+
+static int
+put_buffer(query *q, esdm__buffer *buffer)
+{
+    esdm__buffer_put_u8(buffer, 0);
+    q->params.memory.failed |= buffer->failed;
+    postgres__put_string(&q->params, buffer->failed ? "" : (const char *) buffer->data);
+    esdm__buffer_clear(buffer);
+    return q->params.count;
+}
+
+static void
+put_literal(esdm__buffer *buffer, const char *text)
+{
+    esdm__buffer_put(buffer, text, strlen(text));
+}
+
+/* {"kind": {"name": [value]}} */
+static int
+put_contained(query *q, char kind, const esdm_meta_condition *condition)
+{
+    char head[8];
+    esdm__buffer buffer;
+    esdm__buffer_init(&buffer);
+    (void) snprintf(head, sizeof head, "{\"%c\":", kind);
+    put_literal(&buffer, head);
+    if (kind != 'n') {
+        put_literal(&buffer, "{");
+        postgres__put_json(&buffer, condition->attribute);
+        put_literal(&buffer, ":");
+    }
+    put_literal(&buffer, "[");
+    if (kind == 'n')
+        postgres__put_json(&buffer, condition->attribute);
+    else if (kind == 'd')
+        postgres__put_number(&buffer, condition->number);
+    else
+        postgres__put_json(&buffer, condition->text);
+    put_literal(&buffer, kind == 'n' ? "]}" : "]}}");
+    return put_buffer(q, &buffer);
+}
+
+static int
+put_value(query *q, const esdm_meta_condition *condition, bool as_number)
+{
+    esdm__buffer buffer;
+    esdm__buffer_init(&buffer);
+    if (as_number)
+        postgres__put_number(&buffer, condition->number);
+    else if (condition->op == ESDM_META_GLOB)
+        postgres__put_glob(&buffer, condition->text);
+    else
+        postgres__put_text(&buffer, condition->text);
+    return put_buffer(q, &buffer);
+}
+
+static void
+bind_condition(query *q, size_t i)
+{
+    const esdm_meta_condition *condition = &q->conditions[i];
+    bound *b = &q->bound[i];
+    bool equal = condition->op == ESDM_META_EQ;
+    bool number = condition->is_number && !isnan(condition->number);
+    postgres__put_string(&q->params, condition->attribute);
+    b->attribute = q->params.count;
+    b->named = put_contained(q, 'n', condition);
+    if (equal && number)
+        b->numbers = put_contained(q, 'd', condition);
+    if (equal && condition->text != NULL)
+        b->texts = put_contained(q, 's', condition);
+    if (equal && !condition->is_number)
+        b->forms = put_contained(q, 'f', condition);
+    if (!equal && number)
+        b->number = put_value(q, condition, true);
+    if (!equal && condition->text != NULL)
+        b->text = put_value(q, condition, false);
+    if (condition->variable != NULL && condition->variable[0] != '\0') {
+        esdm__buffer buffer;
+        esdm__buffer_init(&buffer);
+        put_literal(&buffer, "/");
+        postgres__put_text(&buffer, condition->variable);
+        b->variable = put_buffer(q, &buffer);
+    }
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void
+put(query *q, const char *text)
+{
+    put_literal(&q->sql, text);
+}
+
+/* Writes a text in which @ stands for the alias and # for the number of a parameter. */
+static void
+put_pattern(query *q, const char *pattern, const char *alias, int parameter)
+{
+    for (; *pattern != '\0'; pattern++) {
+        char one[16] = {*pattern, '\0'};
+        if (*pattern == '#')
+            (void) snprintf(one, sizeof one, "$%d", parameter);
+        put(q, *pattern == '@' ? alias : one);
+    }
+}
+
+/* Some value of the attribute, of a kind, meets a comparison. */
+static void
+put_any(query *q, const bound *b, const char *alias, char kind, const char *comparison,
+        int parameter)
+{
+    char head[96];
+    (void) snprintf(head, sizeof head,
+                    "EXISTS(SELECT FROM jsonb_array_elements_text(@.attributes->'%c'->#) AS v "
+                    "WHERE ",
+                    kind);
+    put_pattern(q, head, alias, b->attribute);
+    put_pattern(q, comparison, alias, parameter);
+    put(q, ")");
+}
+
+static const char *
+operator_of(esdm_meta_operator op)
+{
+    switch (op) {
+    case ESDM_META_NE:
+        return "<>";
+    case ESDM_META_LT:
+        return "<";
+    case ESDM_META_LE:
+        return "<=";
+    case ESDM_META_GT:
+        return ">";
+    case ESDM_META_GE:
+        return ">=";
+    case ESDM_META_GLOB:
+        return "~";
+    case ESDM_META_EQ:
+        break;
+    }
+    return "=";
+}
+
+static void
+put_equal(query *q, const bound *b, const char *alias)
+{
+    const int kinds[] = {b->numbers, b->texts, b->forms};
+    const char *joint = "(";
+    for (size_t i = 0; i < 3; i++) {
+        if (kinds[i] == 0)
+            continue;
+        put(q, joint);
+        put_pattern(q, "@.attributes \x01> #::jsonb", alias, kinds[i]);
+        joint = " OR ";
+    }
+    put(q, joint[0] == '(' ? "false" : ")");
+}
+
+static void
+put_compared(query *q, size_t i, const char *alias)
+{
+    const esdm_meta_condition *condition = &q->conditions[i];
+    const bound *b = &q->bound[i];
+    bool not_equal = condition->op == ESDM_META_NE;
+    char number[40], text[40];
+    const char *joint = "";
+    (void) snprintf(number, sizeof number, "v::numeric %s #::numeric", operator_of(condition->op));
+    (void) snprintf(text, sizeof text, "v COLLATE \"C\" %s #", operator_of(condition->op));
+    put_pattern(q, "(@.attributes \x01> #::jsonb AND (", alias, b->named);
+    if (condition->is_number && b->number != 0) {
+        put_any(q, b, alias, 'd', number, b->number);
+        joint = " OR ";
+    }
+    if (b->text != 0 && (!condition->is_number || (not_equal && b->number != 0))) {
+        put(q, joint);
+        put_any(q, b, alias, 's', text, b->text);
+        joint = " OR ";
+    }
+    if (b->text != 0 && !condition->is_number && (not_equal || condition->op == ESDM_META_GLOB)) {
+        put(q, joint);
+        put_any(q, b, alias, 'f', text, b->text);
+        joint = " OR ";
+    }
+    put(q, joint[0] == '\0' ? "false))" : "))");
+}
+
+/* Whether the object's own attribute meets condition i. */
+static void
+put_own(query *q, size_t i, const char *alias)
+{
+    if (q->conditions[i].op == ESDM_META_EQ)
+        put_equal(q, &q->bound[i], alias);
+    else
+        put_compared(q, i, alias);
+}
+
+static bool
+is_for_container(const esdm_meta_condition *condition)
+{
+    return condition->variable != NULL && condition->variable[0] == '\0';
+}
+
+static void
+put_variable(query *q, size_t i)
+{
+    if (q->bound[i].variable != 0)
+        put_pattern(q, "right(o.path, length(#)) = # AND ", "", q->bound[i].variable);
+}
+
+/* Whether condition i holds for the dataset o of the container whose own attributes are r. */
+static void
+put_holds(query *q, size_t i)
+{
+    put(q, " AND ");
+    if (is_for_container(&q->conditions[i])) {
+        put_own(q, i, "r");
+        return;
+    }
+    put(q, "(");
+    put_variable(q, i);
+    put(q, "(");
+    put_own(q, i, "o");
+    put_pattern(q, " OR (NOT @.attributes \x01> #::jsonb AND ", "o", q->bound[i].named);
+    put_own(q, i, "r");
+    put(q, ")))");
+}
+
+/* Datasets that meet some condition by themselves, and all conditions. */
+static void
+put_datasets(query *q)
+{
+    const char *joint = "";
+    put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
+           "ON c.container = o.container LEFT JOIN {S}.object r ON r.container = o.container "
+           "AND r.dataset = 0 WHERE c.name IS NOT NULL AND o.dataset <> 0 AND (");
+    for (size_t i = 0; i < q->nconditions; i++) {
+        if (is_for_container(&q->conditions[i]))
+            continue;
+        put(q, joint);
+        put_own(q, i, "o");
+        joint = " OR ";
+    }
+    put(q, ")");
+    for (size_t i = 0; i < q->nconditions; i++)
+        put_holds(q, i);
+}
+
+/* Containers whose own attributes meet all conditions. */
+static void
+put_containers(query *q)
+{
+    put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
+           "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset = 0");
+    for (size_t i = 0; i < q->nconditions; i++) {
+        put(q, " AND ");
+        put_own(q, i, "o");
+    }
+}
+
+static void
+put_query(query *q)
+{
+    bool datasets = false;
+    bool containers = true;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        bind_condition(q, i);
+        datasets |= !is_for_container(&q->conditions[i]);
+        containers &= q->bound[i].variable == 0;
+    }
+    if (datasets)
+        put_datasets(q);
+    if (datasets && containers)
+        put(q, " UNION ALL ");
+    if (containers)
+        put_containers(q);
+    put(q, " ORDER BY name, path NULLS FIRST");
+    /* The operator's own sign is the placeholder of put_pattern(). */
+    for (size_t i = 0; i < q->sql.bytes; i++) {
+        if (q->sql.data[i] == '\x01')
+            q->sql.data[i] = '@';
+    }
+    esdm__buffer_put_u8(&q->sql, 0);
+}
+
+/* ---- running it ----------------------------------------------------------------------------- */
+
+static esdm_status
+check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
+{
+    if (count == 0 || count > CONDITIONS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %d comparisons, not %zu",
+                               CONDITIONS_MAX, count);
+    for (size_t i = 0; i < count; i++) {
+        if (conditions[i].attribute == NULL ||
+            (conditions[i].text == NULL &&
+             (!conditions[i].is_number || conditions[i].op == ESDM_META_GLOB)))
+            return esdm__error_set(err, ESDM_EINVAL, "comparison %zu has no attribute or no value",
+                                   i + 1);
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+postgres__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
+               esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    postgres__store *store = self;
+    PGresult *result = NULL;
+    esdm_status status = check_conditions(conditions, nconditions, err);
+    query *q = status == ESDM_OK ? calloc(1, sizeof *q) : NULL;
+    if (status != ESDM_OK)
+        return status;
+    if (q == NULL)
+        return esdm__error_nomem(err, sizeof *q, "a query");
+    q->conditions = conditions;
+    q->nconditions = nconditions;
+    esdm__buffer_init(&q->sql);
+    put_query(q);
+    if (q->sql.failed)
+        status = esdm__error_nomem(err, q->sql.bytes, "a query");
+    else
+        status = postgres__enter(store, err);
+    if (status == ESDM_OK) {
+        status = postgres__query(store, (const char *) q->sql.data, &q->params, &result, err);
+        postgres__leave(store);
+    }
+    esdm__buffer_clear(&q->sql);
+    postgres__params_clear(&q->params);
+    free(q);
+    for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++) {
+        const char *path = PQgetisnull(result, row, 1) ? NULL : postgres__text(result, row, 1);
+        if (!visit(postgres__text(result, row, 0), path, user))
+            break;
+    }
+    PQclear(result);
+    return status;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "failure.h"
+
+/* Longest time for a connection and its greeting, over all hosts and addresses. */
+#define CONNECT_NS UINT64_C(30000000000)
+/* Answers that may be outstanding: they must fit into the buffers of the connection. */
+#define PENDING_MAX 256
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+/* Goes on with the connection until it stands or has failed. false: out of time. */
+static bool
+poll_connection(PGconn *conn)
+{
+    uint64_t until_ns = esdm__now_ns() + CONNECT_NS;
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
+        struct pollfd wanted = {.fd = PQsocket(conn),
+                                .events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        int n = poll(&wanted, 1, 250);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0)
+            state = PQconnectPoll(conn);
+        else if (esdm__now_ns() > until_ns)
+            return false;
+    }
+    return true;
+}
+
+/* Settings of the session that the functions rely on, and that keep a dead client from holding up
+ * the others. */
+static esdm_status
+set_up_session(postgres__link *link, postgres__failure *ret_failure, esdm_error *err)
+{
+    static const char settings[] =
+        "SELECT set_config('default_transaction_isolation', 'read committed', false), "
+        "set_config('lock_timeout', '30s', false), "
+        "set_config('idle_in_transaction_session_timeout', '60s', false), "
+        "set_config('jit', 'off', false), set_config('extra_float_digits', '1', false), "
+        "set_config('search_path', 'pg_catalog', false)";
+    return postgres__link_query(link, settings, NULL, NULL, ret_failure, err);
+}
+
+esdm_status
+postgres__link_open(postgres__link *link, const postgres__config *config,
+                    postgres__failure *ret_failure, esdm_error *err)
+{
+    *link = (postgres__link){.config = config};
+    *ret_failure = POSTGRES__LOST;
+    PGconn *conn = PQconnectStartParams(config->keywords, (const char *const *) config->values, 1);
+    if (conn == NULL)
+        return esdm__error_nomem(err, sizeof *link, "a connection");
+    /* With the error's code, which the server's language does not change. */
+    (void) PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
+    bool in_time = PQstatus(conn) == CONNECTION_BAD || poll_connection(conn);
+    if (!in_time || PQstatus(conn) != CONNECTION_OK) {
+        esdm_status status = postgres__connect_error(config, conn, in_time, ret_failure, err);
+        PQfinish(conn);
+        return status;
+    }
+    (void) PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
+    (void) PQsetNoticeProcessor(conn, postgres__ignore_notice, NULL);
+    link->conn = conn;
+    if (PQsetnonblocking(conn, 0) != 0 || PQenterPipelineMode(conn) != 1) {
+        postgres__link_close(link);
+        return esdm__error_set(err, ESDM_EIO, "metadata store '%.200s': cannot use the connection",
+                               config->label);
+    }
+    esdm_status status = set_up_session(link, ret_failure, err);
+    if (status != ESDM_OK)
+        postgres__link_close(link);
+    return status;
+}
+
+void
+postgres__link_close(postgres__link *link)
+{
+    if (link->conn != NULL)
+        PQfinish(link->conn);
+    link->conn = NULL;
+    link->pending = 0;
+    memset(link->prepared, 0, sizeof link->prepared);
+}
+
+void
+postgres__link_abandon(postgres__link *link)
+{
+    /* PQfinish() would tell the server that the parent's session is over. */
+    link->abandoned = link->conn;
+    link->conn = NULL;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* Pointers into the memory of parameters. */
+typedef struct arguments {
+    const char *values[POSTGRES__PARAMS];
+    int formats[POSTGRES__PARAMS];
+} arguments;
+
+static void
+point_arguments(const postgres__params *params, arguments *ret_arguments)
+{
+    for (int i = 0; params != NULL && i < params->count; i++) {
+        static const char empty[1];
+        const char *memory =
+            params->memory.data != NULL ? (const char *) params->memory.data : empty;
+        ret_arguments->values[i] =
+            params->offsets[i] == SIZE_MAX ? NULL : memory + params->offsets[i];
+        ret_arguments->formats[i] = 1;
+    }
+}
+
+static bool
+send_prepared(postgres__link *link, postgres__statement id, const postgres__params *params,
+              const arguments *all)
+{
+    char name[16];
+    int count = params != NULL ? params->count : 0;
+    (void) snprintf(name, sizeof name, "esdm%d", (int) id);
+    if (!link->prepared[id]) {
+        char *text = NULL;
+        if (postgres__expand(link->config, postgres__statements[id], &text, NULL) != ESDM_OK)
+            return false;
+        int sent =
+            PQsendPrepare(link->conn, name, text, count, params != NULL ? params->types : NULL);
+        free(text);
+        if (sent != 1)
+            return false;
+    }
+    return PQsendQueryPrepared(link->conn, name, count, all->values,
+                               params != NULL ? params->lengths : NULL, all->formats, 1) == 1 &&
+           PQpipelineSync(link->conn) == 1;
+}
+
+static bool
+send_text(postgres__link *link, const char *sql, const postgres__params *params,
+          const arguments *all)
+{
+    char *text = NULL;
+    if (postgres__expand(link->config, sql, &text, NULL) != ESDM_OK)
+        return false;
+    bool sent = PQsendQueryParams(link->conn, text, params != NULL ? params->count : 0,
+                                  params != NULL ? params->types : NULL, all->values,
+                                  params != NULL ? params->lengths : NULL, all->formats, 1) == 1 &&
+                PQpipelineSync(link->conn) == 1;
+    free(text);
+    return sent;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+/* What came for the statement that is waited for. */
+typedef struct answer {
+    PGresult *last;  /* owned */
+    PGresult *error; /* owned: the first one */
+} answer;
+
+static void
+keep_result(answer *kept, PGresult *result)
+{
+    ExecStatusType state = PQresultStatus(result);
+    if (state == PGRES_PIPELINE_ABORTED) {
+        PQclear(result);
+    } else if (state == PGRES_TUPLES_OK || state == PGRES_COMMAND_OK) {
+        PQclear(kept->last);
+        kept->last = result;
+    } else if (kept->error == NULL) {
+        kept->error = result;
+    } else {
+        PQclear(result);
+    }
+}
+
+/* Reads up to the end of the pipeline; what nobody waits for is dropped. false: lost. */
+static bool
+receive(postgres__link *link, unsigned waited, answer *kept)
+{
+    unsigned nothing = 0;
+    while (link->pending > 0) {
+        PGresult *result = PQgetResult(link->conn);
+        if (result == NULL) {
+            /* One follows each statement; several in a row: there is nothing to come. */
+            if (PQstatus(link->conn) == CONNECTION_BAD || ++nothing > 3)
+                return false;
+            continue;
+        }
+        nothing = 0;
+        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+            link->pending--;
+            PQclear(result);
+        } else if (link->pending <= waited) {
+            keep_result(kept, result);
+        } else {
+            PQclear(result);
+        }
+    }
+    return PQstatus(link->conn) == CONNECTION_OK;
+}
+
+static esdm_status
+settle(postgres__link *link, bool received, answer *kept, PGresult **ret_result,
+       postgres__failure *ret_failure, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (kept->error != NULL)
+        status = postgres__result_error(link->config, kept->error, ret_failure, err);
+    else if (!received || kept->last == NULL)
+        status = postgres__lost_error(link->config, link->conn, ret_failure, err);
+    if (!received) {
+        *ret_failure = POSTGRES__LOST;
+        postgres__link_close(link);
+    }
+    if (status == ESDM_OK && ret_result != NULL) {
+        *ret_result = kept->last;
+        kept->last = NULL;
+    }
+    PQclear(kept->last);
+    PQclear(kept->error);
+    return status;
+}
+
+/* ---- statements ----------------------------------------------------------------------------- */
+
+static esdm_status
+check_params(const postgres__link *link, const postgres__params *params,
+             postgres__failure *ret_failure, esdm_error *err)
+{
+    *ret_failure = POSTGRES__REFUSED;
+    if (params != NULL && params->memory.failed)
+        return esdm__error_nomem(err, params->memory.bytes, "parameters of a statement");
+    if (params != NULL && params->memory.bytes > (size_t) INT32_MAX / 2)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "metadata store '%.200s': a statement of %zu bytes is longer than "
+                               "1 GB",
+                               link->config->label, params->memory.bytes);
+    *ret_failure = POSTGRES__LOST;
+    if (link->conn == NULL)
+        return esdm__error_set(err, ESDM_EIO, "metadata store '%.200s': not connected",
+                               link->config->label);
+    return ESDM_OK;
+}
+
+esdm_status
+postgres__link_run(postgres__link *link, postgres__statement id, const postgres__params *params,
+                   PGresult **ret_result, postgres__failure *ret_failure, esdm_error *err)
+{
+    arguments all = {.values = {NULL}};
+    answer kept = {NULL, NULL};
+    esdm_status status = check_params(link, params, ret_failure, err);
+    if (status != ESDM_OK)
+        return status;
+    point_arguments(params, &all);
+    bool good = send_prepared(link, id, params, &all);
+    if (good) {
+        link->pending++;
+        good = receive(link, 1, &kept);
+        /* Preparing has its own answer, before that of the statement itself. */
+        link->prepared[id] |= good && kept.last != NULL;
+    }
+    return settle(link, good, &kept, ret_result, ret_failure, err);
+}
+
+esdm_status
+postgres__link_query(postgres__link *link, const char *sql, const postgres__params *params,
+                     PGresult **ret_result, postgres__failure *ret_failure, esdm_error *err)
+{
+    arguments all = {.values = {NULL}};
+    answer kept = {NULL, NULL};
+    esdm_status status = check_params(link, params, ret_failure, err);
+    if (status != ESDM_OK)
+        return status;
+    point_arguments(params, &all);
+    bool good = send_text(link, sql, params, &all);
+    if (good) {
+        link->pending++;
+        good = receive(link, 1, &kept);
+    }
+    return settle(link, good, &kept, ret_result, ret_failure, err);
+}
+
+void
+postgres__link_send(postgres__link *link, postgres__statement id, const postgres__params *params)
+{
+    arguments all = {.values = {NULL}};
+    answer kept = {NULL, NULL};
+    if (link->conn == NULL || params->memory.failed)
+        return;
+    point_arguments(params, &all);
+    bool good = send_prepared(link, id, params, &all);
+    if (good) {
+        link->pending++;
+        link->prepared[id] = true; /* it cannot fail but with the connection */
+        good = link->pending < PENDING_MAX || receive(link, 0, &kept);
+    }
+    if (!good)
+        postgres__link_close(link);
+}
+
+esdm_status
+postgres__link_script(postgres__link *link, const char *sql, esdm_error *err)
+{
+    char *text = NULL;
+    answer kept = {NULL, NULL};
+    postgres__failure failure = POSTGRES__LOST;
+    esdm_status status = check_params(link, NULL, &failure, err);
+    if (status == ESDM_OK)
+        status = postgres__expand(link->config, sql, &text, err);
+    if (status != ESDM_OK)
+        return status;
+    bool good = receive(link, 0, &kept) && PQexitPipelineMode(link->conn) == 1;
+    if (good) {
+        PGresult *result = PQexec(link->conn, text); /* several statements are one transaction */
+        if (result != NULL)
+            keep_result(&kept, result);
+        good = PQstatus(link->conn) == CONNECTION_OK && PQenterPipelineMode(link->conn) == 1;
+    }
+    free(text);
+    return settle(link, good, &kept, NULL, &failure, err);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_POSTGRES_LINK_H
+#define ESDM_BACKEND_POSTGRES_LINK_H
+
+/**
+ * @file
+ * Configuration, and one connection with its prepared statements. One thread at a time.
+ *
+ * The connection is always in pipeline mode: preparing and running a statement takes one round
+ * trip, and what needs no answer is sent without waiting.
+ */
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "esdm/sys/plugin.h"
+
+/* ---- config.c ------------------------------------------------------------------------------- */
+
+#define POSTGRES__SCHEMA_BYTES 64
+#define POSTGRES__KEYWORDS     24
+
+typedef struct postgres__config {
+    char *path;  /* "site.json: metadata", for messages */
+    char *label; /* "db.example.org:5432/esdm, schema esdm", for messages; never a password */
+    char *name;  /* of the target: "metadata" */
+    char schema[POSTGRES__SCHEMA_BYTES];
+    uint32_t lock_space;  /* {K} */
+    uint64_t patience_ns; /* how long to go on after a lost connection */
+    size_t nkeywords;
+    const char *keywords[POSTGRES__KEYWORDS + 1]; /* for PQconnectStartParams(); static */
+    char *values[POSTGRES__KEYWORDS + 1];         /* owned */
+} postgres__config;
+
+/** @param ret_config owned, postgres__config_free(). ESDM_EINVAL names what is wrong. */
+esdm_status postgres__config_new(const esdm_plugin_config *config, postgres__config **ret_config,
+                                 esdm_error *err);
+void postgres__config_free(postgres__config *config); /* NULL is accepted */
+/** Replaces {S} and {K}. @param ret_text owned, free(). */
+esdm_status postgres__expand(const postgres__config *config, const char *text, char **ret_text,
+                             esdm_error *err);
+
+/* ---- params.c ------------------------------------------------------------------------------- */
+
+#define POSTGRES__PARAMS 300
+
+/** Parameters of a statement in the server's binary format. Zero-initialise. */
+typedef struct postgres__params {
+    int count;
+    int again; /* index + 1 of the boolean "this is a repetition"; 0: none */
+    Oid types[POSTGRES__PARAMS];
+    size_t offsets[POSTGRES__PARAMS]; /* into `memory`; SIZE_MAX: NULL */
+    int lengths[POSTGRES__PARAMS];
+    size_t array; /* where the open array begins */
+    uint32_t elements;
+    esdm__buffer memory;
+} postgres__params;
+
+void postgres__params_clear(postgres__params *params);
+void postgres__put_bool(postgres__params *params, bool value);
+void postgres__put_int(postgres__params *params, uint64_t value);
+/** NULL is accepted. Must be valid UTF-8. */
+void postgres__put_string(postgres__params *params, const char *text);
+/** A new random token and the flag of repetition. @param ret_token 32 digits and NUL. */
+void postgres__put_token(postgres__params *params, char *ret_token);
+/** The statement may have succeeded without our knowing: the next attempt is a repetition. */
+void postgres__params_repeat(postgres__params *params); /* NULL is accepted */
+bool postgres__params_repeated(const postgres__params *params);
+
+/** An array: begin, elements, end. */
+typedef enum postgres__element {
+    POSTGRES__INTS,
+    POSTGRES__TEXTS,
+    POSTGRES__BLOBS
+} postgres__element;
+void postgres__array_begin(postgres__params *params, postgres__element type);
+void postgres__array_int(postgres__params *params, uint64_t value);
+/** NULL with 0 bytes is an SQL NULL for texts, an empty value for blobs. */
+void postgres__array_bytes(postgres__params *params, const void *data, size_t bytes);
+void postgres__array_null(postgres__params *params);
+void postgres__array_end(postgres__params *params);
+
+/** Columns of binary results. NULL is 0 or "". Texts are borrowed from the result. */
+uint64_t postgres__u64(const PGresult *result, int row, int column);
+bool postgres__bool(const PGresult *result, int row, int column);
+const char *postgres__text(const PGresult *result, int row, int column);
+/** Elements of a bigint[]; missing ones are 0. */
+void postgres__u64s(const PGresult *result, int row, int column, uint64_t *ret_values,
+                    size_t count);
+
+/* ---- link.c --------------------------------------------------------------------------------- */
+
+/** Statements that a connection prepares at first use; their text is in statements.c. */
+typedef enum postgres__statement {
+    POSTGRES__BEGIN,
+    POSTGRES__COMMIT,
+    POSTGRES__ROLLBACK,
+    POSTGRES__PUBLISH,
+    POSTGRES__ADD_PAGES,
+    POSTGRES__HAPPENED,
+    POSTGRES__CONTAINER_FIND,
+    POSTGRES__CONTAINER_LIST_ALL,
+    POSTGRES__CONTAINER_LIST,
+    POSTGRES__CONTAINER_REMOVE,
+    POSTGRES__CONTAINER_MOVE,
+    POSTGRES__SNAPSHOT_OPEN,
+    POSTGRES__SNAPSHOT_LIST,
+    POSTGRES__PAGE_LIST_ALL,
+    POSTGRES__PAGE_LIST,
+    POSTGRES__PAGE_LOAD,
+    POSTGRES__PIN,
+    POSTGRES__UNPIN,
+    POSTGRES__GARBAGE,
+    POSTGRES__FORGET,
+    POSTGRES__STATEMENTS
+} postgres__statement;
+
+extern const char *const postgres__statements[POSTGRES__STATEMENTS];
+
+typedef struct postgres__link {
+    const postgres__config *config; /* borrowed */
+    PGconn *conn;                   /* NULL: not connected */
+    PGconn *abandoned;              /* in a forked child: its parent's, not to be touched */
+    unsigned pending;               /* answers that nobody waits for */
+    bool prepared[POSTGRES__STATEMENTS];
+} postgres__link;
+
+/** How a statement failed, beyond its status. */
+typedef enum postgres__failure {
+    POSTGRES__REFUSED, /* by the server, for good */
+    POSTGRES__RETRY,   /* by the server, which has undone it: once more may succeed */
+    POSTGRES__LOST     /* no connection: it may have succeeded */
+} postgres__failure;
+
+/** Connects. @param ret_failure POSTGRES__LOST: may succeed later. */
+esdm_status postgres__link_open(postgres__link *link, const postgres__config *config,
+                                postgres__failure *ret_failure, esdm_error *err);
+void postgres__link_close(postgres__link *link); /* a closed one is accepted */
+/** In a forked child: gives up the connection without a word to the server. */
+void postgres__link_abandon(postgres__link *link);
+
+/** Runs one statement. @param ret_result owned, PQclear(); may be NULL. */
+esdm_status postgres__link_run(postgres__link *link, postgres__statement id,
+                               const postgres__params *params, PGresult **ret_result,
+                               postgres__failure *ret_failure, esdm_error *err);
+/** Runs any text; placeholders are replaced. */
+esdm_status postgres__link_query(postgres__link *link, const char *sql,
+                                 const postgres__params *params, PGresult **ret_result,
+                                 postgres__failure *ret_failure, esdm_error *err);
+/** Runs a script of many statements, as one transaction. */
+esdm_status postgres__link_script(postgres__link *link, const char *sql, esdm_error *err);
+/** Sends a statement and does not wait for its answer. Best effort. */
+void postgres__link_send(postgres__link *link, postgres__statement id,
+                         const postgres__params *params);
+
+#endif

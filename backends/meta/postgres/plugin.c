@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "postgres.h"
+
+static bool
+is_writable(void *self)
+{
+    const postgres__store *store = self;
+    return store->writable;
+}
+
+extern const esdm_meta_plugin esdm_meta_postgres_plugin;
+const esdm_meta_plugin esdm_meta_postgres_plugin = {
+    .base = {.abi = ESDM_PLUGIN_ABI,
+             .kind = ESDM_PLUGIN_META,
+             .name = "postgres",
+             .summary = "schema of a PostgreSQL database"},
+    .make = postgres__make,
+    .check = postgres__check,
+    .remove = postgres__remove,
+    .site_id = postgres__site_id,
+    .open = postgres__open,
+    .close = postgres__close,
+    .is_writable = is_writable,
+    .container_find = postgres__container_find,
+    .container_list = postgres__container_list,
+    .container_remove = postgres__container_remove,
+    .container_move = postgres__container_move,
+    .snapshot_open = postgres__snapshot_open,
+    .pin = postgres__pin,
+    .unpin = postgres__unpin,
+    .snapshot_list = postgres__snapshot_list,
+    .page_list = postgres__page_list,
+    .page_load = postgres__page_load,
+    .commit = postgres__commit,
+    .find = postgres__find,
+    .garbage = postgres__garbage,
+    .forget = postgres__forget,
+};
+
+#ifdef ESDM_PLUGIN_LOADABLE
+ESDM_API const esdm_plugin *esdm_plugin_entry(void);
+
+const esdm_plugin *
+esdm_plugin_entry(void)
+{
+    return &esdm_meta_postgres_plugin.base;
+}
+#endif

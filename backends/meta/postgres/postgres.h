@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_POSTGRES_H
+#define ESDM_BACKEND_POSTGRES_H
+
+/**
+ * @file
+ * Metadata store "postgres": tables and functions in one schema of a PostgreSQL database. See
+ * README.md for both.
+ *
+ * A store handle has one connection; its mutex is held during each call, which is one round trip in
+ * most cases. Lock order: list (fork.c), mutex of a store.
+ */
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "esdm/sys/meta_store.h"
+#include "esdm/types.h"
+#include "link.h"
+#include "pins.h"
+
+#define POSTGRES__FORMAT 1
+
+/** Containers fit into 31 bits, snapshots and a container's pages into 32. */
+#define POSTGRES__CONTAINER_MAX ((uint64_t) INT32_MAX)
+#define POSTGRES__LOW_MAX       ((uint64_t) UINT32_MAX)
+
+/** A change of which nobody knows whether it took place. */
+typedef struct postgres__doubt {
+    char token[ESDM_META_UUID_BYTES];
+    uint64_t container; /* 0: it was to be a new one */
+    char *name;         /* owned; NULL: an update */
+    struct postgres__doubt *next;
+} postgres__doubt;
+
+typedef struct postgres__store {
+    postgres__config *config; /* owned; immutable */
+    char *json;               /* owned: the configuration as it came */
+    char site_id[ESDM_META_UUID_BYTES];
+    pid_t pid; /* of the process that opened it: useless in a forked child */
+    bool read_only;
+    bool writable;
+    uint64_t opened_ns;
+    pthread_mutex_t mutex; /* guards everything below */
+    postgres__link link;
+    postgres__pins pins;
+    postgres__doubt *doubts;
+    struct postgres__store *next; /* list of open stores (fork.c) */
+} postgres__store;
+
+/* ---- store.c -------------------------------------------------------------------------------- */
+
+/** Connects and looks at the schema. ESDM_ENOENT: not made; ESDM_ENOTSUP: newer. The site's id is
+ *  not looked at. @param ret_store owned, postgres__close(). */
+esdm_status postgres__attach(const esdm_plugin_config *config, bool read_only,
+                             postgres__store **ret_store, esdm_error *err);
+esdm_status postgres__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
+                           esdm_error *err);
+void postgres__close(void *store);
+esdm_status postgres__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                              esdm_error *err);
+
+/** Locks the store for a call; ESDM_EINVAL in a forked child. On ESDM_OK postgres__leave(). */
+esdm_status postgres__enter(postgres__store *store, esdm_error *err);
+/** As above; ESDM_EACCES when the store is open for reading only. */
+esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
+void postgres__leave(postgres__store *store);
+
+/**
+ * Runs a statement, over lost connections if need be. One that changes something must have a token:
+ * a repetition says so.
+ * @param ret_result owned, PQclear().
+ */
+esdm_status postgres__run(postgres__store *store, postgres__statement id, postgres__params *params,
+                          PGresult **ret_result, esdm_error *err);
+/** As above for any text without tokens. */
+esdm_status postgres__query(postgres__store *store, const char *sql, postgres__params *params,
+                            PGresult **ret_result, esdm_error *err);
+
+/** How long to go on after a failure. Zero-initialise. */
+typedef struct postgres__patience {
+    uint64_t until_ns; /* 0: nothing happened yet */
+    unsigned attempts;
+} postgres__patience;
+/** Sleeps before the next attempt, a little longer each time; false when there is to be none. */
+bool postgres__try_again(postgres__patience *patience, uint64_t limit_ns,
+                         postgres__failure failure);
+/** Makes the connection usable, if it is not. One attempt. */
+esdm_status postgres__connect(postgres__store *store, postgres__failure *ret_failure,
+                              esdm_error *err);
+
+/* ---- pins.c: all under the mutex ----------------------------------------------------------- */
+
+/** Notes what the server has just locked for a snapshot that this process has committed. */
+void postgres__pins_float(postgres__store *store, uint64_t container, uint64_t snapshot);
+/** Gives up what floats: nobody has asked for it. */
+void postgres__pins_sink(postgres__store *store);
+/** Notes what the server has just locked for one more user. */
+esdm_status postgres__pins_adopt(postgres__store *store, uint64_t container, uint64_t snapshot,
+                                 esdm_error *err);
+/** On a new connection: takes all pins again. */
+esdm_status postgres__pins_renew(postgres__store *store, postgres__failure *ret_failure,
+                                 esdm_error *err);
+
+/* ---- doubt.c: all under the mutex ----------------------------------------------------------- */
+
+/** Whether a change, given by its parameters, has taken place. One attempt. */
+esdm_status postgres__happened(postgres__store *store, const postgres__params *change,
+                               bool *ret_happened, postgres__failure *ret_failure, esdm_error *err);
+/** Notes a commit of which nobody knows, and says so in front of the message. Returns status. */
+esdm_status postgres__doubt_commit(postgres__store *store, const esdm_meta_commit *commit,
+                                   const char token[ESDM_META_UUID_BYTES], esdm_status status,
+                                   esdm_error *err);
+/** Before another commit: ESDM_ECONFLICT when an earlier one in doubt has taken place.
+ *  @param name may be NULL. */
+esdm_status postgres__settle_doubts(postgres__store *store, uint64_t container, const char *name,
+                                    esdm_error *err);
+
+/* ---- fork.c --------------------------------------------------------------------------------- */
+
+void postgres__enter_list(postgres__store *store);
+void postgres__leave_list(postgres__store *store);
+
+/* ---- encoding.c ----------------------------------------------------------------------------- */
+
+/** Any bytes as UTF-8: those that are none become U+10FF80 … U+10FFFF. */
+void postgres__put_text(esdm__buffer *buffer, const char *text);
+/** The same as a JSON string. */
+void postgres__put_json(esdm__buffer *buffer, const char *text);
+/** A number as JSON; infinity becomes 1e999. Not for NaN. */
+void postgres__put_number(esdm__buffer *buffer, double number);
+/** Undoes postgres__put_text() in place. */
+void postgres__restore_text(char *text);
+
+/** Objects with their attributes, as the table `object` holds them, as three parameters. */
+esdm_status postgres__put_objects(postgres__params *params, const esdm_meta_attribute *attributes,
+                                  size_t count, esdm_error *err);
+/** Lengths of dimensions as two parameters. */
+void postgres__put_lengths(postgres__params *params, const esdm_meta_length *lengths, size_t count);
+/** From the texts of open_snapshot(). @param ret_lengths owned, free(). */
+esdm_status postgres__read_lengths(const char *dimensions, const char *lengths,
+                                   esdm_meta_length **ret_lengths, size_t *ret_count,
+                                   esdm_error *err);
+
+/* ---- read.c --------------------------------------------------------------------------------- */
+
+/** The columns of a record from `column` on. */
+void postgres__read_record(const PGresult *result, int row, int column,
+                           esdm_meta_container *ret_record);
+esdm_status postgres__no_container(const char *name, esdm_error *err);
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+esdm_status postgres__make(const esdm_plugin_config *config, bool dry_run,
+                           esdm_plugin_reporter report, void *user, esdm_error *err);
+esdm_status postgres__check(const esdm_plugin_config *config, esdm_plugin_reporter report,
+                            void *user, esdm_error *err);
+esdm_status postgres__remove(const esdm_plugin_config *config, bool dry_run,
+                             esdm_plugin_reporter report, void *user, esdm_error *err);
+esdm_status postgres__container_find(void *store, const char *name, esdm_meta_container *ret_record,
+                                     esdm_error *err);
+esdm_status postgres__container_list(void *store, const char *prefix,
+                                     esdm_meta_container_visitor visit, void *user,
+                                     esdm_error *err);
+esdm_status postgres__container_remove(void *store, const char *name, uint64_t *ret_container,
+                                       esdm_error *err);
+esdm_status postgres__container_move(void *store, const char *from, const char *to, bool replace,
+                                     uint64_t *ret_replaced, esdm_error *err);
+esdm_status postgres__snapshot_open(void *store, const char *name, uint64_t snapshot,
+                                    uint64_t known_container, uint64_t known_structure,
+                                    esdm_meta_snapshot *ret_snapshot, esdm_error *err);
+esdm_status postgres__pin(void *store, uint64_t container, uint64_t snapshot, esdm_error *err);
+void postgres__unpin(void *store, uint64_t container, uint64_t snapshot);
+esdm_status postgres__snapshot_list(void *store, const char *name, esdm_meta_snapshot_visitor visit,
+                                    void *user, esdm_error *err);
+esdm_status postgres__page_list(void *store, uint64_t container, uint64_t snapshot,
+                                uint32_t dataset, esdm_meta_page_visitor visit, void *user,
+                                esdm_error *err);
+esdm_status postgres__page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
+                                esdm_error *err);
+esdm_status postgres__commit(void *store, const esdm_meta_commit *commit,
+                             esdm_meta_committed *ret_committed, esdm_error *err);
+esdm_status postgres__find(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                           esdm_meta_match_visitor visit, void *user, esdm_error *err);
+esdm_status postgres__garbage(void *store, esdm_meta_garbage_visitor visit, void *user,
+                              esdm_error *err);
+esdm_status postgres__forget(void *store, uint64_t container, esdm_error *err);
+
+#endif

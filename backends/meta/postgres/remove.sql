@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: LGPL-3.0-or-later
+-- Removes what mkfs made, and nothing else; the schema, too, if it was made and is empty.
+DO $body$
+DECLARE
+    v_made boolean;
+    v_function regprocedure;
+BEGIN
+    SELECT value = 'made' INTO v_made FROM {S}.store WHERE key = 'schema';
+    FOR v_function IN SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = '{S}'::regnamespace AND p.proname IN ('lock_key', 'now_ns', 'enter',
+            'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
+            'retire', 'lock_head', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
+            'open_snapshot')
+    LOOP
+        EXECUTE 'DROP FUNCTION ' || v_function::text;
+    END LOOP;
+    DROP TABLE {S}.store, {S}.container, {S}.snapshot, {S}.page, {S}.object, {S}.token;
+    DROP SEQUENCE {S}.container_number;
+    IF v_made THEN
+        BEGIN
+            DROP SCHEMA {S};
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            NULL; -- somebody keeps something else in it
+        END;
+    END IF;
+END $body$;

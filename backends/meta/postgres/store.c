@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Opening and closing stores; running statements over lost connections. */
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "postgres.h"
+
+#define MILLISECOND_NS UINT64_C(1000000)
+#define SECOND_NS      UINT64_C(1000000000)
+
+/* Nobody is there when a store is opened: a wrong name rather than a restart. */
+#define OPEN_PATIENCE_NS (2 * SECOND_NS)
+/* Attempts at a transaction that others got in the way of. */
+#define CONFLICT_ATTEMPTS 50
+/* A connection that was made to ask for the id of a site is kept that long for open(). */
+#define PARKED_NS (10 * SECOND_NS)
+
+/* ---- patience ------------------------------------------------------------------------------- */
+
+bool
+postgres__try_again(postgres__patience *patience, uint64_t limit_ns, postgres__failure failure)
+{
+    uint64_t now_ns = esdm__now_ns();
+    if (patience->until_ns == 0)
+        patience->until_ns = now_ns + limit_ns;
+    patience->attempts++;
+    if (failure == POSTGRES__REFUSED || now_ns >= patience->until_ns ||
+        (failure == POSTGRES__RETRY && patience->attempts > CONFLICT_ATTEMPTS))
+        return false;
+    /* 5 ms, 10 ms, ... 1.28 s, and up to as much again by chance: many wait for the same server. */
+    unsigned step = patience->attempts < 9 ? patience->attempts - 1 : 8;
+    uint64_t nap_ns = (5 * MILLISECOND_NS) << (failure == POSTGRES__RETRY ? 0 : step);
+    nap_ns += (now_ns ^ (uint64_t) getpid() * UINT64_C(0x9E3779B97F4A7C15)) % nap_ns;
+    if (nap_ns > patience->until_ns - now_ns)
+        nap_ns = patience->until_ns - now_ns;
+    struct timespec nap = {.tv_sec = (time_t) (nap_ns / SECOND_NS),
+                           .tv_nsec = (long) (nap_ns % SECOND_NS)};
+    (void) nanosleep(&nap, NULL);
+    return true;
+}
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+static esdm_status
+check_row(const postgres__store *store, const char *key, const char *value, esdm_error *err)
+{
+    const char *label = store->config->label;
+    if (strcmp(key, "format") == 0 && atoll(value) > POSTGRES__FORMAT)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "metadata store '%.200s' has format %.20s, newer than the %d that "
+                               "this version of ESDM knows; use a newer ESDM",
+                               label, value, POSTGRES__FORMAT);
+    if (strcmp(key, "target") == 0 && strcmp(value, store->config->name) != 0)
+        return esdm__error_set(
+            err, ESDM_EINVAL,
+            "%.150s: metadata store '%.150s' was made as \"%.60s\", not \"%.60s\"",
+            store->config->path, label, value, store->config->name);
+    return ESDM_OK;
+}
+
+/* Reads what the store says about itself, and whether this user may write. */
+static esdm_status
+look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    static const char question[] =
+        "SELECT s.key, s.value, has_table_privilege('{S}.container', 'INSERT') "
+        "AND has_table_privilege('{S}.snapshot', 'INSERT') "
+        "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
+        "AND current_setting('transaction_read_only') = 'off' FROM {S}.store s";
+    PGresult *result = NULL;
+    char id[ESDM_META_UUID_BYTES] = "";
+    bool has_format = false;
+    esdm_status status =
+        postgres__link_query(&store->link, question, NULL, &result, ret_failure, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_failure = POSTGRES__REFUSED;
+    for (int row = 0; row < PQntuples(result) && status == ESDM_OK; row++) {
+        const char *key = postgres__text(result, row, 0);
+        const char *value = postgres__text(result, row, 1);
+        status = check_row(store, key, value, err);
+        has_format |= strcmp(key, "format") == 0;
+        if (strcmp(key, "site") == 0 && strlen(value) == sizeof id - 1)
+            memcpy(id, value, sizeof id);
+        store->writable = !store->read_only && postgres__bool(result, row, 2);
+    }
+    PQclear(result);
+    if (status != ESDM_OK)
+        return status;
+    if (!has_format || id[0] == '\0')
+        return esdm__error_set(err, ESDM_ECORRUPT,
+                               "metadata store '%.200s' does not tell its format and site",
+                               store->config->label);
+    if (store->site_id[0] != '\0' && strcmp(store->site_id, id) != 0)
+        return esdm__error_set(err, ESDM_EIO,
+                               "metadata store '%.200s' was replaced by that of another site",
+                               store->config->label);
+    memcpy(store->site_id, id, sizeof id);
+    return ESDM_OK;
+}
+
+esdm_status
+postgres__connect(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    if (store->link.conn != NULL)
+        return ESDM_OK;
+    esdm_status status = postgres__link_open(&store->link, store->config, ret_failure, err);
+    if (status == ESDM_OK)
+        status = look(store, ret_failure, err);
+    if (status == ESDM_OK)
+        status = postgres__pins_renew(store, ret_failure, err);
+    if (status != ESDM_OK)
+        postgres__link_close(&store->link);
+    return status;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static esdm_status
+attempt(postgres__store *store, postgres__statement id, const char *sql, postgres__params *params,
+        PGresult **ret_result, postgres__failure *ret_failure, esdm_error *err)
+{
+    esdm_status status = postgres__connect(store, ret_failure, err);
+    if (status != ESDM_OK)
+        return status;
+    if (sql != NULL)
+        status = postgres__link_query(&store->link, sql, params, ret_result, ret_failure, err);
+    else
+        status = postgres__link_run(&store->link, id, params, ret_result, ret_failure, err);
+    if (status != ESDM_OK && *ret_failure == POSTGRES__LOST)
+        postgres__params_repeat(params);
+    return status;
+}
+
+static esdm_status
+run(postgres__store *store, postgres__statement id, const char *sql, postgres__params *params,
+    PGresult **ret_result, esdm_error *err)
+{
+    postgres__patience patience = {0};
+    for (;;) {
+        esdm_error why = {0};
+        postgres__failure failure = POSTGRES__LOST;
+        esdm_status status = attempt(store, id, sql, params, ret_result, &failure, &why);
+        if (status == ESDM_OK)
+            return ESDM_OK;
+        if (!postgres__try_again(&patience, store->config->patience_ns, failure)) {
+            if (err != NULL)
+                *err = why;
+            return status;
+        }
+    }
+}
+
+esdm_status
+postgres__run(postgres__store *store, postgres__statement id, postgres__params *params,
+              PGresult **ret_result, esdm_error *err)
+{
+    return run(store, id, NULL, params, ret_result, err);
+}
+
+esdm_status
+postgres__query(postgres__store *store, const char *sql, postgres__params *params,
+                PGresult **ret_result, esdm_error *err)
+{
+    return run(store, POSTGRES__STATEMENTS, sql, params, ret_result, err);
+}
+
+/* ---- entering ------------------------------------------------------------------------------- */
+
+esdm_status
+postgres__enter(postgres__store *store, esdm_error *err)
+{
+    if (store->pid != getpid())
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "metadata store '%.200s' was opened before fork(); open it again in "
+                               "the child",
+                               store->config->label);
+    (void) pthread_mutex_lock(&store->mutex);
+    return ESDM_OK;
+}
+
+esdm_status
+postgres__enter_write(postgres__store *store, esdm_error *err)
+{
+    esdm_status status = postgres__enter(store, err);
+    if (status != ESDM_OK || store->writable)
+        return status;
+    postgres__leave(store);
+    return esdm__error_set(err, ESDM_EACCES, "metadata store '%.200s' is open for reading only",
+                           store->config->label);
+}
+
+void
+postgres__leave(postgres__store *store)
+{
+    (void) pthread_mutex_unlock(&store->mutex);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static esdm_status
+new_store(const esdm_plugin_config *config, postgres__store **ret_store, esdm_error *err)
+{
+    postgres__config *parsed = NULL;
+    esdm_status status = postgres__config_new(config, &parsed, err);
+    if (status != ESDM_OK)
+        return status;
+    postgres__store *store = calloc(1, sizeof *store);
+    char *json = strdup(config->json);
+    if (store == NULL || json == NULL || pthread_mutex_init(&store->mutex, NULL) != 0) {
+        free(store);
+        free(json);
+        postgres__config_free(parsed);
+        return esdm__error_nomem(err, sizeof *store, "a metadata store");
+    }
+    store->config = parsed;
+    store->json = json;
+    store->pid = getpid();
+    store->opened_ns = esdm__now_ns();
+    store->link.config = parsed;
+    postgres__enter_list(store);
+    *ret_store = store;
+    return ESDM_OK;
+}
+
+void
+postgres__close(void *self)
+{
+    postgres__store *store = self;
+    if (store == NULL || store->pid != getpid()) /* a child leaves its parent's as it is */
+        return;
+    postgres__leave_list(store);
+    postgres__link_close(&store->link);
+    postgres__pins_clear(&store->pins);
+    while (store->doubts != NULL) {
+        postgres__doubt *doubt = store->doubts;
+        store->doubts = doubt->next;
+        free(doubt->name);
+        free(doubt);
+    }
+    (void) pthread_mutex_destroy(&store->mutex);
+    postgres__config_free(store->config);
+    explicit_bzero(store->json, strlen(store->json));
+    free(store->json);
+    free(store);
+}
+
+/* One store that was opened to ask for the site's id, for the open() that comes next. */
+static _Atomic(postgres__store *) parked;
+
+/* NULL when there is none that fits. */
+static postgres__store *
+take_parked(const esdm_plugin_config *config)
+{
+    postgres__store *store = atomic_exchange(&parked, NULL);
+    if (store == NULL)
+        return NULL;
+    if (store->pid == getpid() && config->json != NULL && config->name != NULL &&
+        strcmp(store->json, config->json) == 0 && strcmp(store->config->name, config->name) == 0 &&
+        esdm__now_ns() - store->opened_ns < PARKED_NS)
+        return store;
+    postgres__close(store);
+    return NULL;
+}
+
+/* Looks once more over the connection that is there, or connects. */
+static esdm_status
+attach_once(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    store->site_id[0] = '\0';
+    if (store->link.conn != NULL) {
+        esdm_status status = look(store, ret_failure, err);
+        if (status == ESDM_OK || *ret_failure == POSTGRES__REFUSED)
+            return status;
+        postgres__link_close(&store->link);
+    }
+    return postgres__connect(store, ret_failure, err);
+}
+
+esdm_status
+postgres__attach(const esdm_plugin_config *config, bool read_only, postgres__store **ret_store,
+                 esdm_error *err)
+{
+    postgres__patience patience = {0};
+    postgres__store *store = take_parked(config);
+    esdm_status status = store == NULL ? new_store(config, &store, err) : ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
+    store->read_only = read_only;
+    for (;;) {
+        esdm_error why = {0};
+        postgres__failure failure = POSTGRES__LOST;
+        status = attach_once(store, &failure, &why);
+        if (status == ESDM_OK) {
+            *ret_store = store;
+            return ESDM_OK;
+        }
+        /* Who answers that he is busy or starting will be there soon. */
+        uint64_t limit_ns = store->config->patience_ns;
+        if (failure == POSTGRES__LOST && why.os_errno != 0 && limit_ns > OPEN_PATIENCE_NS)
+            limit_ns = OPEN_PATIENCE_NS;
+        if (!postgres__try_again(&patience, limit_ns, failure)) {
+            if (err != NULL)
+                *err = why;
+            postgres__close(store);
+            return status;
+        }
+    }
+}
+
+esdm_status
+postgres__open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
+{
+    postgres__store *store = NULL;
+    esdm_status status = postgres__attach(config, read_only, &store, err);
+    if (status != ESDM_OK)
+        return status;
+    if (config->site_id == NULL || strcmp(store->site_id, config->site_id) != 0) {
+        status = esdm__error_set(err, ESDM_EINVAL,
+                                 "%.150s: metadata store '%.150s' belongs to another site (%s)",
+                                 store->config->path, store->config->label, store->site_id);
+        postgres__close(store);
+        return status;
+    }
+    *ret_store = store;
+    return ESDM_OK;
+}
+
+esdm_status
+postgres__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
+                  esdm_error *err)
+{
+    postgres__store *store = NULL;
+    esdm_status status = postgres__attach(config, true, &store, err);
+    if (status != ESDM_OK)
+        return status;
+    memcpy(ret_id, store->site_id, ESDM_META_UUID_BYTES);
+    store->opened_ns = esdm__now_ns();
+    postgres__close(atomic_exchange(&parked, store));
+    return ESDM_OK;
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""A PostgreSQL server for tests: on loopback, with a data directory of its own.
+
+    postgres.py COMMAND…     runs the command beside a fresh server; $ESDM_TEST_POSTGRES is the
+                             connection string. Exit status 77, with the reason, without PostgreSQL.
+
+The server ends with this process, however that ends.
+"""
+
+import ctypes
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SETTINGS = {
+    "fsync": "off",  # the machine does not lose power during a test
+    "shared_buffers": "16MB",
+    "max_wal_size": "128MB",
+    "listen_addresses": "127.0.0.1",
+    "autovacuum": "off",
+    "log_min_messages": "fatal",
+    "log_min_error_statement": "panic",
+}
+
+
+def binaries():
+    """Folder of initdb and postgres, newest version first; None when there is none."""
+    found = glob.glob("/usr/lib/postgresql/*/bin/postgres")
+    found.sort(key=lambda path: int(path.split("/")[4]), reverse=True)
+    if found:
+        return pathlib.Path(found[0]).parent
+    on_path = shutil.which("postgres")
+    return pathlib.Path(on_path).parent if on_path and shutil.which("initdb") else None
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+
+
+class Server:
+    """Use as a context manager. A server refuses to run as root: then the user postgres runs it."""
+
+    def __init__(self, password=None, **settings):
+        self.bin = binaries()
+        self.password = password
+        self.settings = {**SETTINGS, **settings}
+        self.process = None
+
+    def __enter__(self):
+        parent = os.environ.get("TMPDIR") or ("/dev/shm" if os.access("/dev/shm", os.W_OK)
+                                              else "/tmp")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-pg.", dir=parent))
+        self.folder.chmod(0o755)
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.port = free_port()
+        self.as_user = []
+        self.user = pwd.getpwuid(os.geteuid()).pw_name
+        if os.geteuid() == 0:
+            self.user = "postgres"
+            shutil.chown(self.folder, "postgres")
+            self.as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups",
+                            "--pdeathsig", "QUIT", "env", "-C", self.folder,
+                            f"HOME={self.folder}"]
+        try:
+            self.make()
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make(self):
+        """initdb"""
+        command = [*self.as_user, self.bin / "initdb", "-D", self.data, "-U", "esdm", "--no-sync",
+                   "-E", "UTF8", "--locale=C.UTF-8"]
+        if self.password is None:
+            command += ["-A", "trust"]
+        else:
+            secret = self.folder / "password"
+            secret.write_text(self.password)
+            secret.chmod(0o644)
+            command += ["-A", "scram-sha-256", f"--pwfile={secret}"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"initdb: {done.stdout}")
+
+    def start(self):
+        options = [item for key, value in self.settings.items() for item in ("-c", f"{key}={value}")]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [*self.as_user, self.bin / "postgres", "-D", self.data, "-p", str(self.port), "-k",
+                 self.folder, *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.log.read_text()}")
+            done = subprocess.run([self.bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p",
+                                   str(self.port)], check=False)
+            if done.returncode == 0:
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"the server is not ready: {self.log.read_text()}")
+
+    def stop(self, mode="fast"):
+        """Modes as in pg_ctl: smart, fast, immediate."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal({"smart": signal.SIGTERM, "fast": signal.SIGINT,
+                                  "immediate": signal.SIGQUIT}[mode])
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def restart(self, mode="fast"):
+        self.stop(mode)
+        self.start()
+
+    def connection(self, database="postgres", user="esdm"):
+        return f"host=127.0.0.1 port={self.port} dbname={database} user={user}"
+
+    def sql(self, text, database="postgres", user="esdm"):
+        """Runs SQL; lines of output."""
+        env = dict(os.environ, PGPASSWORD=self.password or "")
+        done = subprocess.run([self.bin / "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+                               "-d", self.connection(database, user), "-c", text], env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{text}: {done.stderr}")
+        return done.stdout.splitlines()
+
+
+def skip_without_postgres():
+    if binaries() is None:
+        print("SKIPPED: PostgreSQL is not installed (package postgresql-15)")
+        sys.exit(77)
+    if os.geteuid() == 0:
+        try:
+            pwd.getpwnam("postgres")
+        except KeyError:
+            print("SKIPPED: a server does not run as root, and there is no user 'postgres'")
+            sys.exit(77)
+
+
+def main():
+    skip_without_postgres()
+    with Server() as server:
+        env = dict(os.environ, ESDM_TEST_POSTGRES=server.connection())
+        status = subprocess.run(sys.argv[1:], env=env, check=False).returncode
+        if status != 0 and server.log.exists():
+            sys.stderr.write(server.log.read_text(errors="replace")[-4000:])
+    sys.exit(status if status >= 0 else 128 - status)
+
+
+if __name__ == "__main__":
+    main()
