@@ -35,6 +35,7 @@ static const char help[] =
     "\n"
     "SYNOPSIS\n"
     "    esdm-run [OPTION...] PROGRAM [ARGUMENT...]\n"
+    "    esdm-run --print-rc\n"
     "\n"
     "DESCRIPTION\n"
     "    Starts PROGRAM with ESDM's NetCDF plug-in preloaded. In it, every path of the form\n"
@@ -62,6 +63,8 @@ static const char help[] =
     "    -q, --quiet        no warning about such a program\n"
     "    -v, --verbose      say what is started and how; ESDM tells what it does (ESDM_DEBUG=1)\n"
     "    -n, --dry-run      examine PROGRAM and print the LD_PRELOAD value, start nothing\n"
+    "        --print-rc     print lines for ~/.ncrc: with them netCDF-C 4.10 and newer read stub\n"
+    "                       files without esdm-run\n"
     "    -h, --help         print this text\n"
     "    -V, --version      print the version\n"
     "\n"
@@ -90,6 +93,7 @@ typedef struct options {
     bool quiet;
     bool verbose;
     bool dry_run;
+    bool print_rc;
 } options;
 
 __attribute__((format(printf, 1, 2))) static void
@@ -486,15 +490,12 @@ set_site(const char *site)
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
-    static const struct option longs[] = {{"config", required_argument, NULL, 's'},
-                                          {"site", required_argument, NULL, 's'},
-                                          {"strict", no_argument, NULL, 'S'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"dry-run", no_argument, NULL, 'n'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 's'}, {"site", required_argument, NULL, 's'},
+        {"strict", no_argument, NULL, 'S'},       {"quiet", no_argument, NULL, 'q'},
+        {"verbose", no_argument, NULL, 'v'},      {"dry-run", no_argument, NULL, 'n'},
+        {"print-rc", no_argument, NULL, 'R'},     {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -514,6 +515,9 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
         case 'n':
             ret->dry_run = true;
             break;
+        case 'R':
+            ret->print_rc = true;
+            break;
         case 'h':
             *ret_exit = fputs(help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
             return -1;
@@ -525,11 +529,22 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
             return -1;
         }
     }
-    if (optind >= argc) {
+    if (optind >= argc && !ret->print_rc) {
         say("no program given\nTry 'esdm-run --help'.");
         return -1;
     }
     return optind;
+}
+
+/** Lines for an RC file of libnetcdf. @return exit status. */
+static int
+print_rc(const char *library)
+{
+    int n = printf("# netCDF-C 4.10 and newer read ESDM's stub files so, without esdm-run.\n"
+                   "NETCDF.UDF0.LIBRARY=%s\n"
+                   "NETCDF.UDF0.INIT=esdmnc_init\n",
+                   library);
+    return n < 0 || fflush(stdout) != 0 ? EXIT_OWN : 0;
 }
 
 int
@@ -545,6 +560,9 @@ main(int argc, char **argv)
     char program[PATH_MAX];
     if (!find_library(library, sizeof(library))) {
         return EXIT_OWN;
+    }
+    if (opt.print_rc) {
+        return print_rc(library);
     }
     status = find_program(argv[first], program, sizeof(program));
     status = status == 0 ? examine(program, &opt, 0) : status;

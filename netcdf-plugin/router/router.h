@@ -82,6 +82,7 @@ typedef struct esdmnc__library {
     /* Set once by esdmnc__library_serve(), under its lock. */
     int mode_flag;     /**< NC_UDF0, or NC_UDF1 when the program took that one; 0: not yet */
     int hooked;        /**< esdmnc__hook: do its own calls of NC_infermodel reach ours? Atomic */
+    bool by_rc_file;   /**< loaded without preloading (rcfile.c) */
     NC_Dispatch table; /**< what is registered: the dispatcher's with our wrappers */
     const NC_Dispatch *core_table;
 } esdmnc__library;
@@ -148,6 +149,13 @@ esdmnc__text_copy(char *to, const char *from)
 {
     memcpy(to, from, strlen(from) + 1);
 }
+
+/* ---- loaded by an RC file (rcfile.c) --------------------------------------------------------- */
+
+/** NC_NOERR, or NC_EPERM after a message: without preloading nothing is written. */
+int esdmnc__rc_mode_check(const esdmnc__library *library, const char *path, int mode);
+/** NC_NOERR, or NC_ENOTBUILT after a message: what was opened has user-defined types. */
+int esdmnc__rc_types_check(const esdmnc__library *library, const char *path, int ncid);
 
 /* ---- stubs in memory (memory.c) ------------------------------------------------------------- */
 

@@ -203,6 +203,9 @@ wrapped_create(int instance, const char *path, int cmode, size_t initial_size, i
     }
     (void) parameters; /* parallel creates ended in the router */
     int status = esdmnc__create_mode_check(cmode);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_mode_check(library, path, NC_WRITE);
+    }
     if (status != NC_NOERR) {
         return status;
     }
@@ -270,6 +273,9 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
         memory = parameters;
     }
     int status = esdmnc__open_mode_check(mode);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_mode_check(library, path, mode);
+    }
     if (status != NC_NOERR) {
         return status;
     }
@@ -296,8 +302,11 @@ wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chun
     if (status == ENOENT && by_stub) {
         esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
     }
-    if (status == NC_NOERR && memory) {
-        status = esdmnc__memory_opened(instance, ncid, memory);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_types_check(library, path, ncid);
+        if (status == NC_NOERR && memory) {
+            status = esdmnc__memory_opened(instance, ncid, memory);
+        }
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
         }
