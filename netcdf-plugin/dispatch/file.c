@@ -438,7 +438,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+    if (rc == NC_EBADID)
         return rc;
     if (rc != NC_NOERR) {
         /* Inherited over a fork and not to be had here: the parent will close it. */
@@ -464,7 +464,7 @@ esdmnc_abort(esdmnc_id id)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+    if (rc == NC_EBADID)
         return rc;
     if (rc != NC_NOERR) {
         esdmnc_file_free(esdmnc_files_remove(id));
