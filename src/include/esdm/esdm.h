@@ -9,5 +9,6 @@
 #include "esdm/site.h"
 #include "esdm/status.h"
 #include "esdm/types.h"
+#include "esdm/usertypes.h"
 
 #endif
