@@ -525,7 +525,7 @@ static const struct {
     {TYPES(TEXTS, ATT("[\"a\",64,1,{\"base64\":\"/w==\"}]")), "end in the middle"},
     {TYPES(TEXTS, ATT("[\"a\",64,1,{\"base64\":\"AgU=\"}]")), "end in the middle"},
     {TYPES(TEXTS, ATT("[\"a\",64,1,{\"base64\":\"AQIA\"}]")), "contains NUL"},
-    {TYPES(TEXTS, FILL("{\"base64\":\"AgIA\"}")), "datasets[0].fill: stored values end"},
+    {TYPES(TEXTS, FILL("{\"base64\":\"AgJB\"}")), "datasets[0]: stored values end"},
 };
 
 static void
