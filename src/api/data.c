@@ -5,6 +5,18 @@
 #include "codec/chain.h"
 #include "io/io.h"
 #include "model/copy.h"
+#include "model/usertype.h"
+
+/* User-defined types convert to nothing else, but enumerations to and from their base type. */
+static bool
+converts(const esdm_dataset *dataset, esdm_type memory_type)
+{
+    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
+    if (user == NULL)
+        return esdm__type_converts(memory_type, dataset->type);
+    return memory_type == dataset->type ||
+           (user->kind == ESDM_CLASS_ENUM && memory_type == user->base);
+}
 
 static esdm_status
 check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
@@ -12,10 +24,12 @@ check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_ty
 {
     if (dataset == NULL || space == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "dataset or hyperslab is NULL");
-    if (!esdm__type_converts(memory_type, dataset->type)) {
-        const char *from = esdm_type_name(memory_type);
+    if (!converts(dataset, memory_type)) {
+        const esdm_container *container = dataset->group->container;
+        const char *from = esdm__type_name(container, memory_type);
         (void) esdm__error_set(err, ESDM_EINVAL, "elements of type %s do not convert to or from %s",
-                               from != NULL ? from : "(unknown)", esdm_type_name(dataset->type));
+                               from != NULL ? from : "(unknown)",
+                               esdm__type_name(container, dataset->type));
         return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
     }
     if (buffer == NULL && esdm_dataspace_elements(space) > 0) {

@@ -91,6 +91,9 @@ esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error
 static esdm_status
 init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
+    esdm_status status = esdm__elements_of(dataset, &io->elements, err);
+    if (status != ESDM_OK)
+        return status;
     const esdm_session *session = dataset->group->container->session;
     io->preferred_bytes = session->site->engine.fragment_bytes;
     io->minimum_bytes = io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
@@ -120,7 +123,7 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     }
     (void) pthread_mutex_init(&io->write_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
-    esdm__gather_init(&io->gather, dataset->type, io->preferred_bytes);
+    esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
     uint64_t record;
     uint64_t snapshot;
     esdm__container_position(dataset->group->container, &record, &snapshot);

@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "io/elements.h"
 #include "io/gather.h"
 #include "io/pack_set.h"
 #include "layout/index.h"
@@ -40,6 +41,7 @@ typedef struct esdm__container_io {
 } esdm__container_io;
 
 typedef struct esdm__dataset_io {
+    esdm__elements elements;    /* immutable */
     pthread_mutex_t write_lock; /* guards gather, failure */
     esdm__gather gather;
     esdm_error failure;   /* of a write that lost data; commits report it until discard */
