@@ -20,6 +20,7 @@ typedef struct parser {
     size_t depth;
     char *text; /* of the innermost element so far; room for the whole input */
     size_t text_bytes;
+    bool any; /* there was an element */
     s3__xml_visitor visit;
     void *user;
 } parser;
@@ -221,6 +222,7 @@ open_element(parser *p, esdm_error *err)
     p->path_bytes += bytes;
     p->path[p->path_bytes] = '\0';
     p->text_bytes = 0;
+    p->any = true;
     status = skip_attributes(p, &empty, err);
     return status == ESDM_OK && empty ? close_element(p, err) : status;
 }
@@ -280,12 +282,10 @@ read_markup(parser *p, esdm_error *err)
 static esdm_status
 read_all(parser *p, esdm_error *err)
 {
-    bool any = false;
     while (p->at < p->end) {
         esdm_status status = ESDM_OK;
         if (*p->at == '<') {
             status = read_markup(p, err);
-            any = any || p->depth > 0;
         } else if (*p->at == '&' && p->depth > 0) {
             status = read_reference(p, err);
         } else if (p->depth > 0) {
@@ -300,7 +300,7 @@ read_all(parser *p, esdm_error *err)
     }
     if (p->depth > 0)
         return broken(p, "it ends too early", err);
-    return any ? ESDM_OK : broken(p, "there is no element", err);
+    return p->any ? ESDM_OK : broken(p, "there is no element", err);
 }
 
 esdm_status
