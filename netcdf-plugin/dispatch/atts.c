@@ -357,10 +357,11 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
     int define = esdmnc_need_define(on.file);
     if (define != NC_NOERR)
         return define;
-    if (rc == NC_NOERR)
-        rc = esdmnc_name_normalise(on.file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return nc3 && rc == NC_EMAXNAME ? NC_ENOTATT : rc;
+        return rc;
+    rc = esdmnc_name_normalise(on.file->instance, name, normalised);
+    if (rc != NC_NOERR)
+        return nc3 && rc == NC_EBADNAME ? rc : NC_ENOTATT;
     esdm_error err;
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);

@@ -17,6 +17,30 @@ const omission behaviours_left_out[] = {
     {"abort-of-replacement",
      "nc_abort() of what nc_create() was to replace: the old container is replaced when the new "
      "one is committed first, so it is still there; the old file is gone."},
+    {"large-dimensions",
+     "Dimensions of 2^63 and more, which netCDF-4 takes and cannot use: NC_EDIMSIZE."},
+    {"netcdf4-dim-after-var",
+     "A dimension called like a variable or group that was there before: netCDF-4 ends in HDF5 "
+     "errors."},
+    {"netcdf4-group-names",
+     "A group called like a dimension ends in HDF5 errors, and a file with a group whose name has "
+     "NC_MAX_NAME bytes cannot be opened again."},
+    {"netcdf4-odd-coordinates",
+     "A variable that is called like a dimension, but does not have it as its first: netCDF-4 ends "
+     "in HDF5 errors when it is given a fill value, or renamed."},
+    {"netcdf4-renames",
+     "Renaming of dimensions that have a variable of the old or new name, the other way round, and "
+     "of variables while later ones are not written yet: netCDF-4 ends in HDF5 errors, or mixes "
+     "the variables up when it opens the file again."},
+    {"netcdf4-failed-fill-value",
+     "A `_FillValue` that netCDF-4 refuses is there afterwards, without a value; the old one is "
+     "lost. In a container nothing changes."},
+    {"netcdf4-names-not-normalised",
+     "netCDF-4 normalises names (NFC) when something is made and found, not when it is renamed and "
+     "when attributes are removed; ESDM always does."},
+    {"netcdf4-rename-dim-elsewhere",
+     "nc_rename_dim() with the id of a group below that of the dimension: netCDF-4 ends in an HDF5 "
+     "error when the file was opened, ESDM renames."},
     {"netcdf3-abort-forgets",
      "nc_abort() in define mode after renames or attributes that were written in data mode: "
      "netCDF-3 forgets those since nc_sync(), ESDM commits them at nc_redef()."},

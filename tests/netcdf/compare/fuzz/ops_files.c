@@ -25,7 +25,7 @@ opened(context *c, int rc, int ncid, int file, int mode)
         c->handle->open = rc == NC_NOERR;
         c->handle->file = file;
         c->handle->shared = (mode & NC_SHARE) != 0;
-        c->handle->touched = c->handle->replaces = false;
+        c->handle->touched = c->handle->replaces = c->handle->defined = false;
     }
 }
 
@@ -122,7 +122,7 @@ call_sync(context *c)
     say(c, "nc_sync($)");
     int rc = nc_sync(c->ncid);
     if (rc == NC_NOERR && c->side == ESDM)
-        c->handle->replaces = c->handle->touched = false;
+        c->handle->replaces = c->handle->touched = c->handle->defined = false;
     return rc;
 }
 
@@ -143,14 +143,18 @@ static int
 call_enddef(context *c)
 {
     say(c, "nc_enddef($)");
-    return nc_enddef(c->ncid);
+    int rc = nc_enddef(c->ncid);
+    c->handle->defined &= rc != NC_NOERR;
+    return rc;
 }
 
 static int
 call__enddef(context *c)
 {
     say(c, "nc__enddef($, 100, 8, 0, 4)");
-    return nc__enddef(c->ncid, 100, 8, 0, 4);
+    int rc = nc__enddef(c->ncid, 100, 8, 0, 4);
+    c->handle->defined &= rc != NC_NOERR;
+    return rc;
 }
 
 static void

@@ -187,7 +187,7 @@ call_get_var_chunk_cache(context *c)
 const kind kinds_settings[] = {
     {"def_var_fill", 6, false, make_setting, call_def_var_fill},
     {"inq_var_fill", 2, false, make_setting, call_inq_var_fill},
-    {"def_var_chunking", 5, true, make_setting, call_def_var_chunking},
+    {"def_var_chunking", 0, true, make_setting, call_def_var_chunking},
     {"inq_var_chunking", 2, true, make_setting, call_inq_var_chunking},
     {"def_var_deflate", 3, true, make_setting, call_def_var_deflate},
     {"inq_var_deflate", 1, true, make_setting, call_inq_var_deflate},
