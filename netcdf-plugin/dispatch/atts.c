@@ -229,9 +229,11 @@ check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_
     rc = esdmnc_classic_type(on->file, type);
     if (rc != NC_NOERR || !is_fill_value(on, normalised))
         return rc;
-    if (type != on->var->type)
-        return NC_EBADTYPE;
-    return count != 1 ? NC_EINVAL : NC_NOERR;
+    if (count != 1)
+        return NC_EINVAL;
+    if (atomic_load_explicit(&on->var->written, memory_order_relaxed))
+        return NC_ELATEFILL;
+    return type != on->var->type ? NC_EBADTYPE : NC_NOERR;
 }
 
 /* Converts into memory of the attribute's type; *ret_buffer is the caller's to free. */

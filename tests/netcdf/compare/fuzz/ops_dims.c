@@ -28,14 +28,6 @@ make_def_dim(generator *g, op *o)
         o->length = odd[pick(g, 6)];
 }
 
-/* Whether the group has one of the op's name in it. */
-static bool
-group_has_group(const context *c)
-{
-    int id;
-    return nc_inq_grp_ncid(c->ncid, fuzz_name(c->op->name), &id) == NC_NOERR;
-}
-
 static int
 call_def_dim(context *c)
 {
@@ -131,7 +123,8 @@ call_rename_dim(context *c)
         return skip(c);
     bool exists = nc_inq_dimname(c->ncid, c->op->varid, old) == NC_NOERR;
     if (exists && c->side == STOCK && !is_netcdf3(c->state) &&
-        file_has_var(c, old, fuzz_name(c->op->name)) && left_out("netcdf4-renames"))
+        (file_has_var(c, old, fuzz_name(c->op->name)) || group_has_group(c) || c->handle->kept) &&
+        left_out("netcdf4-renames"))
         return skip(c);
     if (exists && !may_rename(c, old, fuzz_name(c->op->name)))
         return skip(c);
@@ -225,8 +218,7 @@ static bool
 is_bad_group_name(const context *c)
 {
     const char *name = fuzz_name(c->op->name);
-    return c->side == STOCK && c->state->format == NC_FORMAT_NETCDF4 &&
-           (file_has_dim(c, name, "") || strlen(name) == NC_MAX_NAME) &&
+    return c->side == STOCK && c->state->format == NC_FORMAT_NETCDF4 && file_has_dim(c, name, "") &&
            left_out("netcdf4-group-names");
 }
 

@@ -154,6 +154,13 @@ file_has_var(const context *c, const char *a, const char *b)
     return file_has(c, true, a, b);
 }
 
+bool
+group_has_group(const context *c)
+{
+    int id;
+    return nc_inq_grp_ncid(c->ncid, fuzz_name(c->op->name), &id) == NC_NOERR;
+}
+
 /* ---- making ops ----------------------------------------------------------------------------- */
 
 static void
