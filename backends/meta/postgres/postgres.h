@@ -30,6 +30,7 @@ typedef struct postgres__doubt {
     char token[ESDM_META_UUID_BYTES];
     uint64_t container; /* 0: it was to be a new one */
     char *name;         /* owned; NULL: an update */
+    bool happened;      /* it did: the writer's handle does not know what it has published */
     struct postgres__doubt *next;
 } postgres__doubt;
 
@@ -111,10 +112,13 @@ esdm_status postgres__happened(postgres__store *store, const postgres__params *c
 esdm_status postgres__doubt_commit(postgres__store *store, const esdm_meta_commit *commit,
                                    const char token[ESDM_META_UUID_BYTES], esdm_status status,
                                    esdm_error *err);
-/** Before another commit: ESDM_ECONFLICT when an earlier one in doubt has taken place.
+/** Before another commit: ESDM_EIO when an earlier one in doubt has taken place.
  *  @param name may be NULL. */
 esdm_status postgres__settle_doubts(postgres__store *store, uint64_t container, const char *name,
                                     esdm_error *err);
+
+/** The container was opened anew. */
+void postgres__forget_doubts(postgres__store *store, uint64_t container, const char *name);
 
 /* ---- fork.c --------------------------------------------------------------------------------- */
 
