@@ -35,7 +35,7 @@ def test_postgres__connection_cut_at_every_message():
         expect(messages > 5, f"only {messages} messages")
         cases = [(number, what) for number in range(1, messages + 1)
                  for what in ("before", "after")]
-        for number, what in cases[::by_size(3, 1, 1)]:
+        for number, what in cases[::by_size(5, 3, 1)]:
             name = f"{what}-{number}"
             first = proxy.messages
             proxy.plan = lambda *_, at=first + number, how=what: (
@@ -55,7 +55,7 @@ def test_postgres__connections_cut_at_random():
         proxy.plan = lambda _, message: (
             generator.choice(["before", "after"]) if message > 5 and generator.random() < 0.15
             else None)
-        last = by_size(20, 60, 1000)
+        last = by_size(15, 25, 1000)
         writers = [subprocess.Popen([PROGRAM, "write", f"random{i}", "1", str(last)],
                                     env=environment(), stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True) for i in range(3)]
@@ -71,7 +71,7 @@ def test_postgres__connections_cut_at_random():
 
 def test_postgres__server_restarts_while_writing():
     with Server() as server, Site(metadata=metadata(server.port)):
-        last = by_size(60, 200, 2000)
+        last = by_size(40, 80, 2000)
         writer = subprocess.Popen([PROGRAM, "write", "a", "1", str(last)], env=environment(),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         modes = ["fast", "immediate", "fast", "immediate"]
@@ -98,7 +98,7 @@ def test_postgres__sessions_are_terminated():
         killer = threading.Thread(target=terminate, args=(server,))
         killer.start()
         try:
-            last = by_size(20, 60, 500)
+            last = by_size(10, 20, 500)
             must("write", "a", 1, last, timeout=300)
         finally:
             stop.set()
@@ -187,7 +187,7 @@ def test_postgres__writer_is_killed():
     with Server() as server, Site(metadata=metadata(server.port)):
         must("write", "a", 1, 1)
         last = 1
-        for _ in range(by_size(3, 8, 50)):
+        for _ in range(by_size(3, 4, 50)):
             writer = subprocess.Popen([PROGRAM, "write", "a", str(last + 1), str(last + 1000)],
                                       env=environment(), stdout=subprocess.PIPE, text=True)
             time.sleep(0.15 + random.random() * 0.1)

@@ -100,11 +100,13 @@ def test_postgres__errors_name_the_cause():
             ({"connection": f"host=127.0.0.1 pass word={SECRET}"}, ["metadata: connection"]),
             ({"connection": f"host=127.0.0.1 {SECRET}"}, ["metadata: connection"]),
             ({"connection": f"postgresql://esdm:{SECRET}@x@127.0.0.1/"}, ["%40"]),
-            ({"connection": f"postgresql://esdm:{SECRET}@127.0.0.1:port/"}, ["metadata"]),
+            ({"connection": f"postgresql://esdm:{SECRET}@127.0.0.1:port/", "host": None,
+              "port": None}, ["metadata"]),
         ]
         env = environment({"HOME": str(server.folder), "PGPASSWORD": ""})
         for keys, words in cases:
-            with Site(make=False, metadata=metadata(server, **keys)):
+            keys = {k: v for k, v in metadata(server, **keys).items() if v is not None}
+            with Site(make=False, metadata=keys):
                 done = mkfs(env=dict(env, ESDM_CONFIG=os.environ["ESDM_CONFIG"]))
                 expect_error(done, *words)
                 expect("metadata" in done.stderr, f"not named: {done.stderr}")
