@@ -379,7 +379,7 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     if (st != ESDM_OK)
         return st;
     esdm__record item = {
-        .sequence = ESDM__SEQUENCE_PENDING | index->pending.count,
+        .sequence = ESDM__SEQUENCE_PENDING | index->next_order,
         .raw_bytes = fragment->raw_bytes,
         .stored_bytes = fragment->stored_bytes,
         .position = fragment->position,
@@ -412,6 +412,7 @@ esdm__index_drop_pending(esdm__index *index)
 {
     esdm__forest_clear(&index->pending_forest);
     esdm__records_clear(&index->pending);
+    index->next_order = 0;
 }
 
 /* Commit */

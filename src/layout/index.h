@@ -39,6 +39,18 @@ void esdm__index_forget_pages(esdm__index *index);
 esdm_status esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment,
                                     esdm_error *err);
 size_t esdm__index_pending_count(const esdm__index *index);
+/** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
+typedef struct esdm__order_run {
+    uint32_t first;
+    uint32_t base;
+} esdm__order_run;
+/**
+ * Gives the pending fragments their orders among those of other writers of the same commit.
+ * @param runs at least one; the first begins at 0; orders rise with the fragment.
+ * @param next order of the fragment that is added next.
+ */
+void esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns,
+                          uint32_t next);
 /** Bytes of inline data held by pending fragments. */
 size_t esdm__index_pending_inline_bytes(const esdm__index *index);
 
@@ -125,6 +137,27 @@ void esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64
                            uint64_t snapshot);
 /** Drops pending fragments (discard). */
 void esdm__index_drop_pending(esdm__index *index);
+
+/**
+ * Gathers small pages of one dataset from several writers of a commit into fuller ones, so that the
+ * number of pages does not depend on the number of writers (layout/collect.c). One thread.
+ */
+typedef struct esdm__collector esdm__collector;
+/** NULL when out of memory. */
+esdm__collector *esdm__collector_new(uint32_t rank);
+void esdm__collector_free(esdm__collector *collector); /* NULL is accepted */
+/** Whether a page is best published as it is. */
+bool esdm__collector_passes(const esdm_meta_new_page *page);
+/** Takes a page's records over (orders, not absolute sequences). ESDM_ECORRUPT, ESDM_ENOMEM. */
+esdm_status esdm__collector_add(esdm__collector *collector, const esdm_meta_new_page *page,
+                                esdm_error *err);
+/** Whether it holds enough for a full page. */
+bool esdm__collector_is_full(const esdm__collector *collector);
+bool esdm__collector_is_empty(const esdm__collector *collector);
+/** Encodes what it holds, without what newer records hide, and empties it. `dataset` of the pages
+ *  is set by the caller. @param ret_set zeroed. */
+esdm_status esdm__collector_take(esdm__collector *collector, esdm__page_set *ret_set,
+                                 esdm_error *err);
 
 /** Visits all committed fragments of the loaded pages in `page` (esdm-stat). */
 typedef bool (*esdm__fragment_fn)(const esdm__fragment *fragment, void *user);

@@ -39,8 +39,14 @@ struct esdm__index {
     esdm__packs *packs;
     esdm__directory directory;
     esdm__records pending; /* sequence: ESDM__SEQUENCE_PENDING | order */
+    uint64_t next_order;   /* of the pending fragment that is added next */
     esdm__forest pending_forest;
 };
+
+/** Encodes records into pages behind those of the set: spatially sorted, without what newer ones
+ *  hide. */
+esdm_status esdm__pages_encode(esdm__page_set *set, const esdm__records *records, bool absolute,
+                               esdm_error *err);
 
 /** Slot of a page number, or NULL. */
 esdm__slot *esdm__index_slot(const esdm__index *index, uint64_t page);

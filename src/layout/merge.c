@@ -216,8 +216,9 @@ add_page(esdm__page_set *set, const esdm__records *records, const uint32_t *orde
     return ESDM_OK;
 }
 
-static esdm_status
-add_pages(esdm__page_set *set, const esdm__records *records, bool absolute, esdm_error *err)
+esdm_status
+esdm__pages_encode(esdm__page_set *set, const esdm__records *records, bool absolute,
+                   esdm_error *err)
 {
     if (records->count == 0)
         return ESDM_OK;
@@ -273,7 +274,7 @@ add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm_
     for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
         st = collect_page(index, merge[i], &all, err);
     if (st == ESDM_OK)
-        st = add_pages(set, &all, true, err);
+        st = esdm__pages_encode(set, &all, true, err);
     esdm__records_clear(&all);
     return st;
 }
@@ -283,7 +284,7 @@ esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerg
                    esdm__page_set *ret_set, esdm_error *err)
 {
     esdm__page_set set = {0};
-    esdm_status st = add_pages(&set, &index->pending, false, err);
+    esdm_status st = esdm__pages_encode(&set, &index->pending, false, err);
     if (st == ESDM_OK)
         st = add_merged(index, merge, nmerge, &set, err);
     if (st != ESDM_OK) {
