@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdlib.h>
 
+#include "api/transfer.h"
 #include "base/error.h"
 #include "codec/chain.h"
 #include "io/io.h"
@@ -18,9 +19,9 @@ converts(const esdm_dataset *dataset, esdm_type memory_type)
            (user->kind == ESDM_CLASS_ENUM && memory_type == user->base);
 }
 
-static esdm_status
-check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-               const void *buffer, esdm_error *err)
+esdm_status
+esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
+                     esdm_type memory_type, const void *buffer, esdm_error *err)
 {
     if (dataset == NULL || space == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "dataset or hyperslab is NULL");
@@ -40,16 +41,24 @@ check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_ty
 }
 
 esdm_status
+esdm__check_writable(const esdm_dataset *dataset, esdm_error *err)
+{
+    if (dataset->group->container->writable)
+        return ESDM_OK;
+    (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
+    return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
+}
+
+esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
-    if (!dataset->group->container->writable) {
-        (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
-        return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
-    }
+    status = esdm__check_writable(dataset, err);
+    if (status != ESDM_OK)
+        return status;
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 
@@ -57,7 +66,7 @@ esdm_status
 esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
           uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
     return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);

@@ -20,17 +20,17 @@ esdm_comm_unref(esdm_comm *comm)
 }
 
 esdm_status
-esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *err)
+esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_t count,
+                    esdm_error *err)
 {
-    /* The largest number belongs to the lowest rank that failed. */
-    uint64_t mine = status == ESDM_OK ? 0 : (uint64_t) (comm->size - comm->rank);
-    uint64_t worst = mine;
     esdm_error failure = {0};
-    esdm_status sent = comm->ops->maximum(comm, &worst, 1, &failure);
-    if (sent == ESDM_OK && worst == 0)
+    /* The largest number belongs to the lowest rank that failed. */
+    values[0] = status == ESDM_OK ? 0 : (uint64_t) (comm->size - comm->rank);
+    esdm_status sent = comm->ops->maximum(comm, values, count + 1, &failure);
+    if (sent == ESDM_OK && values[0] == 0)
         return ESDM_OK;
     if (sent == ESDM_OK) {
-        int rank = comm->size - (int) worst;
+        int rank = comm->size - (int) values[0];
         if (rank == comm->rank && err != NULL)
             failure = *err;
         failure.status = rank == comm->rank ? status : ESDM_OK;
@@ -43,6 +43,13 @@ esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *err)
     if (err != NULL)
         *err = failure;
     return failure.status;
+}
+
+esdm_status
+esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *err)
+{
+    uint64_t values[1];
+    return esdm__comm_agree_on(comm, status, values, 0, err);
 }
 
 esdm_status
@@ -71,14 +78,4 @@ esdm__comm_share_block(esdm_comm *comm, void **data, size_t *bytes, esdm_error *
     *data = block;
     *bytes = (size_t) length;
     return ESDM_OK;
-}
-
-esdm_status
-esdm__comm_same(esdm_comm *comm, uint64_t value, bool *ret_same, esdm_error *err)
-{
-    uint64_t bounds[2] = {value, ~value};
-    esdm_status status = comm->ops->maximum(comm, bounds, 2, err);
-    if (status == ESDM_OK)
-        *ret_same = bounds[0] == ~bounds[1];
-    return status;
 }

@@ -33,6 +33,8 @@ esdm__container_io_free(esdm_container *container)
     if (io == NULL)
         return;
     esdm__pack_set_free(io->packs);
+    esdm_comm_unref(io->comm);
+    free(io->notes);
     if (io->pinned)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
     free(io->dirty);
@@ -165,6 +167,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     atomic_fetch_sub(&dataset->group->container->session->gathered,
                      esdm__gather_bytes(&io->gather));
     esdm__gather_clear(&io->gather);
+    esdm__epochs_clear(&io->epochs);
     esdm__index_free(io->index);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);

@@ -16,6 +16,7 @@ typedef struct pack {
     bool busy;             /* a thread is appending, syncing or sealing */
     bool unsynced;
     bool committed;     /* a commit refers to it */
+    bool offered;       /* another process is committing it */
     esdm_error failure; /* of a sync or seal: what was appended may be lost, for good */
     struct pack *next;
     char name[96];
@@ -289,14 +290,23 @@ static void
 end_pack(pack *p)
 {
     const esdm_data_plugin *plugin = p->target->plugin;
-    if (p->handle != NULL && !p->committed && plugin->pack_discard != NULL) {
+    if (p->handle != NULL && !p->committed && !p->offered && plugin->pack_discard != NULL) {
         (void) plugin->pack_discard(p->handle, NULL);
         return;
     }
     if (p->handle != NULL)
         (void) seal(p, NULL);
-    if (!p->committed)
+    if (!p->committed && !p->offered)
         (void) plugin->pack_remove(p->target->handle, p->name, NULL);
+}
+
+void
+esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    for (pack *p = packs->list; p != NULL; p = p->next)
+        p->offered = offered;
+    (void) pthread_mutex_unlock(&packs->lock);
 }
 
 void

@@ -305,8 +305,11 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     if (status == ESDM_OK)
         status = write_locked(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
                               buffer, &out_of_range, &failure);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
         grow_dimensions(dataset, space);
+        if (esdm__io_of(dataset->group->container)->comm != NULL)
+            esdm__epochs_note(&io->epochs, space);
+    }
     (void) pthread_mutex_unlock(&io->write_lock);
     if (status != ESDM_OK) {
         if (err != NULL)

@@ -52,8 +52,8 @@ take_record(esdm__collector *collector, const esdm__records *from, uint32_t i)
     const uint8_t *data = NULL;
     if (item.pack == NULL)
         data = from->inline_data + item.position;
-    else if ((item.pack = esdm__packs_intern(collector->packs, item.pack->target,
-                                             item.pack->pack)) == NULL)
+    else if ((item.pack =
+                  esdm__packs_intern(collector->packs, item.pack->target, item.pack->pack)) == NULL)
         return false;
     return esdm__records_add(&collector->records, esdm__records_bounds(from, i), &item, data);
 }
@@ -61,15 +61,7 @@ take_record(esdm__collector *collector, const esdm__records *from, uint32_t i)
 esdm_status
 esdm__collector_add(esdm__collector *collector, const esdm_meta_new_page *page, esdm_error *err)
 {
-    const esdm_meta_page entry = {
-        .dataset = page->dataset,
-        .records = page->records,
-        .absolute = page->absolute,
-        .raw_bytes = page->raw_bytes,
-        .stored_bytes = page->stored_bytes,
-        .rank = page->rank,
-        .box = page->box,
-    };
+    const esdm_meta_page entry = esdm__page_entry(page);
     esdm__page *decoded = NULL;
     if (page->rank != collector->records.rank || page->absolute)
         return esdm__error_set(err, ESDM_EINVAL, "a page of another kind cannot be collected");
@@ -103,7 +95,7 @@ esdm_status
 esdm__collector_take(esdm__collector *collector, esdm__page_set *ret_set, esdm_error *err)
 {
     esdm__page_set set = {0};
-    esdm_status status = esdm__pages_encode(&set, &collector->records, false, err);
+    esdm_status status = esdm__pages_encode(&set, &collector->records, 0, false, err);
     if (status != ESDM_OK) {
         esdm__page_set_clear(&set);
         return status;

@@ -51,6 +51,10 @@ typedef struct esdm__order_run {
  */
 void esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns,
                           uint32_t next);
+/** Makes pending fragments of another writer visible to reads until esdm__index_drop_pending();
+ * they are never published from here. @param page of orders. ESDM_ECORRUPT, ESDM_ENOMEM. */
+esdm_status esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page,
+                                    esdm_error *err);
 /** Bytes of inline data held by pending fragments. */
 size_t esdm__index_pending_inline_bytes(const esdm__index *index);
 
@@ -126,6 +130,12 @@ esdm_status esdm__index_merge_candidates(const esdm__index *index, uint64_t **re
  */
 esdm_status esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerge,
                                esdm__page_set *ret_set, esdm_error *err);
+/** The pending fragments from number `first` on alone. */
+esdm_status esdm__index_encode_pending(const esdm__index *index, uint32_t first,
+                                       esdm__page_set *ret_set, esdm_error *err);
+/** The pages of `merge` alone. */
+esdm_status esdm__index_encode_merged(const esdm__index *index, const uint64_t *merge,
+                                      size_t nmerge, esdm__page_set *ret_set, esdm_error *err);
 void esdm__page_set_clear(esdm__page_set *set);
 
 /**
@@ -135,7 +145,7 @@ void esdm__page_set_clear(esdm__page_set *set);
  */
 void esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t first_page,
                            uint64_t snapshot);
-/** Drops pending fragments (discard). */
+/** Drops pending fragments, those of other writers too. */
 void esdm__index_drop_pending(esdm__index *index);
 
 /**

@@ -108,12 +108,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_align(esdm_container *contai
  * lengths that its dimensions get. A rank that fails does so alone.
  * @param space NULL: this rank writes nothing, but takes part.
  */
-ESDM_API ESDM_MUST_CHECK esdm_status esdm_write_collective(esdm_dataset *dataset,
-                                                           const esdm_dataspace *space,
-                                                           esdm_type memory_type,
-                                                           const void *buffer,
-                                                           uint64_t *ret_out_of_range,
-                                                           esdm_error *err);
+ESDM_API ESDM_MUST_CHECK esdm_status
+esdm_write_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                      const void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
 /**
  * Collective esdm_read(): sees what any rank wrote to the dataset before the call, committed or

@@ -4,6 +4,7 @@
 
 /** @file The whole public C API. */
 
+#include "esdm/comm.h"
 #include "esdm/container.h"
 #include "esdm/session.h"
 #include "esdm/site.h"

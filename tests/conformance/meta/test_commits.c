@@ -463,8 +463,8 @@ test_commit__streamed_pages_follow_those_at_hand(void **state)
             void *data = NULL;
             size_t bytes = 0;
             esdm_meta_new_page expected = i == 0 ? meta_page(1, 5, 1) : meta_page(2, 1, 99 + i);
-            assert_ok(meta()->page_load(f->store, committed.first_page + i, &data, &bytes,
-                                        &place_error));
+            assert_ok(
+                meta()->page_load(f->store, committed.first_page + i, &data, &bytes, &place_error));
             assert_int_equal(bytes, expected.bytes);
             assert_memory_equal(data, expected.data, bytes);
             free(data);
