@@ -55,7 +55,8 @@ take_record(esdm__collector *collector, const esdm__records *from, uint32_t i)
     else if ((item.pack =
                   esdm__packs_intern(collector->packs, item.pack->target, item.pack->pack)) == NULL)
         return false;
-    return esdm__records_add(&collector->records, esdm__records_bounds(from, i), &item, data);
+    return esdm__records_add(&collector->records, esdm__records_bounds(from, i),
+                             esdm__records_stride(from, i), &item, data);
 }
 
 esdm_status

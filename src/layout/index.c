@@ -463,7 +463,8 @@ esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm
         esdm__record item = from->items[i];
         const uint8_t *data = item.pack == NULL ? from->inline_data + item.position : NULL;
         item.sequence |= ESDM__SEQUENCE_PENDING;
-        ok = esdm__records_add(&index->foreign, esdm__records_bounds(from, i), &item, data);
+        ok = esdm__records_add(&index->foreign, esdm__records_bounds(from, i),
+                               esdm__records_stride(from, i), &item, data);
     }
     if (!ok)
         st = esdm__error_nomem(err, decoded->memory_bytes, "index pages of other ranks");

@@ -155,6 +155,20 @@ esdm_status postgres__no_container(const char *name, esdm_error *err);
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
+/* ---- stream.c ------------------------------------------------------------------------------- */
+
+/** The pages of a commit that yields some one by one. */
+typedef struct postgres__stream {
+    esdm_meta_new_page *pages; /* owned, and what those from `borrowed` on point to */
+    size_t count;
+    size_t capacity;
+    size_t borrowed; /* of the commit's own */
+} postgres__stream;
+/** @param ret_stream zeroed; postgres__stream_clear() in any case. */
+esdm_status postgres__stream_collect(const esdm_meta_commit *commit, postgres__stream *ret_stream,
+                                     esdm_error *err);
+void postgres__stream_clear(postgres__stream *stream);
+
 esdm_status postgres__make(const esdm_plugin_config *config, bool dry_run,
                            esdm_plugin_reporter report, void *user, esdm_error *err);
 esdm_status postgres__check(const esdm_plugin_config *config, esdm_plugin_reporter report,

@@ -440,6 +440,12 @@ test_commit__streamed_pages_follow_those_at_hand(void **state)
     for (int update = 0; update < 2; update++) {
         esdm_meta_commit commit = meta_new_commit(update ? ESDM_META_UPDATE : ESDM_META_CREATE);
         esdm_meta_new_page page = meta_page(1, 5, 1);
+        uint8_t first_data[100]; /* the stream makes its pages in the same memory */
+        uint64_t first_box[6];
+        memcpy(first_data, page.data, sizeof first_data);
+        memcpy(first_box, page.box, sizeof first_box);
+        page.data = first_data;
+        page.box = first_box;
         page_stream stream = {.count = 3};
         esdm_meta_committed committed = {0};
         commit.name = "streamed";
