@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/values.h"
+
 typedef struct comparison {
     const char *one;
     const char *other;
@@ -60,18 +62,14 @@ texts_differ(const comparison *c, const char *what, const char *where, const cha
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
+/* Both containers have the same types by now. */
 static bool
-values_equal(esdm_type type, uint64_t count, const void *a, const void *b)
+values_equal(const esdm_container *container, esdm_type type, uint64_t count, const void *a,
+             const void *b)
 {
-    if (type != ESDM_TYPE_STRING)
-        return count == 0 || memcmp(a, b, (size_t) count * esdm_type_size(type)) == 0;
-    const char *const *x = a;
-    const char *const *y = b;
-    for (uint64_t i = 0; i < count; i++) {
-        if (strcmp(x[i] != NULL ? x[i] : "", y[i] != NULL ? y[i] : "") != 0)
-            return false;
-    }
-    return true;
+    esdm__typeref of;
+    return esdm__type_resolve(container, type, &of, NULL) == ESDM_OK &&
+           esdm__values_equal(of, count, a, b);
 }
 
 static bool
@@ -87,7 +85,7 @@ attributes_differ(const comparison *c, const char *where, const esdm_attributes 
         if (names_differ(c, "attribute", where, has_x ? x.name : NULL, has_y ? y.name : NULL))
             return true;
         if (x.type != y.type || x.count != y.count ||
-            !values_equal(x.type, x.count, x.values, y.values))
+            !values_equal(a->container, x.type, x.count, x.values, y.values))
             return differs(c, "attribute '%s' of '%s' has another value on %s than on %s", x.name,
                            where, c->one, c->other);
     }
@@ -138,6 +136,51 @@ group_path(const esdm_group *group, char *buffer, size_t bytes)
 }
 
 static bool
+members_differ(const comparison *c, const char *where, const esdm__usertype *a,
+               const esdm__usertype *b)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        if (a->kind == ESDM_CLASS_ENUM) {
+            if (names_differ(c, "member", where, a->enumerators[i].name, b->enumerators[i].name) ||
+                numbers_differ(c, "a value", where, a->enumerators[i].value,
+                               b->enumerators[i].value))
+                return true;
+            continue;
+        }
+        const esdm__member *x = &a->members[i];
+        const esdm__member *y = &b->members[i];
+        if (names_differ(c, "member", where, x->name, y->name) ||
+            numbers_differ(c, "the offset of a member", where, x->offset, y->offset) ||
+            numbers_differ(c, "the type of a member", where, (uint64_t) x->type,
+                           (uint64_t) y->type) ||
+            numbers_differ(c, "the rank of a member", where, x->rank, y->rank))
+            return true;
+        for (uint32_t k = 0; k < x->rank; k++) {
+            if (numbers_differ(c, "the shape of a member", where, x->shape[k], y->shape[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool
+types_differ(const comparison *c, const esdm__usertype *a, const esdm__usertype *b)
+{
+    char path[300];
+    const esdm__usertype *there = a != NULL ? a : b;
+    const char *where = group_path(there->group, path, sizeof path);
+    if (names_differ(c, "type", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL))
+        return true;
+    where = path_of(a->group, a->name, path, sizeof path);
+    return numbers_differ(c, "the group", where, a->group->id, b->group->id) ||
+           numbers_differ(c, "the class", where, (uint64_t) a->kind, (uint64_t) b->kind) ||
+           numbers_differ(c, "the size", where, a->memory_bytes, b->memory_bytes) ||
+           numbers_differ(c, "the base type", where, (uint64_t) a->base, (uint64_t) b->base) ||
+           numbers_differ(c, "the number of members", where, a->count, b->count) ||
+           members_differ(c, where, a, b);
+}
+
+static bool
 dimensions_differ(const comparison *c, const esdm_dimension *a, const esdm_dimension *b)
 {
     char path[300];
@@ -168,7 +211,7 @@ storage_differs(const comparison *c, const char *where, const esdm_dataset *a,
     if (texts_differ(c, "the codec", where, a->codec, b->codec))
         return true;
     if ((a->fill == NULL) != (b->fill == NULL) ||
-        (a->fill != NULL && !values_equal(a->type, 1, a->fill, b->fill)))
+        (a->fill != NULL && !values_equal(a->group->container, a->type, 1, a->fill, b->fill)))
         return differs(c, "the fill value of '%s' is another one on %s than on %s", where, c->one,
                        c->other);
     return false;
@@ -227,6 +270,10 @@ esdm__structure_differs(const esdm_container *a, const char *one, const esdm_con
                         const char *other, char *text, size_t bytes)
 {
     const comparison c = {one, other, text, bytes};
+    for (size_t i = 0; i < more(a->types.count, b->types.count); i++) {
+        if (types_differ(&c, item(&a->types, i), item(&b->types, i)))
+            return true;
+    }
     for (size_t i = 0; i < more(a->groups.count, b->groups.count); i++) {
         if (groups_differ(&c, item(&a->groups, i), item(&b->groups, i)))
             return true;

@@ -74,6 +74,11 @@ definitions_that_differ_are_told(rank_state *r)
     must_differ(r, c, "the fill value of '/v'");
 
     c = create(r, "differ", ESDM_CREATE_REPLACE);
+    esdm_type type;
+    ok(esdm_opaque_create(esdm_container_root(c), "blob", is_odd(r) ? 5 : 4, &type, ERR));
+    must_differ(r, c, "the size of '/blob' is 4 on rank 0 and 5 on rank");
+
+    c = create(r, "differ", ESDM_CREATE_REPLACE);
     ok(esdm_dataset_set_hint(find(c, "v"), "netcdf.deflate", is_odd(r) ? "1 5" : "1 1", ERR));
     must_differ(r, c, "netcdf.deflate of '/v' is '1 1' on rank 0 and '1 5' on rank");
 }
