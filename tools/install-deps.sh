@@ -10,7 +10,7 @@
 # Groups can be combined. Needs root or sudo only when something is missing.
 set -eu
 
-build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev
+build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
     libxxhash-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
     libssl-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"

@@ -365,7 +365,7 @@ holds_all_of(esdm_container *newer, const esdmnc_file *file)
 static int
 follow_structure(esdmnc_file *file)
 {
-    esdm_container *newer;
+    esdm_container *newer = NULL;
     int rc = open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
     if (rc == NC_ECANTREAD)
         return NC_NOERR;

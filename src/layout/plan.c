@@ -147,7 +147,7 @@ drop_repeats(hits *h, uint64_t *bounds, uint64_t *sequence, uint8_t *porous)
             continue;
         h->items[n] = h->items[i];
         sequence[n] = sequence[i];
-        memmove(bounds + n * 2 * rank, bounds + i * 2 * rank, 2 * rank * sizeof *bounds);
+        memmove(bounds + n * 2 * rank, bounds + i * 2 * rank, (size_t) 2 * rank * sizeof *bounds);
         porous[n] = esdm__records_stride(h->items[n].records, h->items[n].row) != NULL;
         n++;
     }
