@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Attributes of variables and groups, with netCDF's conversions. */
 
-#include "internal.h"
+#include "storage.h"
 
 #include "calls.h"
 
@@ -229,11 +229,9 @@ check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_
     rc = esdmnc_classic_type(on->file, type);
     if (rc != NC_NOERR || !is_fill_value(on, normalised))
         return rc;
-    if (count != 1)
-        return NC_EINVAL;
-    if (atomic_load_explicit(&on->var->written, memory_order_relaxed))
-        return NC_ELATEFILL;
-    return type != on->var->type ? NC_EBADTYPE : NC_NOERR;
+    if (type != on->var->type)
+        return NC_EBADTYPE;
+    return count != 1 ? NC_EINVAL : NC_NOERR;
 }
 
 /* Converts into memory of the attribute's type; *ret_buffer is the caller's to free. */
@@ -264,8 +262,6 @@ store(const target *on, const char *name, nc_type type, size_t count, const void
         int rc = esdmnc_fill_from_att(on->file, on->var, type, values);
         if (rc != NC_NOERR)
             return rc;
-        if (esdmnc_is_nc3(on->file))
-            on->var->nofill = false;
     }
     esdm_status st = esdm_attribute_set(on->attributes, name, type, count, values, &err);
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "write attribute", name);
@@ -359,11 +355,10 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
     int define = esdmnc_need_define(on.file);
     if (define != NC_NOERR)
         return define;
+    if (rc == NC_NOERR)
+        rc = esdmnc_name_normalise(on.file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return rc;
-    rc = esdmnc_name_normalise(on.file->instance, name, normalised);
-    if (rc != NC_NOERR)
-        return nc3 && rc == NC_EBADNAME ? rc : NC_ENOTATT;
+        return nc3 && rc == NC_EMAXNAME ? NC_ENOTATT : rc;
     esdm_error err;
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);
@@ -371,7 +366,5 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
         return NC_ENOTATT;
     if (st != ESDM_OK)
         return esdmnc_error(&err, "remove attribute", normalised);
-    if (nc3 && is_fill_value(&on, normalised))
-        on.var->nofill = true; /* so netCDF-3 takes it */
     return NC_NOERR;
 }

@@ -5,6 +5,7 @@
  */
 
 #include "request.h"
+#include "storage.h"
 
 #include "calls.h"
 
@@ -58,8 +59,16 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     if (data == NULL)
         return NC_EINVAL;
     nc_type memory_type = esdmnc_memory_type(r->file, r->var->type, r->memory_type);
-    if (esdm_write(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK)
+    if (esdmnc_quantized(r->file, r->var)) {
+        bool piecewise = r->mapped && (space.has_stride || r->map != NULL);
+        rc = esdmnc_put_quantized(r->file, r->var, r->space, piecewise, memory_type, data,
+                                  &out_of_range);
+        if (rc != NC_NOERR)
+            return rc;
+    } else if (esdm_write(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) !=
+               ESDM_OK) {
         return esdmnc_error(&err, "write", r->file->name);
+    }
     if (r->late != NC_NOERR)
         return r->late;
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Dimensions. Their ids count over the whole container, as in netCDF. */
 
-#include "internal.h"
+#include "storage.h"
 
 #include "calls.h"
 
@@ -58,7 +58,7 @@ esdmnc_def_dim(esdmnc_id id, const char *name, size_t length, int *ret_dimid)
         return esdmnc_error(&err, "define dimension", normalised);
     if (ret_dimid != NULL)
         *ret_dimid = (int) esdm_dimension_id(dimension);
-    return NC_NOERR;
+    return length == NC_UNLIMITED ? esdmnc_chunks_room(file) : NC_NOERR;
 }
 
 /* A full name: groups from the root on, then the dimension. */
@@ -148,8 +148,11 @@ esdmnc_inq_dim(esdmnc_id id, int dimid, char *ret_name, size_t *ret_length)
         return NC_EBADDIM;
     if (ret_name != NULL)
         esdmnc_name_copy(esdm_dimension_name(dimension), ret_name);
-    if (ret_length != NULL)
-        *ret_length = (size_t) esdm_dimension_length(dimension);
+    if (ret_length == NULL)
+        return NC_NOERR;
+    *ret_length = (size_t) esdm_dimension_length(dimension);
+    if (esdm_dimension_is_unlimited(dimension))
+        esdmnc_chunks_told(file, dimension, *ret_length);
     return NC_NOERR;
 }
 

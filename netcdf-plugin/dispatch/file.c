@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Creating, opening and closing; define mode; commits. */
 
-#include "internal.h"
+#include "storage.h"
 
 #include "calls.h"
 
@@ -74,9 +74,12 @@ finish_opening(esdmnc_file *file)
     file->writable = !file->shared && esdm_container_is_writable(file->container);
     file->snapshot = esdm_container_snapshot(file->container);
     file->opened_ns = now_ns();
+    esdmnc_cache_global(file, &file->cache);
     int rc = esdmnc_file_index(file);
-    if (rc == NC_NOERR && !file->is_new)
+    if (rc == NC_NOERR && !file->is_new) {
         esdmnc_file_settle_stored(file);
+        rc = esdmnc_chunks_room(file);
+    }
     if (rc == NC_NOERR)
         rc = esdmnc_files_add(file);
     if (rc != NC_NOERR) {
@@ -260,6 +263,24 @@ esdmnc_need_define(esdmnc_file *file)
     return NC_NOERR;
 }
 
+/* New variables come into being. As with netCDF-4, a setting that cannot be met is told once, and
+ * those behind the variable stay as they are. */
+static int
+create_vars(esdmnc_file *file)
+{
+    for (size_t g = 0; g < file->group_count; g++) {
+        const esdmnc_group *group = file->groups[g];
+        for (size_t v = 0; v < group->count; v++) {
+            int rc =
+                group->vars[v]->created ? NC_NOERR : esdmnc_storage_create(file, group->vars[v]);
+            if (rc != NC_NOERR)
+                return rc;
+            group->vars[v]->created = true;
+        }
+    }
+    return NC_NOERR;
+}
+
 int
 esdmnc_leave_define(esdmnc_file *file)
 {
@@ -271,10 +292,9 @@ esdmnc_leave_define(esdmnc_file *file)
     if (rc != NC_NOERR)
         return rc;
     file->record_fill = ESDMNC_RECORDS_UNKNOWN;
-    esdmnc_file_settle(file, false);
     file->is_new = false;
     atomic_store_explicit(&file->indef, false, memory_order_relaxed);
-    return NC_NOERR;
+    return create_vars(file);
 }
 
 int
@@ -287,14 +307,6 @@ esdmnc_need_data(esdmnc_file *file)
     return esdmnc_leave_define(file);
 }
 
-/* When a call ends define mode, netCDF-4 takes the variables of that group for written. */
-static void
-mark_written(const esdmnc_file *file, esdmnc_group *group)
-{
-    for (size_t i = 0; !esdmnc_is_nc3(file) && i < group->count; i++)
-        atomic_store_explicit(&group->vars[i]->written, true, memory_order_relaxed);
-}
-
 int
 esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
 {
@@ -304,8 +316,12 @@ esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
-    mark_written(file, group); /* before anything is looked at */
-    return atomic_load(&file->indef) ? esdmnc_leave_define(file) : NC_ENOTINDEFINE;
+    if (!atomic_load(&file->indef))
+        return NC_ENOTINDEFINE;
+    rc = esdmnc_leave_define(file);
+    if (rc == NC_NOERR)
+        esdmnc_file_settle(file, true);
+    return rc;
 }
 
 /* ---- synchronisation ------------------------------------------------------------------------ */
@@ -365,7 +381,7 @@ holds_all_of(esdm_container *newer, const esdmnc_file *file)
 static int
 follow_structure(esdmnc_file *file)
 {
-    esdm_container *newer = NULL;
+    esdm_container *newer;
     int rc = open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
     if (rc == NC_ECANTREAD)
         return NC_NOERR;
@@ -417,8 +433,6 @@ esdmnc_sync(esdmnc_id id)
         return rc;
     if (!file->writable)
         return follow(file);
-    if (atomic_load(&file->indef) && !esdmnc_is_classic(file))
-        mark_written(file, group);
     rc = esdmnc_need_data(file);
     if (rc != NC_NOERR)
         return rc;
@@ -444,7 +458,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID)
+    if (rc == NC_EBADID || rc == NC_EBADGRPID)
         return rc;
     if (rc != NC_NOERR) {
         /* Inherited over a fork and not to be had here: the parent will close it. */
@@ -470,7 +484,7 @@ esdmnc_abort(esdmnc_id id)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID)
+    if (rc == NC_EBADID || rc == NC_EBADGRPID)
         return rc;
     if (rc != NC_NOERR) {
         esdmnc_file_free(esdmnc_files_remove(id));

@@ -66,7 +66,7 @@ esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group)
     }
     size_t group = (unsigned) esdmnc_id_ncid(id) & 0xffff;
     if (group >= file->group_count)
-        return NC_EBADID;
+        return NC_EBADGRPID;
     *ret_file = file;
     *ret_group = file->groups[group];
     return NC_NOERR;
@@ -259,8 +259,10 @@ group_free(esdmnc_group *group)
 {
     if (group == NULL)
         return;
-    for (size_t i = 0; i < group->count; i++)
+    for (size_t i = 0; i < group->count; i++) {
+        free(group->vars[i]->shape);
         free(group->vars[i]);
+    }
     free(group->vars);
     free(group);
 }
@@ -280,6 +282,7 @@ esdmnc_file_free(esdmnc_file *file)
         return;
     esdmnc_file_forget(file);
     free(file->groups);
+    free(file->lengths);
     free(file->name);
     free(file);
 }
@@ -307,6 +310,7 @@ var_new(esdm_dataset *dataset)
     var->dataset = dataset;
     var->type = esdm_dataset_type(dataset);
     var->rank = rank;
+    atomic_init(&var->quantize, ESDMNC_QUANTIZE_UNKNOWN);
     for (uint32_t i = 0; i < rank; i++) {
         esdm_dimension *dimension = esdm_dataset_dimension(dataset, i);
         var->axes[i].dimension = dimension;

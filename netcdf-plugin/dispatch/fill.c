@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* The fill value of a variable: the `_FillValue` attribute and what holes in ESDM read as. */
 
-#include "internal.h"
+#include "storage.h"
 
 #include "calls.h"
 
 #include <string.h>
-
-int
-esdmnc_set_nofill(const esdmnc_file *file, esdmnc_var *var, bool nofill)
-{
-    if (!esdmnc_is_nc3(file))
-        return esdmnc_set_hint(file, var, ESDMNC_HINT_NOFILL, nofill ? "1" : NULL);
-    var->nofill = nofill;
-    return NC_NOERR;
-}
 
 int
 esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values)

@@ -50,18 +50,29 @@ typedef struct esdmnc_axis {
     bool unlimited;
 } esdmnc_axis;
 
+/** nc_set_var_chunk_cache() */
+typedef struct esdmnc_cache {
+    size_t bytes;
+    size_t slots;
+    float preemption;
+} esdmnc_cache;
+
+#define ESDMNC_QUANTIZE_UNKNOWN INT64_MIN
+
 typedef struct esdmnc_var {
     esdm_dataset *dataset; /* borrowed from the container */
     esdm_type type;
     uint32_t rank;
-    bool created;        /* define mode was left since it was defined: NC_ELATEDEF */
-    bool stored;         /* it was read from the store */
-    bool nofill;         /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
-    bool has_cache;      /* nc_set_var_chunk_cache() was called */
-    atomic_bool written; /* NC_ELATEFILL */
-    float cache_preemption;
-    size_t cache_bytes;
-    size_t cache_slots;
+    bool created;              /* define mode was left since it was defined: NC_ELATEDEF */
+    bool stored;               /* it was read from the store */
+    bool nofill;               /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
+    bool has_cache;            /* `cache` is filled in */
+    bool shape_stated;         /* `shape` was given in this session */
+    atomic_bool written;       /* NC_ELATEFILL */
+    int endian;                /* until the file is closed; later the hint tells */
+    _Atomic(int64_t) quantize; /* quantize.c */
+    size_t *shape;             /* chunk lengths stated in this session, owned; NULL: none */
+    esdmnc_cache cache;
     esdmnc_axis axes[]; /* `rank` */
 } esdmnc_var;
 
@@ -91,6 +102,10 @@ typedef struct esdmnc_file {
     int format;          /* NC_FORMAT_CLASSIC … NC_FORMAT_64BIT_DATA as the user asked */
     int mode;            /* nc_inq_format_extended()'s mode */
     int fill_mode;       /* NC_FILL or NC_NOFILL */
+    esdmnc_cache cache;  /* of chunked variables when the file was opened */
+    _Atomic(uint64_t)
+        *lengths; /* owned; of unlimited dimensions as last told, by their ids (chunks.c) */
+    size_t length_count;
     bool writable;
     bool is_new;    /* made by nc_create() and define mode never left */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
@@ -119,8 +134,8 @@ esdmnc_is_classic(const esdmnc_file *file)
 
 /* ---- table.c, files.c: open files ---------------------------------------------------------- */
 
-/** The file and group of an id; NC_EBADID when either does not exist. Reopens a file that was
- *  opened for reading before a fork(). */
+/** The file and group of an id. NC_EBADID when the slot is not ours, NC_EBADGRPID for a group
+ *  that does not exist. Reopens a file that was opened for reading before a fork(). */
 int esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group);
 /** The same and the variable: NC_ENOTVAR, or NC_EGLOBAL for NC_GLOBAL in a netCDF-3 format. */
 int esdmnc_find_var(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_group **ret_group,
@@ -229,34 +244,10 @@ nc_type esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type m
 /** NC_ENAMEINUSE when a group or variable of that (normalised) name is in the group. */
 int esdmnc_name_free(const esdm_group *group, const char *name);
 
-/* ---- vars.c, var_storage.c, chunks.c ------------------------------------------------------- */
+/* ---- file.c: hints of a container (those of variables are in storage.h) -----------------------
+ */
 
-/** The hints under which netCDF's storage settings are kept. */
-#define ESDMNC_HINT_FORMAT  "netcdf.format"     /* of a container: "netcdf4", "classic", … */
-#define ESDMNC_HINT_STORAGE "netcdf.storage"    /* "contiguous", "chunked", "compact" */
-#define ESDMNC_HINT_DEFLATE "netcdf.deflate"    /* "<shuffle 0|1> <level 0…9>" */
-#define ESDMNC_HINT_CHECK   "netcdf.fletcher32" /* "1" */
-#define ESDMNC_HINT_ENDIAN  "netcdf.endian"     /* "little", "big" */
-#define ESDMNC_HINT_NOFILL  "netcdf.nofill"     /* "1" */
-
-typedef struct esdmnc_storage {
-    int kind; /* NC_CONTIGUOUS, NC_CHUNKED, NC_COMPACT */
-    int shuffle;
-    int level; /* 0: no deflate */
-    int fletcher32;
-    int endian; /* NC_ENDIAN_… */
-    int nofill;
-} esdmnc_storage;
-
-void esdmnc_storage_get(const esdmnc_file *file, const esdmnc_var *var, esdmnc_storage *ret);
-int esdmnc_set_hint(const esdmnc_file *file, esdmnc_var *var, const char *key, const char *value);
-int esdmnc_set_nofill(const esdmnc_file *file, esdmnc_var *var, bool nofill);
-/** The chunk shape netCDF-4 would report: the stated one, else its default. `rank` values. */
-void esdmnc_chunks_get(const esdmnc_var *var, size_t *ret_shape);
-/** netCDF-4's default chunk shape for the variable. */
-void esdmnc_chunks_default(const esdmnc_var *var, size_t *ret_shape);
-/** NC_EBADCHUNK for a chunk of 4 GiB or more, of no elements or larger than the variable. */
-int esdmnc_chunks_check(const esdmnc_var *var, const size_t *shape);
+#define ESDMNC_HINT_FORMAT "netcdf.format" /* "netcdf4", "classic", … */
 
 /* ---- fill_records.c: netCDF-3 --------------------------------------------------------------- */
 
@@ -267,8 +258,6 @@ int esdmnc_fill_records(esdmnc_file *file, uint64_t from, uint64_t to);
 
 /* ---- atts.c, att_fill.c, att_hidden.c ------------------------------------------------------ */
 
-/** Makes `values` (one element) the fill value of a variable; NC_EBADTYPE, NC_ELATEFILL. */
-int esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values);
 /** An attribute that netCDF-4 files have without listing it (`_IsNetcdf4`). */
 typedef struct esdmnc_hidden {
     nc_type type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Variables: definition, inquiry, renaming. A varid is the dataset's position in its group. */
 
-#include "internal.h"
+#include "storage.h"
 
 #include "calls.h"
 
@@ -47,9 +47,9 @@ check_new_var(esdmnc_file *file, const esdm_group *group, const char *name, nc_t
     int rc = esdmnc_need_define(file);
     if (rc == NC_NOERR)
         rc = esdmnc_name_check(file->instance, name, normalised);
-    if (rc == NC_NOERR && !nc3 && type == NC_NAT)
-        rc = NC_EBADTYPE;
-    if (rc == NC_NOERR && (nc3 || (type > NC_DOUBLE && esdmnc_is_classic(file))))
+    if (rc == NC_NOERR && type < 0 && !nc3)
+        rc = NC_EINVAL;
+    if (rc == NC_NOERR)
         rc = esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
         return rc;
@@ -74,8 +74,6 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
         rc = check_new_var(file, group->group, name, type, rank, normalised);
     if (rc == NC_NOERR)
         rc = look_up_dims(file, group->group, rank, dimids, dimensions);
-    if (rc == NC_NOERR) /* netCDF-4 looks the type up last */
-        rc = type < 0 ? NC_EINVAL : esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
         return rc;
     esdm_error err;
@@ -90,7 +88,11 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
     if (rc != NC_NOERR)
         return rc;
     uint32_t varid = esdm_dataset_index(dataset);
-    if (file->fill_mode == NC_NOFILL && type != NC_STRING)
+    if (!esdmnc_is_nc3(file)) {
+        rc = esdmnc_chunks_start(file, group->vars[varid]);
+        esdmnc_cache_adjust(file, group->vars[varid]);
+    }
+    if (rc == NC_NOERR && file->fill_mode == NC_NOFILL && type != NC_STRING)
         rc = esdmnc_set_nofill(file, group->vars[varid], true);
     if (rc == NC_NOERR && ret_varid != NULL)
         *ret_varid = (int) varid;
@@ -225,31 +227,29 @@ esdmnc_inq_var_all(esdmnc_id id, int varid, char *ret_name, nc_type *ret_type, i
         ret_endian == NULL && ret_filter == NULL && ret_param_count == NULL)
         return NC_NOERR; /* most calls ask for no more; reading the hints costs something */
 
-    esdmnc_storage storage;
-    esdmnc_storage_get(file, var, &storage);
+    int kind = esdmnc_storage_kind(file, var);
     if (ret_kind != NULL)
-        *ret_kind = storage.kind;
-    if (ret_chunks != NULL && storage.kind == NC_CHUNKED)
+        *ret_kind = kind;
+    if (ret_chunks != NULL && kind == NC_CHUNKED)
         esdmnc_chunks_get(var, ret_chunks);
     if (ret_shuffle != NULL)
-        *ret_shuffle = storage.shuffle;
-    if (ret_deflate != NULL)
-        *ret_deflate = storage.level > 0;
-    if (ret_level != NULL)
-        *ret_level = storage.level;
+        *ret_shuffle = esdmnc_has_filter(var, ESDMNC_FILTER_SHUFFLE);
     if (ret_fletcher32 != NULL)
-        *ret_fletcher32 = storage.fletcher32;
+        *ret_fletcher32 = esdmnc_has_filter(var, ESDMNC_FILTER_FLETCHER32);
+    if (ret_deflate != NULL || ret_level != NULL)
+        return NC_EFILTER; /* inquired by nc_inq_var_filter_info() instead */
+    bool nofill = esdmnc_nofill(file, var);
     if (ret_nofill != NULL)
-        *ret_nofill = storage.nofill;
-    if (ret_fill != NULL && (!storage.nofill || esdmnc_is_nc3(file)) &&
+        *ret_nofill = nofill;
+    if (ret_fill != NULL && (!nofill || esdmnc_is_nc3(file)) &&
         (rc = inq_fill(file, var, ret_fill)) != NC_NOERR)
         return rc;
     if (ret_filter != NULL || ret_param_count != NULL)
-        return NC_EFILTER; /* inquired by nc_inq_var_filter_ids() and _info() instead */
+        return NC_EFILTER; /* likewise */
     if (ret_endian != NULL) {
         if (esdmnc_is_nc3(file))
             return NC_ENOTNC4;
-        *ret_endian = storage.endian;
+        *ret_endian = esdmnc_endian(file, var);
     }
     return NC_NOERR;
 }

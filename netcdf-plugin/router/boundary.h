@@ -45,6 +45,8 @@ typedef struct esdmnc_library {
     const char *(*inq_libvers)(void);
     int (*get_default_format)(void); /**< may be NULL; the router has applied it already */
     int (*get_chunk_cache)(size_t *size, size_t *nelems, float *preemption); /**< may be NULL */
+    /** H5Zfilter_avail() of the HDF5 below: > 0 when it has the filter. May be NULL. */
+    int (*filter_available)(int filter);
     /** NFC; the result is malloc'ed. May be NULL. */
     int (*utf8_normalize)(const unsigned char *utf8, unsigned char **ret_normalised);
 } esdmnc_library;

@@ -116,14 +116,15 @@ library_bind(esdmnc__library *library)
     for (int i = 0; i < ESDMNC_FN_COUNT; i++) {
         library->real[i] = dlsym(handle, esdmnc__function_names[i]);
     }
-    void *found[5] = {dlsym(handle, "nc_strerror"), dlsym(handle, "nc_inq_libvers"),
+    void *found[6] = {dlsym(handle, "nc_strerror"),           dlsym(handle, "nc_inq_libvers"),
                       dlsym(handle, "nc_get_default_format"), dlsym(handle, "nc_get_chunk_cache"),
-                      dlsym(handle, "nc_utf8_normalize")};
+                      dlsym(handle, "nc_utf8_normalize"),     dlsym(handle, "H5Zfilter_avail")};
     memcpy(&library->api.strerror, &found[0], sizeof(void *));
     memcpy(&library->api.inq_libvers, &found[1], sizeof(void *));
     memcpy(&library->api.get_default_format, &found[2], sizeof(void *));
     memcpy(&library->api.get_chunk_cache, &found[3], sizeof(void *));
     memcpy(&library->api.utf8_normalize, &found[4], sizeof(void *));
+    memcpy(&library->api.filter_available, &found[5], sizeof(void *));
 }
 
 static void

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEGABYTE   1048576
-#define NOT_SERVED (-10000) /* no NetCDF code */
+#define MEGABYTE           1048576
+#define DEFAULT_PREEMPTION 0.75F
+#define NOT_SERVED         (-10000) /* no NetCDF code */
 
 /* Not in the public headers. */
 ESDMNC_EXPORT int nc_def_var_chunking_ints(int ncid, int varid, int storage, int *chunksizesp);
@@ -52,10 +53,7 @@ nc_def_var_chunking_ints(int ncid, int varid, int storage, int *chunksizesp)
         return status;
     }
     for (int i = 0; chunksizesp && i < ndims; i++) {
-        if (chunksizesp[i] < 0) {
-            return NC_EBADCHUNK;
-        }
-        sizes[i] = (size_t) chunksizesp[i];
+        sizes[i] = (size_t) chunksizesp[i]; /* negative ones become too large */
     }
     return CALL_REAL(library, nc_def_var_chunking, ncid, varid, storage,
                      chunksizesp ? sizes : NULL);
@@ -98,17 +96,11 @@ nc_set_var_chunk_cache_ints(int ncid, int varid, int size, int nelems, int preem
         return CALL_REAL(library, nc_set_var_chunk_cache_ints, ncid, varid, size, nelems,
                          preemption);
     }
-    /* Negative means "as before"; sizes come in MiB, preemption in percent. */
-    size_t bytes = 0;
-    size_t slots = 0;
-    float part = 0;
-    int status = CALL_REAL(library, nc_get_var_chunk_cache, ncid, varid, &bytes, &slots, &part);
-    if (status != NC_NOERR) {
-        return status;
-    }
-    bytes = size >= 0 ? (size_t) size * MEGABYTE : bytes;
-    slots = nelems >= 0 ? (size_t) nelems : slots;
-    part = preemption >= 0 ? (float) preemption / 100.0F : part;
+    /* Sizes come in MiB, preemption in percent. For negative ones libnetcdf takes HDF5's numbers
+     * for "as in the file". */
+    size_t bytes = size >= 0 ? (size_t) size * MEGABYTE : SIZE_MAX;
+    size_t slots = nelems >= 0 ? (size_t) nelems : SIZE_MAX;
+    float part = preemption >= 0 ? (float) (preemption / 100.0) : DEFAULT_PREEMPTION;
     return CALL_REAL(library, nc_set_var_chunk_cache, ncid, varid, bytes, slots, part);
 }
 
@@ -274,14 +266,6 @@ nc_def_var_filter(int ncid, int varid, unsigned int id, size_t nparams, const un
     esdmnc__library *library = CALLER();
     if (!owns(library, ncid)) {
         return CALL_REAL(library, nc_def_var_filter, ncid, varid, id, nparams, parms);
-    }
-    nc_type type = NC_NAT;
-    int status = CALL_REAL(library, nc_inq_vartype, ncid, varid, &type);
-    if (status != NC_NOERR) {
-        return status;
-    }
-    if (type >= NC_STRING) {
-        return NC_EFILTER; /* variable-sized values take no filters */
     }
     return library->table.def_var_filter(ncid, varid, id, nparams, parms);
 }

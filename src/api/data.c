@@ -1,36 +1,22 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdlib.h>
+#include <string.h>
 
-#include "api/transfer.h"
 #include "base/error.h"
 #include "codec/chain.h"
 #include "io/io.h"
 #include "model/copy.h"
-#include "model/usertype.h"
 
-/* User-defined types convert to nothing else, but enumerations to and from their base type. */
-static bool
-converts(const esdm_dataset *dataset, esdm_type memory_type)
-{
-    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
-    if (user == NULL)
-        return esdm__type_converts(memory_type, dataset->type);
-    return memory_type == dataset->type ||
-           (user->kind == ESDM_CLASS_ENUM && memory_type == user->base);
-}
-
-esdm_status
-esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
-                     esdm_type memory_type, const void *buffer, esdm_error *err)
+static esdm_status
+check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+               const void *buffer, esdm_error *err)
 {
     if (dataset == NULL || space == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "dataset or hyperslab is NULL");
-    if (!converts(dataset, memory_type)) {
-        const esdm_container *container = dataset->group->container;
-        const char *from = esdm__type_name(container, memory_type);
+    if (!esdm__type_converts(memory_type, dataset->type)) {
+        const char *from = esdm_type_name(memory_type);
         (void) esdm__error_set(err, ESDM_EINVAL, "elements of type %s do not convert to or from %s",
-                               from != NULL ? from : "(unknown)",
-                               esdm__type_name(container, dataset->type));
+                               from != NULL ? from : "(unknown)", esdm_type_name(dataset->type));
         return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
     }
     if (buffer == NULL && esdm_dataspace_elements(space) > 0) {
@@ -41,24 +27,16 @@ esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
 }
 
 esdm_status
-esdm__check_writable(const esdm_dataset *dataset, esdm_error *err)
-{
-    if (dataset->group->container->writable)
-        return ESDM_OK;
-    (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
-    return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
-}
-
-esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
-    status = esdm__check_writable(dataset, err);
-    if (status != ESDM_OK)
-        return status;
+    if (!dataset->group->container->writable) {
+        (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
+        return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
+    }
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 
@@ -66,7 +44,7 @@ esdm_status
 esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
           uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
     return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);
@@ -84,6 +62,25 @@ esdm_dataset_set_codec(esdm_dataset *dataset, const char *chain, esdm_error *err
             return esdm__dataset_prefix(dataset, status, err);
     }
     return esdm__io_set_codec(dataset, chain, &parsed, err);
+}
+
+esdm_status
+esdm_dataset_request_compression(esdm_dataset *dataset, esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "esdm_dataset_request_compression: dataset is NULL");
+    const esdm__site_engine *engine = &dataset->group->container->session->site->engine;
+    const char *stated = engine->codec_on_request;
+    if (stated != NULL)
+        return strcmp(stated, "none") == 0 ? ESDM_OK : esdm_dataset_set_codec(dataset, stated, err);
+    if (strcmp(engine->codec, "none") != 0)
+        return esdm_dataset_set_codec(dataset, NULL, err);
+    esdm_error why;
+    esdm_status status = esdm_dataset_set_codec(dataset, "lz4", &why);
+    if (status != ESDM_OK && status != ESDM_ENOENT && err != NULL)
+        *err = why;
+    return status == ESDM_ENOENT ? ESDM_OK : status; /* built without it */
 }
 
 typedef struct visitor {

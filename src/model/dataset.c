@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/group.h"
-#include "model/values.h"
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
@@ -17,10 +16,7 @@ esdm__dataset_free(esdm_dataset *dataset)
         return;
     esdm__attributes_clear(&dataset->attributes);
     esdm__hints_clear(&dataset->hints);
-    esdm__typeref of;
-    if (dataset->fill != NULL &&
-        esdm__type_resolve(dataset->group->container, dataset->type, &of, NULL) == ESDM_OK)
-        esdm__value_free(of, dataset->fill);
+    free(dataset->fill);
     free(dataset->codec);
     free(dataset->chunk);
     free(dataset->dimensions);
@@ -38,9 +34,10 @@ is_visible(const esdm_dimension *dimension, const esdm_group *group)
 
 /* The limited part of the dataset must be addressable in bytes by signed 64-bit numbers. */
 static esdm_status
-check_bytes(const char *name, uint64_t bytes, uint32_t rank, esdm_dimension *const *dimensions,
+check_bytes(const char *name, esdm_type type, uint32_t rank, esdm_dimension *const *dimensions,
             esdm_error *err)
 {
+    uint64_t bytes = esdm_type_size(type);
     bool too_large = false;
     for (uint32_t i = 0; i < rank; i++) {
         if (dimensions[i]->unlimited)
@@ -63,8 +60,7 @@ static esdm_status
 check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t rank,
             esdm_dimension *const *dimensions, esdm_error *err)
 {
-    size_t bytes = esdm_container_type_size(group->container, type);
-    if (bytes == 0)
+    if (esdm_type_size(type) == 0)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': unknown type %d", name, (int) type);
     if (rank > ESDM_MAX_RANK)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': rank %" PRIu32 " exceeds %d", name,
@@ -78,7 +74,7 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
                                    "group or of one above it",
                                    name, i, dimensions[i] != NULL ? dimensions[i]->name : "NULL");
     }
-    return check_bytes(name, bytes, rank, dimensions, err);
+    return check_bytes(name, type, rank, dimensions, err);
 }
 
 /* A dataset that is not yet in any list; NULL when out of memory. */
@@ -117,9 +113,6 @@ esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type ty
     if (container->datasets.count >= ESDM__OBJECTS_MAX)
         return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' has too many datasets",
                                container->name);
-    st = esdm__usertype_need_zero(container, type, err);
-    if (st != ESDM_OK)
-        return st;
 
     esdm_dataset *dataset = allocate(group, name, rank, dimensions);
     if (dataset == NULL || !esdm__pointers_reserve(&container->datasets) ||
@@ -130,7 +123,7 @@ esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type ty
     dataset->id = id;
     dataset->type = type;
     dataset->index = (uint32_t) group->datasets.count;
-    esdm__group_add_member(group, hash, dataset->index, ESDM__MEMBER_DATASET);
+    esdm__names_add(&group->members, hash, 2 * dataset->index + ESDM__MEMBER_DATASET);
     (void) esdm__pointers_add(&container->datasets, dataset); /* room was reserved */
     (void) esdm__pointers_add(&group->datasets, dataset);
     *ret_dataset = dataset;
@@ -221,11 +214,38 @@ esdm_dataset_has_data(esdm_dataset *dataset)
     return atomic_load_explicit(&dataset->has_data, memory_order_acquire);
 }
 
+void *
+esdm__value_copy(esdm_type type, const void *value)
+{
+    size_t bytes = esdm_type_size(type);
+    if (type != ESDM_TYPE_STRING) {
+        void *copy = malloc(bytes);
+        if (copy != NULL)
+            memcpy(copy, value, bytes);
+        return copy;
+    }
+    const char *text = *(const char *const *) value;
+    size_t length = text != NULL ? strlen(text) : 0;
+    char **copy = malloc(sizeof *copy + length + 1);
+    if (copy == NULL)
+        return NULL;
+    copy[0] = (char *) (copy + 1);
+    memcpy(copy[0], text != NULL ? text : "", length + 1);
+    return copy;
+}
+
+static bool
+values_equal(esdm_type type, const void *a, const void *b)
+{
+    if (type == ESDM_TYPE_STRING)
+        return strcmp(*(char *const *) a, *(char *const *) b) == 0;
+    return memcmp(a, b, esdm_type_size(type)) == 0;
+}
+
 esdm_status
 esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
 {
     void *copy = NULL;
-    esdm__typeref of;
     esdm_container *container = dataset->group->container;
     esdm_status st = esdm__container_check_writable(container, err);
     if (st != ESDM_OK)
@@ -234,19 +254,19 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
         return esdm__error_set(err, ESDM_EINVAL,
                                "dataset '%s' has data: its fill value cannot change any more",
                                dataset->name);
-    st = esdm__type_resolve(container, dataset->type, &of, err);
-    if (st == ESDM_OK && value != NULL)
-        st = esdm__value_new(of, value, &copy, err);
-    if (st != ESDM_OK)
-        return st;
+    if (value != NULL) {
+        copy = esdm__value_copy(dataset->type, value);
+        if (copy == NULL)
+            return esdm__error_nomem(err, esdm_type_size(dataset->type), "a fill value");
+    }
     bool same = copy == NULL || dataset->fill == NULL
                     ? copy == dataset->fill
-                    : esdm__values_equal(of, 1, copy, dataset->fill);
+                    : values_equal(dataset->type, copy, dataset->fill);
     if (same) {
-        esdm__value_free(of, copy);
+        free(copy);
         return ESDM_OK;
     }
-    esdm__value_free(of, dataset->fill);
+    free(dataset->fill);
     dataset->fill = copy;
     container->structure_dirty = true;
     return ESDM_OK;
@@ -257,9 +277,7 @@ esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
 {
     if (ret_is_default != NULL)
         *ret_is_default = dataset->fill == NULL;
-    if (dataset->fill != NULL)
-        return dataset->fill;
-    return esdm__type_default_fill(dataset->group->container, dataset->type);
+    return dataset->fill != NULL ? dataset->fill : esdm_type_default_fill(dataset->type);
 }
 
 esdm_status

@@ -183,6 +183,7 @@ esdm__site_free(esdm__site *site)
         free(site->routes[i]);
     free(site->routes);
     free(site->engine.codec);
+    free(site->engine.codec_on_request);
     free(site->name);
     free(site->source);
     free(site);
@@ -192,11 +193,6 @@ void
 esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                          esdm_plugin_config *ret_config)
 {
-    /* What buffers and caches of the engine leave. */
-    uint64_t memory = site->engine.memory_bytes / 8 / (site->ntargets > 0 ? site->ntargets : 1);
-    *ret_config = (esdm_plugin_config){.name = target->name,
-                                       .json = target->json,
-                                       .path = target->path,
-                                       .site_id = site->id,
-                                       .memory_bytes = memory};
+    *ret_config = (esdm_plugin_config){
+        .name = target->name, .json = target->json, .path = target->path, .site_id = site->id};
 }

@@ -35,6 +35,7 @@ typedef struct esdm__site_engine {
     uint64_t pack_bytes;     /* a pack is sealed beyond this; default 1 GiB */
     uint64_t inline_bytes;   /* fragments up to this stay in the metadata store; default 1024 */
     char *codec;             /* default chain: "none" */
+    char *codec_on_request;  /* where a program asks for compression; NULL: not stated */
 } esdm__site_engine;
 
 typedef struct esdm__site {

@@ -217,6 +217,11 @@ ESDM_API const uint64_t *esdm_dataset_chunk(const esdm_dataset *dataset);
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_codec(esdm_dataset *dataset,
                                                             const char *chain, esdm_error *err);
 ESDM_API const char *esdm_dataset_codec(const esdm_dataset *dataset);
+/** Asks for lossless compression without saying how: sets the chain that the site has for this
+ *  ("engine.codec_on_request"), by default its own one or, when that is "none", "lz4". A site that
+ *  forbids it says "none": then nothing changes. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_request_compression(esdm_dataset *dataset,
+                                                                      esdm_error *err);
 
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_hint(esdm_dataset *dataset, const char *key,
                                                            const char *value, esdm_error *err);

@@ -63,8 +63,8 @@ typedef struct scenario {
 
 /**
  * The main program: `nc_compare_calls [AREA [NAME]]`, or `--list` for the differences. With
- * NC_COMPARE_DUMP set it prints what stock netCDF did, with NC_COMPARE_RECORD it writes there what
- * was called.
+ * NC_COMPARE_DUMP set it prints what stock netCDF did (what ESDM did when set to "esdm"), with
+ * NC_COMPARE_RECORD it writes there what was called.
  *
  * @param areas  lists of scenarios, NULL behind the last.
  */
@@ -88,11 +88,6 @@ void note_bytes(const char *what, const void *values, size_t bytes);
 void note_file(int ncid);
 /** Which values note_file() notes from now on; all at first. */
 void note_parts(bool data, bool att_values);
-
-/** Whether a dimension that the group sees is unlimited. */
-bool is_unlimited(int ncid, int dimid);
-/** Whether netCDF-4 cannot be trusted to read more than an element of such a variable. */
-bool reads_past_extents(int ncid, int rank, const int *dimids);
 
 /** Creates with the world's format; fails the test when that fails. */
 int create(const world *w);
