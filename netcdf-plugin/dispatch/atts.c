@@ -229,9 +229,11 @@ check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_
     rc = esdmnc_classic_type(on->file, type);
     if (rc != NC_NOERR || !is_fill_value(on, normalised))
         return rc;
-    if (type != on->var->type)
-        return NC_EBADTYPE;
-    return count != 1 ? NC_EINVAL : NC_NOERR;
+    if (count != 1)
+        return NC_EINVAL;
+    if (atomic_load_explicit(&on->var->written, memory_order_relaxed))
+        return NC_ELATEFILL;
+    return type != on->var->type ? NC_EBADTYPE : NC_NOERR;
 }
 
 /* Converts into memory of the attribute's type; *ret_buffer is the caller's to free. */
@@ -355,10 +357,11 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
     int define = esdmnc_need_define(on.file);
     if (define != NC_NOERR)
         return define;
-    if (rc == NC_NOERR)
-        rc = esdmnc_name_normalise(on.file->instance, name, normalised);
     if (rc != NC_NOERR)
-        return nc3 && rc == NC_EMAXNAME ? NC_ENOTATT : rc;
+        return rc;
+    rc = esdmnc_name_normalise(on.file->instance, name, normalised);
+    if (rc != NC_NOERR)
+        return nc3 && rc == NC_EBADNAME ? rc : NC_ENOTATT;
     esdm_error err;
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);

@@ -307,6 +307,14 @@ esdmnc_need_data(esdmnc_file *file)
     return esdmnc_leave_define(file);
 }
 
+/* When a call ends define mode, netCDF-4 takes the variables of that group for written. */
+static void
+mark_written(const esdmnc_file *file, esdmnc_group *group)
+{
+    for (size_t i = 0; !esdmnc_is_nc3(file) && i < group->count; i++)
+        atomic_store_explicit(&group->vars[i]->written, true, memory_order_relaxed);
+}
+
 int
 esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
 {
@@ -316,12 +324,8 @@ esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
-    if (!atomic_load(&file->indef))
-        return NC_ENOTINDEFINE;
-    rc = esdmnc_leave_define(file);
-    if (rc == NC_NOERR)
-        esdmnc_file_settle(file, true);
-    return rc;
+    mark_written(file, group); /* before anything is looked at */
+    return atomic_load(&file->indef) ? esdmnc_leave_define(file) : NC_ENOTINDEFINE;
 }
 
 /* ---- synchronisation ------------------------------------------------------------------------ */
@@ -381,7 +385,7 @@ holds_all_of(esdm_container *newer, const esdmnc_file *file)
 static int
 follow_structure(esdmnc_file *file)
 {
-    esdm_container *newer;
+    esdm_container *newer = NULL;
     int rc = open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
     if (rc == NC_ECANTREAD)
         return NC_NOERR;
@@ -433,6 +437,8 @@ esdmnc_sync(esdmnc_id id)
         return rc;
     if (!file->writable)
         return follow(file);
+    if (atomic_load(&file->indef) && !esdmnc_is_classic(file))
+        mark_written(file, group);
     rc = esdmnc_need_data(file);
     if (rc != NC_NOERR)
         return rc;
@@ -458,7 +464,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+    if (rc == NC_EBADID)
         return rc;
     if (rc != NC_NOERR) {
         /* Inherited over a fork and not to be had here: the parent will close it. */
@@ -484,7 +490,7 @@ esdmnc_abort(esdmnc_id id)
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
-    if (rc == NC_EBADID || rc == NC_EBADGRPID)
+    if (rc == NC_EBADID)
         return rc;
     if (rc != NC_NOERR) {
         esdmnc_file_free(esdmnc_files_remove(id));

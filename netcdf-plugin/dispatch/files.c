@@ -66,7 +66,7 @@ esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group)
     }
     size_t group = (unsigned) esdmnc_id_ncid(id) & 0xffff;
     if (group >= file->group_count)
-        return NC_EBADGRPID;
+        return NC_EBADID;
     *ret_file = file;
     *ret_group = file->groups[group];
     return NC_NOERR;

@@ -134,8 +134,8 @@ esdmnc_is_classic(const esdmnc_file *file)
 
 /* ---- table.c, files.c: open files ---------------------------------------------------------- */
 
-/** The file and group of an id. NC_EBADID when the slot is not ours, NC_EBADGRPID for a group
- *  that does not exist. Reopens a file that was opened for reading before a fork(). */
+/** The file and group of an id; NC_EBADID when either does not exist. Reopens a file that was
+ *  opened for reading before a fork(). */
 int esdmnc_find(esdmnc_id id, esdmnc_file **ret_file, esdmnc_group **ret_group);
 /** The same and the variable: NC_ENOTVAR, or NC_EGLOBAL for NC_GLOBAL in a netCDF-3 format. */
 int esdmnc_find_var(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_group **ret_group,

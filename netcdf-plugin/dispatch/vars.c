@@ -47,9 +47,9 @@ check_new_var(esdmnc_file *file, const esdm_group *group, const char *name, nc_t
     int rc = esdmnc_need_define(file);
     if (rc == NC_NOERR)
         rc = esdmnc_name_check(file->instance, name, normalised);
-    if (rc == NC_NOERR && type < 0 && !nc3)
-        rc = NC_EINVAL;
-    if (rc == NC_NOERR)
+    if (rc == NC_NOERR && !nc3 && type == NC_NAT)
+        rc = NC_EBADTYPE;
+    if (rc == NC_NOERR && (nc3 || (type > NC_DOUBLE && esdmnc_is_classic(file))))
         rc = esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
         return rc;
@@ -74,6 +74,8 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
         rc = check_new_var(file, group->group, name, type, rank, normalised);
     if (rc == NC_NOERR)
         rc = look_up_dims(file, group->group, rank, dimids, dimensions);
+    if (rc == NC_NOERR) /* netCDF-4 looks the type up last */
+        rc = type < 0 ? NC_EINVAL : esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
         return rc;
     esdm_error err;

@@ -38,9 +38,11 @@ __attribute__((constructor)) static void
 habits_start(int argc, char **argv)
 {
     links_netcdf = dlsym(RTLD_DEFAULT, "nc_inq_libvers") != NULL;
-    const char *program = argc > 0 && argv && argv[0] ? argv[0] : "";
-    const char *slash = strrchr(program, '/');
-    if (strcmp(slash ? slash + 1 : program, "cdo") == 0) {
+    if (argc < 1 || !argv || !argv[0]) {
+        return;
+    }
+    const char *slash = strrchr(argv[0], '/');
+    if (strcmp(slash ? slash + 1 : argv[0], "cdo") == 0) {
         for (int i = 1; i < argc; i++) {
             strip_slashes(argv[i]);
         }

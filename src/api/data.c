@@ -2,21 +2,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/transfer.h"
 #include "base/error.h"
 #include "codec/chain.h"
 #include "io/io.h"
 #include "model/copy.h"
+#include "model/usertype.h"
 
-static esdm_status
-check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-               const void *buffer, esdm_error *err)
+/* User-defined types convert to nothing else, but enumerations to and from their base type. */
+static bool
+converts(const esdm_dataset *dataset, esdm_type memory_type)
+{
+    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
+    if (user == NULL)
+        return esdm__type_converts(memory_type, dataset->type);
+    return memory_type == dataset->type ||
+           (user->kind == ESDM_CLASS_ENUM && memory_type == user->base);
+}
+
+esdm_status
+esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
+                     esdm_type memory_type, const void *buffer, esdm_error *err)
 {
     if (dataset == NULL || space == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "dataset or hyperslab is NULL");
-    if (!esdm__type_converts(memory_type, dataset->type)) {
-        const char *from = esdm_type_name(memory_type);
+    if (!converts(dataset, memory_type)) {
+        const esdm_container *container = dataset->group->container;
+        const char *from = esdm__type_name(container, memory_type);
         (void) esdm__error_set(err, ESDM_EINVAL, "elements of type %s do not convert to or from %s",
-                               from != NULL ? from : "(unknown)", esdm_type_name(dataset->type));
+                               from != NULL ? from : "(unknown)",
+                               esdm__type_name(container, dataset->type));
         return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
     }
     if (buffer == NULL && esdm_dataspace_elements(space) > 0) {
@@ -27,16 +42,24 @@ check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_ty
 }
 
 esdm_status
+esdm__check_writable(const esdm_dataset *dataset, esdm_error *err)
+{
+    if (dataset->group->container->writable)
+        return ESDM_OK;
+    (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
+    return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
+}
+
+esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
-    if (!dataset->group->container->writable) {
-        (void) esdm__error_set(err, ESDM_EACCES, "the container was opened for reading");
-        return esdm__dataset_prefix(dataset, ESDM_EACCES, err);
-    }
+    status = esdm__check_writable(dataset, err);
+    if (status != ESDM_OK)
+        return status;
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 
@@ -44,7 +67,7 @@ esdm_status
 esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
           uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = check_transfer(dataset, space, memory_type, buffer, err);
+    esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
     return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);

@@ -41,6 +41,18 @@ syntax_hint(const char *text, size_t bytes, size_t end)
     }
 }
 
+/* Takes the quotation out of a message about a document that may hold secrets. */
+static void
+hide_secrets(const char *text, size_t bytes, char *message)
+{
+    static const char *const words[] = {"secret", "password", "token"};
+    char *quotation = strstr(message, " near '");
+    for (size_t i = 0; quotation != NULL && i < sizeof words / sizeof words[0]; i++) {
+        if (memmem(text, bytes, words[i], strlen(words[i])) != NULL)
+            *quotation = '\0';
+    }
+}
+
 esdm_status
 esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **ret_value,
                  esdm_error *err)
@@ -57,6 +69,7 @@ esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **re
     /* Jansson leaves the text empty when it could not even begin. */
     if (json_error_code(&problem) == json_error_out_of_memory || problem.text[0] == '\0')
         return esdm__error_nomem(err, bytes, "a JSON document");
+    hide_secrets(text, bytes, problem.text);
     return esdm__error_set(
         err, ESDM_EINVAL, "%s: line %d, column %d: %s%s", source, problem.line, problem.column,
         problem.text,

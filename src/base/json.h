@@ -28,7 +28,8 @@ typedef struct esdm__json_node {
     size_t index;                         /**< of the element */
 } esdm__json_node;
 
-/** Parses an object or array; duplicate keys are errors. @param ret_value owned, json_decref(). */
+/** Parses an object or array; duplicate keys are errors. Messages quote nothing of a document that
+ *  seems to hold secrets. @param ret_value owned, json_decref(). */
 esdm_status esdm__json_parse(const char *text, size_t bytes, const char *source, json_t **ret_value,
                              esdm_error *err);
 

@@ -16,11 +16,13 @@
 #include "base/ids.h"
 #include "base/json.h"
 
-/* A mark is a few hundred bytes; what is longer is not ours. */
-#define MARK_MAX_BYTES 4096
-
 /* Marks are written under this prefix and then linked into place. */
 #define MARK_TEMPORARY ESDM__MARK_FILE "."
+
+typedef struct mark_words {
+    char where[PATH_MAX + 16];
+    char file[PATH_MAX + 32];
+} mark_words;
 
 void
 esdm__report(esdm_plugin_reporter report, void *user, const char *format, ...)
@@ -117,96 +119,31 @@ read_mark(const esdm__place *place, int fd, char *text, size_t capacity, size_t 
     return ESDM_OK;
 }
 
-static const char *
-mark_text(const json_t *mark, const char *key)
+/* What the mark must agree with, and how messages call it. The texts live in `words`. */
+static esdm__mark
+expected_mark(const esdm__place *place, mark_words *words)
 {
-    return json_string_value(json_object_get(mark, key));
-}
-
-/* Whether it is a mark at all, and one that this version understands. */
-static esdm_status
-check_format(const esdm__place *place, const json_t *mark, esdm_error *err)
-{
-    json_int_t format = json_integer_value(json_object_get(mark, "format"));
-    if (format < 1 || mark_text(mark, "plugin") == NULL || mark_text(mark, "target") == NULL ||
-        mark_text(mark, "site") == NULL)
-        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged", place->path,
-                               place->directory, ESDM__MARK_FILE);
-    if (format > ESDM__MARK_FORMAT)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "%s: directory '%s' has format %lld, newer than the %d that this "
-                               "version of ESDM knows; use a newer ESDM",
-                               place->path, place->directory, (long long) format,
-                               ESDM__MARK_FORMAT);
-    return ESDM_OK;
-}
-
-static esdm_status
-check_site(const esdm__place *place, const json_t *mark, esdm_error *err)
-{
-    const char *site = mark_text(mark, "site");
-    if (place->site_id[0] == '\0')
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: directory '%s' belongs to another site (id %.32s): the "
-                               "metadata store of this one is not there. Name the metadata store "
-                               "of that site, or choose another directory",
-                               place->path, place->directory, site);
-    if (strcmp(site, place->site_id) != 0)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: directory '%s' belongs to another site (id %.32s): the "
-                               "metadata store of this one has id %.32s. Name the metadata store "
-                               "of that site, or choose another directory",
-                               place->path, place->directory, site, place->site_id);
-    return ESDM_OK;
-}
-
-static esdm_status
-check_target(const esdm__place *place, const json_t *mark, esdm_error *err)
-{
-    const char *plugin = mark_text(mark, "plugin");
-    const char *target = mark_text(mark, "target");
-    if (strcmp(plugin, place->plugin) != 0 || strcmp(target, place->name) != 0)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: directory '%s' belongs to target '%.100s' of plug-in '%.32s', "
-                               "not to '%.100s' of '%s'",
-                               place->path, place->directory, target, plugin, place->name,
-                               place->plugin);
-    return ESDM_OK;
-}
-
-/* @param ret_mark owned, json_decref(). */
-static esdm_status
-load_mark(const esdm__place *place, int fd, json_t **ret_mark, esdm_error *err)
-{
-    char text[MARK_MAX_BYTES];
-    size_t bytes = 0;
-    esdm_status status = read_mark(place, fd, text, sizeof text, &bytes, err);
-    if (status != ESDM_OK)
-        return status;
-    json_error_t why;
-    json_t *mark = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (mark == NULL)
-        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' is damaged: %.100s",
-                               place->path, place->directory, ESDM__MARK_FILE, why.text);
-    status = check_format(place, mark, err);
-    if (status == ESDM_OK)
-        *ret_mark = mark;
-    else
-        json_decref(mark);
-    return status;
+    (void) snprintf(words->where, sizeof words->where, "directory '%s'", place->directory);
+    (void) snprintf(words->file, sizeof words->file, "%s/%s", place->directory, ESDM__MARK_FILE);
+    return (esdm__mark){.plugin = place->plugin,
+                        .target = place->name,
+                        .site_id = place->site_id,
+                        .path = place->path,
+                        .where = words->where,
+                        .file = words->file};
 }
 
 static esdm_status
 verify_mark(const esdm__place *place, int fd, esdm_error *err)
 {
-    json_t *mark = NULL;
-    esdm_status status = load_mark(place, fd, &mark, err);
-    if (status == ESDM_OK)
-        status = check_site(place, mark, err);
-    if (status == ESDM_OK)
-        status = check_target(place, mark, err);
-    json_decref(mark);
-    return status;
+    char text[ESDM__MARK_MAX_BYTES];
+    mark_words words;
+    size_t bytes = 0;
+    esdm_status status = read_mark(place, fd, text, sizeof text, &bytes, err);
+    if (status != ESDM_OK)
+        return status;
+    const esdm__mark expected = expected_mark(place, &words);
+    return esdm__mark_verify(&expected, text, bytes, err);
 }
 
 static esdm_status
@@ -240,35 +177,22 @@ esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *err)
     return ESDM_OK;
 }
 
-static esdm_status
-copy_site_id(const esdm__place *place, const json_t *mark, char ret_id[ESDM__UUID_BYTES],
-             esdm_error *err)
-{
-    const char *site = mark_text(mark, "site");
-    if (strlen(site) != ESDM__UUID_BYTES - 1 ||
-        strspn(site, "0123456789abcdef") != ESDM__UUID_BYTES - 1)
-        return esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s/%s' has no valid id of a site",
-                               place->path, place->directory, ESDM__MARK_FILE);
-    memcpy(ret_id, site, ESDM__UUID_BYTES);
-    return ESDM_OK;
-}
-
 esdm_status
 esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
 {
-    json_t *mark = NULL;
+    char text[ESDM__MARK_MAX_BYTES];
+    mark_words words;
+    size_t bytes = 0;
     int fd = -1;
     esdm_status status = open_directory(place, &fd, err);
     if (status != ESDM_OK)
         return status;
-    status = load_mark(place, fd, &mark, err);
-    if (status == ESDM_OK)
-        status = check_target(place, mark, err);
-    if (status == ESDM_OK)
-        status = copy_site_id(place, mark, ret_id, err);
-    json_decref(mark);
+    status = read_mark(place, fd, text, sizeof text, &bytes, err);
     (void) close(fd);
-    return status;
+    if (status != ESDM_OK)
+        return status;
+    const esdm__mark expected = expected_mark(place, &words);
+    return esdm__mark_site_id(&expected, text, bytes, ret_id, err);
 }
 
 /* mkdir -p. Modes come from the umask. */
@@ -407,12 +331,11 @@ write_mark(const esdm__place *place, int fd, esdm_error *err)
     if (place->site_id[0] == '\0')
         return esdm__error_set(err, ESDM_EINVAL, "%s: there is no site to mark '%s' for",
                                place->path, place->directory);
-    json_t *mark = json_pack("{s:i, s:s, s:s, s:s}", "format", ESDM__MARK_FORMAT, "plugin",
-                             place->plugin, "target", place->name, "site", place->site_id);
-    char *text = mark == NULL ? NULL : json_dumps(mark, JSON_INDENT(2));
-    json_decref(mark);
+    mark_words words;
+    const esdm__mark expected = expected_mark(place, &words);
+    char *text = esdm__mark_text(&expected);
     if (text == NULL)
-        return esdm__error_nomem(err, MARK_MAX_BYTES, "a mark");
+        return esdm__error_nomem(err, ESDM__MARK_MAX_BYTES, "a mark");
     esdm_status status = publish_mark(place, fd, text, err);
     free(text);
     if (status != ESDM_EEXIST)

@@ -6,19 +6,17 @@
  * @file
  * A directory that a plug-in owns, known by a mark.
  *
- * The mark is the file `esdm-mark.json`: {"format", "plugin", "target", "site"}. A directory
- * without it, or with another plug-in's, target's or site's, is never written to. Plug-ins that
- * keep files share this, so that they refuse foreign directories in the same way.
+ * The mark is the file `esdm-mark.json` (base/mark.h). A directory without it, or with another
+ * plug-in's, target's or site's, is never written to. Plug-ins that keep files share this, so that
+ * they refuse foreign directories in the same way.
  * Threads and processes: making one place from many at once is fine.
  */
 
 #include <jansson.h>
 
 #include "base/ids.h"
+#include "base/mark.h"
 #include "esdm/sys/plugin.h"
-
-#define ESDM__MARK_FILE   "esdm-mark.json"
-#define ESDM__MARK_FORMAT 1
 
 typedef struct esdm__place {
     const char *plugin; /* borrowed, as `config` during whose call the place is used */

@@ -48,6 +48,12 @@ esdm__chain_parse(const char *text, esdm__chain *ret_chain, esdm_error *err)
                 return st;
             name = end != NULL ? end + 1 : NULL;
         }
+        const esdm_codec_plugin *last = chain.codecs[chain.count - 1];
+        if ((last->flags & ESDM_CODEC_FILTER) != 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "codec chain '%s': '%s' does not compress; put a compressor "
+                                   "behind it, such as %s+zstd",
+                                   text, last->base.name, last->base.name);
     }
     *ret_chain = chain;
     return ESDM_OK;

@@ -4,33 +4,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/collective.h"
+#include "io/commit.h"
 #include "io/io.h"
 #include "io/lengths.h"
-#include "meta/attribute_index.h"
 
-/* Everything a commit holds until it is over. */
-typedef struct work {
-    esdm_container *container;
-    esdm__container_io *io;
-    esdm_dataset **datasets; /* write-locked, by id; owned array */
-    size_t ndatasets;
-    esdm__page_set *sets;      /* one a dataset; owned */
-    esdm_meta_new_page *pages; /* all sets in one array; owned */
-    uint64_t *merged;          /* owned */
-    size_t npages;
-    size_t nmerged;
-    char *document;
-    size_t document_bytes;
-    esdm__attribute_index attributes;
-    esdm_meta_length *lengths;
-    size_t nlengths;
-} work;
-
-static esdm__dataset_io *
-io_of(const work *w, size_t i)
-{
-    return w->datasets[i]->io;
-}
+typedef esdm__commit_work work;
 
 static int
 by_id(const void *a, const void *b)
@@ -40,10 +19,11 @@ by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Takes the dirty datasets and their write locks, in order of id. */
-static esdm_status
-lock_datasets(work *w, esdm_error *err)
+esdm_status
+esdm__commit_begin(work *w, esdm_error *err)
 {
+    w->io = esdm__io_of(w->container);
+    (void) pthread_mutex_lock(&w->io->commit_lock);
     (void) pthread_mutex_lock(&w->io->lock);
     size_t count = w->io->ndirty;
     esdm_dataset **copy = malloc((count + 1) * sizeof *copy);
@@ -56,15 +36,28 @@ lock_datasets(work *w, esdm_error *err)
     w->datasets = copy;
     w->ndatasets = count;
     for (size_t i = 0; i < count; i++)
-        (void) pthread_mutex_lock(&io_of(w, i)->write_lock);
+        (void) pthread_mutex_lock(&esdm__commit_io_of(w, i)->write_lock);
     return ESDM_OK;
+}
+
+void
+esdm__commit_end(work *w)
+{
+    for (size_t i = w->ndatasets; i > 0; i--)
+        (void) pthread_mutex_unlock(&esdm__commit_io_of(w, i - 1)->write_lock);
+    (void) pthread_mutex_unlock(&w->io->commit_lock);
+    esdm__commit_clear_pages(w);
+    esdm__attribute_index_clear(&w->attributes);
+    free(w->document);
+    free(w->lengths);
+    free(w->datasets);
 }
 
 static esdm_status
 settle_writes(work *w, esdm_error *err)
 {
     for (size_t i = 0; i < w->ndatasets; i++) {
-        esdm__dataset_io *io = io_of(w, i);
+        esdm__dataset_io *io = esdm__commit_io_of(w, i);
         if (io->failure.status == ESDM_OK)
             io->failure.status = esdm__dataset_flush(w->datasets[i], io, &io->failure);
         if (io->failure.status == ESDM_OK)
@@ -77,12 +70,23 @@ settle_writes(work *w, esdm_error *err)
     return ESDM_OK;
 }
 
+esdm_status
+esdm__commit_settle(work *w, esdm_error *err)
+{
+    esdm_status status = settle_writes(w, err);
+    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    if (status != ESDM_OK || packs == NULL || !esdm__commit_has_changes(w))
+        return status;
+    bool durable = w->io->session->site->durability == ESDM__DURABLE_SYSTEM;
+    return esdm__pack_set_publish(packs, durable, err);
+}
+
 /* ---- pages -------------------------------------------------------------------------------- */
 
 static esdm_status
 merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_count, esdm_error *err)
 {
-    esdm__dataset_io *io = io_of(w, i);
+    esdm__dataset_io *io = esdm__commit_io_of(w, i);
     (void) pthread_mutex_lock(&io->lock);
     esdm_status status = esdm__index_merge_candidates(io->index, ret_pages, ret_count, err);
     (void) pthread_mutex_unlock(&io->lock);
@@ -94,7 +98,7 @@ merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_coun
 static esdm_status
 encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
 {
-    esdm__dataset_io *io = io_of(w, i);
+    esdm__dataset_io *io = esdm__commit_io_of(w, i);
     uint64_t *candidates = NULL;
     size_t ncandidates = 0;
     esdm_status status = esdm__dataset_load_directory(w->datasets[i], io, err);
@@ -113,8 +117,8 @@ encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
     return status;
 }
 
-static void
-clear_pages(work *w)
+void
+esdm__commit_clear_pages(work *w)
 {
     for (size_t i = 0; w->sets != NULL && i < w->ndatasets; i++)
         esdm__page_set_clear(&w->sets[i]);
@@ -131,7 +135,7 @@ clear_pages(work *w)
 static esdm_status
 encode_pages(work *w, bool merge, esdm_error *err)
 {
-    clear_pages(w);
+    esdm__commit_clear_pages(w);
     w->sets = calloc(w->ndatasets + 1, sizeof *w->sets);
     if (w->sets == NULL)
         return esdm__error_nomem(err, w->ndatasets * sizeof *w->sets, "a commit");
@@ -158,8 +162,8 @@ encode_pages(work *w, bool merge, esdm_error *err)
 
 /* ---- transaction -------------------------------------------------------------------------- */
 
-static esdm_status
-describe_structure(work *w, esdm_error *err)
+esdm_status
+esdm__commit_describe(work *w, esdm_error *err)
 {
     if (!w->container->structure_dirty && w->io->record != 0)
         return ESDM_OK;
@@ -177,8 +181,9 @@ kind_of(const esdm__container_io *io)
     return io->replace ? ESDM_META_REPLACE : ESDM_META_CREATE;
 }
 
-static esdm_status
-publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
+esdm_status
+esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source, void *user,
+                     esdm_meta_committed *ret_committed, esdm_error *err)
 {
     esdm_session *session = w->io->session;
     esdm_meta_commit commit = {
@@ -194,6 +199,8 @@ publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_e
         .nlengths = w->nlengths,
         .pages = w->pages,
         .npages = w->npages,
+        .next_page = source,
+        .next_page_user = user,
         .merged = w->merged,
         .nmerged = w->nmerged,
         .attributes = w->attributes.entries,
@@ -210,11 +217,12 @@ publish(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_e
 static esdm_status
 publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
 {
-    esdm_status status = publish(w, message, ret_committed, err);
+    esdm_status status = esdm__commit_publish(w, message, NULL, NULL, ret_committed, err);
     if (status != ESDM_ECONFLICT || w->nmerged == 0)
         return status;
     status = encode_pages(w, false, err);
-    return status == ESDM_OK ? publish(w, message, ret_committed, err) : status;
+    return status == ESDM_OK ? esdm__commit_publish(w, message, NULL, NULL, ret_committed, err)
+                             : status;
 }
 
 /* ---- afterwards --------------------------------------------------------------------------- */
@@ -250,10 +258,24 @@ pin_shared(work *w, const esdm_meta_committed *committed, uint64_t *ret_snapshot
     return ours;
 }
 
-/* Moves the handle to what was published; the old snapshot is unpinned when nobody looks for its
- * pages any more. */
-static void
-move_handle(work *w, const esdm_meta_committed *committed)
+void
+esdm__commit_forget(work *w)
+{
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm__dataset_io *io = esdm__commit_io_of(w, i);
+        (void) pthread_mutex_lock(&io->lock);
+        esdm__index_drop_pending(io->index);
+        esdm__index_forget_pages(io->index);
+        io->directory_loaded = false;
+        io->generation++;
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    esdm__container_forget_pages(w->container);
+}
+
+/* The old snapshot is unpinned when nobody looks for its pages any more. */
+void
+esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective)
 {
     esdm__container_io *io = w->io;
     const esdm_session *session = io->session;
@@ -272,31 +294,39 @@ move_handle(work *w, const esdm_meta_committed *committed)
         io->pinned =
             session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
     esdm__container_set_position(w->container, committed->container, snapshot);
-    if (!alone) {
+    if (collective)
+        esdm__commit_forget(w);
+    else if (!alone)
         esdm__container_forget_pages(w->container);
+    if (!alone)
         esdm__lengths_apply(w->container, w->lengths, w->nlengths);
-    }
     esdm__lengths_set_published(w->container, w->lengths, w->nlengths);
     w->lengths = NULL;
     if (was_pinned)
         session->meta->unpin(session->store, record, left);
 }
 
-/* Takes the datasets off the list of those to publish; what became dirty meanwhile stays. */
-static void
-clean_datasets(work *w)
+bool
+esdm__commit_holds(const work *w, const esdm_dataset *dataset)
+{
+    return w->ndatasets > 0 &&
+           bsearch(&dataset, w->datasets, w->ndatasets, sizeof(esdm_dataset *), by_id) != NULL;
+}
+
+/* What became dirty meanwhile stays. */
+void
+esdm__commit_clean(work *w)
 {
     esdm__container_io *io = w->io;
     (void) pthread_mutex_lock(&io->lock);
     size_t left = 0;
     for (size_t i = 0; i < io->ndirty; i++) {
-        if (bsearch(&io->dirty[i], w->datasets, w->ndatasets, sizeof(esdm_dataset *), by_id) ==
-            NULL)
+        if (!esdm__commit_holds(w, io->dirty[i]))
             io->dirty[left++] = io->dirty[i];
     }
     io->ndirty = left;
     for (size_t i = 0; i < w->ndatasets; i++)
-        atomic_store(&io_of(w, i)->listed, false);
+        atomic_store(&esdm__commit_io_of(w, i)->listed, false);
     (void) pthread_mutex_unlock(&io->lock);
 }
 
@@ -306,31 +336,31 @@ adopt(work *w, const esdm_meta_committed *committed)
     esdm__container_io *io = w->io;
     uint64_t page = committed->first_page;
     for (size_t i = 0; i < w->ndatasets; i++) {
-        esdm__dataset_io *dataset_io = io_of(w, i);
+        esdm__dataset_io *dataset_io = esdm__commit_io_of(w, i);
         (void) pthread_mutex_lock(&dataset_io->lock);
         esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);
         esdm__dataset_trim_index(w->datasets[i], dataset_io);
         (void) pthread_mutex_unlock(&dataset_io->lock);
         page += w->sets[i].npages;
     }
-    clean_datasets(w);
+    esdm__commit_clean(w);
     esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_committed(packs);
-    move_handle(w, committed);
+    esdm__commit_move(w, committed, false);
     if (w->document != NULL) {
         io->structure = committed->structure;
         w->container->structure_dirty = false;
     }
 }
 
-static bool
-has_changes(const work *w)
+bool
+esdm__commit_has_changes(const work *w)
 {
     if (w->container->structure_dirty || w->io->record == 0 || esdm__lengths_changed(w->container))
         return true;
     for (size_t i = 0; i < w->ndatasets; i++) {
-        if (esdm__index_pending_count(io_of(w, i)->index) > 0)
+        if (esdm__index_pending_count(esdm__commit_io_of(w, i)->index) > 0)
             return true;
     }
     return false;
@@ -339,20 +369,14 @@ has_changes(const work *w)
 static esdm_status
 commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *err)
 {
-    const esdm_session *session = w->io->session;
-    esdm_status status = settle_writes(w, err);
-    if (status != ESDM_OK || !has_changes(w))
+    esdm_status status = esdm__commit_settle(w, err);
+    if (status != ESDM_OK || !esdm__commit_has_changes(w))
         return status;
-    if (session->read_only)
+    if (w->io->session->read_only)
         return esdm__error_set(err, ESDM_EACCES, "the site was opened for reading only");
-    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
-    if (packs != NULL)
-        status =
-            esdm__pack_set_publish(packs, session->site->durability == ESDM__DURABLE_SYSTEM, err);
+    status = encode_pages(w, true, err);
     if (status == ESDM_OK)
-        status = encode_pages(w, true, err);
-    if (status == ESDM_OK)
-        status = describe_structure(w, err);
+        status = esdm__commit_describe(w, err);
     if (status == ESDM_OK)
         status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
     esdm_meta_committed committed = {0};
@@ -370,24 +394,19 @@ esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
 {
     if (!container->writable)
         return ESDM_OK;
-    work w = {.container = container, .io = esdm__io_of(container)};
+    if (esdm__io_of(container)->comm != NULL)
+        return esdm__collective_commit(container, message, err);
+    work w = {.container = container};
     uint64_t replaced = 0;
-    (void) pthread_mutex_lock(&w.io->commit_lock);
-    esdm_status status = lock_datasets(&w, err);
+    esdm_status status = esdm__commit_begin(&w, err);
+    esdm_session *session = w.io->session;
     if (status == ESDM_OK)
         status = commit_locked(&w, message, &replaced, err);
-    for (size_t i = w.ndatasets; i > 0; i--)
-        (void) pthread_mutex_unlock(&io_of(&w, i - 1)->write_lock);
-    (void) pthread_mutex_unlock(&w.io->commit_lock);
-    clear_pages(&w);
-    esdm__attribute_index_clear(&w.attributes);
-    free(w.document);
-    free(w.lengths);
-    free(w.datasets);
+    esdm__commit_end(&w);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "commit of container '%s'", container->name);
     if (replaced != 0)
-        esdm__session_collect(w.io->session);
+        esdm__session_collect(session);
     return ESDM_OK;
 }
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/collective.h"
+#include "io/container_io.h"
 #include "io/io.h"
 #include "io/lengths.h"
 #include "io/nesting.h"
@@ -19,16 +21,18 @@ need_writable(const esdm_session *session, const char *name, esdm_error *err)
                            name, session->site->name);
 }
 
-static void
-drop(esdm_container *container)
+void
+esdm__container_drop(esdm_container *container)
 {
+    if (container == NULL)
+        return;
     esdm__container_io_free(container);
     esdm__container_free(container);
 }
 
-static esdm_status
-container_new(esdm_session *session, const char *name, esdm_container **ret_container,
-              esdm_error *err)
+esdm_status
+esdm__container_new_handle(esdm_session *session, const char *name, esdm_container **ret_container,
+                           esdm_error *err)
 {
     esdm_container *container = esdm__container_new(name);
     if (container == NULL)
@@ -38,6 +42,25 @@ container_new(esdm_session *session, const char *name, esdm_container **ret_cont
         esdm__container_free(container);
         return status;
     }
+    *ret_container = container;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__container_begin(esdm_session *session, const char *name, esdm_create_mode mode,
+                      esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container = NULL;
+    esdm_status status = need_writable(session, name, err);
+    if (status == ESDM_OK)
+        status = esdm__container_new_handle(session, name, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_io *io = esdm__io_of(container);
+    io->replace = mode == ESDM_CREATE_REPLACE;
+    esdm__uuid_new(io->uuid);
+    container->writable = true;
+    container->structure_dirty = true;
     *ret_container = container;
     return ESDM_OK;
 }
@@ -64,20 +87,9 @@ esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
     status = esdm__nesting_check(session, name, err);
     if (status != ESDM_OK)
         return status;
-    esdm_container *container = NULL;
-    status = container_new(session, name, &container, err);
-    if (status != ESDM_OK)
-        return status;
-    esdm__container_io *io = esdm__io_of(container);
-    io->replace = mode == ESDM_CREATE_REPLACE;
-    esdm__uuid_new(io->uuid);
-    container->writable = true;
-    container->structure_dirty = true;
-    *ret_container = container;
-    return ESDM_OK;
+    return esdm__container_begin(session, name, mode, ret_container, err);
 }
 
-/* Fills a fresh container from a loaded snapshot; takes over its pin. */
 static esdm_status
 fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error *err)
 {
@@ -104,41 +116,49 @@ fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
 }
 
 esdm_status
+esdm__container_fill(esdm_container *container, esdm_meta_snapshot *loaded, esdm_open_mode mode,
+                     uint64_t snapshot, esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(container);
+    esdm_status status = fill_container(container, loaded, err);
+    container->writable = mode == ESDM_OPEN_WRITE;
+    if (status != ESDM_OK || mode != ESDM_OPEN_WRITE)
+        return status;
+    if (snapshot != ESDM_SNAPSHOT_LATEST && io->historic)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "an old snapshot of container '%s' opens for reading only",
+                               container->name);
+    return need_writable(io->session, container->name, err);
+}
+
+esdm_status
 esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
               esdm_container **ret_container, esdm_error *err)
 {
     esdm_container *container = NULL;
     esdm_meta_snapshot loaded = {0};
-    esdm_status status = container_new(session, name, &container, err);
+    esdm_status status = esdm__container_new_handle(session, name, &container, err);
     if (status != ESDM_OK)
         return status;
     status = session->meta->snapshot_open(session->store, name, snapshot, 0, 0, &loaded, err);
     if (status == ESDM_OK)
-        status = fill_container(container, &loaded, err);
+        status = esdm__container_fill(container, &loaded, mode, snapshot, err);
     free(loaded.document);
     free(loaded.lengths);
-    if (status == ESDM_OK && mode == ESDM_OPEN_WRITE) {
-        if (snapshot != ESDM_SNAPSHOT_LATEST && esdm__io_of(container)->historic)
-            status = esdm__error_set(
-                err, ESDM_EACCES, "an old snapshot of container '%s' opens for reading only", name);
-        else
-            status = need_writable(session, name, err);
-    }
     if (status != ESDM_OK) {
-        drop(container);
+        esdm__container_drop(container);
         return status == ESDM_ENOENT || status == ESDM_EACCES
                    ? status
                    : esdm__error_prefix(err, status, "container '%s'", name);
     }
-    container->writable = mode == ESDM_OPEN_WRITE;
     *ret_container = container;
     return ESDM_OK;
 }
 
 /* ---- refresh ------------------------------------------------------------------------------ */
 
-static esdm_status
-check_refreshable(const esdm_container *container, esdm_error *err)
+esdm_status
+esdm__container_check_refreshable(const esdm_container *container, esdm_error *err)
 {
     const esdm__container_io *io = esdm__io_of(container);
     if (io->historic)
@@ -150,8 +170,8 @@ check_refreshable(const esdm_container *container, esdm_error *err)
     return ESDM_OK;
 }
 
-static void
-move_to(esdm_container *container, esdm_meta_snapshot *loaded)
+void
+esdm__container_move_to(esdm_container *container, esdm_meta_snapshot *loaded)
 {
     esdm__container_io *io = esdm__io_of(container);
     const esdm_session *session = io->session;
@@ -170,27 +190,35 @@ move_to(esdm_container *container, esdm_meta_snapshot *loaded)
 }
 
 esdm_status
+esdm__container_check_same(const esdm_container *container, const esdm_meta_snapshot *loaded,
+                           esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(container);
+    bool same = loaded->record.container == io->record;
+    if (same && loaded->document == NULL)
+        return ESDM_OK;
+    io->session->meta->unpin(io->session->store, loaded->record.container, loaded->snapshot);
+    return esdm__error_set(err, ESDM_ECONFLICT, "container '%s' %s: reopen it", container->name,
+                           same ? "has a new structure" : "was replaced");
+}
+
+esdm_status
 esdm__io_refresh(esdm_container *container, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     const esdm_session *session = io->session;
+    if (io->comm != NULL)
+        return esdm__collective_refresh(container, err);
     esdm_meta_snapshot loaded = {0};
     (void) pthread_mutex_lock(&io->commit_lock);
-    esdm_status status = check_refreshable(container, err);
+    esdm_status status = esdm__container_check_refreshable(container, err);
     if (status == ESDM_OK)
         status = session->meta->snapshot_open(session->store, container->name, 0, io->record,
                                               io->structure, &loaded, err);
-    if (status == ESDM_OK) {
-        if (loaded.record.container == io->record && loaded.document == NULL) {
-            move_to(container, &loaded);
-        } else {
-            bool same = loaded.record.container == io->record;
-            session->meta->unpin(session->store, loaded.record.container, loaded.snapshot);
-            status =
-                esdm__error_set(err, ESDM_ECONFLICT, "container '%s' %s: reopen it",
-                                container->name, same ? "has a new structure" : "was replaced");
-        }
-    }
+    if (status == ESDM_OK)
+        status = esdm__container_check_same(container, &loaded, err);
+    if (status == ESDM_OK)
+        esdm__container_move_to(container, &loaded);
     (void) pthread_mutex_unlock(&io->commit_lock);
     free(loaded.document);
     free(loaded.lengths);

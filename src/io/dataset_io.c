@@ -33,6 +33,8 @@ esdm__container_io_free(esdm_container *container)
     if (io == NULL)
         return;
     esdm__pack_set_free(io->packs);
+    esdm_comm_unref(io->comm);
+    free(io->notes);
     if (io->pinned)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
     free(io->dirty);
@@ -91,6 +93,9 @@ esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error
 static esdm_status
 init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
+    esdm_status status = esdm__elements_of(dataset, &io->elements, err);
+    if (status != ESDM_OK)
+        return status;
     const esdm_session *session = dataset->group->container->session;
     io->preferred_bytes = session->site->engine.fragment_bytes;
     io->minimum_bytes = io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
@@ -120,7 +125,7 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     }
     (void) pthread_mutex_init(&io->write_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
-    esdm__gather_init(&io->gather, dataset->type, io->preferred_bytes);
+    esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
     uint64_t record;
     uint64_t snapshot;
     esdm__container_position(dataset->group->container, &record, &snapshot);
@@ -162,6 +167,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     atomic_fetch_sub(&dataset->group->container->session->gathered,
                      esdm__gather_bytes(&io->gather));
     esdm__gather_clear(&io->gather);
+    esdm__epochs_clear(&io->epochs);
     esdm__index_free(io->index);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);

@@ -14,6 +14,9 @@
 
 #include <pthread.h>
 
+#include "esdm/comm.h"
+#include "io/elements.h"
+#include "io/epochs.h"
 #include "io/gather.h"
 #include "io/pack_set.h"
 #include "layout/index.h"
@@ -21,6 +24,8 @@
 
 typedef struct esdm__container_io {
     esdm_session *session;
+    esdm_comm *comm;    /* of the ranks that share the container; owned; NULL: one process's */
+    uint64_t *notes;    /* with comm: room for what the ranks tell each other; owned */
     uint64_t record;    /* number in the metadata store; 0 before the first commit */
     uint64_t structure; /* structure number in memory */
     uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
@@ -40,8 +45,10 @@ typedef struct esdm__container_io {
 } esdm__container_io;
 
 typedef struct esdm__dataset_io {
-    pthread_mutex_t write_lock; /* guards gather, failure */
+    esdm__elements elements;    /* immutable */
+    pthread_mutex_t write_lock; /* guards gather, epochs, failure */
     esdm__gather gather;
+    esdm__epochs epochs;  /* used when ranks share the container */
     esdm_error failure;   /* of a write that lost data; commits report it until discard */
     pthread_mutex_t lock; /* guards index, directory_loaded, generation; a leaf lock */
     esdm__index *index;

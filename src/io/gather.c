@@ -6,31 +6,40 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "io/elements.h"
 #include "model/copy.h"
 
 #define FIRST_CAPACITY_BYTES 4096u
 #define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
 
 void
-esdm__gather_init(esdm__gather *gather, esdm_type type, uint64_t limit_bytes)
+esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes, uint64_t limit_bytes)
 {
     memset(gather, 0, sizeof *gather);
     gather->type = type;
+    gather->element_bytes = element_bytes;
     gather->limit_bytes = limit_bytes;
 }
 
 static size_t
 box_bytes(const esdm__gather *gather, const esdm__box *box)
 {
-    return (size_t) esdm__box_elements(box) * esdm_type_size(gather->type);
+    return (size_t) esdm__box_elements(box) * gather->element_bytes;
+}
+
+/* Whether elements are pointers to memory of their own. */
+static bool
+has_texts(esdm_type type)
+{
+    return type == ESDM_TYPE_STRING || type == ESDM__TYPE_BLOB;
 }
 
 static void
 free_texts(const esdm__gather *gather, const esdm__gather_level *level)
 {
-    if (gather->type != ESDM_TYPE_STRING || !level->used)
+    if (!has_texts(gather->type) || !level->used)
         return;
-    char **texts = (char **) (void *) level->data;
+    void **texts = (void **) (void *) level->data;
     for (uint64_t i = 0; i < esdm__box_elements(&level->box); i++)
         free(texts[i]);
 }
@@ -69,19 +78,28 @@ esdm__gather_bytes(const esdm__gather *gather)
     return bytes;
 }
 
+/* A copy of a text (NULL as "") or blob. */
+static void *
+dup_text(esdm_type type, const void *text)
+{
+    if (type == ESDM__TYPE_BLOB)
+        return esdm__blob_dup(text);
+    return strdup(text != NULL ? text : "");
+}
+
 /* Copies elements; texts are duplicated unless `move`. false: out of memory, nothing taken. */
 static bool
 copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool move)
 {
-    if (type != ESDM_TYPE_STRING || move) {
+    if (!has_texts(type) || move) {
         memcpy(to, from, bytes);
         return true;
     }
-    char **target = to;
-    const char *const *source = from;
+    void **target = to;
+    const void *const *source = from;
     size_t n = bytes / sizeof *target;
     for (size_t i = 0; i < n; i++) {
-        target[i] = strdup(source[i] != NULL ? source[i] : "");
+        target[i] = dup_text(type, source[i]);
         if (target[i] == NULL) {
             while (i > 0)
                 free(target[--i]);
@@ -95,12 +113,16 @@ copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool mov
 static size_t
 text_bytes_of(esdm_type type, const void *data, size_t bytes)
 {
-    const char *const *texts = data;
+    const void *const *texts = data;
     size_t sum = 0;
-    if (type != ESDM_TYPE_STRING)
-        return 0;
-    for (size_t i = 0; i < bytes / sizeof *texts; i++)
-        sum += (texts[i] != NULL ? strlen(texts[i]) : 0) + TEXT_OVERHEAD_BYTES;
+    for (size_t i = 0; has_texts(type) && i < bytes / sizeof *texts; i++) {
+        size_t length = 0;
+        if (type == ESDM__TYPE_BLOB)
+            length = esdm__blob_bytes(texts[i]);
+        else if (texts[i] != NULL)
+            length = strlen(texts[i]);
+        sum += length + TEXT_OVERHEAD_BYTES;
+    }
     return sum;
 }
 
@@ -143,7 +165,7 @@ continued_axis(const esdm__box *box, const esdm__box *next)
 static bool
 overwrite(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box, const void *data)
 {
-    if (gather->type == ESDM_TYPE_STRING)
+    if (has_texts(gather->type))
         return false;
     int64_t to_stride[ESDM_MAX_RANK];
     int64_t from_stride[ESDM_MAX_RANK];
@@ -152,8 +174,8 @@ overwrite(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box,
     uint64_t at = 0;
     for (uint32_t i = 0; i < box->rank; i++)
         at += (box->lo[i] - level->box.lo[i]) * (uint64_t) to_stride[i];
-    esdm__copy_nd(box->rank, box->n, gather->type, data, from_stride, gather->type,
-                  level->data + at * esdm_type_size(gather->type), to_stride, NULL);
+    esdm__copy_bytes_nd(box->rank, box->n, gather->element_bytes, data, from_stride,
+                        level->data + at * gather->element_bytes, to_stride);
     return true;
 }
 
@@ -274,7 +296,7 @@ const esdm__gather_level *
 esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
 {
     const esdm__gather_level *level = &gather->levels[0];
-    if (gather->type == ESDM_TYPE_STRING || !level->used || !esdm__box_contains(&level->box, box))
+    if (has_texts(gather->type) || !level->used || !esdm__box_contains(&level->box, box))
         return NULL;
     return level;
 }

@@ -11,6 +11,7 @@
  * 0 up: rows grow into planes, planes into volumes. Level k+1 is always older than level k, so the
  * order of overlapping writes is kept when boxes leave from the top.
  *
+ * Elements are in the engine's form (io/elements.h). Texts and blobs are owned.
  * Threads: the dataset's write lock.
  */
 
@@ -21,13 +22,14 @@
 typedef struct esdm__gather_level {
     bool used;
     esdm__box box;
-    uint8_t *data; /* owned; dense C order; strings: owned texts */
+    uint8_t *data; /* owned; dense C order */
     size_t capacity_bytes;
-    size_t text_bytes; /* memory of the texts, apart from the pointers */
+    size_t text_bytes; /* memory of texts and blobs, apart from the pointers */
 } esdm__gather_level;
 
 typedef struct esdm__gather {
     esdm_type type;
+    size_t element_bytes;
     uint64_t limit_bytes; /* of one box: beyond it leaves as a fragment */
     esdm__gather_level levels[ESDM__GATHER_LEVELS];
 } esdm__gather;
@@ -36,7 +38,8 @@ typedef struct esdm__gather {
 typedef esdm_status (*esdm__gather_sink)(void *user, const esdm__box *box, void *data,
                                          esdm_error *err);
 
-void esdm__gather_init(esdm__gather *gather, esdm_type type, uint64_t limit_bytes);
+void esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes,
+                       uint64_t limit_bytes);
 /** Frees everything, gathered data included. */
 void esdm__gather_clear(esdm__gather *gather);
 bool esdm__gather_is_empty(const esdm__gather *gather);
@@ -45,7 +48,7 @@ uint64_t esdm__gather_bytes(const esdm__gather *gather);
 
 /**
  * Appends the dense box fast: only when it continues or lies in level 0 and memory is there.
- * @param data C order, in the dataset's type (strings are duplicated). false: use
+ * @param data C order (texts and blobs are duplicated). false: use
  * esdm__gather_add().
  */
 bool esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data);

@@ -18,17 +18,19 @@ esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, es
  * Caller holds the write lock.
  *
  * @param strided NULL; or a strided selection, then `box` is a box of its indices, and the
- * fragments are strided. @param stride of the memory in elements.
+ * fragments are strided. @param form of the memory (io/elements.h). @param stride of the memory in
+ * elements.
  */
 esdm_status esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                                  const esdm_dataspace *strided, esdm_type memory_type,
-                                  const void *buffer, const int64_t *stride,
-                                  uint64_t *ret_out_of_range, esdm_error *err);
+                                  const esdm_dataspace *strided, esdm_type form, const void *buffer,
+                                  const int64_t *stride, uint64_t *ret_out_of_range,
+                                  esdm_error *err);
 
-/** Reads the selected elements inside `piece->part` into the caller's memory. */
+/** Reads the selected elements inside `piece->part` into the caller's memory. Of types that vary
+ *  what lies there is valid, and freed. */
 esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,
                               const int64_t *memory_stride, const esdm__piece *pieces,
-                              size_t npieces, esdm_type memory_type, void *buffer,
+                              size_t npieces, esdm_type form, void *buffer,
                               uint64_t *ret_out_of_range, esdm_error *err);
 
 /** Sets the chain of new fragments; `chain` is the parsed `text`, NULL goes back to the site's. */

@@ -16,6 +16,7 @@ typedef struct pack {
     bool busy;             /* a thread is appending, syncing or sealing */
     bool unsynced;
     bool committed;     /* a commit refers to it */
+    bool offered;       /* another process is committing it */
     esdm_error failure; /* of a sync or seal: what was appended may be lost, for good */
     struct pack *next;
     char name[96];
@@ -126,10 +127,21 @@ sync_pack(pack *p, esdm_error *err)
     return keep_failure(p, p->target->plugin->pack_sync(p->handle, &error), &error, err);
 }
 
+/* Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a
+ * commit may refer to it. */
 static bool
-is_durable(const esdm__pack_set *packs)
+needs_sync(const esdm__pack_set *packs, const pack *p)
 {
-    return packs->session->site->durability == ESDM__DURABLE_SYSTEM;
+    return packs->session->site->durability == ESDM__DURABLE_SYSTEM &&
+           (p->target->plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0;
+}
+
+static bool
+is_full(const esdm__pack_set *packs, const pack *p)
+{
+    const esdm_data_plugin *plugin = p->target->plugin;
+    return p->length_bytes >= packs->session->site->engine.pack_bytes ||
+           (plugin->pack_is_full != NULL && plugin->pack_is_full(p->handle));
 }
 
 static esdm_status
@@ -149,8 +161,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm_iov *iov, size
             p->length_bytes += iov[i].bytes;
         p->unsynced = true;
         *ret_place = (esdm__place){.target = target->name, .pack = p->name, .position = position};
-        uint64_t limit = packs->session->site->engine.pack_bytes;
-        if (p->length_bytes >= limit && !is_durable(packs))
+        if (is_full(packs, p) && !needs_sync(packs, p))
             status = seal(p, err);
     }
     release(packs, p);
@@ -229,8 +240,7 @@ make_readable(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
     (void) user;
     if (p->handle == NULL || (p->target->plugin->flags & ESDM_DATA_READ_UNSEALED) != 0)
         return ESDM_OK;
-    /* A sealed pack cannot be flushed any more, and a commit may refer to it. */
-    esdm_status status = is_durable(packs) ? sync_pack(p, err) : ESDM_OK;
+    esdm_status status = needs_sync(packs, p) ? sync_pack(p, err) : ESDM_OK;
     return status == ESDM_OK ? seal(p, err) : status;
 }
 
@@ -240,9 +250,9 @@ publish(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
     const bool *durable = user;
     if (p->failure.status != ESDM_OK)
         return keep_failure(p, p->failure.status, &p->failure, err);
-    if (*durable && p->handle != NULL) {
+    if (*durable && p->handle != NULL && needs_sync(packs, p)) {
         esdm_status status = sync_pack(p, err);
-        if (status == ESDM_OK && p->length_bytes >= packs->session->site->engine.pack_bytes)
+        if (status == ESDM_OK && is_full(packs, p))
             status = seal(p, err);
         if (status != ESDM_OK)
             return status;
@@ -275,6 +285,30 @@ esdm__pack_set_committed(esdm__pack_set *packs)
     (void) pthread_mutex_unlock(&packs->lock);
 }
 
+/* What nobody refers to need not be stored first. */
+static void
+end_pack(pack *p)
+{
+    const esdm_data_plugin *plugin = p->target->plugin;
+    if (p->handle != NULL && !p->committed && !p->offered && plugin->pack_discard != NULL) {
+        (void) plugin->pack_discard(p->handle, NULL);
+        return;
+    }
+    if (p->handle != NULL)
+        (void) seal(p, NULL);
+    if (!p->committed && !p->offered)
+        (void) plugin->pack_remove(p->target->handle, p->name, NULL);
+}
+
+void
+esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    for (pack *p = packs->list; p != NULL; p = p->next)
+        p->offered = offered;
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
 void
 esdm__pack_set_free(esdm__pack_set *packs)
 {
@@ -284,10 +318,8 @@ esdm__pack_set_free(esdm__pack_set *packs)
     while (packs->list != NULL) {
         pack *p = packs->list;
         packs->list = p->next;
-        if (ours && p->handle != NULL)
-            (void) seal(p, NULL);
-        if (ours && !p->committed)
-            (void) p->target->plugin->pack_remove(p->target->handle, p->name, NULL);
+        if (ours)
+            end_pack(p);
         free(p);
     }
     if (ours) { /* else a thread of the parent may be waiting in them */

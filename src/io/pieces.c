@@ -33,7 +33,8 @@ typedef struct reader {
     const int64_t *memory_stride;
     const esdm__piece *pieces;
     const read_job *jobs;
-    esdm_type memory_type;
+    esdm__elements elements;
+    esdm_type form; /* of the caller's memory */
     uint8_t *buffer;
     atomic_uint_fast64_t out_of_range;
 } reader;
@@ -44,15 +45,41 @@ typedef struct reader {
 static uint8_t *
 target_of(const reader *r, const esdm__location *at)
 {
-    return r->buffer + at->target_first * (int64_t) esdm_type_size(r->memory_type);
+    return r->buffer + at->target_first * (int64_t) esdm__elements_bytes(&r->elements, r->form);
 }
 
-/* Copies texts to the caller; an element that had one already (it cannot) would leak. */
+/* Gives the caller's element the stored one. What it was is freed: a fill value. */
 static esdm_status
-deliver_texts(const reader *r, const esdm__location *g, const esdm__strings_view *texts,
-              esdm_error *err)
+deliver_one(const reader *r, const esdm__strings_view *stored, uint64_t from, uint8_t *to,
+            esdm_error *err)
+{
+    const esdm__elements *e = &r->elements;
+    esdm__cursor cursor;
+    if (e->type == ESDM_TYPE_STRING) {
+        char *text = esdm__strings_dup(stored, from);
+        if (text == NULL)
+            return esdm__error_nomem(err, 0, "a text");
+        memcpy(to, &text, sizeof text);
+        return ESDM_OK;
+    }
+    esdm__values_clear(e->outer, 1, to);
+    esdm__cursor_init(&cursor, stored->raw + stored->offsets[from],
+                      (size_t) (stored->offsets[from + 1] - stored->offsets[from]));
+    esdm_status status = esdm__values_decode(e->outer, 1, &cursor, to, err);
+    if (status != ESDM_OK)
+        return status;
+    if (esdm__cursor_left(&cursor) > 0)
+        return esdm__error_set(err, ESDM_ECORRUPT, "an element has %zu bytes too many",
+                               esdm__cursor_left(&cursor));
+    return ESDM_OK;
+}
+
+static esdm_status
+deliver_varying(const reader *r, const esdm__location *g, const esdm__strings_view *stored,
+                esdm_error *err)
 {
     uint64_t index[ESDM_MAX_RANK] = {0};
+    int64_t bytes = (int64_t) esdm__elements_bytes(&r->elements, r->form);
     for (;;) {
         uint64_t from = g->source_first;
         int64_t to = 0;
@@ -60,10 +87,9 @@ deliver_texts(const reader *r, const esdm__location *g, const esdm__strings_view
             from += index[i] * (uint64_t) g->source_stride[i];
             to += (int64_t) index[i] * g->target_stride[i];
         }
-        char *text = esdm__strings_dup(texts, from);
-        if (text == NULL)
-            return esdm__error_nomem(err, 0, "a text");
-        ((char **) (void *) target_of(r, g))[to] = text;
+        esdm_status status = deliver_one(r, stored, from, target_of(r, g) + to * bytes, err);
+        if (status != ESDM_OK)
+            return status;
         uint32_t axis = g->rank;
         while (axis > 0 && ++index[axis - 1] == g->count[axis - 1])
             index[--axis] = 0;
@@ -77,22 +103,22 @@ static esdm_status
 deliver(reader *r, const esdm__piece *piece, const esdm__location *g, const uint8_t *raw,
         uint64_t raw_from, esdm_error *err)
 {
-    esdm_type type = r->dataset->type;
-    if (type == ESDM_TYPE_STRING) {
-        esdm__strings_view texts;
+    const esdm__elements *e = &r->elements;
+    if (esdm__elements_vary(e)) {
+        esdm__strings_view stored;
         esdm_status status =
             esdm__strings_open(raw, (size_t) piece->fragment->raw_bytes,
-                               esdm__fragment_elements(piece->fragment), &texts, err);
+                               esdm__fragment_elements(piece->fragment), &stored, err);
         if (status != ESDM_OK)
             return status;
-        status = deliver_texts(r, g, &texts, err);
-        esdm__strings_close(&texts);
+        status = deliver_varying(r, g, &stored, err);
+        esdm__strings_close(&stored);
         return status;
     }
-    const uint8_t *source = raw + (g->source_first * esdm_type_size(type) - raw_from);
+    const uint8_t *source = raw + (g->source_first * e->bytes - raw_from);
     uint64_t out_of_range = 0;
-    esdm__copy_nd(g->rank, g->count, type, source, g->source_stride, r->memory_type,
-                  target_of(r, g), g->target_stride, &out_of_range);
+    esdm__elements_copy(e, g->rank, g->count, e->type, source, g->source_stride, r->form,
+                        target_of(r, g), g->target_stride, &out_of_range);
     if (out_of_range > 0)
         atomic_fetch_add(&r->out_of_range, out_of_range);
     return ESDM_OK;
@@ -171,7 +197,7 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
 static bool
 can_go_direct(const reader *r, const esdm__location *g)
 {
-    return r->memory_type == r->dataset->type && r->dataset->type != ESDM_TYPE_STRING &&
+    return r->form == r->elements.type && !esdm__elements_vary(&r->elements) &&
            esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
            esdm__strides_are_dense(g->rank, g->count, g->target_stride);
 }
@@ -180,7 +206,7 @@ static esdm_status
 read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
 {
     const esdm__fragment *fragment = piece->fragment;
-    uint64_t element = esdm_type_size(r->dataset->type);
+    uint64_t element = r->elements.bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
     if (can_go_direct(r, g))
@@ -189,7 +215,7 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
     row_walk walk;
     walk_init(&walk, g, element);
     esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
-    if (r->dataset->type == ESDM_TYPE_STRING)
+    if (esdm__elements_vary(&r->elements))
         want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
     uint8_t *raw = NULL;
     uint64_t raw_from = 0;
@@ -206,8 +232,8 @@ static esdm_status
 check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
 {
     uint64_t elements = esdm__fragment_elements(fragment);
-    uint64_t size = esdm_type_size(r->dataset->type);
-    bool fits = r->dataset->type == ESDM_TYPE_STRING
+    uint64_t size = r->elements.bytes;
+    bool fits = esdm__elements_vary(&r->elements)
                     ? elements <= fragment->raw_bytes / sizeof(uint32_t)
                     : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
     if (fits && elements < UINT64_MAX) /* else saturated */
@@ -328,9 +354,13 @@ make_jobs(const esdm__piece *pieces, size_t npieces, read_job *jobs)
 
 esdm_status
 esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *memory_stride,
-                  const esdm__piece *pieces, size_t npieces, esdm_type memory_type, void *buffer,
+                  const esdm__piece *pieces, size_t npieces, esdm_type form, void *buffer,
                   uint64_t *ret_out_of_range, esdm_error *err)
 {
+    esdm__elements elements = {0};
+    esdm_status status = esdm__elements_of(dataset, &elements, err);
+    if (status != ESDM_OK)
+        return status;
     read_job few[16];
     read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
     if (jobs == NULL)
@@ -341,11 +371,11 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
                 .memory_stride = memory_stride,
                 .pieces = pieces,
                 .jobs = jobs,
-                .memory_type = memory_type,
+                .elements = elements,
+                .form = form,
                 .buffer = buffer};
     size_t njobs = make_jobs(pieces, npieces, jobs);
-    esdm_status status = ESDM_OK;
-    uint64_t bytes = esdm_dataspace_elements(space) * esdm_type_size(memory_type);
+    uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
     if (njobs >= POOL_JOBS || (njobs > 1 && bytes >= POOL_BYTES))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
     else

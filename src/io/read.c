@@ -18,9 +18,10 @@
 
 /* Serves a read that lies in the newest gathered box, without turning it into a fragment. */
 static bool
-read_gathered(const esdm_dataset *dataset, const esdm__dataset_io *io, const esdm_dataspace *space,
-              const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range)
+read_gathered(const esdm__dataset_io *io, const esdm_dataspace *space, const esdm__box *hull,
+              esdm_type form, void *buffer, uint64_t *out_of_range)
 {
+    const esdm__elements *e = &io->elements;
     const esdm__gather_level *level = esdm__gather_find(&io->gather, hull);
     if (level == NULL)
         return false;
@@ -33,22 +34,21 @@ read_gathered(const esdm_dataset *dataset, const esdm__dataset_io *io, const esd
         at += (hull->lo[i] - level->box.lo[i]) * (uint64_t) stride[i];
         stride[i] *= space->has_stride ? (int64_t) space->stride[i] : 1;
     }
-    esdm__copy_nd(hull->rank, space->size, dataset->type,
-                  level->data + at * esdm_type_size(dataset->type), stride, memory_type, buffer,
-                  memory_stride, out_of_range);
+    esdm__elements_copy(e, hull->rank, space->size, e->type, level->data + at * e->bytes, stride,
+                        form, buffer, memory_stride, out_of_range);
     return true;
 }
 
 static esdm_status
 settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+              const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
               bool *ret_done, esdm_error *err)
 {
     esdm_error failure = {0};
     *ret_done = false;
     if (atomic_load(&io->gathered)) {
         (void) pthread_mutex_lock(&io->write_lock);
-        *ret_done = read_gathered(dataset, io, space, hull, memory_type, buffer, out_of_range);
+        *ret_done = read_gathered(io, space, hull, form, buffer, out_of_range);
         if (!*ret_done) {
             failure.status = esdm__dataset_flush(dataset, io, &failure);
             if (failure.status != ESDM_OK && io->failure.status == ESDM_OK)
@@ -100,45 +100,98 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
 
 /* ---- fill values -------------------------------------------------------------------------- */
 
-static esdm_status
-fill_numbers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-             esdm_type memory_type, void *buffer, uint64_t *out_of_range, esdm_error *err)
+/* All elements of the caller's memory become copies of one value in its form. */
+static void
+spread(const esdm__elements *e, const esdm_dataspace *space, const int64_t *stride, esdm_type form,
+       const void *value, void *buffer)
 {
-    uint64_t value[2]; /* room for every type */
+    static const int64_t same[ESDM_MAX_RANK];
+    esdm__copy_bytes_nd(space->rank, space->size, esdm__elements_bytes(e, form), value, same,
+                        buffer, stride);
+}
+
+static esdm_status
+fill_numbers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+             const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
+             esdm_error *err)
+{
+    const void *fill = esdm_dataset_fill(dataset, NULL);
+    uint64_t value[2]; /* room for every atomic type */
     uint64_t misfits = 0;
-    esdm_status status = esdm_convert(dataset->type, esdm_dataset_fill(dataset, NULL), memory_type,
-                                      value, 1, &misfits, err);
+    if (esdm_type_size(form) == 0) { /* the type's own elements, packed as they lie or not */
+        spread(e, space, stride, form, fill, buffer);
+        return ESDM_OK;
+    }
+    esdm_status status = esdm_convert(e->type, fill, form, value, 1, &misfits, err);
     if (status != ESDM_OK)
         return status;
     *out_of_range += misfits;
-    esdm__fill_nd(space->rank, space->size, memory_type, value, buffer, stride);
+    spread(e, space, stride, form, value, buffer);
     return ESDM_OK;
 }
 
-/* Visits every element of the caller's texts. */
+/* ---- texts, and types that hold some or arrays --------------------------------------------- */
+
+/* What visiting the caller's elements needs. */
+typedef struct visitor {
+    const esdm__elements *elements;
+    const void *fill; /* one element */
+} visitor;
+
 static esdm_status
-for_each_text(const esdm_dataspace *space, const int64_t *stride, char **texts, const char *fill,
-              bool free_all, esdm_error *err)
+fill_empty_text(void *user, void *element, esdm_error *err)
 {
-    uint64_t index[ESDM_MAX_RANK] = {0};
-    for (;;) {
-        int64_t at = 0;
-        for (uint32_t i = 0; i < space->rank; i++)
-            at += (int64_t) index[i] * stride[i];
-        if (free_all) {
-            free(texts[at]);
-            texts[at] = NULL;
-        } else if (texts[at] == NULL) {
-            texts[at] = strdup(fill);
-            if (texts[at] == NULL)
-                return esdm__error_nomem(err, strlen(fill) + 1, "a text");
-        }
-        uint32_t axis = space->rank;
-        while (axis > 0 && ++index[axis - 1] == space->size[axis - 1])
-            index[--axis] = 0;
-        if (axis == 0)
-            return ESDM_OK;
-    }
+    const visitor *v = user;
+    const char *const *fill = v->fill;
+    char **text = element;
+    if (*text != NULL)
+        return ESDM_OK;
+    *text = strdup(*fill);
+    return *text != NULL ? ESDM_OK : esdm__error_nomem(err, strlen(*fill) + 1, "a text");
+}
+
+/* On failure elements that were not reached hold nothing. */
+static esdm_status
+fill_element(void *user, void *element, esdm_error *err)
+{
+    const visitor *v = user;
+    return esdm__values_copy(v->elements->outer, 1, v->fill, element, err);
+}
+
+static esdm_status
+clear_element(void *user, void *element, esdm_error *err)
+{
+    const visitor *v = user;
+    (void) err;
+    esdm__values_clear(v->elements->outer, 1, element);
+    return ESDM_OK;
+}
+
+static esdm_status
+visit_elements(const esdm__elements *e, const esdm_dataspace *space, void *buffer, const void *fill,
+               esdm_status (*visit)(void *, void *, esdm_error *), esdm_error *err)
+{
+    visitor v = {e, fill};
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    return esdm__elements_visit(space->rank, space->size, stride, esdm__typeref_bytes(e->outer),
+                                buffer, visit, &v, err);
+}
+
+/* Where the plan leaves holes. Texts are looked through when all is read: a text that is NULL then
+ * is a hole. Other types get copies of their fill value, which are freed where data is found. */
+static esdm_status
+fill_holes(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+           const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
+           esdm_error *err)
+{
+    bool is_default;
+    const void *fill = esdm_dataset_fill(dataset, &is_default);
+    if (!esdm__elements_vary(e))
+        return fill_numbers(dataset, e, space, stride, form, buffer, out_of_range, err);
+    if (e->type == ESDM_TYPE_STRING || is_default) /* the default is what is there: zeros */
+        return ESDM_OK;
+    return visit_elements(e, space, buffer, fill, fill_element, err);
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -159,42 +212,42 @@ layer_end(const esdm__plan *plan, size_t first)
 
 static esdm_status
 read_layers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-            const esdm__plan *plan, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+            const esdm__plan *plan, esdm_type form, void *buffer, uint64_t *out_of_range,
             esdm_error *err)
 {
-    esdm_status status = esdm__read_pieces(dataset, space, stride, plan->pieces, plan->ndense,
-                                           memory_type, buffer, out_of_range, err);
+    esdm_status status = esdm__read_pieces(dataset, space, stride, plan->pieces, plan->ndense, form,
+                                           buffer, out_of_range, err);
     for (size_t i = plan->ndense; i < plan->npieces && status == ESDM_OK;) {
         size_t end = layer_end(plan, i);
-        status = esdm__read_pieces(dataset, space, stride, plan->pieces + i, end - i, memory_type,
-                                   buffer, out_of_range, err);
+        status = esdm__read_pieces(dataset, space, stride, plan->pieces + i, end - i, form, buffer,
+                                   out_of_range, err);
         i = end;
     }
     return status;
 }
 
 /* Values that strided fragments hide must not count as out of range: everything is put together in
- * the dataset's type, then converted once. */
+ * the engine's form, then converted once. */
 static esdm_status
-read_converted(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-               const esdm__plan *plan, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
-               esdm_error *err)
+read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+               const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
+               uint64_t *out_of_range, esdm_error *err)
 {
-    esdm_type type = dataset->type;
+    esdm_type type = e->type;
     int64_t dense[ESDM_MAX_RANK];
-    size_t bytes = (size_t) esdm_dataspace_elements(space) * esdm_type_size(type);
+    size_t bytes = (size_t) esdm_dataspace_elements(space) * e->bytes;
     uint8_t *copy = malloc(bytes);
     if (copy == NULL)
         return esdm__error_nomem(err, bytes, "the conversion of strided data");
     esdm__dense_strides(space->rank, space->size, dense);
     esdm_status status = ESDM_OK;
     if (!plan->covered)
-        status = fill_numbers(dataset, space, dense, type, copy, out_of_range, err);
+        status = fill_numbers(dataset, e, space, dense, type, copy, out_of_range, err);
     if (status == ESDM_OK)
         status = read_layers(dataset, space, dense, plan, type, copy, out_of_range, err);
     if (status == ESDM_OK)
-        esdm__copy_nd(space->rank, space->size, type, copy, dense, memory_type, buffer, stride,
-                      out_of_range);
+        esdm__elements_copy(e, space->rank, space->size, type, copy, dense, form, buffer, stride,
+                            out_of_range);
     free(copy);
     return status;
 }
@@ -203,7 +256,7 @@ read_converted(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t
  * *ret_too_large set, when the selection must be cut to keep memory bounded. */
 static esdm_status
 read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-             const esdm__box *hull, esdm_type memory_type, void *buffer, uint64_t *out_of_range,
+             const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
              bool *ret_too_large, esdm_error *err)
 {
     esdm__plan plan = {0};
@@ -212,15 +265,15 @@ read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
         return status;
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    bool convert = plan.npieces > plan.ndense && memory_type != dataset->type;
+    const esdm__elements *e = &io->elements;
+    bool convert = plan.npieces > plan.ndense && form != e->type && esdm_type_size(form) > 0;
     *ret_too_large = convert && esdm_dataspace_elements(space) > CONVERT_ELEMENTS;
     if (convert && !*ret_too_large)
-        status =
-            read_converted(dataset, space, stride, &plan, memory_type, buffer, out_of_range, err);
-    else if (!convert && !plan.covered && dataset->type != ESDM_TYPE_STRING)
-        status = fill_numbers(dataset, space, stride, memory_type, buffer, out_of_range, err);
+        status = read_converted(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
+    else if (!convert && !plan.covered)
+        status = fill_holes(dataset, e, space, stride, form, buffer, out_of_range, err);
     if (status == ESDM_OK && !convert)
-        status = read_layers(dataset, space, stride, &plan, memory_type, buffer, out_of_range, err);
+        status = read_layers(dataset, space, stride, &plan, form, buffer, out_of_range, err);
     esdm__plan_clear(&plan);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
@@ -253,7 +306,7 @@ halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_
 
 static esdm_status
 read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-               esdm_type memory_type, uint8_t *buffer, uint64_t *out_of_range, esdm_error *err)
+               esdm_type form, uint8_t *buffer, uint64_t *out_of_range, esdm_error *err)
 {
     esdm__box hull;
     esdm__box_of_space(&hull, space);
@@ -262,8 +315,8 @@ read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace
         axis++;
     if (axis == space->rank || !meets_too_many(io, &hull)) {
         bool too_large = false;
-        esdm_status done = read_planned(dataset, io, space, &hull, memory_type, buffer,
-                                        out_of_range, &too_large, err);
+        esdm_status done =
+            read_planned(dataset, io, space, &hull, form, buffer, out_of_range, &too_large, err);
         if (!too_large || done != ESDM_OK)
             return done;
     }
@@ -271,56 +324,65 @@ read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace
     esdm_dataspace low;
     esdm_dataspace high;
     halve(space, axis, &low, &high);
-    esdm_status status = read_committed(dataset, io, &low, memory_type, buffer, out_of_range, err);
+    esdm_status status = read_committed(dataset, io, &low, form, buffer, out_of_range, err);
     if (status != ESDM_OK)
         return status;
     int64_t at = (int64_t) low.size[axis] * high.memory_stride[axis];
-    return read_committed(dataset, io, &high, memory_type,
-                          buffer + at * (int64_t) esdm_type_size(memory_type), out_of_range, err);
+    return read_committed(dataset, io, &high, form,
+                          buffer + at * (int64_t) esdm__elements_bytes(&io->elements, form),
+                          out_of_range, err);
 }
 
-/* Texts: all elements are NULL first, so that what is left NULL is a hole, or freed on failure. */
+/* All elements hold nothing first, so that all can be freed after a failure. */
 static esdm_status
-read_texts(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-           esdm_type memory_type, void *buffer, uint64_t *out_of_range, esdm_error *err)
+read_varying(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
 {
     static char *const none = NULL;
+    const esdm__elements *e = &io->elements;
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    esdm__fill_nd(space->rank, space->size, memory_type, &none, buffer, stride);
-    esdm_status status = read_committed(dataset, io, space, memory_type, buffer, out_of_range, err);
-    if (status == ESDM_OK) {
-        const char *const *fill = esdm_dataset_fill(dataset, NULL);
-        status = for_each_text(space, stride, buffer, *fill, false, err);
-    }
+    spread(e, space, stride, form, e->outer.user != NULL ? e->outer.user->zero : &none, buffer);
+    esdm_status status = read_committed(dataset, io, space, form, buffer, out_of_range, err);
+    if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
+        status = visit_elements(e, space, buffer, esdm_dataset_fill(dataset, NULL), fill_empty_text,
+                                err);
     if (status != ESDM_OK)
-        (void) for_each_text(space, stride, buffer, NULL, true, NULL);
+        (void) visit_elements(e, space, buffer, NULL, clear_element, NULL);
     return status;
+}
+
+static esdm_status
+read_elements(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+              esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    bool done = false;
+    esdm__box hull;
+    esdm__box_of_space(&hull, space);
+    esdm_status status =
+        settle_writes(dataset, io, space, &hull, form, buffer, out_of_range, &done, err);
+    if (status == ESDM_OK && !done)
+        status = esdm__dataset_load_directory(dataset, io, err);
+    if (status != ESDM_OK || done)
+        return status;
+    if (esdm__elements_vary(&io->elements))
+        return read_varying(dataset, io, space, form, buffer, out_of_range, err);
+    return read_committed(dataset, io, space, form, buffer, out_of_range, err);
 }
 
 esdm_status
 esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
               void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm_status status = esdm__space_check(dataset, space, false, err);
-    if (status != ESDM_OK)
-        return status;
+    esdm__dataset_io *io = NULL;
     uint64_t out_of_range = 0;
-    if (esdm_dataspace_elements(space) > 0) {
-        esdm__dataset_io *io = NULL;
-        bool done = false;
-        esdm__box hull;
-        esdm__box_of_space(&hull, space);
+    esdm_status status = esdm__space_check(dataset, space, false, err);
+    if (status == ESDM_OK && esdm_dataspace_elements(space) > 0) {
         status = esdm__dataset_io_get(dataset, &io, err);
         if (status == ESDM_OK)
-            status = settle_writes(dataset, io, space, &hull, memory_type, buffer, &out_of_range,
-                                   &done, err);
-        if (status == ESDM_OK && !done)
-            status = esdm__dataset_load_directory(dataset, io, err);
-        if (status == ESDM_OK && !done && dataset->type == ESDM_TYPE_STRING)
-            status = read_texts(dataset, io, space, memory_type, buffer, &out_of_range, err);
-        else if (status == ESDM_OK && !done)
-            status = read_committed(dataset, io, space, memory_type, buffer, &out_of_range, err);
+            status =
+                read_elements(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
+                              buffer, &out_of_range, err);
     }
     if (status == ESDM_OK && ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;

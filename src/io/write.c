@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "io/io.h"
@@ -26,8 +26,8 @@ sink(void *user, const esdm__box *box, void *data, esdm_error *err)
     const sink_context *context = user;
     int64_t stride[ESDM_MAX_RANK];
     esdm__dense_strides(box->rank, box->n, stride);
-    return esdm__write_fragments(context->dataset, context->io, box, NULL, context->dataset->type,
-                                 data, stride, NULL, err);
+    return esdm__write_fragments(context->dataset, context->io, box, NULL,
+                                 context->io->elements.type, data, stride, NULL, err);
 }
 
 esdm_status
@@ -68,7 +68,7 @@ relieve_memory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     return esdm__dataset_flush(dataset, io, err);
 }
 
-/* Dense data in the dataset's type. */
+/* Dense data in the engine's form. */
 static esdm_status
 gather_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, const void *data,
            esdm_error *err)
@@ -85,23 +85,44 @@ gather_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, co
     return status;
 }
 
-/* A small box: made dense in the dataset's type, then gathered. */
+/* Elements that vary: encoded, then gathered. */
 static esdm_status
-gather_converted(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                 esdm_type memory_type, const void *buffer, const int64_t *stride,
-                 uint64_t *out_of_range, esdm_error *err)
+gather_encoded(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
+               const void *buffer, const int64_t *stride, esdm_error *err)
 {
-    if (memory_type == dataset->type && esdm__strides_are_dense(box->rank, box->n, stride))
+    uint64_t count = esdm__box_elements(box);
+    uint8_t **blobs = malloc((size_t) count * sizeof *blobs);
+    if (blobs == NULL)
+        return esdm__error_nomem(err, (size_t) count * sizeof *blobs, "a write");
+    esdm_status status =
+        esdm__blobs_make(&io->elements, box->rank, box->n, buffer, stride, blobs, err);
+    if (status == ESDM_OK) {
+        status = gather_box(dataset, io, box, blobs, err);
+        esdm__blobs_free(blobs, count);
+    }
+    free(blobs);
+    return status;
+}
+
+/* A small box: made dense in the engine's form, then gathered. */
+static esdm_status
+gather_converted(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
+                 const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
+{
+    const esdm__elements *e = &io->elements;
+    if (esdm__elements_encode(e, form))
+        return gather_encoded(dataset, io, box, buffer, stride, err);
+    if (form == e->type && esdm__strides_are_dense(box->rank, box->n, stride))
         return gather_box(dataset, io, box, buffer, err);
     max_align_t stack[STACK_BYTES / sizeof(max_align_t)];
-    size_t bytes = (size_t) esdm__box_elements(box) * esdm_type_size(dataset->type);
+    size_t bytes = (size_t) esdm__box_elements(box) * e->bytes;
     void *dense = bytes <= sizeof stack ? stack : malloc(bytes);
     if (dense == NULL)
         return esdm__error_nomem(err, bytes, "a write");
     int64_t dense_stride[ESDM_MAX_RANK];
     esdm__dense_strides(box->rank, box->n, dense_stride);
-    esdm__copy_nd(box->rank, box->n, memory_type, buffer, stride, dataset->type, dense,
-                  dense_stride, out_of_range);
+    esdm__elements_copy(e, box->rank, box->n, form, buffer, stride, e->type, dense, dense_stride,
+                        out_of_range);
     esdm_status status = gather_box(dataset, io, box, dense, err);
     if (dense != stack)
         free(dense);
@@ -109,18 +130,16 @@ gather_converted(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *b
 }
 
 static esdm_status
-write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-            esdm_type memory_type, const void *buffer, const int64_t *stride,
-            uint64_t *out_of_range, esdm_error *err)
+write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
+            const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
 {
     uint64_t limit = DIRECT_BYTES < io->preferred_bytes ? DIRECT_BYTES : io->preferred_bytes;
-    if (esdm__box_elements(box) < limit / esdm_type_size(dataset->type))
-        return gather_converted(dataset, io, box, memory_type, buffer, stride, out_of_range, err);
+    if (esdm__box_elements(box) < limit / io->elements.bytes)
+        return gather_converted(dataset, io, box, form, buffer, stride, out_of_range, err);
     esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
     if (status != ESDM_OK)
         return status;
-    return esdm__write_fragments(dataset, io, box, NULL, memory_type, buffer, stride, out_of_range,
-                                 err);
+    return esdm__write_fragments(dataset, io, box, NULL, form, buffer, stride, out_of_range, err);
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -128,11 +147,11 @@ write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
 /* Whether a strided selection should become strided fragments: it would be very many small boxes.
  */
 static bool
-is_scattered(const esdm_dataset *dataset, const esdm_dataspace *space)
+is_scattered(const esdm__elements *e, const esdm_dataspace *space)
 {
     uint64_t boxes = 1;
     uint64_t elements = 1; /* of one box */
-    if (dataset->type == ESDM_TYPE_STRING)
+    if (esdm__elements_vary(e))
         return false;
     for (uint32_t i = 0; i < space->rank; i++) {
         if (space->stride[i] > 1)
@@ -140,32 +159,32 @@ is_scattered(const esdm_dataset *dataset, const esdm_dataspace *space)
         else
             elements *= space->size[i];
     }
-    return boxes >= SCATTERED_BOXES && elements * esdm_type_size(dataset->type) < SCATTERED_BYTES;
+    return boxes >= SCATTERED_BOXES && elements * e->bytes < SCATTERED_BYTES;
 }
 
 static esdm_status
 write_scattered(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-                esdm_type memory_type, const void *buffer, const int64_t *stride,
-                uint64_t *out_of_range, esdm_error *err)
+                esdm_type form, const void *buffer, const int64_t *stride, uint64_t *out_of_range,
+                esdm_error *err)
 {
     esdm__box indices;
     esdm__box_set(&indices, space->rank, NULL, space->size);
     esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
     if (status != ESDM_OK)
         return status;
-    return esdm__write_fragments(dataset, io, &indices, space, memory_type, buffer, stride,
-                                 out_of_range, err);
+    return esdm__write_fragments(dataset, io, &indices, space, form, buffer, stride, out_of_range,
+                                 err);
 }
 
 /* Few strided rows are written as dense boxes; in any case what lies between belongs to others,
  * perhaps to another process, and is never rewritten. */
 static esdm_status
 write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              esdm_type memory_type, const uint8_t *buffer, const int64_t *stride,
-              uint64_t *out_of_range, esdm_error *err)
+              esdm_type form, const uint8_t *buffer, const int64_t *stride, uint64_t *out_of_range,
+              esdm_error *err)
 {
     uint32_t rank = space->rank;
-    size_t element = esdm_type_size(memory_type);
+    size_t element = esdm__elements_bytes(&io->elements, form);
     uint64_t index[ESDM_MAX_RANK] = {0};
     esdm__box box;
     esdm__box_set(&box, rank, space->offset, space->size);
@@ -179,9 +198,8 @@ write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
             box.lo[i] = space->offset[i] + index[i] * space->stride[i];
             at += (int64_t) index[i] * stride[i];
         }
-        esdm_status status =
-            write_dense(dataset, io, &box, memory_type, buffer + at * (int64_t) element, stride,
-                        out_of_range, err);
+        esdm_status status = write_dense(dataset, io, &box, form, buffer + at * (int64_t) element,
+                                         stride, out_of_range, err);
         if (status != ESDM_OK)
             return status;
         uint32_t axis = rank;
@@ -198,17 +216,17 @@ write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
 
 static esdm_status
 write_space(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-            esdm_type memory_type, const void *buffer, uint64_t *out_of_range, esdm_error *err)
+            esdm_type form, const void *buffer, uint64_t *out_of_range, esdm_error *err)
 {
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    if (space->has_stride && is_scattered(dataset, space))
-        return write_scattered(dataset, io, space, memory_type, buffer, stride, out_of_range, err);
+    if (space->has_stride && is_scattered(&io->elements, space))
+        return write_scattered(dataset, io, space, form, buffer, stride, out_of_range, err);
     if (space->has_stride)
-        return write_strided(dataset, io, space, memory_type, buffer, stride, out_of_range, err);
+        return write_strided(dataset, io, space, form, buffer, stride, out_of_range, err);
     esdm__box box;
     esdm__box_set(&box, space->rank, space->offset, space->size);
-    return write_dense(dataset, io, &box, memory_type, buffer, stride, out_of_range, err);
+    return write_dense(dataset, io, &box, form, buffer, stride, out_of_range, err);
 }
 
 static void
@@ -227,14 +245,14 @@ grow_dimensions(const esdm_dataset *dataset, const esdm_dataspace *space)
  * the write lock. */
 static bool
 append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-            esdm_type memory_type, const void *buffer)
+            esdm_type form, const void *buffer)
 {
     esdm_session *session = dataset->group->container->session;
-    if (space->has_stride || space->has_memory_stride || memory_type != dataset->type)
+    if (space->has_stride || space->has_memory_stride || form != io->elements.type)
         return false;
     esdm__box box;
     esdm__box_set(&box, space->rank, space->offset, space->size);
-    if (esdm__box_elements(&box) * esdm_type_size(memory_type) > STACK_BYTES ||
+    if (esdm__box_elements(&box) * io->elements.bytes > STACK_BYTES ||
         atomic_load_explicit(&session->gathered, memory_order_relaxed) >
             session->gather_limit_bytes)
         return false;
@@ -251,15 +269,15 @@ append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
 /* With the write lock held. What is lost here makes every later commit fail. */
 static esdm_status
 write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-             esdm_type memory_type, const void *buffer, uint64_t *out_of_range, esdm_error *failure)
+             esdm_type form, const void *buffer, uint64_t *out_of_range, esdm_error *failure)
 {
     if (io->failure.status != ESDM_OK) {
         *failure = io->failure;
         return failure->status;
     }
-    if (append_fast(dataset, io, space, memory_type, buffer))
+    if (append_fast(dataset, io, space, form, buffer))
         return ESDM_OK;
-    failure->status = write_space(dataset, io, space, memory_type, buffer, out_of_range, failure);
+    failure->status = write_space(dataset, io, space, form, buffer, out_of_range, failure);
     if (failure->status != ESDM_OK)
         io->failure = *failure;
     return failure->status;
@@ -285,9 +303,13 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     /* Under the lock: a commit takes datasets off its list while it holds it. */
     status = esdm__dataset_mark_dirty(dataset, io, &failure);
     if (status == ESDM_OK)
-        status = write_locked(dataset, io, space, memory_type, buffer, &out_of_range, &failure);
-    if (status == ESDM_OK)
+        status = write_locked(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
+                              buffer, &out_of_range, &failure);
+    if (status == ESDM_OK) {
         grow_dimensions(dataset, space);
+        if (esdm__io_of(dataset->group->container)->comm != NULL)
+            esdm__epochs_note(&io->epochs, space);
+    }
     (void) pthread_mutex_unlock(&io->write_lock);
     if (status != ESDM_OK) {
         if (err != NULL)

@@ -33,7 +33,7 @@ typedef struct round {
     esdm__pack_set *packs; /* NULL until something does not fit inline */
     const esdm__box *box;
     const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
-    esdm_type memory_type;
+    esdm_type form;                /* of the caller's memory: see io/elements.h */
     const uint8_t *buffer;
     const int64_t *stride;
     slot *slots;  /* of the fragments of one round */
@@ -48,31 +48,31 @@ memory_of(const round *r, const esdm__box *part)
     int64_t at = 0;
     for (uint32_t i = 0; i < part->rank; i++)
         at += (int64_t) (part->lo[i] - r->box->lo[i]) * r->stride[i];
-    return r->buffer + at * (int64_t) esdm_type_size(r->memory_type);
+    return r->buffer + at * (int64_t) esdm__elements_bytes(&r->io->elements, r->form);
 }
 
-/* Dense elements of the fragment in the dataset's type: the caller's memory itself where it is
- * dense already, else a copy in *ret_owned. */
+/* Dense elements of the fragment in the engine's form: the caller's memory itself where it is that
+ * already, else a copy in *ret_owned. */
 static esdm_status
 dense_elements(round *r, const esdm__box *part, const void **ret_data, void **ret_owned,
                esdm_error *err)
 {
     const uint8_t *source = memory_of(r, part);
-    esdm_type type = r->dataset->type;
+    const esdm__elements *e = &r->io->elements;
     *ret_owned = NULL;
-    if (r->memory_type == type && esdm__strides_are_dense(part->rank, part->n, r->stride)) {
+    if (r->form == e->type && esdm__strides_are_dense(part->rank, part->n, r->stride)) {
         *ret_data = source;
         return ESDM_OK;
     }
-    size_t bytes = (size_t) esdm__box_elements(part) * esdm_type_size(type);
+    size_t bytes = (size_t) esdm__box_elements(part) * e->bytes;
     void *copy = malloc(bytes);
     if (copy == NULL)
         return esdm__error_nomem(err, bytes, "a fragment");
     int64_t stride[ESDM_MAX_RANK];
     uint64_t out_of_range = 0;
     esdm__dense_strides(part->rank, part->n, stride);
-    esdm__copy_nd(part->rank, part->n, r->memory_type, source, r->stride, type, copy, stride,
-                  &out_of_range);
+    esdm__elements_copy(e, part->rank, part->n, r->form, source, r->stride, e->type, copy, stride,
+                        &out_of_range);
     if (out_of_range > 0)
         atomic_fetch_add(&r->out_of_range, out_of_range);
     *ret_data = copy;
@@ -80,26 +80,37 @@ dense_elements(round *r, const esdm__box *part, const void **ret_data, void **re
     return ESDM_OK;
 }
 
-/* The bytes to store; strings are serialised. */
+/* Elements with lengths of their own, serialised. */
+static esdm_status
+serialise(round *r, const esdm__box *part, esdm__buffer *out, esdm_error *err)
+{
+    const esdm__elements *e = &r->io->elements;
+    if (esdm__elements_encode(e, r->form))
+        return esdm__elements_store(e, part->rank, part->n, memory_of(r, part), r->stride, out,
+                                    err);
+    const void *data = NULL;
+    void *owned = NULL;
+    esdm_status status = dense_elements(r, part, &data, &owned, err);
+    if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
+        status = esdm__strings_encode(data, esdm__box_elements(part), out, err);
+    else if (status == ESDM_OK)
+        status = esdm__blobs_store(data, esdm__box_elements(part), out, err);
+    free(owned);
+    return status;
+}
+
+/* The bytes to store. */
 static esdm_status
 raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_bytes,
              void **ret_owned, esdm_error *err)
 {
-    const void *data = NULL;
-    esdm_status status = dense_elements(r, part, &data, ret_owned, err);
-    if (status != ESDM_OK)
-        return status;
-    uint64_t elements = esdm__box_elements(part);
-    if (r->dataset->type != ESDM_TYPE_STRING) {
-        *ret_raw = data;
-        *ret_bytes = (size_t) elements * esdm_type_size(r->dataset->type);
-        return ESDM_OK;
-    }
     esdm__buffer out;
+    if (!esdm__elements_vary(&r->io->elements)) {
+        *ret_bytes = (size_t) esdm__box_elements(part) * r->io->elements.bytes;
+        return dense_elements(r, part, ret_raw, ret_owned, err);
+    }
     esdm__buffer_init(&out);
-    status = esdm__strings_encode(data, elements, &out, err);
-    free(*ret_owned);
-    *ret_owned = NULL;
+    esdm_status status = serialise(r, part, &out, err);
     if (status != ESDM_OK) {
         esdm__buffer_clear(&out);
         return status;
@@ -113,8 +124,9 @@ static esdm_status
 store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err)
 {
     esdm__fragment *fragment = &r->slots[i].fragment;
-    esdm_type type = r->dataset->type;
-    uint32_t element_bytes = type == ESDM_TYPE_STRING ? 1 : (uint32_t) esdm_type_size(type);
+    const esdm__elements *e = &r->io->elements;
+    esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
+    uint32_t element_bytes = esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes;
     esdm__pack_set *packs = NULL;
     esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
     if (status != ESDM_OK)
@@ -219,26 +231,44 @@ run_round(round *r, size_t count, esdm_error *err)
     return status;
 }
 
-/* Stored bytes of an element; of texts on average, so that fragments of long ones stay small. */
+/* Adds the stored bytes of elements up. */
+typedef struct adder {
+    const round *r;
+    uint64_t sum;
+} adder;
+
+static esdm_status
+add_stored_bytes(void *user, void *element, esdm_error *err)
+{
+    adder *a = user;
+    const void *text;
+    (void) err;
+    a->sum += sizeof(uint32_t);
+    if (esdm__elements_encode(&a->r->io->elements, a->r->form)) {
+        a->sum += esdm__values_stored_bytes(a->r->io->elements.outer, 1, element);
+        return ESDM_OK;
+    }
+    memcpy(&text, element, sizeof text);
+    if (a->r->form == ESDM__TYPE_BLOB)
+        a->sum += esdm__blob_bytes(text);
+    else
+        a->sum += text != NULL ? strlen(text) : 0;
+    return ESDM_OK;
+}
+
+/* Stored bytes of an element; of those that vary on average, so that fragments of long ones stay
+ * small. */
 static uint64_t
 element_bytes(const round *r)
 {
-    const char *const *texts = (const void *) r->buffer;
-    uint64_t index[ESDM_MAX_RANK] = {0};
-    uint64_t sum = 0;
-    if (r->dataset->type != ESDM_TYPE_STRING)
-        return esdm_type_size(r->dataset->type);
-    for (;;) {
-        int64_t at = 0;
-        for (uint32_t i = 0; i < r->box->rank; i++)
-            at += (int64_t) index[i] * r->stride[i];
-        sum += sizeof(uint32_t) + (texts[at] != NULL ? strlen(texts[at]) : 0);
-        uint32_t axis = r->box->rank;
-        while (axis > 0 && ++index[axis - 1] == r->box->n[axis - 1])
-            index[--axis] = 0;
-        if (axis == 0)
-            return sum / esdm__box_elements(r->box);
-    }
+    const esdm__elements *e = &r->io->elements;
+    adder a = {.r = r};
+    if (!esdm__elements_vary(e))
+        return e->bytes;
+    (void) esdm__elements_visit(r->box->rank, r->box->n, r->stride,
+                                esdm__elements_bytes(e, r->form), (void *) (uintptr_t) r->buffer,
+                                add_stored_bytes, &a, NULL);
+    return a.sum / esdm__box_elements(r->box);
 }
 
 static esdm__layout
@@ -308,14 +338,14 @@ cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
 
 esdm_status
 esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                      const esdm_dataspace *strided, esdm_type memory_type, const void *buffer,
+                      const esdm_dataspace *strided, esdm_type form, const void *buffer,
                       const int64_t *stride, uint64_t *ret_out_of_range, esdm_error *err)
 {
     round r = {.dataset = dataset,
                .io = io,
                .box = box,
                .strided = strided,
-               .memory_type = memory_type,
+               .form = form,
                .buffer = buffer,
                .stride = stride};
     esdm__layout layout = layout_of(&r);

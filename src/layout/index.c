@@ -19,6 +19,7 @@ esdm__index_new(uint32_t rank)
         return NULL;
     }
     esdm__records_init(&index->pending, rank);
+    esdm__records_init(&index->foreign, rank);
     return index;
 }
 
@@ -31,8 +32,7 @@ esdm__index_free(esdm__index *index)
     free(index->directory.slots);
     free(index->directory.boxes);
     free(index->directory.bounds);
-    esdm__forest_clear(&index->pending_forest);
-    esdm__records_clear(&index->pending);
+    esdm__index_drop_pending(index);
     esdm__packs_unref(index->packs);
     free(index);
 }
@@ -379,7 +379,7 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     if (st != ESDM_OK)
         return st;
     esdm__record item = {
-        .sequence = ESDM__SEQUENCE_PENDING | index->pending.count,
+        .sequence = ESDM__SEQUENCE_PENDING | index->next_order,
         .raw_bytes = fragment->raw_bytes,
         .stored_bytes = fragment->stored_bytes,
         .position = fragment->position,
@@ -392,7 +392,20 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     const uint64_t *stride = fragment->strided ? fragment->stride : NULL;
     if (!esdm__records_add(&index->pending, bounds, stride, &item, fragment->inline_data))
         return esdm__error_nomem(err, sizeof item, "the record of a fragment; commit more often");
+    index->next_order++;
     return ESDM_OK;
+}
+
+void
+esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns, uint32_t next)
+{
+    for (size_t k = 0; k < nruns; k++) {
+        uint32_t end = k + 1 < nruns ? runs[k + 1].first : index->pending.count;
+        for (uint32_t i = runs[k].first; i < end; i++)
+            index->pending.items[i].sequence =
+                ESDM__SEQUENCE_PENDING | ((uint64_t) runs[k].base + i - runs[k].first);
+    }
+    index->next_order = next;
 }
 
 size_t
@@ -412,6 +425,51 @@ esdm__index_drop_pending(esdm__index *index)
 {
     esdm__forest_clear(&index->pending_forest);
     esdm__records_clear(&index->pending);
+    index->next_order = 0;
+    esdm__forest_clear(&index->foreign_forest);
+    esdm__records_clear(&index->foreign);
+}
+
+/* Pending fragments of other writers */
+
+esdm_meta_page
+esdm__page_entry(const esdm_meta_new_page *page)
+{
+    return (esdm_meta_page){
+        .dataset = page->dataset,
+        .records = page->records,
+        .absolute = page->absolute,
+        .raw_bytes = page->raw_bytes,
+        .stored_bytes = page->stored_bytes,
+        .rank = page->rank,
+        .box = page->box,
+    };
+}
+
+esdm_status
+esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm_error *err)
+{
+    const esdm_meta_page entry = esdm__page_entry(page);
+    esdm__page *decoded = NULL;
+    if (page->rank != index->rank || page->absolute)
+        return esdm__error_set(err, ESDM_EINVAL, "a page of another kind cannot be looked into");
+    esdm_status st = esdm__page_decode(&entry, page->data, page->bytes, &decoded, err);
+    if (st != ESDM_OK)
+        return st;
+    const esdm__records *from = &decoded->records;
+    bool ok = intern_packs(index, decoded) &&
+              esdm__records_reserve(&index->foreign, from->count, from->inline_bytes);
+    for (uint32_t i = 0; ok && i < from->count; i++) {
+        esdm__record item = from->items[i];
+        const uint8_t *data = item.pack == NULL ? from->inline_data + item.position : NULL;
+        item.sequence |= ESDM__SEQUENCE_PENDING;
+        ok = esdm__records_add(&index->foreign, esdm__records_bounds(from, i),
+                               esdm__records_stride(from, i), &item, data);
+    }
+    if (!ok)
+        st = esdm__error_nomem(err, decoded->memory_bytes, "index pages of other ranks");
+    esdm__page_unref(decoded);
+    return st;
 }
 
 /* Commit */

@@ -39,6 +39,22 @@ void esdm__index_forget_pages(esdm__index *index);
 esdm_status esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment,
                                     esdm_error *err);
 size_t esdm__index_pending_count(const esdm__index *index);
+/** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
+typedef struct esdm__order_run {
+    uint32_t first;
+    uint32_t base;
+} esdm__order_run;
+/**
+ * Gives the pending fragments their orders among those of other writers of the same commit.
+ * @param runs at least one; the first begins at 0; orders rise with the fragment.
+ * @param next order of the fragment that is added next.
+ */
+void esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns,
+                          uint32_t next);
+/** Makes pending fragments of another writer visible to reads until esdm__index_drop_pending();
+ * they are never published from here. @param page of orders. ESDM_ECORRUPT, ESDM_ENOMEM. */
+esdm_status esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page,
+                                    esdm_error *err);
 /** Bytes of inline data held by pending fragments. */
 size_t esdm__index_pending_inline_bytes(const esdm__index *index);
 
@@ -114,6 +130,12 @@ esdm_status esdm__index_merge_candidates(const esdm__index *index, uint64_t **re
  */
 esdm_status esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerge,
                                esdm__page_set *ret_set, esdm_error *err);
+/** The pending fragments from number `first` on alone. */
+esdm_status esdm__index_encode_pending(const esdm__index *index, uint32_t first,
+                                       esdm__page_set *ret_set, esdm_error *err);
+/** The pages of `merge` alone. */
+esdm_status esdm__index_encode_merged(const esdm__index *index, const uint64_t *merge,
+                                      size_t nmerge, esdm__page_set *ret_set, esdm_error *err);
 void esdm__page_set_clear(esdm__page_set *set);
 
 /**
@@ -123,8 +145,29 @@ void esdm__page_set_clear(esdm__page_set *set);
  */
 void esdm__index_committed(esdm__index *index, const esdm__page_set *set, uint64_t first_page,
                            uint64_t snapshot);
-/** Drops pending fragments (discard). */
+/** Drops pending fragments, those of other writers too. */
 void esdm__index_drop_pending(esdm__index *index);
+
+/**
+ * Gathers small pages of one dataset from several writers of a commit into fuller ones, so that the
+ * number of pages does not depend on the number of writers (layout/collect.c). One thread.
+ */
+typedef struct esdm__collector esdm__collector;
+/** NULL when out of memory. */
+esdm__collector *esdm__collector_new(uint32_t rank);
+void esdm__collector_free(esdm__collector *collector); /* NULL is accepted */
+/** Whether a page is best published as it is. */
+bool esdm__collector_passes(const esdm_meta_new_page *page);
+/** Takes a page's records over (orders, not absolute sequences). ESDM_ECORRUPT, ESDM_ENOMEM. */
+esdm_status esdm__collector_add(esdm__collector *collector, const esdm_meta_new_page *page,
+                                esdm_error *err);
+/** Whether it holds enough for a full page. */
+bool esdm__collector_is_full(const esdm__collector *collector);
+bool esdm__collector_is_empty(const esdm__collector *collector);
+/** Encodes what it holds, without what newer records hide, and empties it. `dataset` of the pages
+ *  is set by the caller. @param ret_set zeroed. */
+esdm_status esdm__collector_take(esdm__collector *collector, esdm__page_set *ret_set,
+                                 esdm_error *err);
 
 /** Visits all committed fragments of the loaded pages in `page` (esdm-stat). */
 typedef bool (*esdm__fragment_fn)(const esdm__fragment *fragment, void *user);

@@ -39,8 +39,19 @@ struct esdm__index {
     esdm__packs *packs;
     esdm__directory directory;
     esdm__records pending; /* sequence: ESDM__SEQUENCE_PENDING | order */
+    uint64_t next_order;   /* of the pending fragment that is added next */
     esdm__forest pending_forest;
+    esdm__records foreign; /* pending fragments of other writers; same sequences */
+    esdm__forest foreign_forest;
 };
+
+/** A directory entry for a page of orders that is in no store. */
+esdm_meta_page esdm__page_entry(const esdm_meta_new_page *page);
+
+/** Encodes the records from number `from` on into pages behind those of the set: spatially sorted,
+ *  without what newer ones hide. */
+esdm_status esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t from,
+                               bool absolute, esdm_error *err);
 
 /** Slot of a page number, or NULL. */
 esdm__slot *esdm__index_slot(const esdm__index *index, uint64_t page);

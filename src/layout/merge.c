@@ -120,15 +120,15 @@ drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
     return ok;
 }
 
-/* Indices of the records to publish, in R-tree order. @param ret_order owned. */
+/* Indices of the records to publish, from `from` on, in R-tree order. @param ret_order owned. */
 static esdm_status
-order_records(const esdm__records *records, uint32_t **ret_order, uint32_t *ret_count,
-              esdm_error *err)
+order_records(const esdm__records *records, uint32_t from, uint32_t **ret_order,
+              uint32_t *ret_count, esdm_error *err)
 {
-    uint32_t count = records->count;
+    uint32_t count = records->count - from;
     uint32_t *order = malloc(count * sizeof *order);
     for (uint32_t i = 0; order != NULL && i < count; i++)
-        order[i] = i;
+        order[i] = from + i;
     if (order == NULL || !esdm__rtree_sort(records->rank, records->bounds, order, count) ||
         (count > 1 && !drop_hidden(records, order, &count))) {
         free(order);
@@ -216,14 +216,15 @@ add_page(esdm__page_set *set, const esdm__records *records, const uint32_t *orde
     return ESDM_OK;
 }
 
-static esdm_status
-add_pages(esdm__page_set *set, const esdm__records *records, bool absolute, esdm_error *err)
+esdm_status
+esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t from, bool absolute,
+                   esdm_error *err)
 {
-    if (records->count == 0)
+    if (records->count <= from)
         return ESDM_OK;
     uint32_t *order = NULL;
     uint32_t count = 0;
-    esdm_status st = order_records(records, &order, &count, err);
+    esdm_status st = order_records(records, from, &order, &count, err);
     if (st != ESDM_OK)
         return st;
     for (uint32_t first = 0; first < count && st == ESDM_OK;) {
@@ -273,7 +274,7 @@ add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm_
     for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
         st = collect_page(index, merge[i], &all, err);
     if (st == ESDM_OK)
-        st = add_pages(set, &all, true, err);
+        st = esdm__pages_encode(set, &all, 0, true, err);
     esdm__records_clear(&all);
     return st;
 }
@@ -283,9 +284,37 @@ esdm__index_encode(const esdm__index *index, const uint64_t *merge, size_t nmerg
                    esdm__page_set *ret_set, esdm_error *err)
 {
     esdm__page_set set = {0};
-    esdm_status st = add_pages(&set, &index->pending, false, err);
+    esdm_status st = esdm__pages_encode(&set, &index->pending, 0, false, err);
     if (st == ESDM_OK)
         st = add_merged(index, merge, nmerge, &set, err);
+    if (st != ESDM_OK) {
+        esdm__page_set_clear(&set);
+        return st;
+    }
+    *ret_set = set;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__index_encode_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge,
+                          esdm__page_set *ret_set, esdm_error *err)
+{
+    esdm__page_set set = {0};
+    esdm_status st = add_merged(index, merge, nmerge, &set, err);
+    if (st != ESDM_OK) {
+        esdm__page_set_clear(&set);
+        return st;
+    }
+    *ret_set = set;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__index_encode_pending(const esdm__index *index, uint32_t first, esdm__page_set *ret_set,
+                           esdm_error *err)
+{
+    esdm__page_set set = {0};
+    esdm_status st = esdm__pages_encode(&set, &index->pending, first, false, err);
     if (st != ESDM_OK) {
         esdm__page_set_clear(&set);
         return st;

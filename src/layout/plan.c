@@ -26,7 +26,8 @@ typedef struct hits {
     size_t inline_bytes; /* of pending hits, to be copied */
     size_t strided;      /* how many are */
     const esdm__slot *unloaded;
-    esdm__page *page; /* being searched; NULL: pending */
+    esdm__page *page;             /* being searched; NULL: pending */
+    const esdm__records *records; /* being searched */
     hit inside[HITS_INSIDE];
 } hits;
 
@@ -56,7 +57,7 @@ add_hit(uint32_t row, void *user)
         h->items = items;
         h->capacity = capacity;
     }
-    const esdm__records *records = h->page != NULL ? &h->page->records : &h->index->pending;
+    const esdm__records *records = h->records;
     if (h->page == NULL && records->items[row].pack == NULL)
         h->inline_bytes += (size_t) records->items[row].stored_bytes;
     h->strided += esdm__records_stride(records, row) != NULL;
@@ -75,6 +76,7 @@ search_page(uint32_t at, void *user)
     }
     slot->last_use = h->index->clock;
     h->page = slot->loaded;
+    h->records = &slot->loaded->records;
     return esdm__rtree_query(&h->page->tree, h->page->records.bounds, h->bounds, add_hit, h);
 }
 
@@ -86,9 +88,14 @@ search(hits *h, esdm_error *err)
     bool ok = esdm__forest_query(&index->directory.forest, index->rank, index->directory.bounds,
                                  index->directory.count, h->bounds, search_page, h);
     h->page = NULL;
+    h->records = &index->pending;
     if (ok)
         ok = esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
                                 index->pending.count, h->bounds, add_hit, h);
+    h->records = &index->foreign;
+    if (ok && index->foreign.count > 0)
+        ok = esdm__forest_query(&index->foreign_forest, index->rank, index->foreign.bounds,
+                                index->foreign.count, h->bounds, add_hit, h);
     if (h->unloaded != NULL)
         return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
                                (unsigned long long) h->unloaded->entry.page);
@@ -140,7 +147,7 @@ drop_repeats(hits *h, uint64_t *bounds, uint64_t *sequence, uint8_t *porous)
             continue;
         h->items[n] = h->items[i];
         sequence[n] = sequence[i];
-        memmove(bounds + n * 2 * rank, bounds + i * 2 * rank, 2 * rank * sizeof *bounds);
+        memmove(bounds + n * 2 * rank, bounds + i * 2 * rank, (size_t) 2 * rank * sizeof *bounds);
         porous[n] = esdm__records_stride(h->items[n].records, h->items[n].row) != NULL;
         n++;
     }
@@ -509,6 +516,9 @@ esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
                            c.bounds, count_page, &c))
         (void) esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
                                   index->pending.count, c.bounds, count_record, &c);
+    if (c.count < limit && index->foreign.count > 0)
+        (void) esdm__forest_query(&index->foreign_forest, index->rank, index->foreign.bounds,
+                                  index->foreign.count, c.bounds, count_record, &c);
     return c.count < limit ? c.count : limit;
 }
 

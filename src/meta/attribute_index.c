@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/usertype.h"
 
 static bool
 grow(void **items, size_t *capacity, size_t count, size_t item_bytes)
@@ -91,15 +92,35 @@ add_number(esdm__attribute_index *index, esdm_meta_attribute entry, esdm_type ty
     return add_text(index, entry, text, sizeof text, err);
 }
 
+/* Enumerations are indexed by their numbers. What other user-defined types hold is not, but that
+ * the attribute is there. */
+static esdm_status
+add_user_attribute(esdm__attribute_index *index, esdm_meta_attribute entry,
+                   const esdm_container *container, const esdm_attribute *attribute,
+                   esdm_error *err)
+{
+    esdm_type_info info;
+    if (!esdm_type_inquire(container, attribute->type, &info) || info.kind != ESDM_CLASS_ENUM)
+        return ESDM_OK;
+    esdm_status status = ESDM_OK;
+    const uint8_t *element = attribute->values;
+    for (uint64_t i = 0; i < attribute->count && i < ESDM__INDEXED_ELEMENTS && status == ESDM_OK;
+         i++)
+        status = add_number(index, entry, info.base, element + i * info.bytes, err);
+    return status;
+}
+
 static esdm_status
 add_attribute(esdm__attribute_index *index, esdm_meta_attribute entry,
-              const esdm_attribute *attribute, esdm_error *err)
+              const esdm_container *container, const esdm_attribute *attribute, esdm_error *err)
 {
     entry.name = attribute->name;
     if (attribute->type == ESDM_TYPE_CHAR)
         return add_text(index, entry, attribute->count > 0 ? attribute->values : "",
                         (size_t) attribute->count, err);
     size_t size = esdm_type_size(attribute->type);
+    if (size == 0)
+        return add_user_attribute(index, entry, container, attribute, err);
     for (uint64_t i = 0; i < attribute->count && i < ESDM__INDEXED_ELEMENTS; i++) {
         const void *element = (const uint8_t *) attribute->values + i * size;
         esdm_status status;
@@ -122,7 +143,7 @@ add_list(esdm__attribute_index *index, const esdm_meta_attribute *entry,
 {
     esdm_attribute attribute;
     for (size_t i = 0; esdm_attribute_at(list, i, &attribute); i++) {
-        esdm_status status = add_attribute(index, *entry, &attribute, err);
+        esdm_status status = add_attribute(index, *entry, list->container, &attribute, err);
         if (status != ESDM_OK)
             return status;
     }
@@ -144,8 +165,8 @@ add_dataset(esdm__attribute_index *index, const esdm_dataset *dataset, esdm_erro
     index->texts[index->ntexts++] = path;
     entry.dataset_path = path;
     entry.name = "@type";
-    const char *type = esdm_type_name(dataset->type);
-    esdm_status status = add_text(index, entry, type != NULL ? type : "?", 32, err);
+    const char *type = esdm__type_name(dataset->group->container, dataset->type);
+    esdm_status status = add_text(index, entry, type, strlen(type), err);
     return status == ESDM_OK ? add_list(index, &entry, &dataset->attributes, err) : status;
 }
 

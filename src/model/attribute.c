@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "model/values.h"
 
 static const char *
 attribute_name(const void *owner, uint32_t value)
@@ -25,11 +26,26 @@ find_entry(const esdm_attributes *list, const char *name, uint32_t hash)
 }
 
 void
+esdm__attribute_values_free(const esdm_container *container, esdm_type type, uint64_t count,
+                            void *values)
+{
+    if (esdm_type_size(type) == 0) /* strings lie behind their pointers */
+        esdm_values_clear(container, type, count, values);
+    free(values);
+}
+
+static void
+free_values(const esdm_attributes *list, const esdm__attribute_entry *entry)
+{
+    esdm__attribute_values_free(list->container, entry->type, entry->count, entry->values);
+}
+
+void
 esdm__attributes_clear(esdm_attributes *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].name);
-        free(list->items[i].values);
+        free_values(list, &list->items[i]);
     }
     free(list->items);
     esdm__names_clear(&list->names);
@@ -61,48 +77,41 @@ copy_strings(uint64_t count, const char *const *values, void **ret_copy, esdm_er
 }
 
 static esdm_status
-copy_values(const char *name, esdm_type type, uint64_t count, const void *values, void **ret_copy,
+copy_values(const char *name, esdm__typeref of, uint64_t count, const void *values, void **ret_copy,
             esdm_error *err)
 {
     size_t bytes;
-    if (esdm_type_size(type) == 0)
-        return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': unknown type %d", name,
-                               (int) type);
     if (count > 0 && values == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': values must not be NULL", name);
-    if (!esdm__mul_size(count, esdm_type_size(type), &bytes) || bytes > PTRDIFF_MAX)
+    if (!esdm__mul_size(count, esdm__typeref_bytes(of), &bytes) || bytes > PTRDIFF_MAX)
         return esdm__error_set(err, ESDM_EINVAL, "attribute '%s': %" PRIu64 " values are too many",
                                name, count);
     if (count == 0) {
         *ret_copy = NULL;
         return ESDM_OK;
     }
-    if (type == ESDM_TYPE_STRING)
+    if (of.type == ESDM_TYPE_STRING)
         return copy_strings(count, values, ret_copy, err);
     void *copy = malloc(bytes);
     if (copy == NULL)
         return esdm__error_nomem(err, bytes, "an attribute");
-    memcpy(copy, values, bytes);
+    esdm_status st = esdm__values_copy(of, count, values, copy, err);
+    if (st != ESDM_OK) {
+        free(copy);
+        return esdm__error_prefix(err, st, "attribute '%s'", name);
+    }
     *ret_copy = copy;
     return ESDM_OK;
 }
 
 static bool
-has_values(const esdm__attribute_entry *entry, esdm_type type, uint64_t count, const void *values)
+has_values(const esdm__attribute_entry *entry, esdm__typeref of, uint64_t count, const void *values)
 {
-    if (entry->type != type || entry->count != count)
+    if (entry->type != of.type || entry->count != count)
         return false;
     if (entry->values == NULL || values == NULL)
         return entry->values == values; /* no elements */
-    if (type != ESDM_TYPE_STRING)
-        return memcmp(entry->values, values, (size_t) count * esdm_type_size(type)) == 0;
-    char *const *a = entry->values;
-    char *const *b = values;
-    for (uint64_t i = 0; i < count; i++) {
-        if (a[i] == NULL || b[i] == NULL ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
-            return false;
-    }
-    return true;
+    return esdm__values_equal(of, count, entry->values, values);
 }
 
 /* ---- changes ------------------------------------------------------------------------------- */
@@ -158,27 +167,32 @@ esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type, uin
                     const void *values, bool *ret_changed, esdm_error *err)
 {
     void *copy = NULL;
+    esdm__typeref of;
     esdm_status st = esdm__name_check(name, "attribute", err);
-    if (st == ESDM_OK)
-        st = copy_values(name, type, count, values, &copy, err);
+    if (st != ESDM_OK)
+        return st;
+    st = esdm__type_resolve(list->container, type, &of, err);
+    if (st != ESDM_OK)
+        return esdm__error_prefix(err, st, "attribute '%s'", name);
+    st = copy_values(name, of, count, values, &copy, err);
     if (st != ESDM_OK)
         return st;
     uint32_t hash = esdm__names_hash(name);
     esdm__attribute_entry *entry = find_entry(list, name, hash);
-    bool changed = entry == NULL || !has_values(entry, type, count, copy);
+    bool changed = entry == NULL || !has_values(entry, of, count, copy);
     if (entry == NULL) {
         st = add_entry(list, name, hash, type, count, copy, err);
         if (st != ESDM_OK) {
-            free(copy);
+            esdm__attribute_values_free(list->container, type, count, copy);
             return st;
         }
     } else if (changed) {
-        free(entry->values);
+        free_values(list, entry);
         entry->type = type;
         entry->count = count;
         entry->values = copy;
     } else {
-        free(copy);
+        esdm__attribute_values_free(list->container, type, count, copy);
     }
     *ret_changed = changed;
     return ESDM_OK;
@@ -249,7 +263,7 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
     esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
     esdm__names_shift(&list->names, (uint32_t) index);
     free(entry->name);
-    free(entry->values);
+    free_values(list, entry);
     list->count--;
     memmove(entry, entry + 1, (list->count - index) * sizeof *entry);
     list->container->structure_dirty = true;

@@ -11,7 +11,8 @@ typedef struct esdm__attribute_entry {
     uint32_t hash;
     esdm_type type;
     uint64_t count;
-    void *values; /* owned, one allocation: strings lie behind their pointers; NULL if count is 0 */
+    void *values; /* owned; strings lie behind their pointers in one allocation, what elements of a
+                     user-defined type hold in others; NULL if count is 0 */
 } esdm__attribute_entry;
 
 /**
@@ -20,5 +21,9 @@ typedef struct esdm__attribute_entry {
  */
 esdm_status esdm__attribute_adopt(esdm_attributes *list, const char *name, esdm_type type,
                                   uint64_t count, void *values, esdm_error *err);
+
+/** Frees values in that form. NULL is accepted. */
+void esdm__attribute_values_free(const esdm_container *container, esdm_type type, uint64_t count,
+                                 void *values);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/usertype.h"
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
@@ -145,6 +146,7 @@ esdm__container_new(const char *name)
     container->writable = true;
     container->next_dataset_id = 1;
     atomic_init(&container->lengths_dirty, false);
+    (void) pthread_mutex_init(&container->types_lock, NULL);
     container->name = strdup(name);
     if (container->name == NULL || new_root(container) == NULL) {
         esdm__container_free(container);
@@ -164,8 +166,12 @@ esdm__container_free(esdm_container *container)
         esdm__dimension_free(container->dimensions.items[i]);
     for (size_t i = 0; i < container->groups.count; i++)
         esdm__group_free(container->groups.items[i]);
+    for (size_t i = 0; i < container->types.count; i++)
+        esdm__usertype_free(container->types.items[i]);
     free(container->datasets.items);
     free(container->dimensions.items);
+    free(container->types.items);
+    (void) pthread_mutex_destroy(&container->types_lock);
     free(container->groups.items);
     esdm__hints_clear(&container->hints);
     free(container->name);

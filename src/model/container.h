@@ -12,6 +12,7 @@
  * Every structural change sets `structure_dirty` and fails with ESDM_EACCES on a read-only handle.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/buffer.h"
@@ -52,7 +53,8 @@ struct esdm_group {
     esdm__pointers groups;       /* esdm_group *, borrowed */
     esdm__pointers dimensions;   /* esdm_dimension *, borrowed */
     esdm__pointers datasets;     /* esdm_dataset *, borrowed */
-    esdm__names members;         /* groups and datasets share names; see group.c */
+    esdm__pointers types;        /* esdm__usertype *, borrowed */
+    esdm__names members;         /* groups, datasets and types share names; see group.c */
     esdm__names dimension_names; /* to positions in dimensions */
     esdm_attributes attributes;
 };
@@ -75,7 +77,7 @@ struct esdm_dataset {
     esdm_dimension **dimensions; /* owned array of borrowed pointers */
     uint64_t *chunk;             /* owned; NULL when not stated */
     char *codec;                 /* owned; NULL when not stated */
-    void *fill; /* owned, one element (strings: char ** to an owned text); or NULL */
+    void *fill;                  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm_attributes attributes;
     atomic_bool has_data; /* something was written through this handle or is committed */
@@ -90,9 +92,11 @@ struct esdm_container {
     atomic_bool lengths_dirty; /* an unlimited dimension was extended: a commit must publish it */
     uint64_t snapshot;
     uint32_t next_dataset_id;
-    esdm__pointers groups;     /* owned; [0] is the root */
-    esdm__pointers dimensions; /* owned */
-    esdm__pointers datasets;   /* owned; in order of creation over all groups */
+    esdm__pointers groups;      /* owned; [0] is the root */
+    esdm__pointers dimensions;  /* owned */
+    esdm__pointers datasets;    /* owned; in order of creation over all groups */
+    esdm__pointers types;       /* owned; esdm__usertype *, in order of definition */
+    pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
     void *io; /* engine state of this container; see io/ */
 };
@@ -120,8 +124,9 @@ esdm_status esdm__document_write(const esdm_container *container, char **ret_tex
 esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *container,
                                 esdm_error *err);
 
-/** Version written in the document's `format`. */
-#define ESDM__DOCUMENT_FORMAT 1
+/** Newest version of the document's `format`. The oldest that can say everything is written: 2 when
+ *  there are user-defined types. */
+#define ESDM__DOCUMENT_FORMAT 2
 
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
 char *esdm__dataset_path(const esdm_dataset *dataset);
@@ -167,8 +172,6 @@ esdm_status esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, 
 esdm_status esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type,
                                 uint64_t count, const void *values, bool *ret_changed,
                                 esdm_error *err);
-/** Copies one element of `type`; strings into the same allocation (NULL as ""). Owned, free(). */
-void *esdm__value_copy(esdm_type type, const void *value);
 /** Frees what esdm__*_new() made, after the container has forgotten it. */
 void esdm__group_free(esdm_group *group);
 void esdm__dimension_free(esdm_dimension *dimension);

@@ -31,7 +31,7 @@ typedef struct plan {
     esdm__converter convert;           /* NULL: copy bits */
     uint64_t out_of_range;
     uint32_t count; /* of axes; slowest first */
-    axis axes[ESDM_MAX_RANK];
+    axis axes[ESDM_MAX_RANK + 1];
 } plan;
 
 typedef void (*kernel)(plan *p, const axis *outer, const axis *inner, const char *source,
@@ -352,7 +352,7 @@ static void
 run_plan(plan *p)
 {
     static const axis once = {1, 0, 0};
-    uint64_t index[ESDM_MAX_RANK];
+    uint64_t index[ESDM_MAX_RANK + 1];
     kernel run = choose_kernel(p);
     const axis *inner = &p->axes[p->count - 1];
     const axis *outer = p->count > 1 ? inner - 1 : &once;
@@ -416,6 +416,38 @@ esdm__copy_nd(uint32_t rank, const uint64_t *n, esdm_type from, const void *sour
     }
     if (ret_out_of_range != NULL)
         *ret_out_of_range += p.out_of_range;
+}
+
+/* The largest unit that the kernels know and that divides the element. */
+static size_t
+unit_of(size_t element_bytes)
+{
+    size_t unit = 8;
+    while (element_bytes % unit != 0)
+        unit /= 2;
+    return unit;
+}
+
+void
+esdm__copy_bytes_nd(uint32_t rank, const uint64_t *n, size_t element_bytes, const void *source,
+                    const int64_t *source_stride, void *target, const int64_t *target_stride)
+{
+    size_t unit = unit_of(element_bytes);
+    plan p = {.source = source, .target = target, .source_bytes = unit, .target_bytes = unit};
+    for (uint32_t i = 0; i < rank; i++) {
+        if (n[i] == 0)
+            return;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        if (n[i] > 1)
+            add_axis(&p, n[i], source_stride[i] * (int64_t) element_bytes,
+                     target_stride[i] * (int64_t) element_bytes);
+    }
+    /* The units of an element are one more axis, the fastest one. */
+    if (element_bytes > unit || p.count == 0)
+        p.axes[p.count++] = (axis){element_bytes / unit, (int64_t) unit, (int64_t) unit};
+    merge_axes(&p);
+    run_plan(&p);
 }
 
 void

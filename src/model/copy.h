@@ -31,6 +31,10 @@ void esdm__copy_nd(uint32_t rank, const uint64_t *n, esdm_type from, const void 
                    const int64_t *source_stride, esdm_type to, void *target,
                    const int64_t *target_stride, uint64_t *ret_out_of_range);
 
+/** The same for elements of `element_bytes` bytes each (≥ 1), which are copied as they are. */
+void esdm__copy_bytes_nd(uint32_t rank, const uint64_t *n, size_t element_bytes, const void *source,
+                         const int64_t *source_stride, void *target, const int64_t *target_stride);
+
 /** C-order strides in elements of a dense array of `rank` sizes. */
 void esdm__dense_strides(uint32_t rank, const uint64_t *n, int64_t *ret_stride);
 

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/group.h"
+#include "model/values.h"
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
@@ -16,7 +17,10 @@ esdm__dataset_free(esdm_dataset *dataset)
         return;
     esdm__attributes_clear(&dataset->attributes);
     esdm__hints_clear(&dataset->hints);
-    free(dataset->fill);
+    esdm__typeref of;
+    if (dataset->fill != NULL &&
+        esdm__type_resolve(dataset->group->container, dataset->type, &of, NULL) == ESDM_OK)
+        esdm__value_free(of, dataset->fill);
     free(dataset->codec);
     free(dataset->chunk);
     free(dataset->dimensions);
@@ -34,10 +38,9 @@ is_visible(const esdm_dimension *dimension, const esdm_group *group)
 
 /* The limited part of the dataset must be addressable in bytes by signed 64-bit numbers. */
 static esdm_status
-check_bytes(const char *name, esdm_type type, uint32_t rank, esdm_dimension *const *dimensions,
+check_bytes(const char *name, uint64_t bytes, uint32_t rank, esdm_dimension *const *dimensions,
             esdm_error *err)
 {
-    uint64_t bytes = esdm_type_size(type);
     bool too_large = false;
     for (uint32_t i = 0; i < rank; i++) {
         if (dimensions[i]->unlimited)
@@ -60,7 +63,8 @@ static esdm_status
 check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t rank,
             esdm_dimension *const *dimensions, esdm_error *err)
 {
-    if (esdm_type_size(type) == 0)
+    size_t bytes = esdm_container_type_size(group->container, type);
+    if (bytes == 0)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': unknown type %d", name, (int) type);
     if (rank > ESDM_MAX_RANK)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': rank %" PRIu32 " exceeds %d", name,
@@ -74,7 +78,7 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
                                    "group or of one above it",
                                    name, i, dimensions[i] != NULL ? dimensions[i]->name : "NULL");
     }
-    return check_bytes(name, type, rank, dimensions, err);
+    return check_bytes(name, bytes, rank, dimensions, err);
 }
 
 /* A dataset that is not yet in any list; NULL when out of memory. */
@@ -113,6 +117,9 @@ esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type ty
     if (container->datasets.count >= ESDM__OBJECTS_MAX)
         return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' has too many datasets",
                                container->name);
+    st = esdm__usertype_need_zero(container, type, err);
+    if (st != ESDM_OK)
+        return st;
 
     esdm_dataset *dataset = allocate(group, name, rank, dimensions);
     if (dataset == NULL || !esdm__pointers_reserve(&container->datasets) ||
@@ -123,7 +130,7 @@ esdm__dataset_new(esdm_group *group, uint32_t id, const char *name, esdm_type ty
     dataset->id = id;
     dataset->type = type;
     dataset->index = (uint32_t) group->datasets.count;
-    esdm__names_add(&group->members, hash, 2 * dataset->index + ESDM__MEMBER_DATASET);
+    esdm__group_add_member(group, hash, dataset->index, ESDM__MEMBER_DATASET);
     (void) esdm__pointers_add(&container->datasets, dataset); /* room was reserved */
     (void) esdm__pointers_add(&group->datasets, dataset);
     *ret_dataset = dataset;
@@ -214,38 +221,11 @@ esdm_dataset_has_data(esdm_dataset *dataset)
     return atomic_load_explicit(&dataset->has_data, memory_order_acquire);
 }
 
-void *
-esdm__value_copy(esdm_type type, const void *value)
-{
-    size_t bytes = esdm_type_size(type);
-    if (type != ESDM_TYPE_STRING) {
-        void *copy = malloc(bytes);
-        if (copy != NULL)
-            memcpy(copy, value, bytes);
-        return copy;
-    }
-    const char *text = *(const char *const *) value;
-    size_t length = text != NULL ? strlen(text) : 0;
-    char **copy = malloc(sizeof *copy + length + 1);
-    if (copy == NULL)
-        return NULL;
-    copy[0] = (char *) (copy + 1);
-    memcpy(copy[0], text != NULL ? text : "", length + 1);
-    return copy;
-}
-
-static bool
-values_equal(esdm_type type, const void *a, const void *b)
-{
-    if (type == ESDM_TYPE_STRING)
-        return strcmp(*(char *const *) a, *(char *const *) b) == 0;
-    return memcmp(a, b, esdm_type_size(type)) == 0;
-}
-
 esdm_status
 esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
 {
     void *copy = NULL;
+    esdm__typeref of;
     esdm_container *container = dataset->group->container;
     esdm_status st = esdm__container_check_writable(container, err);
     if (st != ESDM_OK)
@@ -254,19 +234,19 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
         return esdm__error_set(err, ESDM_EINVAL,
                                "dataset '%s' has data: its fill value cannot change any more",
                                dataset->name);
-    if (value != NULL) {
-        copy = esdm__value_copy(dataset->type, value);
-        if (copy == NULL)
-            return esdm__error_nomem(err, esdm_type_size(dataset->type), "a fill value");
-    }
+    st = esdm__type_resolve(container, dataset->type, &of, err);
+    if (st == ESDM_OK && value != NULL)
+        st = esdm__value_new(of, value, &copy, err);
+    if (st != ESDM_OK)
+        return st;
     bool same = copy == NULL || dataset->fill == NULL
                     ? copy == dataset->fill
-                    : values_equal(dataset->type, copy, dataset->fill);
+                    : esdm__values_equal(of, 1, copy, dataset->fill);
     if (same) {
-        free(copy);
+        esdm__value_free(of, copy);
         return ESDM_OK;
     }
-    free(dataset->fill);
+    esdm__value_free(of, dataset->fill);
     dataset->fill = copy;
     container->structure_dirty = true;
     return ESDM_OK;
@@ -277,7 +257,9 @@ esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
 {
     if (ret_is_default != NULL)
         *ret_is_default = dataset->fill == NULL;
-    return dataset->fill != NULL ? dataset->fill : esdm_type_default_fill(dataset->type);
+    if (dataset->fill != NULL)
+        return dataset->fill;
+    return esdm__type_default_fill(dataset->group->container, dataset->type);
 }
 
 esdm_status

@@ -11,13 +11,9 @@
 
 /* ---- objects ------------------------------------------------------------------------------- */
 
-enum { MEMBERS_MAX = 10 };
-
-/* Finds the members of an object, of which the first `required` must be there; slots[i] is the node
- * of keys[i], 0 when it is missing (0 is the document itself, which is nobody's member). */
-static esdm_status
-find_members(esdm__document_reader *r, uint32_t object, const char *const *keys, size_t required,
-             uint32_t *slots)
+esdm_status
+esdm__document_members(esdm__document_reader *r, uint32_t object, const char *const *keys,
+                       size_t required, uint32_t *slots)
 {
     esdm_status st = esdm__document_expect(r, NULL, object, ESDM__TAPE_OBJECT);
     if (st != ESDM_OK)
@@ -72,15 +68,37 @@ read_hints(esdm__document_reader *r, uint32_t node, esdm__hints *hints)
     return st;
 }
 
+/* The values of an attribute, from `node` on: of user-defined types their count and one text. */
+static esdm_status
+read_attribute_values(esdm__document_reader *r, uint32_t node, uint32_t nodes, esdm_type type,
+                      uint64_t *ret_count, void **ret_values)
+{
+    if (esdm_type_size(type) > 0)
+        return esdm__document_values(r, NULL, node, nodes, type, ret_count, ret_values);
+    *ret_count = 0;
+    *ret_values = NULL;
+    if (nodes == 0)
+        return ESDM_OK;
+    if (nodes != 2)
+        return esdm__document_wrong(r, NULL, "expected the number of values and a text");
+    esdm_status st = esdm__document_u64(r, NULL, node, UINT64_MAX, ret_count);
+    if (st == ESDM_OK && *ret_count == 0)
+        st = esdm__document_wrong(r, NULL, "expected at least one value");
+    if (st != ESDM_OK)
+        return st;
+    return esdm__document_user_values(r, NULL, r->tape.nodes[node].next, type, *ret_count,
+                                      ret_values);
+}
+
 /* ["name", "type", value …] */
 static esdm_status
 read_attribute(esdm__document_reader *r, uint32_t node, esdm_attributes *list)
 {
     const esdm__tape_node *nodes = r->tape.nodes;
     char name[ESDM_NAME_MAX + 1];
-    esdm_type type;
-    uint64_t count;
-    void *values;
+    esdm_type type = ESDM_TYPE_NONE;
+    uint64_t count = 0;
+    void *values = NULL;
 
     esdm_status st = esdm__document_expect(r, NULL, node, ESDM__TAPE_ARRAY);
     if (st == ESDM_OK && nodes[node].length < 2)
@@ -90,13 +108,12 @@ read_attribute(esdm__document_reader *r, uint32_t node, esdm_attributes *list)
     if (st == ESDM_OK)
         st = esdm__document_type(r, NULL, node + 2, &type);
     if (st == ESDM_OK)
-        st =
-            esdm__document_values(r, NULL, node + 3, nodes[node].length - 2, type, &count, &values);
+        st = read_attribute_values(r, node + 3, nodes[node].length - 2, type, &count, &values);
     if (st != ESDM_OK)
         return st;
     st = esdm__attribute_adopt(list, name, type, count, values, r->err);
     if (st != ESDM_OK)
-        free(values);
+        esdm__attribute_values_free(r->container, type, count, values);
     return esdm__document_result(r, st);
 }
 
@@ -116,9 +133,8 @@ read_attributes(esdm__document_reader *r, uint32_t node, esdm_attributes *list)
     return st;
 }
 
-/* The group of an object: the root when it is not stated. */
-static esdm_status
-read_parent(esdm__document_reader *r, uint32_t node, esdm_group **ret_group)
+esdm_status
+esdm__document_parent(esdm__document_reader *r, uint32_t node, esdm_group **ret_group)
 {
     uint64_t id = 0;
     const esdm__pointers *groups = &r->container->groups;
@@ -137,27 +153,38 @@ read_parent(esdm__document_reader *r, uint32_t node, esdm_group **ret_group)
 static esdm_status
 read_group(esdm__document_reader *r, uint32_t node)
 {
-    enum { NAME, GROUP, ATTRIBUTES };
+    enum { NAME, GROUP };
     static const char *const keys[] = {"name", "group", "attributes", NULL};
-    uint32_t slots[MEMBERS_MAX];
+    uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
-    esdm_group *group = r->container->groups.items[0];
+    esdm_group *group = NULL;
     esdm_group *parent = NULL;
     bool is_root = r->path[r->depth - 1].index == 0;
 
-    esdm_status st = find_members(r, node, keys, 1, slots);
+    esdm_status st = esdm__document_members(r, node, keys, 1, slots);
     if (st == ESDM_OK && is_root &&
         (slots[GROUP] != 0 || !esdm__tape_equals(&r->tape, &r->tape.nodes[slots[NAME]], "", 0)))
         st = esdm__document_wrong(r, NULL, "the root group has no name and no parent");
     if (st == ESDM_OK && !is_root)
         st = esdm__document_name(r, "name", slots[NAME], name);
     if (st == ESDM_OK && !is_root)
-        st = read_parent(r, slots[GROUP], &parent);
+        st = esdm__document_parent(r, slots[GROUP], &parent);
     if (st == ESDM_OK && !is_root)
         st = esdm__document_result(r, esdm__group_new(parent, name, &group, r->err));
-    if (st == ESDM_OK)
-        st = read_attributes(r, slots[ATTRIBUTES], &group->attributes);
     return st;
+}
+
+/* After the types, which lie in groups. */
+static esdm_status
+read_group_attributes(esdm__document_reader *r, uint32_t node)
+{
+    const esdm__tape_node *nodes = r->tape.nodes;
+    esdm_group *group = r->container->groups.items[r->path[r->depth - 1].index];
+    for (uint32_t key = node + 1; key < nodes[node].next; key = nodes[key + 1].next) {
+        if (esdm__tape_equals(&r->tape, &nodes[key], "attributes", 10))
+            return read_attributes(r, key + 1, &group->attributes);
+    }
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -165,17 +192,17 @@ read_dimension(esdm__document_reader *r, uint32_t node)
 {
     enum { NAME, GROUP, LENGTH, UNLIMITED };
     static const char *const keys[] = {"name", "group", "length", "unlimited", NULL};
-    uint32_t slots[MEMBERS_MAX];
+    uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
     esdm_group *group = NULL;
     esdm_dimension *dimension;
     uint64_t length = ESDM_UNLIMITED;
 
-    esdm_status st = find_members(r, node, keys, 1, slots);
+    esdm_status st = esdm__document_members(r, node, keys, 1, slots);
     if (st == ESDM_OK)
         st = esdm__document_name(r, "name", slots[NAME], name);
     if (st == ESDM_OK)
-        st = read_parent(r, slots[GROUP], &group);
+        st = esdm__document_parent(r, slots[GROUP], &group);
     if (st == ESDM_OK && (slots[LENGTH] != 0) == (slots[UNLIMITED] != 0))
         st = esdm__document_wrong(r, NULL, "expected either 'length' or 'unlimited'");
     if (st == ESDM_OK && slots[UNLIMITED] != 0)
@@ -269,6 +296,8 @@ read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
     uint64_t count = 0;
     if (node == 0)
         return ESDM_OK;
+    if (esdm_type_size(dataset->type) == 0)
+        return esdm__document_user_values(r, "fill", node, dataset->type, 1, &dataset->fill);
     esdm_status st =
         esdm__document_values(r, "fill", node, 1, dataset->type, &count, &dataset->fill);
     bool is_null = r->tape.nodes[node].kind == ESDM__TAPE_NULL;
@@ -290,7 +319,7 @@ read_dataset(esdm__document_reader *r, uint32_t node)
     enum { NAME, ID, TYPE, DIMENSIONS, GROUP, CHUNK, CODEC, FILL, HINTS, ATTRIBUTES };
     static const char *const keys[] = {"name",  "id",   "type",  "dimensions", "group", "chunk",
                                        "codec", "fill", "hints", "attributes", NULL};
-    uint32_t slots[MEMBERS_MAX];
+    uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
     esdm_dimension *dimensions[ESDM_MAX_RANK];
     esdm_group *group = NULL;
@@ -299,11 +328,11 @@ read_dataset(esdm__document_reader *r, uint32_t node)
     uint32_t id = 0;
     uint32_t rank;
 
-    esdm_status st = find_members(r, node, keys, 4, slots);
+    esdm_status st = esdm__document_members(r, node, keys, 4, slots);
     if (st == ESDM_OK)
         st = esdm__document_name(r, "name", slots[NAME], name);
     if (st == ESDM_OK)
-        st = read_parent(r, slots[GROUP], &group);
+        st = esdm__document_parent(r, slots[GROUP], &group);
     if (st == ESDM_OK)
         st = read_id(r, slots[ID], &id);
     if (st == ESDM_OK)
@@ -345,10 +374,10 @@ read_list(esdm__document_reader *r, uint32_t node, const char *key,
 
 /* Before anything else is looked at: a newer document may look different. */
 static esdm_status
-check_format(esdm__document_reader *r)
+check_format(esdm__document_reader *r, uint64_t *ret_format)
 {
     const esdm__tape_node *nodes = r->tape.nodes;
-    uint64_t format;
+    uint64_t format = 0;
     esdm_status st = esdm__document_expect(r, NULL, 0, ESDM__TAPE_OBJECT);
     if (st != ESDM_OK)
         return st;
@@ -361,8 +390,9 @@ check_format(esdm__document_reader *r)
                                    "container document: format %" PRIu64 " is newer than %d, "
                                    "which this version of ESDM reads; use a newer one",
                                    format, ESDM__DOCUMENT_FORMAT);
-        if (st == ESDM_OK && format != ESDM__DOCUMENT_FORMAT)
-            return esdm__document_wrong(r, "format", "unknown format %" PRIu64, format);
+        if (st == ESDM_OK && format == 0)
+            return esdm__document_wrong(r, "format", "unknown format 0");
+        *ret_format = format;
         return st;
     }
     return esdm__document_wrong(r, NULL, "member 'format' is missing");
@@ -371,15 +401,18 @@ check_format(esdm__document_reader *r)
 static esdm_status
 read_document(esdm__document_reader *r)
 {
-    enum { FORMAT, NEXT, GROUPS, DIMENSIONS, DATASETS, HINTS };
+    enum { FORMAT, NEXT, GROUPS, DIMENSIONS, DATASETS, HINTS, TYPES };
     static const char *const keys[] = {"format",   "next_dataset", "groups", "dimensions",
-                                       "datasets", "hints",        NULL};
-    uint32_t slots[MEMBERS_MAX];
-    uint64_t next;
+                                       "datasets", "hints",        "types",  NULL};
+    uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
+    uint64_t format = 0;
+    uint64_t next = 0;
 
-    esdm_status st = check_format(r);
+    esdm_status st = check_format(r, &format);
     if (st == ESDM_OK)
-        st = find_members(r, 0, keys, DATASETS + 1, slots);
+        st = esdm__document_members(r, 0, keys, DATASETS + 1, slots);
+    if (st == ESDM_OK && slots[TYPES] != 0 && format < 2)
+        st = esdm__document_wrong(r, "types", "format 1 has no types");
     if (st == ESDM_OK)
         st = esdm__document_u64(r, "next_dataset", slots[NEXT], UINT32_MAX, &next);
     if (st == ESDM_OK && next == 0)
@@ -392,6 +425,10 @@ read_document(esdm__document_reader *r)
         st = read_list(r, slots[GROUPS], "groups", read_group);
     if (st == ESDM_OK && r->tape.nodes[slots[GROUPS]].length == 0)
         st = esdm__document_wrong(r, "groups", "the root group is missing");
+    if (st == ESDM_OK && slots[TYPES] != 0)
+        st = read_list(r, slots[TYPES], "types", esdm__document_usertype);
+    if (st == ESDM_OK)
+        st = read_list(r, slots[GROUPS], "groups", read_group_attributes);
     if (st == ESDM_OK)
         st = read_list(r, slots[DIMENSIONS], "dimensions", read_dimension);
     if (st == ESDM_OK)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "model/copy.h"
 
@@ -259,6 +260,16 @@ esdm_status
 esdm__document_type(esdm__document_reader *r, const char *key, uint32_t node, esdm_type *ret_type)
 {
     char name[ESDM_NAME_MAX + 1];
+    uint64_t number;
+    if (r->tape.nodes[node].kind == ESDM__TAPE_NUMBER) {
+        esdm_status bad = esdm__document_u64(r, key, node, INT32_MAX, &number);
+        if (bad != ESDM_OK)
+            return bad;
+        if (esdm__usertype_at(r->container, (esdm_type) number) == NULL)
+            return esdm__document_wrong(r, key, "there is no type %" PRIu64 " before it", number);
+        *ret_type = (esdm_type) number;
+        return ESDM_OK;
+    }
     esdm_status st = esdm__document_name(r, key, node, name);
     if (st != ESDM_OK)
         return st;
@@ -491,4 +502,56 @@ esdm__document_values(esdm__document_reader *r, const char *key, uint32_t node, 
     *ret_count = nodes;
     *ret_values = values;
     return ESDM_OK;
+}
+
+/* @param stored all of it makes up the elements. */
+static esdm_status
+decode_values(esdm__document_reader *r, esdm__typeref of, uint64_t count, const char *stored,
+              size_t bytes, void **ret_values)
+{
+    esdm__cursor cursor;
+    size_t memory_bytes;
+    /* An element takes a byte at least: what is claimed cannot be far more than what is there. */
+    if (count > bytes || !esdm__mul_size((size_t) count, esdm__typeref_bytes(of), &memory_bytes))
+        return esdm__error_set(r->err, ESDM_ECORRUPT,
+                               "%" PRIu64 " values cannot lie in %zu stored bytes", count, bytes);
+    void *values = malloc(memory_bytes);
+    if (values == NULL)
+        return esdm__error_nomem(r->err, memory_bytes, "values");
+    esdm__cursor_init(&cursor, stored, bytes);
+    esdm_status st = esdm__values_decode(of, count, &cursor, values, r->err);
+    if (st == ESDM_OK && esdm__cursor_left(&cursor) > 0) {
+        esdm__values_clear(of, count, values);
+        st = esdm__error_set(r->err, ESDM_ECORRUPT, "there are bytes behind the values");
+    }
+    if (st != ESDM_OK) {
+        free(values);
+        return st;
+    }
+    *ret_values = values;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__document_user_values(esdm__document_reader *r, const char *key, uint32_t node, esdm_type type,
+                           uint64_t count, void **ret_values)
+{
+    const esdm__tape_node *string;
+    esdm__typeref of;
+    bool base64;
+    size_t bytes;
+    esdm_status st = find_text(r, key, node, &base64, &string);
+    if (st != ESDM_OK)
+        return st;
+    st = esdm__type_resolve(r->container, type, &of, r->err);
+    if (st != ESDM_OK)
+        return esdm__document_result(r, st);
+    char *stored = malloc((size_t) string->length + 1);
+    if (stored == NULL)
+        return esdm__error_nomem(r->err, (size_t) string->length + 1, "values");
+    st = decode_text(r, key, string, base64, stored, &bytes);
+    if (st == ESDM_OK)
+        st = esdm__document_result(r, decode_values(r, of, count, stored, bytes, ret_values));
+    free(stored);
+    return st;
 }

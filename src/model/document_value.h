@@ -11,6 +11,7 @@
 
 #include "model/attribute.h"
 #include "model/tape.h"
+#include "model/values.h"
 
 typedef struct esdm__document_reader {
     esdm__tape tape;
@@ -47,16 +48,34 @@ esdm_status esdm__document_text(esdm__document_reader *r, const char *key, uint3
 /** A text without NUL that fits ESDM_NAME_MAX. @param ret_name ESDM_NAME_MAX + 1 bytes. */
 esdm_status esdm__document_name(esdm__document_reader *r, const char *key, uint32_t node,
                                 char *ret_name);
+/** The name of an atomic type, or the number of a user-defined one that stands before. */
 esdm_status esdm__document_type(esdm__document_reader *r, const char *key, uint32_t node,
                                 esdm_type *ret_type);
 
 /**
- * Reads `nodes` neighbouring values of `type` from `node` on. A text (ESDM_TYPE_CHAR) is one node
- * and as many elements as it has bytes.
+ * Reads `nodes` neighbouring values of an atomic type from `node` on. A text (ESDM_TYPE_CHAR) is
+ * one node and as many elements as it has bytes.
  * @param ret_values owned, free(): one allocation; NULL when there are none.
  */
 esdm_status esdm__document_values(esdm__document_reader *r, const char *key, uint32_t node,
                                   uint32_t nodes, esdm_type type, uint64_t *ret_count,
                                   void **ret_values);
+
+/** Reads `count` > 0 values of a user-defined type: one text.
+ *  @param ret_values owned, esdm__attribute_values_free(). */
+esdm_status esdm__document_user_values(esdm__document_reader *r, const char *key, uint32_t node,
+                                       esdm_type type, uint64_t count, void **ret_values);
+
+#define ESDM__DOCUMENT_MEMBERS_MAX 10
+
+/** Finds the members of an object, of which the first `required` must be there, and no others.
+ *  @param keys at most ESDM__DOCUMENT_MEMBERS_MAX, then NULL. @param slots slots[i] is the node of
+ *  keys[i], 0 when it is missing (0 is the document itself, which is nobody's member). */
+esdm_status esdm__document_members(esdm__document_reader *r, uint32_t object,
+                                   const char *const *keys, size_t required, uint32_t *slots);
+/** The group of an object: the root when it is not stated (node 0). */
+esdm_status esdm__document_parent(esdm__document_reader *r, uint32_t node, esdm_group **ret_group);
+/** Reads one type (document_read_types.c). */
+esdm_status esdm__document_usertype(esdm__document_reader *r, uint32_t node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/** @file Groups. Child groups and datasets share one table of names; see `group.h`. */
+/** @file Groups. Child groups, datasets and types share one table of names; see `group.h`. */
 
 #include "model/group.h"
 
@@ -7,17 +7,36 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/usertype.h"
 
 /* ---- members: the names of child groups and datasets --------------------------------------- */
+
+static void *
+member_at(const esdm_group *group, uint32_t value)
+{
+    uint32_t index = value / 4;
+    switch (value % 4) {
+    case ESDM__MEMBER_GROUP:
+        return group->groups.items[index];
+    case ESDM__MEMBER_DATASET:
+        return group->datasets.items[index];
+    default:
+        return group->types.items[index];
+    }
+}
 
 static const char *
 member_name(const void *owner, uint32_t value)
 {
-    const esdm_group *group = owner;
-    uint32_t index = value / 2;
-    if (value % 2 == ESDM__MEMBER_GROUP)
-        return ((const esdm_group *) group->groups.items[index])->name;
-    return ((const esdm_dataset *) group->datasets.items[index])->name;
+    const void *member = member_at(owner, value);
+    switch (value % 4) {
+    case ESDM__MEMBER_GROUP:
+        return ((const esdm_group *) member)->name;
+    case ESDM__MEMBER_DATASET:
+        return ((const esdm_dataset *) member)->name;
+    default:
+        return ((const esdm__usertype *) member)->name;
+    }
 }
 
 void *
@@ -27,16 +46,20 @@ esdm__group_member(const esdm_group *group, const char *name, uint32_t kind)
     if (name == NULL || !esdm__names_find(&group->members, name, esdm__names_hash(name),
                                           member_name, group, &value))
         return NULL;
-    if (value % 2 != kind)
-        return NULL;
-    return kind == ESDM__MEMBER_GROUP ? group->groups.items[value / 2]
-                                      : group->datasets.items[value / 2];
+    return value % 4 == kind ? member_at(group, value) : NULL;
+}
+
+void
+esdm__group_add_member(esdm_group *group, uint32_t hash, uint32_t index, uint32_t kind)
+{
+    esdm__names_add(&group->members, hash, 4 * index + kind);
 }
 
 esdm_status
 esdm__group_check_free(const esdm_group *group, const char *name, uint32_t hash, const char *what,
                        esdm_error *err)
 {
+    static const char *const kinds[] = {"group", "dataset", "type"};
     uint32_t value;
     esdm_status st = esdm__name_check(name, what, err);
     if (st != ESDM_OK)
@@ -44,7 +67,7 @@ esdm__group_check_free(const esdm_group *group, const char *name, uint32_t hash,
     if (!esdm__names_find(&group->members, name, hash, member_name, group, &value))
         return ESDM_OK;
     return esdm__error_set(err, ESDM_EEXIST, "group '%s/' already has a %s named '%s'", group->name,
-                           value % 2 == ESDM__MEMBER_GROUP ? "group" : "dataset", name);
+                           kinds[value % 4], name);
 }
 
 esdm_status
@@ -64,10 +87,10 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
     char *copy = strdup(name);
     if (copy == NULL)
         return esdm__error_nomem(err, strlen(name), "a name");
-    esdm__names_remove(&group->members, esdm__names_hash(*object_name), 2 * index + kind);
+    esdm__names_remove(&group->members, esdm__names_hash(*object_name), 4 * index + kind);
     free(*object_name);
     *object_name = copy;
-    esdm__names_add(&group->members, hash, 2 * index + kind);
+    esdm__group_add_member(group, hash, index, kind);
     group->container->structure_dirty = true;
     return ESDM_OK;
 }
@@ -85,6 +108,7 @@ esdm__group_free(esdm_group *group)
     free(group->groups.items);
     free(group->dimensions.items);
     free(group->datasets.items);
+    free(group->types.items);
     free(group->name);
     free(group);
 }
@@ -118,8 +142,7 @@ esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, es
     group->name = copy;
     group->id = (uint32_t) container->groups.count;
     group->depth = parent->depth + 1;
-    esdm__names_add(&parent->members, hash,
-                    2 * (uint32_t) parent->groups.count + ESDM__MEMBER_GROUP);
+    esdm__group_add_member(parent, hash, (uint32_t) parent->groups.count, ESDM__MEMBER_GROUP);
     (void) esdm__pointers_add(&container->groups, group); /* room was reserved */
     (void) esdm__pointers_add(&parent->groups, group);
     *ret_group = group;

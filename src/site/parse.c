@@ -22,11 +22,13 @@
 #define MAX_NAME_BYTES 63
 #define MAX_ROUTES     1024
 
-/* Keys of the plug-ins that ESDM brings along. Others read their object themselves. */
+/* Keys of the plug-ins that ESDM brings along, and which of them are paths. Others read their
+ * object themselves. */
 typedef struct plugin_keys {
     esdm_plugin_kind kind;
     const char *name;
     const char *const *keys;
+    const char *const *paths;
 } plugin_keys;
 
 static const char *const posix_keys[] = {"name", "plugin", "directory", NULL};
@@ -34,11 +36,19 @@ static const char *const mem_keys[] = {"name", "plugin", "capacity_bytes", NULL}
 static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
 static const char *const postgres_keys[] = {"plugin", "connection", "host",   "port",    "database",
                                             "user",   "password",   "schema", "timeout", NULL};
+static const char *const s3_keys[] = {
+    "name",          "plugin",       "bucket",           "prefix",     "endpoint",
+    "region",        "style",        "ca_file",          "access_key", "secret_key",
+    "session_token", "profile",      "credentials_file", "part",       "connections",
+    "timeout",       "sign_payload", "create_bucket",    NULL};
+static const char *const directory_path[] = {"directory", NULL};
+static const char *const s3_paths[] = {"ca_file", "credentials_file", NULL};
 static const plugin_keys known_plugins[] = {
-    {ESDM_PLUGIN_DATA, "posix", posix_keys},
-    {ESDM_PLUGIN_DATA, "mem", mem_keys},
-    {ESDM_PLUGIN_META, "sqlite", sqlite_keys},
-    {ESDM_PLUGIN_META, "postgres", postgres_keys},
+    {ESDM_PLUGIN_DATA, "posix", posix_keys, directory_path},
+    {ESDM_PLUGIN_DATA, "mem", mem_keys, directory_path},
+    {ESDM_PLUGIN_DATA, "s3", s3_keys, s3_paths},
+    {ESDM_PLUGIN_META, "sqlite", sqlite_keys, directory_path},
+    {ESDM_PLUGIN_META, "postgres", postgres_keys, directory_path},
 };
 
 static esdm_status
@@ -68,14 +78,22 @@ check_plugin(const esdm__json_node *node, esdm_plugin_kind kind, const char *nam
     return esdm__error_prefix(err, status, "%s: %s", node->source, path);
 }
 
-static esdm_status
-check_keys(const esdm__json_node *node, esdm_plugin_kind kind, const char *plugin, esdm_error *err)
+/* NULL for a plug-in that reads its object itself. */
+static const plugin_keys *
+keys_of(esdm_plugin_kind kind, const char *plugin)
 {
     for (size_t i = 0; i < sizeof known_plugins / sizeof known_plugins[0]; i++) {
         if (known_plugins[i].kind == kind && strcmp(known_plugins[i].name, plugin) == 0)
-            return esdm__json_known_keys(node, known_plugins[i].keys, err);
+            return &known_plugins[i];
     }
-    return ESDM_OK;
+    return NULL;
+}
+
+static esdm_status
+check_keys(const esdm__json_node *node, esdm_plugin_kind kind, const char *plugin, esdm_error *err)
+{
+    const plugin_keys *known = keys_of(kind, plugin);
+    return known != NULL ? esdm__json_known_keys(node, known->keys, err) : ESDM_OK;
 }
 
 static bool
@@ -85,8 +103,8 @@ needs_directory(const char *plugin)
 }
 
 static esdm_status
-settle_directory(const esdm__json_node *member, const esdm__site_folder *folder, json_t *object,
-                 esdm_error *err)
+settle_path(const esdm__json_node *member, const esdm__site_folder *folder, json_t *object,
+            esdm_error *err)
 {
     char *path = NULL;
     esdm_status status = esdm__site_directory(member, folder, &path, err);
@@ -95,27 +113,31 @@ settle_directory(const esdm__json_node *member, const esdm__site_folder *folder,
     json_t *text = json_string(path);
     json_t *unchecked = text == NULL ? json_string_nocheck(path) : NULL;
     if (unchecked != NULL) /* a variable's value need not be UTF-8, JSON must be */
-        status = esdm__json_error(member, err, "the directory's name is not valid UTF-8");
-    else if (json_object_set_new(object, "directory", text) != 0)
+        status = esdm__json_error(member, err, "the path is not valid UTF-8");
+    else if (json_object_set_new(object, member->key, text) != 0)
         status = esdm__error_nomem(err, strlen(path), "the site configuration");
     json_decref(unchecked);
     free(path);
     return status;
 }
 
-/* Replaces what people may write by what plug-ins read: absolute directories, sizes in bytes. */
+/* Replaces what people may write by what plug-ins read: absolute paths, sizes in bytes. */
 static esdm_status
-settle_values(const esdm__json_node *node, const esdm__site_folder *folder, const char *plugin,
-              json_t *object, esdm_error *err)
+settle_values(const esdm__json_node *node, const esdm__site_folder *folder, esdm_plugin_kind kind,
+              const char *plugin, json_t *object, esdm_error *err)
 {
     esdm__json_node member;
-    if (esdm__json_member(node, "directory", &member)) {
-        esdm_status status = settle_directory(&member, folder, object, err);
+    const plugin_keys *known = keys_of(kind, plugin);
+    const char *const *paths = known != NULL ? known->paths : directory_path;
+    for (; *paths != NULL; paths++) {
+        if (!esdm__json_member(node, *paths, &member))
+            continue;
+        esdm_status status = settle_path(&member, folder, object, err);
         if (status != ESDM_OK)
             return status;
-    } else if (needs_directory(plugin)) {
-        return esdm__json_error(node, err, "the key \"directory\" is missing");
     }
+    if (needs_directory(plugin) && !esdm__json_member(node, "directory", &member))
+        return esdm__json_error(node, err, "the key \"directory\" is missing");
     if (esdm__json_member(node, "capacity_bytes", &member)) {
         uint64_t bytes = 0;
         esdm_status status = esdm__json_size(&member, 0, INT64_MAX, &bytes, err);
@@ -128,13 +150,13 @@ settle_values(const esdm__json_node *node, const esdm__site_folder *folder, cons
 }
 
 static esdm_status
-store_json(const esdm__json_node *node, const esdm__site_folder *folder, esdm__site_target *target,
-           esdm_error *err)
+store_json(const esdm__json_node *node, const esdm__site_folder *folder, esdm_plugin_kind kind,
+           esdm__site_target *target, esdm_error *err)
 {
     json_t *object = json_copy(node->value);
     if (object == NULL)
         return esdm__error_nomem(err, sizeof *target, "the site configuration");
-    esdm_status status = settle_values(node, folder, target->plugin, object, err);
+    esdm_status status = settle_values(node, folder, kind, target->plugin, object, err);
     if (status == ESDM_OK) {
         target->json = json_dumps(object, JSON_COMPACT);
         if (target->json == NULL)
@@ -166,7 +188,7 @@ parse_plugin_object(const esdm__json_node *node, esdm_plugin_kind kind,
         (status = check_keys(node, kind, plugin, err)) != ESDM_OK ||
         (status = copy_text(plugin, &target->plugin, err)) != ESDM_OK)
         return status;
-    return store_json(node, folder, target, err);
+    return store_json(node, folder, kind, target, err);
 }
 
 /* Names stand in messages, in fragment records and in reports. */

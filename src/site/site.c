@@ -193,6 +193,11 @@ void
 esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                          esdm_plugin_config *ret_config)
 {
-    *ret_config = (esdm_plugin_config){
-        .name = target->name, .json = target->json, .path = target->path, .site_id = site->id};
+    /* What buffers and caches of the engine leave. */
+    uint64_t memory = site->engine.memory_bytes / 8 / (site->ntargets > 0 ? site->ntargets : 1);
+    *ret_config = (esdm_plugin_config){.name = target->name,
+                                       .json = target->json,
+                                       .path = target->path,
+                                       .site_id = site->id,
+                                       .memory_bytes = memory};
 }

@@ -72,6 +72,7 @@ VARIANTS = [
     Variant("ESDM, C API", "bench_esdm", "plain", SERIAL),
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
     Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
+    Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", LARGE),
 ]
 
 
@@ -106,7 +107,8 @@ class Place:
     def environment(self, variant):
         env = dict(os.environ)
         if variant.is_esdm:
-            env["ESDM_CONFIG"] = str(self.config("lz4" if "lz4" in variant.name else "none"))
+            env["ESDM_CONFIG"] = str(self.config(next(
+                (codec for codec in ("lz4", "shuffle+zstd") if codec in variant.name), "none")))
         return env
 
     def config(self, codec):

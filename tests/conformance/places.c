@@ -14,11 +14,15 @@ const esdm_plugin *place_current;
 const place_kind *place_current_kind;
 _Thread_local esdm_error place_error;
 
-static const place_kind table[] = {
+static place_kind table[] = {
     {ESDM_PLUGIN_DATA, "posix", "{\"plugin\": \"posix\", \"name\": \"t\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
     {ESDM_PLUGIN_DATA, "faulty", "{\"plugin\": \"faulty\", \"name\": \"t\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
+    {ESDM_PLUGIN_DATA, "s3",
+     "{\"plugin\": \"s3\", \"name\": \"t\", \"endpoint\": \"%s\", \"bucket\": \"%s\", "
+     "\"prefix\": \"%s\"%s%s%s}",
+     .server = "ESDM_TEST_S3_ENDPOINT", .bucket = true, .shared = true},
     {ESDM_PLUGIN_DATA, "mem", "{\"plugin\": \"mem\", \"name\": \"t\"}", .has_directory = false},
     {ESDM_PLUGIN_META, "sqlite", "{\"plugin\": \"sqlite\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
@@ -27,21 +31,49 @@ static const place_kind table[] = {
      .server = "ESDM_TEST_POSTGRES", .shared = true, .durable = true},
 };
 
+static const char *
+variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? value : "";
+}
+
 const place_kind *
 place_kind_of(const esdm_plugin *plugin)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (table[i].kind == plugin->kind && strcmp(table[i].plugin, plugin->name) == 0)
-            return &table[i];
+        place_kind *kind = &table[i];
+        if (kind->kind != plugin->kind || strcmp(kind->plugin, plugin->name) != 0)
+            continue;
+        if (kind->bucket)
+            kind->has_directory = variable("ESDM_TEST_S3_FOLDER")[0] != '\0';
+        return kind;
     }
     return NULL;
+}
+
+/* The place has the prefix FOLDER/NAME, where FOLDER is the last part of the test's folder. */
+static void
+configure_bucket(place *p, const place_kind *kind)
+{
+    char prefix[128];
+    const char *ca = variable("ESDM_TEST_S3_CA_FILE");
+    (void) snprintf(prefix, sizeof prefix, "%s/%s", strrchr(p->folder, '/') + 1, p->name);
+    if (kind->has_directory)
+        (void) snprintf(p->dir, sizeof p->dir, "%s/%s", p->folder, p->name);
+    int n = snprintf(p->json, sizeof p->json, kind->json, variable("ESDM_TEST_S3_ENDPOINT"),
+                     variable("ESDM_TEST_S3_BUCKET"), prefix,
+                     ca[0] != '\0' ? ", \"ca_file\": \"" : "", ca, ca[0] != '\0' ? "\"" : "");
+    assert_true(n > 0 && (size_t) n < sizeof p->json);
 }
 
 static void
 configure(place *p, const place_kind *kind, const char *name)
 {
     (void) snprintf(p->name, sizeof p->name, "%s", name);
-    if (kind->has_directory) {
+    if (kind->bucket) {
+        configure_bucket(p, kind);
+    } else if (kind->has_directory) {
         (void) snprintf(p->dir, sizeof p->dir, "%s/%s", p->folder, name);
         int n = snprintf(p->json, sizeof p->json, kind->json, p->dir);
         assert_true(n > 0 && (size_t) n < sizeof p->json);
@@ -65,8 +97,11 @@ place_init(place *ret_place, const place_kind *kind)
     const char *base = getenv("TMPDIR");
     if (base == NULL || strlen(base) > 40)
         base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    if (kind->bucket && kind->has_directory)
+        base = variable("ESDM_TEST_S3_FOLDER");
     memset(ret_place, 0, sizeof *ret_place);
-    (void) snprintf(ret_place->folder, sizeof ret_place->folder, "%.40s/esdm-test-XXXXXX", base);
+    int n = snprintf(ret_place->folder, sizeof ret_place->folder, "%s/esdm-test-XXXXXX", base);
+    assert_true(n > 0 && (size_t) n < sizeof ret_place->folder);
     assert_non_null(mkdtemp(ret_place->folder));
     assert_int_equal(chmod(ret_place->folder, 0755), 0); /* other users are to come in */
     /* A name of its own: places of plug-ins without a directory live as long as the process. */

@@ -22,9 +22,9 @@
 #define PLACE_OTHER_SITE "0123456789abcdef0123456789abcdef"
 
 typedef struct place {
-    char folder[64]; /* temporary folder of the test */
-    char dir[128];   /* the plug-in's directory below it; "" when it has none */
-    char name[32];   /* of the target */
+    char folder[160]; /* temporary folder of the test */
+    char dir[224];    /* the plug-in's directory below it; "" when it has none */
+    char name[32];    /* of the target */
     char json[512];
     esdm_plugin_config config; /* points into this */
 } place;
@@ -37,6 +37,8 @@ typedef struct place_kind {
     bool has_directory;
     const char *server; /* variable with the connection string of a server: %s %s in json are that
                            and a schema; NULL: needs none */
+    bool bucket;        /* on the server of tests/support/s3server.py: the directory is a prefix of
+                           keys, and can be looked into where objects are files */
     bool shared;        /* other processes see it */
     bool durable;       /* pack_sync works */
 } place_kind;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "codec/chain.h"
+#include "esdm/usertypes.h"
 #include "layout/index.h"
 #include "model/container.h"
 
@@ -124,7 +125,44 @@ save_pages(const char *folder)
     }
 }
 
-/* A container with a bit of everything. */
+/* Types of every class, with values. */
+static void
+add_types(esdm_group *root)
+{
+    esdm_container *container = esdm_group_container(root);
+    esdm_type flag, raw, rows, all;
+    esdm_vlen row = {2, (float[]){1, 2}};
+    struct {
+        int8_t flag;
+        char *text;
+        esdm_vlen row;
+    } value = {1, (char *) "text", row};
+    ok(esdm_enum_create(root, "flag", ESDM_TYPE_INT8, &flag, &err));
+    ok(esdm_enum_add(container, flag, "on", &(int8_t){1}, &err));
+    ok(esdm_opaque_create(root, "raw", 4, &raw, &err));
+    ok(esdm_vlen_create(root, "rows", ESDM_TYPE_FLOAT32, &rows, &err));
+    ok(esdm_compound_create(root, "all", sizeof value, &all, &err));
+    ok(esdm_compound_add(container, all, "flag", 0, flag, 0, NULL, &err));
+    ok(esdm_compound_add(container, all, "text", 8, ESDM_TYPE_STRING, 0, NULL, &err));
+    ok(esdm_compound_add(container, all, "row", 16, rows, 1, (const uint32_t[]){1}, &err));
+    esdm_attributes *list = esdm_group_attributes(root);
+    ok(esdm_attribute_set(list, "all", all, 1, &value, &err));
+    ok(esdm_attribute_set(list, "raw", raw, 1, "abcd", &err));
+}
+
+/* Chooser of the type, number, stored form: see fuzz_values.c. */
+static void
+save_values(const char *folder)
+{
+    static const uint8_t row[] = {6, 1, 1, 1, 0, 1, 0, 1, 2, 3, 1, 2, 'x'};
+    static const uint8_t texts[] = {2, 2, 2, 3, 'a', 'b', 0, 1, 1};
+    const piece pieces[] = {{row, sizeof row}};
+    const piece others[] = {{texts, sizeof texts}};
+    save(folder, "values", 0, pieces, 1);
+    save(folder, "values", 1, others, 1);
+}
+
+/* Containers with a bit of everything. */
 static void
 save_documents(const char *folder)
 {
@@ -133,7 +171,7 @@ save_documents(const char *folder)
     esdm_dimension *dims[2];
     esdm_group *group;
     esdm_dataset *dataset;
-    for (int number = 0; number < 2; number++) {
+    for (int number = 0; number < 3; number++) {
         char *text;
         size_t bytes;
         esdm_container *container = esdm__container_new("seed");
@@ -155,6 +193,8 @@ save_documents(const char *folder)
             ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 3, "m\xff\0", &err));
             ok(esdm_dataset_create(root, "names", ESDM_TYPE_STRING, 1, dims, &dataset, &err));
         }
+        if (number == 2)
+            add_types(esdm_container_root(container));
         ok(esdm__document_write(container, &text, &bytes, &err));
         const piece pieces[] = {{text, bytes}};
         save(folder, "document", number, pieces, 1);
@@ -173,5 +213,6 @@ main(int argc, char **argv)
     save_blobs(argv[1]);
     save_pages(argv[1]);
     save_documents(argv[1]);
+    save_values(argv[1]);
     return 0;
 }

@@ -215,7 +215,8 @@ test_overlaps__match_a_plain_array(void)
     for (uint64_t seed = 0; seed < histories; seed++) {
         uint32_t rank = 1 + (uint32_t) (seed % MAX_RANK);
         const uint64_t *chunk = seed / MAX_RANK % 2 ? chunks[rank - 1] : NULL;
-        run_history(seed, rank, shapes[rank - 1], chunk, seed / 8 % 2 ? "lz4" : NULL);
+        const char *const codecs[] = {NULL, "lz4", "shuffle+zstd"};
+        run_history(seed, rank, shapes[rank - 1], chunk, codecs[seed / 8 % 3]);
     }
 }
 

@@ -12,6 +12,18 @@ ESDM_SANITIZE=${ESDM_SANITIZE};PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;\
 PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
+# esdm_needs_s3_server(TEST SERVER): the server (versitygw, minio) is built before, once for all.
+function(esdm_needs_s3_server test server)
+  get_property(known GLOBAL PROPERTY ESDM_S3_SERVERS)
+  if(NOT server IN_LIST known)
+    esdm_run_test(support.s3-${server} support 1500 /usr/bin/python3
+      ${PROJECT_SOURCE_DIR}/tests/support/s3server.py --build ${server})
+    set_tests_properties(support.s3-${server} PROPERTIES FIXTURES_SETUP s3-${server})
+    set_property(GLOBAL APPEND PROPERTY ESDM_S3_SERVERS ${server})
+  endif()
+  set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED s3-${server})
+endfunction()
+
 # esdm_program(TARGET SOURCE [LIBRARY…]): a C program that sees the public headers alone.
 function(esdm_program target source)
   add_executable(${target} ${source})

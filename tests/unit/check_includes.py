@@ -34,7 +34,7 @@ def allowed_headers(root, layers):
         yield path, set(), PUBLIC_HEADERS
     for path in sources(root / "backends"):
         yield path, {"base"}, PLUGIN_HEADERS
-    for folder in ("netcdf-plugin", "tools", "tests/integration", "tests/faults", "tests/bench"):
+    for folder in ("src/mpi", "netcdf-plugin", "tools", "tests/integration", "tests/faults", "tests/bench"):
         for path in sources(root / folder):
             yield path, set(), PUBLIC_HEADERS
 
@@ -50,7 +50,7 @@ def violations(root):
     layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}
     if not layers:
         raise SystemExit(f"{root}/CMakeLists.txt: no esdm_layer() lines found")
-    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} - {"include"}
+    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} - {"include", "mpi"}
     for folder in sorted(folders - set(layers)):
         if sources(root / "src" / folder):
             yield f"src/{folder}: not named by any esdm_layer() line in CMakeLists.txt"

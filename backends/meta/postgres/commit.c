@@ -238,9 +238,9 @@ publish_in_parts(postgres__store *store, const esdm_meta_commit *commit, size_t 
 
 /* ---- commit --------------------------------------------------------------------------------- */
 
-esdm_status
-postgres__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
-                 esdm_error *err)
+static esdm_status
+commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
+             esdm_error *err)
 {
     postgres__store *store = self;
     postgres__params params = {0};
@@ -269,5 +269,22 @@ postgres__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed
     postgres__leave(store);
     postgres__params_clear(&params);
     PQclear(result);
+    return status;
+}
+
+esdm_status
+postgres__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
+                 esdm_error *err)
+{
+    if (commit->next_page == NULL)
+        return commit_pages(self, commit, ret_committed, err);
+    postgres__stream stream = {0};
+    esdm_meta_commit whole = *commit;
+    esdm_status status = postgres__stream_collect(commit, &stream, err);
+    whole.pages = stream.pages;
+    whole.npages = stream.count;
+    if (status == ESDM_OK)
+        status = commit_pages(self, &whole, ret_committed, err);
+    postgres__stream_clear(&stream);
     return status;
 }

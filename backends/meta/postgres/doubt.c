@@ -57,6 +57,14 @@ postgres__doubt_commit(postgres__store *store, const esdm_meta_commit *commit,
                               "so does opening the container");
 }
 
+static bool
+concerns(const postgres__doubt *doubt, uint64_t container, const char *name)
+{
+    if (doubt->container != 0)
+        return doubt->container == container;
+    return name != NULL && strcmp(doubt->name, name) == 0;
+}
+
 static void
 drop(postgres__doubt **at)
 {
@@ -66,30 +74,49 @@ drop(postgres__doubt **at)
     free(doubt);
 }
 
+void
+postgres__forget_doubts(postgres__store *store, uint64_t container, const char *name)
+{
+    for (postgres__doubt **at = &store->doubts; *at != NULL;) {
+        if (concerns(*at, container, name))
+            drop(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+/* Asks the server; one that did not take place is forgotten. */
+static esdm_status
+settle(postgres__store *store, postgres__doubt **at, esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    postgres__put_string(&params, (*at)->token);
+    esdm_status status = postgres__run(store, POSTGRES__HAPPENED, &params, &result, err);
+    if (status == ESDM_OK && PQntuples(result) == 1 && postgres__bool(result, 0, 0))
+        (*at)->happened = true;
+    else if (status == ESDM_OK)
+        drop(at);
+    PQclear(result);
+    postgres__params_clear(&params);
+    return status;
+}
+
 esdm_status
 postgres__settle_doubts(postgres__store *store, uint64_t container, const char *name,
                         esdm_error *err)
 {
     for (postgres__doubt **at = &store->doubts; *at != NULL;) {
         postgres__doubt *doubt = *at;
-        bool same = doubt->container != 0 ? doubt->container == container
-                                          : name != NULL && strcmp(doubt->name, name) == 0;
-        if (!same) {
+        if (!concerns(doubt, container, name)) {
             at = &doubt->next;
             continue;
         }
-        postgres__params params = {0};
-        PGresult *result = NULL;
-        postgres__put_string(&params, doubt->token);
-        esdm_status status = postgres__run(store, POSTGRES__HAPPENED, &params, &result, err);
-        bool happened = status == ESDM_OK && PQntuples(result) == 1 && postgres__bool(result, 0, 0);
-        PQclear(result);
-        postgres__params_clear(&params);
+        esdm_status status = doubt->happened ? ESDM_OK : settle(store, at, err);
         if (status != ESDM_OK)
             return status;
-        drop(at);
-        if (happened)
-            return esdm__error_set(err, ESDM_ECONFLICT,
+        if (*at == doubt) /* not ESDM_ECONFLICT: that one may be tried again in another way */
+            return esdm__error_set(err, ESDM_EIO,
                                    "the earlier commit whose outcome was unknown did take place; "
                                    "open the container again and write what came after it");
     }

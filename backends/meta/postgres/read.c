@@ -186,6 +186,7 @@ take_snapshot(postgres__store *store, const PGresult *result, const char *name,
         postgres__pins_sink(store);
         return status;
     }
+    postgres__forget_doubts(store, container, name);
     status = postgres__pins_adopt(store, container, snapshot, err);
     if (status != ESDM_OK) {
         free(ret_snapshot->document);

@@ -19,6 +19,7 @@ typedef struct next_state {
     uint64_t structure;
     uint64_t document_at; /* snapshot that holds the document */
     uint64_t next_page;   /* low half of the number of the first new page */
+    uint64_t new_pages;   /* how many were inserted */
     uint64_t time_ns;
     void *lengths; /* owned; encoded */
     size_t lengths_bytes;
@@ -47,24 +48,18 @@ check_commit(const esdm_meta_commit *commit, esdm_error *err)
     return ESDM_OK;
 }
 
-static void
-add_sums(next_state *next, const esdm_meta_commit *commit)
-{
-    for (size_t i = 0; i < commit->npages; i++) {
-        next->raw_bytes += commit->pages[i].raw_bytes;
-        next->stored_bytes += commit->pages[i].stored_bytes;
-        next->fragments += commit->pages[i].records;
-    }
-}
-
 /* ---- parts of a transaction ----------------------------------------------------------------- */
 
 static esdm_status
-insert_page(sqlite__link *link, const next_state *next, uint64_t number,
-            const esdm_meta_new_page *page, esdm_error *err)
+insert_page(sqlite__link *link, next_state *next, const esdm_meta_new_page *page, esdm_error *err)
 {
     void *box = NULL;
     size_t box_bytes = 0;
+    if (next->new_pages >= SQLITE__LOW_MAX - next->next_page)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "record %llu has used up its 2^32 index pages; copy the container",
+                               (unsigned long long) next->container);
+    uint64_t number = sqlite__key(next->container, next->next_page + next->new_pages);
     esdm_status status = sqlite__box_encode(page->rank, page->box, &box, &box_bytes, err);
     if (status != ESDM_OK)
         return status;
@@ -77,21 +72,27 @@ insert_page(sqlite__link *link, const next_state *next, uint64_t number,
         status =
             sqlite__run(link, SQLITE__PAGE_DATA_INSERT, err, "iib", number,
                         (uint64_t) page->dataset, page->bytes > 0 ? page->data : "", page->bytes);
+    next->new_pages++;
+    next->raw_bytes += page->raw_bytes;
+    next->stored_bytes += page->stored_bytes;
+    next->fragments += page->records;
     return status;
 }
 
 static esdm_status
-insert_pages(sqlite__link *link, const next_state *next, const esdm_meta_commit *commit,
-             esdm_error *err)
+insert_pages(sqlite__link *link, next_state *next, const esdm_meta_commit *commit, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    if (commit->npages > SQLITE__LOW_MAX - next->next_page)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "record %llu has used up its 2^32 index pages; copy the container",
-                               (unsigned long long) next->container);
     for (size_t i = 0; i < commit->npages && status == ESDM_OK; i++)
-        status = insert_page(link, next, sqlite__key(next->container, next->next_page + i),
-                             &commit->pages[i], err);
+        status = insert_page(link, next, &commit->pages[i], err);
+    while (status == ESDM_OK && commit->next_page != NULL) {
+        const esdm_meta_new_page *page = NULL;
+        status = commit->next_page(commit->next_page_user, &page, err);
+        if (status == ESDM_OK && page == NULL)
+            break;
+        if (status == ESDM_OK)
+            status = insert_page(link, next, page, err);
+    }
     return status;
 }
 
@@ -138,6 +139,47 @@ free_name(sqlite__link *link, const char *name, bool replace, uint64_t *ret_repl
     return sqlite__run(link, SQLITE__CONTAINER_UNNAME, err, "i", *ret_replaced);
 }
 
+/* Enters the container as it will be with the pages that are at hand. */
+static esdm_status
+insert_container(sqlite__link *link, const esdm_meta_commit *commit, next_state *next,
+                 esdm_error *err)
+{
+    uint64_t raw_bytes = 0;
+    uint64_t stored_bytes = 0;
+    uint64_t fragments = 0;
+    for (size_t i = 0; i < commit->npages; i++) {
+        raw_bytes += commit->pages[i].raw_bytes;
+        stored_bytes += commit->pages[i].stored_bytes;
+        fragments += commit->pages[i].records;
+    }
+    esdm_status status =
+        sqlite__run(link, SQLITE__CONTAINER_INSERT, err, "ttiiiiii", commit->name, commit->uuid,
+                    next->next_page + commit->npages, next->time_ns, raw_bytes, stored_bytes,
+                    fragments, (uint64_t) commit->datasets);
+    if (status != ESDM_OK)
+        return status;
+    next->raw_bytes -= raw_bytes;
+    next->stored_bytes -= stored_bytes;
+    next->fragments -= fragments;
+    next->container = (uint64_t) sqlite3_last_insert_rowid(link->db);
+    if (next->container > SQLITE__CONTAINER_MAX)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "metadata store '%.200s' has used up its 2^31 container numbers",
+                               link->label);
+    return ESDM_OK;
+}
+
+static esdm_status
+update_container(sqlite__link *link, const esdm_meta_commit *commit, const next_state *next,
+                 esdm_error *err)
+{
+    const char *types = commit->document != NULL ? "iiiiiiiiii" : "iiiiiiiiin";
+    return sqlite__run(link, SQLITE__CONTAINER_UPDATE, err, types, next->container, next->snapshot,
+                       next->structure, next->document_at, next->next_page + next->new_pages,
+                       next->time_ns, next->raw_bytes, next->stored_bytes, next->fragments,
+                       (uint64_t) commit->datasets);
+}
+
 static esdm_status
 publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attributes,
             size_t attributes_bytes, next_state *next, uint64_t *ret_replaced, esdm_error *err)
@@ -150,18 +192,11 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
         status = sqlite__lengths_merge(NULL, 0, commit->lengths, commit->nlengths, &next->lengths,
                                        &next->lengths_bytes, err);
     if (status == ESDM_OK)
-        status =
-            sqlite__run(link, SQLITE__CONTAINER_INSERT, err, "ttiiiiii", commit->name, commit->uuid,
-                        next->next_page + commit->npages, next->time_ns, next->raw_bytes,
-                        next->stored_bytes, next->fragments, (uint64_t) commit->datasets);
-    if (status != ESDM_OK)
-        return status;
-    next->container = (uint64_t) sqlite3_last_insert_rowid(link->db);
-    if (next->container > SQLITE__CONTAINER_MAX)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "metadata store '%.200s' has used up its 2^31 container numbers",
-                               link->label);
-    status = insert_pages(link, next, commit, err);
+        status = insert_container(link, commit, next, err);
+    if (status == ESDM_OK)
+        status = insert_pages(link, next, commit, err);
+    if (status == ESDM_OK && next->new_pages > commit->npages)
+        status = update_container(link, commit, next, err);
     if (status == ESDM_OK)
         status = insert_snapshot(link, next, commit, attributes, attributes_bytes, err);
     if (status == ESDM_OK)
@@ -256,17 +291,6 @@ retire_page(sqlite__link *link, const esdm_meta_commit *commit, uint64_t page, n
 }
 
 static esdm_status
-update_container(sqlite__link *link, const esdm_meta_commit *commit, const next_state *next,
-                 esdm_error *err)
-{
-    const char *types = commit->document != NULL ? "iiiiiiiiii" : "iiiiiiiiin";
-    return sqlite__run(link, SQLITE__CONTAINER_UPDATE, err, types, next->container, next->snapshot,
-                       next->structure, next->document_at, next->next_page + commit->npages,
-                       next->time_ns, next->raw_bytes, next->stored_bytes, next->fragments,
-                       (uint64_t) commit->datasets);
-}
-
-static esdm_status
 publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void *attributes,
                size_t attributes_bytes, next_state *next, esdm_error *err)
 {
@@ -310,7 +334,6 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
         free(attributes);
         return status;
     }
-    add_sums(&next, commit);
     if (commit->kind == ESDM_META_UPDATE)
         status = publish_update(store, commit, attributes, attributes_bytes, &next, err);
     else

@@ -161,7 +161,8 @@ template_page_load(void *store, uint64_t page, void **ret_data, size_t *ret_byte
     return not_yet("page_load", err);
 }
 
-/* Everything in one transaction, or nothing. Check for the three conflicts inside it. */
+/* Everything in one transaction, or nothing: `pages`, then what next_page() yields. Check for the
+ * three conflicts inside it. */
 static esdm_status
 template_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
                 esdm_error *err)

@@ -4,10 +4,12 @@
 
 /** @file The whole public C API. */
 
+#include "esdm/comm.h"
 #include "esdm/container.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
 #include "esdm/status.h"
 #include "esdm/types.h"
+#include "esdm/usertypes.h"
 
 #endif

@@ -13,6 +13,35 @@
 #include "base/ids.h"
 #include "data.h"
 
+typedef struct seen {
+    size_t count;
+    size_t stop_after;
+    uint64_t bytes;
+    uint64_t oldest_ns;
+    const char *prefix;
+} seen;
+
+static bool
+see(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    seen *s = user;
+    assert_memory_equal(name, s->prefix, strlen(s->prefix));
+    s->bytes += bytes;
+    s->oldest_ns = modified_ns < s->oldest_ns ? modified_ns : s->oldest_ns;
+    return ++s->count != s->stop_after;
+}
+
+static void
+expect_list(fixture *f, const char *prefix, size_t count, uint64_t bytes)
+{
+    seen s = {.prefix = prefix != NULL ? prefix : "", .oldest_ns = UINT64_MAX};
+    assert_ok(data_plugin()->pack_list(f->target, prefix, see, &s, &place_error));
+    assert_int_equal(s.count, count);
+    assert_int_equal(s.bytes, bytes);
+    if (count > 0)
+        assert_true(s.oldest_ns + UINT64_C(60000000000) > esdm__now_ns());
+}
+
 static void *
 create(fixture *f, const char *name)
 {
@@ -53,6 +82,7 @@ static void
 test_pack__name_is_taken_once(void **state)
 {
     fixture *f = *state;
+    skip_if(place_current_kind->bucket);
     void *second = NULL;
     void *pack = create(f, PACK "1");
     assert_status(data_plugin()->pack_create(f->target, PACK "1", &second, &place_error),
@@ -61,6 +91,66 @@ test_pack__name_is_taken_once(void **state)
     assert_ok(data_plugin()->pack_seal(pack, &place_error));
     assert_status(data_plugin()->pack_create(f->target, PACK "1", &second, &place_error),
                   ESDM_EEXIST);
+}
+
+/* A target that would have to ask a server says it at the end. */
+static void
+test_pack__name_is_taken_once_in_the_end(void **state)
+{
+    fixture *f = *state;
+    skip_if(!place_current_kind->bucket);
+    data_make_pack(f->target, PACK "1", 1, 1000);
+    for (size_t bytes = 0; bytes <= (size_t) 20 << 20; bytes += (size_t) 10 << 20) {
+        void *second = create(f, PACK "1");
+        uint8_t *data = calloc(1, bytes + 1);
+        uint64_t position = 0;
+        esdm_iov piece = {.data = data, .bytes = bytes};
+        assert_ok(data_plugin()->pack_append(second, &piece, 1, &position, &place_error));
+        assert_status(data_plugin()->pack_seal(second, &place_error), ESDM_EEXIST);
+        free(data);
+    }
+    data_check_pack(f->target, PACK "1", 1, 0, 1000);
+    expect_list(f, NULL, 1, 1000);
+}
+
+static void
+test_pack__discarded_pack_is_gone(void **state)
+{
+    fixture *f = *state;
+    skip_if(data_plugin()->pack_discard == NULL);
+    assert_ok(data_plugin()->pack_discard(NULL, &place_error));
+    for (size_t bytes = 0; bytes <= (size_t) 20 << 20; bytes += (size_t) 10 << 20) {
+        void *pack = create(f, PACK "1");
+        uint8_t *data = calloc(1, bytes + 1);
+        uint64_t position = 0;
+        esdm_iov piece = {.data = data, .bytes = bytes};
+        assert_ok(data_plugin()->pack_append(pack, &piece, 1, &position, &place_error));
+        assert_ok(data_plugin()->pack_discard(pack, &place_error));
+        free(data);
+        expect_list(f, NULL, 0, 0);
+    }
+}
+
+/* Left by a killed writer: found under the pack's name, and removed by it. */
+static void
+test_pack__unsealed_pack_is_listed_and_removed(void **state)
+{
+    fixture *f = *state;
+    skip_if(!place_current_kind->shared);
+    enum { BYTES = 20 << 20 };
+    void *pack = create(f, PACK "1");
+    uint8_t *data = calloc(1, BYTES);
+    uint64_t position = 0;
+    esdm_iov piece = {.data = data, .bytes = BYTES};
+    seen s = {.prefix = PACK "1", .oldest_ns = UINT64_MAX};
+    assert_ok(data_plugin()->pack_append(pack, &piece, 1, &position, &place_error));
+    free(data);
+    /* MinIO lists uploads by their whole names alone. */
+    assert_ok(data_plugin()->pack_list(f->target, PACK "1", see, &s, &place_error));
+    assert_int_equal(s.count, 1);
+    assert_ok(data_plugin()->pack_remove(f->target, PACK "1", &place_error));
+    expect_list(f, NULL, 0, 0);
+    (void) !data_plugin()->pack_seal(pack, &place_error);
 }
 
 static void
@@ -204,35 +294,6 @@ test_pack__sync_works_or_says_so(void **state)
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-typedef struct seen {
-    size_t count;
-    size_t stop_after;
-    uint64_t bytes;
-    uint64_t oldest_ns;
-    const char *prefix;
-} seen;
-
-static bool
-see(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
-{
-    seen *s = user;
-    assert_memory_equal(name, s->prefix, strlen(s->prefix));
-    s->bytes += bytes;
-    s->oldest_ns = modified_ns < s->oldest_ns ? modified_ns : s->oldest_ns;
-    return ++s->count != s->stop_after;
-}
-
-static void
-expect_list(fixture *f, const char *prefix, size_t count, uint64_t bytes)
-{
-    seen s = {.prefix = prefix != NULL ? prefix : "", .oldest_ns = UINT64_MAX};
-    assert_ok(data_plugin()->pack_list(f->target, prefix, see, &s, &place_error));
-    assert_int_equal(s.count, count);
-    assert_int_equal(s.bytes, bytes);
-    if (count > 0)
-        assert_true(s.oldest_ns + UINT64_C(60000000000) > esdm__now_ns());
-}
-
 static void
 test_pack__lists_by_prefix(void **state)
 {
@@ -361,7 +422,7 @@ static void
 test_pack__file_size_limit(void **state)
 {
     (void) state;
-    skip_if(!place_current_kind->has_directory);
+    skip_if(!place_current_kind->has_directory || place_current_kind->bucket);
     place p;
     place_init(&p, place_current_kind);
     assert_ok(data_plugin()->make(&p.config, false, NULL, NULL, &place_error));
@@ -375,7 +436,7 @@ test_pack__full_disk(void **state)
 {
     (void) state;
     place p;
-    skip_if(!place_current_kind->has_directory);
+    skip_if(!place_current_kind->has_directory || place_current_kind->bucket);
     place_init(&p, place_current_kind);
     if (mount("tmpfs", p.folder, "tmpfs", 0, "size=2m,mode=0755") != 0) {
         place_clear(&p);
@@ -394,6 +455,9 @@ test_pack__full_disk(void **state)
 const struct CMUnitTest data_pack_tests[] = {
     WITH_PLACE(test_pack__pieces_are_appended_in_order),
     WITH_PLACE(test_pack__name_is_taken_once),
+    WITH_PLACE(test_pack__name_is_taken_once_in_the_end),
+    WITH_PLACE(test_pack__discarded_pack_is_gone),
+    WITH_PLACE(test_pack__unsealed_pack_is_listed_and_removed),
     WITH_PLACE(test_pack__wrong_names_are_refused),
     WITH_PLACE(test_pack__ranges_with_gaps_and_overlaps),
     WITH_PLACE(test_pack__reading_past_the_end_is_corrupt),

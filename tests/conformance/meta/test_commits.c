@@ -408,6 +408,106 @@ test_commit__merged_pages_are_replaced(void **state)
     meta()->unpin(f->store, container, old.snapshot);
 }
 
+/* Yields `count` pages of one record, then the end, or the failure. */
+typedef struct page_stream {
+    uint32_t count;
+    uint32_t yielded;
+    esdm_status failure;
+    esdm_meta_new_page page;
+} page_stream;
+
+static esdm_status
+next_page(void *user, const esdm_meta_new_page **ret_page, esdm_error *err)
+{
+    page_stream *stream = user;
+    if (stream->yielded == stream->count && stream->failure != ESDM_OK) {
+        snprintf(err->message, sizeof err->message, "rank 3 went away");
+        err->status = stream->failure;
+        return stream->failure;
+    }
+    *ret_page = NULL;
+    if (stream->yielded < stream->count) {
+        stream->page = meta_page(2, 1, 100 + stream->yielded++);
+        *ret_page = &stream->page;
+    }
+    return ESDM_OK;
+}
+
+static void
+test_commit__streamed_pages_follow_those_at_hand(void **state)
+{
+    fixture *f = *state;
+    for (int update = 0; update < 2; update++) {
+        esdm_meta_commit commit = meta_new_commit(update ? ESDM_META_UPDATE : ESDM_META_CREATE);
+        esdm_meta_new_page page = meta_page(1, 5, 1);
+        uint8_t first_data[100]; /* the stream makes its pages in the same memory */
+        uint64_t first_box[6];
+        memcpy(first_data, page.data, sizeof first_data);
+        memcpy(first_box, page.box, sizeof first_box);
+        page.data = first_data;
+        page.box = first_box;
+        page_stream stream = {.count = 3};
+        esdm_meta_committed committed = {0};
+        commit.name = "streamed";
+        commit.container = update ? record_of(f, "streamed").container : 0;
+        commit.structure = 1;
+        commit.document = update ? NULL : commit.document;
+        commit.pages = &page;
+        commit.npages = 1;
+        commit.next_page = next_page;
+        commit.next_page_user = &stream;
+        assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
+        assert_int_equal(committed.snapshot, update + 1);
+
+        esdm_meta_container record = record_of(f, "streamed");
+        assert_int_equal(record.fragments, 8 * (update + 1));
+        assert_int_equal(record.raw_bytes, 8000 * (update + 1));
+        assert_int_equal(record.stored_bytes, 80 * (update + 1));
+        size_t pages = meta_count_pages(f->store, committed.container, committed.snapshot, 2);
+        assert_int_equal(pages, 3 * (update + 1));
+        for (uint32_t i = 0; i < 4; i++) {
+            void *data = NULL;
+            size_t bytes = 0;
+            esdm_meta_new_page expected = i == 0 ? meta_page(1, 5, 1) : meta_page(2, 1, 99 + i);
+            assert_ok(
+                meta()->page_load(f->store, committed.first_page + i, &data, &bytes, &place_error));
+            assert_int_equal(bytes, expected.bytes);
+            assert_memory_equal(data, expected.data, bytes);
+            free(data);
+        }
+    }
+    esdm_meta_committed appended = {0};
+    assert_ok(meta_append(f->store, record_of(f, "streamed").container, 2, &appended));
+    assert_int_equal(record_of(f, "streamed").fragments, 18);
+}
+
+static void
+test_commit__stream_that_fails_publishes_nothing(void **state)
+{
+    fixture *f = *state;
+    for (int update = 0; update < 2; update++) {
+        esdm_meta_commit commit = meta_new_commit(update ? ESDM_META_UPDATE : ESDM_META_CREATE);
+        page_stream stream = {.count = 2, .failure = ESDM_EIO};
+        esdm_meta_committed committed = {.container = 99};
+        commit.name = "cut";
+        commit.container = update ? meta_create(f->store, "cut").container : 0;
+        commit.structure = 1;
+        commit.next_page = next_page;
+        commit.next_page_user = &stream;
+        assert_status(meta()->commit(f->store, &commit, &committed, &place_error), ESDM_EIO);
+        assert_non_null(strstr(place_error.message, "rank 3 went away"));
+        assert_int_equal(committed.container, 99);
+        esdm_meta_container record;
+        esdm_status found = meta()->container_find(f->store, "cut", &record, &place_error);
+        assert_int_equal(found, update ? ESDM_OK : ESDM_ENOENT);
+        if (update) {
+            assert_int_equal(record.snapshot, 1);
+            assert_int_equal(record.fragments, 0);
+            assert_int_equal(meta_count_pages(f->store, record.container, 1, 0), 0);
+        }
+    }
+}
+
 static void
 test_commit__wrong_arguments_are_refused(void **state)
 {
@@ -476,6 +576,8 @@ const struct CMUnitTest meta_commit_tests[] = {
     WITH_STORE(test_commit__structure_change_that_lost_conflicts),
     WITH_STORE(test_commit__garbage_conflicts),
     WITH_STORE(test_commit__merged_pages_are_replaced),
+    WITH_STORE(test_commit__streamed_pages_follow_those_at_hand),
+    WITH_STORE(test_commit__stream_that_fails_publishes_nothing),
     WITH_STORE(test_commit__wrong_arguments_are_refused),
     WITH_STORE(test_commit__durable_ones_work),
     WITH_STORE(test_commit__is_seen_by_other_handles_at_once),

@@ -207,7 +207,8 @@ test_process__killed_writer_leaves_the_last_commit(void **state)
         assert_true(records != UINT64_MAX);
         assert_true(records + 1 >= last);
         assert_ok(meta_append(f->store, container, 1, &committed));
-        assert_int_equal(committed.snapshot, records + 2);
+        /* A commit that nobody was told of may come to light at the next one. */
+        assert_in_range(committed.snapshot, records + 2, records + 3);
     }
     assert_ok(meta()->check(&f->place.config, NULL, NULL, &place_error));
 }

@@ -222,6 +222,68 @@ test_query__answers_are_right(void **state)
     check_all(f);
 }
 
+/* Bytes that are no UTF-8, names and texts that mean something elsewhere, infinity. */
+static void
+test_query__odd_values_are_compared(void **state)
+{
+    static const esdm_meta_attribute odd[] = {
+        TEXT(0, NULL, "latin", "Gro\xdfwetter \xff"),
+        TEXT(0, NULL, "private", "\xf4\x8f\xbf\xbf"),
+        TEXT(0, NULL, "a\"b\\c", "\"quoted\" \\ {\"s\": 1}\n\ttab\x01"),
+        TEXT(0, NULL, "empty", ""),
+        TEXT(0, NULL, "glob", "a.b|c(d)[e]{f}+^$#@~-]"),
+        TEXT(0, NULL, "letters", "z\xc3\xa4h"),
+        NUMBER(0, NULL, "huge", INFINITY, "inf"),
+        NUMBER(0, NULL, "low", -INFINITY, "-inf"),
+        NUMBER(0, NULL, "third", 1.0 / 3.0, "0.33333333333333331"),
+        NUMBER(0, NULL, "tiny", 5e-324, "4.9406564584124654e-324"),
+        TEXT(0, NULL, "$1", "%s"),
+    };
+    static const struct {
+        const char *attribute, *text;
+        esdm_meta_operator op;
+        bool found;
+    } cases[] = {
+        {"latin", "Gro\xdfwetter \xff", ESDM_META_EQ, true},
+        {"latin", "Gro\xdewetter \xff", ESDM_META_EQ, false},
+        {"latin", "Gro\xdewetter \xff", ESDM_META_NE, true},
+        {"latin", "Gro*", ESDM_META_GLOB, true},
+        {"private", "\xf4\x8f\xbf\xbf", ESDM_META_EQ, true},
+        {"private", "\xff", ESDM_META_EQ, false},
+        {"a\"b\\c", "\"quoted\" \\ {\"s\": 1}\n\ttab\x01", ESDM_META_EQ, true},
+        {"a\"b\\c", "\"quoted\"*1}?\ttab?", ESDM_META_GLOB, true},
+        {"empty", "", ESDM_META_EQ, true},
+        {"empty", "", ESDM_META_NE, false},
+        {"empty", "*", ESDM_META_GLOB, true},
+        {"empty", "?", ESDM_META_GLOB, false},
+        {"glob", "a.b|c(d)[[]e]{f}+^$#@~-]", ESDM_META_GLOB, true},
+        {"glob", "a?b|c(d)[^f]e[]]*", ESDM_META_GLOB, true},
+        {"glob", "a.b[a-z]*", ESDM_META_GLOB, false},
+        {"glob", "*[-]]", ESDM_META_GLOB, true},
+        {"glob", "a.b*[z-a]*", ESDM_META_GLOB, false},
+        {"glob", "*[", ESDM_META_GLOB, false},
+        {"glob", "axb|c(d)[[]e]{f}+^$#@~-]", ESDM_META_GLOB, false},
+        {"letters", "z?h", ESDM_META_GLOB, true},
+        {"letters", "z[\xc3\xa4\xc3\xb6]h", ESDM_META_GLOB, true},
+        {"letters", "Z*", ESDM_META_GLOB, false},
+        {"huge", "inf", ESDM_META_EQ, true},
+        {"$1", "%s", ESDM_META_EQ, true},
+    };
+    fixture *f = *state;
+    CREATE(f, "odd", odd);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        esdm_meta_condition one = text_is(NULL, cases[i].attribute, cases[i].op, cases[i].text);
+        expect_one(f, one, cases[i].found ? "odd" : "");
+    }
+    expect_one(f, number_is(NULL, "huge", ESDM_META_GT, 1e308, "1e308"), "odd");
+    expect_one(f, number_is(NULL, "huge", ESDM_META_EQ, INFINITY, "inf"), "odd");
+    expect_one(f, number_is(NULL, "low", ESDM_META_LT, -1e308, "-1e308"), "odd");
+    expect_one(f, number_is(NULL, "low", ESDM_META_GE, 0, "0"), "");
+    expect_one(f, number_is(NULL, "third", ESDM_META_EQ, 1.0 / 3.0, "1/3"), "odd");
+    expect_one(f, number_is(NULL, "third", ESDM_META_GT, 1.0 / 3.0, "1/3"), "");
+    expect_one(f, number_is(NULL, "tiny", ESDM_META_GT, 0, "0"), "odd");
+}
+
 static void
 test_query__answers_stay_right_among_many(void **state)
 {
@@ -308,6 +370,7 @@ test_query__stops_and_refuses(void **state)
 
 const struct CMUnitTest meta_query_tests[] = {
     WITH_STORE(test_query__answers_are_right),
+    WITH_STORE(test_query__odd_values_are_compared),
     WITH_STORE(test_query__answers_stay_right_among_many),
     WITH_STORE(test_query__sees_changed_attributes),
     WITH_STORE(test_query__removed_and_moved_containers),

@@ -361,7 +361,7 @@ test_sqlite__another_user_without_shared_memory(void **state)
     (void) state;
     static const char *const shared_memory[] = {"-shm", NULL};
     media m;
-    char copies[128];
+    char copies[200];
     skip_if(!is_sqlite() || geteuid() != 0 || !media_init(&m));
     (void) snprintf(copies, sizeof copies, "%s/tmp", m.f.place.folder);
     assert_int_equal(mkdir(copies, 0777), 0);

@@ -48,6 +48,21 @@ note_values(const char *what, nc_type type, const void *values, size_t count)
         note("%s[%zu] = '%s'", what, i, ((char *const *) values)[i]);
 }
 
+bool
+is_unlimited(int ncid, int dimid)
+{
+    int ids[NC_MAX_DIMS];
+    int count = 0;
+    for (int group = ncid; nc_inq_unlimdims(group, &count, ids) == NC_NOERR;) {
+        for (int i = 0; i < count; i++)
+            if (ids[i] == dimid)
+                return true;
+        if (nc_inq_grp_parent(group, &group) != NC_NOERR)
+            break;
+    }
+    return false;
+}
+
 static void
 note_atts(int ncid, int varid, int count)
 {
@@ -74,6 +89,41 @@ note_atts(int ncid, int varid, int count)
 
 enum { DATA_MAX = 100000 };
 
+/* netCDF-4 mixes data and fill values when it reads past what was written of a variable, unless its
+ * one unlimited dimension is the first. Element by element it is right. */
+bool
+reads_past_extents(int ncid, int rank, const int *dimids)
+{
+    for (int i = 1; i < rank; i++)
+        if (is_unlimited(ncid, dimids[i]))
+            return left_out("netcdf4-past-the-extent");
+    return false;
+}
+
+static void
+note_elements(int ncid, int varid, nc_type type, int rank, const int *dimids)
+{
+    size_t index[NC_MAX_VAR_DIMS] = {0};
+    size_t lengths[NC_MAX_VAR_DIMS] = {0};
+    for (int i = 0; i < rank; i++) {
+        (void) nc_inq_dimlen(ncid, dimids[i], &lengths[i]);
+        if (lengths[i] == 0)
+            return;
+    }
+    for (int axis = rank; axis >= 0;) {
+        union {
+            double number;
+            char *text;
+        } value = {.number = 0};
+        if (CALL(nc_get_var1(ncid, varid, index, &value)) == NC_NOERR)
+            note_values("element", type, &value, 1);
+        if (type == NC_STRING)
+            (void) nc_free_string(1, &value.text);
+        for (axis = rank - 1; axis >= 0 && ++index[axis] == lengths[axis]; axis--)
+            index[axis] = 0;
+    }
+}
+
 static void
 note_data(int ncid, int varid, nc_type type, int rank, const int *dimids)
 {
@@ -83,6 +133,10 @@ note_data(int ncid, int varid, nc_type type, int rank, const int *dimids)
         CALL(nc_inq_dimlen(ncid, dimids[i], &length));
         if (length >= DATA_MAX || (count *= length) >= DATA_MAX)
             return; /* too much to compare */
+    }
+    if (reads_past_extents(ncid, rank, dimids)) {
+        note_elements(ncid, varid, type, rank, dimids);
+        return;
     }
     void *values = calloc(count + 1, sizeof(double));
     assert_non_null(values);

@@ -89,6 +89,11 @@ void note_file(int ncid);
 /** Which values note_file() notes from now on; all at first. */
 void note_parts(bool data, bool att_values);
 
+/** Whether a dimension that the group sees is unlimited. */
+bool is_unlimited(int ncid, int dimid);
+/** Whether netCDF-4 cannot be trusted to read more than an element of such a variable. */
+bool reads_past_extents(int ncid, int rank, const int *dimids);
+
 /** Creates with the world's format; fails the test when that fails. */
 int create(const world *w);
 /** Opens; fails the test when that fails. */

@@ -4,11 +4,13 @@
 #include "compare.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -29,7 +31,7 @@ typedef struct job {
     char *title;
 } job;
 
-enum { JOBS_MAX = 2000 };
+enum { JOBS_MAX = 2000, FILE_BYTES_MAX = 256 << 20 };
 static char folder[200];
 
 static void
@@ -106,6 +108,15 @@ add_jobs(const scenario *s, job *jobs, struct CMUnitTest *tests, size_t count)
     return count;
 }
 
+/* Calls at the limits of a format must not fill a disk: stock netCDF writes fill values. */
+static void
+bound_files(void)
+{
+    const struct rlimit limit = {.rlim_cur = FILE_BYTES_MAX, .rlim_max = FILE_BYTES_MAX};
+    (void) signal(SIGXFSZ, SIG_IGN);
+    (void) setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 int
 compare_main(int argc, char **argv, const scenario *const areas[])
 {
@@ -127,6 +138,7 @@ compare_main(int argc, char **argv, const scenario *const areas[])
         fprintf(stderr, "%zu scenarios\n", count);
         return 1;
     }
+    bound_files();
     int rc = _cmocka_run_group_tests("nc_compare", tests, count, make_site, remove_site);
     for (size_t i = 0; i < count; i++)
         free(jobs[i].title);

@@ -17,6 +17,49 @@ const omission behaviours_left_out[] = {
     {"abort-of-replacement",
      "nc_abort() of what nc_create() was to replace: the old container is replaced when the new "
      "one is committed first, so it is still there; the old file is gone."},
+    {"large-dimensions",
+     "Dimensions of 2^63 and more, which netCDF-4 takes and cannot use: NC_EDIMSIZE."},
+    {"netcdf4-dim-after-var",
+     "A dimension called like a variable or group that was there before: netCDF-4 ends in HDF5 "
+     "errors."},
+    {"netcdf4-group-names", "A group called like a dimension: netCDF-4 ends in HDF5 errors."},
+    {"netcdf4-longest-names",
+     "Names of NC_MAX_NAME bytes: netCDF-4 writes them, and reads the file again wrongly or not at "
+     "all."},
+    {"netcdf4-past-the-extent",
+     "Reading past what was written of a variable with an unlimited dimension that is not the "
+     "first, or with strides along it: netCDF-4 mixes data and fill values. Such elements are "
+     "compared one by one."},
+    {"netcdf4-dims-of-other-groups",
+     "A variable over a dimension of a group that is none of those above: netCDF-4 takes it, and "
+     "does not find the dimension when it opens the file again. NC_EBADDIM."},
+    {"netcdf4-abort", "nc_abort() in define mode that netCDF-4 entered by itself: the file keeps "
+                      "the data of before, "
+                      "ESDM drops all since the last commit."},
+    {"netcdf4-order-of-attributes",
+     "An attribute that is written again with another type or length becomes the last one when a "
+     "netCDF-4 file is opened again; in a container it keeps its place."},
+    {"netcdf4-late-fill-value",
+     "A fill value that is set after the first define mode: netCDF-4 makes the variable anew, so "
+     "that it is the last one when the file is opened again; in a container it keeps its place."},
+    {"netcdf4-odd-coordinates",
+     "A variable that is called like a dimension, but does not have it as its first: netCDF-4 ends "
+     "in HDF5 errors when it is given a fill value, or renamed."},
+    {"netcdf4-renames",
+     "Renaming of dimensions that have a variable of the old or new name, the other way round, and "
+     "of variables while later ones are not written yet, or to the name of a group: netCDF-4 ends "
+     "in HDF5 errors, or mixes "
+     "the variables up when it opens the file again."},
+    {"netcdf4-failed-attributes",
+     "A `_FillValue`, or an attribute of an unknown type, that netCDF-4 refuses is there "
+     "afterwards, without a value; the old one is "
+     "lost. In a container nothing changes."},
+    {"netcdf4-names-not-normalised",
+     "netCDF-4 normalises names (NFC) when something is made and found, not when it is renamed and "
+     "when attributes are removed; ESDM always does."},
+    {"netcdf4-rename-dim-elsewhere",
+     "nc_rename_dim() with the id of a group below that of the dimension: netCDF-4 ends in an HDF5 "
+     "error when the file was opened, ESDM renames."},
     {"netcdf3-abort-forgets",
      "nc_abort() in define mode after renames or attributes that were written in data mode: "
      "netCDF-3 forgets those since nc_sync(), ESDM commits them at nc_redef()."},

@@ -120,15 +120,18 @@ failing_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes,
     return ESDM_EIO;
 }
 
-#define PLUGIN(text)                                                                               \
+#define CODEC(text, number, limit, to, from)                                                       \
     {                                                                                              \
-        .abi = ESDM_PLUGIN_ABI, .kind = ESDM_PLUGIN_CODEC, .name = text, .summary = text           \
+        .base = {.abi = ESDM_PLUGIN_ABI,                                                           \
+                 .kind = ESDM_PLUGIN_CODEC,                                                        \
+                 .name = text,                                                                     \
+                 .summary = text},                                                                 \
+        .id = (number), .bound = (limit), .encode = (to), .decode = (from)                         \
     }
-static const esdm_codec_plugin rle = {PLUGIN("rle"), 130, rle_bound, rle_encode, rle_decode};
-static const esdm_codec_plugin delta = {PLUGIN("delta"), 131, same_bound, delta_encode,
-                                        delta_decode};
-static const esdm_codec_plugin failing = {PLUGIN("failing"), 132, same_bound, failing_encode,
-                                          delta_decode};
+static const esdm_codec_plugin rle = CODEC("rle", 130, rle_bound, rle_encode, rle_decode);
+static const esdm_codec_plugin delta = CODEC("delta", 131, same_bound, delta_encode, delta_decode);
+static const esdm_codec_plugin failing =
+    CODEC("failing", 132, same_bound, failing_encode, delta_decode);
 
 static const esdm_codec_plugin *
 find_codec(uint8_t id)

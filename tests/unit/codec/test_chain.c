@@ -26,6 +26,8 @@ test_chain__names_become_codecs_in_order(void **state)
 {
     (void) state;
     esdm__chain chain;
+    assert_int_equal(esdm__chain_parse("shuffle+zstd", &chain, NULL), ESDM_OK);
+    assert_int_equal(chain.count, 2);
     assert_int_equal(esdm__chain_parse("lz4", &chain, NULL), ESDM_OK);
     assert_int_equal(chain.count, 1);
     assert_int_equal(chain.codecs[0]->id, 1);
@@ -47,6 +49,8 @@ test_chain__wrong_texts_are_refused(void **state)
     assert_int_equal(esdm__chain_parse("lz4++lz4", &chain, &err), ESDM_EINVAL);
     assert_int_equal(esdm__chain_parse("lz4+lz4+lz4+lz4+lz4", &chain, &err), ESDM_EINVAL);
     assert_non_null(strstr(err.message, "more than 4 codecs"));
+    assert_int_equal(esdm__chain_parse("lz4+shuffle", &chain, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "shuffle+zstd"));
     assert_int_equal(esdm__chain_parse("lz4+none", &chain, &err), ESDM_EINVAL);
     assert_non_null(strstr(err.message, "'none' stands alone"));
     assert_int_equal(esdm__chain_parse("gzap", &chain, &err), ESDM_ENOENT);

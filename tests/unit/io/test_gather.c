@@ -49,7 +49,7 @@ test_gather__elements_in_c_order_become_one_box(void **state)
     (void) state;
     esdm__gather gather;
     canvas c = {0};
-    esdm__gather_init(&gather, ESDM_TYPE_INT32, 1u << 20);
+    esdm__gather_init(&gather, ESDM_TYPE_INT32, 4, 1u << 20);
     for (uint32_t i = 0; i < SIDE; i++) {
         for (uint32_t j = 0; j < SIDE; j++)
             put(&gather, &c, i, j, 1, 1, (int32_t) (100 * i + j));
@@ -69,7 +69,7 @@ test_gather__a_full_box_leaves(void **state)
     (void) state;
     esdm__gather gather;
     canvas c = {0};
-    esdm__gather_init(&gather, ESDM_TYPE_INT32, 4 * SIDE * sizeof(int32_t));
+    esdm__gather_init(&gather, ESDM_TYPE_INT32, 4, 4 * SIDE * sizeof(int32_t));
     for (uint32_t i = 0; i < SIDE; i++)
         put(&gather, &c, i, 0, 1, SIDE, (int32_t) i);
     assert_int_equal(ESDM_OK, esdm__gather_flush(&gather, paint, &c, NULL));
@@ -87,7 +87,7 @@ test_gather__overlaps_keep_program_order(void **state)
         esdm__gather gather;
         canvas c = {0};
         int32_t expected[SIDE][SIDE] = {{0}};
-        esdm__gather_init(&gather, ESDM_TYPE_INT32, 64 + (uint64_t) (rand() % 512));
+        esdm__gather_init(&gather, ESDM_TYPE_INT32, 4, 64 + (uint64_t) (rand() % 512));
         for (int32_t write = 1; write <= 20; write++) {
             uint64_t i = (uint64_t) rand() % SIDE;
             uint64_t j = (uint64_t) rand() % SIDE;
@@ -114,7 +114,7 @@ test_gather__find_gives_the_newest_box_only(void **state)
     (void) state;
     esdm__gather gather;
     canvas c = {0};
-    esdm__gather_init(&gather, ESDM_TYPE_INT32, 1u << 20);
+    esdm__gather_init(&gather, ESDM_TYPE_INT32, 4, 1u << 20);
     put(&gather, &c, 0, 0, 2, 2, 1);
     put(&gather, &c, 8, 8, 2, 2, 9);
     esdm__box inside;
@@ -142,7 +142,7 @@ test_gather__texts_are_copied(void **state)
     (void) state;
     esdm__gather gather;
     uint64_t count = 0;
-    esdm__gather_init(&gather, ESDM_TYPE_STRING, 1u << 20);
+    esdm__gather_init(&gather, ESDM_TYPE_STRING, sizeof(char *), 1u << 20);
     for (uint64_t i = 0; i < 3; i++) {
         char text[] = "a";
         const char *value = i == 1 ? NULL : text;
@@ -178,7 +178,7 @@ test_gather__texts_count_against_the_limit(void **state)
     esdm__gather gather;
     memset(text, 'x', LENGTH);
     text[LENGTH] = '\0';
-    esdm__gather_init(&gather, ESDM_TYPE_STRING, LIMIT);
+    esdm__gather_init(&gather, ESDM_TYPE_STRING, sizeof(char *), LIMIT);
     for (uint64_t i = 0; i < TEXTS; i++) {
         esdm__box box;
         esdm__box_set(&box, 1, &i, (uint64_t[]){1});

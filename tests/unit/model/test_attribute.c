@@ -116,7 +116,7 @@ test_attribute__wrong_arguments_are_refused(void **state)
     esdm_error err;
     assert_int_equal(esdm_attribute_set(list, "", ESDM_TYPE_INT32, 1, &value, &err), ESDM_EINVAL);
     assert_int_equal(esdm_attribute_set(list, "a", 42, 1, &value, &err), ESDM_EINVAL);
-    assert_string_equal(err.message, "attribute 'a': unknown type 42");
+    assert_string_equal(err.message, "attribute 'a': there is no type 42");
     assert_int_equal(esdm_attribute_set(list, "a", ESDM_TYPE_INT32, 1, NULL, &err), ESDM_EINVAL);
     assert_int_equal(esdm_attribute_set(list, "a", ESDM_TYPE_INT64, UINT64_MAX / 4, &value, &err),
                      ESDM_EINVAL);

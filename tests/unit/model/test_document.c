@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "esdm/usertypes.h"
 #include "model/container.h"
 #include "model/tape.h"
 #include "random.h"
@@ -296,6 +297,15 @@ test_document__the_example_of_the_schema_is_read(void **state)
     esdm__container_free(round_trip(container));
     esdm__container_free(container);
     free(text);
+
+    text = json_dumps(json_array_get(json_object_get(schema, "examples"), 1), JSON_INDENT(2));
+    container = esdm__container_new("b.nc");
+    (void) esdm__document_read(text, strlen(text), container, &err);
+    assert_string_equal(err.message, "");
+    assert_int_equal(esdm_container_type_count(container), 4);
+    esdm__container_free(round_trip(container));
+    esdm__container_free(container);
+    free(text);
     json_decref(schema);
 }
 
@@ -397,7 +407,7 @@ static const struct {
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"int128\",\"dimensions\":[]}"),
      "datasets[0].type: unknown type 'int128'"},
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":3,\"dimensions\":[]}"),
-     "datasets[0].type: expected a string, found a number"},
+     "datasets[0].type: there is no type 3 before it"},
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"int8\",\"dimensions\":[0,1]}"),
      "datasets[0].dimensions[1]: there is no dimension 1"},
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"int8\",\"dimensions\":[0,0,0,0,0,0,0,0,0,0,0,0,0,"
@@ -482,12 +492,12 @@ test_document__hostile_texts_are_refused_with_their_path(void **state)
 static void
 test_document__newer_formats_are_not_supported(void **state)
 {
-    static const char text[] = "{\"new\":[],\"format\":2}";
+    static const char text[] = "{\"new\":[],\"format\":3}";
     esdm_container *container = esdm__container_new("a.nc");
     esdm_error err;
     (void) state;
     assert_int_equal(esdm__document_read(text, sizeof text - 1, container, &err), ESDM_ENOTSUP);
-    assert_string_equal(err.message, "container document: format 2 is newer than 1, which this "
+    assert_string_equal(err.message, "container document: format 3 is newer than 2, which this "
                                      "version of ESDM reads; use a newer one");
     esdm__container_free(container);
 }

@@ -296,7 +296,7 @@ test_directory__home_and_variables(void **state)
     refuses(DIRECTORY("/${A"), "write \"$NAME\" or \"${NAME}\"");
     refuses(DIRECTORY("~user/x"), "\"~user\" is not supported");
     (void) setenv("ESDM_TEST_B", "\xff", 1);
-    refuses(DIRECTORY("/$ESDM_TEST_B"), "the directory's name is not valid UTF-8");
+    refuses(DIRECTORY("/$ESDM_TEST_B"), "the path is not valid UTF-8");
     (void) unsetenv("HOME");
     refuses(DIRECTORY("~/x"), "\"~\" needs HOME, which is not set");
 }

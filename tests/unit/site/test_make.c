@@ -263,7 +263,7 @@ test_identity__same_name_does_not_take_over_the_targets(void **state)
     assert_int_equal(create_from(SITE("", "meta2"), &err), ESDM_EEXIST);
     assert_non_null(strstr(err.message, "targets[0]: directory '"));
     assert_non_null(strstr(err.message, "belongs to another site"));
-    assert_non_null(strstr(err.message, "choose another directory"));
+    assert_non_null(strstr(err.message, "choose another place"));
     assert_false(is_there("meta2"));
     esdm_site_options options = {.config_json = SITE("", "meta2"), .remove_data = true};
     assert_int_equal(esdm_site_remove(&options, &err), ESDM_EINVAL);

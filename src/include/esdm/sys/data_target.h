@@ -24,6 +24,8 @@ extern "C" {
 #define ESDM_DATA_READ_UNSEALED 0x1u
 /** Contents go with the process (tests). */
 #define ESDM_DATA_VOLATILE 0x2u
+/** What pack_seal() ends survives power loss too; the engine then does without pack_sync(). */
+#define ESDM_DATA_SEAL_DURABLE 0x4u
 
 /** One range of a ranged get. */
 typedef struct esdm_range {
@@ -46,6 +48,12 @@ typedef bool (*esdm_pack_visitor)(const char *name, uint64_t bytes, uint64_t mod
 typedef struct esdm_data_plugin {
     esdm_plugin base;
     uint32_t flags; /**< ESDM_DATA_* */
+    /** What a read costs before its first byte arrives, as bytes that it could have moved instead;
+     *  0: next to nothing. The engine asks for this much at once where it has the choice. */
+    uint32_t read_bytes;
+    /** Calls that pay off to have under way at once, for targets that wait for a network. 0: as
+     *  many as there are cores. */
+    uint32_t concurrency;
 
     /**
      * Makes and marks the place (mkfs). Already made by this site: ESDM_OK, nothing changes. A
@@ -66,15 +74,19 @@ typedef struct esdm_data_plugin {
     void (*close)(void *target);
     esdm_status (*usage)(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 
-    /** Starts a pack. ESDM_EEXIST, ESDM_EACCES, ESDM_ENOSPC. @param ret_pack owned, pack_seal(). */
+    /** Starts a pack. ESDM_EEXIST (a target that would have to ask for it may find out as late as
+     *  pack_seal(), the older pack unharmed), ESDM_EACCES, ESDM_ENOSPC.
+     *  @param ret_pack owned, pack_seal(). */
     esdm_status (*pack_create)(void *target, const char *name, void **ret_pack, esdm_error *err);
     /**
-     * Appends the pieces in order. On failure the pack's length is as before the call.
+     * Appends the pieces in order. On failure the pack's length is as before the call, or the pack
+     * is lost: then pack_seal() fails too.
      * @param ret_position of the first byte in the pack.
      */
     esdm_status (*pack_append)(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                                esdm_error *err);
-    /** What was appended survives power loss when this returns. */
+    /** What was appended survives power loss when this returns. ESDM_ENOTSUP: it cannot be, or not
+     *  before the pack is sealed. */
     esdm_status (*pack_sync)(void *pack, esdm_error *err);
     /** Ends writing; readers anywhere see the whole pack when it returns. Frees the handle in
      *  every case. NULL is accepted. */
@@ -89,6 +101,15 @@ typedef struct esdm_data_plugin {
     /** Visits packs whose name begins with `prefix` (NULL: all), in any order. */
     esdm_status (*pack_list)(void *target, const char *prefix, esdm_pack_visitor visit, void *user,
                              esdm_error *err);
+
+    /* Optional: NULL when there is nothing to say. */
+
+    /** Whether the pack should be sealed soon: it cannot grow much more, or its buffers take more
+     *  memory than they should. Cheap. */
+    bool (*pack_is_full)(void *pack);
+    /** Ends writing and removes the pack, of which nothing needs to be stored. Frees the handle in
+     *  every case. Without it the engine seals, then removes. */
+    esdm_status (*pack_discard)(void *pack, esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus

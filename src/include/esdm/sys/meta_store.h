@@ -99,6 +99,13 @@ typedef struct esdm_meta_attribute {
     bool has_number;
 } esdm_meta_attribute;
 
+/**
+ * Yields one more page to publish, or NULL after the last one.
+ * @param ret_page borrowed until the next call. An error ends the commit, which publishes nothing.
+ */
+typedef esdm_status (*esdm_meta_page_source)(void *user, const esdm_meta_new_page **ret_page,
+                                             esdm_error *err);
+
 typedef enum esdm_meta_commit_kind {
     ESDM_META_CREATE,  /**< the name must be free: else ESDM_EEXIST */
     ESDM_META_REPLACE, /**< new record takes over the name (free or not) */
@@ -119,6 +126,10 @@ typedef struct esdm_meta_commit {
     size_t nlengths;
     const esdm_meta_new_page *pages;
     size_t npages;
+    /** Further pages, published behind `pages`; NULL: none. Called inside the transaction, so that
+     *  pages from many processes need not all be in memory; it does not call the store. */
+    esdm_meta_page_source next_page;
+    void *next_page_user;
     const uint64_t *merged; /**< pages that absolute new pages replace */
     size_t nmerged;
     const esdm_meta_attribute *attributes; /**< the whole index of this container; replaces the

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /** Version of all structures in esdm/sys/; a plug-in with another one is refused (ESDM_ENOTSUP). */
-#define ESDM_PLUGIN_ABI 2
+#define ESDM_PLUGIN_ABI 3
 
 typedef enum esdm_plugin_kind {
     ESDM_PLUGIN_DATA = 1,
@@ -53,6 +53,7 @@ typedef struct esdm_plugin_config {
     const char *path;    /**< where it stands, for messages: "site.json: targets[0]" */
     const char *site_id; /**< id of the site, 32 hex digits; what mkfs marks the place with. "": the
                               site has no metadata store (yet), and no existing mark is its own */
+    uint64_t memory_bytes; /**< what the plug-in's buffers may take, about; 0: not said */
 } esdm_plugin_config;
 
 /** One line for each step done, or that would be done. */

@@ -77,6 +77,8 @@ typedef struct fuzz_handle {
     bool open;
     bool shared;   /* NC_SHARE */
     bool replaces; /* created over a file, and not committed yet */
+    bool kept;     /* define mode was left, so that nc_abort() does not take all back */
+    bool defined;  /* variables were defined since define mode was left */
     bool touched;  /* the header changed in data mode since it was committed */
 } fuzz_handle;
 
@@ -161,6 +163,13 @@ void out_text(context *c, const char *text);
 /** Leaves the call out on both sides; for what only the stock side can tell. Gives NC_NOERR. */
 int skip(context *c);
 bool is_netcdf3(const fuzz_state *state);
+/** A name that is not in NFC, where netCDF-4 forgets to normalise it. */
+bool is_decomposed(const context *c, short name);
+/** Whether some dimension (variable) of the file has one of the two names, in any group. */
+bool file_has_dim(const context *c, const char *a, const char *b);
+bool file_has_var(const context *c, const char *a, const char *b);
+/** Whether the op's group has a group of the op's name in it. */
+bool group_has_group(const context *c);
 /** Whether renaming in data mode can be compared; notes what follows from it. */
 bool may_rename(context *c, const char *old_name, const char *new_name);
 

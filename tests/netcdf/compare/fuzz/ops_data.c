@@ -131,14 +131,13 @@ typedef struct arrays {
 
 /* Every function of one memory type. */
 #define MOVE(name, suffix, put_type, get_type)                                                     \
-    static int name(context *c, const arrays *a, bool writing)                                     \
+    static int name(context *c, int way, const arrays *a, void *at, bool writing)                  \
     {                                                                                              \
         int id = c->ncid;                                                                          \
         int v = c->op->varid;                                                                      \
-        void *at = &buffer;                                                                        \
         put_type from = at;                                                                        \
         get_type to = at;                                                                          \
-        switch (c->op->argument[0]) {                                                              \
+        switch (way) {                                                                             \
         case VAR:                                                                                  \
             return writing ? nc_put_var##suffix(id, v, from) : nc_get_var##suffix(id, v, to);      \
         case VAR1:                                                                                 \
@@ -173,7 +172,7 @@ MOVE(move_untyped, , const void *, void *)
 MOVE(move_long, _long, const long *, long *)
 MOVE(move_ubyte, _ubyte, const unsigned char *, unsigned char *)
 
-typedef int (*move_fn)(context *c, const arrays *a, bool writing);
+typedef int (*move_fn)(context *c, int way, const arrays *a, void *at, bool writing);
 static const struct {
     const char *suffix;
     move_fn move;
@@ -361,11 +360,57 @@ call_put(context *c)
     if (c->side == STOCK && (!known || !is_sane(c, &a, &t, true)))
         return skip(c);
     say_call(c, &a, true);
+    c->handle->kept = true;
     fill_buffer(c->op, (nc_type) memory_of(c->op, &t));
-    int rc = memories[c->op->argument[1]].move(c, &a, true);
+    int rc = memories[c->op->argument[1]].move(c, c->op->argument[0], &a, &buffer, true);
     if (rc != NC_NOERR && c->handle->open)
         c->state->files[c->handle->file].loose_data |= rc == NC_ERANGE;
     return rc;
+}
+
+/* Whether stock cannot be trusted with more than an element: see reads_past_extents(). */
+static bool
+is_unreliable(const context *c, const arrays *a, const target *t)
+{
+    const op *o = c->op;
+    bool strided = o->argument[0] >= VARS && a->stride != NULL;
+    for (int i = 0; i < t->rank && !is_netcdf3(c->state) && o->argument[0] != VAR1; i++)
+        if (t->unlimited[i] && (i > 0 || (strided && o->stride[i] != 1)))
+            return left_out("netcdf4-past-the-extent");
+    return false;
+}
+
+/* Reads once more what stock has read, element by element. */
+static void
+read_elements(context *c, const arrays *a, const target *t, size_t bytes)
+{
+    const op *o = c->op;
+    size_t at[RANK] = {0};
+    size_t count[RANK];
+    ptrdiff_t map[RANK];
+    bool whole = o->argument[0] == VAR;
+    ptrdiff_t dense = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        count[i] = whole || a->count == NULL ? t->lengths[i] : o->count[i];
+        map[i] = o->argument[0] == VARM && a->map != NULL ? o->map[i] : dense;
+        dense *= (ptrdiff_t) count[i];
+        if (count[i] == 0)
+            return;
+    }
+    for (int axis = t->rank; axis >= 0;) {
+        size_t index[RANK] = {0};
+        ptrdiff_t position = 0;
+        for (int i = 0; i < t->rank; i++) {
+            size_t stride = o->argument[0] >= VARS && a->stride != NULL ? (size_t) o->stride[i] : 1;
+            index[i] = whole ? at[i] : o->start[i] + at[i] * stride;
+            position += (ptrdiff_t) at[i] * map[i];
+        }
+        const arrays one = {.start = index};
+        (void) memories[o->argument[1]].move(c, VAR1, &one,
+                                             buffer.bytes + (size_t) position * bytes, false);
+        for (axis = t->rank - 1; axis >= 0 && ++at[axis] == count[axis]; axis--)
+            at[axis] = 0;
+    }
 }
 
 static int
@@ -378,13 +423,16 @@ call_get(context *c)
     if (c->side == STOCK && (!known || !is_sane(c, &a, &t, false)))
         return skip(c);
     say_call(c, &a, false);
+    c->handle->kept = true;
     memset(&buffer, 0, sizeof buffer);
     size_t elements = extent(c->op, &a, &t);
     int memory = memory_of(c->op, &t);
-    int rc = memories[c->op->argument[1]].move(c, &a, false);
+    int rc = memories[c->op->argument[1]].move(c, c->op->argument[0], &a, &buffer, false);
     bool loose = c->handle->open && c->state->files[c->handle->file].loose_data;
     if (rc != NC_NOERR || elements > ELEMENTS)
         return loose && rc == NC_ERANGE ? NC_NOERR : rc;
+    if (c->side == STOCK && is_unreliable(c, &a, &t))
+        read_elements(c, &a, &t, memories[memory].bytes);
     if (memory == NC_STRING) {
         for (size_t i = 0; i < elements; i++)
             out_text(c, buffer.strings[i] == NULL ? "(null)" : buffer.strings[i]);

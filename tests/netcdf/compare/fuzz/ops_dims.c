@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Dimensions and groups. */
 
+#include "../compare.h"
+
 #include "fuzz.h"
 
 #include <string.h>
@@ -30,6 +32,12 @@ static int
 call_def_dim(context *c)
 {
     int id = -1;
+    if (!is_netcdf3(c->state) && c->op->length > INT64_MAX && left_out("large-dimensions"))
+        return skip(c);
+    if (c->side == STOCK && !is_netcdf3(c->state) &&
+        (file_has_var(c, fuzz_name(c->op->name), "") || group_has_group(c)) &&
+        left_out("netcdf4-dim-after-var"))
+        return skip(c);
     say(c, "nc_def_dim($, %s, %zu, &id)", fuzz_name_text(c->op->name), c->op->length);
     int rc = nc_def_dim(c->ncid, fuzz_name(c->op->name), c->op->length, &id);
     if (rc == NC_NOERR)
@@ -92,12 +100,33 @@ call_inq_dimid(context *c)
     return rc;
 }
 
+/* netCDF-4 looks for the dimension scale in the group that it is renamed through. */
+static bool
+is_of_group(const context *c)
+{
+    int ids[IDS];
+    int count = 0;
+    if (c->state->format != NC_FORMAT_NETCDF4 || nc_inq_dimids(c->ncid, &count, ids, 0) != 0)
+        return true;
+    for (int i = 0; i < count; i++)
+        if (ids[i] == c->op->varid)
+            return true;
+    return nc_inq_dimname(c->ncid, c->op->varid, NULL) != NC_NOERR ||
+           !left_out("netcdf4-rename-dim-elsewhere");
+}
+
 static int
 call_rename_dim(context *c)
 {
     char old[NC_MAX_NAME + 1] = "";
-    if (nc_inq_dimname(c->ncid, c->op->varid, old) == NC_NOERR &&
-        !may_rename(c, old, fuzz_name(c->op->name)))
+    if (is_decomposed(c, c->op->name) || !is_of_group(c))
+        return skip(c);
+    bool exists = nc_inq_dimname(c->ncid, c->op->varid, old) == NC_NOERR;
+    if (exists && c->side == STOCK && !is_netcdf3(c->state) &&
+        (file_has_var(c, old, fuzz_name(c->op->name)) || group_has_group(c) || c->handle->kept) &&
+        left_out("netcdf4-renames"))
+        return skip(c);
+    if (exists && !may_rename(c, old, fuzz_name(c->op->name)))
         return skip(c);
     say(c, "nc_rename_dim($, %d, %s)", c->op->varid, fuzz_name_text(c->op->name));
     return nc_rename_dim(c->ncid, c->op->varid, fuzz_name(c->op->name));
@@ -184,6 +213,15 @@ out_group(context *c, int ncid)
     out_int(c, ncid & 0xffff);
 }
 
+/* What netCDF-4 cannot store or find again. */
+static bool
+is_bad_group_name(const context *c)
+{
+    const char *name = fuzz_name(c->op->name);
+    return c->side == STOCK && c->state->format == NC_FORMAT_NETCDF4 && file_has_dim(c, name, "") &&
+           left_out("netcdf4-group-names");
+}
+
 static int
 call_def_grp(context *c)
 {
@@ -191,6 +229,8 @@ call_def_grp(context *c)
     int dims = 0;
     /* Trees stay small enough to be listed. */
     if (c->side == STOCK && nc_inq_grps(c->ncid, &dims, NULL) == NC_NOERR && dims > 3)
+        return skip(c);
+    if (is_bad_group_name(c))
         return skip(c);
     say(c, "nc_def_grp($, %s, &id)", fuzz_name_text(c->op->name));
     int rc = nc_def_grp(c->ncid, fuzz_name(c->op->name), &id);
@@ -202,6 +242,8 @@ call_def_grp(context *c)
 static int
 call_rename_grp(context *c)
 {
+    if (is_decomposed(c, c->op->name) || is_bad_group_name(c))
+        return skip(c);
     say(c, "nc_rename_grp($, %s)", fuzz_name_text(c->op->name));
     return nc_rename_grp(c->ncid, fuzz_name(c->op->name));
 }

@@ -25,8 +25,19 @@ opened(context *c, int rc, int ncid, int file, int mode)
         c->handle->open = rc == NC_NOERR;
         c->handle->file = file;
         c->handle->shared = (mode & NC_SHARE) != 0;
-        c->handle->touched = c->handle->replaces = false;
+        c->handle->touched = c->handle->defined = false;
+        c->handle->kept = false;
+        c->handle->replaces = false;
     }
+}
+
+static void
+left_define(context *c, int rc)
+{
+    if (rc != NC_NOERR)
+        return;
+    c->handle->defined = false;
+    c->handle->kept = true;
 }
 
 static void
@@ -85,6 +96,7 @@ call_open(context *c)
     say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
     int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
     opened(c, rc, ncid, file, c->op->argument[1]);
+    c->handle->kept = true;
     return rc;
 }
 
@@ -110,6 +122,9 @@ call_abort(context *c)
         return skip(c);
     if (c->side == STOCK && c->handle->touched && left_out("netcdf3-abort-forgets"))
         return skip(c);
+    if (c->side == STOCK && c->handle->kept && c->state->format == NC_FORMAT_NETCDF4 &&
+        left_out("netcdf4-abort"))
+        return skip(c);
     say(c, "nc_abort($)");
     int rc = nc_abort(c->handle->ncid[c->side]);
     closed(c); /* also when it fails */
@@ -123,6 +138,8 @@ call_sync(context *c)
     int rc = nc_sync(c->ncid);
     if (rc == NC_NOERR && c->side == ESDM)
         c->handle->replaces = c->handle->touched = false;
+    left_define(c, rc);
+    left_define(c, rc);
     return rc;
 }
 
@@ -133,24 +150,25 @@ call_redef(context *c)
         left_out("netcdf3-abort-forgets"))
         return skip(c);
     say(c, "nc_redef($)");
-    int rc = nc_redef(c->ncid);
-    if (rc == NC_NOERR && c->side == ESDM)
-        c->handle->replaces = false;
-    return rc;
+    return nc_redef(c->ncid);
 }
 
 static int
 call_enddef(context *c)
 {
     say(c, "nc_enddef($)");
-    return nc_enddef(c->ncid);
+    int rc = nc_enddef(c->ncid);
+    left_define(c, rc);
+    return rc;
 }
 
 static int
 call__enddef(context *c)
 {
     say(c, "nc__enddef($, 100, 8, 0, 4)");
-    return nc__enddef(c->ncid, 100, 8, 0, 4);
+    int rc = nc__enddef(c->ncid, 100, 8, 0, 4);
+    left_define(c, rc);
+    return rc;
 }
 
 static void

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Variables: definition, inquiry, renaming. */
 
+#include "../compare.h"
+
 #include "fuzz.h"
 
 #include <string.h>
@@ -25,10 +27,41 @@ is_large(const context *c)
     for (int i = 0; i < c->op->argument[1]; i++) {
         size_t length = 1;
         (void) nc_inq_dimlen(c->ncid, c->op->argument[2 + i], &length);
+        if (!is_netcdf3(c->state) && length > 0 && is_unlimited(c->ncid, c->op->argument[2 + i]))
+            return true; /* TODO default chunks */
         if (length > 100000 || (elements *= length == 0 ? 1 : length) > 100000)
             return true;
     }
     return false;
+}
+
+static bool
+sees_dims(const context *c)
+{
+    int ids[300];
+    int count = 0;
+    const op *o = c->op;
+    if (c->state->format != NC_FORMAT_NETCDF4 || nc_inq_dimids(c->ncid, &count, ids, 1) != 0)
+        return true;
+    for (int i = 0; i < o->argument[1]; i++) {
+        bool found = nc_inq_dimname(c->ncid, o->argument[2 + i], NULL) != NC_NOERR;
+        for (int k = 0; k < count; k++)
+            found |= ids[k] == o->argument[2 + i];
+        if (!found && left_out("netcdf4-dims-of-other-groups"))
+            return false;
+    }
+    return true;
+}
+
+/* Called like a dimension of its group, but not a coordinate variable. */
+static bool
+is_odd_coordinate(const context *c)
+{
+    int dimid = -1;
+    const op *o = c->op;
+    if (is_netcdf3(c->state) || nc_inq_dimid(c->ncid, fuzz_name(o->name), &dimid) != NC_NOERR)
+        return false;
+    return (o->argument[1] < 1 || o->argument[2] != dimid) && left_out("netcdf4-odd-coordinates");
 }
 
 static int
@@ -39,7 +72,7 @@ call_def_var(context *c)
     int vars = 0;
     if (c->side == STOCK && nc_inq_nvars(c->ncid, &vars) == NC_NOERR && vars > 12)
         return skip(c);
-    if (c->side == STOCK && is_large(c))
+    if (c->side == STOCK && (is_large(c) || is_odd_coordinate(c) || !sees_dims(c)))
         return skip(c);
     say(c, "nc_def_var($, %s, %d, %d, (int[]){%d, %d, %d, %d}, &id)", fuzz_name_text(o->name),
         o->argument[0], o->argument[1], o->argument[2], o->argument[3], o->argument[4],
@@ -48,6 +81,7 @@ call_def_var(context *c)
                         o->argument + 2, &id);
     if (rc == NC_NOERR)
         out_int(c, id);
+    c->handle->defined |= rc == NC_NOERR;
     return rc;
 }
 
@@ -145,8 +179,15 @@ static int
 call_rename_var(context *c)
 {
     char old[NC_MAX_NAME + 1] = "";
-    if (nc_inq_varname(c->ncid, c->op->varid, old) == NC_NOERR &&
-        !may_rename(c, old, fuzz_name(c->op->name)))
+    if (is_decomposed(c, c->op->name))
+        return skip(c);
+    bool exists = nc_inq_varname(c->ncid, c->op->varid, old) == NC_NOERR;
+    if (exists && c->side == STOCK && !is_netcdf3(c->state) &&
+        (c->handle->defined || file_has_dim(c, old, fuzz_name(c->op->name)) ||
+         group_has_group(c)) &&
+        left_out("netcdf4-renames"))
+        return skip(c);
+    if (exists && !may_rename(c, old, fuzz_name(c->op->name)))
         return skip(c);
     say(c, "nc_rename_var($, %d, %s)", c->op->varid, fuzz_name_text(c->op->name));
     return nc_rename_var(c->ncid, c->op->varid, fuzz_name(c->op->name));

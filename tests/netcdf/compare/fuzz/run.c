@@ -60,6 +60,13 @@ is_netcdf3(const fuzz_state *state)
 }
 
 bool
+is_decomposed(const context *c, short name)
+{
+    return !is_netcdf3(c->state) && strcmp(fuzz_name(name), "a\xcc\x88") == 0 &&
+           left_out("netcdf4-names-not-normalised");
+}
+
+bool
 may_rename(context *c, const char *old_name, const char *new_name)
 {
     if (c->side == ESDM || !c->handle->open || !is_netcdf3(c->state))
@@ -100,6 +107,58 @@ group_ncid(const fuzz_handle *handle, int side, int group)
         return ncid;
     int count = list_groups(ncid, list, 0);
     return group < count ? list[group] : ncid;
+}
+
+static bool
+group_has(int ncid, bool vars, const char *a, const char *b)
+{
+    char name[NC_MAX_NAME + 1];
+    int ids[300];
+    int count = 0;
+    if (vars)
+        (void) nc_inq_varids(ncid, &count, NULL);
+    else
+        (void) nc_inq_dimids(ncid, &count, NULL, 0);
+    if (count > 300)
+        return true;
+    (void) (vars ? nc_inq_varids(ncid, &count, ids) : nc_inq_dimids(ncid, &count, ids, 0));
+    for (int i = 0; i < count; i++) {
+        if ((vars ? nc_inq_varname(ncid, ids[i], name) : nc_inq_dimname(ncid, ids[i], name)) != 0)
+            continue;
+        if (strcmp(name, a) == 0 || strcmp(name, b) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+file_has(const context *c, bool vars, const char *a, const char *b)
+{
+    int list[GROUPS];
+    int count = list_groups(c->handle->ncid[c->side], list, 0);
+    for (int i = 0; i < count; i++)
+        if (group_has(list[i], vars, a, b))
+            return true;
+    return false;
+}
+
+bool
+file_has_dim(const context *c, const char *a, const char *b)
+{
+    return file_has(c, false, a, b);
+}
+
+bool
+file_has_var(const context *c, const char *a, const char *b)
+{
+    return file_has(c, true, a, b);
+}
+
+bool
+group_has_group(const context *c)
+{
+    int id;
+    return nc_inq_grp_ncid(c->ncid, fuzz_name(c->op->name), &id) == NC_NOERR;
 }
 
 /* ---- making ops ----------------------------------------------------------------------------- */

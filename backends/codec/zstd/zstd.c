@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Codec "zstd" (id 2): Zstandard frames without checksum (libzstd), level 1. */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/error.h"
+#include "esdm/sys/codec.h"
+
+#define LEVEL 1
+
+/* ---- contexts ----------------------------------------------------------------------------- */
+
+/* Making one takes longer than encoding a block: every thread keeps its own. */
+typedef struct contexts {
+    ZSTD_CCtx *encoder;
+    ZSTD_DCtx *decoder;
+} contexts;
+
+static pthread_key_t key;
+static bool have_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+free_contexts(void *memory)
+{
+    contexts *own = memory;
+    (void) ZSTD_freeCCtx(own->encoder);
+    (void) ZSTD_freeDCtx(own->decoder);
+    free(own);
+}
+
+static void
+make_key(void)
+{
+    have_key = pthread_key_create(&key, free_contexts) == 0;
+}
+
+/* A thread that outlives the library must not call into it. */
+__attribute__((destructor)) static void
+drop_key(void)
+{
+    if (have_key)
+        (void) pthread_key_delete(key);
+}
+
+/* NULL when out of memory or keys. */
+static contexts *
+own_contexts(void)
+{
+    (void) pthread_once(&once, make_key);
+    contexts *own = have_key ? pthread_getspecific(key) : NULL;
+    if (own != NULL || !have_key)
+        return own;
+    own = calloc(1, sizeof *own);
+    if (own != NULL && pthread_setspecific(key, own) != 0) {
+        free(own);
+        own = NULL;
+    }
+    return own;
+}
+
+/* ---- codec -------------------------------------------------------------------------------- */
+
+static size_t
+zstd_bound(size_t raw_bytes)
+{
+    size_t bound = ZSTD_compressBound(raw_bytes);
+    return ZSTD_isError(bound) ? SIZE_MAX : bound;
+}
+
+static esdm_status
+zstd_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
+            size_t out_bytes, size_t *ret_bytes, esdm_error *err)
+{
+    (void) input;
+    contexts *own = own_contexts();
+    if (own != NULL && own->encoder == NULL)
+        own->encoder = ZSTD_createCCtx();
+    if (own == NULL || own->encoder == NULL)
+        return esdm__error_nomem(err, sizeof *own, "zstd");
+    size_t encoded = ZSTD_compressCCtx(own->encoder, out, out_bytes, raw, raw_bytes, LEVEL);
+    if (ZSTD_getErrorCode(encoded) == ZSTD_error_memory_allocation)
+        return esdm__error_nomem(err, raw_bytes, "zstd");
+    *ret_bytes = !ZSTD_isError(encoded) && encoded < raw_bytes ? encoded : 0;
+    return ESDM_OK;
+}
+
+static esdm_status
+zstd_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes, void *raw,
+            size_t raw_bytes, esdm_error *err)
+{
+    (void) input;
+    contexts *own = own_contexts();
+    if (own != NULL && own->decoder == NULL)
+        own->decoder = ZSTD_createDCtx();
+    if (own == NULL || own->decoder == NULL)
+        return esdm__error_nomem(err, sizeof *own, "zstd");
+    size_t n = ZSTD_decompressDCtx(own->decoder, raw, raw_bytes, encoded, encoded_bytes);
+    if (ZSTD_isError(n) || n != raw_bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT,
+                               "zstd: %zu stored bytes do not decode to %zu raw ones%s%s",
+                               encoded_bytes, raw_bytes, ZSTD_isError(n) ? ": " : "",
+                               ZSTD_isError(n) ? ZSTD_getErrorName(n) : "");
+    return ESDM_OK;
+}
+
+extern const esdm_codec_plugin esdm_codec_zstd_plugin;
+const esdm_codec_plugin esdm_codec_zstd_plugin = {
+    .base = {.abi = ESDM_PLUGIN_ABI,
+             .kind = ESDM_PLUGIN_CODEC,
+             .name = "zstd",
+             .summary = "Zstandard, stronger lossless compression of bytes"},
+    .id = 2,
+    .bound = zstd_bound,
+    .encode = zstd_encode,
+    .decode = zstd_decode,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_S3_OPTIONS_H
+#define ESDM_BACKEND_S3_OPTIONS_H
+
+/** @file What the site configuration says about an S3 target, and whose credentials it uses. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "esdm/sys/plugin.h"
+
+#define S3__PART_LEAST (UINT64_C(5) << 20) /* S3's rule; only the last part may be smaller */
+#define S3__PART_MOST  (UINT64_C(1) << 30)
+#define S3__PARTS_MOST 10000u /* S3's rule */
+
+typedef struct s3__options {
+    char *name;     /* of the target */
+    char *path;     /* "site.json: targets[0]", for messages */
+    char *site_id;  /* "": not known */
+    char *endpoint; /* "https://s3.example.org:9000" */
+    char *host;     /* the endpoint without its scheme: what the header "host" begins with */
+    char *bucket;
+    char *prefix; /* "" or "a/b/" */
+    char *region;
+    char *ca_file;   /* NULL: the system's */
+    char *place;     /* "s3://bucket/a/b at https://…", for messages */
+    bool tls;        /* https */
+    bool host_style; /* the bucket is part of the host's name */
+    bool sign_payload;
+    bool create_bucket;
+    uint32_t connections;
+    uint32_t timeout_ms;
+    uint64_t part_bytes;
+    uint64_t memory_bytes; /* of the parts being filled or sent, about */
+} s3__options;
+
+/** Never printed. `source` says where they come from, for messages. */
+typedef struct s3__credentials {
+    char *access_key;
+    char *secret_key;
+    char *session_token; /* NULL: none */
+    char *source;
+} s3__credentials;
+
+/**
+ * Reads and checks the target's object. ESDM_EINVAL names the path and the key; a value is never
+ * quoted when it may be a secret.
+ * @param ret_options zeroed before; s3__options_clear(), on failure too.
+ * @param ret_credentials the same, s3__credentials_clear(). From the configuration; else from the
+ *        profile or file that it names; else from the environment; else from the user's file.
+ *        ESDM_EACCES says where they were looked for.
+ */
+esdm_status s3__options_read(const esdm_plugin_config *config, s3__options *ret_options,
+                             s3__credentials *ret_credentials, esdm_error *err);
+void s3__options_clear(s3__options *options);
+void s3__credentials_clear(s3__credentials *credentials); /* overwrites the secrets */
+
+/** A text that may be NULL is overwritten and freed. */
+void s3__forget(char *secret);
+
+/**
+ * Finds a profile in the text of an AWS credentials file.
+ * @param ret_credentials zeroed before; `source` is left NULL.
+ * @return ESDM_ENOENT: no such profile; ESDM_EINVAL: it lacks a key (`err` names it and the line,
+ *         never a value). ESDM_ENOMEM.
+ */
+esdm_status s3__credentials_parse(const char *text, const char *profile,
+                                  s3__credentials *ret_credentials, esdm_error *err);
+
+/* credentials.c; used by options.c alone */
+typedef struct s3__credential_options {
+    const char *access_key; /* all may be NULL */
+    const char *secret_key;
+    const char *session_token;
+    const char *profile;
+    const char *file;
+} s3__credential_options;
+esdm_status s3__credentials_find(const s3__credential_options *wanted,
+                                 s3__credentials *ret_credentials, esdm_error *err);
+
+#endif

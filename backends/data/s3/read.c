@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Reading packs: neighbouring ranges with one request, long ones with several at once. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "s3.h"
+
+/* To read a gap of this size costs less than another request. */
+#define GAP_BYTES (UINT64_C(128) << 10)
+/* A request moves this much at most: longer runs go over several connections. */
+#define RUN_BYTES (UINT64_C(8) << 20)
+
+/* The requests of one call. Segments of all of them lie in one array. */
+typedef struct reading {
+    s3__request *requests;
+    size_t nrequests;
+    s3__segment *segments;
+    size_t nsegments;
+} reading;
+
+static void
+add_segment(reading *r, void *buffer, uint64_t bytes)
+{
+    s3__request *last = &r->requests[r->nrequests - 1];
+    r->segments[r->nsegments++] = (s3__segment){.buffer = buffer, .bytes = bytes};
+    last->nsegments++;
+    last->range_bytes += bytes;
+}
+
+static void
+begin_request(reading *r, const char *key, uint64_t position)
+{
+    r->requests[r->nrequests++] = (s3__request){.doing = "read",
+                                                .method = "GET",
+                                                .key = key,
+                                                .range_from = position,
+                                                .segments = r->segments + r->nsegments};
+}
+
+/* Whether the range goes on with the last request. Overlaps do not: each byte has one place. */
+static bool
+joins(const reading *r, uint64_t position)
+{
+    if (r->nrequests == 0)
+        return false;
+    const s3__request *last = &r->requests[r->nrequests - 1];
+    uint64_t end = last->range_from + last->range_bytes;
+    return position >= end && position - end <= GAP_BYTES && last->range_bytes < RUN_BYTES;
+}
+
+static void
+add_range(reading *r, const char *key, const esdm_range *range)
+{
+    uint64_t done = 0;
+    while (done < range->bytes) {
+        uint64_t position = range->position + done;
+        if (!joins(r, position))
+            begin_request(r, key, position);
+        const s3__request *last = &r->requests[r->nrequests - 1];
+        uint64_t end = last->range_from + last->range_bytes;
+        if (position > end)
+            add_segment(r, NULL, position - end);
+        uint64_t room = last->range_bytes < RUN_BYTES ? RUN_BYTES - last->range_bytes : RUN_BYTES;
+        uint64_t left = range->bytes - done;
+        /* A short rest is not worth a request of its own. */
+        uint64_t step = left <= room + RUN_BYTES / 4 ? left : room;
+        add_segment(r, (char *) range->buffer + done, step);
+        done += step;
+    }
+}
+
+/* Room for the worst case: each range alone, cut into runs, a gap before it. */
+static esdm_status
+allocate(reading *r, const esdm_range *ranges, size_t nranges, esdm_error *err)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < nranges; i++)
+        most += 2 + (size_t) (ranges[i].bytes / (RUN_BYTES / 4));
+    r->requests = calloc(most, sizeof *r->requests);
+    r->segments = calloc(2 * most, sizeof *r->segments);
+    if (r->requests != NULL && r->segments != NULL)
+        return ESDM_OK;
+    return esdm__error_nomem(err, most * sizeof *r->requests, "requests");
+}
+
+static esdm_status
+fetch(s3__target *target, reading *r, esdm_error *err)
+{
+    s3__client *client = s3__target_client(target);
+    esdm_status first = ESDM_OK;
+    s3__gate gate;
+    if (client == NULL)
+        return esdm__error_nomem(err, sizeof *target, "a connection");
+    s3__gate_init(&gate);
+    for (size_t i = 0; i < r->nrequests; i++)
+        s3__submit(client, &gate, &r->requests[i]);
+    for (size_t i = 0; i < r->nrequests; i++) {
+        esdm_error why;
+        esdm_status status = s3__wait(client, &r->requests[i], &why);
+        s3__request_clear(&r->requests[i]);
+        if (status == ESDM_OK || first != ESDM_OK)
+            continue;
+        first = status;
+        if (err != NULL)
+            *err = why;
+        for (size_t k = i + 1; k < r->nrequests; k++)
+            s3__cancel(client, &r->requests[k]);
+    }
+    s3__gate_clear(&gate);
+    return first;
+}
+
+esdm_status
+s3__pack_read(void *self, const char *name, const esdm_range *ranges, size_t nranges,
+              esdm_error *err)
+{
+    s3__target *target = self;
+    char key[S3__KEY_BYTES];
+    reading r = {0};
+    esdm_status status = s3__pack_key(target, name, key, err);
+    for (size_t i = 0; i < nranges && status == ESDM_OK; i++) {
+        if (ranges[i].position > INT64_MAX || ranges[i].bytes > INT64_MAX - ranges[i].position)
+            status = esdm__error_set(err, ESDM_ECORRUPT, "s3: pack '%s' has no position %llu", name,
+                                     (unsigned long long) ranges[i].position);
+    }
+    if (status == ESDM_OK && nranges > 0)
+        status = allocate(&r, ranges, nranges, err);
+    for (size_t i = 0; i < nranges && status == ESDM_OK; i++)
+        add_range(&r, key, &ranges[i]);
+    if (status == ESDM_OK && r.nrequests > 0)
+        status = fetch(target, &r, err);
+    free(r.requests);
+    free(r.segments);
+    return status;
+}

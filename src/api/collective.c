@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/collective.h"
+#include "api/transfer.h"
+#include "base/error.h"
+
+static esdm_status
+check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, esdm_error *err)
+{
+    if (session == NULL || comm == NULL || comm->ops == NULL || ret == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "session, comm or result is NULL");
+    if (comm->size < 1 || comm->rank < 0 || comm->rank >= comm->size)
+        return esdm__error_set(err, ESDM_EINVAL, "there is no rank %d of %d", comm->rank,
+                               comm->size);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const char *name,
+                                 esdm_create_mode mode, esdm_container **ret_container,
+                                 esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_status status = check_comm(session, comm, ret_container, err);
+    if (status != ESDM_OK)
+        return status;
+    if (mode != ESDM_CREATE_NEW && mode != ESDM_CREATE_REPLACE)
+        status = esdm__error_set(err, ESDM_EINVAL, "unknown mode %d", (int) mode);
+    if (status == ESDM_OK)
+        status = esdm_container_normalise(name, normal, err);
+    status = esdm__comm_agree(comm, status, err);
+    if (status != ESDM_OK)
+        return status;
+    return esdm__collective_create(session, comm, normal, mode, ret_container, err);
+}
+
+esdm_status
+esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const char *name,
+                               esdm_open_mode mode, uint64_t snapshot,
+                               esdm_container **ret_container, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_status status = check_comm(session, comm, ret_container, err);
+    if (status != ESDM_OK)
+        return status;
+    if (mode != ESDM_OPEN_READ && mode != ESDM_OPEN_WRITE)
+        status = esdm__error_set(err, ESDM_EINVAL, "unknown mode %d", (int) mode);
+    if (status == ESDM_OK)
+        status = esdm_container_normalise(name, normal, err);
+    status = esdm__comm_agree(comm, status, err);
+    if (status != ESDM_OK)
+        return status;
+    return esdm__collective_open(session, comm, normal, mode, snapshot, ret_container, err);
+}
+
+esdm_comm *
+esdm_container_comm(const esdm_container *container)
+{
+    return esdm__io_of(container)->comm;
+}
+
+static esdm_status
+check_shared(const esdm_container *container, esdm_error *err)
+{
+    if (esdm__io_of(container)->comm != NULL)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "container '%s' was not opened with esdm_container_*_collective()",
+                           container->name);
+}
+
+esdm_status
+esdm_container_align(esdm_container *container, esdm_error *err)
+{
+    if (container == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_align: container is NULL");
+    esdm_status status = check_shared(container, err);
+    return status == ESDM_OK ? esdm__collective_align(container, err) : status;
+}
+
+esdm_status
+esdm_write_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                      const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_write_collective: dataset is NULL");
+    esdm_status status = check_shared(dataset->group->container, err);
+    if (status == ESDM_OK)
+        status = esdm__check_writable(dataset, err);
+    if (status != ESDM_OK) /* on all ranks */
+        return status;
+    if (space != NULL)
+        status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
+    return esdm__collective_write(dataset, status, space, memory_type, buffer, ret_out_of_range,
+                                  err);
+}
+
+esdm_status
+esdm_read_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                     void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_read_collective: dataset is NULL");
+    esdm_status status = check_shared(dataset->group->container, err);
+    if (status != ESDM_OK)
+        return status;
+    if (space != NULL)
+        status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
+    return esdm__collective_read(dataset, status, space, memory_type, buffer, ret_out_of_range,
+                                 err);
+}

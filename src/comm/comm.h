@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_COMM_COMM_H
+#define ESDM_COMM_COMM_H
+
+/** @file Agreement between the ranks of an esdm_comm. All functions are collective. */
+
+#include <stdbool.h>
+
+#include "esdm/comm.h"
+
+/**
+ * Whether all ranks succeeded. Otherwise every rank returns the failure of the lowest one that
+ * failed, with "rank N: " in front. @param status,err of this rank; err holds its text.
+ */
+esdm_status esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *err);
+
+/** The same, and replaces values[1] … values[count] by the largest of any rank when all succeeded.
+ *  values[0] is for the function's own use. */
+esdm_status esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_t count,
+                                esdm_error *err);
+
+/** Sends a block of rank 0's bytes to all. @param data,bytes in: of rank 0; out on the others:
+ *  owned, free(), with a NUL behind the last byte. ESDM_ENOMEM on all when one has no memory. */
+esdm_status esdm__comm_share_block(esdm_comm *comm, void **data, size_t *bytes, esdm_error *err);
+
+#endif

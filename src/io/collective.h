@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_COLLECTIVE_H
+#define ESDM_IO_COLLECTIVE_H
+
+/**
+ * @file
+ * Containers that several ranks share; esdm/comm.h has the contracts. Every function but those of
+ * esdm__orders is collective, and one thread of a rank calls them at a time.
+ *
+ * Each rank writes packs of its own and never talks to the others about data. A commit sends the
+ * index pages of all ranks, dataset by dataset and in batches of bounded size, to rank 0, which
+ * puts them into one transaction of the metadata store (collective_commit.c).
+ */
+
+#include "comm/comm.h"
+#include "io/commit.h"
+
+/* ---- collective_open.c -------------------------------------------------------------------- */
+
+esdm_status esdm__collective_create(esdm_session *session, esdm_comm *comm, const char *name,
+                                    esdm_create_mode mode, esdm_container **ret_container,
+                                    esdm_error *err);
+esdm_status esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name,
+                                  esdm_open_mode mode, uint64_t snapshot,
+                                  esdm_container **ret_container, esdm_error *err);
+esdm_status esdm__collective_refresh(esdm_container *container, esdm_error *err);
+
+/* ---- collective_structure.c --------------------------------------------------------------- */
+
+/** ESDM_EINVAL on all ranks when their structures differ. */
+esdm_status esdm__collective_compare(const esdm_container *container, esdm_error *err);
+esdm_status esdm__collective_align(esdm_container *container, esdm_error *err);
+
+/* ---- collective_order.c ------------------------------------------------------------------- */
+
+/** Where the pending fragments of this rank stand among those of all ranks: one number for each
+ *  epoch of each dataset, in order of datasets. */
+typedef struct esdm__orders {
+    esdm_dataset *const *datasets; /* borrowed */
+    size_t ndatasets;
+    size_t count;
+    uint64_t *own;   /* pending fragments of this rank; owned, and with it: */
+    uint64_t *lower; /* of lower ranks */
+    uint64_t *all;   /* of all ranks */
+    uint64_t *sums;  /* of all ranks and epochs, one a dataset */
+} esdm__orders;
+
+/** Counts the fragments of this rank; not collective. Zeroed before.
+ * @param own those of the datasets whose fragments count, sorted by id; write-locked. */
+esdm_status esdm__orders_count(esdm__orders *orders, esdm_dataset *const *datasets,
+                               size_t ndatasets, esdm_dataset *const *own, size_t nown,
+                               esdm_error *err);
+/** Tells each other the counts, and gives the pending fragments of this rank their orders. */
+esdm_status esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_error *err);
+void esdm__orders_clear(esdm__orders *orders);
+
+/* ---- collective_commit.c ------------------------------------------------------------------ */
+
+esdm_status esdm__collective_commit(esdm_container *container, const char *message,
+                                    esdm_error *err);
+
+/* ---- collective_data.c -------------------------------------------------------------------- */
+
+/** @param status,err what this rank's own checks found: it takes part all the same.
+ *  @param space NULL: nothing to write or read. */
+esdm_status esdm__collective_write(esdm_dataset *dataset, esdm_status status,
+                                   const esdm_dataspace *space, esdm_type memory_type,
+                                   const void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
+esdm_status esdm__collective_read(esdm_dataset *dataset, esdm_status status,
+                                  const esdm_dataspace *space, esdm_type memory_type, void *buffer,
+                                  uint64_t *ret_out_of_range, esdm_error *err);
+/** Begins an epoch of the dataset on this rank; a failure is kept for the commit. Not collective.
+ *  Caller holds the write lock. */
+void esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io);
+/** Bytes of what a rank tells the others in a collective transfer, at most. */
+size_t esdm__transfer_note_bytes(void);
+
+/* ---- collective_share.c ------------------------------------------------------------------- */
+
+/** Makes what all ranks wrote to the dataset visible to reads on all of them, without publishing
+ *  it. All succeed or fail. */
+esdm_status esdm__collective_share(esdm_dataset *dataset, esdm_error *err);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * A commit of several ranks:
+ *
+ * 1. Every rank turns gathered writes into fragments and makes its packs readable. If one fails,
+ *    all do, and nothing has happened.
+ * 2. When some rank changed the structure, the structures are compared.
+ * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
+ *    their index pages.
+ * 4. Rank 0 begins a transaction of the metadata store and fetches the pages of all ranks in it
+ *    (page_source.c).
+ * 5. All hear of the result and pin the new snapshot.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/collective.h"
+#include "io/lengths.h"
+#include "io/page_source.h"
+#include "io/page_stream.h"
+
+/* What rank 0 tells the others to do. */
+enum { COMMAND_SEND_PAGES = 1, COMMAND_END = 2 };
+
+typedef struct work {
+    esdm__commit_work own;
+    esdm_comm *comm;
+    const char *message;
+    esdm__orders orders;
+    esdm_dataset *const *all; /* datasets of the container, by id; borrowed */
+    esdm_meta_committed committed;
+    uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
+    bool answered;     /* it is known whether the transaction took place */
+} work;
+
+/* What rank 0 tells about the transaction; the lengths follow. */
+typedef struct result {
+    esdm_error failure;
+    esdm_meta_committed committed;
+    uint64_t snapshot; /* that the handles move to */
+} result;
+
+/* ---- index pages of this rank ------------------------------------------------------------- */
+
+static esdm_status
+encode_own(work *g, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    size_t npages = 0;
+    w->sets = calloc(w->ndatasets + 1, sizeof *w->sets);
+    if (w->sets == NULL)
+        return esdm__error_nomem(err, w->ndatasets * sizeof *w->sets, "a commit");
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        esdm__dataset_io *io = esdm__commit_io_of(w, i);
+        (void) pthread_mutex_lock(&io->lock);
+        esdm_status status = esdm__index_encode(io->index, NULL, 0, &w->sets[i], err);
+        (void) pthread_mutex_unlock(&io->lock);
+        if (status != ESDM_OK)
+            return status;
+        npages += w->sets[i].npages;
+    }
+    w->pages = malloc((npages + 1) * sizeof *w->pages);
+    if (w->pages == NULL)
+        return esdm__error_nomem(err, npages * sizeof *w->pages, "a commit");
+    for (size_t i = 0; i < w->ndatasets; i++) {
+        for (size_t k = 0; k < w->sets[i].npages; k++) {
+            w->pages[w->npages] = w->sets[i].pages[k];
+            w->pages[w->npages++].dataset = w->datasets[i]->id;
+        }
+    }
+    return ESDM_OK;
+}
+
+/* ---- rank 0: merging of committed pages --------------------------------------------------- */
+
+/* Committed pages that become fuller ones with this commit. */
+typedef struct merging {
+    esdm__page_set *sets; /* one a dataset of the container; owned */
+    size_t nsets;
+    esdm_meta_new_page *pages; /* owned */
+    uint64_t *merged;          /* owned */
+    size_t npages;
+    size_t nmerged;
+} merging;
+
+static void
+merging_clear(merging *m)
+{
+    for (size_t i = 0; i < m->nsets; i++)
+        esdm__page_set_clear(&m->sets[i]);
+    free(m->sets);
+    free(m->pages);
+    free(m->merged);
+    *m = (merging){0};
+}
+
+static esdm_status
+merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    uint64_t *candidates = NULL;
+    size_t ncandidates = 0;
+    esdm_status status = esdm__dataset_io_get(dataset, &io, err);
+    if (status == ESDM_OK)
+        status = esdm__dataset_load_directory(dataset, io, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&io->lock);
+    status = esdm__index_merge_candidates(io->index, &candidates, &ncandidates, err);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (status == ESDM_OK && ncandidates > 0)
+        status = esdm__dataset_load_pages(dataset, io, candidates, ncandidates, err);
+    if (status == ESDM_OK && ncandidates > 0) {
+        (void) pthread_mutex_lock(&io->lock);
+        status = esdm__index_encode_merged(io->index, candidates, ncandidates, set, err);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    free(candidates);
+    for (size_t k = 0; k < set->npages; k++)
+        set->pages[k].dataset = dataset->id;
+    return status;
+}
+
+static esdm_status
+merge_datasets(const work *g, merging *m, esdm_error *err)
+{
+    size_t npages = 0;
+    size_t nmerged = 0;
+    if (g->own.io->record == 0)
+        return ESDM_OK;
+    m->sets = calloc(g->orders.ndatasets + 1, sizeof *m->sets);
+    if (m->sets == NULL)
+        return esdm__error_nomem(err, g->orders.ndatasets * sizeof *m->sets, "a commit");
+    m->nsets = g->orders.ndatasets;
+    for (size_t i = 0; i < m->nsets; i++) {
+        if (g->orders.sums[i] == 0)
+            continue;
+        esdm_status status = merge_dataset(g->all[i], &m->sets[i], err);
+        if (status != ESDM_OK)
+            return status;
+        npages += m->sets[i].npages;
+        nmerged += m->sets[i].nmerged;
+    }
+    m->pages = malloc((npages + 1) * sizeof *m->pages);
+    m->merged = malloc((nmerged + 1) * sizeof *m->merged);
+    if (m->pages == NULL || m->merged == NULL)
+        return esdm__error_nomem(err, npages * sizeof *m->pages, "a commit");
+    for (size_t i = 0; i < m->nsets; i++) {
+        for (size_t k = 0; k < m->sets[i].npages; k++)
+            m->pages[m->npages++] = m->sets[i].pages[k];
+        for (size_t k = 0; k < m->sets[i].nmerged; k++)
+            m->merged[m->nmerged++] = m->sets[i].merged[k];
+    }
+    return ESDM_OK;
+}
+
+/* ---- rank 0: the transaction -------------------------------------------------------------- */
+
+static esdm_status
+command(const work *g, uint64_t what, esdm_error *err)
+{
+    return g->comm->ops->broadcast(g->comm, &what, sizeof what, 0, err);
+}
+
+/* One transaction, for which all ranks send their pages. */
+static esdm_status
+publish_pass(work *g, const merging *m, esdm_error *err)
+{
+    esdm__page_source *source = NULL;
+    esdm__commit_work commit = g->own; /* with the merged pages in place of this rank's */
+    commit.pages = m->pages;
+    commit.npages = m->npages;
+    commit.merged = m->merged;
+    commit.nmerged = m->nmerged;
+    esdm_status status = esdm__page_source_new(g->comm, g->own.pages, g->own.npages, &source, err);
+    if (status != ESDM_OK)
+        return status;
+    status = command(g, COMMAND_SEND_PAGES, err);
+    if (status == ESDM_OK)
+        status = esdm__page_source_begin(source, err);
+    if (status == ESDM_OK)
+        status = esdm__commit_publish(&commit, g->message, esdm__page_source_next, source,
+                                      &g->committed, err);
+    esdm__page_source_free(source);
+    return status;
+}
+
+static esdm_status
+publish(work *g, esdm_error *err)
+{
+    merging m = {0};
+    esdm_status status = merge_datasets(g, &m, err);
+    if (status == ESDM_OK)
+        status = publish_pass(g, &m, err);
+    if (status == ESDM_ECONFLICT && m.nmerged > 0) { /* another writer merged first */
+        merging_clear(&m);
+        status = publish_pass(g, &m, err);
+    }
+    merging_clear(&m);
+    return status;
+}
+
+/* The document and the attribute index, from rank 0 alone. */
+static esdm_status
+lead(work *g, esdm_error *err)
+{
+    esdm_status status = esdm__commit_describe(&g->own, err);
+    if (status == ESDM_OK)
+        status = publish(g, err);
+    esdm_error lost;
+    if (command(g, COMMAND_END, &lost) != ESDM_OK && status == ESDM_OK) {
+        if (err != NULL)
+            *err = lost;
+        status = lost.status;
+    }
+    return status;
+}
+
+/* The other ranks: send pages as often as rank 0 asks for them. */
+static esdm_status
+follow(work *g, esdm_error *err)
+{
+    for (;;) {
+        uint64_t what = COMMAND_END;
+        esdm_status status = g->comm->ops->broadcast(g->comm, &what, sizeof what, 0, err);
+        if (status == ESDM_OK && what == COMMAND_SEND_PAGES)
+            status = esdm__pages_send(g->comm, g->own.pages, g->own.npages, err);
+        if (status != ESDM_OK || what == COMMAND_END)
+            return status;
+    }
+}
+
+/* ---- afterwards --------------------------------------------------------------------------- */
+
+/* Ends the epochs that were committed. */
+static void
+reset_epochs(const esdm__commit_work *w)
+{
+    for (size_t i = 0; i < w->ndatasets; i++)
+        esdm__epochs_clear(&esdm__commit_io_of(w, i)->epochs);
+    for (size_t i = 0; i < w->container->datasets.count; i++) {
+        esdm_dataset *dataset = w->container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        /* Without fragments of this rank; another thread may be writing the first one. */
+        if (io != NULL && !esdm__commit_holds(w, dataset)) {
+            (void) pthread_mutex_lock(&io->write_lock);
+            io->epochs.count = 0;
+            (void) pthread_mutex_unlock(&io->write_lock);
+        }
+    }
+}
+
+/* Pins what rank 0 has pinned, and moves there. */
+static void
+move_along(work *g, const result *r)
+{
+    esdm__container_io *io = g->own.io;
+    esdm_container *container = g->own.container;
+    const esdm_session *session = io->session;
+    bool was_pinned = io->pinned;
+    uint64_t record = io->record;
+    uint64_t left = io->snapshot;
+    io->pinned =
+        session->meta->pin(session->store, r->committed.container, r->snapshot, NULL) == ESDM_OK;
+    esdm__container_set_position(container, r->committed.container, r->snapshot);
+    esdm__commit_forget(&g->own);
+    esdm__lengths_apply(container, g->own.lengths, g->own.nlengths);
+    esdm__lengths_set_published(container, g->own.lengths, g->own.nlengths);
+    g->own.lengths = NULL;
+    if (was_pinned)
+        session->meta->unpin(session->store, record, left);
+}
+
+static void
+adopt(work *g, const result *r)
+{
+    esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        esdm__pack_set_committed(packs);
+    reset_epochs(&g->own);
+    esdm__commit_clean(&g->own);
+    if (g->comm->rank != 0)
+        move_along(g, r);
+    if (g->own.container->structure_dirty) {
+        g->own.io->structure = r->committed.structure;
+        g->own.container->structure_dirty = false;
+    }
+}
+
+/* The published lengths, on rank 0. */
+static void
+copy_lengths(const work *g)
+{
+    const esdm__container_io *io = g->own.io;
+    const esdm_container *container = g->own.container;
+    size_t next = 0;
+    size_t at = 1;
+    for (size_t i = 0; i < container->dimensions.count; i++) {
+        const esdm_dimension *dimension = container->dimensions.items[i];
+        if (!dimension->unlimited)
+            continue;
+        while (next < io->npublished && io->published[next].dimension < dimension->id)
+            next++;
+        bool known = next < io->npublished && io->published[next].dimension == dimension->id;
+        g->lengths[at++] = known ? io->published[next].length : 0;
+    }
+}
+
+/* Rank 0 moves its handle, which tells the snapshot and the lengths, and tells the others. */
+static esdm_status
+share_result(work *g, esdm_status status, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    size_t nlengths = w->nlengths;
+    result r = {.committed = g->committed};
+    if (g->comm->rank == 0) {
+        g->answered = true;
+        if (status == ESDM_OK) {
+            esdm__commit_move(w, &g->committed, true);
+            copy_lengths(g);
+        } else {
+            r.failure = *err;
+        }
+        r.failure.status = status;
+        r.snapshot = w->io->snapshot;
+    }
+    esdm_status sent = g->comm->ops->broadcast(g->comm, &r, sizeof r, 0, err);
+    if (sent == ESDM_OK && r.failure.status != ESDM_OK) {
+        g->answered = true;
+        *err = r.failure;
+        return r.failure.status;
+    }
+    if (sent == ESDM_OK)
+        sent =
+            g->comm->ops->broadcast(g->comm, g->lengths + 1, nlengths * sizeof *g->lengths, 0, err);
+    if (sent == ESDM_OK || g->comm->rank == 0) {
+        g->answered = true;
+        g->committed = r.committed;
+        for (size_t i = 0; i < nlengths && g->comm->rank != 0; i++)
+            w->lengths[i].length = g->lengths[i + 1];
+        adopt(g, &r);
+    }
+    return sent;
+}
+
+/* ---- the call ----------------------------------------------------------------------------- */
+
+/* Steps 1 and 2. *ret_changed: whether any rank has something to publish. */
+static esdm_status
+prepare(work *g, esdm_status status, bool *ret_changed, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    if (status == ESDM_OK)
+        status = esdm__commit_settle(w, err);
+    uint64_t values[3] = {0, status == ESDM_OK && esdm__commit_has_changes(w),
+                          w->container->structure_dirty};
+    status = esdm__comm_agree_on(g->comm, status, values, 2, err);
+    *ret_changed = values[1] != 0;
+    if (status == ESDM_OK && values[2] != 0)
+        status = esdm__collective_compare(w->container, err);
+    return status;
+}
+
+/* The lengths of all ranks. */
+static esdm_status
+agree_on_lengths(work *g, esdm_status status, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    for (size_t i = 0; i < w->nlengths; i++)
+        g->lengths[i + 1] = w->lengths[i].length;
+    status = esdm__comm_agree_on(g->comm, status, g->lengths, w->nlengths, err);
+    for (size_t i = 0; i < w->nlengths && status == ESDM_OK; i++)
+        w->lengths[i].length = g->lengths[i + 1];
+    if (status == ESDM_OK)
+        esdm__lengths_apply(w->container, w->lengths, w->nlengths);
+    return status;
+}
+
+/* Step 3. */
+static esdm_status
+prepare_pages(work *g, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    size_t count = w->container->dimensions.count;
+    esdm_status status = ESDM_OK;
+    g->lengths = calloc(count + 1, sizeof *g->lengths);
+    if (g->lengths == NULL)
+        status = esdm__error_nomem(err, count * sizeof *g->lengths, "a commit");
+    if (status == ESDM_OK)
+        status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
+    if (status == ESDM_OK)
+        status = esdm__orders_count(&g->orders, g->all, w->container->datasets.count, w->datasets,
+                                    w->ndatasets, err);
+    status = esdm__comm_agree(g->comm, status, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__orders_exchange(&g->orders, g->comm, err);
+    if (status == ESDM_OK)
+        status = encode_own(g, err);
+    return agree_on_lengths(g, status, err);
+}
+
+static esdm_status
+commit_locked(work *g, esdm_status status, esdm_error *err)
+{
+    bool changed = false;
+    status = prepare(g, status, &changed, err);
+    if (status != ESDM_OK || !changed)
+        return status;
+    status = prepare_pages(g, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        esdm__pack_set_offer(packs, true);
+    if (g->comm->rank == 0)
+        status = share_result(g, lead(g, err), err);
+    else if ((status = follow(g, err)) == ESDM_OK)
+        status = share_result(g, ESDM_OK, err);
+    if (packs != NULL && g->answered)
+        esdm__pack_set_offer(packs, false);
+    return status;
+}
+
+esdm_status
+esdm__collective_commit(esdm_container *container, const char *message, esdm_error *err)
+{
+    work g = {.own = {.container = container},
+              .comm = esdm__io_of(container)->comm,
+              .message = message,
+              .all = (esdm_dataset *const *) container->datasets.items};
+    esdm_error mine = {0};
+    mine.status = esdm__commit_begin(&g.own, &mine);
+    esdm_status status = commit_locked(&g, mine.status, &mine);
+    esdm__commit_end(&g.own);
+    esdm__orders_clear(&g.orders);
+    free(g.lengths);
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = mine;
+        return esdm__error_prefix(err, status, "commit of container '%s'", container->name);
+    }
+    if (g.committed.replaced != 0 && g.comm->rank == 0)
+        esdm__session_collect(esdm__io_of(container)->session);
+    return ESDM_OK;
+}

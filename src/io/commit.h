@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_COMMIT_H
+#define ESDM_IO_COMMIT_H
+
+/** @file The steps of a commit, for one process (commit.c) and for ranks (collective_commit.c). */
+
+#include "io/dataset_io.h"
+#include "meta/attribute_index.h"
+
+/** Everything a commit holds until it is over. Zeroed, with the container set, to begin with. */
+typedef struct esdm__commit_work {
+    esdm_container *container;
+    esdm__container_io *io;
+    esdm_dataset **datasets; /* write-locked, by id; owned array */
+    size_t ndatasets;
+    esdm__page_set *sets;      /* one a dataset; owned */
+    esdm_meta_new_page *pages; /* all sets in one array; owned */
+    uint64_t *merged;          /* owned */
+    size_t npages;
+    size_t nmerged;
+    char *document;
+    size_t document_bytes;
+    esdm__attribute_index attributes;
+    esdm_meta_length *lengths;
+    size_t nlengths;
+} esdm__commit_work;
+
+static inline esdm__dataset_io *
+esdm__commit_io_of(const esdm__commit_work *work, size_t i)
+{
+    return work->datasets[i]->io;
+}
+
+/** Takes the commit lock, the dirty datasets and their write locks, in order of id. */
+esdm_status esdm__commit_begin(esdm__commit_work *work, esdm_error *err);
+/** Gives the locks back and frees everything; also after esdm__commit_begin() failed. */
+void esdm__commit_end(esdm__commit_work *work);
+/** Sends gathered writes to fragments and makes the packs readable for others. Also reports
+ *  writes that were lost before. */
+esdm_status esdm__commit_settle(esdm__commit_work *work, esdm_error *err);
+/** Whether there is something to publish. */
+bool esdm__commit_has_changes(const esdm__commit_work *work);
+/** Makes the document and the attribute index unless the structure is published. */
+esdm_status esdm__commit_describe(esdm__commit_work *work, esdm_error *err);
+/** The transaction. @param source further pages; NULL: none. */
+esdm_status esdm__commit_publish(esdm__commit_work *work, const char *message,
+                                 esdm_meta_page_source source, void *user,
+                                 esdm_meta_committed *ret_committed, esdm_error *err);
+/** Frees pages and merged. */
+void esdm__commit_clear_pages(esdm__commit_work *work);
+/** Moves the handle to what was published and takes over the lengths of other writers.
+ *  @param collective other ranks' pages were published with those of the work. */
+void esdm__commit_move(esdm__commit_work *work, const esdm_meta_committed *committed,
+                       bool collective);
+/** The work's pending fragments are among the committed ones, and the pages of all datasets are
+ *  looked for in the store from now on. */
+void esdm__commit_forget(esdm__commit_work *work);
+/** Whether the dataset is one of the work's. */
+bool esdm__commit_holds(const esdm__commit_work *work, const esdm_dataset *dataset);
+/** Takes the work's datasets off the list of those to publish. */
+void esdm__commit_clean(esdm__commit_work *work);
+
+#endif

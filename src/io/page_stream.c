@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/page_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Memory of rank 0 for the batches of all ranks, about, and of one batch. A batch has one page at
+ * least. */
+#define BATCHES_BYTES     (UINT64_C(32) << 20)
+#define BATCH_BYTES       (UINT64_C(256) << 10)
+#define LEAST_BATCH_BYTES (UINT64_C(4) << 10)
+
+/* Precedes each batch. */
+typedef struct batch_head {
+    uint64_t bytes;
+    uint64_t last;
+} batch_head;
+
+/* Precedes each page; the box and the data follow. */
+typedef struct page_head {
+    uint32_t dataset;
+    uint32_t records;
+    uint32_t level;
+    uint32_t rank;
+    uint64_t absolute;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t bytes;
+} page_head;
+
+static uint64_t
+batch_limit(const esdm_comm *comm)
+{
+    uint64_t limit = BATCHES_BYTES / (uint64_t) comm->size;
+    limit = limit < BATCH_BYTES ? limit : BATCH_BYTES;
+    return limit > LEAST_BATCH_BYTES ? limit : LEAST_BATCH_BYTES;
+}
+
+void
+esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
+{
+    static const uint8_t zeros[8];
+    const page_head head = {
+        .dataset = page->dataset,
+        .records = page->records,
+        .level = page->level,
+        .rank = page->rank,
+        .absolute = page->absolute,
+        .raw_bytes = page->raw_bytes,
+        .stored_bytes = page->stored_bytes,
+        .bytes = page->bytes,
+    };
+    esdm__buffer_put(batch, &head, sizeof head);
+    esdm__buffer_put(batch, page->box, (size_t) 2 * page->rank * sizeof *page->box);
+    esdm__buffer_put(batch, page->data, page->bytes);
+    esdm__buffer_put(batch, zeros, (8 - page->bytes % 8) % 8); /* keeps boxes aligned */
+}
+
+static esdm_status
+send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_error *err)
+{
+    const batch_head head = {batch->bytes, last};
+    esdm_status status = comm->ops->send(comm, &head, sizeof head, 0, err);
+    if (status == ESDM_OK && batch->bytes > 0)
+        status = comm->ops->send(comm, batch->data, batch->bytes, 0, err);
+    return status;
+}
+
+esdm_status
+esdm__pages_send(esdm_comm *comm, const esdm_meta_new_page *pages, size_t npages, esdm_error *err)
+{
+    uint64_t limit = batch_limit(comm);
+    esdm__buffer batch;
+    esdm_status status = ESDM_OK;
+    size_t next = 0;
+    esdm__buffer_init(&batch);
+    do {
+        batch.bytes = 0;
+        while (next < npages && batch.bytes < limit && !batch.failed)
+            esdm__page_put(&batch, &pages[next++]);
+        if (batch.failed) {
+            const batch_head failure = {UINT64_MAX, 1};
+            status = comm->ops->send(comm, &failure, sizeof failure, 0, err);
+            break;
+        }
+        status = send_batch(comm, &batch, next == npages, err);
+    } while (next < npages && status == ESDM_OK);
+    esdm__buffer_clear(&batch);
+    return status;
+}
+
+static esdm_status
+receive_batch(esdm__page_reader *reader, esdm_error *err)
+{
+    esdm_comm *comm = reader->comm;
+    batch_head head = {0};
+    free(reader->batch);
+    reader->batch = NULL;
+    reader->bytes = reader->position = 0;
+    reader->last = true; /* nothing can be waited for after a failure */
+    esdm_status status = comm->ops->receive(comm, &head, sizeof head, reader->rank, err);
+    if (status != ESDM_OK)
+        return status;
+    if (head.bytes == UINT64_MAX)
+        return esdm__error_set(err, ESDM_ENOMEM, "rank %d has no memory to send its index pages",
+                               reader->rank);
+    if (head.bytes > 0) {
+        reader->batch = malloc((size_t) head.bytes);
+        if (reader->batch == NULL)
+            return esdm__error_nomem(err, (size_t) head.bytes, "index pages of other ranks");
+        status = comm->ops->receive(comm, reader->batch, (size_t) head.bytes, reader->rank, err);
+    }
+    reader->bytes = status == ESDM_OK ? (size_t) head.bytes : 0;
+    reader->last = status != ESDM_OK || head.last != 0;
+    return status;
+}
+
+static esdm_status
+parse_page(esdm__page_reader *reader, esdm_error *err)
+{
+    const uint8_t *from = reader->batch + reader->position;
+    size_t left = reader->bytes - reader->position;
+    page_head head = {0};
+    if (left >= sizeof head)
+        memcpy(&head, from, sizeof head);
+    size_t box_bytes = (size_t) 2 * head.rank * sizeof(uint64_t);
+    if (left < sizeof head || head.rank > ESDM_MAX_RANK || left - sizeof head < box_bytes ||
+        left - sizeof head - box_bytes < head.bytes)
+        return esdm__error_set(err, ESDM_EIO, "rank %d sent a damaged index page", reader->rank);
+    reader->page = (esdm_meta_new_page){
+        .dataset = head.dataset,
+        .records = head.records,
+        .level = head.level,
+        .absolute = head.absolute != 0,
+        .raw_bytes = head.raw_bytes,
+        .stored_bytes = head.stored_bytes,
+        .rank = head.rank,
+        .box = (const uint64_t *) (const void *) (from + sizeof head),
+        .data = from + sizeof head + box_bytes,
+        .bytes = (size_t) head.bytes,
+    };
+    reader->has_page = true;
+    reader->position += sizeof head + box_bytes + (size_t) head.bytes + (8 - head.bytes % 8) % 8;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__page_reader_step(esdm__page_reader *reader, esdm_error *err)
+{
+    reader->has_page = false;
+    if (reader->comm == NULL) {
+        reader->has_page = reader->next_local < reader->nlocal;
+        if (reader->has_page)
+            reader->page = reader->local[reader->next_local++];
+        return ESDM_OK;
+    }
+    while (reader->position >= reader->bytes) {
+        if (reader->last)
+            return ESDM_OK;
+        esdm_status status = receive_batch(reader, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return parse_page(reader, err);
+}
+
+void
+esdm__page_reader_begin(esdm__page_reader *reader, esdm_comm *comm, int rank)
+{
+    *reader = (esdm__page_reader){.comm = comm, .rank = rank};
+}
+
+void
+esdm__page_reader_begin_local(esdm__page_reader *reader, const esdm_meta_new_page *pages,
+                              size_t npages)
+{
+    *reader = (esdm__page_reader){.local = pages, .nlocal = npages};
+    (void) !esdm__page_reader_step(reader, NULL);
+}
+
+void
+esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank, void *batch,
+                              size_t bytes)
+{
+    *reader = (esdm__page_reader){
+        .comm = comm, .rank = rank, .last = true, .batch = batch, .bytes = bytes};
+}
+
+const esdm_meta_new_page *
+esdm__page_reader_page(const esdm__page_reader *reader)
+{
+    return reader->has_page ? &reader->page : NULL;
+}
+
+void
+esdm__page_reader_clear(esdm__page_reader *reader)
+{
+    while (reader->comm != NULL && !reader->last && receive_batch(reader, NULL) == ESDM_OK)
+        reader->position = reader->bytes;
+    free(reader->batch);
+    *reader = (esdm__page_reader){0};
+}

@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""PostgreSQL as metadata store: connections that break, servers that restart or go away. What was
+committed is there, once; what was not says so."""
+
+import random
+import subprocess
+import threading
+import time
+
+from esdmtest import (Failed, Site, by_size, client, environment, expect, expect_error, main, run,
+                      tool)
+from faults import PROGRAM, check_goes_on, committed, generation, must, program, shown
+from postgres import Server, skip_without_postgres
+from proxy import Proxy
+
+
+def metadata(port, **keys):
+    return {"plugin": "postgres", "host": "127.0.0.1", "port": port, "database": "postgres",
+            "user": "esdm", **keys}
+
+
+def expect_commits(server, name, number):
+    """The container has exactly so many snapshots behind it."""
+    found = server.sql(f"SELECT snapshot FROM esdm.container WHERE name = '{name}'")
+    expect(found == [str(number)], f"{name}: snapshot {found} instead of {number}")
+    expect(generation(name) == number, f"{name}: wrong generation")
+
+
+def test_postgres__connection_cut_at_every_message():
+    with Server() as server, Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
+        before = proxy.messages
+        must("write", "plain", 1, 3)
+        messages = proxy.messages - before
+        expect(messages > 5, f"only {messages} messages")
+        cases = [(number, what) for number in range(1, messages + 1)
+                 for what in ("before", "after")]
+        for number, what in cases[::by_size(5, 3, 1)]:
+            name = f"{what}-{number}"
+            first = proxy.messages
+            proxy.plan = lambda *_, at=first + number, how=what: (
+                how if proxy.messages == at else None)
+            cuts = proxy.cuts
+            must("write", name, 1, 3)
+            expect(proxy.cuts == cuts + 1, f"{name}: the connection was not cut")
+            proxy.plan = lambda *_: None
+            expect_commits(server, name, 3)
+        print(f"cut {len(cases)} connections")
+
+
+def test_postgres__connections_cut_at_random():
+    generator = random.Random(3)
+    with Server() as server, Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
+        # Two messages make the connection and look at the store, the third pins again.
+        proxy.plan = lambda _, message: (
+            generator.choice(["before", "after"]) if message > 5 and generator.random() < 0.15
+            else None)
+        last = by_size(15, 25, 1000)
+        writers = [subprocess.Popen([PROGRAM, "write", f"random{i}", "1", str(last)],
+                                    env=environment(), stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True) for i in range(3)]
+        for writer in writers:
+            _, text = writer.communicate(timeout=300)
+            expect(writer.returncode == 0, f"writer: {text}")
+        proxy.plan = lambda *_: None
+        for i in range(3):
+            expect_commits(server, f"random{i}", last)
+        print(f"{proxy.cuts} cuts")
+        expect(proxy.cuts > 3, "too few cuts")
+
+
+def test_postgres__server_restarts_while_writing():
+    with Server() as server, Site(metadata=metadata(server.port)):
+        last = by_size(40, 80, 2000)
+        writer = subprocess.Popen([PROGRAM, "write", "a", "1", str(last)], env=environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        modes = ["fast", "immediate", "fast", "immediate"]
+        for mode in modes:
+            time.sleep(0.2)
+            if writer.poll() is not None:
+                break
+            server.restart(mode)
+        out, text = writer.communicate(timeout=300)
+        expect(writer.returncode == 0, f"writer: {out[-200:]}{text}")
+        expect_commits(server, "a", last)
+        check_goes_on("a", last)
+
+
+def test_postgres__sessions_are_terminated():
+    stop = threading.Event()
+
+    def terminate(server):
+        while not stop.wait(0.1):
+            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                       "WHERE application_name = 'esdm'")
+
+    with Server() as server, Site(metadata=metadata(server.port)):
+        killer = threading.Thread(target=terminate, args=(server,))
+        killer.start()
+        try:
+            last = by_size(10, 20, 500)
+            must("write", "a", 1, last, timeout=300)
+        finally:
+            stop.set()
+            killer.join()
+        expect_commits(server, "a", last)
+
+
+def test_postgres__server_goes_away():
+    with Server() as server, Site(metadata=metadata(server.port, timeout=1)):
+        must("write", "a", 1, 2)
+        writer = subprocess.Popen([PROGRAM, "write", "a", "3", "100000"], env=environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        server.stop("immediate")
+        out, text = writer.communicate(timeout=60)
+        expect(writer.returncode == 3, f"writer: status {writer.returncode}, {text}")
+        expect("metadata store" in text, f"message: {text}")
+        told = int(out.split()[-1])
+        begin = time.monotonic()
+        done = run([tool("esdm-ls")], check=False)
+        expect_error(done, "metadata store", "Connection refused")
+        expect(time.monotonic() - begin < 10, "took too long to say that nobody is there")
+        server.start()
+        found = generation("a")
+        expect(told <= found <= told + 1, f"generation {found}, told {told}")
+        check_goes_on("a", found)
+
+
+UNKNOWN = """
+import netCDF4, sys, time
+d = netCDF4.Dataset("esdm://doubt.nc", "w")
+d.createDimension("t", None)
+v = d.createVariable("v", "f8", ("t",))
+v[0] = 1.0
+d.sync()
+v[1] = 2.0
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    d.sync()
+    print("synced", flush=True)
+except Exception as why:
+    print("sync:", why, flush=True)
+sys.stdin.readline()
+v[2] = 3.0
+try:
+    d.close()
+    print("closed", flush=True)
+except Exception as why:
+    print("close:", why, flush=True)
+"""
+
+
+def test_postgres__unknown_outcome_is_found_out():
+    """The server commits, nobody hears of it, and it is not reachable until the program gives up:
+    the next commit must neither publish the same twice nor succeed as if nothing was lost."""
+    for kind in ("before", "after"):
+        with Server() as server, Proxy(server.port) as proxy, \
+                Site(metadata=metadata(proxy.port, timeout=1)):
+            command = [tool("esdm-run"), "/usr/bin/python3", "-c", UNKNOWN]
+            with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as user:
+                expect(user.stdout.readline() == "ready\n", "the program did not start")
+                proxy.refuse = True
+                proxy.plan = lambda *_, how=kind: how
+                user.stdin.write("\n")
+                user.stdin.flush()
+                answer = user.stdout.readline()
+                expect(answer.startswith("sync:"), f"{kind}: {answer}")
+                proxy.refuse = False
+                proxy.plan = lambda *_: None
+                user.stdin.write("\n")
+                user.stdin.flush()
+                answer = user.stdout.readline()
+            count = run([tool("esdm-run"), "ncdump", "-v", "v", "esdm://doubt.nc"]).stdout
+            found = server.sql("SELECT snapshot FROM esdm.container WHERE name = 'doubt.nc'")
+            if kind == "before":
+                expect(answer == "closed\n" and "v = 1, 2, 3" in count and found == ["2"],
+                       f"{kind}: {answer}{count}{found}")
+            else:
+                expect(answer.startswith("close:") and "v = 1, 2 ;" in count and found == ["2"],
+                       f"{kind}: {answer}{count}{found}")
+
+
+def test_postgres__writer_is_killed():
+    with Server() as server, Site(metadata=metadata(server.port)):
+        must("write", "a", 1, 1)
+        last = 1
+        for _ in range(by_size(3, 4, 50)):
+            writer = subprocess.Popen([PROGRAM, "write", "a", str(last + 1), str(last + 1000)],
+                                      env=environment(), stdout=subprocess.PIPE, text=True)
+            time.sleep(0.15 + random.random() * 0.1)
+            writer.kill()
+            out, _ = writer.communicate()
+            done = subprocess.CompletedProcess([], 0, out, "")
+            told = max(committed(done), last)
+            last = generation("a")
+            expect(told <= last <= told + 1, f"generation {last}, told {told}")
+        check_goes_on("a", last)
+        locks = server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        expect(locks == ["0"], f"pins are left: {locks}")
+
+
+def test_postgres__large_commit_is_one_transaction():
+    """More bytes in index pages than one statement carries, cut in the middle and at the end."""
+    script = ("import netCDF4, numpy\n"
+              "d = netCDF4.Dataset('esdm://NAME', 'w')\n"
+              "d.createDimension('t', None); d.createDimension('x', 60000)\n"
+              "for n in 'abcde':\n"
+              "    v = d.createVariable(n, 'f8', ('t', 'x'), chunksizes=(1, 60000))\n"
+              "    for t in range(0, 30, 2): v[t] = numpy.arange(60000) + t\n"
+              "d.close()\n")
+    check = ("import netCDF4, numpy\n"
+             "d = netCDF4.Dataset('esdm://NAME')\n"
+             "print(all((d[n][t] == numpy.arange(60000) + t).all()\n"
+             "          for n in 'abcde' for t in range(0, 30, 2)))\n")
+    with Server() as server, Proxy(server.port) as proxy, \
+            Site(metadata=metadata(proxy.port), engine={"inline": "1 MiB"}):
+        sizes = []
+        proxy.plan = lambda connection, message: sizes.append((connection, message))
+        client(["/usr/bin/python3", "-c", script.replace("NAME", "plain")])
+        last = sizes[-1][1]
+        expect(last > 15, f"only {last} messages: not a large commit")
+        for number, what in ((last // 2, "before"), (last - 2, "before"), (last - 2, "after"),
+                             (last - 1, "after"), (last, "after")):
+            name = f"{what}-{number}"
+            seen = proxy.connections
+            proxy.plan = lambda connection, message, at=number, how=what, first=seen: (
+                how if connection == first + 1 and message == at else None)
+            client(["/usr/bin/python3", "-c", script.replace("NAME", name)])
+            proxy.plan = lambda *_: None
+            found = server.sql(f"SELECT snapshot FROM esdm.container WHERE name = '{name}'")
+            expect(found == ["1"], f"{name}: snapshot {found}")
+            done = client(["/usr/bin/python3", "-c", check.replace("NAME", name)])
+            expect(done.stdout.strip() == "True", f"{name}: wrong data")
+
+
+if __name__ == "__main__":
+    skip_without_postgres()
+    main(test_postgres__connection_cut_at_every_message,
+         test_postgres__connections_cut_at_random,
+         test_postgres__server_restarts_while_writing,
+         test_postgres__sessions_are_terminated,
+         test_postgres__server_goes_away,
+         test_postgres__unknown_outcome_is_found_out,
+         test_postgres__writer_is_killed,
+         test_postgres__large_commit_is_one_transaction)

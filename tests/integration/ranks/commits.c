@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What several ranks publish together. */
+#include "ranks.h"
+
+static uint64_t
+own_row(const rank_state *r)
+{
+    return (uint64_t) ROWS * (uint64_t) r->rank;
+}
+
+static bool
+count_fragment(const esdm_fragment_info *info, void *user)
+{
+    (void) info;
+    ++*(uint64_t *) user;
+    return true;
+}
+
+static void
+blocks_of_all_ranks_are_one_snapshot(rank_state *r)
+{
+    esdm_container *c = create(r, "commit/blocks", ESDM_CREATE_REPLACE);
+    esdm_container_info info;
+    check(esdm_container_comm(c) == r->comm);
+    for (uint64_t t = 0; t < 5; t++)
+        put(find(c, "v"), box3(t, own_row(r), 0, 1, ROWS, COLUMNS), (int32_t) t * 100 + r->rank,
+            t % 2 == 0);
+    check(esdm_container_snapshot(c) == 0);
+    check(esdm_container_stat(r->session, "commit/blocks", &info, ERR) == ESDM_ENOENT);
+    meet(r);
+    ok(esdm_container_commit(c, "first", ERR));
+    check(esdm_container_snapshot(c) == 1);
+    check(!esdm_container_is_dirty(c));
+    ok(esdm_container_commit(c, "nothing to publish", ERR));
+    check(esdm_container_snapshot(c) == 1);
+    for (uint64_t t = 0; t < 5; t++)
+        for (uint64_t rank = 0; rank < (uint64_t) r->size; rank++)
+            expect(find(c, "v"), box3(t, rank * ROWS, 0, 1, ROWS, COLUMNS),
+                   (int32_t) (t * 100 + rank), false);
+    put(find(c, "v"), box3(5, own_row(r), 0, 1, ROWS, COLUMNS), r->rank, false);
+    ok(esdm_container_close(c, ERR));
+    ok(esdm_container_stat(r->session, "commit/blocks", &info, ERR));
+    check(info.snapshot == 2);
+    check(info.datasets == 1);
+    uint64_t elements = 6 * (uint64_t) r->size * ROWS * COLUMNS;
+    check(info.raw_bytes == elements * sizeof(int32_t));
+}
+
+/* One rank alone has something to publish, or none has. */
+static void
+ranks_without_changes_take_part(rank_state *r)
+{
+    esdm_container *c = create(r, "commit/one", ESDM_CREATE_REPLACE);
+    ok(esdm_container_commit(c, NULL, ERR));
+    for (int turn = 0; turn < r->size; turn++) {
+        if (turn == r->rank)
+            put(find(c, "v"), box3((uint64_t) turn, 0, 0, 1, 1, 1), turn, false);
+        ok(esdm_container_commit(c, NULL, ERR));
+        check(esdm_container_snapshot(c) == (uint64_t) turn + 2);
+        expect(find(c, "v"), box3((uint64_t) turn, 0, 0, 1, 1, 1), turn, false);
+    }
+    ok(esdm_container_close(c, ERR));
+}
+
+/* Enough scattered elements for several index pages a rank, and for batches of them. */
+static void
+many_fragments(rank_state *r)
+{
+    uint64_t count = by_size(3000, 9000, 50000);
+    esdm_container *c = create(r, "commit/many", ESDM_CREATE_REPLACE);
+    esdm_group *root = esdm_container_root(c);
+    esdm_dimension *place;
+    esdm_dataset *sets[3];
+    ok(esdm_dimension_create(root, "place", 2 * count * (uint64_t) r->size, &place, ERR));
+    for (int i = 0; i < 3; i++) {
+        char name[] = {'s', (char) ('0' + i), '\0'};
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_INT64, 1, &place, &sets[i], ERR));
+    }
+    for (uint64_t i = 0; i < count; i++) { /* every other place, so that nothing is gathered */
+        uint64_t at = 2 * (i * (uint64_t) r->size + (uint64_t) r->rank);
+        int64_t value = (int64_t) at;
+        esdm_dataspace space;
+        ok(esdm_dataspace_init(&space, 1, &at, (uint64_t[]){1}, ERR));
+        ok(esdm_write(sets[0], &space, ESDM_TYPE_INT64, &value, NULL, ERR));
+        if (i % 20 == 0 && r->rank != 1)
+            ok(esdm_write(sets[2], &space, ESDM_TYPE_INT64, &value, NULL, ERR));
+    }
+    ok(esdm_container_close(c, ERR));
+    meet(r);
+
+    c = open_all(r, "commit/many", ESDM_OPEN_READ);
+    uint64_t fragments = 0;
+    ok(esdm_dataset_fragments(find(c, "s0"), count_fragment, &fragments, ERR));
+    check(fragments == count * (uint64_t) r->size);
+    int64_t *all = malloc((size_t) count * (size_t) r->size * 2 * sizeof *all);
+    check(all != NULL);
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){2 * count * (uint64_t) r->size}, ERR));
+    ok(esdm_read(find(c, "s0"), &space, ESDM_TYPE_INT64, all, NULL, ERR));
+    for (uint64_t i = 0; i < 2 * count * (uint64_t) r->size; i += 2)
+        check(all[i] == (int64_t) i);
+    ok(esdm_read(find(c, "s2"), &space, ESDM_TYPE_INT64, all, NULL, ERR));
+    for (uint64_t i = 0; i < count; i += 20)
+        for (uint64_t rank = 0; rank < (uint64_t) r->size; rank++) {
+            uint64_t at = 2 * (i * (uint64_t) r->size + rank);
+            check((all[at] == (int64_t) at) == (rank != 1));
+        }
+    free(all);
+    ok(esdm_container_close(c, ERR));
+}
+
+/* Small pages of many commits become fuller ones, as with one writer: tests/integration has no view
+ * of pages, so fragments must stay findable and reading fast; ranks.sh counts them. */
+static void
+many_commits(rank_state *r)
+{
+    uint64_t commits = by_size(40, 100, 300);
+    esdm_container *c = create(r, "commit/merging", ESDM_CREATE_REPLACE);
+    for (uint64_t t = 0; t < commits; t++) {
+        put(find(c, "v"), box3(t, own_row(r), 0, 1, ROWS, 1), (int32_t) t, t % 2 == 0);
+        ok(esdm_container_commit(c, NULL, ERR));
+    }
+    expect(find(c, "v"), box3(commits - 1, 0, 0, 1, (uint64_t) r->size * ROWS, 1),
+           (int32_t) commits - 1, false);
+    expect(find(c, "v"), box3(0, 0, 0, 1, (uint64_t) r->size * ROWS, 1), 0, false);
+    ok(esdm_container_close(c, ERR));
+}
+
+static void
+texts_and_scalars(rank_state *r)
+{
+    esdm_container *c = create(r, "commit/texts", ESDM_CREATE_REPLACE);
+    esdm_group *root = esdm_container_root(c);
+    esdm_group *group;
+    esdm_dimension *y = find_dimension(c, "y");
+    esdm_dataset *texts;
+    esdm_dataset *scalar;
+    ok(esdm_group_create(root, "sub", &group, ERR));
+    ok(esdm_dataset_create(group, "texts", ESDM_TYPE_STRING, 1, &y, &texts, ERR));
+    ok(esdm_dataset_create(group, "scalar", ESDM_TYPE_FLOAT64, 0, NULL, &scalar, ERR));
+    ok(esdm_attribute_set(esdm_dataset_attributes(texts), "note", ESDM_TYPE_CHAR, 3, "abc", ERR));
+    char text[32];
+    char *one = text;
+    snprintf(text, sizeof text, "rank %d", r->rank);
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 1, (uint64_t[]){own_row(r)}, (uint64_t[]){1}, ERR));
+    ok(esdm_write(texts, &space, ESDM_TYPE_STRING, &one, NULL, ERR));
+    double value = 1.5 * r->rank;
+    ok(esdm_dataspace_init(&space, 0, NULL, NULL, ERR));
+    ok(esdm_write_collective(scalar, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+    ok(esdm_container_commit(c, NULL, ERR));
+    ok(esdm_read_collective(scalar, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+    check(value == 1.5 * (r->size - 1));
+    for (int rank = 0; rank < r->size; rank++) {
+        snprintf(text, sizeof text, "rank %d", rank);
+        ok(esdm_dataspace_init(&space, 1, (uint64_t[]){(uint64_t) rank * ROWS}, (uint64_t[]){1},
+                               ERR));
+        ok(esdm_read(texts, &space, ESDM_TYPE_STRING, &one, NULL, ERR));
+        check(strcmp(one, text) == 0);
+        free(one);
+    }
+    ok(esdm_container_close(c, ERR));
+}
+
+/* ---- life of a container -------------------------------------------------------------------- */
+
+static void
+replacing_keeps_readers_whole(rank_state *r)
+{
+    esdm_container *c = create(r, "commit/replaced", ESDM_CREATE_REPLACE);
+    put(find(c, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, false);
+    ok(esdm_container_close(c, ERR));
+    esdm_container *reader = open_all(r, "commit/replaced", ESDM_OPEN_READ);
+    fails(esdm_container_create_collective(r->session, r->comm, "commit/replaced", ESDM_CREATE_NEW,
+                                           &c, ERR),
+          ESDM_EEXIST, "commit/replaced");
+    c = create(r, "commit/replaced", ESDM_CREATE_REPLACE);
+    put(find(c, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 2, false);
+    ok(esdm_container_close(c, ERR));
+    expect(find(reader, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, false);
+    fails(esdm_container_refresh(reader, ERR), ESDM_ECONFLICT, "was replaced");
+    ok(esdm_container_close(reader, ERR));
+    c = open_all(r, "commit/replaced", ESDM_OPEN_READ);
+    expect(find(c, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 2, false);
+    ok(esdm_container_close(c, ERR));
+}
+
+static void
+readers_follow_commits_together(rank_state *r)
+{
+    esdm_container *writer = create(r, "commit/follow", ESDM_CREATE_REPLACE);
+    put(find(writer, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, false);
+    ok(esdm_container_commit(writer, NULL, ERR));
+    esdm_container *reader = open_all(r, "commit/follow", ESDM_OPEN_READ);
+    check(esdm_container_snapshot(reader) == 1);
+    put(find(writer, "v"), box3(0, own_row(r), 0, 2, ROWS, COLUMNS), 2, false);
+    ok(esdm_container_commit(writer, NULL, ERR));
+    expect(find(reader, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, true);
+    check(esdm_dimension_length(find_dimension(reader, "time")) == 1);
+    ok(esdm_container_refresh(reader, ERR));
+    check(esdm_container_snapshot(reader) == 2);
+    expect(find(reader, "v"), box3(1, 0, 0, 1, (uint64_t) r->size * ROWS, COLUMNS), 2, false);
+    fails(esdm_write_collective(find(reader, "v"), NULL, ESDM_TYPE_INT32, NULL, NULL, ERR),
+          ESDM_EACCES, "opened for reading");
+    ok(esdm_container_close(writer, ERR));
+    ok(esdm_container_close(reader, ERR));
+}
+
+/* A writer that opens an existing container adds data and structure; another process's commit in
+ * between is found. */
+static void
+writers_extend_what_is_there(rank_state *r)
+{
+    esdm_dataset *more;
+    esdm_container *c = create(r, "commit/extend", ESDM_CREATE_REPLACE);
+    put(find(c, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, false);
+    ok(esdm_container_close(c, ERR));
+    c = open_all(r, "commit/extend", ESDM_OPEN_WRITE);
+    if (r->rank == 0) {
+        esdm_container *alone;
+        ok(esdm_container_open(r->session, "commit/extend", ESDM_OPEN_WRITE, 0, &alone, ERR));
+        put(find(alone, "v"), box3(7, 0, 0, 1, 1, 1), 77, false);
+        ok(esdm_container_close(alone, ERR));
+    }
+    meet(r);
+    esdm_dimension *x = find_dimension(c, "x");
+    ok(esdm_dataset_create(esdm_container_root(c), "more", ESDM_TYPE_INT32, 1, &x, &more, ERR));
+    put(find(c, "v"), box3(1, own_row(r), 0, 1, ROWS, COLUMNS), 2, false);
+    ok(esdm_container_commit(c, NULL, ERR));
+    check(esdm_container_snapshot(c) == 3);
+    check(esdm_dimension_length(find_dimension(c, "time")) == 8);
+    expect(find(c, "v"), box3(7, 0, 0, 1, 1, 1), 77, false);
+    expect(find(c, "v"), box3(1, 0, 0, 1, (uint64_t) r->size * ROWS, COLUMNS), 2, false);
+    ok(esdm_container_close(c, ERR));
+
+    /* Of two changes of structure the second one loses, on all ranks. */
+    c = open_all(r, "commit/extend", ESDM_OPEN_WRITE);
+    if (r->rank == 0) {
+        esdm_container *alone;
+        ok(esdm_container_open(r->session, "commit/extend", ESDM_OPEN_WRITE, 0, &alone, ERR));
+        ok(esdm_attribute_set(esdm_group_attributes(esdm_container_root(alone)), "a",
+                              ESDM_TYPE_CHAR, 1, "x", ERR));
+        ok(esdm_container_close(alone, ERR));
+    }
+    meet(r);
+    ok(esdm_attribute_set(esdm_group_attributes(esdm_container_root(c)), "b", ESDM_TYPE_CHAR, 1,
+                          "y", ERR));
+    put(find(c, "v"), box3(2, own_row(r), 0, 1, ROWS, COLUMNS), 3, false);
+    fails(esdm_container_commit(c, NULL, ERR), ESDM_ECONFLICT, "changed its structure first");
+    esdm_container_discard(c);
+    meet(r);
+    c = open_alone(r, "commit/extend");
+    check(esdm_container_snapshot(c) == 4);
+    check(esdm_group_dataset_find(esdm_container_root(c), "more") != NULL);
+    ok(esdm_container_close(c, ERR));
+}
+
+static void
+several_containers_at_once(rank_state *r)
+{
+    esdm_container *a = create(r, "commit/a", ESDM_CREATE_REPLACE);
+    esdm_container *b = create(r, "commit/b", ESDM_CREATE_REPLACE);
+    put(find(a, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 1, true);
+    put(find(b, "v"), box3(0, own_row(r), 0, 1, ROWS, COLUMNS), 2, true);
+    ok(esdm_container_commit(b, NULL, ERR));
+    expect(find(a, "v"), box3(0, 0, 0, 1, (uint64_t) r->size * ROWS, COLUMNS), 1, true);
+    ok(esdm_container_close(a, ERR));
+    ok(esdm_container_close(b, ERR));
+}
+
+const named_scenario commit_scenarios[] = {
+    {"commit.blocks_of_all_ranks_are_one_snapshot", blocks_of_all_ranks_are_one_snapshot},
+    {"commit.ranks_without_changes_take_part", ranks_without_changes_take_part},
+    {"commit.many_fragments", many_fragments},
+    {"commit.many_commits", many_commits},
+    {"commit.texts_and_scalars", texts_and_scalars},
+    {"commit.replacing_keeps_readers_whole", replacing_keeps_readers_whole},
+    {"commit.readers_follow_commits_together", readers_follow_commits_together},
+    {"commit.writers_extend_what_is_there", writers_extend_what_is_there},
+    {"commit.several_containers_at_once", several_containers_at_once},
+    {NULL, NULL},
+};
