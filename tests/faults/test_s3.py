@@ -1,0 +1,396 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""S3 targets with wrong settings, failing, slow, lying and dying servers: what was committed stays
+readable, what cannot work is an error in time that says why, and no message holds a secret."""
+
+import contextlib
+import email.utils
+import os
+import signal
+import subprocess
+import time
+
+import s3proxy
+import s3server
+from esdmtest import Site, by_size, expect, expect_error, main, run, skip, tool
+from faults import PROGRAM, check_goes_on, committed, environment, generation, must, program, shown
+from s3proxy import Proxy, Rule
+from s3server import Server
+
+MKFS = tool("esdm-mkfs")
+WRONG_SECRET = "wrongSECRET/wrong+secret0"
+PACKS = "/[^?]*/packs/.*"
+SECRETS = {s3server.SECRET_KEY, WRONG_SECRET}
+
+OUTPUTS = []  # of all programs, searched for secrets at the end
+real_popen_communicate = subprocess.Popen.communicate
+
+
+def recording_communicate(self, *arguments, **options):
+    out, err = real_popen_communicate(self, *arguments, **options)
+    OUTPUTS.extend(text for text in (out, err) if isinstance(text, str))
+    return out, err
+
+
+subprocess.Popen.communicate = recording_communicate
+
+
+@contextlib.contextmanager
+def s3_site(server, make=True, others=(), engine=None, **keys):
+    """A site whose first target is on the server; the environment has the credentials."""
+    saved = {k: os.environ.get(k) for k in server.client_environment()}
+    os.environ.update(server.client_environment())
+    target = server.target(prefix=f"t{time.monotonic_ns():x}", part="5 MiB", **keys)
+    target.setdefault("timeout", 20)
+    engine = {"threads": 2, "memory": "256 MiB", **(engine or {})}
+    try:
+        with Site(make=make, targets=[target, *others], engine=engine) as site:
+            site.prefix = target["prefix"]
+            yield site
+    finally:
+        for key, value in saved.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+class Timed:
+    """Measures, and fails when it took too long."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def __enter__(self):
+        self.start = time.monotonic()
+
+    def __exit__(self, kind, *_):
+        seconds = time.monotonic() - self.start
+        if kind is None:
+            expect(seconds < self.most, f"took {seconds:.1f} s, not less than {self.most}")
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+def mkfs(**options):
+    return run([MKFS], check=False, **options)
+
+
+def test_s3__wrong_settings_are_explained():
+    with Server() as server:
+        cases = [
+            ({"access_key": s3server.ACCESS_KEY, "secret_key": WRONG_SECRET},
+             ["secret key", "targets[0]", "SignatureDoesNotMatch"]),
+            ({"access_key": "nobody", "secret_key": WRONG_SECRET}, ["access_key"]),
+            ({"bucket": "no-such-bucket"}, ["no-such-bucket", "create_bucket"]),
+            ({"region": "mars-1"}, ["mars-1", "us-east-1", "region"]),
+            ({"endpoint": "http://127.0.0.1:1", "timeout": 2}, ["127.0.0.1:1", "running"]),
+            ({"endpoint": "http://no-such-host.invalid", "timeout": 2}, ["no-such-host.invalid"]),
+            ({"endpoint": server.endpoint.replace("http", "https"), "timeout": 2},
+             ["https://127.0.0.1"]),
+            ({"profile": "nobody", "credentials_file": "/dev/null"}, ["nobody", "/dev/null"]),
+            ({"ca_file": "no-such-file.pem"}, ["ca_file", "no-such-file.pem"]),
+            ({"bukket": "x"}, ["bukket", "bucket"]),
+        ]
+        for keys, words in cases:
+            with s3_site(server, make=False, **keys), Timed(15):
+                expect_error(mkfs(), *words)
+                expect_error(run([MKFS, "--check"], check=False))
+        expect(not server.client().keys(), "something was written")
+
+
+def test_s3__missing_credentials_are_explained():
+    with Server() as server, s3_site(server, make=False):
+        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            del os.environ[key]
+        home = os.environ.get("HOME")
+        os.environ["HOME"] = "/nonexistent"
+        expect_error(mkfs(), "AWS_ACCESS_KEY_ID", "/nonexistent/.aws/credentials", "targets[0]")
+        os.environ["HOME"] = home or "/"
+
+
+def test_s3__a_bucket_is_made_when_asked_for():
+    with Server() as server, s3_site(server, make=False, bucket="fresh-one", create_bucket=True):
+        expect("fresh-one" in run([MKFS, "--dry-run"]).stdout, "not told")
+        expect(server.client().request("HEAD", "/fresh-one").status == 404, "made by a dry run")
+        run([MKFS])
+        must("write", "a", 1, 1)
+        expect(generation("a") == 1, "not read back")
+
+
+def test_s3__clock_skew_is_told_in_seconds():
+    date = email.utils.formatdate(time.time() + 3600, usegmt=True)
+    rule = Rule(s3proxy.fail(403, "RequestTimeTooSkewed", headers=[("Date", date)]))
+    with Server() as server, Proxy(server, [rule]) as proxy:
+        with s3_site(server, make=False, endpoint=proxy.endpoint):
+            done = mkfs()
+            expect_error(done, "clock", "behind", "NTP")
+            expect(any(f"{s} seconds" in done.stderr for s in range(3590, 3602)), shown(done))
+
+
+def test_s3__certificates_are_verified():
+    with Server(tls=True) as server:
+        with s3_site(server) as site:
+            must("write", "a", 1, 1)
+            expect(generation("a") == 1, "not read back")
+            text = site.config.read_text().replace('"ca_file"', '"region": "us-east-1", "$"')
+            site.config.write_text(text.replace(f'"$": "{server.ca_file}",', ""))
+            expect_error(run([MKFS, "--check"], check=False), "certificate", "ca_file")
+
+
+def test_s3__secrets_of_the_configuration_stay_there():
+    """Neither in containers nor in what is printed, nor in messages about broken JSON."""
+    with Server() as server:
+        keys = {"access_key": s3server.ACCESS_KEY, "secret_key": s3server.SECRET_KEY}
+        with s3_site(server, **keys) as site:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                del os.environ[name]
+            must("write", "a", 1, 1)
+            for command in (["esdm-stat", "a"], ["esdm-stat", "--json", "a"], ["esdm-ls", "--json"],
+                            ["esdm-mkfs", "--check", "--json"], ["esdm-mkfs", "--remove", "-n"]):
+                run([tool(command[0]), *command[1:]], env=environment({"ESDM_DEBUG": "1"}))
+            for path in site.folder.rglob("*"):
+                if path.is_file() and path != site.config:
+                    expect(s3server.SECRET_KEY.encode() not in path.read_bytes(), f"in {path}")
+            for path in server.folder.rglob("*"):
+                if path.is_file() and "data" in path.parts:
+                    expect(s3server.SECRET_KEY.encode() not in path.read_bytes(), f"in {path}")
+            text = site.config.read_text()
+            for cut in range(len(text)):
+                if cut % by_size(23, 7, 1) == 0 and text[:cut].strip():
+                    site.config.write_text(text[:cut])
+                    expect_error(run([MKFS, "--validate"], check=False))
+
+
+# ---- passing failures ---------------------------------------------------------------------------
+
+TROUBLES = {
+    "SlowDown": s3proxy.fail(503, "SlowDown", "Please reduce your request rate."),
+    "busy": s3proxy.fail(500, "InternalError"),
+    "throttled": s3proxy.fail(429, "TooManyRequests", headers=[("Retry-After", "0")]),
+    "reset": s3proxy.reset,
+    "lost answer": s3proxy.lose_answer,
+    "truncated": s3proxy.truncate(100),
+    "proxy page": lambda proxy, exchange: setattr(exchange, "status", 502) or setattr(
+        exchange, "answer", b"<html>Bad gateway<br>") or setattr(exchange, "answer_headers", []),
+}
+
+
+def test_s3__passing_failures_are_not_noticed():
+    """Every single request fails once."""
+    with Server() as server:
+        for name, action in TROUBLES.items():
+            rule = Rule(action, each=True)
+            with Proxy(server, [rule]) as proxy, s3_site(server, endpoint=proxy.endpoint,
+                                                         engine={"threads": 1}) as site:
+                rule.seen.clear()
+                must("write", "a", 1, 2)
+                expect(generation("a") == 2, f"{name}: wrong data")
+                expect(rule.hits > 10, f"{name}: only {rule.hits} requests failed")
+                expect(proxy.count(r"POST .*\?uploadId.*") >= 2, f"{name}: no long upload")
+                run([MKFS, "--check"])
+                run([MKFS, "--remove", "--yes"])
+                left = server.client().keys(site.prefix) + server.client().uploads(site.prefix)
+                expect(not left, f"{name}: left behind: {left}")
+
+
+def test_s3__lost_answers_do_not_make_strangers_of_our_packs():
+    """The server did what it was asked for and nobody heard of it, several times over."""
+    for pattern in (PACKS, r"/[^?]*/packs/[^?]*\?uploadId.*"):
+        rule = Rule(s3proxy.lose_answer, method="PUT|POST", path=pattern, count=3)
+        with Server() as server, Proxy(server, [rule]) as proxy:
+            with s3_site(server, endpoint=proxy.endpoint, engine={"threads": 1}):
+                must("write", "a", 1, 3)
+                expect(generation("a") == 3, "wrong data")
+                expect(rule.hits == 3, f"{rule.hits} answers were lost")
+
+
+def test_s3__servers_without_conditions_are_used():
+    def refuse(proxy, exchange):
+        if "if-none-match" in exchange.headers:
+            exchange.reply(501, "NotImplemented", "A header you provided is not implemented")
+
+    with Server() as server, Proxy(server, [Rule(refuse, method="PUT|POST")]) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, engine={"threads": 1}):
+            must("write", "a", 1, 2)
+            expect(generation("a") == 2, "wrong data")
+
+
+# ---- lasting failures ---------------------------------------------------------------------------
+
+
+def test_s3__lasting_failures_end_in_time():
+    with Server() as server, Proxy(server) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, timeout=3):
+            must("write", "a", 1, 1)
+            cases = [(s3proxy.fail(503, "SlowDown"), ["SlowDown", "attempts"]),
+                     (s3proxy.reset, ["attempts"]),
+                     (s3proxy.hang, ["cannot write"]),
+                     (s3proxy.fail(507, "XMinioStorageFull"), ["no space", "full"]),
+                     (s3proxy.fail(403, "AccessDenied"), ["permission", "AccessDenied"]),
+                     (s3proxy.fail(403, "QuotaExceeded"), ["quota"])]
+            for action, words in cases:
+                proxy.rules = [Rule(action, method="PUT|POST")]
+                with Timed(30):
+                    done = program("write", "a", 2, 2)
+                expect(done.returncode == 3, shown(done))
+                expect_error(done, "cloud", *words)
+                proxy.rules = []
+                expect(generation("a") == 1, "the last commit is not there")
+            proxy.rules = [Rule(s3proxy.hang, method="GET", path=PACKS)]
+            with Timed(40):
+                done = program("check", "a")
+            expect_error(done, "timed out", "container 'a'", "dataset")
+            proxy.rules = []
+            check_goes_on("a", 1)
+
+
+def test_s3__wrong_bytes_are_found():
+    with Server() as server, Proxy(server) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, engine={"threads": 1}):
+            must("write", "a", 1, 1)
+            for action, words in [(s3proxy.flip, ["damaged"]),
+                                  (s3proxy.whole, ["range"]),
+                                  (s3proxy.fail(404, "NoSuchKey"), ["NoSuchKey"]),
+                                  (s3proxy.fail(416, "InvalidRange"), ["shorter"])]:
+                proxy.rules = [Rule(action, method="GET", path=PACKS)]
+                done = program("read", "a")
+                lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+                expect(lines["tiny"] == "ok 1", f"{lines}")  # inline: other data stays readable
+                for name in ("large", "packed"):
+                    text = lines[name]
+                    expect(not text.startswith("ok"), f"{name} is taken for good")
+                    for word in ("'a'", name, "fragment", "pack", "cloud", *words):
+                        expect(word in text, f"'{word}' is not in: {text}")
+            proxy.rules = []
+            expect(generation("a") == 1, "wrong data")
+
+
+def test_s3__slow_servers_are_waited_for():
+    with Server() as server, Proxy(server, [Rule(s3proxy.delay(0.05))]) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, timeout=4):
+            must("write", "a", 1, 1)
+            proxy.rules = [Rule(s3proxy.slow(800_000), method="GET", path=PACKS)]
+            expect(generation("a") == 1, "wrong data")
+
+
+def test_s3__another_target_takes_over():
+    """The server refuses everything: what follows goes to the second target."""
+    with Server() as server, Proxy(server) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, timeout=2,
+                     others=[{"name": "disk", "plugin": "posix", "directory": "packs"}]):
+            must("write", "a", 1, 1)
+            for action in (s3proxy.fail(507, "InsufficientStorage"), s3proxy.reset):
+                proxy.rules = [Rule(action, method="PUT|POST")]
+                done = program("write", "b", 1, 1)
+                proxy.rules = []
+                # What it had taken before it refused cannot be had back: then the commit fails.
+                if done.returncode == 0:
+                    expect(generation("b") == 1, "wrong data")
+                else:
+                    expect_error(done, "cloud")
+            expect(generation("a") == 1, "wrong data")
+
+
+# ---- dying --------------------------------------------------------------------------------------
+
+
+def start_writer(name, first, last):
+    return subprocess.Popen([PROGRAM, "write", name, str(first), str(last)],
+                            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def finish(writer, seconds=60):
+    out, err = writer.communicate(timeout=seconds)
+    return subprocess.CompletedProcess(writer.args, writer.returncode, out, err)
+
+
+def test_s3__server_killed_during_a_write():
+    with Server() as server:
+        with s3_site(server, timeout=3):
+            must("write", "a", 1, 1)
+            for pause in by_size([0.3], [0.1, 0.5], [0.05 * i for i in range(20)]):
+                last = generation("a")
+                writer = start_writer("a", last + 1, last + 1000)
+                time.sleep(pause)
+                server.kill()
+                with Timed(40):
+                    done = finish(writer)
+                expect(done.returncode == 3, shown(done))
+                expect_error(done, "cloud", "cannot")
+                expect_error(program("check", "a"), "127.0.0.1")
+                server.start()
+                found = generation("a")
+                told = committed(done) or last
+                expect(told <= found <= told + 1, f"{found} after {told}")
+                check_goes_on("a", found)
+            run([MKFS, "--check"])
+
+
+def test_s3__server_restarted_during_a_write():
+    with Server() as server:
+        with s3_site(server, timeout=30):
+            writer = start_writer("a", 1, 40)
+            for _ in range(by_size(1, 2, 5)):
+                time.sleep(0.3)
+                server.kill()
+                time.sleep(0.5)
+                server.start()
+            done = finish(writer)
+            expect(done.returncode == 0 and committed(done) == 40, shown(done))
+            expect(generation("a") == 40, "wrong data")
+
+
+def test_s3__server_stopped_during_a_read():
+    """It keeps its connections open and says nothing; then it goes on."""
+    with Server() as server:
+        with s3_site(server, timeout=3):
+            must("write", "a", 1, 1)
+            server.pause()
+            try:
+                with Timed(30):
+                    expect_error(program("check", "a"), "127.0.0.1")
+            finally:
+                server.resume()
+            expect(generation("a") == 1, "wrong data")
+
+
+def test_s3__killed_writer_leaves_the_last_commit():
+    with Server() as server, Proxy(server) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, engine={"threads": 1}) as site:
+            must("write", "a", 1, 1)
+            # It dies while the end of its upload is on the way.
+            proxy.rules = [Rule(s3proxy.hang, method="POST", path=r".*\?uploadId.*")]
+            writer = start_writer("a", 2, 2)
+            end = time.monotonic() + 20
+            while proxy.count(r"POST .*\?uploadId.*") < 2 and time.monotonic() < end:
+                time.sleep(0.05)
+            writer.send_signal(signal.SIGKILL)
+            finish(writer)
+            proxy.rules = []
+            expect(generation("a") == 1, "the last commit is not there")
+            uploads = server.client().uploads(site.prefix)
+            expect(uploads, "there is no upload left behind: the test is wrong")
+            expect("upload" in run([MKFS, "--check"]).stdout, "the check does not tell of it")
+            check_goes_on("a", 1)
+            run([tool("esdm-rm"), "a"])
+            expect(not server.client().uploads(site.prefix), "removed with its container")
+            run([MKFS, "--remove", "--yes"])
+            expect(not server.client().keys(site.prefix), "something is left")
+
+
+# ---- the end ------------------------------------------------------------------------------------
+
+
+def test_s3__no_secret_was_printed():
+    expect(len(OUTPUTS) > 100, f"only {len(OUTPUTS)} outputs were seen")
+    for text in OUTPUTS:
+        for secret in SECRETS:
+            expect(secret not in text, f"a secret is in: {text}")
+
+
+if not (s3server.pathlib.Path(tool("")).parent / "esdm/esdm-data-s3.so").exists():
+    skip("this ESDM was built without S3")
+main(*[test for name, test in list(globals().items()) if name.startswith("test_")])
