@@ -3,10 +3,14 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
-from esdmtest import skip
+from esdmtest import BUILD, Site, client, environment, expect, run, skip
+
+HERE = pathlib.Path(__file__).parent
+COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
 # What the wheels' installation holds; its folder is made anew when this changes.
 WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime"]
@@ -53,3 +57,26 @@ def make_environment(folder, python):
             if done.returncode:
                 skip(f"cannot install wheels from PyPI: {done.stdout.strip()[-300:]}")
         (folder / "complete").touch()
+
+
+def check_modes(python, env=None):
+    """netcdf4_modes.py, with an interpreter and an environment, on files and on esdm:// paths."""
+    script = HERE / "netcdf4_modes.py"
+    with Site() as site:
+        folder = site.file("files")
+        folder.mkdir()
+        on_files = run([python, script, folder], env=environment(env))
+        on_esdm = client([python, script, "esdm://modes"], env=env)
+        if on_esdm.stdout != on_files.stdout:
+            site.file("a").write_text(on_files.stdout)
+            site.file("b").write_text(on_esdm.stdout)
+            diff = run(["diff", site.file("a"), site.file("b")], check=False).stdout
+            expect(False, f"{python} {env}: another output than on files:\n{diff[:3000]}")
+        if shutil.which("nccopy") is None:
+            return
+        names = sorted(p.name for p in folder.glob("*.nc"))
+        expect(len(names) >= 8, f"{python} {env}: {names}")
+        for name in names:
+            out = site.file(name)
+            client(["nccopy", f"esdm://modes/{name}", out])
+            run([COMPARE, "--ignore-attribute", "_NCProperties", out, folder / name])
