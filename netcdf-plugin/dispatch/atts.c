@@ -6,6 +6,7 @@
 #include "calls.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,8 @@ convert(const target *on, nc_type memory_type, const void *values, nc_type type,
         free(buffer);
         return NC_EBADTYPE;
     }
+    for (size_t i = 0; i < count && esdmnc_rejects_infinity(on->file, type, from); i++)
+        *ret_out_of_range += isinf(((const float *) values)[i]) != 0;
     *ret_buffer = buffer;
     return NC_NOERR;
 }
@@ -314,6 +317,8 @@ esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_nam
     int rc = find_list(id, varid, &on);
     if (rc != NC_NOERR && rc != NC_ENOTVAR)
         return rc;
+    if (!esdmnc_is_nc3(on.file) && strlen(new_name) > NC_MAX_NAME)
+        return NC_EMAXNAME;
     if (!on.file->writable)
         return NC_EPERM;
     int name_rc = esdmnc_name_check(on.file->instance, new_name, normalised);

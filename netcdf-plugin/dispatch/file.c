@@ -289,6 +289,8 @@ esdmnc_leave_define(esdmnc_file *file)
         rc = esdmnc_fill_check(file);
     if (rc == NC_EBADTYPE && !file->is_new)
         (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
+    if (rc == NC_NOERR)
+        rc = esdmnc_fill_settle(file);
     if (rc != NC_NOERR)
         return rc;
     file->record_fill = ESDMNC_RECORDS_UNKNOWN;

@@ -13,10 +13,9 @@ esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const voi
     esdm_error err;
     if (type != var->type)
         return NC_EBADTYPE;
-    bool nc3 = esdmnc_is_nc3(file);
-    if (nc3 && var->created)
-        return NC_NOERR; /* it was filled when define mode ended: see fill_records.c */
-    if (!nc3 && atomic_load_explicit(&var->written, memory_order_relaxed))
+    if (esdmnc_is_nc3(file))
+        return NC_NOERR; /* what counts is the attribute when define mode ends: fill_records.c */
+    if (atomic_load_explicit(&var->written, memory_order_relaxed))
         return NC_ELATEFILL;
     esdm_status st = esdm_dataset_set_fill(var->dataset, values, &err);
     if (st == ESDM_EINVAL)

@@ -57,6 +57,25 @@ esdmnc_fill_check(const esdmnc_file *file)
     return NC_NOERR;
 }
 
+int
+esdmnc_fill_settle(const esdmnc_file *file)
+{
+    if (!esdmnc_is_nc3(file) || file->group_count == 0)
+        return NC_NOERR;
+    const esdmnc_group *group = file->groups[0];
+    for (size_t i = 0; i < group->count; i++) {
+        const esdmnc_var *var = group->vars[i];
+        esdm_attribute attribute;
+        esdm_error err;
+        if (var->created && !file->is_new)
+            continue;
+        bool usable = fill_attribute(var, &attribute) && is_usable(var, &attribute);
+        if (esdm_dataset_set_fill(var->dataset, usable ? attribute.values : NULL, &err) != ESDM_OK)
+            return esdmnc_error(&err, "set fill value in", file->name);
+    }
+    return NC_NOERR;
+}
+
 /* How records are to be filled: the worst of all variables. */
 static esdmnc_record_fill
 look_at_attributes(const esdmnc_group *group)

@@ -239,6 +239,9 @@ esdmnc_type_is_text(nc_type type)
 /** The type to hand to ESDM as memory type: NetCDF's old bytes are neither signed nor unsigned. */
 nc_type esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
 
+/** netCDF-3 takes infinities as doubles, but finds floats out of the range of a double. */
+bool esdmnc_rejects_infinity(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
+
 /* ---- groups.c, vars.c ---------------------------------------------------------------------- */
 
 /** NC_ENAMEINUSE when a group or variable of that (normalised) name is in the group. */
@@ -253,6 +256,8 @@ int esdmnc_name_free(const esdm_group *group, const char *name);
 
 /** NC_EBADTYPE when define mode cannot end because of a `_FillValue`. */
 int esdmnc_fill_check(const esdmnc_file *file);
+/** Gives new variables the fill value that their attribute states; when define mode ends. */
+int esdmnc_fill_settle(const esdmnc_file *file);
 /** Fills records `from` … `to`-1 of all variables before one of them is written; NC_EBADTYPE. */
 int esdmnc_fill_records(esdmnc_file *file, uint64_t from, uint64_t to);
 

@@ -399,7 +399,7 @@ check_vars_nc4(esdmnc_request *r, const esdmnc_group *group, int varid)
     if (frozen && !r->nothing && would_extend(r))
         return NC_EHDFERR;
     if (!convertible(r)) {
-        r->extends = r->writing && !r->nothing;
+        r->extends = r->writing && !r->nothing && !frozen;
         r->nothing = true;
         r->late = NC_EBADTYPE;
     } else if (frozen) {

@@ -24,6 +24,12 @@ esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type memory_ty
     return bytes ? file_type : memory_type;
 }
 
+bool
+esdmnc_rejects_infinity(const esdmnc_file *file, nc_type file_type, nc_type memory_type)
+{
+    return file_type == NC_DOUBLE && memory_type == NC_FLOAT && esdmnc_is_nc3(file);
+}
+
 int
 esdmnc_inq_type(esdmnc_id id, nc_type type, char *ret_name, size_t *ret_bytes)
 {

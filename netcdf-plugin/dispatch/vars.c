@@ -135,6 +135,8 @@ esdmnc_rename_var(esdmnc_id id, int varid, const char *name)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
+    if (!esdmnc_is_nc3(file) && strlen(name) > NC_MAX_NAME)
+        return NC_EMAXNAME;
     if (!file->writable)
         return NC_EPERM;
     rc = esdmnc_name_check(file->instance, name, normalised);

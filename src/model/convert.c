@@ -62,6 +62,21 @@ f64_to_64_bits(f64 x)
     return (i64) (((x >= -0x1p63) & (x < 0x1p63)) ? x : -0x1p63);
 }
 
+/* With the upper half of the range, which stock netCDF-4 (unlike CDF-5) gets wrong. */
+static inline u64
+f32_to_u64_bits(f32 x)
+{
+    bool upper = x >= 0x1p63f;
+    return (u64) f32_to_64_bits(upper ? x - 0x1p63f : x) ^ (u64) upper << 63;
+}
+
+static inline u64
+f64_to_u64_bits(f64 x)
+{
+    bool upper = x >= 0x1p63;
+    return (u64) f64_to_64_bits(upper ? x - 0x1p63 : x) ^ (u64) upper << 63;
+}
+
 /* A constant trip count lets compilers vectorise without run-time checks and remainders. */
 #define BLOCK ((size_t) 64)
 
@@ -206,7 +221,7 @@ CONVERTER(f32, i64, BEYOND(-0x1p63f, 0x1p63f), f32_to_64_bits(x))
 CONVERTER(f32, u8, BEYOND(0.0f, 255.0f), f32_to_32_bits(x))
 CONVERTER(f32, u16, BEYOND(0.0f, 65535.0f), f32_to_32_bits(x))
 CONVERTER(f32, u32, BEYOND(0.0f, 0x1p32f), f32_to_64_bits(x))
-CONVERTER(f32, u64, BEYOND(0.0f, 0x1p64f), f32_to_64_bits(x))
+CONVERTER(f32, u64, BEYOND(0.0f, 0x1p64f), f32_to_u64_bits(x))
 CONVERTER(f32, f64, NEVER, x)
 
 CONVERTER(f64, i8, BEYOND(-128.0, 127.0), f64_to_32_bits(x))
@@ -216,7 +231,7 @@ CONVERTER(f64, i64, BEYOND(-0x1p63, 0x1p63), f64_to_64_bits(x))
 CONVERTER(f64, u8, BEYOND(0.0, 255.0), f64_to_32_bits(x))
 CONVERTER(f64, u16, BEYOND(0.0, 65535.0), f64_to_32_bits(x))
 CONVERTER(f64, u32, BEYOND(0.0, 4294967295.0), f64_to_64_bits(x))
-CONVERTER(f64, u64, BEYOND(0.0, 0x1p64), f64_to_64_bits(x))
+CONVERTER(f64, u64, BEYOND(0.0, 0x1p64), f64_to_u64_bits(x))
 CONVERTER(f64, f32, BEYOND(-(f64) FLT_MAX, (f64) FLT_MAX), x)
 
 /* One row; the equal pair stays NULL: it copies bits. */

@@ -86,8 +86,8 @@ void note_bytes(const char *what, const void *values, size_t bytes);
 
 /** Notes everything that a file or group says about itself and below, with all data. */
 void note_file(int ncid);
-/** Which values note_file() notes from now on; all at first. */
-void note_parts(bool data, bool att_values);
+/** What note_file() notes from now on: all at first. Attributes without their order are sorted. */
+void note_parts(bool data, bool att_order);
 
 /** Whether a dimension that the group sees is unlimited. */
 bool is_unlimited(int ncid, int dimid);

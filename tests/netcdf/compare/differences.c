@@ -37,19 +37,28 @@ const omission behaviours_left_out[] = {
                       "the data of before, "
                       "ESDM drops all since the last commit."},
     {"netcdf4-order-of-attributes",
-     "An attribute that is written again with another type or length becomes the last one when a "
-     "netCDF-4 file is opened again; in a container it keeps its place."},
+     "The order of attributes that are written after the first define mode, or again with another "
+     "type or length, is another one when a netCDF-4 file is opened again; in a container they "
+     "stay "
+     "in their order."},
+    {"netcdf4-large-unsigned", "Floating-point numbers from 2^63 on that are written as NC_UINT64: "
+                               "netCDF-4 stores 2^63, ESDM "
+                               "and CDF-5 the number."},
     {"netcdf4-late-fill-value",
      "A fill value that is set after the first define mode: netCDF-4 makes the variable anew, so "
      "that it is the last one when the file is opened again; in a container it keeps its place."},
+    {"netcdf4-order-of-unlimited",
+     "With several unlimited dimensions, which of them nc_inq_unlimdim() gives and the order of "
+     "nc_inq_unlimdims() change when a netCDF-4 file is opened again; in a container they stay."},
     {"netcdf4-odd-coordinates",
-     "A variable that is called like a dimension, but does not have it as its first: netCDF-4 ends "
-     "in HDF5 errors when it is given a fill value, or renamed."},
-    {"netcdf4-renames",
-     "Renaming of dimensions that have a variable of the old or new name, the other way round, and "
-     "of variables while later ones are not written yet, or to the name of a group: netCDF-4 ends "
-     "in HDF5 errors, or mixes "
-     "the variables up when it opens the file again."},
+     "A variable that is called like a dimension, but is not a coordinate variable of one "
+     "dimension: "
+     "netCDF-4 ends in HDF5 errors when it is given a fill value, and mixes its attributes up."},
+    {"netcdf4-renames", "Renaming of dimensions and variables that lie in the file already, of "
+                        "those that share a name "
+                        "with each other, or to the name of a group: netCDF-4 ends "
+                        "in HDF5 errors, or mixes "
+                        "the variables up when it opens the file again."},
     {"netcdf4-failed-attributes",
      "A `_FillValue`, or an attribute of an unknown type, that netCDF-4 refuses is there "
      "afterwards, without a value; the old one is "

@@ -123,10 +123,15 @@ test_convert__integers_round_to_floats_without_counts(void **state)
     }
 }
 
-/* What the processor makes of a cast: the lowest integer when it does not fit. */
+/* What the processor makes of a cast: the lowest integer when it does not fit. The upper half of
+ * uint64 is moved down, and its first bit turned over. */
 static uint64_t
 cast_of(long double value, const integer_type *to)
 {
+    if (to->type == ESDM_TYPE_UINT64 && value >= 0x1p63L) {
+        const integer_type lower = {.type = ESDM_TYPE_INT64};
+        return cast_of(value - 0x1p63L, &lower) ^ (uint64_t) 1 << 63;
+    }
     bool narrow = esdm_type_size(to->type) < 4 || to->type == ESDM_TYPE_INT32;
     long double limit = narrow ? 0x1p31L : 0x1p63L;
     long double whole = truncl(value);
@@ -171,15 +176,18 @@ test_convert__doubles_overflow_to_infinite_floats(void **state)
     assert_true(target[3] == 0.0f && target[4] == 0x1.fffffep127f && target[5] == target[4]);
 }
 
-/* Results of nc4_convert_type() of netCDF-C 4.9.0 (Debian 12, x86-64). */
+/* Results of netCDF-C 4.9.0 (Debian 12, x86-64); uint64 is CDF-5's. */
 static void
 test_convert__known_values_of_stock_netcdf(void **state)
 {
     const double source[7] = {NAN, INFINITY, -INFINITY, 2147483648.0, 4294967296.0, -1.5, 300.0};
+    const double large[4] = {1e19, 0x1p63, 0x1.8p63, 0x1.fffffffffffffp63};
+    const uint64_t large_u64[4] = {10000000000000000000u, 0x8000000000000000u, 0xc000000000000000u,
+                                   0xfffffffffffff800u};
     const uint8_t u8[7] = {0, 0, 0, 0, 0, 255, 44};
     const int32_t i32[7] = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, -1, 300};
     const uint32_t u32[7] = {0, 0, 0, 0x80000000u, 0, UINT32_MAX, 300};
-    const int64_t u64[7] = {INT64_MIN, INT64_MIN, INT64_MIN, 2147483648, 4294967296, -1, 300};
+    const int64_t u64[7] = {INT64_MIN, 0, INT64_MIN, 2147483648, 4294967296, -1, 300};
     union {
         uint8_t u8[7];
         int32_t i32[7];
@@ -200,6 +208,9 @@ test_convert__known_values_of_stock_netcdf(void **state)
     assert_int_equal(esdm_convert(6, source, ESDM_TYPE_UINT64, &got, 7, &count, NULL), ESDM_OK);
     assert_memory_equal(&got, u64, sizeof u64);
     assert_int_equal(count, 3);
+    assert_int_equal(esdm_convert(6, large, ESDM_TYPE_UINT64, &got, 4, &count, NULL), ESDM_OK);
+    assert_memory_equal(&got, large_u64, sizeof large_u64);
+    assert_int_equal(count, 0);
 }
 
 static void

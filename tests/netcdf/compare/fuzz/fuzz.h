@@ -66,8 +66,8 @@ enum { OUTCOME_MAX = 1 << 18 };
 /** A file of both sides. */
 typedef struct fuzz_file {
     char path[SIDES][300];
-    bool loose_data; /* values are not defined: NC_NOFILL, NC_ERANGE */
-    bool loose_atts;
+    bool loose_data;  /* values are not defined: NC_NOFILL, NC_ERANGE */
+    bool loose_order; /* of attributes */
     bool loose_names; /* netCDF-3 keeps room for the longer name that something had */
 } fuzz_file;
 
@@ -75,7 +75,8 @@ typedef struct fuzz_handle {
     int ncid[SIDES];
     int file;
     bool open;
-    bool shared;   /* NC_SHARE */
+    bool shared; /* NC_SHARE */
+    bool writable;
     bool replaces; /* created over a file, and not committed yet */
     bool kept;     /* define mode was left, so that nc_abort() does not take all back */
     bool defined;  /* variables were defined since define mode was left */
@@ -170,6 +171,8 @@ bool file_has_dim(const context *c, const char *a, const char *b);
 bool file_has_var(const context *c, const char *a, const char *b);
 /** Whether the op's group has a group of the op's name in it. */
 bool group_has_group(const context *c);
+/** Whether netCDF-4 converts numbers from 2^63 on wrongly. */
+bool is_large_unsigned(const context *c, nc_type file_type, nc_type memory_type);
 /** Whether renaming in data mode can be compared; notes what follows from it. */
 bool may_rename(context *c, const char *old_name, const char *new_name);
 

@@ -350,24 +350,6 @@ prepare(const op *o, arrays *a)
         a->map = NULL;
 }
 
-static int
-call_put(context *c)
-{
-    arrays a;
-    target t;
-    prepare(c->op, &a);
-    bool known = find_target(c, &t);
-    if (c->side == STOCK && (!known || !is_sane(c, &a, &t, true)))
-        return skip(c);
-    say_call(c, &a, true);
-    c->handle->kept = true;
-    fill_buffer(c->op, (nc_type) memory_of(c->op, &t));
-    int rc = memories[c->op->argument[1]].move(c, c->op->argument[0], &a, &buffer, true);
-    if (rc != NC_NOERR && c->handle->open)
-        c->state->files[c->handle->file].loose_data |= rc == NC_ERANGE;
-    return rc;
-}
-
 /* Whether stock cannot be trusted with more than an element: see reads_past_extents(). */
 static bool
 is_unreliable(const context *c, const arrays *a, const target *t)
@@ -378,6 +360,29 @@ is_unreliable(const context *c, const arrays *a, const target *t)
         if (t->unlimited[i] && (i > 0 || (strided && o->stride[i] != 1)))
             return left_out("netcdf4-past-the-extent");
     return false;
+}
+
+static int
+call_put(context *c)
+{
+    arrays a;
+    target t;
+    prepare(c->op, &a);
+    bool known = find_target(c, &t);
+    if (c->side == STOCK && (!known || !is_sane(c, &a, &t, true)))
+        return skip(c);
+    /* Whether a file that is read refuses the type or the growth depends on the extent. */
+    if (c->side == STOCK && c->handle->open && !c->handle->writable && !is_netcdf3(c->state) &&
+        (t.type == NC_STRING) != (memory_of(c->op, &t) == NC_STRING) &&
+        left_out("netcdf4-past-the-extent"))
+        return skip(c);
+    if (is_large_unsigned(c, t.type, memory_of(c->op, &t)))
+        return skip(c);
+    say_call(c, &a, true);
+    c->handle->kept = true;
+    fill_buffer(c->op, (nc_type) memory_of(c->op, &t));
+    int rc = memories[c->op->argument[1]].move(c, c->op->argument[0], &a, &buffer, true);
+    return rc;
 }
 
 /* Reads once more what stock has read, element by element. */
@@ -421,6 +426,8 @@ call_get(context *c)
     prepare(c->op, &a);
     bool known = find_target(c, &t);
     if (c->side == STOCK && (!known || !is_sane(c, &a, &t, false)))
+        return skip(c);
+    if (c->side == STOCK && t.type == NC_STRING && is_unreliable(c, &a, &t))
         return skip(c);
     say_call(c, &a, false);
     c->handle->kept = true;

@@ -18,13 +18,14 @@ is_open(const fuzz_state *state, int file)
 }
 
 static void
-opened(context *c, int rc, int ncid, int file, int mode)
+opened(context *c, int rc, int ncid, int file, int mode, bool writable)
 {
     c->handle->ncid[c->side] = rc == NC_NOERR ? ncid : CLOSED;
     if (c->side == ESDM || rc != NC_NOERR) {
         c->handle->open = rc == NC_NOERR;
         c->handle->file = file;
         c->handle->shared = (mode & NC_SHARE) != 0;
+        c->handle->writable = writable;
         c->handle->touched = c->handle->defined = false;
         c->handle->kept = false;
         c->handle->replaces = false;
@@ -34,6 +35,9 @@ opened(context *c, int rc, int ncid, int file, int mode)
 static void
 left_define(context *c, int rc)
 {
+    /* What failed may have left variables without fill values. */
+    if (rc == NC_EBADTYPE && c->handle->open)
+        c->state->files[c->handle->file].loose_data = true;
     if (rc != NC_NOERR)
         return;
     c->handle->defined = false;
@@ -69,11 +73,11 @@ call_create(context *c)
     int rc = nc_create(c->state->files[file].path[c->side], mode, &ncid);
     if (c->side == STOCK)
         c->state->replaces = exists;
-    opened(c, rc, ncid, file, mode);
+    opened(c, rc, ncid, file, mode, true);
     c->handle->replaces = c->state->replaces;
     if (rc == NC_NOERR) {
         fuzz_file *f = &c->state->files[file];
-        f->loose_data = f->loose_atts = f->loose_names = false;
+        f->loose_data = f->loose_order = f->loose_names = false;
     }
     return rc;
 }
@@ -95,7 +99,7 @@ call_open(context *c)
         return skip(c);
     say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
     int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
-    opened(c, rc, ncid, file, c->op->argument[1]);
+    opened(c, rc, ncid, file, c->op->argument[1], (c->op->argument[1] & NC_WRITE) != 0);
     c->handle->kept = true;
     return rc;
 }
@@ -106,11 +110,23 @@ make_nothing(generator *g, op *o)
     o->argument[0] = (int) pick(g, 4);
 }
 
+/* What was to be replaced is gone from the disk. */
+static void
+forget_replaced(const context *c)
+{
+    if (c->side == ESDM && c->handle->open && c->handle->replaces &&
+        left_out("abort-of-replacement"))
+        (void) nc_delete(c->state->files[c->handle->file].path[ESDM]);
+}
+
 static int
 call_close(context *c)
 {
     say(c, "nc_close($)");
     int rc = nc_close(c->handle->ncid[c->side]);
+    left_define(c, rc);
+    if (rc != NC_NOERR)
+        forget_replaced(c);
     closed(c); /* netCDF-3 frees it when it fails, and keeps the ncid */
     return rc;
 }

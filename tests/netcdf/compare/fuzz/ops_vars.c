@@ -61,7 +61,7 @@ is_odd_coordinate(const context *c)
     const op *o = c->op;
     if (is_netcdf3(c->state) || nc_inq_dimid(c->ncid, fuzz_name(o->name), &dimid) != NC_NOERR)
         return false;
-    return (o->argument[1] < 1 || o->argument[2] != dimid) && left_out("netcdf4-odd-coordinates");
+    return (o->argument[1] != 1 || o->argument[2] != dimid) && left_out("netcdf4-odd-coordinates");
 }
 
 static int
@@ -183,8 +183,7 @@ call_rename_var(context *c)
         return skip(c);
     bool exists = nc_inq_varname(c->ncid, c->op->varid, old) == NC_NOERR;
     if (exists && c->side == STOCK && !is_netcdf3(c->state) &&
-        (c->handle->defined || file_has_dim(c, old, fuzz_name(c->op->name)) ||
-         group_has_group(c)) &&
+        (c->handle->kept || file_has_dim(c, old, fuzz_name(c->op->name)) || group_has_group(c)) &&
         left_out("netcdf4-renames"))
         return skip(c);
     if (exists && !may_rename(c, old, fuzz_name(c->op->name)))
@@ -203,7 +202,11 @@ make_copy_var(generator *g, op *o)
 static int
 call_copy_var(context *c)
 {
-    int to = c->state->handles[c->op->argument[0]].ncid[c->side];
+    const fuzz_handle *other = &c->state->handles[c->op->argument[0]];
+    int to = other->ncid[c->side];
+    /* It enters define mode. */
+    if (c->side == STOCK && other->touched && other->shared && left_out("netcdf3-abort-forgets"))
+        return skip(c);
     say(c, "nc_copy_var($, %d, ncid%d)", c->op->varid, c->op->argument[0]);
     return nc_copy_var(c->ncid, c->op->varid, to);
 }
