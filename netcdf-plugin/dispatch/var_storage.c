@@ -180,8 +180,11 @@ esdmnc_storage_create(esdmnc_file *file, esdmnc_var *var)
     int rc = esdmnc_chunks_create(file, var);
     if (rc == NC_NOERR)
         rc = esdmnc_filters_check(var);
-    if (rc == NC_NOERR && esdmnc_storage_kind(file, var) == NC_COMPACT &&
-        variable_bytes(var) > COMPACT_MOST_BYTES - COMPACT_HEADER_BYTES)
+    int kind = esdmnc_storage_kind(file, var);
+    uint64_t bytes = variable_bytes(var);
+    if (rc == NC_NOERR &&
+        ((kind == NC_COMPACT && bytes > COMPACT_MOST_BYTES - COMPACT_HEADER_BYTES) ||
+         (kind == NC_CONTIGUOUS && bytes == UINT64_MAX)))
         rc = NC_EHDFERR;
     return rc == NC_NOERR ? esdmnc_quantize_create(file, var) : rc;
 }

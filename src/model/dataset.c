@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "model/group.h"
 #include "model/values.h"
@@ -36,35 +35,11 @@ is_visible(const esdm_dimension *dimension, const esdm_group *group)
     return group != NULL;
 }
 
-/* The limited part of the dataset must be addressable in bytes by signed 64-bit numbers. */
-static esdm_status
-check_bytes(const char *name, uint64_t bytes, uint32_t rank, esdm_dimension *const *dimensions,
-            esdm_error *err)
-{
-    bool too_large = false;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (dimensions[i]->unlimited)
-            continue;
-        uint64_t length = esdm_dimension_length(dimensions[i]);
-        if (length == 0)
-            return ESDM_OK;
-        if (!esdm__mul_u64(bytes, length, &bytes))
-            too_large = true;
-    }
-    if (too_large || bytes > INT64_MAX)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "dataset '%s': the product of its dimension lengths exceeds "
-                               "2^63-1 bytes",
-                               name);
-    return ESDM_OK;
-}
-
 static esdm_status
 check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t rank,
             esdm_dimension *const *dimensions, esdm_error *err)
 {
-    size_t bytes = esdm_container_type_size(group->container, type);
-    if (bytes == 0)
+    if (esdm_container_type_size(group->container, type) == 0)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': unknown type %d", name, (int) type);
     if (rank > ESDM_MAX_RANK)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': rank %" PRIu32 " exceeds %d", name,
@@ -78,7 +53,7 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
                                    "group or of one above it",
                                    name, i, dimensions[i] != NULL ? dimensions[i]->name : "NULL");
     }
-    return check_bytes(name, bytes, rank, dimensions, err);
+    return ESDM_OK;
 }
 
 /* A dataset that is not yet in any list; NULL when out of memory. */

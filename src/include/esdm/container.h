@@ -175,8 +175,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dimension_extend(esdm_dimension *dimen
 
 /**
  * Defines a dataset. @param dimensions `rank` dimensions of this group or its parents, slowest
- * first; the same one may appear twice. ESDM_EINVAL when the product of the limited lengths and
- * the element size exceeds 2^63-1 bytes.
+ * first; the same one may appear twice. The product of their lengths may exceed 2^64: only what is
+ * written takes room, and a dataspace of more than 2^63-1 elements is refused.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_create(esdm_group *group, const char *name,
                                                          esdm_type type, uint32_t rank,

@@ -176,7 +176,40 @@ caches_and_filters(const world *w)
     CALL(nc_close(ncid));
 }
 
+/* More elements than any file has bytes: only chunks that are written are there. */
+static void
+huge(const world *w)
+{
+    int ncid = create(w);
+    int d[4] = {-1, -1, -1, -1};
+    int v[3] = {-1, -1, -1};
+    CALL(nc_def_dim(ncid, "few", 16, &d[0]));
+    CALL(nc_def_dim(ncid, "y", 846930886, &d[1]));
+    CALL(nc_def_dim(ncid, "x", 1681692777, &d[2]));
+    CALL(nc_def_dim(ncid, "many", 1804289383, &d[3]));
+    CALL(nc_def_var(ncid, "u", NC_FLOAT, 3, d + 1, &v[0]));
+    CALL(nc_def_var_chunking(ncid, v[0], NC_CHUNKED, NULL));
+    note_storage(ncid, v[0]);
+    CALL(nc_def_var(ncid, "v", NC_FLOAT, 3, d, &v[1]));
+    CALL(nc_def_var_chunking(ncid, v[1], NC_CHUNKED, (size_t[]){1, 10, 10}));
+    CALL(nc_enddef(ncid));
+    float number = 7;
+    static const size_t at[3] = {15, 846930885, 1681692776};
+    CALL(nc_put_var1_float(ncid, v[1], at, &number));
+    number = 0;
+    CALL(nc_get_var1_float(ncid, v[1], at, &number));
+    note("%g", (double) number);
+    CALL(nc_get_var1_float(ncid, v[1], (size_t[]){5, 5, 5}, &number));
+    note("%g", (double) number);
+    if (w->format == NC_FORMAT_NETCDF4)
+        CALL(nc_redef(ncid));
+    CALL(nc_def_var(ncid, "w", NC_FLOAT, 3, d + 1, &v[2])); /* contiguous */
+    CALL(nc_enddef(ncid));
+    (void) nc_abort(ncid);
+}
+
 const scenario scenarios_storage[] = {{"storage", "settings", IN_ALL, settings},
                                       {"storage", "default_chunks", IN_HDF5, default_chunks},
                                       {"storage", "caches_and_filters", IN_ALL, caches_and_filters},
+                                      {"storage", "huge", IN_HDF5, huge},
                                       {0}};
