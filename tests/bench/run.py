@@ -116,7 +116,7 @@ class Place:
         if not path.exists():
             path.parent.mkdir()
             path.write_text(json.dumps({
-                "site": {"name": f"bench-{codec}"},
+                "site": {"name": f"bench-{codec}".replace("+", "-")},
                 "targets": [{"name": "disk", "plugin": "posix", "directory": "packs"}],
                 "metadata": {"plugin": "sqlite", "directory": "metadata"},
                 "engine": {"codec": codec},
