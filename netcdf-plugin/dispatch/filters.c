@@ -327,7 +327,15 @@ esdmnc_inq_var_filter_ids(esdmnc_id id, int varid, size_t *ret_count, unsigned *
     esdmnc_file *file;
     esdmnc_group *group;
     esdmnc_var *var;
-    int rc = esdmnc_find_var(id, varid, &file, &group, &var);
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc != NC_NOERR)
+        return rc;
+    if (esdmnc_is_nc3(file)) { /* which does not look at the variable */
+        if (ret_count != NULL)
+            *ret_count = 0;
+        return NC_NOERR;
+    }
+    rc = esdmnc_find_var(id, varid, &file, &group, &var);
     if (rc != NC_NOERR)
         return rc;
     char buffer[OLD_TEXT_BYTES];
@@ -366,7 +374,11 @@ esdmnc_inq_var_filter_info(esdmnc_id id, int varid, unsigned filter, size_t *ret
     esdmnc_file *file;
     esdmnc_group *group;
     esdmnc_var *var;
-    int rc = esdmnc_find_var(id, varid, &file, &group, &var);
+    int rc = esdmnc_find(id, &file, &group);
+    if (rc == NC_NOERR && esdmnc_is_nc3(file))
+        return NC_ENOFILTER;
+    if (rc == NC_NOERR)
+        rc = esdmnc_find_var(id, varid, &file, &group, &var);
     if (rc != NC_NOERR)
         return rc;
     char buffer[OLD_TEXT_BYTES];

@@ -226,8 +226,9 @@ read_layers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *s
     return status;
 }
 
-/* Values that strided fragments hide must not count as out of range: everything is put together in
- * the engine's form, then converted once. */
+/* Values that strided fragments hide must not count as out of range, nor a fill value that is in
+ * the gaps of a strided selection only: everything is put together in the engine's form, then
+ * converted once. */
 static esdm_status
 read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
                const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
@@ -252,6 +253,19 @@ read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_datasp
     return status;
 }
 
+/* Whether the plan cannot tell if a fill value that does not fit is read: it looks at the hull. */
+static bool
+may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+           const esdm__plan *plan, esdm_type form)
+{
+    uint64_t value[2];
+    uint64_t misfits = 0;
+    return space->has_stride && !plan->covered &&
+           esdm_convert(e->type, esdm_dataset_fill(dataset, NULL), form, value, 1, &misfits,
+                        NULL) == ESDM_OK &&
+           misfits > 0;
+}
+
 /* One plan at a time: the request meets a bounded number of fragments. Nothing is read, and
  * *ret_too_large set, when the selection must be cut to keep memory bounded. */
 static esdm_status
@@ -266,7 +280,8 @@ read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
     const esdm__elements *e = &io->elements;
-    bool convert = plan.npieces > plan.ndense && form != e->type && esdm_type_size(form) > 0;
+    bool convert = form != e->type && esdm_type_size(form) > 0 &&
+                   (plan.npieces > plan.ndense || may_misfit(dataset, e, space, &plan, form));
     *ret_too_large = convert && esdm_dataspace_elements(space) > CONVERT_ELEMENTS;
     if (convert && !*ret_too_large)
         status = read_converted(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);

@@ -137,6 +137,38 @@ test_conversion__reports_values_out_of_range(void)
     esdm_session_close(session);
 }
 
+/* A fill value in the gaps is not read. */
+static void
+test_conversion__looks_at_selected_elements_only(void)
+{
+    const uint16_t written[2] = {22, 11};
+    int16_t back[3] = {0, 0, 0};
+    uint64_t out_of_range = 99;
+    esdm_container *container;
+    esdm_dimension *x;
+    esdm_dataset *dataset;
+    esdm_dataspace space;
+    esdm_session *session = open_session();
+    ok(esdm_container_create(session, "gaps", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "x", 8, &x, ERR));
+    ok(esdm_dataset_create(esdm_container_root(container), "v", ESDM_TYPE_UINT16, 1, &x, &dataset,
+                           ERR));
+    for (int committed = 0; committed < 2; committed++) {
+        ok(esdm_dataspace_init(&space, 1, (uint64_t[]){1}, (uint64_t[]){2}, ERR));
+        ok(esdm_dataspace_set_stride(&space, (uint64_t[]){3}, ERR));
+        ok(esdm_write(dataset, &space, ESDM_TYPE_UINT16, written, NULL, ERR));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_INT16, back, &out_of_range, ERR));
+        check(out_of_range == 0 && back[0] == 22 && back[1] == 11);
+        ok(esdm_dataspace_init(&space, 1, (uint64_t[]){1}, (uint64_t[]){3}, ERR));
+        ok(esdm_dataspace_set_stride(&space, (uint64_t[]){3}, ERR));
+        ok(esdm_read(dataset, &space, ESDM_TYPE_INT16, back, &out_of_range, ERR));
+        check(out_of_range == 1 && back[0] == 22 && back[1] == 11);
+        ok(esdm_container_commit(container, NULL, ERR));
+    }
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 static void
 test_fill__holes_of_several_unlimited_dimensions(void)
 {
@@ -223,6 +255,7 @@ main(void)
     test_types__bits_survive();
     test_strings__survive();
     test_conversion__reports_values_out_of_range();
+    test_conversion__looks_at_selected_elements_only();
     test_fill__holes_of_several_unlimited_dimensions();
     test_groups__nest_and_share_dimensions();
     return 0;

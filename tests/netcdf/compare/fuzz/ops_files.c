@@ -200,6 +200,7 @@ call_set_fill(context *c)
     int old = -1;
     say(c, "nc_set_fill($, %#x, &old)", (unsigned) c->op->argument[0]);
     int rc = nc_set_fill(c->ncid, c->op->argument[0], &old);
+    c->handle->touched |= c->side == ESDM;
     if (rc == NC_NOERR)
         out_int(c, old);
     if (rc == NC_NOERR && c->op->argument[0] == NC_NOFILL && c->handle->open)
