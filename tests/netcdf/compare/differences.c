@@ -41,6 +41,19 @@ const omission behaviours_left_out[] = {
      "type or length, is another one when a netCDF-4 file is opened again; in a container they "
      "stay "
      "in their order."},
+    {"netcdf4-quantized-reads",
+     "Values of a quantized variable that are read in another type: netCDF-4 rounds them again, in "
+     "that type, without knowing the fill value, and writes past the end of integers. ESDM gives "
+     "what is stored."},
+    {"netcdf4-quantized-classic-model",
+     "Quantized variables in the classic model of netCDF-4: nc_enddef() and nc_close() end in "
+     "NC_ENOTINDEFINE, because the attribute that tells is new. ESDM adds it."},
+    {"netcdf4-settings-unseen", "nc_set_var_chunk_cache() as the first call for a variable of an "
+                                "opened file: netCDF-4 forgets "
+                                "it when it looks at the variable for the first time."},
+    {"netcdf4-failed-creation",
+     "What goes on after settings that HDF5 refuses when nc_enddef() or nc_close() creates the "
+     "variable (NC_EFILTER, NC_EHDFERR)."},
     {"netcdf4-large-unsigned", "Floating-point numbers from 2^63 on that are written as NC_UINT64: "
                                "netCDF-4 stores 2^63, ESDM "
                                "and CDF-5 the number."},
