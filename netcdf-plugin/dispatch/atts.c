@@ -70,7 +70,7 @@ esdmnc_inq_att(esdmnc_id id, int varid, const char *name, nc_type *ret_type, siz
     if (rc != NC_NOERR)
         return rc;
     if (ret_type != NULL)
-        *ret_type = attribute.type;
+        *ret_type = esdmnc_type_from_esdm(on.file, attribute.type);
     if (ret_count != NULL)
         *ret_count = (size_t) attribute.count;
     return NC_NOERR;
@@ -124,6 +124,15 @@ get_strings(const esdm_attribute *attribute, char **ret_texts)
     return NC_NOERR;
 }
 
+static int
+get_user_values(const esdmnc_file *file, const esdm_attribute *attribute, void *ret_values)
+{
+    esdm_error err;
+    esdm_status st = esdm_values_copy(file->container, attribute->type, attribute->count,
+                                      attribute->values, ret_values, &err);
+    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "read attribute", attribute->name);
+}
+
 int
 esdmnc_get_att(esdmnc_id id, int varid, const char *name, void *ret_values, nc_type memory_type)
 {
@@ -133,23 +142,25 @@ esdmnc_get_att(esdmnc_id id, int varid, const char *name, void *ret_values, nc_t
     int rc = find_attribute(id, varid, name, &on, &attribute, &index);
     if (rc != NC_NOERR)
         return rc;
+    nc_type file_type = esdmnc_type_from_esdm(on.file, attribute.type);
     if (memory_type == NC_NAT)
-        memory_type = attribute.type;
+        memory_type = file_type;
     if (attribute.count == 0)
         return NC_NOERR;
-    if ((attribute.type == NC_CHAR) != (memory_type == NC_CHAR))
+    if ((file_type == NC_CHAR) != (memory_type == NC_CHAR))
         return NC_ECHAR;
-    if (!esdmnc_type_is_atomic(memory_type))
+    bool numbers = esdmnc_type_is_number(file_type) && esdmnc_type_is_number(memory_type);
+    if (file_type != memory_type && !numbers)
         return NC_EBADTYPE;
     if (ret_values == NULL)
         return NC_NOERR;
-    if (attribute.type == NC_STRING && memory_type == NC_STRING)
+    if (file_type == NC_STRING)
         return get_strings(&attribute, ret_values);
-    if (attribute.type == NC_STRING || memory_type == NC_STRING)
-        return NC_EBADTYPE;
+    if (!esdmnc_type_is_atomic(file_type))
+        return get_user_values(on.file, &attribute, ret_values);
     uint64_t out_of_range = 0;
     esdm_error err;
-    nc_type type = esdmnc_memory_type(on.file, attribute.type, memory_type);
+    nc_type type = esdmnc_memory_type(on.file, file_type, memory_type);
     if (esdm_convert(attribute.type, attribute.values, type, ret_values, attribute.count,
                      &out_of_range, &err) != ESDM_OK)
         return esdmnc_error(&err, "read attribute", name);
@@ -171,8 +182,8 @@ needs_room(const target *on, const char *name, nc_type type, size_t count)
     esdm_attribute old;
     if (!esdm_attribute_find(on->attributes, name, &old, NULL))
         return true;
-    size_t bytes = count * esdm_type_size(type);
-    size_t room = old.count * esdm_type_size(old.type);
+    size_t bytes = count * esdmnc_type_bytes(on->file, type);
+    size_t room = old.count * esdm_container_type_size(on->file->container, old.type);
     return bytes > (esdmnc_is_nc3(on->file) ? (room + 3) / 4 * 4 : room);
 }
 
@@ -221,13 +232,13 @@ check_put_nc4(const target *on, int varid, const char *name, nc_type type, size_
     }
     if (type == NC_NAT || memory_type == NC_NAT)
         return NC_EBADTYPE;
-    if (type < 0)
-        return NC_EINVAL;
-    if (!esdmnc_type_is_atomic(type))
-        return esdmnc_is_classic(on->file) ? NC_ESTRICTNC3 : NC_EBADTYPID;
     if (type != memory_type && (esdmnc_type_is_text(type) || esdmnc_type_is_text(memory_type)))
         return NC_ECHAR;
     rc = esdmnc_classic_type(on->file, type);
+    if (rc == NC_NOERR && type < 0)
+        rc = NC_EINVAL;
+    if (rc == NC_NOERR && esdmnc_type_to_esdm(on->file, type) == ESDM_TYPE_NONE)
+        rc = NC_EBADTYPID;
     if (rc != NC_NOERR || !is_fill_value(on, normalised))
         return rc;
     if (count != 1)
@@ -268,7 +279,8 @@ store(const target *on, const char *name, nc_type type, size_t count, const void
         if (rc != NC_NOERR)
             return rc;
     }
-    esdm_status st = esdm_attribute_set(on->attributes, name, type, count, values, &err);
+    esdm_status st = esdm_attribute_set(on->attributes, name, esdmnc_type_to_esdm(on->file, type),
+                                        count, values, &err);
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "write attribute", name);
 }
 
@@ -292,6 +304,8 @@ esdmnc_put_att(esdmnc_id id, int varid, const char *name, nc_type type, size_t c
         return rc;
     uint64_t out_of_range = 0;
     void *buffer = NULL;
+    if (memory_type != type && !(esdmnc_type_is_number(type) && esdmnc_type_is_number(memory_type)))
+        return NC_EURL; /* so netCDF-4 says that nothing converts to user-defined types */
     if (memory_type != type && count > 0) {
         rc = convert(&on, memory_type, values, type, count, &buffer, &out_of_range);
         if (rc != NC_NOERR)

@@ -48,7 +48,7 @@ esdmnc_cache_adjust(const esdmnc_file *file, esdmnc_var *var)
     if (var->cache.bytes != CACHE_BYTES || esdmnc_storage_kind(file, var) != NC_CHUNKED)
         return;
     size_t shape[ESDM_MAX_RANK];
-    size_t bytes = esdm_type_size(var->type);
+    size_t bytes = var->bytes;
     esdmnc_chunks_get(var, shape);
     for (uint32_t i = 0; i < var->rank; i++)
         bytes *= shape[i];

@@ -17,7 +17,7 @@
 static bool
 fits_32_bits(const esdmnc_var *var, const size_t *shape)
 {
-    double bytes = (double) esdm_type_size(var->type);
+    double bytes = (double) var->bytes;
     for (uint32_t i = 0; i < var->rank; i++)
         bytes *= (double) shape[i];
     return bytes <= (double) UINT32_MAX;
@@ -89,9 +89,9 @@ esdmnc_chunks_told(esdmnc_file *file, const esdm_dimension *dimension, uint64_t 
 static void
 choose_for_records(const esdmnc_var *var, size_t *shape)
 {
-    double elements = DEFAULT_CHUNK_BYTES / (double) esdm_type_size(var->type);
+    double elements = DEFAULT_CHUNK_BYTES / (double) var->bytes;
     if (var->rank == 1) {
-        elements = fmin(elements, DEFAULT_RECORD_ELEMENTS) / (double) esdm_type_size(var->type);
+        elements = fmin(elements, DEFAULT_RECORD_ELEMENTS) / (double) var->bytes;
         shape[0] = (size_t) elements;
         return;
     }
@@ -108,7 +108,7 @@ choose_for_limited(const esdmnc_file *file, const esdmnc_var *var, uint32_t limi
     for (uint32_t i = 0; i < var->rank; i++)
         if (!var->axes[i].unlimited)
             elements *= (float) var->axes[i].length;
-    double share = DEFAULT_CHUNK_BYTES / (double) (elements * (float) esdm_type_size(var->type));
+    double share = DEFAULT_CHUNK_BYTES / (double) (elements * (float) var->bytes);
     double factor = pow(share, 1.0 / (double) limited);
     for (uint32_t i = 0; i < var->rank; i++) {
         if (shape[i] != 0)
@@ -246,7 +246,7 @@ esdmnc_chunks_create(const esdmnc_file *file, esdmnc_var *var)
     uint32_t limited = 0;
     for (uint32_t i = 0; i < var->rank; i++)
         limited += !var->axes[i].unlimited;
-    double elements = DEFAULT_CHUNK_BYTES / (double) esdm_type_size(var->type);
+    double elements = DEFAULT_CHUNK_BYTES / (double) var->bytes;
     double length = pow(elements, 1.0 / (double) limited);
     for (uint32_t i = 0; i < var->rank; i++)
         if (var->shape[i] == 0)

@@ -22,9 +22,9 @@ esdmnc_classic_type(const esdmnc_file *file, nc_type type)
     case NC_FORMAT_NETCDF4_CLASSIC:
         if (type > NC_DOUBLE)
             return NC_ESTRICTNC3;
-        return type >= NC_BYTE ? NC_NOERR : NC_EBADTYPE;
+        return type == NC_NAT ? NC_EBADTYPE : NC_NOERR;
     default:
-        return esdmnc_type_is_atomic(type) ? NC_NOERR : NC_EBADTYPE;
+        return type == NC_NAT ? NC_EBADTYPE : NC_NOERR; /* of others the file knows */
     }
 }
 
@@ -61,7 +61,7 @@ is_record(const esdmnc_var *var)
 static uint64_t
 var_bytes(const esdmnc_var *var)
 {
-    uint64_t bytes = esdm_type_size(var->type);
+    uint64_t bytes = var->bytes;
     for (uint32_t i = is_record(var) ? 1 : 0; i < var->rank; i++)
         if (__builtin_mul_overflow(bytes, var->axes[i].length, &bytes))
             return UINT64_MAX;

@@ -78,8 +78,8 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
                                   &out_of_range);
         if (rc != NC_NOERR)
             return rc;
-    } else if (esdm_write(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) !=
-               ESDM_OK) {
+    } else if (esdm_write(r->var->dataset, r->space, esdmnc_type_to_esdm(r->file, memory_type),
+                          data, &out_of_range, &err) != ESDM_OK) {
         return esdmnc_error(&err, "write", r->file->name);
     }
     if (r->late != NC_NOERR)
@@ -102,7 +102,8 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
         return rc == NC_NOERR ? r->late : rc;
     if (data == NULL)
         return NC_EINVAL;
-    nc_type memory_type = esdmnc_memory_type(r->file, r->var->type, r->memory_type);
+    esdm_type memory_type =
+        esdmnc_type_to_esdm(r->file, esdmnc_memory_type(r->file, r->var->type, r->memory_type));
     if (esdm_read(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK)
         return esdmnc_error(&err, "read", r->file->name);
     if (r->late != NC_NOERR)

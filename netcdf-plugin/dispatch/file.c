@@ -286,6 +286,8 @@ esdmnc_leave_define(esdmnc_file *file)
 {
     int rc = esdmnc_classic_sizes(file);
     if (rc == NC_NOERR)
+        rc = esdmnc_types_complete(file);
+    if (rc == NC_NOERR)
         rc = esdmnc_fill_check(file);
     if (rc == NC_EBADTYPE && !file->is_new)
         (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
@@ -371,7 +373,8 @@ holds_all_of(esdm_container *newer, const esdmnc_file *file)
         esdm_group *same = esdm_container_group(newer, (uint32_t) g);
         for (size_t v = 0; same != NULL && v < group->count; v++) {
             const esdm_dataset *dataset = esdm_group_dataset_at(same, v);
-            if (dataset == NULL || esdm_dataset_type(dataset) != group->vars[v]->type ||
+            if (dataset == NULL ||
+                esdm_dataset_type(dataset) != esdm_dataset_type(group->vars[v]->dataset) ||
                 esdm_dataset_rank(dataset) != group->vars[v]->rank ||
                 esdm_dataset_id(dataset) != esdm_dataset_id(group->vars[v]->dataset))
                 return false;
@@ -379,7 +382,8 @@ holds_all_of(esdm_container *newer, const esdmnc_file *file)
         if (same == NULL)
             return false;
     }
-    return esdm_container_dimension_count(newer) >= esdm_container_dimension_count(file->container);
+    return esdm_container_type_count(newer) >= file->types.count &&
+           esdm_container_dimension_count(newer) >= esdm_container_dimension_count(file->container);
 }
 
 /* Takes over a container whose structure was extended. NC_NOERR, also when the file stays where it

@@ -281,6 +281,8 @@ esdmnc_file_free(esdmnc_file *file)
     if (file == NULL)
         return;
     esdmnc_file_forget(file);
+    free(file->types.of_nc);
+    free(file->types.of_esdm);
     free(file->groups);
     free(file->lengths);
     free(file->name);
@@ -301,14 +303,15 @@ grow(void *items, size_t count, size_t *capacity)
 }
 
 static esdmnc_var *
-var_new(esdm_dataset *dataset)
+var_new(const esdmnc_file *file, esdm_dataset *dataset)
 {
     uint32_t rank = esdm_dataset_rank(dataset);
     esdmnc_var *var = calloc(1, sizeof *var + rank * sizeof var->axes[0]);
     if (var == NULL)
         return NULL;
     var->dataset = dataset;
-    var->type = esdm_dataset_type(dataset);
+    var->type = esdmnc_type_from_esdm(file, esdm_dataset_type(dataset));
+    var->bytes = esdmnc_type_bytes(file, var->type);
     var->rank = rank;
     atomic_init(&var->quantize, ESDMNC_QUANTIZE_UNKNOWN);
     for (uint32_t i = 0; i < rank; i++) {
@@ -321,7 +324,7 @@ var_new(esdm_dataset *dataset)
 }
 
 static int
-group_index(esdmnc_group *group)
+group_index(const esdmnc_file *file, esdmnc_group *group)
 {
     size_t count = esdm_group_dataset_count(group->group);
     while (group->count < count) {
@@ -329,7 +332,7 @@ group_index(esdmnc_group *group)
         if (vars == NULL)
             return NC_ENOMEM;
         group->vars = vars;
-        vars[group->count] = var_new(esdm_group_dataset_at(group->group, group->count));
+        vars[group->count] = var_new(file, esdm_group_dataset_at(group->group, group->count));
         if (vars[group->count] == NULL)
             return NC_ENOMEM;
         group->count++;
@@ -352,12 +355,10 @@ esdmnc_file_index(esdmnc_file *file)
         group->group = esdm_container_group(file->container, (uint32_t) file->group_count);
         groups[file->group_count++] = group;
     }
-    for (size_t i = 0; i < file->group_count; i++) {
-        int rc = group_index(file->groups[i]);
-        if (rc != NC_NOERR)
-            return rc;
-    }
-    return NC_NOERR;
+    int rc = esdmnc_types_index(file);
+    for (size_t i = 0; i < file->group_count && rc == NC_NOERR; i++)
+        rc = group_index(file, file->groups[i]);
+    return rc;
 }
 
 void

@@ -91,7 +91,7 @@ look_at_attributes(const esdmnc_group *group)
         if (found && !is_usable(var, &attribute))
             return ESDMNC_RECORDS_BAD;
         const void *value = found ? attribute.values : esdm_type_default_fill(var->type);
-        if (memcmp(value, hole, esdm_type_size(var->type)) != 0)
+        if (memcmp(value, hole, var->bytes) != 0)
             worst = ESDMNC_RECORDS_WRITTEN;
     }
     return worst;
@@ -110,7 +110,7 @@ fill_var(const esdmnc_file *file, const esdmnc_var *var, uint64_t from, uint64_t
     uint64_t out_of_range = 0;
     bool found = fill_attribute(var, &attribute);
     const void *value = found ? attribute.values : esdm_type_default_fill(var->type);
-    if (memcmp(value, esdm_dataset_fill(var->dataset, NULL), esdm_type_size(var->type)) == 0)
+    if (memcmp(value, esdm_dataset_fill(var->dataset, NULL), var->bytes) == 0)
         return NC_NOERR;
     for (uint32_t i = 1; i < var->rank; i++)
         size[i] = var->axes[i].length;

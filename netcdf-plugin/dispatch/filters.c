@@ -162,9 +162,10 @@ is_compression(unsigned id, size_t count, const unsigned *params)
 
 /* A variable's values have the same size each. */
 static bool
-is_fixed_size(const esdmnc_var *var)
+is_fixed_size(const esdmnc_file *file, const esdmnc_var *var)
 {
-    return var->type < NC_STRING;
+    bool is_fixed = false;
+    return esdmnc_type_is_fixed(file, var->type, &is_fixed) == NC_NOERR && is_fixed;
 }
 
 static int
@@ -221,7 +222,7 @@ esdmnc_def_var_filter(esdmnc_id id, int varid, unsigned filter, size_t count,
     int rc = esdmnc_find_var(id, varid, &file, &group, &var);
     if (rc != NC_NOERR)
         return NC_ENOTVAR == rc || NC_EGLOBAL == rc ? NC_ENOTVAR : rc;
-    if (!is_fixed_size(var))
+    if (!is_fixed_size(file, var))
         return NC_EFILTER;
     if (esdmnc_is_nc3(file))
         return NC_ENOTNC4;
@@ -354,12 +355,12 @@ static unsigned
 told_param(const esdmnc_var *var, const entry *e, size_t index)
 {
     if (var->stored && e->id == ESDMNC_FILTER_SHUFFLE)
-        return (unsigned) esdm_type_size(var->type);
+        return (unsigned) var->bytes;
     unsigned value = param_of(e, index);
     if (var->stored && e->id == ESDMNC_FILTER_SZIP && index == 0)
         return value & SZIP_MASKS & ~2u;
     if (var->stored && e->id == ESDMNC_FILTER_BLOSC && index < 4) {
-        size_t bytes = esdm_type_size(var->type);
+        size_t bytes = var->bytes;
         const unsigned local[] = {2, 2, bytes > 255 ? 1 : (unsigned) bytes,
                                   (unsigned) (bytes * chunk_elements(var))};
         return local[index];

@@ -20,7 +20,8 @@ group_ncid(const esdmnc_file *file, const esdm_group *group)
 int
 esdmnc_name_free(const esdm_group *group, const char *name)
 {
-    if (esdm_group_find(group, name) != NULL || esdm_group_dataset_find(group, name) != NULL)
+    if (esdm_group_find(group, name) != NULL || esdm_group_dataset_find(group, name) != NULL ||
+        esdm_group_type_find(group, name) != ESDM_TYPE_NONE)
         return NC_ENAMEINUSE;
     return NC_NOERR;
 }

@@ -61,7 +61,8 @@ typedef struct esdmnc_cache {
 
 typedef struct esdmnc_var {
     esdm_dataset *dataset; /* borrowed from the container */
-    esdm_type type;
+    nc_type type;
+    size_t bytes; /* of an element in memory */
     uint32_t rank;
     bool created;              /* define mode was left since it was defined: NC_ELATEDEF */
     bool stored;               /* it was read from the store */
@@ -91,6 +92,14 @@ typedef enum esdmnc_record_fill {
     ESDMNC_RECORDS_BAD      /* some attribute cannot be a fill value */
 } esdmnc_record_fill;
 
+/** Numbers of user-defined types. netCDF gives them in the order in which it meets the types: those
+ *  of a file that is opened group by group, later ones as they are defined. */
+typedef struct esdmnc_types {
+    esdm_type *of_nc; /* owned; index is the nc_type less NC_FIRSTUSERTYPEID */
+    nc_type *of_esdm; /* owned; index is the esdm_type less ESDM_TYPE_FIRST_USER */
+    size_t count;
+} esdmnc_types;
+
 typedef struct esdmnc_file {
     int instance;
     int ncid; /* of the root group */
@@ -116,6 +125,7 @@ typedef struct esdmnc_file {
     esdmnc_group **groups; /* owned; index is the group id */
     size_t group_count;
     size_t group_capacity;
+    esdmnc_types types;       /* user-defined ones */
     struct esdmnc_file *next; /* list of all open files, under the table's lock */
 } esdmnc_file;
 
@@ -222,12 +232,18 @@ int esdmnc_classic_length(const esdmnc_file *file, size_t length);
 /** CDF-1/2/5 limits on the sizes of variables: NC_EVARSIZE. */
 int esdmnc_classic_sizes(const esdmnc_file *file);
 
-/* ---- types.c ------------------------------------------------------------------------------- */
+/* ---- types.c, usertypes.c, values.c --------------------------------------------------------- */
 
 static inline bool
 esdmnc_type_is_atomic(nc_type type)
 {
     return type >= NC_BYTE && type <= NC_STRING;
+}
+
+static inline bool
+esdmnc_type_is_number(nc_type type)
+{
+    return esdmnc_type_is_atomic(type) && type != NC_CHAR && type != NC_STRING;
 }
 
 static inline bool
@@ -241,10 +257,21 @@ nc_type esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type m
 
 /** netCDF-3 takes infinities as doubles, but finds floats out of the range of a double. */
 bool esdmnc_rejects_infinity(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
+/** ESDM's number of a type; ESDM_TYPE_NONE when there is no such type in the file. */
+esdm_type esdmnc_type_to_esdm(const esdmnc_file *file, nc_type type);
+nc_type esdmnc_type_from_esdm(const esdmnc_file *file, esdm_type type);
+/** Bytes of an element in memory; 0 for an unknown type. */
+size_t esdmnc_type_bytes(const esdmnc_file *file, nc_type type);
+/** Brings the numbers up to the container's types; those that were given stay. */
+int esdmnc_types_index(esdmnc_file *file);
+/** Whether elements hold neither texts nor arrays. NC_EBADTYPE for unknown types. */
+int esdmnc_type_is_fixed(const esdmnc_file *file, nc_type type, bool *ret_is_fixed);
+/** What nc_enddef() asks of types. */
+int esdmnc_types_complete(const esdmnc_file *file);
 
 /* ---- groups.c, vars.c ---------------------------------------------------------------------- */
 
-/** NC_ENAMEINUSE when a group or variable of that (normalised) name is in the group. */
+/** NC_ENAMEINUSE when a group, variable or type of that (normalised) name is in the group. */
 int esdmnc_name_free(const esdm_group *group, const char *name);
 
 /* ---- file.c: hints of a container (those of variables are in storage.h) -----------------------

@@ -348,7 +348,7 @@ esdmnc_put_quantized(const esdmnc_file *file, esdmnc_var *var, const esdm_datasp
                 .space = space,
                 .memory_type = memory_type,
                 .memory_bytes = esdm_type_size(memory_type),
-                .bytes = esdm_type_size(var->type),
+                .bytes = var->bytes,
                 .data = data,
                 .pieces = !piecewise || space->rank == 0 ? WHOLE
                           : rows                         ? ROWS

@@ -92,8 +92,9 @@ check_char(esdmnc_request *r)
 static bool
 convertible(const esdmnc_request *r)
 {
-    return (r->var->type == NC_STRING) == (r->memory_type == NC_STRING) &&
-           esdmnc_type_is_atomic(r->memory_type);
+    if (r->var->type == r->memory_type)
+        return true;
+    return esdmnc_type_is_number(r->var->type) && esdmnc_type_is_number(r->memory_type);
 }
 
 /* ---- netCDF-3 ------------------------------------------------------------------------------- */
@@ -310,6 +311,8 @@ static int
 check_varm(esdmnc_request *r, const esdmnc_group *group, int varid)
 {
     int rc = find_var(r, group, varid, NC_ENOTVAR);
+    if (rc == NC_NOERR && r->var->type >= NC_FIRSTUSERTYPEID)
+        rc = NC_EMAPTYPE;
     if (rc == NC_NOERR)
         rc = check_char(r);
     if (rc != NC_NOERR)

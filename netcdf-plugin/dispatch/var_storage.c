@@ -52,7 +52,7 @@ esdmnc_endian(const esdmnc_file *file, const esdmnc_var *var)
 {
     if (!var->stored || esdmnc_is_nc3(file))
         return var->endian;
-    if (esdmnc_type_is_text(var->type))
+    if (!esdmnc_type_is_number(var->type))
         return NC_ENDIAN_NATIVE;
     const char *endian = esdm_dataset_hint(var->dataset, ESDMNC_HINT_ENDIAN);
     return endian != NULL && strcmp(endian, "big") == 0 ? NC_ENDIAN_BIG : NC_ENDIAN_LITTLE;
@@ -104,7 +104,7 @@ esdmnc_find_changeable(esdmnc_id id, int varid, esdmnc_file **ret_file, esdmnc_v
 static uint64_t
 variable_bytes(const esdmnc_var *var)
 {
-    uint64_t bytes = esdm_type_size(var->type);
+    uint64_t bytes = var->bytes;
     for (uint32_t i = 0; i < var->rank; i++)
         if (__builtin_mul_overflow(bytes, var->axes[i].length, &bytes))
             return UINT64_MAX;

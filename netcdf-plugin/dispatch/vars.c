@@ -47,9 +47,7 @@ check_new_var(esdmnc_file *file, const esdm_group *group, const char *name, nc_t
     int rc = esdmnc_need_define(file);
     if (rc == NC_NOERR)
         rc = esdmnc_name_check(file->instance, name, normalised);
-    if (rc == NC_NOERR && !nc3 && type == NC_NAT)
-        rc = NC_EBADTYPE;
-    if (rc == NC_NOERR && (nc3 || (type > NC_DOUBLE && esdmnc_is_classic(file))))
+    if (rc == NC_NOERR)
         rc = esdmnc_classic_type(file, type);
     if (rc != NC_NOERR)
         return rc;
@@ -74,13 +72,14 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
         rc = check_new_var(file, group->group, name, type, rank, normalised);
     if (rc == NC_NOERR)
         rc = look_up_dims(file, group->group, rank, dimids, dimensions);
-    if (rc == NC_NOERR) /* netCDF-4 looks the type up last */
-        rc = type < 0 ? NC_EINVAL : esdmnc_classic_type(file, type);
+    esdm_type element = rc == NC_NOERR ? esdmnc_type_to_esdm(file, type) : ESDM_TYPE_NONE;
+    if (rc == NC_NOERR && element == ESDM_TYPE_NONE) /* netCDF-4 looks the type up last */
+        rc = type < 0 ? NC_EINVAL : NC_EBADTYPE;
     if (rc != NC_NOERR)
         return rc;
     esdm_error err;
     esdm_dataset *dataset;
-    esdm_status st = esdm_dataset_create(group->group, normalised, type, (uint32_t) rank,
+    esdm_status st = esdm_dataset_create(group->group, normalised, element, (uint32_t) rank,
                                          dimensions, &dataset, &err);
     if (st != ESDM_OK) {
         rc = esdmnc_error(&err, "define variable", normalised);
@@ -159,33 +158,27 @@ esdmnc_rename_var(esdmnc_id id, int varid, const char *name)
     return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "rename variable", normalised);
 }
 
-/* One element, in memory that the caller has; a text is the caller's to free. */
-static int
-copy_element(nc_type type, const void *value, void *ret_value)
-{
-    if (type != NC_STRING) {
-        memcpy(ret_value, value, esdm_type_size(type));
-        return NC_NOERR;
-    }
-    const char *text = *(char *const *) value;
-    char *copy = strdup(text == NULL ? "" : text);
-    if (copy == NULL)
-        return NC_ENOMEM;
-    *(char **) ret_value = copy;
-    return NC_NOERR;
-}
-
+/* One element, in memory that the caller has; what hangs below is the caller's to free. */
 static int
 inq_fill(const esdmnc_file *file, const esdmnc_var *var, void *ret_value)
 {
     esdm_attribute attribute;
-    if (!esdmnc_is_nc3(file))
-        return copy_element(var->type, esdm_dataset_fill(var->dataset, NULL), ret_value);
+    esdm_error err;
+    const void *value = esdm_dataset_fill(var->dataset, NULL);
     /* netCDF-3 has no other place for it than the attribute, and gives what is in it. */
-    if (!esdm_attribute_find(esdm_dataset_attributes(var->dataset), _FillValue, &attribute, NULL))
-        return copy_element(var->type, esdm_type_default_fill(var->type), ret_value);
-    if (attribute.count > 0)
-        memcpy(ret_value, attribute.values, attribute.count * esdm_type_size(attribute.type));
+    if (esdmnc_is_nc3(file)) {
+        if (esdm_attribute_find(esdm_dataset_attributes(var->dataset), _FillValue, &attribute,
+                                NULL)) {
+            if (attribute.count > 0)
+                memcpy(ret_value, attribute.values,
+                       attribute.count * esdm_type_size(attribute.type));
+            return NC_NOERR;
+        }
+        value = esdm_type_default_fill(var->type);
+    }
+    if (esdm_values_copy(file->container, esdm_dataset_type(var->dataset), 1, value, ret_value,
+                         &err) != ESDM_OK)
+        return esdmnc_error(&err, "inquire fill value in", file->name);
     return NC_NOERR;
 }
 

@@ -107,6 +107,19 @@ ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
  */
 ESDMNC_EXPORT const char *esdmnc_route(size_t index);
 
+/* Values of any type of an open container: what nc_reclaim_data() and nc_copy_data() do.
+ * NC_EBADTYPE for types that the container does not have. */
+
+/** Bytes of an element in memory, and whether it holds neither texts nor arrays: 1 or 0. */
+ESDMNC_EXPORT int esdmnc_values_size(int instance, int ncid, nc_type type, size_t *ret_bytes,
+                                     int *ret_is_fixed);
+/** Frees what is within `count` elements, and sets it to NULL. */
+ESDMNC_EXPORT int esdmnc_values_reclaim(int instance, int ncid, nc_type type, void *memory,
+                                        size_t count);
+/** On failure `copy` holds nothing that must be freed. */
+ESDMNC_EXPORT int esdmnc_values_copy(int instance, int ncid, nc_type type, const void *memory,
+                                     size_t count, void *copy);
+
 /* ---- provided by the router (libesdm-netcdf.so) -----------------------------------------------
  */
 

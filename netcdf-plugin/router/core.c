@@ -60,7 +60,10 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_format", &ret->format},
                   {"esdmnc_is_folder", &ret->is_folder},
                   {"esdmnc_rename", &ret->rename},
-                  {"esdmnc_route", &ret->route}};
+                  {"esdmnc_route", &ret->route},
+                  {"esdmnc_values_size", &ret->values_size},
+                  {"esdmnc_values_reclaim", &ret->values_reclaim},
+                  {"esdmnc_values_copy", &ret->values_copy}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *found = dlsym(handle, wanted[i].name);
         if (!found) {

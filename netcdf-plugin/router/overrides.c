@@ -3,7 +3,7 @@
  * Public calls that reach into libnetcdf's own structures without asking the dispatch table. With
  * one of our ncids they would crash, so they are answered here; all others go on unchanged.
  */
-#include "router/router.h"
+#include "router/overrides.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,20 +22,6 @@ ESDMNC_EXPORT int nc_set_var_chunk_cache_ints(int ncid, int varid, int size, int
 ESDMNC_EXPORT int nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp,
                                               int *preemptionp);
 ESDMNC_EXPORT int nc__testurl(const char *path, char **basenamep);
-
-static bool
-owns(const esdmnc__library *library, int ncid)
-{
-    const esdmnc__core *core = esdmnc__core_if_loaded();
-    return core && library && core->owns(library->api.instance, ncid);
-}
-
-#define CALLER() esdmnc__library_for(__builtin_return_address(0))
-#define CALL_REAL(library, name, ...)                                                              \
-    ({                                                                                             \
-        __typeof__(&name) real_ = esdmnc__real(library, ESDMNC_FN_##name);                         \
-        real_ ? real_(__VA_ARGS__) : NC_ENOTBUILT;                                                 \
-    })
 
 /* ---- chunks, as Fortran has them: ints ------------------------------------------------------- */
 
@@ -129,133 +115,6 @@ nc_get_var_chunk_cache_ints(int ncid, int varid, int *sizep, int *nelemsp, int *
         *preemptionp = (int) (part * 100);
     }
     return NC_NOERR;
-}
-
-/* ---- values in memory ------------------------------------------------------------------------ */
-
-/* Values of atomic types are told by the type alone, whatever the ncid: these are served for all,
- * without looking for the caller. libnetcdf itself calls these functions, partly without leaving a
- * return address. User-defined types of a container do not exist yet. */
-
-static size_t
-atomic_size(nc_type type)
-{
-    static const unsigned char sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, sizeof(char *)};
-    return type > 0 && type <= NC_STRING ? sizes[type] : 0;
-}
-
-static int
-check_values(int ncid, nc_type xtype, const void *memory, size_t count)
-{
-    return ncid < 0 || xtype <= 0 || (!memory && count > 0) ? NC_EINVAL : NC_NOERR;
-}
-
-static void
-free_values(nc_type xtype, void *memory, size_t count)
-{
-    for (size_t i = 0; xtype == NC_STRING && i < count; i++) {
-        free(((char **) memory)[i]);
-    }
-}
-
-ESDMNC_EXPORT int
-nc_reclaim_data(int ncid, nc_type xtype, void *memory, size_t count)
-{
-    if (atomic_size(xtype) == 0) {
-        esdmnc__library *library = CALLER();
-        return owns(library, ncid)
-                   ? NC_EBADTYPE
-                   : CALL_REAL(library, nc_reclaim_data, ncid, xtype, memory, count);
-    }
-    int status = check_values(ncid, xtype, memory, count);
-    if (status == NC_NOERR) {
-        free_values(xtype, memory, count);
-    }
-    return status;
-}
-
-ESDMNC_EXPORT int
-nc_reclaim_data_all(int ncid, nc_type xtype, void *memory, size_t count)
-{
-    if (atomic_size(xtype) == 0) {
-        esdmnc__library *library = CALLER();
-        return owns(library, ncid)
-                   ? NC_EBADTYPE
-                   : CALL_REAL(library, nc_reclaim_data_all, ncid, xtype, memory, count);
-    }
-    int status = check_values(ncid, xtype, memory, count);
-    if (status == NC_NOERR && memory) {
-        free_values(xtype, memory, count);
-        free(memory);
-    }
-    return status;
-}
-
-static int
-copy_strings(char *const *from, size_t count, char **to)
-{
-    for (size_t i = 0; i < count; i++) {
-        to[i] = from[i] ? strdup(from[i]) : NULL;
-        if (from[i] && !to[i]) {
-            while (i > 0) {
-                free(to[--i]);
-            }
-            return NC_ENOMEM;
-        }
-    }
-    return NC_NOERR;
-}
-
-static int
-copy_values(nc_type xtype, const void *memory, size_t count, void *copy)
-{
-    if (count == 0 || !copy) {
-        return NC_NOERR;
-    }
-    if (xtype == NC_STRING) {
-        return copy_strings(memory, count, copy);
-    }
-    memcpy(copy, memory, atomic_size(xtype) * count);
-    return NC_NOERR;
-}
-
-ESDMNC_EXPORT int
-nc_copy_data(int ncid, nc_type xtype, const void *memory, size_t count, void *copy)
-{
-    if (atomic_size(xtype) == 0) {
-        esdmnc__library *library = CALLER();
-        return owns(library, ncid)
-                   ? NC_EBADTYPE
-                   : CALL_REAL(library, nc_copy_data, ncid, xtype, memory, count, copy);
-    }
-    int status = check_values(ncid, xtype, memory, count);
-    return status == NC_NOERR ? copy_values(xtype, memory, count, copy) : status;
-}
-
-ESDMNC_EXPORT int
-nc_copy_data_all(int ncid, nc_type xtype, const void *memory, size_t count, void **copyp)
-{
-    if (atomic_size(xtype) == 0) {
-        esdmnc__library *library = CALLER();
-        return owns(library, ncid)
-                   ? NC_EBADTYPE
-                   : CALL_REAL(library, nc_copy_data_all, ncid, xtype, memory, count, copyp);
-    }
-    int status = check_values(ncid, xtype, memory, count);
-    if (status != NC_NOERR || !copyp) {
-        return status;
-    }
-    void *copy = count > 0 ? calloc(count, atomic_size(xtype)) : NULL;
-    if (count > 0 && !copy) {
-        return NC_ENOMEM;
-    }
-    status = copy_values(xtype, memory, count, copy);
-    if (status == NC_NOERR) {
-        *copyp = copy;
-    } else {
-        free(copy);
-    }
-    return status;
 }
 
 /* ---- filters, deletion ----------------------------------------------------------------------- */

@@ -114,6 +114,10 @@ typedef struct esdmnc__core {
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
     const char *(*route)(size_t index);
+    int (*values_size)(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed);
+    int (*values_reclaim)(int instance, int ncid, nc_type type, void *memory, size_t count);
+    int (*values_copy)(int instance, int ncid, nc_type type, const void *memory, size_t count,
+                       void *copy);
 } esdmnc__core;
 
 /** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */

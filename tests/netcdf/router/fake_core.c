@@ -469,3 +469,50 @@ esdmnc_route(size_t index)
 {
     return index == 0 ? getenv("FAKE_CORE_ROUTE") : NULL;
 }
+
+/* One user-defined type: number 40, whose elements hold a text. */
+enum { TEXT_TYPE = 40 };
+
+int
+esdmnc_values_size(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed)
+{
+    (void) instance;
+    (void) ncid;
+    if (type != TEXT_TYPE) {
+        return NC_EBADTYPE;
+    }
+    *ret_bytes = sizeof(char *);
+    *ret_is_fixed = 0;
+    return NC_NOERR;
+}
+
+int
+esdmnc_values_reclaim(int instance, int ncid, nc_type type, void *memory, size_t count)
+{
+    (void) instance;
+    (void) ncid;
+    char **texts = memory;
+    if (type != TEXT_TYPE) {
+        return NC_EBADTYPE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(texts[i]);
+        texts[i] = NULL;
+    }
+    return NC_NOERR;
+}
+
+int
+esdmnc_values_copy(int instance, int ncid, nc_type type, const void *memory, size_t count,
+                   void *copy)
+{
+    (void) instance;
+    (void) ncid;
+    if (type != TEXT_TYPE) {
+        return NC_EBADTYPE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ((char **) copy)[i] = strdup(((char *const *) memory)[i]);
+    }
+    return NC_NOERR;
+}

@@ -281,6 +281,18 @@ test_router__values_in_memory_are_copied_and_freed(void **state)
     assert_int_equal(nc_copy_data(ncid, NC_INT64, numbers, 3, others), NC_NOERR);
     assert_memory_equal(numbers, others, sizeof(numbers));
     assert_int_equal(nc_reclaim_data(ncid, NC_INT64, numbers, 3), NC_NOERR);
+    char *owned[2] = {strdup("a"), strdup("b")};
+    char **copied = NULL;
+    assert_int_equal(nc_copy_data_all(ncid, 40, owned, 2, (void **) &copied), NC_NOERR);
+    assert_string_equal(copied[1], "b");
+    assert_int_equal(nc_reclaim_data(ncid, 40, owned, 2), NC_NOERR);
+    assert_null(owned[0]);
+    assert_int_equal(nc_copy_data(ncid, 40, copied, 1, owned), NC_NOERR);
+    assert_string_equal(owned[0], "a");
+    assert_int_equal(nc_reclaim_data_all(ncid, 40, copied, 2), NC_NOERR);
+    assert_int_equal(nc_reclaim_data(ncid, 40, owned, 1), NC_NOERR);
+    assert_int_equal(nc_reclaim_data(ncid, 40, NULL, 1), NC_EINVAL);
+    assert_int_equal(nc_copy_data_all(ncid, 77, numbers, 3, (void **) &copied), NC_EBADTYPE);
     assert_int_equal(nc_reclaim_data(ncid, 77, numbers, 3), NC_EBADTYPE);
     assert_int_equal(nc_copy_data(ncid, 77, numbers, 3, others), NC_EBADTYPE);
     assert_int_equal(nc_close(ncid), NC_NOERR);
