@@ -244,6 +244,9 @@ commit(esdmnc_file *file, const char *what)
     esdm_error err;
     if (!file->writable || file->transient)
         return NC_NOERR;
+    int rc = esdmnc_types_complete(file); /* their codes differ from that of a failed commit */
+    if (rc != NC_NOERR)
+        return rc;
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
     return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
 }
@@ -286,8 +289,6 @@ esdmnc_leave_define(esdmnc_file *file)
 {
     int rc = esdmnc_classic_sizes(file);
     if (rc == NC_NOERR)
-        rc = esdmnc_types_complete(file);
-    if (rc == NC_NOERR)
         rc = esdmnc_fill_check(file);
     if (rc == NC_EBADTYPE && !file->is_new)
         (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
@@ -298,7 +299,8 @@ esdmnc_leave_define(esdmnc_file *file)
     file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     file->is_new = false;
     atomic_store_explicit(&file->indef, false, memory_order_relaxed);
-    return create_vars(file);
+    rc = esdmnc_types_complete(file); /* define mode is over also when this fails */
+    return rc == NC_NOERR ? create_vars(file) : rc;
 }
 
 int
@@ -347,7 +349,8 @@ esdmnc_redef(esdmnc_id id)
     /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
     if (atomic_load(&file->indef))
         return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
-    rc = commit(file, "commit at nc_redef of"); /* what nc_abort() goes back to */
+    if (esdmnc_types_complete(file) == NC_NOERR)    /* else nobody asks yet */
+        rc = commit(file, "commit at nc_redef of"); /* what nc_abort() goes back to */
     if (rc == NC_NOERR)
         atomic_store(&file->indef, true);
     return rc;
@@ -479,7 +482,8 @@ esdmnc_close(esdmnc_id id, void *memory)
         return NC_NOERR;
     }
     if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file)) != NC_NOERR) {
-        dispose(id, file); /* netCDF-3 aborts */
+        if (esdmnc_types_complete(file) == NC_NOERR)
+            dispose(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
         return rc;
     }
     rc = commit(file, "commit at close of");

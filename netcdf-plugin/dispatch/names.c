@@ -69,7 +69,7 @@ int
 esdmnc_name_check(int instance, const char *name, char *ret_normalised)
 {
     if (name == NULL)
-        return NC_EBADNAME;
+        return NC_EINVAL;
     if (strlen(name) > NC_MAX_NAME)
         return NC_EMAXNAME;
     if (!follows_rules(name))
