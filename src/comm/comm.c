@@ -2,8 +2,12 @@
 #include "comm/comm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+
+/* Numbers of all ranks that are exchanged in one message. */
+#define EXCHANGE_NUMBERS 1024u
 
 esdm_comm *
 esdm_comm_ref(esdm_comm *comm)
@@ -19,30 +23,95 @@ esdm_comm_unref(esdm_comm *comm)
         comm->ops->release(comm);
 }
 
+/* What a rank that failed contributes: the largest number belongs to the lowest such rank. */
+static uint64_t
+failure_code(const esdm_comm *comm, esdm_status status)
+{
+    return status == ESDM_OK ? 0 : (uint64_t) (comm->size - comm->rank);
+}
+
+/* All learn the failure of the rank with the worst code; 0: nobody failed. */
+static esdm_status
+share_failure(esdm_comm *comm, uint64_t worst, esdm_status status, esdm_error *err)
+{
+    esdm_error failure = {0};
+    if (worst == 0)
+        return ESDM_OK;
+    int rank = comm->size - (int) worst;
+    if (rank == comm->rank && err != NULL)
+        failure = *err;
+    failure.status = rank == comm->rank ? status : ESDM_OK;
+    esdm_status sent = comm->ops->broadcast(comm, &failure, sizeof failure, rank, &failure);
+    if (sent != ESDM_OK)
+        failure.status = sent;
+    else if (comm->size > 1)
+        (void) esdm__error_prefix(&failure, failure.status, "rank %d", rank);
+    if (err != NULL)
+        *err = failure;
+    return failure.status;
+}
+
 esdm_status
 esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_t count,
                     esdm_error *err)
 {
-    esdm_error failure = {0};
-    /* The largest number belongs to the lowest rank that failed. */
-    values[0] = status == ESDM_OK ? 0 : (uint64_t) (comm->size - comm->rank);
-    esdm_status sent = comm->ops->maximum(comm, values, count + 1, &failure);
-    if (sent == ESDM_OK && values[0] == 0)
-        return ESDM_OK;
-    if (sent == ESDM_OK) {
-        int rank = comm->size - (int) values[0];
-        if (rank == comm->rank && err != NULL)
-            failure = *err;
-        failure.status = rank == comm->rank ? status : ESDM_OK;
-        sent = comm->ops->broadcast(comm, &failure, sizeof failure, rank, &failure);
-        if (sent == ESDM_OK && comm->size > 1)
-            (void) esdm__error_prefix(&failure, failure.status, "rank %d", rank);
-    }
-    if (sent != ESDM_OK)
-        failure.status = sent;
+    esdm_error lost = {0};
+    values[0] = failure_code(comm, status);
+    esdm_status sent = comm->ops->maximum(comm, values, count + 1, &lost);
+    if (sent == ESDM_OK)
+        return share_failure(comm, values[0], status, err);
     if (err != NULL)
-        *err = failure;
-    return failure.status;
+        *err = lost;
+    return sent;
+}
+
+/* All numbers of all ranks in one message. */
+static esdm_status
+exchange_small(esdm_comm *comm, uint64_t *maxima, size_t nmaxima, const uint64_t *values,
+               size_t nvalues, uint64_t *ret_lower, uint64_t *ret_all, esdm_error *err)
+{
+    uint64_t mine[EXCHANGE_NUMBERS];
+    uint64_t all[EXCHANGE_NUMBERS];
+    size_t length = nmaxima + nvalues;
+    memcpy(mine, maxima, nmaxima * sizeof *mine);
+    for (size_t i = 0; i < nvalues; i++) {
+        mine[nmaxima + i] = values[i];
+        ret_lower[i] = ret_all[i] = 0;
+    }
+    esdm_status status = comm->ops->gather(comm, mine, length * sizeof *mine, all, err);
+    for (int r = 0; r < comm->size && status == ESDM_OK; r++) {
+        const uint64_t *theirs = all + (size_t) r * length;
+        for (size_t i = 0; i < nmaxima; i++)
+            maxima[i] = theirs[i] > maxima[i] ? theirs[i] : maxima[i];
+        for (size_t i = 0; i < nvalues; i++) {
+            ret_lower[i] += r < comm->rank ? theirs[nmaxima + i] : 0;
+            ret_all[i] += theirs[nmaxima + i];
+        }
+    }
+    return status;
+}
+
+esdm_status
+esdm__comm_exchange(esdm_comm *comm, esdm_status status, uint64_t *maxima, size_t nmaxima,
+                    const uint64_t *values, size_t nvalues, uint64_t *ret_lower, uint64_t *ret_all,
+                    esdm_error *err)
+{
+    esdm_error lost = {0};
+    esdm_status sent;
+    maxima[0] = failure_code(comm, status);
+    if (nmaxima + 1 + nvalues <= EXCHANGE_NUMBERS / (size_t) comm->size) {
+        sent =
+            exchange_small(comm, maxima, nmaxima + 1, values, nvalues, ret_lower, ret_all, &lost);
+    } else {
+        sent = comm->ops->maximum(comm, maxima, nmaxima + 1, &lost);
+        if (sent == ESDM_OK && maxima[0] == 0)
+            sent = comm->ops->sums(comm, values, nvalues, ret_lower, ret_all, &lost);
+    }
+    if (sent == ESDM_OK)
+        return share_failure(comm, maxima[0], status, err);
+    if (err != NULL)
+        *err = lost;
+    return sent;
 }
 
 esdm_status

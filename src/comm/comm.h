@@ -19,6 +19,16 @@ esdm_status esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *er
 esdm_status esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_t count,
                                 esdm_error *err);
 
+/**
+ * Agreement, largest numbers and sums in as few messages as possible.
+ *
+ * @param maxima as `values` of esdm__comm_agree_on(), with `nmaxima` + 1 entries.
+ * @param values,ret_lower,ret_all as of the comm's `sums`; set when all succeeded.
+ */
+esdm_status esdm__comm_exchange(esdm_comm *comm, esdm_status status, uint64_t *maxima,
+                                size_t nmaxima, const uint64_t *values, size_t nvalues,
+                                uint64_t *ret_lower, uint64_t *ret_all, esdm_error *err);
+
 /** Sends a block of rank 0's bytes to all. @param data,bytes in: of rank 0; out on the others:
  *  owned, free(), with a NUL behind the last byte. ESDM_ENOMEM on all when one has no memory. */
 esdm_status esdm__comm_share_block(esdm_comm *comm, void **data, size_t *bytes, esdm_error *err);

@@ -50,8 +50,12 @@ typedef struct esdm__orders {
 esdm_status esdm__orders_count(esdm__orders *orders, esdm_dataset *const *datasets,
                                size_t ndatasets, esdm_dataset *const *own, size_t nown,
                                esdm_error *err);
-/** Tells each other the counts, and gives the pending fragments of this rank their orders. */
-esdm_status esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_error *err);
+/** The ranks tell each other the counts; all succeed or fail. @param status,maxima as of
+ *  esdm__comm_agree_on(). */
+esdm_status esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_status status,
+                                  uint64_t *maxima, size_t nmaxima, esdm_error *err);
+/** Gives the pending fragments of this rank their orders, after the exchange; not collective. */
+esdm_status esdm__orders_apply(esdm__orders *orders, esdm_error *err);
 void esdm__orders_clear(esdm__orders *orders);
 
 /* ---- collective_commit.c ------------------------------------------------------------------ */

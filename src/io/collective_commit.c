@@ -23,6 +23,15 @@
 /* What rank 0 tells the others to do. */
 enum { COMMAND_SEND_PAGES = 1, COMMAND_END = 2 };
 
+/* What rank 0 tells the others: that they shall send their pages, or the end of the transaction. */
+typedef struct news {
+    uint64_t command;
+    esdm_error failure;
+    esdm_meta_committed committed;
+    uint64_t snapshot;  /* that the handles move to */
+    uint64_t lengths[]; /* of unlimited dimensions */
+} news;
+
 typedef struct work {
     esdm__commit_work own;
     esdm_comm *comm;
@@ -31,15 +40,10 @@ typedef struct work {
     esdm_dataset *const *all; /* datasets of the container, by id; borrowed */
     esdm_meta_committed committed;
     uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
-    bool answered;     /* it is known whether the transaction took place */
+    news *news;        /* owned */
+    size_t news_bytes;
+    bool answered; /* it is known whether the transaction took place */
 } work;
-
-/* What rank 0 tells about the transaction; the lengths follow. */
-typedef struct result {
-    esdm_error failure;
-    esdm_meta_committed committed;
-    uint64_t snapshot; /* that the handles move to */
-} result;
 
 /* ---- index pages of this rank ------------------------------------------------------------- */
 
@@ -158,9 +162,10 @@ merge_datasets(const work *g, merging *m, esdm_error *err)
 /* ---- rank 0: the transaction -------------------------------------------------------------- */
 
 static esdm_status
-command(const work *g, uint64_t what, esdm_error *err)
+tell(const work *g, uint64_t command, esdm_error *err)
 {
-    return g->comm->ops->broadcast(g->comm, &what, sizeof what, 0, err);
+    g->news->command = command;
+    return g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, err);
 }
 
 /* One transaction, for which all ranks send their pages. */
@@ -176,7 +181,7 @@ publish_pass(work *g, const merging *m, esdm_error *err)
     esdm_status status = esdm__page_source_new(g->comm, g->own.pages, g->own.npages, &source, err);
     if (status != ESDM_OK)
         return status;
-    status = command(g, COMMAND_SEND_PAGES, err);
+    status = tell(g, COMMAND_SEND_PAGES, err);
     if (status == ESDM_OK)
         status = esdm__page_source_begin(source, err);
     if (status == ESDM_OK)
@@ -201,36 +206,6 @@ publish(work *g, esdm_error *err)
     return status;
 }
 
-/* The document and the attribute index, from rank 0 alone. */
-static esdm_status
-lead(work *g, esdm_error *err)
-{
-    esdm_status status = esdm__commit_describe(&g->own, err);
-    if (status == ESDM_OK)
-        status = publish(g, err);
-    esdm_error lost;
-    if (command(g, COMMAND_END, &lost) != ESDM_OK && status == ESDM_OK) {
-        if (err != NULL)
-            *err = lost;
-        status = lost.status;
-    }
-    return status;
-}
-
-/* The other ranks: send pages as often as rank 0 asks for them. */
-static esdm_status
-follow(work *g, esdm_error *err)
-{
-    for (;;) {
-        uint64_t what = COMMAND_END;
-        esdm_status status = g->comm->ops->broadcast(g->comm, &what, sizeof what, 0, err);
-        if (status == ESDM_OK && what == COMMAND_SEND_PAGES)
-            status = esdm__pages_send(g->comm, g->own.pages, g->own.npages, err);
-        if (status != ESDM_OK || what == COMMAND_END)
-            return status;
-    }
-}
-
 /* ---- afterwards --------------------------------------------------------------------------- */
 
 /* Ends the epochs that were committed. */
@@ -253,7 +228,7 @@ reset_epochs(const esdm__commit_work *w)
 
 /* Pins what rank 0 has pinned, and moves there. */
 static void
-move_along(work *g, const result *r)
+move_along(work *g)
 {
     esdm__container_io *io = g->own.io;
     esdm_container *container = g->own.container;
@@ -261,9 +236,9 @@ move_along(work *g, const result *r)
     bool was_pinned = io->pinned;
     uint64_t record = io->record;
     uint64_t left = io->snapshot;
-    io->pinned =
-        session->meta->pin(session->store, r->committed.container, r->snapshot, NULL) == ESDM_OK;
-    esdm__container_set_position(container, r->committed.container, r->snapshot);
+    io->pinned = session->meta->pin(session->store, g->committed.container, g->news->snapshot,
+                                    NULL) == ESDM_OK;
+    esdm__container_set_position(container, g->committed.container, g->news->snapshot);
     esdm__commit_forget(&g->own);
     esdm__lengths_apply(container, g->own.lengths, g->own.nlengths);
     esdm__lengths_set_published(container, g->own.lengths, g->own.nlengths);
@@ -273,7 +248,7 @@ move_along(work *g, const result *r)
 }
 
 static void
-adopt(work *g, const result *r)
+adopt(work *g)
 {
     esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
@@ -281,9 +256,9 @@ adopt(work *g, const result *r)
     reset_epochs(&g->own);
     esdm__commit_clean(&g->own);
     if (g->comm->rank != 0)
-        move_along(g, r);
+        move_along(g);
     if (g->own.container->structure_dirty) {
-        g->own.io->structure = r->committed.structure;
+        g->own.io->structure = g->committed.structure;
         g->own.container->structure_dirty = false;
     }
 }
@@ -295,7 +270,7 @@ copy_lengths(const work *g)
     const esdm__container_io *io = g->own.io;
     const esdm_container *container = g->own.container;
     size_t next = 0;
-    size_t at = 1;
+    size_t at = 0;
     for (size_t i = 0; i < container->dimensions.count; i++) {
         const esdm_dimension *dimension = container->dimensions.items[i];
         if (!dimension->unlimited)
@@ -303,48 +278,84 @@ copy_lengths(const work *g)
         while (next < io->npublished && io->published[next].dimension < dimension->id)
             next++;
         bool known = next < io->npublished && io->published[next].dimension == dimension->id;
-        g->lengths[at++] = known ? io->published[next].length : 0;
+        g->news->lengths[at++] = known ? io->published[next].length : 0;
     }
 }
 
-/* Rank 0 moves its handle, which tells the snapshot and the lengths, and tells the others. */
+/* ---- steps 4 and 5 ------------------------------------------------------------------------ */
+
+/* Rank 0: publishes, moves its handle, which tells the snapshot and the lengths, and tells all. */
 static esdm_status
-share_result(work *g, esdm_status status, esdm_error *err)
+lead(work *g, esdm_status status, esdm_error *err)
+{
+    if (status == ESDM_OK)
+        status = esdm__commit_describe(&g->own, err);
+    if (status == ESDM_OK)
+        status = publish(g, err);
+    g->answered = true;
+    if (status == ESDM_OK) {
+        esdm__commit_move(&g->own, &g->committed, true);
+        copy_lengths(g);
+        g->news->committed = g->committed;
+        g->news->snapshot = g->own.io->snapshot;
+        adopt(g);
+    } else {
+        g->news->failure = *err;
+        g->news->failure.status = status;
+    }
+    esdm_error lost = {0};
+    if (tell(g, COMMAND_END, &lost) == ESDM_OK || status != ESDM_OK)
+        return status;
+    *err = lost;
+    return lost.status;
+}
+
+/* The other ranks: send pages as often as rank 0 asks for them. @param status of the pages. */
+static esdm_status
+follow(work *g, esdm_status status, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
-    size_t nlengths = w->nlengths;
-    result r = {.committed = g->committed};
-    if (g->comm->rank == 0) {
-        g->answered = true;
-        if (status == ESDM_OK) {
-            esdm__commit_move(w, &g->committed, true);
-            copy_lengths(g);
-        } else {
-            r.failure = *err;
-        }
-        r.failure.status = status;
-        r.snapshot = w->io->snapshot;
+    for (;;) {
+        esdm_status sent = g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, err);
+        if (sent != ESDM_OK)
+            return sent;
+        if (g->news->command == COMMAND_END)
+            break;
+        sent = esdm__pages_send(g->comm, status, w->pages, w->npages, err);
+        if (sent != ESDM_OK)
+            return sent;
     }
-    esdm_status sent = g->comm->ops->broadcast(g->comm, &r, sizeof r, 0, err);
-    if (sent == ESDM_OK && r.failure.status != ESDM_OK) {
-        g->answered = true;
-        *err = r.failure;
-        return r.failure.status;
+    g->answered = true;
+    if (g->news->failure.status != ESDM_OK) {
+        *err = g->news->failure;
+        return err->status;
     }
-    if (sent == ESDM_OK)
-        sent =
-            g->comm->ops->broadcast(g->comm, g->lengths + 1, nlengths * sizeof *g->lengths, 0, err);
-    if (sent == ESDM_OK || g->comm->rank == 0) {
-        g->answered = true;
-        g->committed = r.committed;
-        for (size_t i = 0; i < nlengths && g->comm->rank != 0; i++)
-            w->lengths[i].length = g->lengths[i + 1];
-        adopt(g, &r);
-    }
-    return sent;
+    for (size_t i = 0; i < w->nlengths; i++)
+        w->lengths[i].length = g->news->lengths[i];
+    g->committed = g->news->committed;
+    adopt(g);
+    return ESDM_OK;
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
+
+/* Memory for what is exchanged later; then the ranks need not agree on that any more. */
+static esdm_status
+reserve(work *g, esdm_error *err)
+{
+    esdm__commit_work *w = &g->own;
+    size_t count = w->container->dimensions.count;
+    g->news_bytes = sizeof *g->news + count * sizeof g->news->lengths[0];
+    g->news = calloc(1, g->news_bytes);
+    g->lengths = calloc(count + 1, sizeof *g->lengths);
+    if (g->news == NULL || g->lengths == NULL)
+        return esdm__error_nomem(err, g->news_bytes, "a commit");
+    esdm_status status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
+    if (status == ESDM_OK)
+        status = esdm__orders_count(&g->orders, g->all, w->container->datasets.count, w->datasets,
+                                    w->ndatasets, err);
+    return status;
+}
 
 /* Steps 1 and 2. *ret_changed: whether any rank has something to publish. */
 static esdm_status
@@ -353,6 +364,8 @@ prepare(work *g, esdm_status status, bool *ret_changed, esdm_error *err)
     esdm__commit_work *w = &g->own;
     if (status == ESDM_OK)
         status = esdm__commit_settle(w, err);
+    if (status == ESDM_OK)
+        status = reserve(g, err);
     uint64_t values[3] = {0, status == ESDM_OK && esdm__commit_has_changes(w),
                           w->container->structure_dirty};
     status = esdm__comm_agree_on(g->comm, status, values, 2, err);
@@ -362,43 +375,20 @@ prepare(work *g, esdm_status status, bool *ret_changed, esdm_error *err)
     return status;
 }
 
-/* The lengths of all ranks. */
+/* Step 3, as far as the ranks have to talk. */
 static esdm_status
-agree_on_lengths(work *g, esdm_status status, esdm_error *err)
+exchange(work *g, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
     for (size_t i = 0; i < w->nlengths; i++)
         g->lengths[i + 1] = w->lengths[i].length;
-    status = esdm__comm_agree_on(g->comm, status, g->lengths, w->nlengths, err);
+    esdm_status status =
+        esdm__orders_exchange(&g->orders, g->comm, ESDM_OK, g->lengths, w->nlengths, err);
     for (size_t i = 0; i < w->nlengths && status == ESDM_OK; i++)
         w->lengths[i].length = g->lengths[i + 1];
     if (status == ESDM_OK)
         esdm__lengths_apply(w->container, w->lengths, w->nlengths);
     return status;
-}
-
-/* Step 3. */
-static esdm_status
-prepare_pages(work *g, esdm_error *err)
-{
-    esdm__commit_work *w = &g->own;
-    size_t count = w->container->dimensions.count;
-    esdm_status status = ESDM_OK;
-    g->lengths = calloc(count + 1, sizeof *g->lengths);
-    if (g->lengths == NULL)
-        status = esdm__error_nomem(err, count * sizeof *g->lengths, "a commit");
-    if (status == ESDM_OK)
-        status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
-    if (status == ESDM_OK)
-        status = esdm__orders_count(&g->orders, g->all, w->container->datasets.count, w->datasets,
-                                    w->ndatasets, err);
-    status = esdm__comm_agree(g->comm, status, err);
-    if (status != ESDM_OK)
-        return status;
-    status = esdm__orders_exchange(&g->orders, g->comm, err);
-    if (status == ESDM_OK)
-        status = encode_own(g, err);
-    return agree_on_lengths(g, status, err);
 }
 
 static esdm_status
@@ -408,16 +398,17 @@ commit_locked(work *g, esdm_status status, esdm_error *err)
     status = prepare(g, status, &changed, err);
     if (status != ESDM_OK || !changed)
         return status;
-    status = prepare_pages(g, err);
+    status = exchange(g, err);
     if (status != ESDM_OK)
         return status;
+    /* A rank that fails from here on says so when rank 0 asks for its pages. */
+    status = esdm__orders_apply(&g->orders, err);
+    if (status == ESDM_OK)
+        status = encode_own(g, err);
     esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_offer(packs, true);
-    if (g->comm->rank == 0)
-        status = share_result(g, lead(g, err), err);
-    else if ((status = follow(g, err)) == ESDM_OK)
-        status = share_result(g, ESDM_OK, err);
+    status = g->comm->rank == 0 ? lead(g, status, err) : follow(g, status, err);
     if (packs != NULL && g->answered)
         esdm__pack_set_offer(packs, false);
     return status;
@@ -436,6 +427,7 @@ esdm__collective_commit(esdm_container *container, const char *message, esdm_err
     esdm__commit_end(&g.own);
     esdm__orders_clear(&g.orders);
     free(g.lengths);
+    free(g.news);
     if (status != ESDM_OK) {
         if (err != NULL)
             *err = mine;

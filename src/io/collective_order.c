@@ -101,10 +101,17 @@ renumber(esdm__orders *orders, size_t i, size_t at, esdm_error *err)
 }
 
 esdm_status
-esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_error *err)
+esdm__orders_exchange(esdm__orders *orders, esdm_comm *comm, esdm_status status, uint64_t *maxima,
+                      size_t nmaxima, esdm_error *err)
 {
-    esdm_status status =
-        comm->ops->sums(comm, orders->own, orders->count, orders->lower, orders->all, err);
+    return esdm__comm_exchange(comm, status, maxima, nmaxima, orders->own, orders->count,
+                               orders->lower, orders->all, err);
+}
+
+esdm_status
+esdm__orders_apply(esdm__orders *orders, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
     size_t at = 0;
     for (size_t i = 0; i < orders->ndatasets && status == ESDM_OK; i++) {
         status = renumber(orders, i, at, err);

@@ -87,7 +87,10 @@ share_locked(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
         status = esdm__orders_count(&orders, &dataset, 1, &dataset, 1, err);
     status = esdm__comm_agree(comm, status, err);
     if (status == ESDM_OK) {
-        status = esdm__orders_exchange(&orders, comm, err);
+        uint64_t none[1];
+        status = esdm__orders_exchange(&orders, comm, ESDM_OK, none, 0, err);
+        if (status == ESDM_OK)
+            status = esdm__orders_apply(&orders, err);
         if (status == ESDM_OK)
             status = pack_records(io, &records, err);
         status = esdm__comm_agree(comm, status, err);

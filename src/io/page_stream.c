@@ -12,10 +12,17 @@
 #define BATCH_BYTES       (UINT64_C(256) << 10)
 #define LEAST_BATCH_BYTES (UINT64_C(4) << 10)
 
+/* What fits goes along with the head of a batch; the rest in messages of this size, so that it can
+ * be received even without memory for the whole. */
+#define HEAD_BYTES 2000u
+#define PART_BYTES ((size_t) 64 << 10)
+
 /* Precedes each batch. */
 typedef struct batch_head {
     uint64_t bytes;
-    uint64_t last;
+    uint32_t last;
+    uint32_t failure; /* an esdm_status: there are no pages */
+    uint8_t data[HEAD_BYTES];
 } batch_head;
 
 /* Precedes each page; the box and the data follow. */
@@ -59,62 +66,92 @@ esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
 }
 
 static esdm_status
-send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_error *err)
+send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_status failure,
+           esdm_error *err)
 {
-    const batch_head head = {batch->bytes, last};
+    batch_head head = {.last = last, .failure = (uint32_t) failure};
+    if (failure == ESDM_OK)
+        head.bytes = batch->bytes;
+    if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
+        memcpy(head.data, batch->data, batch->bytes);
     esdm_status status = comm->ops->send(comm, &head, sizeof head, 0, err);
-    if (status == ESDM_OK && batch->bytes > 0)
-        status = comm->ops->send(comm, batch->data, batch->bytes, 0, err);
+    for (size_t at = 0; head.bytes > HEAD_BYTES && at < head.bytes && status == ESDM_OK;
+         at += PART_BYTES) {
+        size_t left = (size_t) head.bytes - at;
+        status =
+            comm->ops->send(comm, batch->data + at, left < PART_BYTES ? left : PART_BYTES, 0, err);
+    }
     return status;
 }
 
 esdm_status
-esdm__pages_send(esdm_comm *comm, const esdm_meta_new_page *pages, size_t npages, esdm_error *err)
+esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
+                 size_t npages, esdm_error *err)
 {
     uint64_t limit = batch_limit(comm);
     esdm__buffer batch;
-    esdm_status status = ESDM_OK;
+    esdm_status failure = status;
+    bool last = false;
     size_t next = 0;
     esdm__buffer_init(&batch);
-    do {
+    while (!last) {
         batch.bytes = 0;
-        while (next < npages && batch.bytes < limit && !batch.failed)
+        while (failure == ESDM_OK && next < npages && batch.bytes < limit && !batch.failed)
             esdm__page_put(&batch, &pages[next++]);
-        if (batch.failed) {
-            const batch_head failure = {UINT64_MAX, 1};
-            status = comm->ops->send(comm, &failure, sizeof failure, 0, err);
-            break;
-        }
-        status = send_batch(comm, &batch, next == npages, err);
-    } while (next < npages && status == ESDM_OK);
+        if (batch.failed)
+            failure = ESDM_ENOMEM;
+        last = next == npages || failure != ESDM_OK;
+        status = send_batch(comm, &batch, last, failure, err);
+        last = last || status != ESDM_OK;
+    }
     esdm__buffer_clear(&batch);
+    return status;
+}
+
+/* The bytes behind a head. Without `to` they are received all the same: the sender waits. */
+static esdm_status
+receive_bytes(const esdm__page_reader *reader, uint8_t *to, size_t bytes, esdm_error *err)
+{
+    uint8_t lost[PART_BYTES];
+    esdm_status status = ESDM_OK;
+    for (size_t at = 0; at < bytes && status == ESDM_OK; at += PART_BYTES) {
+        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
+        status = reader->comm->ops->receive(reader->comm, to != NULL ? to + at : lost, part,
+                                            reader->rank, err);
+    }
     return status;
 }
 
 static esdm_status
 receive_batch(esdm__page_reader *reader, esdm_error *err)
 {
-    esdm_comm *comm = reader->comm;
-    batch_head head = {0};
+    batch_head head;
     free(reader->batch);
     reader->batch = NULL;
     reader->bytes = reader->position = 0;
-    reader->last = true; /* nothing can be waited for after a failure */
-    esdm_status status = comm->ops->receive(comm, &head, sizeof head, reader->rank, err);
+    reader->last = true; /* when messages fail, there is nothing to wait for */
+    esdm_status status =
+        reader->comm->ops->receive(reader->comm, &head, sizeof head, reader->rank, err);
     if (status != ESDM_OK)
         return status;
-    if (head.bytes == UINT64_MAX)
-        return esdm__error_set(err, ESDM_ENOMEM, "rank %d has no memory to send its index pages",
-                               reader->rank);
-    if (head.bytes > 0) {
-        reader->batch = malloc((size_t) head.bytes);
-        if (reader->batch == NULL)
-            return esdm__error_nomem(err, (size_t) head.bytes, "index pages of other ranks");
-        status = comm->ops->receive(comm, reader->batch, (size_t) head.bytes, reader->rank, err);
+    uint8_t *batch = head.bytes > 0 ? malloc((size_t) head.bytes) : NULL;
+    if (head.bytes > HEAD_BYTES)
+        status = receive_bytes(reader, batch, (size_t) head.bytes, err);
+    else if (batch != NULL)
+        memcpy(batch, head.data, (size_t) head.bytes);
+    if (status != ESDM_OK) {
+        free(batch);
+        return status;
     }
-    reader->bytes = status == ESDM_OK ? (size_t) head.bytes : 0;
-    reader->last = status != ESDM_OK || head.last != 0;
-    return status;
+    reader->last = head.last != 0;
+    reader->batch = batch;
+    if (head.failure != ESDM_OK)
+        return esdm__error_set(err, (esdm_status) head.failure,
+                               "rank %d cannot make its index pages", reader->rank);
+    if (batch == NULL && head.bytes > 0)
+        return esdm__error_nomem(err, (size_t) head.bytes, "index pages of other ranks");
+    reader->bytes = (size_t) head.bytes;
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -197,8 +234,8 @@ esdm__page_reader_page(const esdm__page_reader *reader)
 void
 esdm__page_reader_clear(esdm__page_reader *reader)
 {
-    while (reader->comm != NULL && !reader->last && receive_batch(reader, NULL) == ESDM_OK)
-        reader->position = reader->bytes;
+    while (reader->comm != NULL && !reader->last)
+        (void) !receive_batch(reader, NULL);
     free(reader->batch);
     *reader = (esdm__page_reader){0};
 }

@@ -12,10 +12,13 @@
 #include "esdm/comm.h"
 #include "esdm/sys/meta_store.h"
 
-/** Sends the pages and the end to rank 0. A lack of memory is told to rank 0 alone, which tells
- *  all: what is returned is that messages fail. @param pages sorted by dataset. */
-esdm_status esdm__pages_send(esdm_comm *comm, const esdm_meta_new_page *pages, size_t npages,
-                             esdm_error *err);
+/**
+ * Sends the pages and the end to rank 0, or that there are none because of `status`: rank 0 then
+ * fails with it and tells all. What is returned is that messages fail.
+ * @param pages sorted by dataset.
+ */
+esdm_status esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
+                             size_t npages, esdm_error *err);
 
 /** Appends a page in the form in which it is sent. */
 void esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page);

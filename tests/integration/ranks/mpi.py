@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Runs ranks_mpi: mpi.py (openmpi|mpich) PROGRAM"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import mpirun
+
+if len(sys.argv) < 3:
+    print(f"skipped: built without {sys.argv[1]}")
+    sys.exit(77)
+MPI, PROGRAM = sys.argv[1], sys.argv[2]
+SIZE = os.environ.get("ESDM_TEST_SIZE", "default")
+BUILD = pathlib.Path(os.environ["ESDM_BUILD"])
+SLOW = 5 if os.environ.get("ESDM_SANITIZE") else 1
+
+
+def make_site(folder, name, plugin="posix"):
+    site = {"site": {"name": name},
+            "targets": [{"name": "disk", "plugin": plugin, "directory": f"{name}/packs"}],
+            "metadata": {"plugin": "sqlite", "directory": f"{name}/metadata"},
+            "engine": {"threads": 2}}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(site))
+    env = mpirun.environment(folder, ESDM_CONFIG=str(path), ESDM_PLUGIN_PATH=str(BUILD / "plugins"),
+                             ESDM_TEST_SIZE="quick")
+    subprocess.run([BUILD / "tools/esdm-mkfs", str(path)], env=env, check=True,
+                   stdout=subprocess.DEVNULL)
+    return env
+
+
+def scenarios(folder):
+    if MPI == "mpich":  # spins, which takes long with more ranks than cores
+        counts = {"long": (1, 3, 4, 8)}.get(SIZE, (4,))
+    else:
+        counts = {"quick": (4,), "long": (1, 2, 3, 4, 8, 64)}.get(SIZE, (1, 3, 4))
+    for ranks in counts:
+        env = make_site(folder, f"scenarios{ranks}")
+        done = mpirun.run(MPI, ranks, [PROGRAM, "scenarios"], env, timeout=200 * SLOW)
+        print(f"{ranks} ranks: {len(done.stdout.splitlines())} scenarios")
+    # Commits merge their index pages: 40 commits of 4 ranks leave a handful.
+    count = subprocess.run(
+        ["sqlite3", "-readonly", folder / "scenarios4/metadata/catalogue.sqlite",
+         "SELECT count(*) FROM page p JOIN container c ON p.container = c.container "
+         "WHERE c.name = 'commit/merging' AND p.removed = 0"],
+        check=True, stdout=subprocess.PIPE, text=True) if shutil.which("sqlite3") else None
+    if count and not 0 < int(count.stdout) <= 20:
+        raise SystemExit(f"40 commits left {count.stdout.strip()} index pages")
+
+
+def many_ranks(folder):
+    """More ranks than cores, with all that a commit does."""
+    if SIZE == "quick" or (MPI == "mpich" and SIZE != "long"):
+        return
+    for i, name in enumerate(("order.random", "commit.blocks", "differ.definitions")):
+        env = make_site(folder, f"many{i}")
+        mpirun.run(MPI, 32 if MPI == "openmpi" else 16, [PROGRAM, "scenarios", name], env,
+                   timeout=250 * SLOW)
+
+
+def lost(folder):
+    env = make_site(folder, "faulty", "faulty")
+    for ranks in (1, 4):
+        mpirun.run(MPI, ranks, [PROGRAM, "lost"], env, timeout=100 * SLOW)
+    packs = [p for p in (folder / "faulty/packs").rglob("*") if p.is_file() and p.suffix != ".json"]
+    print(f"lost: {len(packs)} packs are left")
+
+
+def killed(folder):
+    """The job ends with the rank that is killed; what was committed is there, and whole."""
+    for round_ in range({"quick": 2, "long": 15}.get(SIZE, 4)):
+        env = make_site(folder, f"killed{round_}")
+        done = mpirun.run(MPI, 4, [PROGRAM, "killed", str(0.05 + 0.113 * round_)], env,
+                          timeout=100 * SLOW, check=False)
+        if done.returncode == 0:
+            raise SystemExit("a job with a killed rank succeeded")
+        steps = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
+        last = steps[-1] if steps else -1
+        subprocess.run([PROGRAM, "verify", str(last)], env=env, check=True, timeout=100)
+        subprocess.run([BUILD / "tools/esdm-mkfs", "--check"], env=env, check=True,
+                       stdout=subprocess.DEVNULL)
+        print(f"killed after step {last}")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="esdm-mpi.") as name:
+        folder = pathlib.Path(name)
+        mpirun.launcher(MPI)
+        for part in (scenarios, many_ranks, lost, killed):
+            part(folder)
+
+
+main()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Starting programs over MPI, as root and with more ranks than cores too."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+# Memory that MPI itself never frees.
+LEAKS = "leak:libopen-pal\nleak:libopen-rte\nleak:libmpi\nleak:mca_\nleak:libpmix\nleak:libevent\n" \
+        "leak:libmpich\nleak:libfabric\nleak:libucs\nleak:libucp\nleak:libhwloc\nleak:libpciaccess\n"
+
+
+def environment(folder, **more):
+    """The environment of ranks; `folder` is a temporary one for files of this module."""
+    env = dict(os.environ)
+    env.update(
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        OMPI_MCA_rmaps_base_oversubscribe="1",
+        OMPI_MCA_mpi_yield_when_idle="1",  # more ranks than cores: do not spin
+        OMPI_MCA_btl="self,vader",
+        OMPI_MCA_btl_vader_single_copy_mechanism="none",  # needs rights that containers lack
+        OMPI_MCA_plm_rsh_agent="/bin/false",  # no other nodes
+        HYDRA_LAUNCHER="fork",
+        MPIR_CVAR_POLLS_BEFORE_YIELD="1",
+    )
+    sanitizers = os.environ.get("ESDM_SANITIZE", "")
+    if "address" in sanitizers:
+        leaks = os.path.join(folder, "leaks.supp")
+        with open(leaks, "w", encoding="ascii") as out:
+            out.write(LEAKS)
+        env["LSAN_OPTIONS"] = f"suppressions={leaks}:print_suppressions=0"
+        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":fast_unwind_on_malloc=0"
+    if "thread" in sanitizers:
+        env["TSAN_OPTIONS"] = env.get("TSAN_OPTIONS", "") + ":detect_deadlocks=0"
+    env.update(more)
+    return env
+
+
+def launcher(mpi):
+    """The command that starts ranks of an MPI: "openmpi" or "mpich". Exits with 77 without one."""
+    for name in (f"mpiexec.{mpi}", f"mpirun.{mpi}", "mpiexec", "mpirun"):
+        path = shutil.which(name)
+        if path:
+            return path
+    print(f"skipped: no mpirun of {mpi}")
+    sys.exit(77)
+
+
+def run(mpi, ranks, command, env, timeout=300, check=True):
+    """Runs the command on `ranks` ranks. A job that takes longer than `timeout` seconds hangs."""
+    line = [launcher(mpi), "-n", str(ranks)] + command
+    try:
+        done = subprocess.run(line, env=env, timeout=timeout, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except subprocess.TimeoutExpired as hung:
+        raise SystemExit(f"hangs: {' '.join(line)}\n{(hung.stdout or b'')[-4000:]}")
+    if check and done.returncode != 0:
+        raise SystemExit(f"exit status {done.returncode}: {' '.join(line)}\n{done.stdout[-6000:]}")
+    return done
