@@ -59,8 +59,12 @@ if [ -n "$fuzz" ]; then
     build=${build:-build-fuzz}
     configure "$build" -DCMAKE_C_COMPILER=clang-14 -DESDM_FUZZ=ON \
         -DESDM_SANITIZE=fuzzer-no-link,address,undefined
-    ninja -C "$build" fuzz-targets
-    exec tests/fuzz/run.sh "$build" "$fuzz"
+    ninja -C "$build" fuzz-targets nc_fuzz
+    tests/fuzz/run.sh "$build" "$fuzz"
+    step "fuzzing of NetCDF call sequences, $fuzz s"
+    ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
+        "$build/tests/netcdf/compare/fuzz/nc_fuzz" --seconds "$fuzz" --seed "${NC_FUZZ_SEED:-$(date +%s)}"
+    exit
 fi
 
 if [ $tidy = yes ]; then

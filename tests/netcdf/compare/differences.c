@@ -57,6 +57,9 @@ const omission behaviours_left_out[] = {
     {"netcdf4-large-unsigned", "Floating-point numbers from 2^63 on that are written as NC_UINT64: "
                                "netCDF-4 stores 2^63, ESDM "
                                "and CDF-5 the number."},
+    {"netcdf4-default-chunks", "The default chunks of a variable over an unlimited dimension that "
+                               "has a length already depend "
+                               "on when the length was asked for last."},
     {"netcdf4-late-fill-value",
      "A fill value that is set after the first define mode: netCDF-4 makes the variable anew, so "
      "that it is the last one when the file is opened again; in a container it keeps its place."},

@@ -27,8 +27,9 @@ is_large(const context *c)
     for (int i = 0; i < c->op->argument[1]; i++) {
         size_t length = 1;
         (void) nc_inq_dimlen(c->ncid, c->op->argument[2 + i], &length);
-        if (!is_netcdf3(c->state) && length > 0 && is_unlimited(c->ncid, c->op->argument[2 + i]))
-            return true; /* TODO default chunks */
+        if (!is_netcdf3(c->state) && length > 0 && is_unlimited(c->ncid, c->op->argument[2 + i]) &&
+            left_out("netcdf4-default-chunks"))
+            return true;
         if (length > 100000 || (elements *= length == 0 ? 1 : length) > 100000)
             return true;
     }
