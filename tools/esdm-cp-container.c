@@ -10,6 +10,27 @@
 
 /* ---- reading the structure ---------------------------------------------------------------- */
 
+/* Containers of version 0.1 have other hints for the three filters that they know. */
+static char *
+filters_of(const esdm_dataset *dataset)
+{
+    const char *filters = esdm_dataset_hint(dataset, CP_HINT_FILTERS);
+    const char *deflate = esdm_dataset_hint(dataset, CP_HINT_DEFLATE);
+    if (filters != NULL)
+        return g_strdup(filters);
+    int shuffle = 0, level = 0;
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (deflate != NULL && sscanf(deflate, "%d %d", &shuffle, &level) != 2)
+        shuffle = level = 0;
+    if (esdm_dataset_hint(dataset, CP_HINT_FLETCHER32) != NULL)
+        g_string_append(text, "3");
+    if (shuffle != 0)
+        g_string_append(text, text->len > 0 ? ";2" : "2");
+    if (level > 0)
+        g_string_append_printf(text, "%s1,%d", text->len > 0 ? ";" : "", level);
+    return text->len > 0 ? g_strdup(text->str) : NULL;
+}
+
 static void
 load_attributes(esdm_attributes *list, GPtrArray *attributes)
 {
@@ -38,10 +59,8 @@ load_dataset(cp_model *model, cp_group *group, const char *folder, esdm_dataset 
     if (chunk != NULL && dataset->rank > 0)
         dataset->chunk = g_memdup2(chunk, dataset->rank * sizeof *chunk);
     dataset->storage = g_strdup(esdm_dataset_hint(from, CP_HINT_STORAGE));
-    dataset->deflate = g_strdup(esdm_dataset_hint(from, CP_HINT_DEFLATE));
     dataset->endian = g_strdup(esdm_dataset_hint(from, CP_HINT_ENDIAN));
-    dataset->filters = g_strdup(esdm_dataset_hint(from, CP_HINT_FILTERS));
-    dataset->fletcher32 = esdm_dataset_hint(from, CP_HINT_FLETCHER32) != NULL;
+    dataset->filters = filters_of(from);
     dataset->nofill = esdm_dataset_hint(from, CP_HINT_NOFILL) != NULL;
     dataset->codec = g_strdup(esdm_dataset_codec(from));
 }
@@ -105,21 +124,28 @@ put_hint(esdm_dataset *dataset, const char *key, const char *value, esdm_error *
     return value != NULL ? esdm_dataset_set_hint(dataset, key, value, err) : ESDM_OK;
 }
 
-/* A deflated variable asks for lossless compression; which one is for this site to say. */
+/* Whether the filters compress; then which codec serves is for this site to say. */
+static bool
+is_compressed(const char *filters)
+{
+    bool compressed = false;
+    g_auto(GStrv) list = g_strsplit(filters != NULL ? filters : "", ";", -1);
+    for (char **filter = list; *filter != NULL; filter++) {
+        guint64 id = g_ascii_strtoull(*filter, NULL, 10);
+        bool neither = id == 2 || id == 3; /* shuffle, fletcher32 */
+        compressed |= **filter != '\0' && !neither && !g_str_equal(*filter, "1,0");
+    }
+    return compressed;
+}
+
 static esdm_status
 put_codec(const cp_dataset *dataset, esdm_error *err)
 {
-    int shuffle = 0, level = 0;
-    esdm_error absent = {0};
     if (dataset->codec != NULL)
         return esdm_dataset_set_codec(dataset->to.dataset, dataset->codec, err);
-    if (dataset->deflate == NULL || sscanf(dataset->deflate, "%d %d", &shuffle, &level) != 2 ||
-        level == 0)
-        return ESDM_OK;
-    esdm_status status = esdm_dataset_set_codec(dataset->to.dataset, "lz4", &absent);
-    if (status != ESDM_OK && status != ESDM_ENOENT)
-        *err = absent;
-    return status == ESDM_ENOENT ? ESDM_OK : status;
+    return is_compressed(dataset->filters)
+               ? esdm_dataset_request_compression(dataset->to.dataset, err)
+               : ESDM_OK;
 }
 
 static esdm_status
@@ -133,11 +159,8 @@ put_storage(const cp_dataset *dataset, esdm_error *err)
         status = esdm_dataset_set_chunk(to, dataset->chunk, err);
     if (status != ESDM_OK ||
         (status = put_hint(to, CP_HINT_STORAGE, dataset->storage, err)) != ESDM_OK ||
-        (status = put_hint(to, CP_HINT_DEFLATE, dataset->deflate, err)) != ESDM_OK ||
         (status = put_hint(to, CP_HINT_ENDIAN, dataset->endian, err)) != ESDM_OK ||
         (status = put_hint(to, CP_HINT_FILTERS, dataset->filters, err)) != ESDM_OK ||
-        (status = put_hint(to, CP_HINT_FLETCHER32, dataset->fletcher32 ? "1" : NULL, err)) !=
-            ESDM_OK ||
         (status = put_hint(to, CP_HINT_NOFILL, dataset->nofill ? "1" : NULL, err)) != ESDM_OK)
         return status;
     return put_codec(dataset, err);

@@ -32,7 +32,6 @@ free_dataset(gpointer data)
     g_free(dataset->name);
     g_free(dataset->chunk);
     g_free(dataset->storage);
-    g_free(dataset->deflate);
     g_free(dataset->endian);
     g_free(dataset->filters);
     g_free(dataset->codec);

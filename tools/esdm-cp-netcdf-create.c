@@ -64,21 +64,11 @@ put_chunking(const cp_dataset *dataset)
                                g_str_equal(storage, "compact") ? NC_COMPACT : NC_CONTIGUOUS, NULL);
 }
 
-static int
-put_deflate(const cp_dataset *dataset)
-{
-    int shuffle = 0, level = 0;
-    if (dataset->deflate == NULL || sscanf(dataset->deflate, "%d %d", &shuffle, &level) != 2 ||
-        dataset->rank == 0)
-        return NC_NOERR;
-    return nc_def_var_deflate(dataset->to.ncid, dataset->to.varid, shuffle, level > 0, level);
-}
-
 /* A filter that this libnetcdf does not have is left out: the values are the same without it. */
 static int
 put_filters(const cp_dataset *dataset)
 {
-    if (dataset->filters == NULL)
+    if (dataset->filters == NULL || dataset->rank == 0)
         return NC_NOERR;
     g_auto(GStrv) filters = g_strsplit(dataset->filters, ";", -1);
     for (char **filter = filters; *filter != NULL; filter++) {
@@ -105,11 +95,7 @@ put_storage(const creator *c, const cp_dataset *dataset)
     int ncid = dataset->to.ncid, varid = dataset->to.varid;
     int rc = put_chunking(dataset);
     if (rc == NC_NOERR)
-        rc = put_deflate(dataset);
-    if (rc == NC_NOERR)
         rc = put_filters(dataset);
-    if (rc == NC_NOERR && dataset->fletcher32 && dataset->rank > 0)
-        rc = nc_def_var_fletcher32(ncid, varid, NC_FLETCHER32);
     if (rc == NC_NOERR && dataset->endian != NULL)
         rc = nc_def_var_endian(
             ncid, varid, g_str_equal(dataset->endian, "big") ? NC_ENDIAN_BIG : NC_ENDIAN_LITTLE);

@@ -91,7 +91,7 @@ load_attributes(loader *l, int ncid, int varid, const char *owner, GPtrArray *at
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
-/* Filters that have no call of their own: "32015,3;307,9". */
+/* "2;1,5": shuffle, then deflate with level 5. */
 static char *
 filters_text(int ncid, int varid)
 {
@@ -104,8 +104,7 @@ filters_text(int ncid, int varid)
         return NULL;
     for (size_t i = 0; i < count; i++) {
         size_t parameters = 0;
-        if (ids[i] <= 3 /* deflate, shuffle, fletcher32 */ ||
-            nc_inq_var_filter_info(ncid, varid, ids[i], &parameters, NULL) != NC_NOERR)
+        if (nc_inq_var_filter_info(ncid, varid, ids[i], &parameters, NULL) != NC_NOERR)
             continue;
         g_autofree unsigned *values = g_new0(unsigned, parameters + 1);
         (void) nc_inq_var_filter_info(ncid, varid, ids[i], &parameters, values);
@@ -139,17 +138,11 @@ load_chunking(int ncid, int varid, cp_dataset *dataset)
 static esdm_status
 load_storage(loader *l, int ncid, int varid, cp_dataset *dataset)
 {
-    int shuffle = 0, deflate = 0, level = 0, fletcher32 = 0, endian = NC_ENDIAN_NATIVE, nofill = 0;
+    int endian = NC_ENDIAN_NATIVE, nofill = 0;
     int rc = load_chunking(ncid, varid, dataset);
-    if (rc != NC_NOERR ||
-        (rc = nc_inq_var_deflate(ncid, varid, &shuffle, &deflate, &level)) != NC_NOERR ||
-        (rc = nc_inq_var_fletcher32(ncid, varid, &fletcher32)) != NC_NOERR ||
-        (rc = nc_inq_var_endian(ncid, varid, &endian)) != NC_NOERR ||
+    if (rc != NC_NOERR || (rc = nc_inq_var_endian(ncid, varid, &endian)) != NC_NOERR ||
         (rc = nc_inq_var_fill(ncid, varid, &nofill, NULL)) != NC_NOERR)
         return wrong(l, rc, dataset->path);
-    if (shuffle || deflate)
-        dataset->deflate = g_strdup_printf("%d %d", shuffle ? 1 : 0, deflate ? level : 0);
-    dataset->fletcher32 = fletcher32 != 0;
     dataset->nofill = nofill != 0;
     dataset->filters = filters_text(ncid, varid);
     bool has_order = dataset->type != ESDM_TYPE_CHAR && dataset->type != ESDM_TYPE_STRING;

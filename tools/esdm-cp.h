@@ -22,11 +22,11 @@
 /** Hints under which containers keep what NetCDF's interface reports back. */
 #define CP_HINT_FORMAT     "netcdf.format"
 #define CP_HINT_STORAGE    "netcdf.storage"
-#define CP_HINT_DEFLATE    "netcdf.deflate"
-#define CP_HINT_FLETCHER32 "netcdf.fletcher32"
+#define CP_HINT_DEFLATE    "netcdf.deflate"    /* read only: "SHUFFLE LEVEL" of version 0.1 */
+#define CP_HINT_FLETCHER32 "netcdf.fletcher32" /* likewise */
 #define CP_HINT_ENDIAN     "netcdf.endian"
 #define CP_HINT_NOFILL     "netcdf.nofill"
-#define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": other HDF5 filters */
+#define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": HDF5 filters in their order */
 
 /* ---- the model (esdm-cp-model.c) ---------------------------------------------------------- */
 
@@ -62,11 +62,9 @@ typedef struct cp_dataset {
     void *fill;      /* one element (strings: char ** to an owned text), NULL: the default */
     uint64_t *chunk; /* NULL: not stated */
     char *storage;   /* values of the hints above; NULL: none */
-    char *deflate;
     char *endian;
     char *filters;
     char *codec;
-    bool fletcher32;
     bool nofill;
     cp_place from; /* where the model was read */
     cp_place to;   /* where it is written */
