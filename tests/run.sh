@@ -7,7 +7,7 @@
 #   tests/run.sh --long                larger inputs and longer sweeps
 #   tests/run.sh --sanitize address,undefined    the same tests, built with sanitizers
 #   tests/run.sh --sanitize thread
-#   tests/run.sh --fuzz SECONDS        fuzzes each target that long, and nothing else
+#   tests/run.sh --fuzz SECONDS        fuzzes each target and NetCDF calls that long, nothing else
 #   tests/run.sh --tidy                clang-tidy over the sources, and nothing else
 #
 # More options: --only REGEX (ctest -R), --no-install, --build FOLDER.
