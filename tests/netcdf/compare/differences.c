@@ -94,11 +94,11 @@ const omission behaviours_left_out[] = {
      "A variable that is called like a dimension, but is not a coordinate variable of one "
      "dimension: "
      "netCDF-4 ends in HDF5 errors when it is given a fill value, and mixes its attributes up."},
-    {"netcdf4-renames", "Renaming of dimensions and variables that lie in the file already, of "
-                        "those that share a name "
-                        "with each other, or to the name of a group: netCDF-4 ends "
-                        "in HDF5 errors, or mixes "
-                        "the variables up when it opens the file again."},
+    {"netcdf4-renames", "Renaming of what lies in the file already, of dimensions and variables "
+                        "that share a name with "
+                        "each other, or to the name of a group: netCDF-4 ends in HDF5 errors, or "
+                        "has variables, groups "
+                        "or attributes in another order when it opens the file again."},
     {"netcdf4-failed-attributes",
      "A `_FillValue`, or an attribute of an unknown type, that netCDF-4 refuses is there "
      "afterwards, without a value; the old one is "
