@@ -93,6 +93,10 @@ cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ,
                                              ESDM_SNAPSHOT_LATEST, &end->container, err);
+    if (status == ESDM_OK && esdm_container_type_count(end->container) > 0)
+        status = tool_error_set(
+            err, ESDM_ENOTSUP,
+            "%s: esdm-cp does not copy user-defined types; `esdm-run nccopy` does", end->name);
     if (status != ESDM_OK)
         return status;
     cp_model *model = cp_model_new();

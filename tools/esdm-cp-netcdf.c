@@ -77,8 +77,8 @@ load_attributes(loader *l, int ncid, int varid, const char *owner, GPtrArray *at
             break;
         if (esdm_type_size(type) == 0)
             return tool_error_set(l->err, ESDM_ENOTSUP,
-                                  "%s: attribute %s:%s has a user-defined type, which ESDM does "
-                                  "not support yet",
+                                  "%s: attribute %s:%s has a user-defined type, which esdm-cp "
+                                  "does not copy; `esdm-run nccopy` does",
                                   l->end->name, owner, name);
         void *values = NULL;
         esdm_status status = load_values(l, ncid, varid, name, type, length, &values);
@@ -170,8 +170,8 @@ load_variable(loader *l, int ncid, int varid, cp_group *group, const char *folde
         return wrong(l, rc, "cannot read a variable");
     if (esdm_type_size(type) == 0)
         return tool_error_set(l->err, ESDM_ENOTSUP,
-                              "%s: variable %s/%s has a user-defined type, which ESDM does not "
-                              "support yet",
+                              "%s: variable %s/%s has a user-defined type, which esdm-cp does "
+                              "not copy; `esdm-run nccopy` does",
                               l->end->name, folder, name);
     if (rank > ESDM_MAX_RANK)
         return tool_error_set(l->err, ESDM_ENOTSUP,
@@ -242,8 +242,8 @@ refuse_types(loader *l, int ncid, const char *folder)
         id = ids[0];
     (void) nc_inq_user_type(ncid, id, name, NULL, NULL, NULL, NULL);
     return tool_error_set(l->err, ESDM_ENOTSUP,
-                          "%s: the file defines the type %s/%s; ESDM does not support user-defined "
-                          "types yet",
+                          "%s: the file defines the type %s/%s; esdm-cp does not copy "
+                          "user-defined types; `esdm-run nccopy` does",
                           l->end->name, folder, name);
 }
 

@@ -267,11 +267,21 @@ append_value(GString *out, esdm_type type, const void *values, uint64_t index)
     }
 }
 
+const char *
+stat_type_name(const esdm_container *container, esdm_type type)
+{
+    esdm_type_info info;
+    return esdm_type_inquire(container, type, &info) ? info.name : "?";
+}
+
 char *
 stat_values_text(esdm_type type, uint64_t count, const void *values)
 {
     GString *out = g_string_new(NULL);
-    if (type == ESDM_TYPE_CHAR) {
+    if (esdm_type_size(type) == 0) {
+        g_string_append_printf(out, "(elements of a user-defined type: %" G_GUINT64_FORMAT ")",
+                               (guint64) count);
+    } else if (type == ESDM_TYPE_CHAR) {
         append_quoted(out, values, count);
     } else {
         for (uint64_t i = 0; i < count; i++) {

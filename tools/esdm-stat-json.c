@@ -18,16 +18,19 @@ shape_json(const uint64_t *shape, uint32_t rank)
 }
 
 static json_t *
-attributes_json(esdm_attributes *attributes)
+attributes_json(const esdm_container *container, esdm_attributes *attributes)
 {
     json_t *list = json_array();
     esdm_attribute attribute;
     for (size_t i = 0; esdm_attribute_at(attributes, i, &attribute); i++) {
         json_t *object = json_object();
         tool_json_set(object, "name", tool_json_text(attribute.name));
-        tool_json_set(object, "type", json_string(esdm_type_name(attribute.type)));
-        tool_json_set(object, "value",
-                      tool_json_values(attribute.type, attribute.count, attribute.values));
+        tool_json_set(object, "type", tool_json_text(stat_type_name(container, attribute.type)));
+        if (esdm_type_size(attribute.type) == 0) /* a user-defined type */
+            tool_json_set(object, "elements", tool_json_u64(attribute.count));
+        else
+            tool_json_set(object, "value",
+                          tool_json_values(attribute.type, attribute.count, attribute.values));
         tool_json_append(list, object);
     }
     return list;
@@ -111,16 +114,19 @@ dataset_json(esdm_dataset *dataset, esdm_error *err)
         tool_json_append(shape, tool_json_u64(esdm_dimension_length(dimension)));
     }
     tool_json_set(object, "name", tool_json_text(esdm_dataset_name(dataset)));
-    tool_json_set(object, "type", json_string(esdm_type_name(esdm_dataset_type(dataset))));
+    const esdm_container *container = esdm_group_container(esdm_dataset_group(dataset));
+    tool_json_set(object, "type",
+                  tool_json_text(stat_type_name(container, esdm_dataset_type(dataset))));
     tool_json_set(object, "dimensions", names);
     tool_json_set(object, "shape", shape);
     if (esdm_dataset_chunk(dataset) != NULL)
         tool_json_set(object, "chunk", shape_json(esdm_dataset_chunk(dataset), rank));
     if (esdm_dataset_codec(dataset) != NULL)
         tool_json_set(object, "codec", tool_json_text(esdm_dataset_codec(dataset)));
-    if (!is_default)
+    if (!is_default && esdm_type_size(esdm_dataset_type(dataset)) > 0)
         tool_json_set(object, "fill", tool_json_values(esdm_dataset_type(dataset), 1, fill));
-    tool_json_set(object, "attributes", attributes_json(esdm_dataset_attributes(dataset)));
+    tool_json_set(object, "attributes",
+                  attributes_json(container, esdm_dataset_attributes(dataset)));
     if (!stat_wants.summary && set_storage(object, dataset, err) != ESDM_OK) {
         json_decref(object);
         return NULL;
@@ -150,7 +156,8 @@ group_json(esdm_group *group, esdm_error *err)
 {
     json_t *object = json_object(), *datasets = json_array(), *groups = json_array();
     tool_json_set(object, "name", tool_json_text(esdm_group_name(group)));
-    tool_json_set(object, "attributes", attributes_json(esdm_group_attributes(group)));
+    tool_json_set(object, "attributes",
+                  attributes_json(esdm_group_container(group), esdm_group_attributes(group)));
     tool_json_set(object, "dimensions", dimensions_json(group));
     tool_json_set(object, "datasets", datasets);
     tool_json_set(object, "groups", groups);

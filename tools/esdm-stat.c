@@ -139,7 +139,8 @@ print_declaration(esdm_dataset *dataset, const char *indent)
         shape[i] = esdm_dimension_length(dimension);
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", esdm_dimension_name(dimension));
     }
-    print("%s  %s %s", indent, esdm_type_name(esdm_dataset_type(dataset)),
+    const esdm_container *container = esdm_group_container(esdm_dataset_group(dataset));
+    print("%s  %s %s", indent, stat_type_name(container, esdm_dataset_type(dataset)),
           esdm_dataset_name(dataset));
     if (rank > 0) {
         g_autofree char *lengths = stat_shape_text(shape, rank);
@@ -186,10 +187,38 @@ print_dimensions(const esdm_group *group, const char *indent)
     }
 }
 
+/* "  compound obs (24 bytes)", … */
+static void
+print_types(const esdm_group *group, const char *indent)
+{
+    static const char *const kinds[] = {[ESDM_CLASS_ATOMIC] = "atomic",
+                                        [ESDM_CLASS_COMPOUND] = "compound",
+                                        [ESDM_CLASS_ENUM] = "enum",
+                                        [ESDM_CLASS_OPAQUE] = "opaque",
+                                        [ESDM_CLASS_VLEN] = "vlen"};
+    const esdm_container *container = esdm_group_container(group);
+    esdm_type_info info;
+    if (esdm_group_type_count(group) > 0)
+        print("%stypes:\n", indent);
+    for (size_t i = 0; i < esdm_group_type_count(group); i++) {
+        if (!esdm_type_inquire(container, esdm_group_type_at(group, i), &info))
+            continue;
+        print("%s  %s %s", indent, kinds[info.kind], info.name);
+        if (info.base != ESDM_TYPE_NONE)
+            print(" of %s", stat_type_name(container, info.base));
+        if (info.members > 0)
+            print(", %u members", info.members);
+        if (info.kind == ESDM_CLASS_OPAQUE)
+            print(", %zu bytes", info.bytes);
+        print("\n");
+    }
+}
+
 static esdm_status
 print_group(esdm_group *group, const char *indent, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    print_types(group, indent);
     print_dimensions(group, indent);
     if (esdm_group_dataset_count(group) > 0)
         print("%sdatasets:\n", indent);

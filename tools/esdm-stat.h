@@ -68,6 +68,8 @@ void stat_facts_clear(stat_facts *facts);
 
 /** Values of an attribute as in CDL: `"K"`, `1.5f, 2.f`; owned. */
 char *stat_values_text(esdm_type type, uint64_t count, const void *values);
+/** The name of any type; borrowed. */
+const char *stat_type_name(const esdm_container *container, esdm_type type);
 /** "1x32x180"; owned; "" for rank 0. */
 char *stat_shape_text(const uint64_t *shape, uint32_t rank);
 

@@ -30,6 +30,23 @@ for kind in classic 64-bit-offset cdf5 nc4 nc7; do
     round_trip "$cdl/classic.cdl" $kind
 done
 
+# User-defined types, both ways with nccopy. Scopes and orders of types are as in a file.
+ncgen -k nc4 -o files/user_types.nc "$cdl/user_types.cdl"
+client ncgen -k nc4 -o esdm://cdl/user_types "$cdl/user_types.cdl" || fail "ncgen of user_types"
+client nccopy files/user_types.nc esdm://cdl/in/user_types || fail "nccopy into ESDM"
+client nccopy esdm://cdl/in/user_types out.nc || fail "nccopy out of ESDM"
+ncdump files/user_types.nc >expected.txt
+client ncdump -n user_types esdm://cdl/user_types >got.txt || fail "ncdump of user_types"
+diff expected.txt got.txt || fail "user_types"
+client ncdump -n user_types esdm://cdl/in/user_types >got.txt || fail "ncdump of a copy"
+diff expected.txt got.txt || fail "user_types, copied in"
+ncdump -n user_types out.nc >got.txt
+diff expected.txt got.txt || fail "user_types, copied in and out"
+esdm-stat --attributes cdl/user_types >stat.txt
+grep -q "compound observation, 7 members" stat.txt || fail "esdm-stat shows no types: $(cat stat.txt)"
+esdm-stat --json cdl/user_types | grep -q '"point"' || fail "esdm-stat --json shows no types"
+expect_fail esdm-cp esdm://cdl/user_types copy2.nc
+
 # A type that the kind of file does not have is refused as for a file.
 expect_fail client ncgen -k classic -o esdm://cdl/wrong.nc "$cdl/all_types.cdl"
 expect_fail client ncdump esdm://cdl/nowhere.nc
