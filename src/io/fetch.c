@@ -12,7 +12,9 @@
 /* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
 #define CACHE_BLOCKS 32u
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
-#define DIRECT_STEP_LOG2 18u
+#define DIRECT_STEP_BYTES (UINT64_C(256) << 10)
+/* Where a read has a price of its own: as many times the bytes that it could have moved instead. */
+#define STEP_PRICES 8u
 /* Block number under which the cache keeps the head of a blob. */
 #define HEAD_BLOCK          UINT32_MAX
 #define LARGEST_CACHED_HEAD 65536u
@@ -24,18 +26,6 @@ esdm__fragment_is_raw(const esdm__fragment *fragment)
     return memcmp(fragment->codec_ids, none, sizeof none) == 0;
 }
 
-static esdm_status
-read_ranges(esdm_session *session, const esdm__fragment *fragment, const esdm_range *ranges,
-            size_t n, esdm_error *err)
-{
-    const esdm__target *target = esdm__session_target(session, fragment->pack->target);
-    if (target == NULL)
-        return esdm__error_set(err, ESDM_ENOENT,
-                               "target '%s' is not in the site configuration (%s)",
-                               fragment->pack->target, session->site->source);
-    return target->plugin->pack_read(target->handle, fragment->pack->pack, ranges, n, err);
-}
-
 /* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
 
 typedef struct blob {
@@ -45,8 +35,49 @@ typedef struct blob {
     esdm__raw_blocks geometry; /* also of coded ones: blocks have a fixed raw size */
     esdm__blob_view view;      /* coded ones */
     uint8_t *head;             /* owned; coded ones */
+    uint8_t *whole;            /* owned; all of it, where a second read costs more than that */
+    const esdm__target *target;
     esdm__cache_key key;
 } blob;
+
+static void
+blob_close(blob *b)
+{
+    free(b->head);
+    free(b->whole);
+}
+
+/* All that is stored, of a small blob on a target whose reads have a price. */
+static esdm_status
+read_whole(blob *b, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    b->whole = malloc((size_t) f->stored_bytes);
+    if (b->whole == NULL)
+        return esdm__error_nomem(err, (size_t) f->stored_bytes, "a fragment");
+    esdm_range range = {f->position, f->stored_bytes, b->whole};
+    return esdm__session_read(b->session, b->target, f->pack->pack, &range, 1, err);
+}
+
+/* Ranges come sorted, as for the target. */
+static esdm_status
+read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    esdm_status status = ESDM_OK;
+    if (b->whole == NULL &&
+        (f->stored_bytes == 0 || f->stored_bytes > b->target->plugin->read_bytes))
+        return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
+    if (b->whole == NULL)
+        status = read_whole(b, err);
+    for (size_t i = 0; i < n && status == ESDM_OK; i++) {
+        uint64_t from = ranges[i].position - f->position;
+        if (from > f->stored_bytes || ranges[i].bytes > f->stored_bytes - from)
+            return esdm__error_set(err, ESDM_ECORRUPT, "a block lies outside of its fragment");
+        memcpy(ranges[i].buffer, b->whole + from, (size_t) ranges[i].bytes);
+    }
+    return status;
+}
 
 static esdm_status
 load_head(blob *b, esdm_error *err)
@@ -58,7 +89,7 @@ load_head(blob *b, esdm_error *err)
     b->key.block = HEAD_BLOCK;
     if (!esdm__cache_get(b->session->cache, &b->key, b->head, bytes)) {
         esdm_range range = {b->fragment->position, bytes, b->head};
-        esdm_status status = read_ranges(b->session, b->fragment, &range, 1, err);
+        esdm_status status = read_ranges(b, &range, 1, err);
         if (status != ESDM_OK)
             return status;
     }
@@ -78,7 +109,13 @@ load_head(blob *b, esdm_error *err)
 static esdm_status
 blob_open(esdm_session *session, const esdm__fragment *fragment, blob *b, esdm_error *err)
 {
-    *b = (blob){.session = session, .fragment = fragment};
+    *b = (blob){.session = session,
+                .fragment = fragment,
+                .target = esdm__session_target(session, fragment->pack->target)};
+    if (b->target == NULL)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "target '%s' is not in the site configuration (%s)",
+                               fragment->pack->target, session->site->source);
     b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
     b->raw = esdm__fragment_is_raw(fragment);
     if (b->raw)
@@ -86,55 +123,93 @@ blob_open(esdm_session *session, const esdm__fragment *fragment, blob *b, esdm_e
     return load_head(b, err);
 }
 
-/* Reads blocks first … first+count-1 and leaves their raw bytes in `out`. */
+/* Neighbouring blocks that are to be read. */
+typedef struct block_run {
+    uint32_t first;
+    uint32_t count;
+    uint8_t *out; /* receives their raw bytes */
+} block_run;
+
 static esdm_status
-read_raw_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
     uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
-    size_t table_bytes = (size_t) count * ESDM__BLOB_ENTRY_BYTES;
+    const esdm__fragment *f = b->fragment;
+    size_t table_bytes = 0;
+    for (size_t i = 0; i < nruns; i++)
+        table_bytes += (size_t) runs[i].count * ESDM__BLOB_ENTRY_BYTES;
     uint8_t *entries = table_bytes <= sizeof stack ? stack : malloc(table_bytes);
     if (entries == NULL)
         return esdm__error_nomem(err, table_bytes, "a block table");
-    uint64_t from = esdm__raw_blocks_start(&b->geometry, first);
-    uint64_t to = esdm__raw_blocks_start(&b->geometry, first + count);
-    const esdm__fragment *f = b->fragment;
-    esdm_range ranges[2] = {
-        {f->position + ESDM__BLOB_HEADER_BYTES + (uint64_t) first * ESDM__BLOB_ENTRY_BYTES,
-         table_bytes, entries},
-        {f->position + f->head_bytes + from, to - from, out},
-    };
-    esdm_status status = read_ranges(b->session, f, ranges, 2, err);
-    if (status == ESDM_OK)
-        status = esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err);
+    uint8_t *at = entries;
+    for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
+        const block_run *run = &runs[i];
+        uint64_t from = esdm__raw_blocks_start(&b->geometry, run->first);
+        uint64_t to = esdm__raw_blocks_start(&b->geometry, run->first + run->count);
+        size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
+        uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
+        ranges[i] = (esdm_range){f->position + entry, bytes, at};
+        ranges[nruns + i] = (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
+        at += bytes;
+    }
+    esdm_status status = read_ranges(b, ranges, 2 * nruns, err);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__raw_blocks_verify(&b->geometry, runs[i].first, runs[i].count,
+                                         ranges[i].buffer, runs[i].out, err);
     if (entries != stack)
         free(entries);
     return status;
 }
 
 static esdm_status
-read_coded_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
-    uint64_t offset = 0;
-    uint64_t bytes = 0;
-    esdm__blob_range(&b->view, first, count, &offset, &bytes);
-    void *stored = malloc(bytes > 0 ? (size_t) bytes : 1);
-    if (stored == NULL)
-        return esdm__error_nomem(err, (size_t) bytes, "encoded blocks");
     const esdm__fragment *f = b->fragment;
-    esdm_range range = {f->position + f->head_bytes + offset, bytes, stored};
-    esdm_status status = read_ranges(b->session, f, &range, 1, err);
-    if (status == ESDM_OK)
-        status = esdm__blob_decode(&b->view, first, count, stored, (size_t) bytes, out,
-                                   (size_t) esdm__blob_raw_bytes(&b->view, first, count), err);
+    uint64_t total = 0;
+    for (size_t i = 0; i < nruns; i++) {
+        uint64_t offset = 0;
+        esdm__blob_range(&b->view, runs[i].first, runs[i].count, &offset, &ranges[i].bytes);
+        ranges[i].position = f->position + f->head_bytes + offset;
+        total += ranges[i].bytes;
+    }
+    uint8_t *stored = malloc(total > 0 ? (size_t) total : 1);
+    if (stored == NULL)
+        return esdm__error_nomem(err, (size_t) total, "encoded blocks");
+    uint8_t *at = stored;
+    for (size_t i = 0; i < nruns; i++) {
+        ranges[i].buffer = at;
+        at += ranges[i].bytes;
+    }
+    esdm_status status = read_ranges(b, ranges, nruns, err);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__blob_decode(
+            &b->view, runs[i].first, runs[i].count, ranges[i].buffer, (size_t) ranges[i].bytes,
+            runs[i].out, (size_t) esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count),
+            err);
     free(stored);
     return status;
 }
 
+/* Reads and verifies runs in order, with one call of the target. */
 static esdm_status
-read_blocks(const blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+read_runs(blob *b, const block_run *runs, size_t nruns, esdm_error *err)
 {
-    return b->raw ? read_raw_blocks(b, first, count, out, err)
-                  : read_coded_blocks(b, first, count, out, err);
+    esdm_range few[16];
+    esdm_range *ranges = 2 * nruns <= 16 ? few : malloc(2 * nruns * sizeof *ranges);
+    if (ranges == NULL)
+        return esdm__error_nomem(err, 2 * nruns * sizeof *ranges, "ranges");
+    esdm_status status = b->raw ? read_raw_runs(b, runs, nruns, ranges, err)
+                                : read_coded_runs(b, runs, nruns, ranges, err);
+    if (ranges != few)
+        free(ranges);
+    return status;
+}
+
+static esdm_status
+read_blocks(blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+{
+    const block_run run = {.first = first, .count = count, .out = out};
+    return read_runs(b, &run, 1, err);
 }
 
 /* ---- wanted blocks ------------------------------------------------------------------------ */
@@ -188,27 +263,44 @@ put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
     }
 }
 
-/* Reads the marked blocks, neighbours together. */
-static esdm_status
-read_marked(blob *b, const uint8_t *marks, uint32_t first, uint32_t last, bool cache,
-            uint8_t *staging, esdm_error *err)
+/* Collects the marked blocks, neighbours together. */
+static size_t
+find_runs(const blob *b, const uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging,
+          block_run *runs)
 {
     uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    size_t nruns = 0;
     for (uint32_t k = first; k <= last; k++) {
         if (marks[k - first] == 0)
             continue;
         uint32_t count = 1;
         while (k + count <= last && marks[k + count - first] != 0)
             count++;
-        uint8_t *out = staging + (esdm__raw_blocks_start(&b->geometry, k) - base);
-        esdm_status status = read_blocks(b, k, count, out, err);
-        if (status != ESDM_OK)
-            return status;
-        if (cache)
-            put_cached(b, k, count, out);
+        runs[nruns++] =
+            (block_run){.first = k,
+                        .count = count,
+                        .out = staging + (esdm__raw_blocks_start(&b->geometry, k) - base)};
         k += count - 1;
     }
-    return ESDM_OK;
+    return nruns;
+}
+
+static esdm_status
+read_marked(blob *b, const uint8_t *marks, uint32_t first, uint32_t last, bool cache,
+            uint8_t *staging, esdm_error *err)
+{
+    block_run few[16];
+    size_t most = (last - first) / 2 + 1;
+    block_run *runs = most <= 16 ? few : malloc(most * sizeof *runs);
+    if (runs == NULL)
+        return esdm__error_nomem(err, most * sizeof *runs, "blocks");
+    size_t nruns = find_runs(b, marks, first, last, staging, runs);
+    esdm_status status = nruns > 0 ? read_runs(b, runs, nruns, err) : ESDM_OK;
+    for (size_t i = 0; i < nruns && status == ESDM_OK && cache; i++)
+        put_cached(b, runs[i].first, runs[i].count, runs[i].out);
+    if (runs != few)
+        free(runs);
+    return status;
 }
 
 static uint32_t
@@ -265,7 +357,7 @@ esdm__fetch(esdm_session *session, const esdm__fragment *fragment, const esdm__w
             status = fetch_blocks(&b, want, first, last, staging, err);
         *ret_from = from;
     }
-    free(b.head);
+    blob_close(&b);
     if (status != ESDM_OK) {
         free(staging);
         return status;
@@ -294,11 +386,12 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
 }
 
 static esdm_status
-fetch_middle(const blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
+fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
 {
-    uint32_t step = 1; /* blocks at a time */
-    if (b->geometry.block_log2 < DIRECT_STEP_LOG2)
-        step = UINT32_C(1) << (DIRECT_STEP_LOG2 - b->geometry.block_log2);
+    uint64_t bytes = STEP_PRICES * (uint64_t) b->target->plugin->read_bytes;
+    bytes = bytes > DIRECT_STEP_BYTES ? bytes : DIRECT_STEP_BYTES;
+    uint64_t blocks = bytes >> b->geometry.block_log2; /* at a time */
+    uint32_t step = blocks > 1 ? (uint32_t) blocks : 1;
     for (uint32_t k = first; k < end; k += step) {
         uint32_t count = end - k < step ? end - k : step;
         uint64_t at =
@@ -346,7 +439,7 @@ esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64
         status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
     if (status == ESDM_OK)
         status = fetch_span(&b, from, to, data, err);
-    free(b.head);
+    blob_close(&b);
     return status;
 }
 

@@ -212,26 +212,68 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
     return refusal.status;
 }
 
-/* Calls fn on every pack while no other thread uses it; stops at the first failure. */
+/* What is done to every pack. */
+typedef struct visit {
+    esdm__pack_set *packs;
+    pack **list;
+    esdm_status (*fn)(esdm__pack_set *, pack *, void *, esdm_error *);
+    void *user;
+} visit;
+
+/* Calls fn while no other thread uses the pack. */
+static esdm_status
+visit_one(void *context, size_t i, esdm_error *err)
+{
+    const visit *v = context;
+    esdm__pack_set *packs = v->packs;
+    pack *p = v->list[i];
+    (void) pthread_mutex_lock(&packs->lock);
+    while (p->busy)
+        (void) pthread_cond_wait(&packs->idle, &packs->lock);
+    p->busy = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    bool waits = p->target->plugin->concurrency > 0;
+    if (waits)
+        esdm__pool_wait_begin(packs->session->pool);
+    esdm_status status = v->fn(packs, p, v->user, err);
+    if (waits)
+        esdm__pool_wait_end(packs->session->pool);
+    release(packs, p);
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_prefix(err, status, "target '%s'", p->target->name);
+}
+
+/* Calls fn on every pack, on several at once where targets wait for servers; stops at the first
+ * failure. */
 static esdm_status
 for_each(esdm__pack_set *packs, esdm_status (*fn)(esdm__pack_set *, pack *, void *, esdm_error *),
          void *user, esdm_error *err)
 {
+    pack *few[16];
+    size_t count = 0;
+    esdm__pool *pool = packs->session->pool;
     (void) pthread_mutex_lock(&packs->lock);
-    pack *p = packs->list; /* newer ones are put in front: not ours to publish */
+    pack *first = packs->list; /* newer ones are put in front: not ours to publish */
     (void) pthread_mutex_unlock(&packs->lock);
-    for (; p != NULL; p = p->next) {
-        (void) pthread_mutex_lock(&packs->lock);
-        while (p->busy)
-            (void) pthread_cond_wait(&packs->idle, &packs->lock);
-        p->busy = true;
-        (void) pthread_mutex_unlock(&packs->lock);
-        esdm_status status = fn(packs, p, user, err);
-        release(packs, p);
-        if (status != ESDM_OK)
-            return esdm__error_prefix(err, status, "target '%s'", p->target->name);
-    }
-    return ESDM_OK;
+    for (pack *p = first; p != NULL; p = p->next)
+        count++;
+    visit v = {.packs = packs, .list = few, .fn = fn, .user = user};
+    if (count > sizeof few / sizeof few[0])
+        v.list = malloc(count * sizeof(pack *));
+    if (v.list == NULL)
+        return esdm__error_nomem(err, count * sizeof(pack *), "packs");
+    count = 0;
+    for (pack *p = first; p != NULL; p = p->next)
+        v.list[count++] = p;
+    esdm_status status = ESDM_OK;
+    if (count > 1 && pool != NULL && esdm__pool_may_wait(pool))
+        status = esdm__pool_run(pool, count, visit_one, &v, err);
+    else
+        for (size_t i = 0; i < count && status == ESDM_OK; i++)
+            status = visit_one(&v, i, err);
+    if (v.list != few)
+        free(v.list);
+    return status;
 }
 
 static esdm_status

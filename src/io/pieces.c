@@ -292,8 +292,7 @@ read_run(reader *r, const read_job *job, esdm_error *err)
     if (data == NULL)
         return esdm__error_nomem(err, (size_t) bytes, "a range of fragments");
     esdm_range range = {begin, bytes, data};
-    esdm_status status =
-        target->plugin->pack_read(target->handle, first->pack->pack, &range, 1, err);
+    esdm_status status = esdm__session_read(r->session, target, first->pack->pack, &range, 1, err);
     if (status != ESDM_OK)
         status = in_fragment(first, status, err);
     for (size_t i = 0; i < job->count && status == ESDM_OK; i++) {
@@ -376,7 +375,8 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
                 .buffer = buffer};
     size_t njobs = make_jobs(pieces, npieces, jobs);
     uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
-    if (njobs >= POOL_JOBS || (njobs > 1 && bytes >= POOL_BYTES))
+    bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
+    if (njobs >= POOL_JOBS || (njobs > 1 && worth))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
     else
         for (size_t i = 0; i < njobs && status == ESDM_OK; i++)

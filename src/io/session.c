@@ -8,6 +8,9 @@
 #include "plugin/registry.h"
 #include "site/parts.h"
 
+/* More threads than this are of no use for anybody. */
+#define WAITING_MAX 256u
+
 static esdm_status
 open_targets(esdm_session *session, esdm_error *err)
 {
@@ -127,6 +130,22 @@ open_plugins(esdm_session *session, esdm_error *err)
     return status;
 }
 
+/* Tasks that may wait for targets at once, beside those that work: as many as the targets want, as
+ * far as there is memory for a fragment of each. */
+static uint32_t
+waiting_tasks(const esdm_session *session)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    uint64_t most = engine->memory_bytes / 8 / engine->fragment_bytes;
+    uint32_t wanted = 0;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        uint32_t concurrency = session->targets[i].plugin->concurrency;
+        wanted = concurrency > wanted ? concurrency : wanted;
+    }
+    wanted = wanted < WAITING_MAX ? wanted : WAITING_MAX;
+    return wanted < most ? wanted : (uint32_t) most;
+}
+
 static esdm_status
 init_engine(esdm_session *session, esdm_error *err)
 {
@@ -139,7 +158,7 @@ init_engine(esdm_session *session, esdm_error *err)
     session->index_limit_bytes = engine->memory_bytes / 8;
     session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
-    session->pool = esdm__pool_new(threads);
+    session->pool = esdm__pool_new(threads, waiting_tasks(session));
     if (session->cache == NULL || session->pool == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
     esdm__uuid_new(session->uuid);
@@ -205,6 +224,19 @@ esdm__session_target(esdm_session *session, const char *name)
     return NULL;
 }
 
+esdm_status
+esdm__session_read(esdm_session *session, const esdm__target *target, const char *pack,
+                   const esdm_range *ranges, size_t nranges, esdm_error *err)
+{
+    const esdm_data_plugin *plugin = target->plugin;
+    if (plugin->concurrency == 0)
+        return plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    esdm__pool_wait_begin(session->pool);
+    esdm_status status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    esdm__pool_wait_end(session->pool);
+    return status;
+}
+
 /* ---- garbage ------------------------------------------------------------------------------ */
 
 typedef struct garbage_item {
@@ -227,38 +259,61 @@ note_garbage(uint64_t container, const char *uuid, void *user)
     return true;
 }
 
-typedef struct name_item {
-    struct name_item *next;
-    char name[];
-} name_item;
+/* Packs to be removed from one target. */
+typedef struct doomed {
+    esdm__pool *pool;
+    const esdm__target *target;
+    char **names;
+    size_t count;
+    size_t capacity;
+} doomed;
 
 static bool
 note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 {
     (void) bytes;
     (void) modified_ns;
-    name_item **list = user;
-    size_t length = strlen(name);
-    name_item *item = malloc(sizeof *item + length + 1);
-    if (item == NULL)
+    doomed *list = user;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : 64;
+        char **grown = realloc(list->names, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        list->names = grown;
+        list->capacity = capacity;
+    }
+    list->names[list->count] = strdup(name);
+    if (list->names[list->count] == NULL)
         return false;
-    memcpy(item->name, name, length + 1);
-    item->next = *list;
-    *list = item;
+    list->count++;
     return true;
 }
 
-static void
-remove_packs(esdm__target *target, const char *prefix)
+/* Best effort: no failure stops the others. */
+static esdm_status
+remove_pack(void *context, size_t i, esdm_error *err)
 {
-    name_item *names = NULL;
-    (void) target->plugin->pack_list(target->handle, prefix, note_pack, &names, NULL);
-    while (names != NULL) {
-        name_item *item = names;
-        names = item->next;
-        (void) target->plugin->pack_remove(target->handle, item->name, NULL);
-        free(item);
-    }
+    const doomed *list = context;
+    (void) err;
+    esdm__pool_wait_begin(list->pool);
+    (void) list->target->plugin->pack_remove(list->target->handle, list->names[i], NULL);
+    esdm__pool_wait_end(list->pool);
+    return ESDM_OK;
+}
+
+static void
+remove_packs(esdm_session *session, esdm__target *target, const char *prefix)
+{
+    doomed list = {.pool = session->pool, .target = target};
+    (void) target->plugin->pack_list(target->handle, prefix, note_pack, &list, NULL);
+    if (target->plugin->concurrency > 0)
+        (void) !esdm__pool_run(session->pool, list.count, remove_pack, &list, NULL);
+    else
+        for (size_t i = 0; i < list.count; i++)
+            (void) !remove_pack(&list, i, NULL);
+    for (size_t i = 0; i < list.count; i++)
+        free(list.names[i]);
+    free(list.names);
 }
 
 void
@@ -272,7 +327,7 @@ esdm__session_collect(esdm_session *session)
         /* The record goes first: once it is gone nobody can reach the packs any more. */
         if (session->meta->forget(session->store, item->container, NULL) == ESDM_OK) {
             for (size_t i = 0; i < session->ntargets; i++)
-                remove_packs(&session->targets[i], item->uuid);
+                remove_packs(session, &session->targets[i], item->uuid);
         }
         free(item);
     }

@@ -49,6 +49,9 @@ esdm_status esdm__session_new(const esdm_session_options *options, esdm_session 
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** pack_read() of the target; while a slow one answers, the pool does something else. */
+esdm_status esdm__session_read(esdm_session *session, const esdm__target *target, const char *pack,
+                               const esdm_range *ranges, size_t nranges, esdm_error *err);
 /** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit.
  */
 const char *esdm__session_writer(esdm_session *session);

@@ -203,6 +203,22 @@ save_documents(const char *folder)
     }
 }
 
+/* Two bytes of a status, then an answer; or a credentials file. */
+static void
+save_answers(const char *folder)
+{
+    static const char *const texts[] = {
+        "\x01\x93<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>No &amp; "
+        "no&#33;</Message><Region>eu-west-1</Region><RequestId>1</RequestId></Error>",
+        "\x00\xc8<ListBucketResult xmlns=\"http://s3\"><IsTruncated>true</IsTruncated>"
+        "<Contents><Key>a%2Fb</Key><Size>5</Size><ETag>&quot;1&quot;</ETag></Contents>"
+        "<!-- x --><Prefix/><![CDATA[y]]></ListBucketResult>",
+        "[default]\naws_access_key_id = AK\naws_secret_access_key=S\n[profile b]\r\n# c\n"};
+    for (int i = 0; i < 3; i++)
+        save(folder, "s3", i,
+             (piece[]){{texts[i], i == 1 ? 2 + strlen(texts[i] + 2) : strlen(texts[i])}}, 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -214,5 +230,6 @@ main(int argc, char **argv)
     save_pages(argv[1]);
     save_documents(argv[1]);
     save_values(argv[1]);
+    save_answers(argv[1]);
     return 0;
 }

@@ -230,8 +230,10 @@ commits_do_not_fill_memory(esdm_session *session)
 static void
 small_fragments_do_not_fill_memory(esdm_session *session)
 {
-    enum { DATASETS = 64, RECORDS = 1000, BYTES = 1000 };
+    enum { DATASETS = 64, RECORDS = 2000, BYTES = 1000 };
     static const int8_t values[BYTES];
+    /* Targets that send parts of packs have buffers too. */
+    size_t most = (getenv("ESDM_TEST_SITE") ? 88u : 56u) << 20;
     esdm_container *container;
     esdm_dimension *dim;
     esdm_dataset *datasets[DATASETS];
@@ -253,7 +255,7 @@ small_fragments_do_not_fill_memory(esdm_session *session)
         }
     }
     size_t after = memory_in_use();
-    if (after > before + (56u << 20))
+    if (after > before + most)
         die("%zu KiB more are in use", (after - before) >> 10);
     esdm_container_discard(container);
 }

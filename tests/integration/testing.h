@@ -72,26 +72,36 @@ remove_test_folder(void)
         fprintf(stderr, "could not remove %s\n", test_folder);
 }
 
+/** Copies a text, with the name of the test's folder for "@id@". */
 static inline void
-copy_file(const char *from, const char *to)
+copy_site(const char *from, const char *to)
 {
     char text[65536];
     FILE *in = fopen(from, "rb");
     FILE *out = fopen(to, "wb");
     if (!in || !out)
         die("cannot copy %s to %s: %s", from, to, strerror(errno));
-    size_t n = fread(text, 1, sizeof text, in);
-    check(fwrite(text, 1, n, out) == n);
+    size_t n = fread(text, 1, sizeof text - 1, in);
+    text[n] = '\0';
+    char *at = text;
+    for (char *id = strstr(at, "@id@"); id; id = strstr(at, "@id@")) {
+        *id = '\0';
+        fprintf(out, "%s%s", at, strrchr(test_folder, '/') + 1);
+        at = id + 4;
+    }
+    fputs(at, out);
     fclose(in);
     check(fclose(out) == 0);
 }
 
-/** Makes a site from tests/support/site.json in a temporary folder and sets $ESDM_CONFIG. */
+/** Makes a site from tests/support/site.json, or what $ESDM_TEST_SITE names, in a temporary folder
+ *  and sets $ESDM_CONFIG. */
 static inline void
 make_site(void)
 {
     const char *tmp = getenv("TMPDIR");
     const char *source = getenv("ESDM_SOURCE");
+    const char *site = getenv("ESDM_TEST_SITE");
     char from[512];
     char path[300];
     snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
@@ -99,9 +109,12 @@ make_site(void)
         die("mkdtemp %s: %s", test_folder, strerror(errno));
     test_owner = getpid();
     atexit(remove_test_folder);
-    snprintf(from, sizeof from, "%s/tests/support/site.json", source ? source : ".");
+    if (site)
+        snprintf(from, sizeof from, "%s", site);
+    else
+        snprintf(from, sizeof from, "%s/tests/support/site.json", source ? source : ".");
     snprintf(path, sizeof path, "%s/site.json", test_folder);
-    copy_file(from, path);
+    copy_site(from, path);
     setenv("ESDM_CONFIG", path, 1);
     esdm_site_options options = {.config_path = path};
     ok(esdm_site_create(&options, ERR));

@@ -99,6 +99,12 @@ def client(command, check=True, env=None, prefix=(), **options):
                **options)
 
 
+def site_text(folder):
+    """The site configuration that tests start from; $ESDM_TEST_SITE names another one."""
+    file = pathlib.Path(os.environ.get("ESDM_TEST_SITE", SOURCE / "tests/support/site.json"))
+    return file.read_text().replace("@id@", folder.name)
+
+
 class Site:
     """A site in a folder of its own; use as a context manager. Sets $ESDM_CONFIG."""
 
@@ -110,7 +116,7 @@ class Site:
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-test.", dir=self.parent))
         self.config = self.folder / "site.json"
-        config = json.loads((SOURCE / "tests/support/site.json").read_text())
+        config = json.loads(site_text(self.folder))
         config.update(self.changes)
         self.config.write_text(json.dumps(config, indent=4))
         self.saved = {k: os.environ.get(k) for k in ("ESDM_CONFIG", "XDG_DATA_HOME", "ESDM_SITE")}

@@ -2,7 +2,7 @@
 """A real S3 server for tests, and a small client that signs on its own.
 
     s3server.py --build SERVER…            builds the servers into the cache, so that tests need not
-    s3server.py [--tls] SERVER -- COMMAND  runs a command with a server of its own
+    s3server.py [--tls] [--site s3|both] SERVER -- COMMAND    runs a command with a server of its own
 
 Servers: versitygw (S3 over a folder) and minio. They are built from their Go modules, in fixed
 versions, once for all runs: below $ESDM_TEST_CACHE, $XDG_CACHE_HOME or ~/.cache, in `esdm-tests`.
@@ -10,7 +10,8 @@ What cannot be had is a skipped test. A server listens on a free port of the loo
 in a temporary folder, and ends with the program that started it.
 
 COMMAND finds: ESDM_TEST_S3_ENDPOINT, ESDM_TEST_S3_BUCKET, ESDM_TEST_S3_FOLDER (where the objects of
-that bucket are files; empty for minio), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
+that bucket are files; empty for minio), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY. With --site also
+ESDM_TEST_SITE, from which all test suites make their sites: data on S3 alone, or on S3 and POSIX.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ import fcntl
 import hashlib
 import hmac
 import http.client
+import json
 import os
 import pathlib
 import platform
@@ -35,7 +37,7 @@ import urllib.request
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from esdmtest import SIZE, skip  # noqa: E402
+from esdmtest import SIZE, SOURCE, skip  # noqa: E402
 
 MODULES = {
     "versitygw": "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
@@ -354,6 +356,15 @@ class Server:
         target.update(keys)
         return target
 
+    def write_site(self, kind):
+        """A site configuration as tests/support/site.json; each test has its own @id@."""
+        site = json.loads((SOURCE / "tests/support/site.json").read_text())
+        targets = [self.target("cloud", prefix="site/@id@", part="5 MiB")]
+        site["targets"] = targets if kind == "s3" else [*targets, *site["targets"]]
+        file = self.folder / "site.json"
+        file.write_text(json.dumps(site, indent=4))
+        return file
+
     def client_environment(self):
         """What programs need to use it."""
         return {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -376,15 +387,19 @@ def main(arguments):
             print(need_server(server))
         return 0
     tls = arguments[:1] == ["--tls"]
-    if tls:
-        arguments = arguments[1:]
-    if len(arguments) < 3 or arguments[0] not in MODULES or arguments[1] != "--":
+    arguments = arguments[tls:]
+    site = arguments[1] if arguments[:1] == ["--site"] and len(arguments) > 1 else None
+    arguments = arguments[2 * (site is not None):]
+    if site not in (None, "s3", "both") or len(arguments) < 3 or arguments[0] not in MODULES or arguments[1] != "--":
         print(__doc__, file=sys.stderr)
         return 2
     want(arguments[0])
     with Server(arguments[0], tls) as server:
-        return subprocess.run(arguments[2:], env={**os.environ, **server.client_environment()},
-                              preexec_fn=die_with_parent, check=False).returncode
+        env = {**os.environ, **server.client_environment()}
+        if site:
+            env["ESDM_TEST_SITE"] = str(server.write_site(site))
+        return subprocess.run(arguments[2:], env=env, preexec_fn=die_with_parent,
+                              check=False).returncode
 
 
 if __name__ == "__main__":

@@ -19,28 +19,6 @@ copy_printable(const char *from, char *to, size_t bytes)
     to[used] = '\0';
 }
 
-static esdm_status
-note_field(const char *path, char *text, void *user, esdm_error *err)
-{
-    s3__error_document *document = user;
-    (void) err;
-    if (strcmp(path, "Error/Code") == 0)
-        copy_printable(text, document->code, sizeof document->code);
-    else if (strcmp(path, "Error/Message") == 0)
-        copy_printable(text, document->message, sizeof document->message);
-    else if (strcmp(path, "Error/Region") == 0)
-        copy_printable(text, document->region, sizeof document->region);
-    return ESDM_OK;
-}
-
-void
-s3__error_read(const void *body, size_t bytes, s3__error_document *ret_document)
-{
-    *ret_document = (s3__error_document){0};
-    /* A page of some proxy is no XML: then there is nothing to tell but the HTTP status. */
-    (void) !s3__xml_parse(body, bytes, note_field, ret_document, NULL);
-}
-
 static void
 scrub_one(const char *secret, char *text)
 {
@@ -56,6 +34,37 @@ s3__scrub(const s3__credentials *credentials, char *text)
 {
     scrub_one(credentials->secret_key, text);
     scrub_one(credentials->session_token, text);
+}
+
+typedef struct reading {
+    const s3__credentials *credentials;
+    s3__error_document *document;
+} reading;
+
+static esdm_status
+note_field(const char *path, char *text, void *user, esdm_error *err)
+{
+    const reading *r = user;
+    s3__error_document *document = r->document;
+    (void) err;
+    s3__scrub(r->credentials, text); /* before it is cut: half a secret is not found any more */
+    if (strcmp(path, "Error/Code") == 0)
+        copy_printable(text, document->code, sizeof document->code);
+    else if (strcmp(path, "Error/Message") == 0)
+        copy_printable(text, document->message, sizeof document->message);
+    else if (strcmp(path, "Error/Region") == 0)
+        copy_printable(text, document->region, sizeof document->region);
+    return ESDM_OK;
+}
+
+void
+s3__error_read(const s3__credentials *credentials, const void *body, size_t bytes,
+               s3__error_document *ret_document)
+{
+    reading r = {.credentials = credentials, .document = ret_document};
+    *ret_document = (s3__error_document){0};
+    /* A page of some proxy is no XML: then there is nothing to tell but the HTTP status. */
+    (void) !s3__xml_parse(body, bytes, note_field, &r, NULL);
 }
 
 /* ---- meanings ------------------------------------------------------------------------------- */

@@ -25,8 +25,9 @@ typedef struct s3__error_document {
     char region[64];
 } s3__error_document;
 
-/** Reads what can be read of a body; all texts are printable ASCII afterwards. */
-void s3__error_read(const void *body, size_t bytes, s3__error_document *ret_document);
+/** Reads what can be read of a body; all texts are printable ASCII and without secrets then. */
+void s3__error_read(const s3__credentials *credentials, const void *body, size_t bytes,
+                    s3__error_document *ret_document);
 
 /** Fills `err`, and returns the status that fits. */
 esdm_status s3__describe(const s3__options *options, const s3__credentials *credentials,

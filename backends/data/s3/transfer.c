@@ -23,11 +23,13 @@
 
 /* ---- what arrives --------------------------------------------------------------------------- */
 
+/* Printable bytes alone: some values come to stand in messages. */
 static void
 copy_value(const char *value, size_t bytes, char *to, size_t capacity)
 {
     bytes = bytes < capacity - 1 ? bytes : capacity - 1;
-    memcpy(to, value, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : ' ';
     to[bytes] = '\0';
 }
 
@@ -470,7 +472,7 @@ s3__transfer_judge(s3__transfer *transfer, const s3__options *options,
     }
     s3__error_document document = {0};
     if (request->answer.bytes > 0 && (refused || strcmp(request->method, "POST") == 0))
-        s3__error_read(request->answer.data, request->answer.bytes, &document);
+        s3__error_read(credentials, request->answer.data, request->answer.bytes, &document);
     /* Finishing a long upload may begin with 200 and end with an error. */
     if (!refused && document.code[0] == '\0') {
         request->status = ESDM_OK;

@@ -16,6 +16,8 @@ static struct {
     unsigned synced;
     unsigned sealed;
     unsigned removed;
+    unsigned discarded;
+    bool full;
     bool fail_sync;
     bool fail_seal;
 } did;
@@ -68,6 +70,22 @@ fake_remove(void *target, const char *name, esdm_error *err)
     return ESDM_OK;
 }
 
+static bool
+fake_is_full(void *pack)
+{
+    (void) pack;
+    return did.full;
+}
+
+static esdm_status
+fake_discard(void *pack, esdm_error *err)
+{
+    (void) err;
+    free(pack);
+    did.discarded++;
+    return ESDM_OK;
+}
+
 static esdm_data_plugin plugin = {.pack_create = fake_create,
                                   .pack_append = fake_append,
                                   .pack_sync = fake_sync,
@@ -82,6 +100,8 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
 {
     memset(&did, 0, sizeof did);
     plugin.flags = flags;
+    plugin.pack_is_full = NULL;
+    plugin.pack_discard = NULL;
     site.durability = durability;
     site.engine.pack_bytes = pack_bytes;
     esdm__pack_set *packs = esdm__pack_set_new(&session, "00112233445566778899aabbccddeeff");
@@ -177,10 +197,70 @@ test_pack_set__packs_are_flushed_once(void **state)
     esdm__pack_set_free(packs);
 }
 
+static void
+test_pack_set__a_target_may_ask_for_the_end_of_a_pack(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(0, ESDM__DURABLE_PROCESS, 1000);
+    plugin.pack_is_full = fake_is_full;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(did.created, 1);
+    did.full = true;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(did.sealed, 1);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(did.created, 2);
+    assert_int_equal(did.sealed, 2);
+    esdm__pack_set_free(packs);
+}
+
+static void
+test_pack_set__a_seal_that_is_durable_needs_no_flush(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_SEAL_DURABLE, ESDM__DURABLE_SYSTEM, 12);
+    did.fail_sync = true;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(append(packs), ESDM_OK); /* full: sealed at once */
+    assert_int_equal(did.sealed, 1);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    assert_int_equal(did.sealed, 2);
+    assert_int_equal(did.synced, 0);
+    esdm__pack_set_free(packs);
+}
+
+static void
+test_pack_set__what_nobody_refers_to_is_discarded(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(0, ESDM__DURABLE_PROCESS, 12);
+    plugin.pack_discard = fake_discard;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(append(packs), ESDM_OK); /* full: sealed */
+    assert_int_equal(append(packs), ESDM_OK);
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.sealed, 1);
+    assert_int_equal(did.removed, 1); /* the sealed one */
+    assert_int_equal(did.discarded, 1);
+
+    packs = new_packs(0, ESDM__DURABLE_PROCESS, 1000);
+    plugin.pack_discard = fake_discard;
+    assert_int_equal(append(packs), ESDM_OK);
+    esdm__pack_set_committed(packs);
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.sealed, 1);
+    assert_int_equal(did.removed + did.discarded, 0);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pack_set__a_target_may_ask_for_the_end_of_a_pack),
+        cmocka_unit_test(test_pack_set__a_seal_that_is_durable_needs_no_flush),
+        cmocka_unit_test(test_pack_set__what_nobody_refers_to_is_discarded),
         cmocka_unit_test(test_pack_set__a_failed_sync_is_never_forgotten),
         cmocka_unit_test(test_pack_set__a_failed_seal_is_never_forgotten),
         cmocka_unit_test(test_pack_set__what_is_sealed_for_a_read_is_flushed_first),

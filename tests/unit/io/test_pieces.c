@@ -88,7 +88,7 @@ test_pieces__inline_data_is_shorter_than_its_box(void **state)
     esdm__fragment fragments[PIECES];
     for (size_t i = 0; i < PIECES; i++)
         fragments[i] = (esdm__fragment){.inline_data = data, .raw_bytes = 16, .stored_bytes = 16};
-    session.pool = esdm__pool_new(1);
+    session.pool = esdm__pool_new(1, 0);
     assert_corrupt(numbers, fragments);
     assert_corrupt(texts, fragments);
     esdm__pool_free(session.pool);
@@ -117,7 +117,7 @@ test_pieces__blobs_are_shorter_than_their_boxes(void **state)
                                         .head_bytes = (uint32_t) blob.head_bytes};
     }
     esdm__blob_clear(&blob);
-    session.pool = esdm__pool_new(1);
+    session.pool = esdm__pool_new(1, 0);
     assert_corrupt(numbers, fragments);
     esdm__pool_free(session.pool);
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -32,7 +33,7 @@ test_pool__runs_each_task_once(void **state)
 {
     (void) state;
     for (unsigned threads = 1; threads <= 4; threads++) {
-        esdm__pool *pool = esdm__pool_new(threads);
+        esdm__pool *pool = esdm__pool_new(threads, 0);
         static tally t;
         memset(&t, 0, sizeof t);
         t.fail_at = SIZE_MAX;
@@ -47,7 +48,7 @@ static void
 test_pool__a_failure_is_reported_and_stops_the_rest(void **state)
 {
     (void) state;
-    esdm__pool *pool = esdm__pool_new(3);
+    esdm__pool *pool = esdm__pool_new(3, 0);
     static tally t;
     esdm_error err = {0};
     t.fail_at = 10;
@@ -56,6 +57,108 @@ test_pool__a_failure_is_reported_and_stops_the_rest(void **state)
     assert_memory_equal("task ", err.message, 5);
     assert_int_equal(0, t.ran[999]);
     esdm__pool_free(pool);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+typedef struct waiters {
+    esdm__pool *pool;
+    atomic_uint working;
+    atomic_uint most_working;
+    atomic_uint waiting;
+    atomic_uint most_waiting;
+    atomic_uint done;
+} waiters;
+
+static void
+raise_to(atomic_uint *most, unsigned value)
+{
+    unsigned seen = atomic_load(most);
+    while (seen < value && !atomic_compare_exchange_weak(most, &seen, value))
+        continue;
+}
+
+static void
+pause_ms(unsigned ms)
+{
+    struct timespec time = {.tv_nsec = (long) ms * 1000000};
+    (void) nanosleep(&time, NULL);
+}
+
+/* Works, waits, works. */
+static esdm_status
+wait_for_answer(void *context, size_t i, esdm_error *err)
+{
+    waiters *w = context;
+    (void) i, (void) err;
+    raise_to(&w->most_working, atomic_fetch_add(&w->working, 1u) + 1);
+    pause_ms(1);
+    atomic_fetch_sub(&w->working, 1u);
+    esdm__pool_wait_begin(w->pool);
+    raise_to(&w->most_waiting, atomic_fetch_add(&w->waiting, 1u) + 1);
+    pause_ms(20);
+    atomic_fetch_sub(&w->waiting, 1u);
+    esdm__pool_wait_end(w->pool);
+    raise_to(&w->most_working, atomic_fetch_add(&w->working, 1u) + 1);
+    pause_ms(1);
+    atomic_fetch_sub(&w->working, 1u);
+    atomic_fetch_add(&w->done, 1u);
+    return ESDM_OK;
+}
+
+static void
+test_pool__others_work_while_some_wait(void **state)
+{
+    (void) state;
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        waiters w = {.pool = esdm__pool_new(threads, 8)};
+        assert_int_equal(ESDM_OK, esdm__pool_run(w.pool, 100, wait_for_answer, &w, NULL));
+        assert_int_equal(100, w.done);
+        assert_int_equal(0, w.working);
+        assert_true(w.most_waiting > threads);      /* that is what it is for */
+        assert_true(w.most_waiting <= threads + 8); /* threads that there can be */
+        assert_true(w.most_working <= threads + 1); /* one more when the caller comes back */
+        esdm__pool_free(w.pool);
+    }
+}
+
+static void
+test_pool__waiting_outside_of_tasks_is_nothing(void **state)
+{
+    (void) state;
+    esdm__pool *pool = esdm__pool_new(2, 2);
+    esdm__pool *other = esdm__pool_new(2, 2);
+    waiters w = {.pool = other};
+    esdm__pool_wait_begin(pool);
+    esdm__pool_wait_end(pool);
+    assert_int_equal(ESDM_OK, esdm__pool_run(pool, 10, wait_for_answer, &w, NULL));
+    assert_true(w.most_waiting <= 2); /* of another pool: these tasks keep their threads */
+    esdm__pool_free(pool);
+    esdm__pool_free(other);
+}
+
+static void *
+waiting_caller(void *argument)
+{
+    waiters *w = argument;
+    return esdm__pool_run(w->pool, 20, wait_for_answer, w, NULL) == ESDM_OK ? NULL : argument;
+}
+
+static void
+test_pool__many_callers_wait(void **state)
+{
+    (void) state;
+    waiters w = {.pool = esdm__pool_new(2, 4)};
+    pthread_t threads[5];
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(0, pthread_create(&threads[i], NULL, waiting_caller, &w));
+    for (size_t i = 0; i < 5; i++) {
+        void *failed = NULL;
+        assert_int_equal(0, pthread_join(threads[i], &failed));
+        assert_null(failed);
+    }
+    assert_int_equal(100, w.done);
+    esdm__pool_free(w.pool);
 }
 
 static void *
@@ -74,7 +177,7 @@ static void
 test_pool__serves_many_callers_at_once(void **state)
 {
     (void) state;
-    esdm__pool *pool = esdm__pool_new(3);
+    esdm__pool *pool = esdm__pool_new(3, 0);
     pthread_t threads[6];
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(0, pthread_create(&threads[i], NULL, caller, pool));
@@ -90,6 +193,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pool__others_work_while_some_wait),
+        cmocka_unit_test(test_pool__waiting_outside_of_tasks_is_nothing),
+        cmocka_unit_test(test_pool__many_callers_wait),
         cmocka_unit_test(test_pool__runs_each_task_once),
         cmocka_unit_test(test_pool__a_failure_is_reported_and_stops_the_rest),
         cmocka_unit_test(test_pool__serves_many_callers_at_once),

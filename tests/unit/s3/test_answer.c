@@ -120,21 +120,35 @@ test_answer__documents(void **state)
     static const char xml[] = "<?xml version=\"1.0\"?><Error><Code>Bad\nCode</Code>"
                               "<Message>a \xc3\xa4&#9;b</Message><Region>r</Region>"
                               "<StringToSign>ignored</StringToSign></Error>";
-    s3__error_read(xml, strlen(xml), &document);
+    s3__error_read(&credentials, xml, strlen(xml), &document);
     assert_string_equal(document.code, "Bad Code");
     assert_string_equal(document.message, "a    b");
     assert_string_equal(document.region, "r");
     static const char html[] = "<html><body>Bad gateway<br></body></html>";
-    s3__error_read(html, strlen(html), &document);
+    s3__error_read(&credentials, html, strlen(html), &document);
     assert_string_equal(document.code, "");
-    s3__error_read(NULL, 0, &document);
+    s3__error_read(&credentials, NULL, 0, &document);
     assert_string_equal(document.code, "");
     char longer[2000];
     (void) snprintf(longer, sizeof longer,
                     "<Error><Code>%0500d</Code><Message>%0500d</Message></Error>", 1, 1);
-    s3__error_read(longer, strlen(longer), &document);
+    s3__error_read(&credentials, longer, strlen(longer), &document);
     assert_int_equal(strlen(document.code), sizeof document.code - 1);
     assert_int_equal(strlen(document.message), sizeof document.message - 1);
+}
+
+static void
+test_answer__half_a_secret_is_none(void **state)
+{
+    (void) state;
+    s3__error_document document;
+    for (int pad = 170; pad < 205; pad++) {
+        char xml[600];
+        (void) snprintf(xml, sizeof xml, "<Error><Message>%0*d" SECRET "</Message></Error>", pad,
+                        0);
+        s3__error_read(&credentials, xml, strlen(xml), &document);
+        assert_null(strstr(document.message, "very"));
+    }
 }
 
 static void
@@ -189,6 +203,7 @@ main(void)
         cmocka_unit_test(test_answer__regions),
         cmocka_unit_test(test_answer__documents),
         cmocka_unit_test(test_answer__secrets_are_scrubbed),
+        cmocka_unit_test(test_answer__half_a_secret_is_none),
         cmocka_unit_test(test_answer__transport),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

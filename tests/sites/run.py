@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Runs tests of integration and of NetCDF clients on sites with data on an S3 server.
+
+    run.py s3      data on S3 alone
+    run.py both    data on S3 and on POSIX in turn
+
+Smaller inputs than on a folder, but in the long form of the tests.
+"""
+
+import os
+import subprocess
+import sys
+
+from esdmtest import BUILD, SKIP, SOURCE, by_size
+from s3server import Server
+
+INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "threads", "types",
+               "usertypes"]
+CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian"]
+SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_unclosed.py"]
+
+
+def commands(kind):
+    programs = [[str(BUILD / f"tests/integration/integration_{name}")] for name in INTEGRATION]
+    clients = SOURCE / "tests/netcdf/clients"
+    copies = [["/usr/bin/python3", str(clients / "roundtrip.py"), name] for name in CLIENTS]
+    scripts = [[{"sh": "/bin/bash", "py": "/usr/bin/python3"}[name.split(".")[1]],
+                str(clients / name)] for name in SCRIPTS]
+    everything = programs + copies + scripts
+    if kind == "s3":
+        return by_size(programs[:4], programs + copies[1:2], everything)
+    return by_size(programs[3:4], programs[3:5] + copies[:1] + scripts[:1], everything)
+
+
+def main():
+    kind = sys.argv[1]
+    failed = []
+    with Server() as server:
+        env = {**os.environ, **server.client_environment(),
+               "ESDM_TEST_SITE": str(server.write_site(kind)),
+               "ESDM_TEST_SIZE": by_size("quick", "quick", "default")}
+        for command in commands(kind):
+            name = " ".join(os.path.basename(word) for word in command[-2:])
+            status = subprocess.run(command, env=env, stdin=subprocess.DEVNULL,
+                                    check=False).returncode
+            print(f"{'ok' if status in (0, SKIP) else 'FAILED'}  {kind}: {name}", flush=True)
+            if status not in (0, SKIP):
+                failed.append(name)
+    sys.exit(1 if failed else 0)
+
+
+main()
