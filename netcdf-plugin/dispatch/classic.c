@@ -48,24 +48,24 @@ esdmnc_classic_length(const esdmnc_file *file, size_t length)
         return length > UINT32_MAX ? NC_EDIMSIZE : NC_NOERR;
     if (file->format == NC_FORMAT_NETCDF4)
         return length > INT64_MAX ? NC_EDIMSIZE : NC_NOERR;
-    return length > size_limit(file) ? NC_EDIMSIZE : NC_NOERR;
+    uint64_t limit = file->format == NC_FORMAT_64BIT_DATA ? UINT64_MAX - 3 : size_limit(file);
+    return length > limit ? NC_EDIMSIZE : NC_NOERR;
 }
 
-static bool
-is_record(const esdmnc_var *var)
+bool
+esdmnc_classic_is_record(const esdmnc_var *var)
 {
     return var->rank > 0 && var->axes[0].unlimited;
 }
 
-/* Bytes of the variable, or of one record of it; UINT64_MAX when that overflows. */
-static uint64_t
-var_bytes(const esdmnc_var *var)
+uint64_t
+esdmnc_classic_bytes(const esdmnc_var *var)
 {
     uint64_t bytes = var->bytes;
-    for (uint32_t i = is_record(var) ? 1 : 0; i < var->rank; i++)
+    for (uint32_t i = esdmnc_classic_is_record(var) ? 1 : 0; i < var->rank; i++)
         if (__builtin_mul_overflow(bytes, var->axes[i].length, &bytes))
             return UINT64_MAX;
-    return bytes;
+    return bytes > UINT64_MAX - 3 ? UINT64_MAX : (bytes + 3) / 4 * 4;
 }
 
 /* Only the last variable of a kind may exceed the limit, and of the limited ones only when no
@@ -75,11 +75,11 @@ check_kind(const esdmnc_group *group, bool records, uint64_t limit, bool last_ma
 {
     const esdmnc_var *last = NULL;
     for (size_t i = 0; i < group->count; i++)
-        if (is_record(group->vars[i]) == records)
+        if (esdmnc_classic_is_record(group->vars[i]) == records)
             last = group->vars[i];
     for (size_t i = 0; i < group->count; i++) {
         const esdmnc_var *var = group->vars[i];
-        if (is_record(var) != records || var_bytes(var) <= limit)
+        if (esdmnc_classic_is_record(var) != records || esdmnc_classic_bytes(var) <= limit)
             continue;
         if (var != last || !last_may)
             return NC_EVARSIZE;
@@ -87,28 +87,8 @@ check_kind(const esdmnc_group *group, bool records, uint64_t limit, bool last_ma
     return NC_NOERR;
 }
 
-/* CDF-1 stores where a variable begins in 31 bits. */
-static int
-check_begins(const esdmnc_group *group)
-{
-    uint64_t begin = 0;
-    for (int records = 0; records < 2; records++) {
-        for (size_t i = 0; i < group->count; i++) {
-            const esdmnc_var *var = group->vars[i];
-            if (is_record(var) != (records == 1))
-                continue;
-            if (begin > INT32_MAX)
-                return NC_EVARSIZE;
-            uint64_t bytes = var_bytes(var);
-            if (__builtin_add_overflow(begin, bytes, &begin))
-                begin = UINT64_MAX;
-        }
-    }
-    return NC_NOERR;
-}
-
 int
-esdmnc_classic_sizes(const esdmnc_file *file)
+esdmnc_classic_sizes(esdmnc_file *file, const esdmnc_padding *padding)
 {
     if (!esdmnc_is_nc3(file) || file->group_count == 0)
         return NC_NOERR;
@@ -116,11 +96,11 @@ esdmnc_classic_sizes(const esdmnc_file *file)
     uint64_t limit = size_limit(file);
     bool any_record = false;
     for (size_t i = 0; i < group->count && !any_record; i++)
-        any_record = is_record(group->vars[i]);
+        any_record = esdmnc_classic_is_record(group->vars[i]);
     int rc = check_kind(group, false, limit, !any_record);
     if (rc == NC_NOERR)
         rc = check_kind(group, true, limit, true);
     if (rc == NC_NOERR && file->format == NC_FORMAT_CLASSIC)
-        rc = check_begins(group);
+        rc = esdmnc_classic_layout(file, padding);
     return rc;
 }

@@ -284,10 +284,12 @@ create_vars(esdmnc_file *file)
     return NC_NOERR;
 }
 
+static const esdmnc_padding no_padding;
+
 int
-esdmnc_leave_define(esdmnc_file *file)
+esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
 {
-    int rc = esdmnc_classic_sizes(file);
+    int rc = esdmnc_classic_sizes(file, padding);
     if (rc == NC_NOERR)
         rc = esdmnc_fill_check(file);
     if (rc == NC_EBADTYPE && !file->is_new)
@@ -310,7 +312,7 @@ esdmnc_need_data(esdmnc_file *file)
         return NC_NOERR;
     if (esdmnc_is_classic(file))
         return NC_EINDEFINE;
-    return esdmnc_leave_define(file);
+    return esdmnc_leave_define(file, &no_padding);
 }
 
 /* When a call ends define mode, netCDF-4 takes the variables of that group for written. */
@@ -322,16 +324,20 @@ mark_written(const esdmnc_file *file, esdmnc_group *group)
 }
 
 int
-esdmnc__enddef(esdmnc_id id, size_t h, size_t v, size_t f, size_t r)
+esdmnc__enddef(esdmnc_id id, size_t header_free, size_t variable_align, size_t variable_free,
+               size_t record_align)
 {
-    (void) h, (void) v, (void) f, (void) r; /* paddings of a file layout that is not there */
+    esdmnc_padding padding = {.header_free = header_free,
+                              .variable_align = variable_align,
+                              .variable_free = variable_free,
+                              .record_align = record_align};
     esdmnc_file *file;
     esdmnc_group *group;
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
     mark_written(file, group); /* before anything is looked at */
-    return atomic_load(&file->indef) ? esdmnc_leave_define(file) : NC_ENOTINDEFINE;
+    return atomic_load(&file->indef) ? esdmnc_leave_define(file, &padding) : NC_ENOTINDEFINE;
 }
 
 /* ---- synchronisation ------------------------------------------------------------------------ */
@@ -481,7 +487,7 @@ esdmnc_close(esdmnc_id id, void *memory)
         esdmnc_file_free(file);
         return NC_NOERR;
     }
-    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file)) != NC_NOERR) {
+    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file, &no_padding)) != NC_NOERR) {
         if (esdmnc_types_complete(file) == NC_NOERR)
             dispose(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
         return rc;

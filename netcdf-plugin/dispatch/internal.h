@@ -115,6 +115,8 @@ typedef struct esdmnc_file {
     _Atomic(uint64_t)
         *lengths; /* owned; of unlimited dimensions as last told, by their ids (chunks.c) */
     size_t length_count;
+    uint64_t variables_begin; /* in the CDF-1 file that this would be */
+    uint64_t records_begin;
     bool writable;
     bool is_new;    /* made by nc_create() and define mode never left */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
@@ -128,6 +130,15 @@ typedef struct esdmnc_file {
     esdmnc_types types;       /* user-defined ones */
     struct esdmnc_file *next; /* list of all open files, under the table's lock */
 } esdmnc_file;
+
+/** What nc__enddef() is to leave free, in bytes, and where parts are to begin. A container has no
+ *  such layout, but a file may become too large by it. */
+typedef struct esdmnc_padding {
+    size_t header_free;
+    size_t variable_align;
+    size_t variable_free;
+    size_t record_align;
+} esdmnc_padding;
 
 /* Formats: 1, 2 and 5 follow the rules of netCDF-3, 4 (netCDF-4 classic model) its data model. */
 static inline bool
@@ -206,7 +217,7 @@ int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 
 #define ESDMNC_NAME_BYTES (NC_MAX_NAME + 1)
 /** Checks netCDF's rules and writes the NFC form. `instance` is the libnetcdf copy that asks.
- *  NC_EBADNAME, NC_EMAXNAME. */
+ *  NC_EBADNAME, NC_EMAXNAME, NC_EINVAL for NULL. */
 int esdmnc_name_check(int instance, const char *name, char *ret_normalised);
 /** Copies a name to a caller who has ESDMNC_NAME_BYTES, as netCDF asks for. */
 void esdmnc_name_copy(const char *name, char *ret_name);
@@ -221,7 +232,7 @@ int esdmnc_need_define(esdmnc_file *file);
 /** Leaves define mode for data access: NC_EINDEFINE in the classic model. */
 int esdmnc_need_data(esdmnc_file *file);
 /** What nc_enddef() checks and does. */
-int esdmnc_leave_define(esdmnc_file *file);
+int esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding);
 
 /* ---- classic.c ----------------------------------------------------------------------------- */
 
@@ -230,7 +241,13 @@ int esdmnc_classic_type(const esdmnc_file *file, nc_type type);
 /** Largest length of a limited dimension in the format: NC_EDIMSIZE. */
 int esdmnc_classic_length(const esdmnc_file *file, size_t length);
 /** CDF-1/2/5 limits on the sizes of variables: NC_EVARSIZE. */
-int esdmnc_classic_sizes(const esdmnc_file *file);
+int esdmnc_classic_sizes(esdmnc_file *file, const esdmnc_padding *padding);
+/** NC_EVARSIZE when a variable of a CDF-1 file would begin beyond 2 GiB. */
+int esdmnc_classic_layout(esdmnc_file *file, const esdmnc_padding *padding);
+/** Whether it grows along the record dimension. */
+bool esdmnc_classic_is_record(const esdmnc_var *var);
+/** Bytes of the variable in a file, or of one record of it; UINT64_MAX when that overflows. */
+uint64_t esdmnc_classic_bytes(const esdmnc_var *var);
 
 /* ---- types.c, usertypes.c, values.c --------------------------------------------------------- */
 

@@ -180,6 +180,7 @@ class Upstream:
         for folder, tool in (("ncdump", "ncdump"), ("ncdump", "nccopy"), ("ncgen", "ncgen"),
                              ("ncgen3", "ncgen3")):
             os.symlink(shutil.which(tool), os.path.join(tree, folder, tool))
+        shutil.copy(os.path.join(self.config, "config.h"), tree)  # scripts look into it
         with open(os.path.join(self.config, "test_common.sh"), encoding="utf-8") as file:
             text = file.read().replace(f"TOPBUILDDIR='{self.config}'", f"TOPBUILDDIR='{tree}'")
         with open(os.path.join(tree, "test_common.sh"), "w", encoding="utf-8") as file:
