@@ -6,7 +6,6 @@
 #include "calls.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,8 +160,8 @@ esdmnc_get_att(esdmnc_id id, int varid, const char *name, void *ret_values, nc_t
     uint64_t out_of_range = 0;
     esdm_error err;
     nc_type type = esdmnc_memory_type(on.file, file_type, memory_type);
-    if (esdm_convert(attribute.type, attribute.values, type, ret_values, attribute.count,
-                     &out_of_range, &err) != ESDM_OK)
+    if (esdm_convert_as(esdmnc_conversion(on.file), false, attribute.type, attribute.values, type,
+                        ret_values, attribute.count, &out_of_range, &err) != ESDM_OK)
         return esdmnc_error(&err, "read attribute", name);
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
 }
@@ -258,12 +257,11 @@ convert(const target *on, nc_type memory_type, const void *values, nc_type type,
     void *buffer = malloc(count * esdm_type_size(type));
     if (buffer == NULL)
         return NC_ENOMEM;
-    if (esdm_convert(from, values, type, buffer, count, ret_out_of_range, &err) != ESDM_OK) {
+    if (esdm_convert_as(esdmnc_conversion(on->file), true, from, values, type, buffer, count,
+                        ret_out_of_range, &err) != ESDM_OK) {
         free(buffer);
         return NC_EBADTYPE;
     }
-    for (size_t i = 0; i < count && esdmnc_rejects_infinity(on->file, type, from); i++)
-        *ret_out_of_range += isinf(((const float *) values)[i]) != 0;
     *ret_buffer = buffer;
     return NC_NOERR;
 }

@@ -9,8 +9,6 @@
 
 #include "calls.h"
 
-#include <math.h>
-
 /* Unlimited dimensions grow to the end of the request. */
 static int
 extend(const esdmnc_request *r)
@@ -38,17 +36,6 @@ fill_records(esdmnc_request *r)
     uint64_t steps = r->space->size[0] == 0 ? 0 : r->space->size[0] - 1;
     uint64_t end = r->space->offset[0] + steps * r->space->stride[0] + (r->space->size[0] > 0);
     return end > records ? esdmnc_fill_records(r->file, records, end) : NC_NOERR;
-}
-
-static bool
-has_infinity(const esdm_dataspace *space, uint32_t axis, const float *at)
-{
-    if (axis == space->rank)
-        return isinf(*at) != 0;
-    for (uint64_t i = 0; i < space->size[axis]; i++, at += space->memory_stride[axis])
-        if (has_infinity(space, axis + 1, at))
-            return true;
-    return false;
 }
 
 static int
@@ -84,9 +71,6 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     }
     if (r->late != NC_NOERR)
         return r->late;
-    if (esdmnc_rejects_infinity(r->file, r->var->type, memory_type) &&
-        has_infinity(&space, 0, data))
-        return NC_ERANGE;
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
 }
 

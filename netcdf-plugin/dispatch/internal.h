@@ -272,8 +272,8 @@ esdmnc_type_is_text(nc_type type)
 /** The type to hand to ESDM as memory type: NetCDF's old bytes are neither signed nor unsigned. */
 nc_type esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
 
-/** netCDF-3 takes infinities as doubles, but finds floats out of the range of a double. */
-bool esdmnc_rejects_infinity(const esdmnc_file *file, nc_type file_type, nc_type memory_type);
+/** The rules of the file's format. */
+esdm_conversion esdmnc_conversion(const esdmnc_file *file);
 /** ESDM's number of a type; ESDM_TYPE_NONE when there is no such type in the file. */
 esdm_type esdmnc_type_to_esdm(const esdmnc_file *file, nc_type type);
 nc_type esdmnc_type_from_esdm(const esdmnc_file *file, esdm_type type);

@@ -25,10 +25,10 @@ esdmnc_memory_type(const esdmnc_file *file, nc_type file_type, nc_type memory_ty
     return bytes ? file_type : memory_type;
 }
 
-bool
-esdmnc_rejects_infinity(const esdmnc_file *file, nc_type file_type, nc_type memory_type)
+esdm_conversion
+esdmnc_conversion(const esdmnc_file *file)
 {
-    return file_type == NC_DOUBLE && memory_type == NC_FLOAT && esdmnc_is_nc3(file);
+    return esdmnc_is_nc3(file) ? ESDM_CONVERSION_NETCDF3 : ESDM_CONVERSION_NETCDF4;
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */

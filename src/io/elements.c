@@ -16,7 +16,8 @@ esdm__elements_of(const esdm_dataset *dataset, esdm__elements *ret, esdm_error *
     esdm_status status = esdm__type_resolve(dataset->group->container, dataset->type, &outer, err);
     if (status != ESDM_OK)
         return status;
-    *ret = (esdm__elements){.type = outer.type, .outer = outer};
+    *ret = (esdm__elements){
+        .type = outer.type, .outer = outer, .conversion = dataset->group->container->conversion};
     if (outer.user == NULL) {
         ret->bytes = esdm_type_size(outer.type);
     } else if (outer.user->kind == ESDM_CLASS_ENUM) {
@@ -98,8 +99,8 @@ esdm__elements_copy(const esdm__elements *e, uint32_t rank, const uint64_t *n, e
         pack_nd(e, rank, n, (uint8_t *) (uintptr_t) source, source_stride, target, target_stride,
                 true);
     else
-        esdm__copy_nd(rank, n, from, source, source_stride, to, target, target_stride,
-                      ret_out_of_range);
+        esdm__copy_by_rules_nd(e->conversion, to == e->type, rank, n, from, source, source_stride,
+                               to, target, target_stride, ret_out_of_range);
 }
 
 esdm_status

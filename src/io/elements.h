@@ -25,6 +25,7 @@ typedef struct esdm__elements {
     esdm_type type;      /* the engine's form */
     size_t bytes;        /* of an element in it */
     esdm__typeref outer; /* the dataset's type: the caller's form */
+    esdm_conversion conversion;
 } esdm__elements;
 
 /** ESDM_EINVAL when the dataset's type cannot be completed. */

@@ -122,7 +122,8 @@ fill_numbers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspac
         spread(e, space, stride, form, fill, buffer);
         return ESDM_OK;
     }
-    esdm_status status = esdm_convert(e->type, fill, form, value, 1, &misfits, err);
+    esdm_status status =
+        esdm_convert_as(e->conversion, false, e->type, fill, form, value, 1, &misfits, err);
     if (status != ESDM_OK)
         return status;
     *out_of_range += misfits;

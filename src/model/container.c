@@ -215,6 +215,12 @@ esdm_container_is_writable(const esdm_container *container)
     return container->writable;
 }
 
+void
+esdm_container_set_conversion(esdm_container *container, esdm_conversion rules)
+{
+    container->conversion = rules;
+}
+
 esdm_group *
 esdm_container_root(esdm_container *container)
 {

@@ -88,6 +88,7 @@ struct esdm_container {
     esdm_session *session; /* borrowed */
     char *name;
     bool writable;
+    esdm_conversion conversion;
     bool structure_dirty;
     atomic_bool lengths_dirty; /* an unlimited dimension was extended: a commit must publish it */
     uint64_t snapshot;

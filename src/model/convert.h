@@ -4,7 +4,7 @@
 
 /** @file Conversion of dense runs of numbers. Pure functions. */
 
-#include "esdm/types.h"
+#include "esdm/container.h"
 
 /**
  * Converts `count` dense elements; neither side needs alignment, the sides must not overlap.
@@ -12,7 +12,11 @@
  */
 typedef uint64_t (*esdm__converter)(const void *source, void *target, size_t count);
 
-/** The converter of two different numeric types, else NULL. */
-esdm__converter esdm__converter_find(esdm_type from, esdm_type to);
+/** The converter of two different numeric types, else NULL. @param storing from memory to the type
+ *  of a dataset or an attribute, else from there to memory. */
+esdm__converter esdm__converter_find(esdm_conversion rules, bool storing, esdm_type from,
+                                     esdm_type to);
+/** The same where the rules of netCDF-3 differ; else NULL. */
+esdm__converter esdm__converter_find_netcdf3(bool storing, esdm_type from, esdm_type to);
 
 #endif

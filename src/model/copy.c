@@ -386,12 +386,22 @@ esdm__copy_nd(uint32_t rank, const uint64_t *n, esdm_type from, const void *sour
               const int64_t *source_stride, esdm_type to, void *target,
               const int64_t *target_stride, uint64_t *ret_out_of_range)
 {
+    esdm__copy_by_rules_nd(ESDM_CONVERSION_NETCDF4, true, rank, n, from, source, source_stride, to,
+                           target, target_stride, ret_out_of_range);
+}
+
+void
+esdm__copy_by_rules_nd(esdm_conversion rules, bool storing, uint32_t rank, const uint64_t *n,
+                       esdm_type from, const void *source, const int64_t *source_stride,
+                       esdm_type to, void *target, const int64_t *target_stride,
+                       uint64_t *ret_out_of_range)
+{
     plan p;
     p.source = source;
     p.target = target;
     p.source_bytes = esdm_type_size(from);
     p.target_bytes = esdm_type_size(to);
-    p.convert = from == to ? NULL : esdm__converter_find(from, to);
+    p.convert = from == to ? NULL : esdm__converter_find(rules, storing, from, to);
     p.out_of_range = 0;
     p.count = 0;
 

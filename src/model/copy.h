@@ -8,6 +8,7 @@
  */
 
 #include "model/box.h"
+#include "model/convert.h"
 
 /** Whether esdm__convert accepts the pair: both numeric, or equal (text, strings). */
 bool esdm__type_converts(esdm_type from, esdm_type to);
@@ -30,6 +31,12 @@ esdm_type esdm__type_from_name(const char *name);
 void esdm__copy_nd(uint32_t rank, const uint64_t *n, esdm_type from, const void *source,
                    const int64_t *source_stride, esdm_type to, void *target,
                    const int64_t *target_stride, uint64_t *ret_out_of_range);
+
+/** The same by the rules given; `storing` as in esdm__converter_find(). */
+void esdm__copy_by_rules_nd(esdm_conversion rules, bool storing, uint32_t rank, const uint64_t *n,
+                            esdm_type from, const void *source, const int64_t *source_stride,
+                            esdm_type to, void *target, const int64_t *target_stride,
+                            uint64_t *ret_out_of_range);
 
 /** The same for elements of `element_bytes` bytes each (≥ 1), which are copied as they are. */
 void esdm__copy_bytes_nd(uint32_t rank, const uint64_t *n, size_t element_bytes, const void *source,

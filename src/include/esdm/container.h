@@ -118,6 +118,19 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_set_hint(esdm_container *con
 /** NULL when not set; borrowed until the next set. */
 ESDM_API const char *esdm_container_hint(const esdm_container *container, const char *key);
 
+/** Whose rules say which numbers do not fit their new type, and what becomes of them. */
+typedef enum esdm_conversion {
+    ESDM_CONVERSION_NETCDF4, /**< see esdm_convert() */
+    /** As the classic formats: 2^32 as a float does not fit uint32, infinite floats do not fit
+     *  double when stored; reading, 2^63 and 2^64 give the largest integer, and what exceeds float
+     *  its largest value. */
+    ESDM_CONVERSION_NETCDF3
+} esdm_conversion;
+
+/** For the data that this handle reads and writes from now on; nothing that is stored changes. One
+ *  thread, before data are accessed. */
+ESDM_API void esdm_container_set_conversion(esdm_container *container, esdm_conversion rules);
+
 /* ---- groups ------------------------------------------------------------------------------- */
 
 /** Names of groups, dimensions and datasets: 1 … ESDM_NAME_MAX bytes of UTF-8 without '/' and
@@ -291,6 +304,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_read(esdm_dataset *dataset, const esdm
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_convert(esdm_type from, const void *source, esdm_type to,
                                                   void *target, uint64_t count,
                                                   uint64_t *ret_out_of_range, esdm_error *err);
+
+/** The same by other rules. @param storing from memory to the type of a dataset or an attribute,
+ *  else from there to memory: netCDF-3 differs. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_convert_as(esdm_conversion rules, bool storing,
+                                                     esdm_type from, const void *source,
+                                                     esdm_type to, void *target, uint64_t count,
+                                                     uint64_t *ret_out_of_range, esdm_error *err);
 
 #ifdef __cplusplus
 }

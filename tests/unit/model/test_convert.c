@@ -4,6 +4,7 @@
  * Conversion of numbers against a slow model in 128-bit integers and long doubles, and against
  * values taken from stock netCDF-C 4.9.0.
  */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -214,6 +215,50 @@ test_convert__known_values_of_stock_netcdf(void **state)
 }
 
 static void
+test_convert__netcdf3_has_rules_of_its_own(void **state)
+{
+    const float floats[4] = {0x1p32f, INFINITY, 0x1p63f, 0x1p64f};
+    const double doubles[3] = {0x1p63, 1e300, -INFINITY};
+    const esdm_conversion rules = ESDM_CONVERSION_NETCDF3;
+    union {
+        uint32_t u32[4];
+        double f64[4];
+        int64_t i64[4];
+        uint64_t u64[4];
+        float f32[4];
+    } got;
+    uint64_t count;
+    (void) state;
+    assert_int_equal(esdm_convert_as(rules, true, ESDM_TYPE_FLOAT32, floats, ESDM_TYPE_UINT32,
+                                     got.u32, 1, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(esdm_convert_as(rules, true, ESDM_TYPE_FLOAT32, floats, ESDM_TYPE_FLOAT64,
+                                     got.f64, 4, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 1);
+    assert_true(isinf(got.f64[1]));
+    assert_int_equal(esdm_convert_as(rules, false, ESDM_TYPE_FLOAT32, floats, ESDM_TYPE_FLOAT64,
+                                     got.f64, 4, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(esdm_convert_as(rules, false, ESDM_TYPE_FLOAT32, floats + 2, ESDM_TYPE_UINT64,
+                                     got.u64, 2, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 0);
+    assert_true(got.u64[0] == (uint64_t) 1 << 63 && got.u64[1] == UINT64_MAX);
+    assert_int_equal(esdm_convert_as(rules, false, ESDM_TYPE_FLOAT64, doubles, ESDM_TYPE_INT64,
+                                     got.i64, 1, &count, NULL),
+                     ESDM_OK);
+    assert_true(got.i64[0] == INT64_MAX && count == 0);
+    assert_int_equal(esdm_convert_as(rules, false, ESDM_TYPE_FLOAT64, doubles, ESDM_TYPE_FLOAT32,
+                                     got.f32, 3, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 2);
+    assert_true(got.f32[1] == FLT_MAX && got.f32[2] == -FLT_MAX);
+}
+
+static void
 test_convert__text_does_not_convert_to_numbers(void **state)
 {
     const char text[4] = "abc";
@@ -256,6 +301,7 @@ main(void)
         cmocka_unit_test(test_convert__floats_agree_with_the_model_of_the_processor),
         cmocka_unit_test(test_convert__doubles_overflow_to_infinite_floats),
         cmocka_unit_test(test_convert__known_values_of_stock_netcdf),
+        cmocka_unit_test(test_convert__netcdf3_has_rules_of_its_own),
         cmocka_unit_test(test_convert__text_does_not_convert_to_numbers),
         cmocka_unit_test(test_convert__equal_types_copy_bits),
     };
