@@ -262,8 +262,8 @@ may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_data
     uint64_t value[2];
     uint64_t misfits = 0;
     return space->has_stride && !plan->covered &&
-           esdm_convert(e->type, esdm_dataset_fill(dataset, NULL), form, value, 1, &misfits,
-                        NULL) == ESDM_OK &&
+           esdm_convert_as(e->conversion, false, e->type, esdm_dataset_fill(dataset, NULL), form,
+                           value, 1, &misfits, NULL) == ESDM_OK &&
            misfits > 0;
 }
 
