@@ -61,6 +61,8 @@ esdmnc_def_var_fill(esdmnc_id id, int varid, int nofill, const void *value)
     int rc = check(id, varid, &file, &var);
     if (rc != NC_NOERR)
         return rc;
+    if (!esdmnc_is_nc3(file))
+        esdmnc_cache_adjust(file, var);
     if (nofill && var->type == NC_STRING)
         return NC_EINVAL; /* a text always has a value */
     rc = esdmnc_set_nofill(file, var, nofill != 0);
