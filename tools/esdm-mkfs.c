@@ -5,7 +5,7 @@
 
 static const tool_help help = {
     .name = "esdm-mkfs",
-    .arguments = "[CONFIG]",
+    .arguments = "[CONFIG]\n  esdm-mkfs --migrate [OPTION…] [CONFIG] NEW-CONFIG",
     .description =
         "Makes, checks or removes an ESDM site: the data targets and the metadata store\n"
         "that the site configuration CONFIG describes.\n"
@@ -20,27 +20,38 @@ static const tool_help help = {
         "\n"
         "--remove deletes what ESDM made and wrote in the directories of the site, with\n"
         "all containers, and nothing else. When containers or packs exist it asks on a\n"
-        "terminal; elsewhere it refuses unless --yes is given.",
+        "terminal; elsewhere it refuses unless --yes is given.\n"
+        "\n"
+        "--migrate copies the catalogue of the site of CONFIG to the metadata store of\n"
+        "NEW-CONFIG, which describes the same data targets, verifies the copy, and hands\n"
+        "the site over: NEW-CONFIG is its configuration from then on, and the old store\n"
+        "refuses to be opened. Data stay where they are. Programs that have the site open\n"
+        "must be ended before; commits are refused while this lasts. After a failure the\n"
+        "site goes on with CONFIG; an interrupted migration is completed by another call.",
     .examples = "  esdm-mkfs site.json              make the site of site.json\n"
                 "  esdm-mkfs --dry-run site.json    tell what that would do\n"
                 "  esdm-mkfs --check                check the site that programs here would use\n"
-                "  esdm-mkfs --remove --yes site.json\n",
+                "  esdm-mkfs --remove --yes site.json\n"
+                "  esdm-mkfs --migrate sqlite.json postgres.json\n",
     .see_also = "esdm-ls, esdm-stat, esdm-cp",
 };
 
-static gboolean want_check, want_remove, want_validate, dry_run, yes;
+static gboolean want_check, want_remove, want_validate, want_migrate, dry_run, yes;
 
 static const GOptionEntry entries[] = {
     {"check", 'c', 0, G_OPTION_ARG_NONE, &want_check, "Check the site and change nothing", NULL},
     {"remove", 'r', 0, G_OPTION_ARG_NONE, &want_remove, "Remove the site and its data", NULL},
     {"validate", 0, 0, G_OPTION_ARG_NONE, &want_validate,
      "Check the text of the configuration alone", NULL},
+    {"migrate", 'm', 0, G_OPTION_ARG_NONE, &want_migrate,
+     "Move the catalogue to another metadata store", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove data without asking", NULL},
     {0},
 };
 
-static json_t *steps; /* with --json */
+static const char *new_config; /* with --migrate */
+static json_t *steps;          /* with --json */
 
 static void
 report(const char *line, void *user)
@@ -96,13 +107,21 @@ act(const esdm_site_options *options, esdm_error *err)
         return esdm_site_check(options, err);
     if (want_remove)
         return esdm_site_remove(options, err);
+    if (want_migrate) {
+        const esdm_site_options to = {.config_path = new_config};
+        return esdm_site_migrate(options, &to, err);
+    }
     return esdm_site_create(options, err);
 }
 
 static const char *
 action_name(void)
 {
-    return want_validate ? "validate" : want_check ? "check" : want_remove ? "remove" : "create";
+    return want_validate  ? "validate"
+           : want_check   ? "check"
+           : want_remove  ? "remove"
+           : want_migrate ? "migrate"
+                          : "create";
 }
 
 static const char *
@@ -114,6 +133,8 @@ closing_line(void)
         return "the site is good";
     if (dry_run)
         return "dry run: nothing was changed";
+    if (want_migrate)
+        return "the site is migrated";
     return want_remove ? "the site is removed" : "the site is ready";
 }
 
@@ -138,10 +159,14 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if (want_migrate && (argc < 2 || argc > 3))
+        return tool_usage("--migrate needs the new configuration, and at most the old one before");
+    if (want_migrate)
+        new_config = argv[--argc];
     if (argc > 2)
         return tool_usage("one configuration at a time");
-    if (want_check + want_remove + want_validate > 1)
-        return tool_usage("--check, --remove and --validate exclude each other");
+    if (want_check + want_remove + want_validate + want_migrate > 1)
+        return tool_usage("--check, --remove, --validate and --migrate exclude each other");
     if (argc == 2 && tool.config != NULL)
         return tool_usage("CONFIG and --config name the same thing; give one");
     esdm_site_options options = {

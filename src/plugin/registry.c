@@ -69,6 +69,10 @@ static const operation meta_operations[] = {
     OPERATION(esdm_meta_plugin, find),
     OPERATION(esdm_meta_plugin, garbage),
     OPERATION(esdm_meta_plugin, forget),
+    OPERATION(esdm_meta_plugin, state),
+    OPERATION(esdm_meta_plugin, set_state),
+    OPERATION(esdm_meta_plugin, attributes),
+    OPERATION(esdm_meta_plugin, import),
     {NULL, 0},
 };
 

@@ -22,6 +22,8 @@ typedef struct site_state {
     char foreign[128];
     char site[64];
     char target[64];
+    esdm_meta_state state;
+    char note[ESDM_META_NOTE_BYTES];
 } site_state;
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -53,12 +55,16 @@ read_site(postgres__link *link, const esdm_plugin_config *config, site_state *st
     esdm_status status =
         postgres__link_query(link,
                              "SELECT (SELECT value FROM {S}.store WHERE key = 'site'), "
-                             "(SELECT value FROM {S}.store WHERE key = 'target')",
+                             "(SELECT value FROM {S}.store WHERE key = 'target'), "
+                             "(SELECT value::bigint FROM {S}.store WHERE key = 'state'), "
+                             "(SELECT value FROM {S}.store WHERE key = 'note')",
                              NULL, &result, &failure, err);
     if (status != ESDM_OK)
         return status;
     copy_column(result, 0, 0, state->site, sizeof state->site);
     copy_column(result, 0, 1, state->target, sizeof state->target);
+    state->state = (esdm_meta_state) postgres__u64(result, 0, 2);
+    copy_column(result, 0, 3, state->note, sizeof state->note);
     PQclear(result);
     state->ours = config->site_id != NULL && config->site_id[0] != '\0' &&
                   strcmp(state->site, config->site_id) == 0 &&
@@ -108,6 +114,10 @@ check_vacant(const postgres__config *config, const site_state *state, esdm_error
                                "another site (%.32s); name another \"schema\"",
                                config->path, config->schema, config->label, state->target,
                                state->site);
+    if (state->store && !config->migrating &&
+        (state->state == ESDM_META_ARRIVING || state->state == ESDM_META_LEFT))
+        return esdm__error_set(err, ESDM_ENOTSUP, "metadata store '%.150s' %s", config->label,
+                               state->note);
     if (!state->store && state->foreign[0] != '\0')
         return esdm__error_set(err, ESDM_EEXIST,
                                "%.100s: schema '%s' of '%.120s' is in use ('%.60s' is in it); name "
@@ -142,7 +152,7 @@ make_script(const esdm_plugin_config *config, const site_state *state, char **re
                      "SELECT pg_advisory_xact_lock({K}, 1);\n"
                      "CREATE SCHEMA IF NOT EXISTS {S};\n%s%s"
                      "INSERT INTO {S}.store(key, value) VALUES ('format', '%d'), ('site', '%s'), "
-                     "('target', '%s'), ('state', 'active'), ('schema', '%s');\n",
+                     "('target', '%s'), ('state', '0'), ('schema', '%s');\n",
                      postgres__tables_sql, postgres__functions_sql, POSTGRES__FORMAT,
                      config->site_id, config->name, state->schema ? "found" : "made");
     if (n < 0)

@@ -57,8 +57,8 @@ page_value(const esdm_meta_new_page *page, int column)
     return values[column];
 }
 
-static void
-put_pages(postgres__params *params, const esdm_meta_new_page *pages, size_t count)
+void
+postgres__put_pages(postgres__params *params, const esdm_meta_new_page *pages, size_t count)
 {
     for (int column = 0; column < 6; column++) {
         postgres__array_begin(params, POSTGRES__INTS);
@@ -83,8 +83,8 @@ put_pages(postgres__params *params, const esdm_meta_new_page *pages, size_t coun
     postgres__array_end(params);
 }
 
-static void
-put_escaped(postgres__params *params, const char *text)
+void
+postgres__put_escaped(postgres__params *params, const char *text)
 {
     esdm__buffer buffer;
     esdm__buffer_init(&buffer);
@@ -133,12 +133,12 @@ put_commit(postgres__params *params, const esdm_meta_commit *commit, size_t npag
         postgres__array_int(params, commit->merged[i]);
     postgres__array_end(params);
     put_sums(params, commit);
-    put_escaped(params, commit->writer);
-    put_escaped(params, commit->message);
+    postgres__put_escaped(params, commit->writer);
+    postgres__put_escaped(params, commit->message);
     postgres__put_int(params, commit->history);
     postgres__put_bool(params, commit->durable);
     postgres__put_bool(params, true);
-    put_pages(params, commit->pages, npages);
+    postgres__put_pages(params, commit->pages, npages);
     return postgres__put_objects(params, commit->attributes, changes ? commit->nattributes : 0,
                                  err);
 }
@@ -169,7 +169,7 @@ add_batch(postgres__store *store, const esdm_meta_committed *so_far,
     postgres__put_int(&params, so_far->container);
     postgres__put_int(&params, so_far->snapshot);
     postgres__put_int(&params, so_far->first_page + first);
-    put_pages(&params, pages + first, count);
+    postgres__put_pages(&params, pages + first, count);
     esdm_status status =
         postgres__link_run(&store->link, POSTGRES__ADD_PAGES, &params, NULL, ret_failure, err);
     postgres__params_clear(&params);

@@ -264,6 +264,7 @@ postgres__config_new(const esdm_plugin_config *given, postgres__config **ret_con
         status = read_object(&root, config, err);
         json_decref(options);
     }
+    config->migrating = given->migrating;
     config->path = strdup(path);
     config->name = strdup(given->name);
     if (status == ESDM_OK && (config->path == NULL || config->name == NULL))

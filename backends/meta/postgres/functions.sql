@@ -29,9 +29,10 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared({K}, 0);
     SELECT value INTO v_state FROM {S}.store WHERE key = 'state';
-    IF v_state IS DISTINCT FROM 'active' THEN
-        RAISE EXCEPTION USING ERRCODE = 'ESD08',
-            MESSAGE = 'the metadata store is being migrated: it is not written to';
+    IF v_state IS DISTINCT FROM '0' AND current_setting('esdm.migrating', true)
+            IS DISTINCT FROM 'on' THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD08', MESSAGE = 'the metadata store is migrated to '
+            'another place: it is not written to any more';
     END IF;
     PERFORM pg_advisory_xact_lock((v_hash >> 32)::integer, ((v_hash << 32) >> 32)::integer);
     IF p_again THEN
@@ -65,17 +66,19 @@ END $body$;
 
 -- ---- commits ------------------------------------------------------------------------------------
 
+-- p_added, p_removed: NULL for pages of the snapshot p_snapshot.
 CREATE OR REPLACE FUNCTION {S}.add_pages(
     p_container bigint, p_snapshot bigint, p_first bigint, p_dataset bigint[], p_records bigint[],
     p_level bigint[], p_absolute bigint[], p_raw bigint[], p_stored bigint[], p_box bytea[],
-    p_data bytea[]) RETURNS void
+    p_data bytea[], p_added bigint[] DEFAULT NULL, p_removed bigint[] DEFAULT NULL) RETURNS void
 LANGUAGE sql AS $body$
     INSERT INTO {S}.page(page, container, dataset, records, level, absolute, added, removed,
         raw_bytes, stored_bytes, box, data)
     SELECT p_first + u.n - 1, p_container, u.dataset, u.records, u.level, u.absolute <> 0,
-        p_snapshot, 0, u.raw, u.stored, u.box, u.data
-    FROM unnest(p_dataset, p_records, p_level, p_absolute, p_raw, p_stored, p_box, p_data)
-        WITH ORDINALITY AS u(dataset, records, level, absolute, raw, stored, box, data, n)
+        coalesce(u.added, p_snapshot), coalesce(u.removed, 0), u.raw, u.stored, u.box, u.data
+    FROM unnest(p_dataset, p_records, p_level, p_absolute, p_raw, p_stored, p_box, p_data,
+        p_added, p_removed) WITH ORDINALITY AS u(dataset, records, level, absolute, raw, stored,
+        box, data, added, removed, n)
 $body$;
 
 CREATE OR REPLACE FUNCTION {S}.set_objects(
@@ -377,6 +380,48 @@ BEGIN
     DELETE FROM {S}.object o WHERE o.container = p_container;
     DELETE FROM {S}.container c WHERE c.container = p_container;
     RETURN {S}.leave(p_token, {S}.now_ns(), ARRAY[p_container]);
+END $body$;
+
+-- ---- migration ----------------------------------------------------------------------------------
+
+-- Waits for changes in progress.
+CREATE OR REPLACE FUNCTION {S}.set_state(p_state bigint, p_note text) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    PERFORM pg_advisory_xact_lock({K}, 0);
+    INSERT INTO {S}.store AS s(key, value) VALUES ('state', p_state::text), ('note', p_note)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+END $body$;
+
+-- A record as another store had it, without its pages. Result: its number.
+CREATE OR REPLACE FUNCTION {S}.import_container(p_name text, p_uuid text, p_record bigint[],
+    p_snapshot bigint[], p_parent bigint[], p_structure bigint[], p_document_at bigint[],
+    p_time_ns bigint[], p_writer text[], p_message text[], p_dimensions text[], p_lengths text[],
+    p_document text[], p_object_dataset bigint[], p_object_path text[],
+    p_object_attributes text[]) RETURNS bigint
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_container bigint;
+BEGIN
+    INSERT INTO {S}.container(container, name, uuid, snapshot, structure, document_at, next_page,
+        created_ns, modified_ns, raw_bytes, stored_bytes, fragments, datasets)
+    VALUES (nextval('{S}.container_number'), p_name, p_uuid, p_record[1], p_record[2], p_record[3],
+        p_record[4], p_record[5], p_record[6], p_record[7], p_record[8], p_record[9], p_record[10])
+    ON CONFLICT (name) DO NOTHING RETURNING container INTO v_container;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD03',
+            MESSAGE = format('container ''%s'' exists', p_name);
+    END IF;
+    INSERT INTO {S}.snapshot(container, snapshot, parent, structure, document_at, time_ns, pruned,
+        writer, message, dimensions, lengths, document)
+    SELECT v_container, u.snapshot, u.parent, u.structure, u.document_at, u.time_ns, false,
+        u.writer, u.message, string_to_array(u.dimensions, ' ')::bigint[],
+        string_to_array(u.lengths, ' ')::numeric[], u.document
+    FROM unnest(p_snapshot, p_parent, p_structure, p_document_at, p_time_ns, p_writer, p_message,
+        p_dimensions, p_lengths, p_document) AS u(snapshot, parent, structure, document_at,
+        time_ns, writer, message, dimensions, lengths, document);
+    PERFORM {S}.set_objects(v_container, p_object_dataset, p_object_path, p_object_attributes);
+    RETURN v_container;
 END $body$;
 
 -- ---- reading ------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ typedef struct postgres__config {
     char *name;  /* of the target: "metadata" */
     char schema[POSTGRES__SCHEMA_BYTES];
     uint32_t lock_space;  /* {K} */
+    bool migrating;       /* used in every state */
     uint64_t patience_ns; /* how long to go on after a lost connection */
     size_t nkeywords;
     const char *keywords[POSTGRES__KEYWORDS + 1]; /* for PQconnectStartParams(); static */
@@ -114,6 +115,11 @@ typedef enum postgres__statement {
     POSTGRES__UNPIN,
     POSTGRES__GARBAGE,
     POSTGRES__FORGET,
+    POSTGRES__ATTRIBUTES,
+    POSTGRES__STATE,
+    POSTGRES__SET_STATE,
+    POSTGRES__IMPORT_CONTAINER,
+    POSTGRES__IMPORT_PAGES,
     POSTGRES__STATEMENTS
 } postgres__statement;
 

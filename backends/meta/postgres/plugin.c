@@ -35,6 +35,10 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .find = postgres__find,
     .garbage = postgres__garbage,
     .forget = postgres__forget,
+    .state = postgres__state,
+    .set_state = postgres__set_state,
+    .attributes = postgres__attributes,
+    .import = postgres__import,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

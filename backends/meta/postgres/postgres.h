@@ -40,6 +40,7 @@ typedef struct postgres__store {
     char site_id[ESDM_META_UUID_BYTES];
     pid_t pid; /* of the process that opened it: useless in a forked child */
     bool read_only;
+    bool any_state; /* only asked for the site's id: a migration does not matter */
     bool writable;
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
@@ -53,7 +54,7 @@ typedef struct postgres__store {
 
 /** Connects and looks at the schema. ESDM_ENOENT: not made; ESDM_ENOTSUP: newer. The site's id is
  *  not looked at. @param ret_store owned, postgres__close(). */
-esdm_status postgres__attach(const esdm_plugin_config *config, bool read_only,
+esdm_status postgres__attach(const esdm_plugin_config *config, bool read_only, bool any_state,
                              postgres__store **ret_store, esdm_error *err);
 esdm_status postgres__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
                            esdm_error *err);
@@ -146,6 +147,13 @@ esdm_status postgres__read_lengths(const char *dimensions, const char *lengths,
                                    esdm_meta_length **ret_lengths, size_t *ret_count,
                                    esdm_error *err);
 
+/* ---- commit.c ------------------------------------------------------------------------------- */
+
+/** Adds the columns of pages as eight parameters. */
+void postgres__put_pages(postgres__params *params, const esdm_meta_new_page *pages, size_t count);
+/** Any bytes as a text, see postgres__put_text(). NULL is "". */
+void postgres__put_escaped(postgres__params *params, const char *text);
+
 /* ---- read.c --------------------------------------------------------------------------------- */
 
 /** The columns of a record from `column` on. */
@@ -203,5 +211,12 @@ esdm_status postgres__find(void *store, const esdm_meta_condition *conditions, s
 esdm_status postgres__garbage(void *store, esdm_meta_garbage_visitor visit, void *user,
                               esdm_error *err);
 esdm_status postgres__forget(void *store, uint64_t container, esdm_error *err);
+esdm_status postgres__state(void *store, esdm_meta_state *ret_state,
+                            char ret_note[ESDM_META_NOTE_BYTES], esdm_error *err);
+esdm_status postgres__set_state(void *store, esdm_meta_state state, const char *note,
+                                esdm_error *err);
+esdm_status postgres__attributes(void *store, uint64_t container, esdm_meta_attribute_visitor visit,
+                                 void *user, esdm_error *err);
+esdm_status postgres__import(void *store, const esdm_meta_import *import, esdm_error *err);
 
 #endif

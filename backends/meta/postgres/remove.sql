@@ -9,7 +9,7 @@ BEGIN
     FOR v_function IN SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = '{S}'::regnamespace AND p.proname IN ('lock_key', 'now_ns', 'enter',
             'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
-            'retire', 'lock_head', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
+            'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
             'open_snapshot')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;

@@ -47,4 +47,24 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__GARBAGE] = "SELECT c.container, c.uuid FROM {S}.container c WHERE c.name IS NULL "
                           "AND cardinality({S}.pins(c.container)) = 0 ORDER BY c.container",
     [POSTGRES__FORGET] = "SELECT {S}.forget($1, $2, $3)",
+    /* One row an entry. A number out of the range of float8 stands for infinity. */
+    [POSTGRES__ATTRIBUTES] =
+        "SELECT o.dataset, o.path, n.name, e.text, o.attributes->'d' ? n.name, "
+        "CASE WHEN e.number > 1e309 THEN 'Infinity'::float8 "
+        "WHEN e.number < -1e309 THEN '-Infinity'::float8 ELSE e.number::float8 END "
+        "FROM {S}.object o "
+        "CROSS JOIN jsonb_array_elements_text(o.attributes->'n') WITH ORDINALITY AS n(name, i) "
+        "CROSS JOIN LATERAL (SELECT t.i, t.v AS text, d.v::numeric AS number "
+        "FROM jsonb_array_elements_text(coalesce(o.attributes->'s'->n.name, "
+        "o.attributes->'f'->n.name)) WITH ORDINALITY AS t(v, i) "
+        "LEFT JOIN jsonb_array_elements_text(o.attributes->'d'->n.name) WITH ORDINALITY "
+        "AS d(v, i) USING (i)) AS e WHERE o.container = $1 ORDER BY o.dataset, n.i, e.i",
+    [POSTGRES__STATE] = "SELECT (SELECT s.value::bigint FROM {S}.store s WHERE s.key = 'state'), "
+                        "(SELECT s.value FROM {S}.store s WHERE s.key = 'note')",
+    [POSTGRES__SET_STATE] = "SELECT {S}.set_state($1, $2)",
+    [POSTGRES__IMPORT_CONTAINER] =
+        "SELECT {S}.import_container($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+        "$15, $16)",
+    [POSTGRES__IMPORT_PAGES] = "SELECT {S}.add_pages($1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
+                               "$11, $12)",
 };

@@ -49,7 +49,8 @@ postgres__try_again(postgres__patience *patience, uint64_t limit_ns, postgres__f
 /* ---- connecting ----------------------------------------------------------------------------- */
 
 static esdm_status
-check_row(const postgres__store *store, const char *key, const char *value, esdm_error *err)
+check_row(const postgres__store *store, const char *key, const char *value, const char *note,
+          esdm_error *err)
 {
     const char *label = store->config->label;
     if (strcmp(key, "format") == 0 && atoll(value) > POSTGRES__FORMAT)
@@ -62,6 +63,10 @@ check_row(const postgres__store *store, const char *key, const char *value, esdm
             err, ESDM_EINVAL,
             "%.150s: metadata store '%.150s' was made as \"%.60s\", not \"%.60s\"",
             store->config->path, label, value, store->config->name);
+    esdm_meta_state state = (esdm_meta_state) atoi(value);
+    if (strcmp(key, "state") == 0 && !store->any_state && !store->config->migrating &&
+        (state == ESDM_META_ARRIVING || state == ESDM_META_LEFT))
+        return esdm__error_set(err, ESDM_ENOTSUP, "metadata store '%.150s' %s", label, note);
     return ESDM_OK;
 }
 
@@ -73,10 +78,12 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "SELECT s.key, s.value, has_table_privilege('{S}.container', 'INSERT') "
         "AND has_table_privilege('{S}.snapshot', 'INSERT') "
         "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
-        "AND current_setting('transaction_read_only') = 'off' FROM {S}.store s";
+        "AND current_setting('transaction_read_only') = 'off', "
+        "(SELECT n.value FROM {S}.store n WHERE n.key = 'note') FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
     bool has_format = false;
+    bool leaving = false;
     esdm_status status =
         postgres__link_query(&store->link, question, NULL, &result, ret_failure, err);
     if (status != ESDM_OK)
@@ -85,7 +92,8 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
     for (int row = 0; row < PQntuples(result) && status == ESDM_OK; row++) {
         const char *key = postgres__text(result, row, 0);
         const char *value = postgres__text(result, row, 1);
-        status = check_row(store, key, value, err);
+        status = check_row(store, key, value, postgres__text(result, row, 3), err);
+        leaving |= strcmp(key, "state") == 0 && strcmp(value, "0") != 0;
         has_format |= strcmp(key, "format") == 0;
         if (strcmp(key, "site") == 0 && strlen(value) == sizeof id - 1)
             memcpy(id, value, sizeof id);
@@ -94,6 +102,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
     PQclear(result);
     if (status != ESDM_OK)
         return status;
+    store->writable = store->writable && (!leaving || store->config->migrating);
     if (!has_format || id[0] == '\0')
         return esdm__error_set(err, ESDM_ECORRUPT,
                                "metadata store '%.200s' does not tell its format and site",
@@ -263,7 +272,8 @@ take_parked(const esdm_plugin_config *config)
     if (store == NULL)
         return NULL;
     if (store->pid == getpid() && config->json != NULL && config->name != NULL &&
-        strcmp(store->json, config->json) == 0 && strcmp(store->config->name, config->name) == 0 &&
+        !config->migrating && strcmp(store->json, config->json) == 0 &&
+        strcmp(store->config->name, config->name) == 0 &&
         esdm__now_ns() - store->opened_ns < PARKED_NS)
         return store;
     postgres__close(store);
@@ -285,8 +295,8 @@ attach_once(postgres__store *store, postgres__failure *ret_failure, esdm_error *
 }
 
 esdm_status
-postgres__attach(const esdm_plugin_config *config, bool read_only, postgres__store **ret_store,
-                 esdm_error *err)
+postgres__attach(const esdm_plugin_config *config, bool read_only, bool any_state,
+                 postgres__store **ret_store, esdm_error *err)
 {
     postgres__patience patience = {0};
     postgres__store *store = take_parked(config);
@@ -294,6 +304,7 @@ postgres__attach(const esdm_plugin_config *config, bool read_only, postgres__sto
     if (status != ESDM_OK)
         return status;
     store->read_only = read_only;
+    store->any_state = any_state;
     for (;;) {
         esdm_error why = {0};
         postgres__failure failure = POSTGRES__LOST;
@@ -319,7 +330,7 @@ esdm_status
 postgres__open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
 {
     postgres__store *store = NULL;
-    esdm_status status = postgres__attach(config, read_only, &store, err);
+    esdm_status status = postgres__attach(config, read_only, false, &store, err);
     if (status != ESDM_OK)
         return status;
     if (config->site_id == NULL || strcmp(store->site_id, config->site_id) != 0) {
@@ -338,11 +349,11 @@ postgres__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_B
                   esdm_error *err)
 {
     postgres__store *store = NULL;
-    esdm_status status = postgres__attach(config, true, &store, err);
+    esdm_status status = postgres__attach(config, true, true, &store, err);
     if (status != ESDM_OK)
         return status;
     memcpy(ret_id, store->site_id, ESDM_META_UUID_BYTES);
     store->opened_ns = esdm__now_ns();
-    postgres__close(atomic_exchange(&parked, store));
+    postgres__close(config->migrating ? store : atomic_exchange(&parked, store));
     return ESDM_OK;
 }

@@ -25,6 +25,27 @@ static const char *const files[] = {SQLITE__FILE, SQLITE__FILE "-wal", SQLITE__F
                                     SQLITE__FILE "-journal", SQLITE__PINS};
 #define FILES (sizeof files / sizeof files[0])
 
+/* A store that was or is being migrated is not the site's own any more: its packs belong to
+ * another. One that cannot be read does not get in the way. */
+static esdm_status
+refuse_migrated(const esdm_plugin_config *config, esdm_error *err)
+{
+    esdm_plugin_config any = *config;
+    void *opened = NULL;
+    bool writes = false;
+    any.migrating = true;
+    if (config->migrating || sqlite__open(&any, true, &opened, NULL) != ESDM_OK)
+        return ESDM_OK;
+    sqlite__store *store = opened;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status == ESDM_OK) {
+        status = sqlite__check_state(&store->reader, false, &writes, err);
+        sqlite__end_read(store);
+    }
+    sqlite__close(store);
+    return status;
+}
+
 static char *
 database_path(const esdm__place *place)
 {
@@ -107,6 +128,8 @@ sqlite__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporte
         return status;
     status = esdm__place_make(&place, dry_run, report, user, &fd, err);
     bool absent = fd < 0 || faccessat(fd, SQLITE__FILE, F_OK, 0) != 0;
+    if (status == ESDM_OK && !absent)
+        status = refuse_migrated(config, err);
     if (status == ESDM_OK && !dry_run)
         status = make_database(&place, fd, err);
     if (status == ESDM_OK && absent)
@@ -213,6 +236,8 @@ sqlite__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_repor
     esdm_status status = esdm__place_init(&place, "sqlite", config, err);
     if (status == ESDM_OK)
         status = esdm__place_open(&place, &fd, err);
+    if (status == ESDM_OK)
+        status = refuse_migrated(config, err);
     if (status == ESDM_OK)
         esdm__report(report, user, "remove the database %s/%s", place.directory, SQLITE__FILE);
     for (size_t i = 0; i < FILES && status == ESDM_OK && !dry_run; i++) {

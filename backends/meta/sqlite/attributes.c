@@ -31,34 +31,15 @@ take_text(esdm__cursor *cursor)
     return (const char *) text;
 }
 
-static esdm_status
-insert_entry(sqlite__link *link, sqlite3_stmt *statement, uint64_t container, uint64_t entry,
-             const esdm_meta_attribute *attribute, esdm_error *err)
-{
-    bool row = false;
-    esdm_status status = ESDM_OK;
-    uint64_t dataset = attribute->dataset;
-    if (attribute->has_number)
-        status = sqlite__bind(link, statement, err, "iititdt", container, dataset, attribute->name,
-                              entry, attribute->dataset_path, attribute->number, attribute->text);
-    else
-        status = sqlite__bind(link, statement, err, "iitittn", container, dataset, attribute->name,
-                              entry, attribute->dataset_path, attribute->text);
-    if (status == ESDM_OK)
-        status = sqlite__step(link, statement, &row, err);
-    return status;
-}
-
 esdm_status
-sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t container,
-                          const void *attributes, size_t bytes, esdm_error *err)
+sqlite__attributes_visit(const sqlite__link *link, uint64_t container, const void *attributes,
+                         size_t bytes, esdm_meta_attribute_visitor visit, void *user,
+                         esdm_error *err)
 {
     esdm__cursor cursor;
     const char *path = NULL;
-    uint64_t entry = 0;
-    esdm_status status = ESDM_OK;
     esdm__cursor_init(&cursor, attributes, bytes);
-    while (esdm__cursor_left(&cursor) > 0 && status == ESDM_OK) {
+    while (esdm__cursor_left(&cursor) > 0) {
         esdm_meta_attribute attribute = {0};
         uint64_t dataset = esdm__cursor_varint(&cursor);
         const char *own_path = take_text(&cursor);
@@ -75,9 +56,49 @@ sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t 
             return esdm__error_set(err, ESDM_ECORRUPT,
                                    "metadata store '%.200s': damaged attributes of record %llu",
                                    link->label, (unsigned long long) container);
-        status = insert_entry(link, statement, container, entry++, &attribute, err);
+        if (!visit(&attribute, user))
+            break;
     }
-    return status;
+    return ESDM_OK;
+}
+
+typedef struct insertion {
+    sqlite__link *link;
+    sqlite3_stmt *statement;
+    uint64_t container;
+    uint64_t entry;
+    esdm_status status;
+    esdm_error *err;
+} insertion;
+
+static bool
+insert_entry(const esdm_meta_attribute *attribute, void *user)
+{
+    insertion *to = user;
+    bool row = false;
+    uint64_t dataset = attribute->dataset;
+    if (attribute->has_number)
+        to->status = sqlite__bind(to->link, to->statement, to->err, "iititdt", to->container,
+                                  dataset, attribute->name, to->entry, attribute->dataset_path,
+                                  attribute->number, attribute->text);
+    else
+        to->status =
+            sqlite__bind(to->link, to->statement, to->err, "iitittn", to->container, dataset,
+                         attribute->name, to->entry, attribute->dataset_path, attribute->text);
+    if (to->status == ESDM_OK)
+        to->status = sqlite__step(to->link, to->statement, &row, to->err);
+    to->entry++;
+    return to->status == ESDM_OK;
+}
+
+esdm_status
+sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t container,
+                          const void *attributes, size_t bytes, esdm_error *err)
+{
+    insertion to = {.link = link, .statement = statement, .container = container, .err = err};
+    esdm_status status =
+        sqlite__attributes_visit(link, container, attributes, bytes, insert_entry, &to, err);
+    return to.status != ESDM_OK ? to.status : status;
 }
 
 esdm_status

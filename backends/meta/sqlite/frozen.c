@@ -86,10 +86,13 @@ open_immutable(sqlite__store *store, esdm_error *err)
     char uri[3 * PATH_MAX];
     make_uri(store->file, "?immutable=1", uri, sizeof uri);
     store->access = SQLITE__IMMUTABLE;
+    bool writes = false;
     esdm_status status =
         sqlite__link_open(&store->reader, uri, store->file, SQLITE_OPEN_READONLY, err);
     if (status == ESDM_OK)
         status = sqlite__schema_check(&store->reader, err);
+    if (status == ESDM_OK)
+        status = sqlite__check_state(&store->reader, store->migrating, &writes, err);
     return status;
 }
 
@@ -164,11 +167,14 @@ open_copy(sqlite__store *store, esdm_error *err)
                                      "cannot make a folder in '%.200s' for a copy of '%.200s'",
                                      base, store->file);
     store->access = SQLITE__COPY;
+    bool writes = false;
     esdm_status status = copy_files(store, folder, err);
     if (status == ESDM_OK)
         status = sqlite__link_open(&store->reader, file, store->file, SQLITE_OPEN_READWRITE, err);
     if (status == ESDM_OK) /* reads the log too: from here on all files are open */
         status = sqlite__schema_check(&store->reader, err);
+    if (status == ESDM_OK)
+        status = sqlite__check_state(&store->reader, store->migrating, &writes, err);
     remove_copy(folder);
     return status;
 }

@@ -88,7 +88,11 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     store->access = SQLITE__LIVE;
     store->writable = !read_only && sqlite3_db_readonly(link->db, "main") == 0 &&
                       euidaccess(store->directory, W_OK) == 0;
+    bool writes = false;
     status = sqlite__schema_check(link, err);
+    if (status == ESDM_OK)
+        status = sqlite__check_state(link, store->migrating, &writes, err);
+    store->writable = store->writable && writes;
     if (status == ESDM_OK)
         status = is_wal(link, &wal, err);
     if (status == ESDM_OK && wal && network) {
@@ -158,6 +162,7 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
     esdm__place_clear(&place);
     if (status != ESDM_OK)
         return status;
+    store->migrating = config->migrating;
     sqlite__enter_list(store);
     status = open_reader(store, read_only, network, err);
     if (status != ESDM_OK) {
@@ -281,6 +286,20 @@ set_durable(sqlite__store *store, bool durable, esdm_error *err)
     return status;
 }
 
+/* Within the transaction: a migration may have begun since the store was opened. */
+static esdm_status
+check_serves(sqlite__store *store, esdm_error *err)
+{
+    bool writes = false;
+    esdm_status status = sqlite__check_state(&store->writer, store->migrating, &writes, err);
+    if (status == ESDM_ENOTSUP || (status == ESDM_OK && !writes))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "metadata store '%.200s' is migrated to another place: it is not "
+                               "written to any more",
+                               store->file);
+    return status;
+}
+
 esdm_status
 sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
 {
@@ -295,9 +314,12 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
         status = set_durable(store, durable, err);
     if (status == ESDM_OK)
         status = sqlite__run(&store->writer, SQLITE__BEGIN_WRITE, err, "");
-    if (status != ESDM_OK)
+    if (status != ESDM_OK) {
         (void) pthread_mutex_unlock(&store->write_mutex);
-    return status;
+        return status;
+    }
+    status = check_serves(store, err);
+    return status == ESDM_OK ? ESDM_OK : sqlite__end_write(store, status, err);
 }
 
 esdm_status

@@ -35,6 +35,10 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .find = sqlite__find,
     .garbage = sqlite__garbage,
     .forget = sqlite__forget,
+    .state = sqlite__state,
+    .set_state = sqlite__set_state,
+    .attributes = sqlite__attributes,
+    .import = sqlite__import,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

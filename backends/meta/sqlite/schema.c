@@ -62,7 +62,7 @@ sqlite__schema_check(sqlite__link *link, esdm_error *err)
         return esdm__error_set(err, ESDM_ECORRUPT,
                                "metadata store '%.200s' is a database of another program",
                                link->label);
-    if (format > SQLITE__FORMAT)
+    if (format > SQLITE__FORMAT_MIGRATION)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "metadata store '%.200s' has format %lld, newer than the %d that "
                                "this version of ESDM knows; use a newer ESDM",

@@ -105,6 +105,20 @@ static const char *const texts[SQLITE__STATEMENTS] = {
         "SELECT c.container, s.attributes FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "
         "AND c.name IS NOT NULL ORDER BY c.container",
+    [SQLITE__ATTRIBUTE_LIST] =
+        "SELECT s.attributes FROM container c JOIN snapshot s "
+        "ON s.id = (c.container << 32) + c.document_at WHERE c.container = ?1",
+    [SQLITE__FORMAT_GET] = "PRAGMA user_version",
+    [SQLITE__STATE_GET] = "SELECT s.value, n.value FROM store s JOIN store n "
+                          "WHERE s.key = 'state' AND n.key = 'note'",
+    [SQLITE__STATE_SET] = "INSERT OR REPLACE INTO store VALUES('state', ?1), ('note', ?2)",
+    [SQLITE__CONTAINER_IMPORT] =
+        "INSERT INTO container(name, uuid, snapshot, structure, document_at, next_page, "
+        "created_ns, modified_ns, raw_bytes, stored_bytes, fragments, datasets) "
+        "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    [SQLITE__PAGE_IMPORT] =
+        "INSERT INTO page(container, dataset, page, records, level, absolute, added, removed, "
+        "raw_bytes, stored_bytes, box) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 };
 
 /* ---- errors --------------------------------------------------------------------------------- */

@@ -23,7 +23,9 @@
 #define SQLITE__FILE   "catalogue.sqlite"
 #define SQLITE__PINS   "pins"
 #define SQLITE__FORMAT 1
-#define SQLITE__APP_ID 0x4553444d /* "ESDM" */
+/* While a migration is under way, and after it: who does not know of it is to keep away. */
+#define SQLITE__FORMAT_MIGRATION 2
+#define SQLITE__APP_ID           0x4553444d /* "ESDM" */
 
 /** How the files are reached. */
 typedef enum sqlite__access {
@@ -40,8 +42,9 @@ typedef struct sqlite__stamp {
 
 typedef struct sqlite__store {
     char *directory;
-    char *file; /* path of the database */
-    pid_t pid;  /* of the process that opened it: useless in a forked child */
+    char *file;     /* path of the database */
+    pid_t pid;      /* of the process that opened it: useless in a forked child */
+    bool migrating; /* used in every state */
     bool writable;
     bool rollback_journal;      /* no WAL: network file system */
     pthread_mutex_t read_mutex; /* guards reader, access, stamp */
@@ -63,6 +66,19 @@ typedef struct sqlite__store {
 esdm_status sqlite__schema_make(sqlite__link *link, esdm_error *err);
 /** ESDM_ENOENT: no tables yet; ESDM_ENOTSUP: newer; ESDM_ECORRUPT: not our database. */
 esdm_status sqlite__schema_check(sqlite__link *link, esdm_error *err);
+
+/* ---- state.c -------------------------------------------------------------------------------- */
+
+/** Where the store stands in a migration. @param ret_note may be NULL. */
+esdm_status sqlite__read_state(sqlite__link *link, esdm_meta_state *ret_state,
+                               char ret_note[ESDM_META_NOTE_BYTES], esdm_error *err);
+/** ESDM_ENOTSUP for a store that does not serve. @param ret_writes whether it takes commits. */
+esdm_status sqlite__check_state(sqlite__link *link, bool migrating, bool *ret_writes,
+                                esdm_error *err);
+esdm_status sqlite__state(void *store, esdm_meta_state *ret_state,
+                          char ret_note[ESDM_META_NOTE_BYTES], esdm_error *err);
+esdm_status sqlite__set_state(void *store, esdm_meta_state state, const char *note,
+                              esdm_error *err);
 
 /* ---- fork.c --------------------------------------------------------------------------------- */
 
@@ -125,6 +141,11 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 /** After a commit that stored `attributes` of a record: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                                        const void *attributes, size_t bytes, esdm_error *err);
+/** Visits an encoded list until the visitor returns false. */
+esdm_status sqlite__attributes_visit(const sqlite__link *link, uint64_t container,
+                                     const void *attributes, size_t bytes,
+                                     esdm_meta_attribute_visitor visit, void *user,
+                                     esdm_error *err);
 /** Enters an encoded list through a statement that takes the columns of `attribute` in order. */
 esdm_status sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement,
                                       uint64_t container, const void *attributes, size_t bytes,
@@ -176,6 +197,10 @@ esdm_status sqlite__find(void *store, const esdm_meta_condition *conditions, siz
 esdm_status sqlite__garbage(void *store, esdm_meta_garbage_visitor visit, void *user,
                             esdm_error *err);
 esdm_status sqlite__forget(void *store, uint64_t container, esdm_error *err);
+
+esdm_status sqlite__attributes(void *store, uint64_t container, esdm_meta_attribute_visitor visit,
+                               void *user, esdm_error *err);
+esdm_status sqlite__import(void *store, const esdm_meta_import *import, esdm_error *err);
 
 /** The columns of a record, in the order of the statements that give one. */
 void sqlite__read_record(sqlite3_stmt *statement, esdm_meta_container *ret_record);

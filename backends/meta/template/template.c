@@ -196,6 +196,40 @@ template_forget(void *store, uint64_t container, esdm_error *err)
     return not_yet("forget", err);
 }
 
+/* What set_state() has set last; ESDM_META_ACTIVE before. */
+static esdm_status
+template_state(void *store, esdm_meta_state *ret_state, char ret_note[ESDM_META_NOTE_BYTES],
+               esdm_error *err)
+{
+    (void) store, (void) ret_state, (void) ret_note;
+    return not_yet("state", err);
+}
+
+/* No change may be in progress when it returns, in any process. */
+static esdm_status
+template_set_state(void *store, esdm_meta_state state, const char *note, esdm_error *err)
+{
+    (void) store, (void) state, (void) note;
+    return not_yet("set_state", err);
+}
+
+/* What the last commit with a document has handed over. */
+static esdm_status
+template_attributes(void *store, uint64_t container, esdm_meta_attribute_visitor visit, void *user,
+                    esdm_error *err)
+{
+    (void) store, (void) container, (void) visit, (void) user;
+    return not_yet("attributes", err);
+}
+
+/* One transaction; pages are asked for one after another, for they need not fit into memory. */
+static esdm_status
+template_import(void *store, const esdm_meta_import *import, esdm_error *err)
+{
+    (void) store, (void) import;
+    return not_yet("import", err);
+}
+
 /* The one global symbol: esdm_meta_<name>_plugin. */
 extern const esdm_meta_plugin esdm_meta_template_plugin;
 const esdm_meta_plugin esdm_meta_template_plugin = {
@@ -224,6 +258,10 @@ const esdm_meta_plugin esdm_meta_template_plugin = {
     .find = template_find,
     .garbage = template_garbage,
     .forget = template_forget,
+    .state = template_state,
+    .set_state = template_set_state,
+    .attributes = template_attributes,
+    .import = template_import,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -66,6 +66,21 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_contents(const esdm_site_options 
                                                         uint64_t *ret_containers,
                                                         uint64_t *ret_bytes, esdm_error *err);
 
+/**
+ * Copies the catalogue of a site into another metadata store, verifies the copy, and hands the site
+ * over: from then on `to` is its configuration, and the store of `from` refuses to be opened. Data
+ * stay where they are: both configurations describe the same targets. The store of `to` is made if
+ * it is not there. Writers are refused while this lasts; programs that have the site open must be
+ * ended before.
+ *
+ * A failure leaves the site with `from`, unless the message says otherwise; what was interrupted
+ * is taken up when this is called again.
+ * @param from its dry_run, report and user count.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_migrate(const esdm_site_options *from,
+                                                       const esdm_site_options *to,
+                                                       esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -53,6 +53,7 @@ GROUP(name);
 GROUP(snapshot);
 GROUP(query);
 GROUP(process);
+GROUP(migration);
 GROUP(sqlite);
 #undef GROUP
 

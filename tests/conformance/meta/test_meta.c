@@ -250,6 +250,7 @@ main(void)
     RUN(snapshot);
     RUN(query);
     RUN(process);
+    RUN(migration);
     RUN(sqlite);
 #undef RUN
     return failed;

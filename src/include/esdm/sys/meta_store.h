@@ -132,7 +132,8 @@ typedef struct esdm_meta_commit {
     void *next_page_user;
     const uint64_t *merged; /**< pages that absolute new pages replace */
     size_t nmerged;
-    const esdm_meta_attribute *attributes; /**< the whole index of this container; replaces the
+    const esdm_meta_attribute *attributes; /**< the whole index of this container, objects and
+                                                entries of one attribute together; replaces the
                                                 stored one when `document` is set */
     size_t nattributes;
     const char *writer;
@@ -171,6 +172,57 @@ typedef struct esdm_meta_condition {
     const char *text; /**< set when not is_number, and the literal's text otherwise */
 } esdm_meta_condition;
 
+/**
+ * Where a store stands in a migration (esdm_site_migrate()). LEAVING: it can be read, commits are
+ * ESDM_EACCES. ARRIVING and LEFT: open(), make(), check() and remove() are ESDM_ENOTSUP with the
+ * note; site_id() answers. A configuration that is `migrating` opens a store in any state, for
+ * reading and writing.
+ */
+typedef enum esdm_meta_state {
+    ESDM_META_ACTIVE = 0,
+    ESDM_META_LEAVING = 1,  /**< is being copied */
+    ESDM_META_ARRIVING = 2, /**< is being filled */
+    ESDM_META_LEFT = 3      /**< was copied; its packs belong to the other store */
+} esdm_meta_state;
+
+#define ESDM_META_NOTE_BYTES 256 /**< of the note beside a state, with its NUL */
+
+/** A snapshot as another store had it. */
+typedef struct esdm_meta_import_snapshot {
+    uint64_t snapshot;
+    uint64_t parent;
+    uint64_t structure;
+    uint64_t time_ns;
+    const char *writer;
+    const char *message;
+    const char *document; /**< NULL: that of the snapshot before */
+    size_t document_bytes;
+    const esdm_meta_length *lengths; /**< sorted by dimension */
+    size_t nlengths;
+} esdm_meta_import_snapshot;
+
+/** A page as another store had it; its number is given anew. */
+typedef struct esdm_meta_import_page {
+    esdm_meta_new_page page; /**< borrowed until the next one is asked for */
+    uint64_t added;
+    uint64_t removed; /**< 0: live */
+} esdm_meta_import_page;
+
+/** A container as another store had it. */
+typedef struct esdm_meta_import {
+    const char *name;
+    esdm_meta_container record;                 /**< but for its number */
+    const esdm_meta_import_snapshot *snapshots; /**< oldest first, ≥ 1, the first with document */
+    size_t nsnapshots;
+    const esdm_meta_attribute *attributes; /**< as for commits */
+    size_t nattributes;
+    uint64_t npages;
+    /** Called `npages` times: the next page, in the order of their numbers within a dataset. */
+    esdm_status (*next_page)(void *user, esdm_meta_import_page *ret_page, esdm_error *err);
+    void *user;
+} esdm_meta_import;
+
+typedef bool (*esdm_meta_attribute_visitor)(const esdm_meta_attribute *attribute, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
                                             void *user);
 typedef bool (*esdm_meta_page_visitor)(const esdm_meta_page *page, void *user);
@@ -264,6 +316,20 @@ typedef struct esdm_meta_plugin {
                            esdm_error *err);
     /** Deletes a garbage record for good; ESDM_ECONFLICT when it is pinned or not garbage. */
     esdm_status (*forget)(void *store, uint64_t container, esdm_error *err);
+
+    /* ---- migration ---- */
+
+    /** @param ret_note what was said when the state was set, "" if nothing. */
+    esdm_status (*state)(void *store, esdm_meta_state *ret_state,
+                         char ret_note[ESDM_META_NOTE_BYTES], esdm_error *err);
+    /** Waits for changes in progress, of all processes; later ones see the new state. Durable. */
+    esdm_status (*set_state)(void *store, esdm_meta_state state, const char *note, esdm_error *err);
+    /** The attribute index of a container at its newest snapshot, in the order of the commit. */
+    esdm_status (*attributes)(void *store, uint64_t container, esdm_meta_attribute_visitor visit,
+                              void *user, esdm_error *err);
+    /** Enters a container, in one transaction. ESDM_EEXIST when the name is taken. For handles that
+     *  are `migrating`; so are removals of what an interrupted migration left. */
+    esdm_status (*import)(void *store, const esdm_meta_import *import, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "site/catalogue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+typedef struct esdm__whole_page {
+    uint64_t number;
+    esdm_meta_new_page entry; /* box owned; data is loaded when it is needed */
+    uint64_t added;
+    uint64_t removed;
+    uint64_t last_seen; /* newest snapshot that shows it */
+} whole_page;
+
+static esdm_status
+no_memory(esdm_error *err)
+{
+    return esdm__error_nomem(err, sizeof(esdm__whole), "the record of a container");
+}
+
+/* Room for one more item; false: out of memory. */
+static bool
+grow(void *array, size_t count, size_t item_bytes)
+{
+    void **items = array;
+    if ((count & (count - 1)) != 0 && count != 0)
+        return true;
+    void *grown = realloc(*items, (count == 0 ? 1 : 2 * count) * item_bytes);
+    if (grown == NULL)
+        return false;
+    *items = grown;
+    return true;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static bool
+note_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    esdm__buffer_put(user, name, strlen(name) + 1);
+    return true;
+}
+
+esdm_status
+esdm__catalogue_names(const esdm__catalogue *from, esdm__buffer *ret_names, esdm_error *err)
+{
+    esdm__buffer_init(ret_names);
+    esdm_status status = from->plugin->container_list(from->store, NULL, note_name, ret_names, err);
+    if (status == ESDM_OK && ret_names->failed)
+        status = no_memory(err);
+    return status;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------ */
+
+typedef struct collection {
+    esdm__whole *whole;
+    bool failed;
+} collection;
+
+static bool
+note_snapshot(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+              const char *message, void *user)
+{
+    collection *to = user;
+    esdm__whole *whole = to->whole;
+    char *texts[2] = {strdup(writer), strdup(message)};
+    if (texts[0] == NULL || texts[1] == NULL ||
+        !grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots)) {
+        free(texts[0]);
+        free(texts[1]);
+        to->failed = true;
+        return false;
+    }
+    whole->snapshots[whole->nsnapshots++] = (esdm_meta_import_snapshot){.snapshot = snapshot,
+                                                                        .parent = parent,
+                                                                        .time_ns = time_ns,
+                                                                        .writer = texts[0],
+                                                                        .message = texts[1]};
+    return true;
+}
+
+static esdm_status
+load_snapshots(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err)
+{
+    collection to = {.whole = whole};
+    uint64_t known = 0;
+    esdm_status status =
+        from->plugin->snapshot_list(from->store, whole->name, note_snapshot, &to, err);
+    if (status == ESDM_OK && to.failed)
+        status = no_memory(err);
+    for (size_t i = 0; i < whole->nsnapshots && status == ESDM_OK; i++) {
+        esdm_meta_import_snapshot *one = &whole->snapshots[i];
+        esdm_meta_snapshot loaded = {0};
+        status = from->plugin->snapshot_open(from->store, whole->name, one->snapshot,
+                                             whole->record.container, known, &loaded, err);
+        if (status != ESDM_OK)
+            break;
+        from->plugin->unpin(from->store, loaded.record.container, loaded.snapshot);
+        one->structure = known = loaded.structure;
+        one->document = loaded.document;
+        one->document_bytes = loaded.document_bytes;
+        one->lengths = loaded.lengths;
+        one->nlengths = loaded.nlengths;
+    }
+    return status;
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+/* Directory of one snapshot. */
+typedef struct directory {
+    whole_page *pages;
+    size_t count;
+    uint64_t snapshot;
+    bool failed;
+} directory;
+
+static void
+free_pages(whole_page *pages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((void *) pages[i].entry.box);
+    free(pages);
+}
+
+static bool
+note_page(const esdm_meta_page *page, void *user)
+{
+    directory *to = user;
+    size_t bytes = 2 * (size_t) page->rank * sizeof *page->box;
+    uint64_t *box = malloc(bytes + 1);
+    if (box == NULL || !grow(&to->pages, to->count, sizeof *to->pages)) {
+        free(box);
+        to->failed = true;
+        return false;
+    }
+    if (bytes > 0)
+        memcpy(box, page->box, bytes);
+    to->pages[to->count++] = (whole_page){
+        .number = page->page,
+        .entry = {.dataset = page->dataset,
+                  .records = page->records,
+                  .level = page->level,
+                  .absolute = page->absolute,
+                  .raw_bytes = page->raw_bytes,
+                  .stored_bytes = page->stored_bytes,
+                  .rank = page->rank,
+                  .box = box},
+        .added = page->added,
+        .last_seen = to->snapshot,
+    };
+    return true;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const whole_page *x = a;
+    const whole_page *y = b;
+    if (x->entry.dataset != y->entry.dataset)
+        return x->entry.dataset < y->entry.dataset ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Joins a directory with what earlier snapshots have shown; both are sorted. */
+static bool
+merge_directory(esdm__whole *whole, directory *more)
+{
+    size_t total = whole->npages + more->count;
+    whole_page *all = malloc((total + 1) * sizeof *all);
+    size_t count = 0;
+    size_t i = 0;
+    size_t k = 0;
+    if (all == NULL)
+        return false;
+    while (i < whole->npages || k < more->count) {
+        int order = i == whole->npages ? 1
+                    : k == more->count ? -1
+                                       : by_number(&whole->pages[i], &more->pages[k]);
+        if (order == 0) {
+            free((void *) whole->pages[i].entry.box);
+            i++;
+        }
+        all[count++] = order < 0 ? whole->pages[i++] : more->pages[k++];
+    }
+    free(whole->pages);
+    free(more->pages);
+    more->pages = NULL;
+    more->count = 0;
+    whole->pages = all;
+    whole->npages = count;
+    return true;
+}
+
+static esdm_status
+load_pages(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < whole->nsnapshots && status == ESDM_OK; i++) {
+        directory shown = {.snapshot = whole->snapshots[i].snapshot};
+        status = from->plugin->page_list(from->store, whole->record.container, shown.snapshot, 0,
+                                         note_page, &shown, err);
+        if (status == ESDM_OK && shown.count > 0)
+            qsort(shown.pages, shown.count, sizeof *shown.pages, by_number);
+        if (status == ESDM_OK && (shown.failed || !merge_directory(whole, &shown)))
+            status = no_memory(err);
+        free_pages(shown.pages, shown.count);
+    }
+    /* The first snapshot that does not show a page any more counts as the one that removed it:
+     * those between are not kept. */
+    for (size_t p = 0; p < whole->npages; p++) {
+        for (size_t i = whole->nsnapshots; i-- > 0;) {
+            if (whole->snapshots[i].snapshot <= whole->pages[p].last_seen)
+                break;
+            whole->pages[p].removed = whole->snapshots[i].snapshot;
+        }
+    }
+    return status;
+}
+
+/* ---- attributes ----------------------------------------------------------------------------- */
+
+static bool
+note_attribute(const esdm_meta_attribute *attribute, void *user)
+{
+    collection *to = user;
+    esdm__whole *whole = to->whole;
+    esdm_meta_attribute copy = *attribute;
+    copy.name = strdup(attribute->name);
+    copy.dataset_path = attribute->dataset_path != NULL ? strdup(attribute->dataset_path) : NULL;
+    copy.text = attribute->text != NULL ? strdup(attribute->text) : NULL;
+    if (copy.name == NULL || (copy.dataset_path == NULL) != (attribute->dataset_path == NULL) ||
+        (copy.text == NULL) != (attribute->text == NULL) ||
+        !grow(&whole->attributes, whole->nattributes, sizeof *whole->attributes)) {
+        free((void *) copy.name);
+        free((void *) copy.dataset_path);
+        free((void *) copy.text);
+        to->failed = true;
+        return false;
+    }
+    whole->attributes[whole->nattributes++] = copy;
+    return true;
+}
+
+/* By dataset, as they came within one: stores give them in different orders of datasets. */
+static int
+by_dataset(const void *a, const void *b)
+{
+    const esdm_meta_attribute *x = *(const esdm_meta_attribute *const *) a;
+    const esdm_meta_attribute *y = *(const esdm_meta_attribute *const *) b;
+    if (x->dataset != y->dataset)
+        return x->dataset < y->dataset ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static bool
+sort_attributes(esdm__whole *whole)
+{
+    size_t count = whole->nattributes;
+    const esdm_meta_attribute **order = malloc((count + 1) * sizeof *order);
+    esdm_meta_attribute *sorted = malloc((count + 1) * sizeof *sorted);
+    bool good = order != NULL && sorted != NULL;
+    for (size_t i = 0; good && i < count; i++)
+        order[i] = &whole->attributes[i];
+    if (good && count > 0)
+        qsort(order, count, sizeof(esdm_meta_attribute *), by_dataset);
+    for (size_t i = 0; good && i < count; i++)
+        sorted[i] = *order[i];
+    free(order);
+    if (!good) {
+        free(sorted);
+        return false;
+    }
+    free(whole->attributes);
+    whole->attributes = sorted;
+    return true;
+}
+
+static esdm_status
+load_attributes(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err)
+{
+    collection to = {.whole = whole};
+    esdm_status status =
+        from->plugin->attributes(from->store, whole->record.container, note_attribute, &to, err);
+    if (status == ESDM_OK && (to.failed || !sort_attributes(whole)))
+        status = no_memory(err);
+    return status;
+}
+
+/* ---- whole ---------------------------------------------------------------------------------- */
+
+void
+esdm__whole_clear(esdm__whole *whole)
+{
+    for (size_t i = 0; i < whole->nsnapshots; i++) {
+        free((void *) whole->snapshots[i].writer);
+        free((void *) whole->snapshots[i].message);
+        free((void *) whole->snapshots[i].document);
+        free((void *) whole->snapshots[i].lengths);
+    }
+    for (size_t i = 0; i < whole->nattributes; i++) {
+        free((void *) whole->attributes[i].name);
+        free((void *) whole->attributes[i].dataset_path);
+        free((void *) whole->attributes[i].text);
+    }
+    free_pages(whole->pages, whole->npages);
+    free(whole->snapshots);
+    free(whole->attributes);
+    free(whole->name);
+    *whole = (esdm__whole){0};
+}
+
+esdm_status
+esdm__whole_load(const esdm__catalogue *from, const char *name, esdm__whole *ret_whole,
+                 esdm_error *err)
+{
+    esdm__whole whole = {.name = strdup(name)};
+    if (whole.name == NULL)
+        return no_memory(err);
+    esdm_status status = from->plugin->container_find(from->store, name, &whole.record, err);
+    if (status == ESDM_OK)
+        status = load_snapshots(from, &whole, err);
+    if (status == ESDM_OK)
+        status = load_pages(from, &whole, err);
+    if (status == ESDM_OK)
+        status = load_attributes(from, &whole, err);
+    if (status != ESDM_OK)
+        esdm__whole_clear(&whole);
+    else
+        *ret_whole = whole;
+    return status;
+}
+
+/* ---- import --------------------------------------------------------------------------------- */
+
+typedef struct page_source {
+    const esdm__whole *whole;
+    const esdm__catalogue *from;
+    size_t next;
+    void *data; /* of the page that was handed out */
+} page_source;
+
+static esdm_status
+next_page(void *user, esdm_meta_import_page *ret_page, esdm_error *err)
+{
+    page_source *source = user;
+    const whole_page *page = &source->whole->pages[source->next++];
+    size_t bytes = 0;
+    free(source->data);
+    source->data = NULL;
+    esdm_status status = source->from->plugin->page_load(source->from->store, page->number,
+                                                         &source->data, &bytes, err);
+    if (status != ESDM_OK)
+        return status;
+    *ret_page = (esdm_meta_import_page){
+        .page = page->entry, .added = page->added, .removed = page->removed};
+    ret_page->page.data = source->data;
+    ret_page->page.bytes = bytes;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from, const esdm__catalogue *to,
+                   esdm_error *err)
+{
+    page_source source = {.whole = whole, .from = from};
+    esdm_meta_import import = {
+        .name = whole->name,
+        .record = whole->record,
+        .snapshots = whole->snapshots,
+        .nsnapshots = whole->nsnapshots,
+        .attributes = whole->attributes,
+        .nattributes = whole->nattributes,
+        .npages = whole->npages,
+        .next_page = next_page,
+        .user = &source,
+    };
+    esdm_status status = to->plugin->import(to->store, &import, err);
+    free(source.data);
+    return status;
+}
+
+/* ---- compare -------------------------------------------------------------------------------- */
+
+static bool
+same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool
+same_record(const esdm_meta_container *a, const esdm_meta_container *b)
+{
+    return strcmp(a->uuid, b->uuid) == 0 && a->snapshot == b->snapshot &&
+           a->structure == b->structure && a->created_ns == b->created_ns &&
+           a->modified_ns == b->modified_ns && a->raw_bytes == b->raw_bytes &&
+           a->stored_bytes == b->stored_bytes && a->fragments == b->fragments &&
+           a->datasets == b->datasets;
+}
+
+static bool
+same_snapshot(const esdm_meta_import_snapshot *a, const esdm_meta_import_snapshot *b)
+{
+    if (a->snapshot != b->snapshot || a->parent != b->parent || a->structure != b->structure ||
+        a->time_ns != b->time_ns || strcmp(a->writer, b->writer) != 0 ||
+        strcmp(a->message, b->message) != 0 || a->nlengths != b->nlengths ||
+        (a->document == NULL) != (b->document == NULL) || a->document_bytes != b->document_bytes)
+        return false;
+    for (size_t i = 0; i < a->nlengths; i++) {
+        if (a->lengths[i].dimension != b->lengths[i].dimension ||
+            a->lengths[i].length != b->lengths[i].length)
+            return false;
+    }
+    return a->document == NULL || memcmp(a->document, b->document, a->document_bytes) == 0;
+}
+
+static bool
+same_entry(const whole_page *a, const whole_page *b)
+{
+    const esdm_meta_new_page *x = &a->entry;
+    const esdm_meta_new_page *y = &b->entry;
+    return x->dataset == y->dataset && x->records == y->records && x->level == y->level &&
+           x->absolute == y->absolute && x->raw_bytes == y->raw_bytes &&
+           x->stored_bytes == y->stored_bytes && x->rank == y->rank && a->added == b->added &&
+           a->removed == b->removed &&
+           memcmp(x->box, y->box, 2 * (size_t) x->rank * sizeof *x->box) == 0;
+}
+
+/* A number that is none is the same as another such. */
+static bool
+same_attribute(const esdm_meta_attribute *a, const esdm_meta_attribute *b)
+{
+    bool none = a->number != a->number && b->number != b->number;
+    return a->dataset == b->dataset && same_text(a->dataset_path, b->dataset_path) &&
+           same_text(a->name, b->name) && same_text(a->text, b->text) &&
+           a->has_number == b->has_number && (!a->has_number || none || a->number == b->number);
+}
+
+static esdm_status
+compare_bytes(const esdm__catalogue *from, uint64_t a, const esdm__catalogue *to, uint64_t b,
+              bool *ret_same, esdm_error *err)
+{
+    void *data[2] = {NULL, NULL};
+    size_t bytes[2] = {0, 0};
+    esdm_status status = from->plugin->page_load(from->store, a, &data[0], &bytes[0], err);
+    if (status == ESDM_OK)
+        status = to->plugin->page_load(to->store, b, &data[1], &bytes[1], err);
+    *ret_same =
+        status == ESDM_OK && bytes[0] == bytes[1] && memcmp(data[0], data[1], bytes[0]) == 0;
+    free(data[0]);
+    free(data[1]);
+    return status;
+}
+
+static esdm_status
+differs(const esdm__whole *whole, const char *what, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECORRUPT, "the copy of container '%.200s' differs: %s",
+                           whole->name, what);
+}
+
+esdm_status
+esdm__whole_compare(const esdm__whole *a, const esdm__catalogue *from, const esdm__whole *b,
+                    const esdm__catalogue *to, esdm_error *err)
+{
+    if (!same_record(&a->record, &b->record))
+        return differs(a, "its record", err);
+    bool same = a->nsnapshots == b->nsnapshots;
+    for (size_t i = 0; same && i < a->nsnapshots; i++)
+        same = same_snapshot(&a->snapshots[i], &b->snapshots[i]);
+    if (!same)
+        return differs(a, "a snapshot", err);
+    same = a->nattributes == b->nattributes;
+    for (size_t i = 0; same && i < a->nattributes; i++)
+        same = same_attribute(&a->attributes[i], &b->attributes[i]);
+    if (!same)
+        return differs(a, "the index of its attributes", err);
+    same = a->npages == b->npages;
+    for (size_t i = 0; same && i < a->npages; i++)
+        same = same_entry(&a->pages[i], &b->pages[i]);
+    for (size_t i = 0; same && i < a->npages; i++) {
+        esdm_status status =
+            compare_bytes(from, a->pages[i].number, to, b->pages[i].number, &same, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return same ? ESDM_OK : differs(a, "an index page", err);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_SITE_CATALOGUE_H
+#define ESDM_SITE_CATALOGUE_H
+
+/** @file Containers of one metadata store, as whole records: for a copy in another one. */
+
+#include "base/buffer.h"
+#include "esdm/sys/meta_store.h"
+
+/** An open store. */
+typedef struct esdm__catalogue {
+    const esdm_meta_plugin *plugin;
+    void *store;
+} esdm__catalogue;
+
+/** One container with everything but the bytes of its pages. */
+typedef struct esdm__whole {
+    char *name;
+    esdm_meta_container record;
+    esdm_meta_import_snapshot *snapshots; /* owned, with all they point to */
+    size_t nsnapshots;
+    struct esdm__whole_page *pages; /* owned; by dataset and number */
+    size_t npages;
+    esdm_meta_attribute *attributes; /* owned, with their texts */
+    size_t nattributes;
+} esdm__whole;
+
+/** All names, in byte order, NUL-terminated one after another. @param ret_names cleared by the
+ *  caller. */
+esdm_status esdm__catalogue_names(const esdm__catalogue *from, esdm__buffer *ret_names,
+                                  esdm_error *err);
+
+/** @param ret_whole owned, esdm__whole_clear(). */
+esdm_status esdm__whole_load(const esdm__catalogue *from, const char *name, esdm__whole *ret_whole,
+                             esdm_error *err);
+void esdm__whole_clear(esdm__whole *whole);
+
+/** Enters a container that was loaded from another store. */
+esdm_status esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from,
+                               const esdm__catalogue *to, esdm_error *err);
+/** ESDM_ECORRUPT tells the first difference, pages byte for byte. */
+esdm_status esdm__whole_compare(const esdm__whole *a, const esdm__catalogue *from,
+                                const esdm__whole *b, const esdm__catalogue *to, esdm_error *err);
+#endif
