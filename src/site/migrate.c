@@ -307,6 +307,13 @@ hand_over(migration *m, esdm_meta_state old_state, esdm_meta_state new_state, es
 /* ---- migration ------------------------------------------------------------------------------ */
 
 static esdm_status
+migrated_already(const migration *m, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL, "%s: this metadata store was migrated already",
+                           m->source.target->path);
+}
+
+static esdm_status
 migrate_to_made(migration *m, esdm_meta_state old_state, esdm_error *err)
 {
     esdm_meta_state new_state = ESDM_META_ACTIVE;
@@ -314,9 +321,7 @@ migrate_to_made(migration *m, esdm_meta_state old_state, esdm_error *err)
     if (status == ESDM_OK)
         status = state_of(&m->new, &new_state, err);
     if (status == ESDM_OK && old_state == ESDM_META_LEFT && new_state != ESDM_META_ARRIVING)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "%s: this metadata store was migrated already, to another place",
-                               m->source.target->path);
+        status = migrated_already(m, err);
     if (status == ESDM_OK)
         status = check_target(m, new_state, err);
     return status == ESDM_OK && !m->dry_run ? hand_over(m, old_state, new_state, err) : status;
@@ -351,7 +356,9 @@ migrate_site(migration *m, esdm_error *err)
     esdm_error why = {0};
     status = target_id(m, id, &why);
     bool absent = status == ESDM_ENOENT;
-    if (absent && state != ESDM_META_LEFT)
+    if (absent && state == ESDM_META_LEFT)
+        status = migrated_already(m, &why);
+    else if ((absent || status == ESDM_OK) && state != ESDM_META_LEFT)
         status =
             m->target.meta->make(&m->target.config, m->dry_run, m->say->report, m->say->user, &why);
     if (m->dry_run && status == ESDM_OK)

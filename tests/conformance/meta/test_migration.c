@@ -307,8 +307,6 @@ test_migration__imported_container_is_whole(void **state)
     check_snapshots(f, container);
     assert_ok(meta()->attributes(f->store, container, check_attribute, &nattributes, &place_error));
     assert_int_equal(nattributes, ATTRIBUTES);
-    assert_status(meta()->attributes(f->store, 4711, check_attribute, &nattributes, &place_error),
-                  ESDM_ENOENT);
 
     /* It goes on as any other. */
     esdm_meta_committed committed;
