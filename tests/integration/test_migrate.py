@@ -52,7 +52,7 @@ for n in range(3):
     d.createDimension("t", None); d.createDimension("x", 50)
     v = d.createVariable("v", "f4", ("t", "x"))
     v.units = "K"; v.valid_range = numpy.array([1.5, float("inf")], "f8")
-    for t in range(30):
+    for t in range(15):
         v[t] = numpy.arange(50) * (t + 1)
         d.sync()
         if t == 10:
@@ -190,7 +190,7 @@ def test_migrate__interrupted_ones_are_completed():
     """Killed at any time: the site is open by one configuration at most, and a second call does
     what is left."""
     generator = random.Random(5)
-    for round_number in range(by_size(4, 8, 60)):
+    for round_number in range(by_size(2, 6, 60)):
         to_postgres = round_number % 2 == 0
         with Server() as server, Site() as site:
             first = str(site.config)

@@ -54,7 +54,7 @@ typedef struct esdm_plugin_config {
     const char *site_id; /**< id of the site, 32 hex digits; what mkfs marks the place with. "": the
                               site has no metadata store (yet), and no existing mark is its own */
     uint64_t memory_bytes; /**< what the plug-in's buffers may take, about; 0: not said */
-    bool migrating; /**< for metadata stores: esdm_site_migrate() opens them in any state */
+    bool migrating;        /**< for metadata stores: esdm_site_migrate() opens them in any state */
 } esdm_plugin_config;
 
 /** One line for each step done, or that would be done. */
