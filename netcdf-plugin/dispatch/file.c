@@ -357,8 +357,10 @@ esdmnc_redef(esdmnc_id id)
     /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
     if (atomic_load(&file->indef))
         return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
-    if (esdmnc_types_complete(file) == NC_NOERR)    /* else nobody asks yet */
-        rc = commit(file, "commit at nc_redef of"); /* what nc_abort() goes back to */
+    /* What nc_abort() goes back to. A container that nobody has seen stays unseen until nc_sync()
+     * or nc_close(): when the program fails, no half of it may come to light. */
+    if (esdm_container_snapshot(file->container) != 0 && esdmnc_types_complete(file) == NC_NOERR)
+        rc = commit(file, "commit at nc_redef of");
     if (rc == NC_NOERR)
         atomic_store(&file->indef, true);
     return rc;

@@ -41,6 +41,10 @@ const omission behaviours_left_out[] = {
     {"abort-of-replacement",
      "nc_abort() of what nc_create() was to replace: the old container is replaced when the new "
      "one is committed first, so it is still there; the old file is gone."},
+    {"abort-of-unseen",
+     "nc_abort() after nc_redef() of a container that was neither closed nor synchronised since it "
+     "was created: nothing of it was published, and it is gone; a file keeps what it had before "
+     "nc_redef()."},
     {"large-dimensions",
      "Dimensions of 2^63 and more, which netCDF-4 takes and cannot use: NC_EDIMSIZE."},
     {"netcdf4-dim-after-var",

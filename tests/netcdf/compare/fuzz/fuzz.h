@@ -77,10 +77,12 @@ typedef struct fuzz_handle {
     bool open;
     bool shared; /* NC_SHARE */
     bool writable;
-    bool replaces; /* created over a file, and not committed yet */
-    bool kept;     /* define mode was left, so that nc_abort() does not take all back */
-    bool defined;  /* variables were defined since define mode was left */
-    bool touched;  /* the header changed in data mode since it was committed */
+    bool replaces;  /* created over a file, and not committed yet */
+    bool kept;      /* define mode was left, so that nc_abort() does not take all back */
+    bool defined;   /* variables were defined since define mode was left */
+    bool published; /* opened, or committed since it was created */
+    bool unseen;    /* in define mode again before anybody could see it */
+    bool touched;   /* the header changed in data mode since it was committed */
 } fuzz_handle;
 
 typedef struct fuzz_state {

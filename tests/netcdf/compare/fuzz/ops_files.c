@@ -29,6 +29,7 @@ opened(context *c, int rc, int ncid, int file, int mode, bool writable)
         c->handle->touched = c->handle->defined = false;
         c->handle->kept = false;
         c->handle->replaces = false;
+        c->handle->published = c->handle->unseen = false;
     }
 }
 
@@ -40,7 +41,7 @@ left_define(context *c, int rc)
         c->state->files[c->handle->file].loose_data = true;
     if (rc != NC_NOERR)
         return;
-    c->handle->defined = false;
+    c->handle->defined = c->handle->unseen = false;
     c->handle->kept = true;
 }
 
@@ -100,7 +101,7 @@ call_open(context *c)
     say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
     int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
     opened(c, rc, ncid, file, c->op->argument[1], (c->op->argument[1] & NC_WRITE) != 0);
-    c->handle->kept = true;
+    c->handle->kept = c->handle->published = true;
     return rc;
 }
 
@@ -138,6 +139,8 @@ call_abort(context *c)
         return skip(c);
     if (c->side == STOCK && c->handle->touched && left_out("netcdf3-abort-forgets"))
         return skip(c);
+    if (c->side == STOCK && c->handle->unseen && left_out("abort-of-unseen"))
+        return skip(c);
     if (c->side == STOCK && c->handle->kept && c->state->format == NC_FORMAT_NETCDF4 &&
         left_out("netcdf4-abort"))
         return skip(c);
@@ -154,6 +157,7 @@ call_sync(context *c)
     int rc = nc_sync(c->ncid);
     if (rc == NC_NOERR && c->side == ESDM)
         c->handle->replaces = c->handle->touched = false;
+    c->handle->published |= rc == NC_NOERR && c->side == ESDM;
     left_define(c, rc);
     left_define(c, rc);
     return rc;
@@ -166,7 +170,9 @@ call_redef(context *c)
         left_out("netcdf3-abort-forgets"))
         return skip(c);
     say(c, "nc_redef($)");
-    return nc_redef(c->ncid);
+    int rc = nc_redef(c->ncid);
+    c->handle->unseen |= rc == NC_NOERR && c->side == ESDM && !c->handle->published;
+    return rc;
 }
 
 static int
