@@ -169,9 +169,10 @@ inq_fill(const esdmnc_file *file, const esdmnc_var *var, void *ret_value)
     if (esdmnc_is_nc3(file)) {
         if (esdm_attribute_find(esdm_dataset_attributes(var->dataset), _FillValue, &attribute,
                                 NULL)) {
-            if (attribute.count > 0)
-                memcpy(ret_value, attribute.values,
-                       attribute.count * esdm_type_size(attribute.type));
+            size_t bytes = attribute.count * esdm_type_size(attribute.type);
+            size_t room =
+                esdm_type_size(var->type); /* stock writes all values, the caller has one */
+            memcpy(ret_value, attribute.values, bytes < room ? bytes : room);
             return NC_NOERR;
         }
         value = esdm_type_default_fill(var->type);

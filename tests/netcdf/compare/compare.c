@@ -186,7 +186,7 @@ note_var(int ncid, int varid)
     union {
         double number;
         char *text;
-        char bytes[16];
+        char bytes[512]; /* netCDF-3 writes all values of the attribute */
     } fill = {.number = 0};
     CALL(nc_inq_var_fill(ncid, varid, &nofill, &fill));
     note("nofill %d", nofill != 0);

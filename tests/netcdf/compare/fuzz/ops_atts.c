@@ -52,7 +52,7 @@ wild(const op *o, size_t i)
 static const char *
 string(const op *o, size_t i)
 {
-    static const char *const strings[] = {"", "one", "two \xc3\xa4", "a somewhat longer text"};
+    static const char strings[4][32] = {"", "one", "two \xc3\xa4", "a somewhat longer text"};
     return strings[(o->data + i) % 4];
 }
 

@@ -60,7 +60,8 @@ call_def_var_fill(context *c)
 static int
 call_inq_var_fill(context *c)
 {
-    unsigned char value[8] = {0};
+    unsigned char value[512] = {0}; /* netCDF-3 writes all values of the attribute */
+    size_t bytes = 0;
     int nofill = -1;
     nc_type type = NC_NAT;
     (void) nc_inq_vartype(c->ncid, c->op->varid, &type);
@@ -70,7 +71,8 @@ call_inq_var_fill(context *c)
         return rc;
     out_int(c, nofill != 0);
     if (type != NC_STRING) {
-        out_bytes(c, value, sizeof value);
+        (void) nc_inq_type(c->ncid, type, NULL, &bytes);
+        out_bytes(c, value, bytes);
         return rc;
     }
     char *string;
