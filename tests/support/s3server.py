@@ -371,7 +371,9 @@ class Server:
                 "ESDM_TEST_S3_ENDPOINT": self.endpoint, "ESDM_TEST_S3_BUCKET": BUCKET,
                 "ESDM_TEST_S3_FOLDER": str(self.objects or ""),
                 "ESDM_TEST_S3_CA_FILE": self.ca_file or "",
-                "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+                "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
+                # Children of forked tests have threads of their own for their requests.
+                "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"}
 
 
 def want(server):

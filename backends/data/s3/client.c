@@ -425,24 +425,26 @@ s3__submit(s3__client *client, s3__gate *gate, s3__request *request)
     request->canceled = false;
     request->attempts = 0;
     request->next = NULL;
-    request->status = prepare(client, request);
-    if (request->status == ESDM_OK) {
+    esdm_status status = prepare(client, request);
+    request->status = status; /* from its submission on it is the thread's */
+    if (status == ESDM_OK) {
         (void) pthread_mutex_lock(&client->lock);
         if (client->started || start_thread(client)) {
             *client->submitted_end = request;
             client->submitted_end = &request->next;
         } else {
-            request->status = esdm__error_set(&request->error, ESDM_ENOMEM,
-                                              "s3: the system starts no more threads");
+            status = esdm__error_set(&request->error, ESDM_ENOMEM,
+                                     "s3: the system starts no more threads");
         }
         (void) pthread_mutex_unlock(&client->lock);
     }
-    if (request->status == ESDM_OK) {
+    if (status == ESDM_OK) {
         (void) curl_multi_wakeup(client->multi);
         return;
     }
     free(request->transfer);
     request->transfer = NULL;
+    request->status = status;
     request->done = true;
 }
 
