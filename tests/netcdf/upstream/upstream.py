@@ -222,6 +222,7 @@ def main():
     parser.add_argument("--esdm-run", required=True)
     parser.add_argument("--size", default="default", choices=("quick", "default", "long"))
     parser.add_argument("--only", choices=("stock", "esdm"))
+    parser.add_argument("--large", action="store_true", help="also what writes gigabytes")
     parser.add_argument("--keep", action="store_true", help="run in the trees that are there")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
@@ -232,7 +233,9 @@ def main():
     tests = read_tests()
     if options.patterns:
         tests = [t for t in tests if any(fnmatch.fnmatch(t.title, p) for p in options.patterns)]
-    elif options.size != "long":
+    elif options.size == "long":
+        tests = [t for t in tests if options.large or not t.is_large]
+    else:
         tests = [t for t in tests if "fast" in t.options]
     unbuilt = upstream.build(tests)
     for title, log in sorted(unbuilt.items()):
