@@ -6,7 +6,8 @@ change in place and those that print, too."""
 import pathlib
 import re
 
-from esdmtest import BUILD, Failed, Site, client, expect, main, need_data, need_program, run
+from esdmtest import (BUILD, Failed, Site, client, expect, main, need_data, need_program, run,
+                      tool)
 
 HERE = pathlib.Path(__file__).parent
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
@@ -53,6 +54,19 @@ def with_records(site, given):
     return given
 
 
+def gridded(site):
+    """A real field with the coordinates that it lacks."""
+    path = site.file("G.nc")
+    run(["ncks", "-h", "-O", "--mk_rec_dmn", "d0", "-d", "d0,0,3", need_data("fields", "cesm_TS.nc"),
+         path])
+    run(["ncrename", "-h", "-d", "d0,time", "-d", "d1,lat", "-d", "d2,lon", path])
+    run(["ncap2", "-h", "-O", "-s",
+         'lat[$lat]=array(-90.0,180.0/191,$lat);lat@units="degrees_north";'
+         'lon[$lon]=array(0.0,1.25,$lon);lon@units="degrees_east";'
+         'time[$time]=array(0.5,1.0,$time);time@units="days since 1990-01-01";', path, path])
+    return path
+
+
 def fill_in(line, places):
     return [places.get(word[1:], word) if word.startswith("$") else word for word in line.split()]
 
@@ -73,6 +87,7 @@ def test_operators__leave_the_same():
     failures = []
     with Site() as site:
         given = with_records(site, inputs())
+        given["G"] = gridded(site)
         urls = upload(given)
         lines = (HERE / "operators.txt").read_text().splitlines()
         for number, line in enumerate(l for l in lines if l and not l.startswith("#")):
@@ -99,6 +114,27 @@ def test_in_place__changes_the_same():
             client([*command, "esdm://in/place.nc"])
             download("esdm://in/place.nc", site.file("got.nc"))
             run([COMPARE, file, site.file("got.nc")])
+
+
+def test_split__makes_the_same_files():
+    """Programs that make the names of their outputs themselves."""
+    given = inputs()
+    with Site() as site:
+        two = site.file("two.nc")
+        run(["cdo", "-s", "merge", "-chname,ta,tb", given["A"], given["A"], two])
+        client(["nccopy", two, "esdm://in/two.nc"])
+        for operator in ("splitname", "splityear"):
+            folder = site.file(operator)
+            folder.mkdir()
+            run(["cdo", "-s", "--no_history", operator, two, folder / "part_"])
+            client(["cdo", "-s", "--no_history", operator, "esdm://in/two.nc",
+                    f"esdm://{operator}/part_"])
+            names = sorted(p.name for p in folder.iterdir())
+            made = run([tool("esdm-ls"), operator]).stdout.split()
+            expect(made == [f"{operator}/{name}" for name in names], f"{made}, not {names}")
+            for name in names:
+                download(f"esdm://{operator}/{name}", site.file("got.nc"))
+                run([COMPARE, folder / name, site.file("got.nc")])
 
 
 def test_kind_of_output__follows_the_input():
@@ -169,6 +205,7 @@ def test_overwrite__asks_or_replaces_as_with_files():
 
 main(
     test_operators__leave_the_same,
+    test_split__makes_the_same_files,
     test_in_place__changes_the_same,
     test_kind_of_output__follows_the_input,
     test_printing__says_the_same,
