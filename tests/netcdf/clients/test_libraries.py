@@ -34,7 +34,8 @@ def title(library):
 
 
 def compare_calls(library, path):
-    """Runs the comparisons with `path` in the place of the library that they were linked with."""
+    """Runs the comparisons with `path` in the place of the library that they were linked with;
+    returns the names of those that differ."""
     with tempfile.TemporaryDirectory() as folder:
         for file in path.parent.iterdir() if library.kind == "wheel" else [path]:
             (libraries.pathlib.Path(folder) / file.name).symlink_to(file)
@@ -58,10 +59,9 @@ def test_calls__equal_but_for_what_is_known():
         version = libraries.version_of(path)
         expect(version == library.version, f"{title(library)} says that it is {version}")
         differs = compare_calls(library, path)
-        for name in sorted(differs - set(library.differs)):
-            failures.append(f"{title(library)}: {name} differs")
-        for name in sorted(set(library.differs) - differs):
-            failures.append(f"{title(library)}: {name} is said to differ, but is equal")
+        for name in sorted(differs):
+            if not libraries.is_known(library, name):
+                failures.append(f"{title(library)}: {name} differs")
         print(f"        {title(library)}: {len(differs)} of the comparisons differ")
     if failures:
         raise Failed("\n".join(failures))
