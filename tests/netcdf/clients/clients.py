@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """The Python installations that tests run: Debian's, and one with wheels of PyPI."""
 
+import difflib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-from esdmtest import BUILD, Site, client, environment, expect, run, skip
+from esdmtest import BUILD, Failed, Site, client, environment, expect, run, skip
 
 HERE = pathlib.Path(__file__).parent
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
 # What the wheels' installation holds; its folder is made anew when this changes.
-WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime"]
+WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask"]
 
 
 def cache_folder():
@@ -32,9 +33,14 @@ def python_of(kind):
     version = "%d.%d" % sys.version_info[:2]
     folder = cache_folder() / f"wheels-{version}"
     python = folder / "bin/python"
-    if not (folder / "complete").exists():
+    if not is_complete(folder):
         make_environment(folder, python)
     return str(python)
+
+
+def is_complete(folder):
+    mark = folder / "complete"
+    return mark.exists() and mark.read_text() == " ".join(WHEELS)
 
 
 def make_environment(folder, python):
@@ -44,7 +50,7 @@ def make_environment(folder, python):
 
     with open(folder.parent / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (folder / "complete").exists():
+        if is_complete(folder):
             return
         steps = [
             [sys.executable, "-m", "venv", "--clear", str(folder)],
@@ -56,7 +62,7 @@ def make_environment(folder, python):
                                   env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
             if done.returncode:
                 skip(f"cannot install wheels from PyPI: {done.stdout.strip()[-300:]}")
-        (folder / "complete").touch()
+        (folder / "complete").write_text(" ".join(WHEELS))
 
 
 def check_modes(python, env=None):
@@ -67,11 +73,7 @@ def check_modes(python, env=None):
         folder.mkdir()
         on_files = run([python, script, folder], env=environment(env))
         on_esdm = client([python, script, "esdm://modes"], env=env)
-        if on_esdm.stdout != on_files.stdout:
-            site.file("a").write_text(on_files.stdout)
-            site.file("b").write_text(on_esdm.stdout)
-            diff = run(["diff", site.file("a"), site.file("b")], check=False).stdout
-            expect(False, f"{python} {env}: another output than on files:\n{diff[:3000]}")
+        compare_output(on_files.stdout, on_esdm.stdout, f"{python} {env}")
         if shutil.which("nccopy") is None:
             return
         names = sorted(p.name for p in folder.glob("*.nc"))
@@ -80,3 +82,11 @@ def check_modes(python, env=None):
             out = site.file(name)
             client(["nccopy", f"esdm://modes/{name}", out])
             run([COMPARE, "--ignore-attribute", "_NCProperties", out, folder / name])
+
+
+def compare_output(on_files, on_esdm, what):
+    """Two runs that must have printed the same."""
+    if on_files != on_esdm:
+        lines = difflib.unified_diff(on_files.splitlines(), on_esdm.splitlines(), "on files",
+                                     "on ESDM", lineterm="")
+        raise Failed(f"{what}\n" + "\n".join(list(lines)[:60]))

@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""xarray on dask, with threads and processes: xarray_dask.py says the same on esdm:// paths and in
+a routed folder as on files."""
+
+import subprocess
+
+import clients
+from esdmtest import SIZE, Site, by_size, client, main, need_data, run, skip
+
+
+def series():
+    """The longest series of monthly files."""
+    need_data()
+    folders = {}
+    for file in sorted(need_data("cmip6").rglob("ta_Amon_*_gr1_*.nc")):
+        folders.setdefault(file.parent, []).append(file)
+    return max(folders.values(), key=len)[: by_size(1, 1, 3)]
+
+
+def check(kind):
+    python = clients.python_of(kind)
+    if subprocess.run([python, "-c", "import dask.array"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        skip("dask is not installed")
+    files = series()
+    script = clients.HERE / "xarray_dask.py"
+    with Site() as site:
+        plain, routed = site.file("plain"), site.file("routed")
+        plain.mkdir()
+        routed.mkdir()
+        expected = run([python, script, plain, *files]).stdout
+        got = client([python, script, "esdm://dask", *files]).stdout
+        clients.compare_output(expected, got, f"{kind}: esdm://")
+        if SIZE == "long":
+            env = {"ESDM_NC_ROUTE": str(routed)}
+            got = client([python, script, routed, *files], env=env).stdout
+            clients.compare_output(expected, got, f"{kind}: a routed folder")
+        names = sorted(p.name for p in plain.iterdir())
+        for name in names:
+            client(["nccopy", f"esdm://dask/{name}", site.file("copy.nc")])
+            run([clients.COMPARE, "--ignore-attribute", "_NCProperties", site.file("copy.nc"),
+                 plain / name])
+
+
+def test_debian_packages():
+    check("debian")
+
+
+def test_pypi_wheels():
+    check("pypi")
+
+
+main(test_debian_packages, test_pypi_wheels)
