@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).parent
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
 # What the wheels' installation holds; its folder is made anew when this changes.
-WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask"]
+WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
 
 
 def cache_folder():

@@ -104,6 +104,20 @@ def wheel_folder(version):
     return cached(f"netCDF4-{version}-{tag}", lambda folder: unpack_wheel(folder, version))
 
 
+def unpack_sdist(folder, version):
+    quietly([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=:all:",
+             "-d", folder, f"netCDF4=={version}"])
+    archive = next(folder.glob("*.tar.gz"))
+    shutil.unpack_archive(archive, folder)
+    archive.unlink()
+
+
+def sdist_folder(version):
+    """netCDF4-python's sources, with its tests and examples."""
+    folder = cached(f"netCDF4-{version}-sdist", lambda folder: unpack_sdist(folder, version))
+    return next(path for path in folder.iterdir() if path.is_dir())
+
+
 # ---- sources -------------------------------------------------------------------------------------
 
 
