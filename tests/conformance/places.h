@@ -89,6 +89,13 @@ extern const place_kind *place_current_kind;
         }                                                                                          \
     } while (0)
 
+/** A forked child of these plug-ins has threads of its own, which ThreadSanitizer cannot follow. */
+#ifdef __SANITIZE_THREAD__
+#define skip_if_forks_have_threads() skip_if(place_current_kind->bucket)
+#else
+#define skip_if_forks_have_threads() (void) 0
+#endif
+
 /** The error object that tests pass along. */
 extern _Thread_local esdm_error place_error;
 

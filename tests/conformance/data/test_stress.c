@@ -230,6 +230,7 @@ test_stress__processes_share_a_target(void **state)
 {
     fixture *f = *state;
     skip_if(!place_current_kind->shared);
+    skip_if_forks_have_threads();
     assert_int_equal(place_in_child(write_in_children, f), 0);
     for (unsigned c = 0; c < 8; c++) {
         for (unsigned n = 0; n < 50; n++) {
@@ -256,6 +257,7 @@ test_stress__removal_by_another_process_is_harmless(void **state)
 {
     fixture *f = *state;
     skip_if(!place_current_kind->shared);
+    skip_if_forks_have_threads();
     bool right = false;
     assert_true(write_pack(f->target, PACK "d", 13));
     assert_ok(read_pack(f->target, PACK "d", 13, &right));
