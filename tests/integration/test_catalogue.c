@@ -206,9 +206,19 @@ test_limits__are_told(void)
     esdm_group *root = esdm_container_root(container);
     ok(esdm_dimension_create(root, "big", UINT64_C(1) << 31, &dims[0], ERR));
     ok(esdm_dimension_create(root, "bigger", UINT64_C(1) << 32, &dims[1], ERR));
-    fails(esdm_dataset_create(root, "v", ESDM_TYPE_INT32, 2, dims, &dataset, ERR), ESDM_EINVAL,
-          "v");
+    fails(esdm_dataset_create(root, "v", ESDM_TYPE_NONE, 2, dims, &dataset, ERR), ESDM_EINVAL, "v");
     check(dataset == (esdm_dataset *) &one); /* outputs stay untouched */
+    /* A dataset may be larger than any request. */
+    const uint64_t last[] = {(UINT64_C(1) << 31) - 1, (UINT64_C(1) << 32) - 1};
+    int32_t back = 0;
+    value = 42;
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
+    ok(esdm_dataspace_init(&space, 2, last, (uint64_t[]){1, 1}, ERR));
+    ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, &value, NULL, ERR));
+    ok(esdm_read(dataset, &space, ESDM_TYPE_INT32, &back, NULL, ERR));
+    check(back == 42);
+    fails(esdm_dataspace_init(&space, 2, NULL, (uint64_t[]){last[0] + 1, last[1] + 1}, ERR),
+          ESDM_EINVAL, "");
     ok(esdm_dataset_create(root, "w", ESDM_TYPE_INT32, 1, &dims[0], &dataset, ERR));
     fails(esdm_dataset_create(root, "w", ESDM_TYPE_INT32, 1, &dims[0], &dataset, ERR), ESDM_EEXIST,
           "w");
