@@ -78,20 +78,51 @@ esdm_container_align(esdm_container *container, esdm_error *err)
 }
 
 esdm_status
+esdm_dataset_align(esdm_dataset *dataset, const esdm_dataspace *space, bool writing,
+                   esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_align: dataset is NULL");
+    esdm_status status = check_shared(dataset->group->container, err);
+    if (status == ESDM_OK && writing)
+        status = esdm__check_writable(dataset, err);
+    if (status != ESDM_OK) /* on all ranks */
+        return status;
+    if (space != NULL && space->rank != dataset->rank)
+        space = NULL; /* the transfer will say so */
+    return esdm__collective_transfer(dataset, space, writing, err);
+}
+
+/* Aligns for a transfer after this rank's own checks, which do not keep it from taking part. */
+static esdm_status
+align_checked(esdm_dataset *dataset, const esdm_dataspace *space, bool writing, esdm_status checked,
+              esdm_error *err)
+{
+    esdm_error mine = {0};
+    esdm_status status =
+        esdm_dataset_align(dataset, checked == ESDM_OK ? space : NULL, writing, &mine);
+    if (status == ESDM_OK)
+        return checked;
+    if (err != NULL)
+        *err = mine;
+    return status;
+}
+
+esdm_status
 esdm_write_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                       const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     if (dataset == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_write_collective: dataset is NULL");
-    esdm_status status = check_shared(dataset->group->container, err);
-    if (status == ESDM_OK)
-        status = esdm__check_writable(dataset, err);
-    if (status != ESDM_OK) /* on all ranks */
-        return status;
+    esdm_status status = ESDM_OK;
     if (space != NULL)
         status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
-    return esdm__collective_write(dataset, status, space, memory_type, buffer, ret_out_of_range,
-                                  err);
+    if (status == ESDM_OK && space != NULL)
+        status = esdm__space_check(dataset, space, true, err);
+    status = align_checked(dataset, space, true, status, err);
+    if (status != ESDM_OK || space == NULL)
+        return status;
+    return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 
 esdm_status
@@ -100,11 +131,11 @@ esdm_read_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_ty
 {
     if (dataset == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_read_collective: dataset is NULL");
-    esdm_status status = check_shared(dataset->group->container, err);
-    if (status != ESDM_OK)
-        return status;
+    esdm_status status = ESDM_OK;
     if (space != NULL)
         status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
-    return esdm__collective_read(dataset, status, space, memory_type, buffer, ret_out_of_range,
-                                 err);
+    status = align_checked(dataset, space, false, status, err);
+    if (status != ESDM_OK || space == NULL)
+        return status;
+    return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }

@@ -65,14 +65,9 @@ esdm_status esdm__collective_commit(esdm_container *container, const char *messa
 
 /* ---- collective_data.c -------------------------------------------------------------------- */
 
-/** @param status,err what this rank's own checks found: it takes part all the same.
- *  @param space NULL: nothing to write or read. */
-esdm_status esdm__collective_write(esdm_dataset *dataset, esdm_status status,
-                                   const esdm_dataspace *space, esdm_type memory_type,
-                                   const void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
-esdm_status esdm__collective_read(esdm_dataset *dataset, esdm_status status,
-                                  const esdm_dataspace *space, esdm_type memory_type, void *buffer,
-                                  uint64_t *ret_out_of_range, esdm_error *err);
+/** @param space NULL: nothing to write or read. */
+esdm_status esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspace *space,
+                                      bool writing, esdm_error *err);
 /** Begins an epoch of the dataset on this rank; a failure is kept for the commit. Not collective.
  *  Caller holds the write lock. */
 void esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io);
@@ -83,6 +78,6 @@ size_t esdm__transfer_note_bytes(void);
 
 /** Makes what all ranks wrote to the dataset visible to reads on all of them, without publishing
  *  it. All succeed or fail. */
-esdm_status esdm__collective_share(esdm_dataset *dataset, esdm_error *err);
+esdm_status esdm__collective_share(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 
 #endif

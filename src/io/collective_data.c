@@ -14,7 +14,7 @@
 #define SMALL_RANK 8u
 
 /* What a rank tells: these, then for each axis the length and two boxes. */
-enum { NOTE_DATASET, NOTE_HAS_BOX, NOTE_HAS_HULL, NOTE_AXES };
+enum { NOTE_DATASET, NOTE_FAILED, NOTE_HAS_BOX, NOTE_HAS_HULL, NOTE_AXES };
 enum { AXIS_LENGTH, AXIS_LO, AXIS_N, AXIS_HULL_LO, AXIS_HULL_N, AXIS_NUMBERS };
 
 size_t
@@ -75,15 +75,15 @@ typedef struct transfer {
 /* Exchanges notes. @param box NULL: this rank transfers nothing. @param unshared tell of what the
  * other ranks cannot see; else of what was written since the last cut. */
 static esdm_status
-exchange(transfer *t, const esdm__box *box, bool unshared, esdm_error *err)
+exchange(transfer *t, esdm__dataset_io *io, const esdm__box *box, bool unshared, esdm_error *err)
 {
     const esdm_dataset *dataset = t->dataset;
-    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
     uint64_t *mine = t->notes;
     t->length = note_length(dataset);
     t->notes = mine + t->length;
     memset(mine, 0, t->length * sizeof *mine);
     mine[NOTE_DATASET] = dataset->id;
+    mine[NOTE_FAILED] = io == NULL;
     for (uint32_t i = 0; i < dataset->rank; i++)
         axis_of(mine, i)[AXIS_LENGTH] = atomic_load(&dataset->dimensions[i]->length);
     if (box != NULL)
@@ -99,7 +99,10 @@ exchange(transfer *t, const esdm__box *box, bool unshared, esdm_error *err)
     esdm_status status =
         t->comm->ops->gather(t->comm, mine, t->length * sizeof *mine, t->notes, err);
     for (int r = 0; r < t->comm->size && status == ESDM_OK; r++) {
-        if (t->notes[(size_t) r * t->length + NOTE_DATASET] != dataset->id)
+        const uint64_t *note = t->notes + (size_t) r * t->length;
+        if (note[NOTE_FAILED] != 0)
+            status = esdm__error_set(err, ESDM_ENOMEM, "rank %d has no memory", r);
+        else if (note[NOTE_DATASET] != dataset->id)
             status = esdm__error_set(err, ESDM_EINVAL,
                                      "the ranks call a collective transfer for different datasets");
     }
@@ -158,77 +161,38 @@ esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io)
         io->failure.status = esdm__error_nomem(&io->failure, pending, "the order of writes");
 }
 
-static transfer
-begin(esdm_dataset *dataset)
+/* All ranks come to the same conclusions here. */
+static esdm_status
+settle(const transfer *t, esdm__dataset_io *io, bool writing, esdm_error *err)
 {
-    const esdm__container_io *io = esdm__io_of(dataset->group->container);
-    return (transfer){.dataset = dataset, .comm = io->comm, .notes = io->notes};
-}
-
-/* The box of a selection; NULL when it is empty or there is none. */
-static const esdm__box *
-box_of(const esdm_dataspace *space, esdm_status status, esdm__box *box)
-{
-    if (space == NULL || status != ESDM_OK || esdm_dataspace_elements(space) == 0)
-        return NULL;
-    esdm__box_of_space(box, space);
-    return box;
+    apply_lengths(t, writing);
+    if (!meets_others(t))
+        return ESDM_OK;
+    if (!writing)
+        return esdm__collective_share(t->dataset, io, err);
+    (void) pthread_mutex_lock(&io->write_lock);
+    esdm__dataset_cut(t->dataset, io);
+    (void) pthread_mutex_unlock(&io->write_lock);
+    return ESDM_OK;
 }
 
 esdm_status
-esdm__collective_write(esdm_dataset *dataset, esdm_status status, const esdm_dataspace *space,
-                       esdm_type memory_type, const void *buffer, uint64_t *ret_out_of_range,
-                       esdm_error *err)
+esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspace *space, bool writing,
+                          esdm_error *err)
 {
-    transfer t = begin(dataset);
-    esdm__box box;
+    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    transfer t = {.dataset = dataset, .comm = container_io->comm, .notes = container_io->notes};
     esdm__dataset_io *io = NULL;
-    if (status == ESDM_OK && space != NULL)
-        status = esdm__space_check(dataset, space, true, err);
+    esdm__box box;
+    bool empty = space == NULL || esdm_dataspace_elements(space) == 0;
+    if (!dataset->group->container->writable)
+        return ESDM_OK; /* what is read is the same for all, and committed */
+    if (!empty)
+        esdm__box_of_space(&box, space);
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+        io = NULL; /* the other ranks hear of it */
+    esdm_status status = exchange(&t, io, empty ? NULL : &box, !writing, err);
     if (status == ESDM_OK)
-        status = esdm__dataset_io_get(dataset, &io, err);
-    esdm_error lost = {0};
-    esdm_status sent = exchange(&t, box_of(space, status, &box), false, &lost);
-    if (sent != ESDM_OK) {
-        if (err != NULL)
-            *err = lost;
-        return esdm__dataset_prefix(dataset, sent, err);
-    }
-    apply_lengths(&t, true);
-    if (meets_others(&t)) {
-        if (io == NULL && esdm__dataset_io_get(dataset, &io, err) != ESDM_OK)
-            return status != ESDM_OK ? status : ESDM_ENOMEM;
-        (void) pthread_mutex_lock(&io->write_lock);
-        esdm__dataset_cut(dataset, io);
-        (void) pthread_mutex_unlock(&io->write_lock);
-    }
-    if (status != ESDM_OK || space == NULL)
-        return status;
-    return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
-}
-
-esdm_status
-esdm__collective_read(esdm_dataset *dataset, esdm_status status, const esdm_dataspace *space,
-                      esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range,
-                      esdm_error *err)
-{
-    if (dataset->group->container->writable) {
-        transfer t = begin(dataset);
-        esdm__box box;
-        esdm_error lost = {0};
-        esdm_status sent = exchange(&t, box_of(space, status, &box), true, &lost);
-        if (sent == ESDM_OK) {
-            apply_lengths(&t, false);
-            if (meets_others(&t))
-                sent = esdm__collective_share(dataset, &lost);
-        }
-        if (sent != ESDM_OK) {
-            if (err != NULL)
-                *err = lost;
-            return esdm__dataset_prefix(dataset, sent, err);
-        }
-    }
-    if (status != ESDM_OK || space == NULL)
-        return status;
-    return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);
+        status = settle(&t, io, writing, err);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }

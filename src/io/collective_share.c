@@ -107,18 +107,12 @@ share_locked(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 }
 
 esdm_status
-esdm__collective_share(esdm_dataset *dataset, esdm_error *err)
+esdm__collective_share(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
-    esdm__dataset_io *io = NULL;
-    esdm_comm *comm = esdm__io_of(dataset->group->container)->comm;
     esdm_error mine = {0};
-    mine.status = esdm__dataset_io_get(dataset, &io, &mine);
-    esdm_status status = esdm__comm_agree(comm, mine.status, &mine);
-    if (status == ESDM_OK) {
-        (void) pthread_mutex_lock(&io->write_lock);
-        status = share_locked(dataset, io, &mine);
-        (void) pthread_mutex_unlock(&io->write_lock);
-    }
+    (void) pthread_mutex_lock(&io->write_lock);
+    esdm_status status = share_locked(dataset, io, &mine);
+    (void) pthread_mutex_unlock(&io->write_lock);
     if (status != ESDM_OK && err != NULL)
         *err = mine;
     return status;

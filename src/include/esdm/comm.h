@@ -104,6 +104,20 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_align(esdm_container *contai
                                                           esdm_error *err);
 
 /**
+ * Collective. All ranks tell what they are about to write to, or read from, the dataset: they learn
+ * its lengths (and those that the writes will give it), writes are ordered against what other
+ * ranks wrote before, and what others wrote and a rank is about to read becomes visible. The
+ * transfers themselves follow with esdm_write() or esdm_read().
+ *
+ * @param space what this rank is about to transfer; NULL: nothing. Reads may lie past the lengths
+ *              that this rank knows.
+ * @return failures of messages, or of what another rank had to do for a read: the same on all.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_align(esdm_dataset *dataset,
+                                                        const esdm_dataspace *space, bool writing,
+                                                        esdm_error *err);
+
+/**
  * Collective esdm_write(): also orders the writes of all ranks to this dataset, and all learn the
  * lengths that its dimensions get. A rank that fails does so alone.
  * @param space NULL: this rank writes nothing, but takes part.
