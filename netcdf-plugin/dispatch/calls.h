@@ -114,7 +114,8 @@
 ESDMNC_CALLS(DECLARE)
 #undef DECLARE
 
-int esdmnc_create(esdmnc_id id, const char *container, int mode);
-int esdmnc_open(esdmnc_id id, const char *container, int mode);
+/** @param ranks of a parallel call, borrowed; else NULL. */
+int esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
+int esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
 
 #endif

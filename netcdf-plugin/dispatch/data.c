@@ -30,13 +30,92 @@ static int
 fill_records(esdmnc_request *r)
 {
     const esdmnc_var *var = r->var;
-    if (var->rank == 0 || !var->axes[0].unlimited || (r->nothing && !r->extends))
+    if (var->rank == 0 || !var->axes[0].unlimited || (r->nothing && !r->extends) ||
+        esdmnc_comm(r->file) != NULL) /* where other ranks may have written by now */
         return NC_NOERR;
     uint64_t records = esdm_dimension_length(var->axes[0].dimension);
     uint64_t steps = r->space->size[0] == 0 ? 0 : r->space->size[0] - 1;
     uint64_t end = r->space->offset[0] + steps * r->space->stride[0] + (r->space->size[0] > 0);
     return end > records ? esdmnc_fill_records(r->file, records, end) : NC_NOERR;
 }
+
+/* ---- collective access ---------------------------------------------------------------------- */
+
+/* What all ranks do before one of them writes. A rank whose request was refused takes part too. */
+static int
+meet_to_write(const esdmnc_request *r, int rc)
+{
+    esdm_error err;
+    if (rc == NC_NOERR && r->nothing && r->extends)
+        rc = extend(r);
+    const esdm_dataspace *space = rc == NC_NOERR && !r->nothing ? r->space : NULL;
+    if (esdm_dataset_align(r->var->dataset, space, true, &err) == ESDM_OK)
+        return rc;
+    return rc == NC_NOERR ? esdmnc_error(&err, "write", r->file->name) : rc;
+}
+
+/* netCDF-4 lets dimensions grow by collective writes only. */
+static bool
+grows(const esdmnc_request *r)
+{
+    for (uint32_t i = 0; i < r->var->rank && (!r->nothing || r->extends); i++) {
+        uint64_t steps = r->space->size[i] == 0 ? 0 : r->space->size[i] - 1;
+        if (r->var->axes[i].unlimited && r->space->size[i] > 0 &&
+            r->space->offset[i] + steps * r->space->stride[i] >=
+                esdm_dimension_length(r->var->axes[i].dimension))
+            return true;
+    }
+    return false;
+}
+
+/* What is done before a write to a parallel file. */
+static int
+check_parallel(const esdmnc_request *r, int rc)
+{
+    if (esdmnc_is_collective(r->file, r->var))
+        return meet_to_write(r, rc);
+    if (rc == NC_NOERR && !esdmnc_is_nc3(r->file) && grows(r))
+        return NC_ECANTEXTEND;
+    return rc;
+}
+
+/* The selection as it was asked for, which may lie past the lengths that this rank knows. */
+static bool
+raw_space(const esdmnc_request *r, uint32_t rank, esdm_dataspace *space)
+{
+    uint64_t offset[ESDM_MAX_RANK];
+    uint64_t size[ESDM_MAX_RANK];
+    uint64_t stride[ESDM_MAX_RANK];
+    if (rank > 0 && (r->start == NULL || r->count == NULL))
+        return false;
+    for (uint32_t i = 0; i < rank; i++) {
+        offset[i] = r->start[i];
+        size[i] = r->count[i];
+        stride[i] = r->stride != NULL && r->stride[i] > 0 ? (uint64_t) r->stride[i] : 1;
+    }
+    return esdm_dataspace_init(space, rank, offset, size, NULL) == ESDM_OK &&
+           esdm_dataspace_set_stride(space, stride, NULL) == ESDM_OK;
+}
+
+/* What all ranks do before one of them reads: then they know all lengths and data. */
+static int
+meet_to_read(esdmnc_id id, int varid, const esdmnc_request *r)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    esdmnc_var *var;
+    esdm_dataspace space;
+    esdm_error err;
+    if (esdmnc_find_var(id, varid, &file, &group, &var) != NC_NOERR ||
+        !esdmnc_is_collective(file, var))
+        return NC_NOERR;
+    bool known = raw_space(r, var->rank, &space);
+    if (esdm_dataset_align(var->dataset, known ? &space : NULL, false, &err) == ESDM_OK)
+        return NC_NOERR;
+    return esdmnc_error(&err, "read", file->name);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------ */
 
 static int
 put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
@@ -46,6 +125,8 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     uint64_t out_of_range = 0;
     r->space = &space;
     int rc = esdmnc_request_check(id, varid, r);
+    if (r->var != NULL && esdmnc_comm(r->file) != NULL)
+        rc = check_parallel(r, rc);
     if (rc != NC_NOERR)
         return rc;
     if (esdmnc_is_nc3(r->file) && (rc = fill_records(r)) != NC_NOERR)
@@ -81,7 +162,9 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
     esdm_dataspace space;
     uint64_t out_of_range = 0;
     r->space = &space;
-    int rc = esdmnc_request_check(id, varid, r);
+    int rc = esdmnc_parallel_seen() ? meet_to_read(id, varid, r) : NC_NOERR;
+    if (rc == NC_NOERR)
+        rc = esdmnc_request_check(id, varid, r);
     if (rc != NC_NOERR || r->nothing)
         return rc == NC_NOERR ? r->late : rc;
     if (data == NULL)

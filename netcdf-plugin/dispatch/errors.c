@@ -58,6 +58,13 @@ esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
     return code_of(err->status);
 }
 
+int
+esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name)
+{
+    esdmnc_debug("%s '%s': %s", what, name, err->message);
+    return code_of(err->status);
+}
+
 /* A program that ignores errors may fail a million times in a row. */
 #define LOUD_MAX 20
 
@@ -73,10 +80,8 @@ esdmnc_error(const esdm_error *err, const char *what, const char *name)
         if (atomic_fetch_add(&count, 1) < LOUD_MAX)
             return esdmnc_error_loud(err, what, name);
         atomic_store(&count, LOUD_MAX); /* never wraps around */
-        esdmnc_debug("%s '%s': %s", what, name, err->message);
-        return code_of(err->status);
+        return esdmnc_error_quiet(err, what, name);
     default:
-        esdmnc_debug("%s '%s': %s", what, name, err->message);
-        return code_of(err->status);
+        return esdmnc_error_quiet(err, what, name);
     }
 }

@@ -1,242 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Creating, opening and closing; define mode; commits. */
+/* Define mode, commits, closing. */
 
 #include "storage.h"
 
 #include "calls.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-static const struct {
-    int format;
-    int mode;
-    const char *hint;
-} formats[] = {
-    {NC_FORMAT_CLASSIC, 0, "classic"},
-    {NC_FORMAT_64BIT_OFFSET, NC_64BIT_OFFSET, "64bit-offset"},
-    {NC_FORMAT_64BIT_DATA, NC_64BIT_DATA, "cdf5"},
-    {NC_FORMAT_NETCDF4, NC_NETCDF4, "netcdf4"},
-    {NC_FORMAT_NETCDF4_CLASSIC, NC_NETCDF4 | NC_CLASSIC_MODEL, "netcdf4-classic"},
-};
-enum { FORMAT_COUNT = sizeof formats / sizeof formats[0] };
-
-static int
-format_of_mode(int mode)
-{
-    if ((mode & NC_NETCDF4) != 0)
-        return (mode & NC_CLASSIC_MODEL) != 0 ? NC_FORMAT_NETCDF4_CLASSIC : NC_FORMAT_NETCDF4;
-    if ((mode & NC_64BIT_DATA) != 0)
-        return NC_FORMAT_64BIT_DATA;
-    return (mode & NC_64BIT_OFFSET) != 0 ? NC_FORMAT_64BIT_OFFSET : NC_FORMAT_CLASSIC;
-}
-
-/* Containers that were not made through netCDF have no hint: the full model shows all of them. */
-static int
-format_of_hint(const char *hint)
-{
-    for (int i = 0; hint != NULL && i < FORMAT_COUNT; i++)
-        if (strcmp(formats[i].hint, hint) == 0)
-            return i;
-    return 3;
-}
-
-int
-esdmnc_hinted_format(const esdm_container *container)
-{
-    return formats[format_of_hint(esdm_container_hint(container, ESDMNC_HINT_FORMAT))].format;
-}
-
-static const char *
-hint_of_format(int format)
-{
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        if (formats[i].format == format)
-            return formats[i].hint;
-    return "netcdf4";
-}
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    (void) clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
-
-/* Enters a freshly made file into the table, or takes it apart again. */
-static int
-finish_opening(esdmnc_file *file)
-{
-    file->writable = !file->shared && esdm_container_is_writable(file->container);
-    if (!file->shared)
-        esdm_container_set_conversion(file->container, esdmnc_conversion(file));
-    file->snapshot = esdm_container_snapshot(file->container);
-    file->opened_ns = now_ns();
-    esdmnc_cache_global(file, &file->cache);
-    int rc = esdmnc_file_index(file);
-    if (rc == NC_NOERR && !file->is_new) {
-        esdmnc_file_settle_stored(file);
-        rc = esdmnc_chunks_room(file);
-    }
-    if (rc == NC_NOERR)
-        rc = esdmnc_files_add(file);
-    if (rc != NC_NOERR) {
-        if (!file->shared)
-            esdm_container_discard(file->container);
-        esdmnc_file_free(file);
-    }
-    return rc;
-}
-
-static int
-prepare(esdmnc_id id, const char *container, bool writing, esdm_session **ret_session,
-        esdmnc_file **ret_file)
-{
-    char name[ESDM_CONTAINER_NAME_MAX + 1];
-    esdm_error err;
-    if (esdm_container_normalise(container, name, &err) != ESDM_OK) {
-        /* NC_EINVAL cannot say what is wrong with the name. */
-        fprintf(stderr, "esdm: %s\n", err.message);
-        return NC_EINVAL;
-    }
-    int rc = esdmnc_session(writing, ret_session);
-    if (rc != NC_NOERR)
-        return rc;
-    *ret_file = esdmnc_file_new(id, name);
-    return *ret_file == NULL ? NC_ENOMEM : NC_NOERR;
-}
-
-int
-esdmnc_create(esdmnc_id id, const char *container, int mode)
-{
-    esdm_session *session;
-    esdmnc_file *file;
-    int rc = prepare(id, container, true, &session, &file);
-    if (rc != NC_NOERR)
-        return rc;
-    bool keep = (mode & NC_NOCLOBBER) != 0;
-    if (keep && esdmnc_exists(file->name, NULL) == NC_NOERR) {
-        esdmnc_file_free(file);
-        return NC_EEXIST;
-    }
-    file->format = format_of_mode(mode);
-    file->mode = mode & ~(NC_UDF0 | NC_UDF1);
-    file->is_new = true;
-    file->transient = (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
-    atomic_store(&file->indef, true);
-    esdm_error err;
-    esdm_status st = esdm_container_create(
-        session, file->name, keep ? ESDM_CREATE_NEW : ESDM_CREATE_REPLACE, &file->container, &err);
-    if (st != ESDM_OK) {
-        rc = esdmnc_error(&err, "create", file->name);
-        esdmnc_file_free(file);
-        return rc;
-    }
-    st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
-                                 &err);
-    if (st != ESDM_OK) {
-        rc = esdmnc_error(&err, "create", file->name);
-        esdm_container_discard(file->container);
-        esdmnc_file_free(file);
-        return rc;
-    }
-    return finish_opening(file);
-}
-
-int
-esdmnc_open(esdmnc_id id, const char *container, int mode)
-{
-    esdm_session *session;
-    esdmnc_file *file;
-    bool writing = (mode & NC_WRITE) != 0;
-    int rc = prepare(id, container, writing, &session, &file);
-    if (rc != NC_NOERR)
-        return rc;
-    esdm_error err;
-    esdm_status st = ESDM_OK;
-    /* As in HDF5, a reader in the writer's own process sees what is not committed yet: ncap2 reads
-     * the file that it creates. */
-    file->container = writing ? NULL : esdmnc_files_writer(file->name);
-    file->shared = file->container != NULL;
-    if (!file->shared)
-        st = esdm_container_open(session, file->name, writing ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
-                                 ESDM_SNAPSHOT_LATEST, &file->container, &err);
-    if (st != ESDM_OK) {
-        rc = esdmnc_error(&err, "open", file->name);
-        esdmnc_file_free(file);
-        return rc;
-    }
-    int entry = format_of_hint(esdm_container_hint(file->container, ESDMNC_HINT_FORMAT));
-    file->format = formats[entry].format;
-    int format_bits = NC_NETCDF4 | NC_CLASSIC_MODEL | NC_64BIT_OFFSET | NC_64BIT_DATA;
-    file->mode = mode & ~(NC_UDF0 | NC_UDF1 | format_bits);
-    file->mode |= formats[entry].mode & ~NC_CLASSIC_MODEL; /* as netCDF-4 tells it */
-    file->transient = writing && (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
-    return finish_opening(file);
-}
-
-/* ---- after a fork --------------------------------------------------------------------------- */
-
-/* Opens the container for reading once more. NC_ECANTREAD when it is another one by now. */
-static int
-open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container **ret_container)
-{
-    esdm_session *session;
-    esdm_container_info info;
-    esdm_error err;
-    int rc = esdmnc_session(false, &session);
-    if (rc != NC_NOERR)
-        return rc;
-    esdm_status st = esdm_container_stat(session, file->name, &info, &err);
-    if (st == ESDM_OK && info.created_ns > file->opened_ns) {
-        esdmnc_debug("'%s' was replaced since it was opened", file->name);
-        return NC_ECANTREAD;
-    }
-    if (st == ESDM_OK)
-        st =
-            esdm_container_open(session, file->name, ESDM_OPEN_READ, snapshot, ret_container, &err);
-    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "open again", file->name);
-}
-
-static int
-revive(esdmnc_file *file)
-{
-    esdm_container *container = NULL;
-    if (file->writable) {
-        esdmnc_debug("'%s' is being written by the parent process: open it again after fork()",
-                     file->name);
-        return NC_ECANTWRITE;
-    }
-    int rc = open_again(file, file->snapshot, &container);
-    if (rc != NC_NOERR)
-        return rc;
-    /* The parent's handle cannot be closed here: its session died with the fork. */
-    esdmnc_file_forget(file);
-    file->container = container;
-    file->shared = false;
-    rc = esdmnc_file_index(file);
-    if (rc == NC_NOERR) {
-        esdmnc_file_settle_stored(file);
-        file->generation = esdmnc_session_generation();
-    }
-    return rc;
-}
-
-int
-esdmnc_file_revive(esdmnc_file *file)
-{
-    static pthread_mutex_t revive_lock = PTHREAD_MUTEX_INITIALIZER;
-    int rc = NC_NOERR;
-    pthread_mutex_lock(&revive_lock);
-    if (file->generation != esdmnc_session_generation())
-        rc = revive(file);
-    pthread_mutex_unlock(&revive_lock);
-    return rc;
-}
 
 /* ---- commits -------------------------------------------------------------------------------- */
 
@@ -246,11 +13,12 @@ commit(esdmnc_file *file, const char *what)
     esdm_error err;
     if (!file->writable || file->transient)
         return NC_NOERR;
-    int rc = esdmnc_types_complete(file); /* their codes differ from that of a failed commit */
+    /* Their codes differ from that of a failed commit. */
+    int rc = esdmnc_agree(file, esdmnc_types_complete(file));
     if (rc != NC_NOERR)
         return rc;
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
-    return file->commit_failed ? esdmnc_error_loud(&err, what, file->name) : NC_NOERR;
+    return file->commit_failed ? esdmnc_error_of_all(file, &err, what) : NC_NOERR;
 }
 
 /* ---- define mode ---------------------------------------------------------------------------- */
@@ -294,7 +62,7 @@ esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
     int rc = esdmnc_classic_sizes(file, padding);
     if (rc == NC_NOERR)
         rc = esdmnc_fill_check(file);
-    if (rc == NC_EBADTYPE && !file->is_new)
+    if (rc == NC_EBADTYPE && !file->is_new && esdmnc_comm(file) == NULL)
         (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
     if (rc == NC_NOERR)
         rc = esdmnc_fill_settle(file);
@@ -325,6 +93,16 @@ mark_written(const esdmnc_file *file, esdmnc_group *group)
         atomic_store_explicit(&group->vars[i]->written, true, memory_order_relaxed);
 }
 
+/* All ranks come here, whatever mode they are in. */
+static int
+compare_ranks(esdmnc_file *file, int rc)
+{
+    esdm_error err;
+    if (esdm_container_align(file->container, &err) == ESDM_OK)
+        return rc;
+    return esdmnc_error_of_all(file, &err, "nc_enddef of");
+}
+
 int
 esdmnc__enddef(esdmnc_id id, size_t header_free, size_t variable_align, size_t variable_free,
                size_t record_align)
@@ -339,7 +117,8 @@ esdmnc__enddef(esdmnc_id id, size_t header_free, size_t variable_align, size_t v
     if (rc != NC_NOERR)
         return rc;
     mark_written(file, group); /* before anything is looked at */
-    return atomic_load(&file->indef) ? esdmnc_leave_define(file, &padding) : NC_ENOTINDEFINE;
+    rc = atomic_load(&file->indef) ? esdmnc_leave_define(file, &padding) : NC_ENOTINDEFINE;
+    return esdmnc_comm(file) != NULL ? compare_ranks(file, rc) : rc;
 }
 
 /* ---- synchronisation ------------------------------------------------------------------------ */
@@ -354,12 +133,19 @@ esdmnc_redef(esdmnc_id id)
         return rc;
     if (!file->writable)
         return NC_EPERM;
+    bool indef = atomic_load(&file->indef);
+    bool any = false;
+    rc = esdmnc_any(file, indef, &any);
+    if (rc != NC_NOERR)
+        return rc;
     /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
-    if (atomic_load(&file->indef))
+    if (indef)
         return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
     /* What nc_abort() goes back to. A container that nobody has seen stays unseen until nc_sync()
-     * or nc_close(): when the program fails, no half of it may come to light. */
-    if (esdm_container_snapshot(file->container) != 0 && esdmnc_types_complete(file) == NC_NOERR)
+     * or nc_close(): when the program fails, no half of it may come to light. Without finished
+     * types nobody asks yet. */
+    if (!any && esdm_container_snapshot(file->container) != 0 &&
+        esdmnc_agree(file, esdmnc_types_complete(file)) == NC_NOERR)
         rc = commit(file, "commit at nc_redef of");
     if (rc == NC_NOERR)
         atomic_store(&file->indef, true);
@@ -405,7 +191,7 @@ static int
 follow_structure(esdmnc_file *file)
 {
     esdm_container *newer = NULL;
-    int rc = open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
+    int rc = esdmnc_open_again(file, ESDM_SNAPSHOT_LATEST, &newer);
     if (rc == NC_ECANTREAD)
         return NC_NOERR;
     if (rc != NC_NOERR)
@@ -458,7 +244,7 @@ esdmnc_sync(esdmnc_id id)
         return follow(file);
     if (atomic_load(&file->indef) && !esdmnc_is_classic(file))
         mark_written(file, group);
-    rc = esdmnc_need_data(file);
+    rc = esdmnc_agree(file, esdmnc_need_data(file));
     if (rc != NC_NOERR)
         return rc;
     rc = commit(file, "commit of");
@@ -491,7 +277,10 @@ esdmnc_close(esdmnc_id id, void *memory)
         esdmnc_file_free(file);
         return NC_NOERR;
     }
-    if (atomic_load(&file->indef) && (rc = esdmnc_leave_define(file, &no_padding)) != NC_NOERR) {
+    if (atomic_load(&file->indef))
+        rc = esdmnc_leave_define(file, &no_padding);
+    rc = esdmnc_agree(file, rc);
+    if (rc != NC_NOERR) {
         if (esdmnc_types_complete(file) == NC_NOERR)
             dispose(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
         return rc;
@@ -516,7 +305,9 @@ esdmnc_abort(esdmnc_id id)
         esdmnc_file_free(esdmnc_files_remove(id));
         return NC_NOERR;
     }
-    if (!atomic_load(&file->indef))
+    bool any = false;
+    rc = esdmnc_any(file, !atomic_load(&file->indef), &any);
+    if (any)
         rc = commit(file, "commit at nc_abort of");
     dispose(id, file);
     return rc;
@@ -564,8 +355,9 @@ esdmnc_inq_format_extended(esdmnc_id id, int *ret_format, int *ret_mode)
     int rc = esdmnc_find(id, &file, &group);
     if (rc != NC_NOERR)
         return rc;
+    int classic = esdmnc_comm(file) != NULL ? NC_FORMATX_PNETCDF : NC_FORMATX_NC3;
     if (ret_format != NULL)
-        *ret_format = esdmnc_is_nc3(file) ? NC_FORMATX_NC3 : NC_FORMATX_NC_HDF5;
+        *ret_format = esdmnc_is_nc3(file) ? classic : NC_FORMATX_NC_HDF5;
     if (ret_mode != NULL)
         *ret_mode = file->mode;
     return NC_NOERR;

@@ -185,6 +185,13 @@ commit_at_exit(const esdmnc_file *file)
         return false;
     if (!esdm_container_is_dirty(file->container))
         return true;
+    if (esdmnc_comm(file) != NULL) {
+        fprintf(stderr,
+                "esdm: '%s' was opened by several ranks and not closed: what was written "
+                "since the last commit is lost\n",
+                file->name);
+        return false;
+    }
     esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
     if (esdm_container_commit(file->container, NULL, &err) == ESDM_OK)
         return true;
@@ -203,6 +210,29 @@ drop_at_exit(esdmnc_file *file)
     if (!in_use(file->container))
         esdm_container_discard(file->container);
     esdmnc_file_free(file);
+}
+
+void
+esdmnc_files_finalize(void)
+{
+    esdmnc_file *next = NULL;
+    uint64_t generation = esdmnc_session_generation();
+    pthread_mutex_lock(&table_lock);
+    /* Newest first. The order in which ranks opened files was free of deadlocks; so is its reverse,
+     * in which they all commit here. */
+    for (esdmnc_file *file = all_files; file != NULL; file = next) {
+        esdm_error err;
+        bool keep = false;
+        next = file->next;
+        if (file->generation != generation || esdmnc_comm(file) == NULL)
+            continue;
+        bool mine = file->writable && !file->is_new && !file->transient;
+        if (esdmnc_any(file, mine, &keep) == NC_NOERR && keep &&
+            esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
+            (void) esdmnc_error_of_all(file, &err, "commit at MPI_Finalize of");
+        drop_at_exit(file);
+    }
+    pthread_mutex_unlock(&table_lock);
 }
 
 void

@@ -147,6 +147,8 @@ add_filter(const esdmnc_file *file, esdmnc_var *var, unsigned id, size_t count,
         return NC_ENOMEM;
     int rc = esdmnc_set_hint(file, var, ESDMNC_HINT_FILTERS, text);
     free(text);
+    if (rc == NC_NOERR && esdmnc_comm(file) != NULL)
+        var->collective = true; /* as netCDF-4 does, though here it need not stay so */
     return rc;
 }
 

@@ -69,6 +69,7 @@ typedef struct esdmnc_var {
     bool nofill;               /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
     bool has_cache;            /* `cache` is filled in */
     bool shape_stated;         /* `shape` was given in this session */
+    bool collective;           /* nc_var_par_access() */
     atomic_bool written;       /* NC_ELATEFILL */
     int endian;                /* until the file is closed; later the hint tells */
     _Atomic(int64_t) quantize; /* quantize.c */
@@ -122,6 +123,7 @@ typedef struct esdmnc_file {
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     bool commit_failed; /* the last time it was tried */
+    bool collective;    /* nc_var_par_access() of a netCDF-3 format */
     esdmnc_record_fill record_fill;
     atomic_bool indef;
     esdmnc_group **groups; /* owned; index is the group id */
@@ -175,6 +177,8 @@ esdm_container *esdmnc_files_writer(const char *name);
 bool esdmnc_files_use(const esdm_container *container);
 /** Commits every file that is still open for writing; called once at exit. */
 void esdmnc_files_exit(void);
+/** The same for parallel files, when MPI ends: later ranks cannot talk any more. */
+void esdmnc_files_finalize(void);
 /** Makes the table usable in the child of a fork(). */
 void esdmnc_files_forked(void);
 
@@ -192,6 +196,9 @@ void esdmnc_file_settle(esdmnc_file *file, bool written);
 void esdmnc_file_settle_stored(esdmnc_file *file);
 /** Opens the container of a file again in a child process. */
 int esdmnc_file_revive(esdmnc_file *file);
+/** Opens the container of a file once more, for reading; on parallel files collective. NC_ECANTREAD
+ *  when it is another one by now. */
+int esdmnc_open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container **ret_container);
 
 /* ---- session.c ----------------------------------------------------------------------------- */
 
@@ -212,6 +219,34 @@ uint64_t esdmnc_session_generation(void);
 int esdmnc_error(const esdm_error *err, const char *what, const char *name);
 /** The same, always printed: for a lost commit. */
 int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name);
+
+/** The same, printed with $ESDM_DEBUG alone. */
+int esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name);
+
+/* ---- ranks.c ------------------------------------------------------------------------------- */
+
+/** The ranks of a parallel file, borrowed; NULL: it is not one. */
+static inline esdm_comm *
+esdmnc_comm(const esdmnc_file *file)
+{
+    return file->container != NULL ? esdm_container_comm(file->container) : NULL;
+}
+/** Collective on parallel files, else nothing: NC_NOERR when all ranks have that, else what the
+ *  lowest failing rank has. */
+int esdmnc_agree(const esdmnc_file *file, int rc);
+/** Collective on parallel files: whether it is so on any rank. NC_EMPI. */
+int esdmnc_any(const esdmnc_file *file, bool mine, bool *ret_any);
+/** esdmnc_error_loud() for what all ranks of a file get: one of them prints it. */
+int esdmnc_error_of_all(const esdmnc_file *file, const esdm_error *err, const char *what);
+
+/** Whether transfers of a variable are collective. */
+static inline bool
+esdmnc_is_collective(const esdmnc_file *file, const esdmnc_var *var)
+{
+    return var->collective || file->collective;
+}
+/** Whether this process ever had a parallel file. */
+bool esdmnc_parallel_seen(void);
 
 /* ---- names.c ------------------------------------------------------------------------------- */
 

@@ -11,9 +11,7 @@ THUNK(create)(const char *path, int mode, size_t initial_bytes, int base_pe, siz
               void *parameters, const NC_Dispatch *table, int ncid)
 {
     (void) initial_bytes, (void) base_pe, (void) chunk_hint, (void) table;
-    if (parameters != NULL)
-        return NC_ENOPAR;
-    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode);
+    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, parameters);
 }
 
 static int
@@ -21,9 +19,7 @@ THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *p
             const NC_Dispatch *table, int ncid)
 {
     (void) base_pe, (void) chunk_hint, (void) table;
-    if (parameters != NULL)
-        return NC_ENOPAR;
-    return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode);
+    return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode, parameters);
 }
 
 /* `arguments` is a list with a leading comma. NOLINTBEGIN(bugprone-macro-parentheses) */

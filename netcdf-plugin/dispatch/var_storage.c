@@ -189,12 +189,27 @@ esdmnc_storage_create(esdmnc_file *file, esdmnc_var *var)
     return rc == NC_NOERR ? esdmnc_quantize_create(file, var) : rc;
 }
 
+/* As in netcdf_par.h, which needs MPI. */
+enum { NC_INDEPENDENT_ACCESS = 0, NC_COLLECTIVE_ACCESS = 1 };
+
 int
 esdmnc_var_par_access(esdmnc_id id, int varid, int access)
 {
-    (void) varid, (void) access;
     esdmnc_file *file;
     esdmnc_group *group;
+    if (access != NC_INDEPENDENT_ACCESS && access != NC_COLLECTIVE_ACCESS)
+        return NC_EINVAL;
     int rc = esdmnc_find(id, &file, &group);
-    return rc == NC_NOERR ? NC_ENOPAR : rc;
+    if (rc != NC_NOERR)
+        return rc;
+    if (esdmnc_comm(file) == NULL)
+        return NC_ENOPAR;
+    if (esdmnc_is_nc3(file)) { /* all variables are switched together, as by PnetCDF */
+        file->collective = access == NC_COLLECTIVE_ACCESS;
+        return NC_NOERR;
+    }
+    if (varid < 0 || (size_t) varid >= group->count)
+        return NC_ENOTVAR;
+    group->vars[varid]->collective = access == NC_COLLECTIVE_ACCESS;
+    return NC_NOERR;
 }

@@ -51,6 +51,22 @@ typedef struct esdmnc_library {
     int (*utf8_normalize)(const unsigned char *utf8, unsigned char **ret_normalised);
 } esdmnc_library;
 
+/** How a parallel call gives its communicator. The numbers are those of src/mpi/call.c. */
+typedef enum esdmnc_comm_kind {
+    ESDMNC_COMM_HANDLE = 0,   /**< an MPI_Comm: a pointer or an int */
+    ESDMNC_COMM_FORTRAN = 1,  /**< an INTEGER */
+    ESDMNC_COMM_STRUCTURE = 2 /**< address of libnetcdf's NC_MPI_INFO, which begins with one */
+} esdmnc_comm_kind;
+
+/** The communicator of nc_create_par() or nc_open_par(). */
+typedef struct esdmnc_parallel {
+    esdmnc_comm_kind kind;
+    intptr_t comm;
+} esdmnc_parallel;
+
+/** The ranks of a parallel call (esdm/comm.h). */
+typedef struct esdm_comm esdmnc_ranks;
+
 /** What the libc shim reports for a container as if it were a file. */
 typedef struct esdmnc_stat {
     uint64_t size_bytes;  /**< raw bytes of its data; at least 1 */
@@ -71,7 +87,8 @@ typedef struct esdmnc_stat {
  *  - `cmode` in create has its format bits decided: nc_set_default_format() is applied and
  *    contradictory flags are refused,
  *  - NC_DISKLESS without NC_PERSIST means that closing drops all changes,
- *  - `parameters` is NULL: parallel opens end in NC_ENOPAR in the router,
+ *  - `parameters` in create and open is an esdmnc_ranks for parallel calls, borrowed, else NULL;
+ *    a parallel call has the same container name and mode on all ranks,
  *  - `table` is the router's copy; do not compare it with your own.
  * libnetcdf assigns `ncid` before create and open run; `ncid >> 16` is the slot.
  */
@@ -119,6 +136,20 @@ ESDMNC_EXPORT int esdmnc_values_reclaim(int instance, int ncid, nc_type type, vo
 /** On failure `copy` holds nothing that must be freed. */
 ESDMNC_EXPORT int esdmnc_values_copy(int instance, int ncid, nc_type type, const void *memory,
                                      size_t count, void *copy);
+
+/**
+ * Collective: the ranks of a communicator. Loads the part of ESDM that is made for the MPI of this
+ * process. @param library whose MPI to look for first. @param ret_ranks owned;
+ * esdmnc_ranks_close(). NC_ENOPAR when there is no MPI or no such part: on all ranks.
+ */
+ESDMNC_EXPORT int esdmnc_ranks_open(const esdmnc_library *library, const esdmnc_parallel *parallel,
+                                    esdmnc_ranks **ret_ranks);
+ESDMNC_EXPORT int esdmnc_ranks_number(const esdmnc_ranks *ranks); /**< 0 … */
+/** Collective: NC_NOERR when all ranks have that, else the lowest failing rank's status for all. */
+ESDMNC_EXPORT int esdmnc_ranks_agree(esdmnc_ranks *ranks, int status);
+/** Collective: copies rank 0's bytes to all. NC_EMPI. */
+ESDMNC_EXPORT int esdmnc_ranks_share(esdmnc_ranks *ranks, void *data, size_t bytes);
+ESDMNC_EXPORT void esdmnc_ranks_close(esdmnc_ranks *ranks); /**< NULL is accepted */
 
 /* ---- provided by the router (libesdm-netcdf.so) -----------------------------------------------
  */

@@ -63,7 +63,12 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_route", &ret->route},
                   {"esdmnc_values_size", &ret->values_size},
                   {"esdmnc_values_reclaim", &ret->values_reclaim},
-                  {"esdmnc_values_copy", &ret->values_copy}};
+                  {"esdmnc_values_copy", &ret->values_copy},
+                  {"esdmnc_ranks_open", &ret->ranks_open},
+                  {"esdmnc_ranks_number", &ret->ranks_number},
+                  {"esdmnc_ranks_agree", &ret->ranks_agree},
+                  {"esdmnc_ranks_share", &ret->ranks_share},
+                  {"esdmnc_ranks_close", &ret->ranks_close}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *found = dlsym(handle, wanted[i].name);
         if (!found) {

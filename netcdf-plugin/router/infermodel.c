@@ -46,16 +46,13 @@ NC_infermodel(const char *path, int *omodep, int iscreate, int useparallel, void
     if (in_memory && path && esdmnc__path_prefixed(path)) {
         path = "memory";
     }
-    bool ours = in_memory ? !iscreate && esdmnc__memory_container(params, NULL)
-                          : path && esdmnc__path_is_ours(path, iscreate != 0);
+    bool parallel = esdmnc__pending_call.ranks != NULL; /* rank 0 has found out */
+    bool ours = parallel || (in_memory ? !iscreate && esdmnc__memory_container(params, NULL)
+                                       : path && esdmnc__path_is_ours(path, iscreate != 0));
     if (!ours) {
         infermodel real = (infermodel) esdmnc__real(library, ESDMNC_FN_NC_infermodel);
         return real ? real(path, omodep, iscreate, useparallel, params, model, newpathp)
                     : NC_ENOTNC;
-    }
-    if (useparallel) {
-        esdmnc_debug("%s: parallel access is not supported", path);
-        return NC_ENOPAR;
     }
     int status = esdmnc__library_serve(library);
     if (status != NC_NOERR) {

@@ -15,8 +15,8 @@
 #include <string.h>
 
 /** Asks libnetcdf for a path that cannot exist and watches whether our NC_infermodel runs. */
-static bool
-is_hooked(esdmnc__library *library)
+bool
+esdmnc__library_is_hooked(esdmnc__library *library)
 {
     int known = __atomic_load_n(&library->hooked, __ATOMIC_RELAXED);
     if (known == ESDMNC_HOOK_UNKNOWN) {
@@ -39,8 +39,9 @@ is_hooked(esdmnc__library *library)
 static bool
 takes_over(esdmnc__library *library, const char *path, int mode, bool creating)
 {
-    return library && path && library->real[ESDMNC_FN_nc_open] && !is_hooked(library) &&
-           !(mode & NC_INMEMORY) && esdmnc__path_is_ours(path, creating);
+    return library && path && library->real[ESDMNC_FN_nc_open] &&
+           !esdmnc__library_is_hooked(library) && !(mode & NC_INMEMORY) &&
+           esdmnc__path_is_ours(path, creating);
 }
 
 static int
@@ -72,7 +73,7 @@ create_behind(esdmnc__library *library, const char *path, int cmode, size_t init
         return status;
     }
     esdmnc__pending before = esdmnc__pending_call;
-    esdmnc__pending_call = (esdmnc__pending){.path = path, .mode = cmode};
+    esdmnc__pending_call = (esdmnc__pending){.path = path, .mode = cmode, .ranks = before.ranks};
     status = real(name, library->mode_flag | NC_NETCDF4, initial_size, chunk_hint, ncidp);
     esdmnc__pending_call = before;
     return status;
@@ -92,7 +93,7 @@ open_behind(esdmnc__library *library, const char *path, int mode, int *ncidp)
     char memory[512] = ESDMNC_STUB_MAGIC;
     NC_memio memio = {.size = sizeof(memory), .memory = memory, .flags = NC_MEMIO_LOCKED};
     esdmnc__pending before = esdmnc__pending_call;
-    esdmnc__pending_call = (esdmnc__pending){.path = path, .mode = mode};
+    esdmnc__pending_call = (esdmnc__pending){.path = path, .mode = mode, .ranks = before.ranks};
     status = real(name, library->mode_flag | NC_NETCDF4, &memio, ncidp);
     esdmnc__pending_call = before;
     return status;
@@ -162,7 +163,7 @@ static int
 memory_mode(esdmnc__library *library, const NC_memio *memory, int *mode)
 {
     if (!library || !library->real[ESDMNC_FN_nc_open] || !esdmnc__memory_container(memory, NULL) ||
-        is_hooked(library)) {
+        esdmnc__library_is_hooked(library)) {
         return NC_NOERR;
     }
     int status = esdmnc__library_serve(library);
@@ -189,22 +190,22 @@ nc_open_memio(const char *path, int mode, NC_memio *memory, int *ncidp)
                               : CALL_REAL(library, nc_open_memio, path, mode, memory, ncidp);
 }
 
-/* Parallel calls. MPI's handles are pointers or ints: either passes through an intptr_t in a
- * register, which is all that is needed to hand them on. Containers have no parallel access; the
- * refusal stands here as well because serial builds of libnetcdf check less. */
+/* ---- for parallel calls --------------------------------------------------------------------- */
 
-#define PARALLEL_CALL(name, handle, creating)                                                      \
-    ESDMNC_EXPORT int name(const char *path, int mode, handle comm, handle info, int *ncidp);      \
-    ESDMNC_EXPORT int name(const char *path, int mode, handle comm, handle info, int *ncidp)       \
-    {                                                                                              \
-        esdmnc__library *library = CALLER();                                                       \
-        if (path && esdmnc__path_is_ours(path, creating)) {                                        \
-            return NC_ENOPAR;                                                                      \
-        }                                                                                          \
-        return CALL_REAL(library, name, path, mode, comm, info, ncidp);                            \
+int
+esdmnc__create_ours(esdmnc__library *library, const char *path, int cmode, int *ncidp)
+{
+    if (!esdmnc__library_is_hooked(library)) {
+        return create_behind(library, path, cmode, NC_SIZEHINT_DEFAULT, NULL, ncidp);
     }
+    return CALL_REAL(library, nc_create, path, cmode, ncidp);
+}
 
-PARALLEL_CALL(nc_create_par, intptr_t, true)
-PARALLEL_CALL(nc_open_par, intptr_t, false)
-PARALLEL_CALL(nc_create_par_fortran, int, true)
-PARALLEL_CALL(nc_open_par_fortran, int, false)
+int
+esdmnc__open_ours(esdmnc__library *library, const char *path, int mode, int *ncidp)
+{
+    if (!esdmnc__library_is_hooked(library)) {
+        return open_behind(library, path, mode, ncidp);
+    }
+    return CALL_REAL(library, nc_open, path, mode, ncidp);
+}

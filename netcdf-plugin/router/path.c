@@ -185,6 +185,15 @@ esdmnc__path_is_ours(const char *path, bool creating)
            esdmnc__route_container(path, container, sizeof(container)) != ENOENT;
 }
 
+bool
+esdmnc__path_may_be_ours(const char *path)
+{
+    char container[ESDMNC_NAME_MAX + 1];
+    path += strspn(path, " \t\r\n");
+    return esdmnc__path_is_ours(path, true) || esdmnc__path_is_ours(path, false) ||
+           esdmnc__route_container(path, container, sizeof(container)) != ENOENT;
+}
+
 /** A name for a new container at a path that has no stub, when the routed name is taken: by the
  *  container of a stub that was moved away, or of one that was removed and not collected yet. */
 static int

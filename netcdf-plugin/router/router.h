@@ -118,6 +118,12 @@ typedef struct esdmnc__core {
     int (*values_reclaim)(int instance, int ncid, nc_type type, void *memory, size_t count);
     int (*values_copy)(int instance, int ncid, nc_type type, const void *memory, size_t count,
                        void *copy);
+    int (*ranks_open)(const esdmnc_library *library, const esdmnc_parallel *parallel,
+                      esdmnc_ranks **ret_ranks);
+    int (*ranks_number)(const esdmnc_ranks *ranks);
+    int (*ranks_agree)(esdmnc_ranks *ranks, int status);
+    int (*ranks_share)(esdmnc_ranks *ranks, void *data, size_t bytes);
+    void (*ranks_close)(esdmnc_ranks *ranks);
 } esdmnc__core;
 
 /** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */
@@ -134,14 +140,23 @@ bool esdmnc__creating_below(const char *folder);
 /** In a forked child: frees a lock that another thread of the parent may have held. */
 void esdmnc__table_forked(void);
 
-/** What a call of the second routing layer tells create and open behind libnetcdf's back. */
+/** What a call of the second routing layer, or a parallel one, tells create and open behind
+ *  libnetcdf's back. */
 typedef struct esdmnc__pending {
-    const char *path; /**< as the program gave it; NULL: no such call is under way */
-    int mode;         /**< likewise */
-    bool probing;     /**< is this libnetcdf hooked? NC_infermodel answers by setting `reached` */
+    const char *path;    /**< as the program gave it; NULL: no such call is under way */
+    int mode;            /**< likewise */
+    esdmnc_ranks *ranks; /**< of a parallel call; borrowed */
+    bool probing; /**< is this libnetcdf hooked? NC_infermodel answers by setting `reached` */
     bool reached;
 } esdmnc__pending;
 extern __thread esdmnc__pending esdmnc__pending_call;
+
+/** Whether the copy's own calls of NC_infermodel reach ours (opens.c). */
+bool esdmnc__library_is_hooked(esdmnc__library *library);
+/** nc_create() and nc_open() through the copy for a path that is ours, with what the pending call
+ *  holds besides (opens.c). */
+int esdmnc__create_ours(esdmnc__library *library, const char *path, int cmode, int *ncidp);
+int esdmnc__open_ours(esdmnc__library *library, const char *path, int mode, int *ncidp);
 
 /** NC_EINVAL or NC_EDISKLESS for create flags that contradict each other or cannot be had here. */
 int esdmnc__create_mode_check(int mode);
@@ -191,6 +206,8 @@ int esdmnc__path_container(const char *prefixed, char *container, size_t size);
 
 /** Whether NetCDF calls on this path are ours. @param creating for nc_create(). */
 bool esdmnc__path_is_ours(const char *path, bool creating);
+/** Whether it could be on another rank: `esdm:` paths, stubs, and all in routed folders. */
+bool esdmnc__path_may_be_ours(const char *path);
 
 /** Where a create goes. */
 typedef struct esdmnc__target {

@@ -191,48 +191,115 @@ creations_start(void)
 
 /* ---- the wrappers --------------------------------------------------------------------------- */
 
+/** The ranks of a call: of a parallel one that came by us, or by libnetcdf alone (`structure`).
+ *  @param ret_owned whether they are to be closed. */
 static int
-wrapped_create(int instance, const char *path, int cmode, size_t initial_size, int base_pe,
-               size_t *chunk_hint, void *parameters, int ncid)
+ranks_of_call(const esdmnc__library *library, void *structure, esdmnc_ranks **ret_ranks,
+              bool *ret_owned)
 {
-    esdmnc__library *library = esdmnc__library_at(instance);
-    esdmnc__pending *pending = &esdmnc__pending_call;
-    if (pending->path) { /* second layer: libnetcdf saw a changed path and mode */
-        path = pending->path;
-        cmode = pending->mode;
+    const esdmnc__core *core = esdmnc__core_get();
+    const esdmnc_parallel parallel = {ESDMNC_COMM_STRUCTURE, (intptr_t) structure};
+    *ret_ranks = esdmnc__pending_call.ranks;
+    *ret_owned = structure && !*ret_ranks;
+    if (!*ret_owned) {
+        return NC_NOERR;
     }
-    (void) parameters; /* parallel creates ended in the router */
-    int status = esdmnc__create_mode_check(cmode);
-    if (status == NC_NOERR) {
-        status = esdmnc__rc_mode_check(library, path, NC_WRITE);
+    int status = core ? core->ranks_open(&library->api, &parallel, ret_ranks) : NC_ENOTBUILT;
+    *ret_owned = status == NC_NOERR;
+    return status;
+}
+
+static bool
+leads(const esdmnc_ranks *ranks)
+{
+    return !ranks || esdmnc__core_get()->ranks_number(ranks) == 0;
+}
+
+static int
+agree(esdmnc_ranks *ranks, int status)
+{
+    return ranks ? esdmnc__core_get()->ranks_agree(ranks, status) : status;
+}
+
+/** Where a create goes: rank 0 decides. */
+static int
+find_target(esdmnc_ranks *ranks, const char *path, int cmode, esdmnc__target *ret)
+{
+    struct {
+        int status;
+        esdmnc__target target;
+    } found = {.status = NC_NOERR};
+    if (leads(ranks)) {
+        found.status = esdmnc__path_target(path, cmode, &found.target);
+        if (found.status == NC_EMAXNAME) {
+            esdmnc__tell("a container's name has at most %d bytes: '%s'", ESDMNC_NAME_MAX, path);
+        }
     }
-    if (status != NC_NOERR) {
-        return status;
+    if (ranks) {
+        int status = esdmnc__core_get()->ranks_share(ranks, &found, sizeof(found));
+        if (status != NC_NOERR) {
+            return status;
+        }
     }
-    cmode &= ~UDF_BITS;
-    if (!(cmode & (FORMAT_BITS | NC_CLASSIC_MODEL))) {
-        cmode |= default_format_bits(library);
-    }
+    *ret = found.target;
+    return found.status;
+}
+
+static int
+create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int cmode,
+                 int ncid)
+{
     esdmnc__target target;
-    status = esdmnc__path_target(path, cmode, &target);
-    if (status == NC_EMAXNAME) {
-        esdmnc__tell("a container's name has at most %d bytes: '%s'", ESDMNC_NAME_MAX, path);
-    }
+    int status = find_target(ranks, path, cmode, &target);
     if (status != NC_NOERR) {
         return status;
     }
-    status = library->core_table->create(target.container, cmode, initial_size, base_pe, chunk_hint,
-                                         NULL, &library->table, ncid);
+    status = library->core_table->create(target.container, cmode, 0, 0, NULL, ranks,
+                                         &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
-        status = esdmnc__stub_write(path, target.container);
+        status = agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container) : NC_NOERR);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
         }
     }
     if (status == NC_NOERR) {
-        creation_add(instance, ncid, target.write_stub ? path : "", target.container);
+        creation_add(library->api.instance, ncid, target.write_stub && leads(ranks) ? path : "",
+                     target.container);
     }
     esdmnc_debug("create %s as '%s': %d", path, target.container, status);
+    return status;
+}
+
+static int
+wrapped_create(int instance, const char *path, int cmode, void *parameters, int ncid)
+{
+    esdmnc__library *library = esdmnc__library_at(instance);
+    esdmnc__pending *pending = &esdmnc__pending_call;
+    esdmnc_ranks *ranks = NULL;
+    bool owned = false;
+    if (pending->path) { /* second layer: libnetcdf saw a changed path and mode */
+        path = pending->path;
+        cmode = pending->mode;
+    }
+    int status = ranks_of_call(library, parameters, &ranks, &owned);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    status = esdmnc__create_mode_check(cmode);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_mode_check(library, path, NC_WRITE);
+    }
+    cmode &= ~UDF_BITS;
+    if (!(cmode & (FORMAT_BITS | NC_CLASSIC_MODEL))) {
+        cmode |= default_format_bits(library);
+    }
+    status = agree(ranks, status);
+    if (status == NC_NOERR) {
+        status = create_container(library, ranks, path, cmode, ncid);
+    }
+    if (owned) {
+        esdmnc__core_get()->ranks_close(ranks);
+    }
     return status;
 }
 
@@ -259,59 +326,98 @@ open_name(const char *path, int mode, char *container, bool *ret_by_stub)
     return status;
 }
 
+/** The same, as rank 0 sees it. */
 static int
-wrapped_open(int instance, const char *path, int mode, int base_pe, size_t *chunk_hint,
-             void *parameters, int ncid)
+find_name(esdmnc_ranks *ranks, const char *path, int mode, char *container, bool *ret_by_stub)
 {
-    esdmnc__library *library = esdmnc__library_at(instance);
-    esdmnc__pending *pending = &esdmnc__pending_call;
-    const NC_memio *memory = NULL;
-    if (pending->path) {
-        path = pending->path;
-        mode = pending->mode;
-    } else if (mode & NC_INMEMORY) {
-        memory = parameters;
+    struct {
+        int status;
+        bool by_stub;
+        char container[ESDMNC_NAME_MAX + 1];
+    } found = {.status = NC_NOERR};
+    if (!ranks) {
+        return open_name(path, mode, container, ret_by_stub);
     }
-    int status = esdmnc__open_mode_check(mode);
-    if (status == NC_NOERR) {
-        status = esdmnc__rc_mode_check(library, path, mode);
+    if (leads(ranks)) {
+        found.status = open_name(path, mode, found.container, &found.by_stub);
     }
-    if (status != NC_NOERR) {
-        return status;
-    }
+    int status = esdmnc__core_get()->ranks_share(ranks, &found, sizeof(found));
+    esdmnc__text_copy(container, found.container);
+    *ret_by_stub = found.by_stub;
+    return status == NC_NOERR ? found.status : status;
+}
+
+static int
+open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, int mode,
+               const NC_memio *memory, int ncid)
+{
     char container[ESDMNC_NAME_MAX + 1];
     bool by_stub = false;
+    int status = NC_NOERR;
     if (!memory) {
-        status = open_name(path, mode, container, &by_stub);
+        status = find_name(ranks, path, mode, container, &by_stub);
     } else if (!esdmnc__memory_container(memory, container)) {
         status = NC_EINMEMORY;
     }
     if (status != NC_NOERR) {
         return status;
     }
-    mode &= ~(UDF_BITS | NC_INMEMORY);
-    mode |= memory ? NC_DISKLESS : 0; /* changes are dropped */
-    status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL, &library->table,
-                                       ncid);
+    status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     if (status == ENOENT && by_stub &&
         esdmnc__route_container(path, container, sizeof(container)) == NC_NOERR) {
         /* A rename was cut off after the container had moved (moves.c). */
-        status = library->core_table->open(container, mode, base_pe, chunk_hint, NULL,
-                                           &library->table, ncid);
+        status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     }
-    if (status == ENOENT && by_stub) {
+    if (status == ENOENT && by_stub && leads(ranks)) {
         esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
+    }
+    esdmnc_debug("open %s as '%s': %d", path, container, status);
+    return status;
+}
+
+static int
+wrapped_open(int instance, const char *path, int mode, void *parameters, int ncid)
+{
+    esdmnc__library *library = esdmnc__library_at(instance);
+    esdmnc__pending *pending = &esdmnc__pending_call;
+    const NC_memio *memory = NULL;
+    esdmnc_ranks *ranks = NULL;
+    bool owned = false;
+    if (pending->path) {
+        path = pending->path;
+        mode = pending->mode;
+        parameters = NULL;
+    } else if (mode & NC_INMEMORY) {
+        memory = parameters;
+        parameters = NULL;
+    }
+    int status = ranks_of_call(library, parameters, &ranks, &owned);
+    if (status != NC_NOERR) {
+        return status;
+    }
+    status = esdmnc__open_mode_check(mode);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_mode_check(library, path, mode);
+    }
+    mode &= ~(UDF_BITS | NC_INMEMORY);
+    mode |= memory ? NC_DISKLESS : 0; /* changes are dropped */
+    status = agree(ranks, status);
+    if (status == NC_NOERR) {
+        status = open_container(library, ranks, path, mode, memory, ncid);
     }
     if (status == NC_NOERR) {
         status = esdmnc__rc_types_check(library, path, ncid);
         if (status == NC_NOERR && memory) {
             status = esdmnc__memory_opened(instance, ncid, memory);
         }
+        status = agree(ranks, status);
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
         }
     }
-    esdmnc_debug("open %s as '%s': %d", path, container, status);
+    if (owned) {
+        esdmnc__core_get()->ranks_close(ranks);
+    }
     return status;
 }
 
@@ -346,15 +452,14 @@ wrapped_abort(int instance, int ncid)
                           size_t *chunk_hint, void *parameters, const struct NC_Dispatch *table,   \
                           int ncid)                                                                \
     {                                                                                              \
-        (void) table;                                                                              \
-        return wrapped_create(i, path, cmode, initial_size, base_pe, chunk_hint, parameters,       \
-                              ncid);                                                               \
+        (void) initial_size, (void) base_pe, (void) chunk_hint, (void) table;                      \
+        return wrapped_create(i, path, cmode, parameters, ncid);                                   \
     }                                                                                              \
     static int open_##i(const char *path, int mode, int base_pe, size_t *chunk_hint,               \
                         void *parameters, const struct NC_Dispatch *table, int ncid)               \
     {                                                                                              \
-        (void) table;                                                                              \
-        return wrapped_open(i, path, mode, base_pe, chunk_hint, parameters, ncid);                 \
+        (void) base_pe, (void) chunk_hint, (void) table;                                           \
+        return wrapped_open(i, path, mode, parameters, ncid);                                      \
     }                                                                                              \
     static int close_##i(int ncid, void *parameters)                                               \
     {                                                                                              \

@@ -18,10 +18,13 @@ esdm_status
 esdm_mpi_comm_of_call(int kind, intptr_t value, esdm_comm **ret_comm, esdm_error *err)
 {
     MPI_Comm communicator = MPI_COMM_NULL;
+    int number = (int) value;
     if (kind == FORTRAN)
         communicator = MPI_Comm_f2c((MPI_Fint) value);
+    else if (kind == HANDLE && sizeof communicator == sizeof number)
+        memcpy(&communicator, &number, sizeof number);
     else if (kind == HANDLE)
-        memcpy(&communicator, &value, sizeof communicator); /* ints come first, little-endian */
+        memcpy(&communicator, &value, sizeof communicator);
     else if (value != 0)
         memcpy(&communicator, (const void *) value, sizeof communicator);
     return esdm_mpi_comm_new(communicator, ret_comm, err);

@@ -67,11 +67,11 @@ slot_of(int instance, int ncid)
 }
 
 static int
-fake_create(int instance, const char *path, int mode, int ncid)
+fake_create(int instance, const char *path, int mode, const void *ranks, int ncid)
 {
     slot *s = slot_of(instance, ncid);
     struct stat st;
-    record("create %d '%s' 0x%x", instance, path, (unsigned) mode);
+    record("create %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
     file_of(path, s->path);
     if ((mode & NC_NOCLOBBER) && stat(s->path, &st) == 0) {
         return NC_EEXIST;
@@ -88,11 +88,11 @@ fake_create(int instance, const char *path, int mode, int ncid)
 }
 
 static int
-fake_open(int instance, const char *path, int mode, int ncid)
+fake_open(int instance, const char *path, int mode, const void *ranks, int ncid)
 {
     slot *s = slot_of(instance, ncid);
     struct stat st;
-    record("open %d '%s' 0x%x", instance, path, (unsigned) mode);
+    record("open %d '%s' 0x%x%s", instance, path, (unsigned) mode, ranks ? " parallel" : "");
     file_of(path, s->path);
     if (stat(s->path, &st) != 0) {
         return errno;
@@ -119,14 +119,14 @@ fake_close(int instance, int ncid, bool aborting)
     static int create_##i(const char *path, int mode, size_t initial, int pe, size_t *hint,        \
                           void *parameters, const struct NC_Dispatch *table, int ncid)             \
     {                                                                                              \
-        (void) initial, (void) pe, (void) hint, (void) parameters, (void) table;                   \
-        return fake_create(i, path, mode, ncid);                                                   \
+        (void) initial, (void) pe, (void) hint, (void) table;                                      \
+        return fake_create(i, path, mode, parameters, ncid);                                       \
     }                                                                                              \
     static int open_##i(const char *path, int mode, int pe, size_t *hint, void *parameters,        \
                         const struct NC_Dispatch *table, int ncid)                                 \
     {                                                                                              \
-        (void) pe, (void) hint, (void) parameters, (void) table;                                   \
-        return fake_open(i, path, mode, ncid);                                                     \
+        (void) pe, (void) hint, (void) table;                                                      \
+        return fake_open(i, path, mode, parameters, ncid);                                         \
     }                                                                                              \
     static int close_##i(int ncid, void *parameters)                                               \
     {                                                                                              \
@@ -461,6 +461,48 @@ esdmnc_rename(const char *from, const char *to)
     file_of(to, target);
     record("rename '%s' '%s'", from, to);
     return rename(source, target) == 0 ? NC_NOERR : errno;
+}
+
+/* Parallel calls: one rank, without MPI. The communicator is recorded. */
+static int only_rank;
+
+int
+esdmnc_ranks_open(const esdmnc_library *library, const esdmnc_parallel *parallel,
+                  esdmnc_ranks **ret_ranks)
+{
+    (void) library;
+    if (getenv("FAKE_CORE_NO_MPI") != NULL)
+        return NC_ENOPAR;
+    record("ranks %d %d", (int) parallel->kind, (int) parallel->comm);
+    *ret_ranks = (esdmnc_ranks *) &only_rank;
+    return NC_NOERR;
+}
+
+int
+esdmnc_ranks_number(const esdmnc_ranks *ranks)
+{
+    (void) ranks;
+    return 0;
+}
+
+int
+esdmnc_ranks_agree(esdmnc_ranks *ranks, int status)
+{
+    (void) ranks;
+    return status;
+}
+
+int
+esdmnc_ranks_share(esdmnc_ranks *ranks, void *data, size_t bytes)
+{
+    (void) ranks, (void) data, (void) bytes;
+    return NC_NOERR;
+}
+
+void
+esdmnc_ranks_close(esdmnc_ranks *ranks)
+{
+    (void) ranks;
 }
 
 /* One route: $FAKE_CORE_ROUTE. */

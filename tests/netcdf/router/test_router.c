@@ -19,6 +19,8 @@ extern int nc_def_var_chunking_ints(int, int, int, int *);
 extern int nc_inq_var_chunking_ints(int, int, int *, int *);
 extern int nc_set_var_chunk_cache_ints(int, int, int, int, int);
 extern int nc_get_var_chunk_cache_ints(int, int, int *, int *, int *);
+extern int nc_create_par(const char *, int, intptr_t, intptr_t, int *);
+extern int nc_open_par(const char *, int, intptr_t, intptr_t, int *);
 extern int nc_create_par_fortran(const char *, int, int, int, int *);
 extern int nc_open_par_fortran(const char *, int, int, int, int *);
 extern int nc__testurl(const char *, char **);
@@ -224,13 +226,64 @@ test_router__default_format_decides_when_no_flag_does(void **state)
 }
 
 static void
-test_router__parallel_opens_are_refused(void **state)
+test_router__parallel_calls_reach_the_dispatcher(void **state)
 {
     (void) state;
-    int ncid = 0;
-    assert_int_equal(nc_create_par_fortran("esdm://x", NC_NETCDF4, 0, 0, &ncid), NC_ENOPAR);
+    int ncid = -1;
+    assert_int_equal(nc_create_par_fortran("esdm://x", NC_NETCDF4, 7, 0, &ncid), NC_NOERR);
+    assert_true(logged("ranks 1 7"));
+    assert_true(logged("create 0 'x' 0x1000 parallel"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(unlink("log"), 0);
+    assert_int_equal(nc_create_par("esdm://c", NC_64BIT_DATA, 9, 0, &ncid), NC_NOERR); /* classic */
+    assert_true(logged("ranks 0 9"));
+    assert_true(logged("create 0 'c' 0x20 parallel"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open_par("esdm://x", NC_WRITE, 9, 0, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'x' 0x1 parallel"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(unlink("log"), 0);
+    assert_int_equal(nc_open("esdm://x", NC_NOWRITE, &ncid), NC_NOERR);
+    assert_false(logged("parallel"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+}
+
+static void
+test_router__parallel_calls_are_checked(void **state)
+{
+    (void) state;
+    int ncid = -1;
+    assert_int_equal(nc_create_par("esdm://x", NC_DISKLESS, 0, 0, &ncid), NC_EINVAL);
+    assert_int_equal(nc_create_par("esdm://x", NC_64BIT_DATA | NC_NETCDF4, 0, 0, &ncid), NC_EINVAL);
+    assert_int_equal(nc_open_par("esdm://none", NC_NOWRITE, 0, 0, &ncid), ENOENT);
+    assert_false(logged("create"));
+    (void) setenv("FAKE_CORE_NO_MPI", "1", 1);
+    assert_int_equal(nc_create_par("esdm://x", NC_NETCDF4, 0, 0, &ncid), NC_ENOPAR);
     assert_int_equal(nc_open_par_fortran("esdm://x", NC_NOWRITE, 0, 0, &ncid), NC_ENOPAR);
-    assert_false(is_there("log"));
+    (void) unsetenv("FAKE_CORE_NO_MPI");
+    /* What is not ours stays with libnetcdf, whose serial build refuses. */
+    assert_int_equal(nc_create_par("plain.nc", NC_NETCDF4, 0, 0, &ncid), NC_ENOPAR);
+    assert_int_equal(nc_open_par_fortran("plain.nc", NC_NOWRITE, 0, 0, &ncid), NC_ENOPAR);
+}
+
+static void
+test_router__parallel_calls_follow_stubs_and_routes(void **state)
+{
+    (void) state;
+    int ncid = -1;
+    assert_int_equal(mkdir("routed", 0777), 0);
+    (void) setenv("ESDM_NC_ROUTE", "routed=r", 1);
+    assert_int_equal(nc_create_par("routed/a.nc", NC_CLOBBER, 1, 0, &ncid), NC_NOERR);
+    assert_true(logged("create 0 'r/a.nc' 0x0 parallel"));
+    assert_true(is_there("routed/a.nc"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_open_par("routed/a.nc", NC_NOWRITE, 1, 0, &ncid), NC_NOERR);
+    assert_true(logged("open 0 'r/a.nc' 0x0 parallel"));
+    assert_int_equal(nc_close(ncid), NC_NOERR);
+    assert_int_equal(nc_create_par("routed/b.nc", NC_CLOBBER, 1, 0, &ncid), NC_NOERR);
+    assert_int_equal(nc_abort(ncid), NC_NOERR);
+    assert_false(is_there("routed/b.nc")); /* its stub went with it */
+    (void) unsetenv("ESDM_NC_ROUTE");
 }
 
 static void
@@ -614,7 +667,9 @@ main(void)
         TEST(test_router__errors_of_the_dispatcher_come_through),
         TEST(test_router__create_flags_that_contradict_are_refused),
         TEST(test_router__default_format_decides_when_no_flag_does),
-        TEST(test_router__parallel_opens_are_refused),
+        TEST(test_router__parallel_calls_reach_the_dispatcher),
+        TEST(test_router__parallel_calls_are_checked),
+        TEST(test_router__parallel_calls_follow_stubs_and_routes),
         TEST(test_router__calls_that_bypass_dispatch_are_served),
         TEST(test_router__values_in_memory_are_copied_and_freed),
         TEST(test_router__delete_removes_the_container),
