@@ -24,7 +24,7 @@ def test_newer_metadata_store__is_refused():
         must("write", "c", 1, 1)
         with sqlite3.connect(database(site)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            db.execute(f"PRAGMA user_version = {version + 1}")
+            db.execute(f"PRAGMA user_version = {version + 1000}")
         db.close()
         expect_newer(site)
         with sqlite3.connect(database(site)) as db:
