@@ -9,8 +9,8 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_data,
-                      run, tool)
+from esdmtest import (Site, by_size, client, client_environment, environment, expect,
+                      expect_error, main, need_data, run, tool)
 from postgres import Server, skip_without_postgres
 
 
@@ -176,7 +176,7 @@ def test_migrate__writers_are_refused_and_readers_go_on():
     with Server() as server, Site() as site:
         new = write_config(site, "new.json", postgres(server))
         with subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", writer],
-                              env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=client_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True) as user:
             expect(user.stdout.readline() == "ready\n", "writer")
             expect_success(migrate(str(site.config), new))

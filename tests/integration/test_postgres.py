@@ -170,7 +170,8 @@ def test_postgres__readers_and_writers_by_grant():
             config["metadata"]["user"] = user
             path = site.file(f"{user}.json")
             path.write_text(json.dumps(config))
-            return run(command, check=check, env=environment({"ESDM_CONFIG": str(path)}))
+            env = client_environment if command[0] == tool("esdm-run") else environment
+            return run(command, check=check, env=env({"ESDM_CONFIG": str(path)}))
 
         expect(as_user("reader", [tool("esdm-ls")]).stdout.split() == ["x.nc"], "reader")
         dump = as_user("reader", [tool("esdm-run"), "ncdump", "esdm://x.nc"]).stdout
