@@ -8,8 +8,8 @@ import subprocess
 import threading
 import time
 
-from esdmtest import (Failed, Site, by_size, client, environment, expect, expect_error, main, run,
-                      tool)
+from esdmtest import (Failed, Site, by_size, client, client_environment, environment, expect,
+                      expect_error, main, run, tool)
 from faults import PROGRAM, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, skip_without_postgres
 from proxy import Proxy
@@ -159,7 +159,7 @@ def test_postgres__unknown_outcome_is_found_out():
         with Server() as server, Proxy(server.port) as proxy, \
                 Site(metadata=metadata(proxy.port, timeout=1)):
             command = [tool("esdm-run"), "/usr/bin/python3", "-c", UNKNOWN]
-            with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE,
+            with subprocess.Popen(command, env=client_environment(), stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as user:
                 expect(user.stdout.readline() == "ready\n", "the program did not start")
                 proxy.refuse = True
@@ -173,7 +173,7 @@ def test_postgres__unknown_outcome_is_found_out():
                 user.stdin.write("\n")
                 user.stdin.flush()
                 answer = user.stdout.readline()
-            count = run([tool("esdm-run"), "ncdump", "-v", "v", "esdm://doubt.nc"]).stdout
+            count = client(["ncdump", "-v", "v", "esdm://doubt.nc"]).stdout
             found = server.sql("SELECT snapshot FROM esdm.container WHERE name = 'doubt.nc'")
             if kind == "before":
                 expect(answer == "closed\n" and "v = 1, 2, 3" in count and found == ["2"],
