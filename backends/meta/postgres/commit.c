@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/meta_checks.h"
 #include "postgres.h"
 
 /* Bytes of pages that one statement carries, about: more of them make a transaction of several. */
@@ -14,20 +15,9 @@
 static esdm_status
 check_commit(const esdm_meta_commit *commit, esdm_error *err)
 {
-    bool update = commit->kind == ESDM_META_UPDATE;
-    if (!update && commit->kind != ESDM_META_CREATE && commit->kind != ESDM_META_REPLACE)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: unknown kind %d", (int) commit->kind);
-    if (!update && (commit->name == NULL || commit->uuid == NULL || commit->document == NULL))
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "commit: a new container needs a name, a uuid and a document");
-    if (!update && strlen(commit->uuid) != ESDM_META_UUID_BYTES - 1)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: a uuid has %d digits",
-                               ESDM_META_UUID_BYTES - 1);
-    if (!update && commit->nmerged > 0)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: a new container has no pages to merge");
-    if (update && (commit->container == 0 || commit->container > POSTGRES__CONTAINER_MAX))
-        return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
-                               (unsigned long long) commit->container);
+    esdm_status status = esdm__check_commit(commit, POSTGRES__CONTAINER_MAX, err);
+    if (status != ESDM_OK)
+        return status;
     for (size_t i = 0; i < commit->npages; i++) {
         if (commit->pages[i].rank > ESDM_MAX_RANK)
             return esdm__error_set(err, ESDM_EINVAL, "commit: a page of rank %u",

@@ -19,10 +19,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/meta_checks.h"
 #include "glob.h"
 #include "postgres.h"
-
-#define CONDITIONS_MAX 64
 
 /* Numbers of the parameters of a condition; 0: not made yet. */
 typedef struct bound {
@@ -41,7 +40,7 @@ typedef struct query {
     postgres__params params;
     const esdm_meta_condition *conditions;
     size_t nconditions;
-    bound bound[CONDITIONS_MAX];
+    bound bound[ESDM__CONDITIONS_MAX];
 } query;
 
 /* ---- parameters ----------------------------------------------------------------------------- */
@@ -330,29 +329,13 @@ put_query(query *q)
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
-static esdm_status
-check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
-{
-    if (count == 0 || count > CONDITIONS_MAX)
-        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %d comparisons, not %zu",
-                               CONDITIONS_MAX, count);
-    for (size_t i = 0; i < count; i++) {
-        if (conditions[i].attribute == NULL ||
-            (conditions[i].text == NULL &&
-             (!conditions[i].is_number || conditions[i].op == ESDM_META_GLOB)))
-            return esdm__error_set(err, ESDM_EINVAL, "comparison %zu has no attribute or no value",
-                                   i + 1);
-    }
-    return ESDM_OK;
-}
-
 esdm_status
 postgres__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
                esdm_meta_match_visitor visit, void *user, esdm_error *err)
 {
     postgres__store *store = self;
     PGresult *result = NULL;
-    esdm_status status = check_conditions(conditions, nconditions, err);
+    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
     query *q = status == ESDM_OK ? calloc(1, sizeof *q) : NULL;
     if (status != ESDM_OK)
         return status;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/meta_checks.h"
 #include "store.h"
 
 /* Old snapshots are looked for at every so many commits of a container. */
@@ -27,26 +28,6 @@ typedef struct next_state {
     uint64_t stored_bytes;
     uint64_t fragments;
 } next_state;
-
-static esdm_status
-check_commit(const esdm_meta_commit *commit, esdm_error *err)
-{
-    bool update = commit->kind == ESDM_META_UPDATE;
-    if (!update && commit->kind != ESDM_META_CREATE && commit->kind != ESDM_META_REPLACE)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: unknown kind %d", (int) commit->kind);
-    if (!update && (commit->name == NULL || commit->uuid == NULL || commit->document == NULL))
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "commit: a new container needs a name, a uuid and a document");
-    if (!update && strlen(commit->uuid) != ESDM_META_UUID_BYTES - 1)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: a uuid has %d digits",
-                               ESDM_META_UUID_BYTES - 1);
-    if (!update && commit->nmerged > 0)
-        return esdm__error_set(err, ESDM_EINVAL, "commit: a new container has no pages to merge");
-    if (update && (commit->container == 0 || commit->container > SQLITE__CONTAINER_MAX))
-        return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
-                               (unsigned long long) commit->container);
-    return ESDM_OK;
-}
 
 /* ---- parts of a transaction ----------------------------------------------------------------- */
 
@@ -324,7 +305,7 @@ sqlite__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed *
     size_t attributes_bytes = 0;
     uint64_t replaced = 0;
     next_state next = {0};
-    esdm_status status = check_commit(commit, err);
+    esdm_status status = esdm__check_commit(commit, SQLITE__CONTAINER_MAX, err);
     if (status == ESDM_OK && commit->document != NULL)
         status = sqlite__attributes_encode(commit->attributes, commit->nattributes, &attributes,
                                            &attributes_bytes, err);

@@ -19,9 +19,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/meta_checks.h"
 #include "store.h"
-
-#define CONDITIONS_MAX 64
 
 static const char pending_table[] =
     "PRAGMA temp_store = MEMORY;"
@@ -313,22 +312,6 @@ run_query(sqlite__link *link, const query *q, esdm_meta_match_visitor visit, voi
     return status;
 }
 
-static esdm_status
-check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
-{
-    if (count == 0 || count > CONDITIONS_MAX)
-        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %d comparisons, not %zu",
-                               CONDITIONS_MAX, count);
-    for (size_t i = 0; i < count; i++) {
-        if (conditions[i].attribute == NULL ||
-            (conditions[i].text == NULL &&
-             (!conditions[i].is_number || conditions[i].op == ESDM_META_GLOB)))
-            return esdm__error_set(err, ESDM_EINVAL, "comparison %zu has no attribute or no value",
-                                   i + 1);
-    }
-    return ESDM_OK;
-}
-
 esdm_status
 sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
              esdm_meta_match_visitor visit, void *user, esdm_error *err)
@@ -337,7 +320,7 @@ sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditio
     sqlite__link *link = &store->reader;
     query q = {.conditions = conditions, .nconditions = nconditions};
     bool any_pending = false;
-    esdm_status status = check_conditions(conditions, nconditions, err);
+    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/meta_checks.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+esdm_status
+esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max, esdm_error *err)
+{
+    bool update = commit->kind == ESDM_META_UPDATE;
+    if (!update && commit->kind != ESDM_META_CREATE && commit->kind != ESDM_META_REPLACE)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: unknown kind %d", (int) commit->kind);
+    if (!update && (commit->name == NULL || commit->uuid == NULL || commit->document == NULL))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "commit: a new container needs a name, a uuid and a document");
+    if (!update && strlen(commit->uuid) != ESDM_META_UUID_BYTES - 1)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: a uuid has %d digits",
+                               ESDM_META_UUID_BYTES - 1);
+    if (!update && commit->nmerged > 0)
+        return esdm__error_set(err, ESDM_EINVAL, "commit: a new container has no pages to merge");
+    if (update && (commit->container == 0 || commit->container > container_max))
+        return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
+                               (unsigned long long) commit->container);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
+{
+    if (count == 0 || count > ESDM__CONDITIONS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "a query has 1 to %d comparisons, not %zu",
+                               ESDM__CONDITIONS_MAX, count);
+    for (size_t i = 0; i < count; i++) {
+        if (conditions[i].attribute == NULL ||
+            (conditions[i].text == NULL &&
+             (!conditions[i].is_number || conditions[i].op == ESDM_META_GLOB)))
+            return esdm__error_set(err, ESDM_EINVAL, "comparison %zu has no attribute or no value",
+                                   i + 1);
+    }
+    return ESDM_OK;
+}

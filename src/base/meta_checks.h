@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BASE_META_CHECKS_H
+#define ESDM_BASE_META_CHECKS_H
+
+/** @file Arguments that every metadata store refuses, in the same words. Pure functions. */
+
+#include "esdm/sys/meta_store.h"
+
+/** Comparisons in one query. */
+#define ESDM__CONDITIONS_MAX 64
+
+/** ESDM_EINVAL for a commit that contradicts itself. @param container_max highest record number. */
+esdm_status esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max,
+                               esdm_error *err);
+
+/** ESDM_EINVAL for too few or too many comparisons, or one without attribute or value. */
+esdm_status esdm__check_conditions(const esdm_meta_condition *conditions, size_t count,
+                                   esdm_error *err);
+
+#endif
