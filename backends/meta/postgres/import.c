@@ -72,13 +72,8 @@ postgres__attributes(void *self, uint64_t container, esdm_meta_attribute_visitor
     postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
-    esdm_status status = postgres__enter(store, err);
-    if (status != ESDM_OK)
-        return status;
     postgres__put_int(&params, container);
-    status = postgres__run(store, POSTGRES__ATTRIBUTES, &params, &result, err);
-    postgres__leave(store);
-    postgres__params_clear(&params);
+    esdm_status status = postgres__ask(store, POSTGRES__ATTRIBUTES, &params, &result, err);
     for (int row = 0; status == ESDM_OK && row < PQntuples(result); row++) {
         char *name = PQgetvalue(result, row, 2);
         char *text = PQgetvalue(result, row, 3);

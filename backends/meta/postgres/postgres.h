@@ -75,7 +75,10 @@ void postgres__leave(postgres__store *store);
  */
 esdm_status postgres__run(postgres__store *store, postgres__statement id, postgres__params *params,
                           PGresult **ret_result, esdm_error *err);
-/** As above for any text without tokens. */
+/** A reading call as a whole: locks the store, runs the statement, clears the parameters. */
+esdm_status postgres__ask(postgres__store *store, postgres__statement id, postgres__params *params,
+                          PGresult **ret_result, esdm_error *err);
+/** As postgres__run() for any text without tokens. */
 esdm_status postgres__query(postgres__store *store, const char *sql, postgres__params *params,
                             PGresult **ret_result, esdm_error *err);
 

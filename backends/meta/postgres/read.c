@@ -48,13 +48,8 @@ postgres__container_find(void *self, const char *name, esdm_meta_container *ret_
     postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
-    esdm_status status = postgres__enter(store, err);
-    if (status != ESDM_OK)
-        return status;
     postgres__put_string(&params, name);
-    status = postgres__run(store, POSTGRES__CONTAINER_FIND, &params, &result, err);
-    postgres__leave(store);
-    postgres__params_clear(&params);
+    esdm_status status = postgres__ask(store, POSTGRES__CONTAINER_FIND, &params, &result, err);
     if (status == ESDM_OK && PQntuples(result) == 0)
         status = postgres__no_container(name, err);
     else if (status == ESDM_OK)
@@ -75,11 +70,8 @@ list_batch(postgres__store *store, const char *prefix, const char *after, int li
     postgres__put_int(&params, (uint64_t) limit);
     if (!all)
         postgres__put_string(&params, prefix);
-    esdm_status status =
-        postgres__run(store, all ? POSTGRES__CONTAINER_LIST_ALL : POSTGRES__CONTAINER_LIST, &params,
-                      ret_result, err);
-    postgres__params_clear(&params);
-    return status;
+    return postgres__ask(store, all ? POSTGRES__CONTAINER_LIST_ALL : POSTGRES__CONTAINER_LIST,
+                         &params, ret_result, err);
 }
 
 /* Batch after batch, so that neither memory nor a lost connection matters: each goes on after the
@@ -96,11 +88,7 @@ postgres__container_list(void *self, const char *prefix, esdm_meta_container_vis
     while (go_on && rows == limit) {
         PGresult *result = NULL;
         limit = after[0] == '\0' ? FIRST_BATCH : LATER_BATCH;
-        esdm_status status = postgres__enter(store, err);
-        if (status != ESDM_OK)
-            return status;
-        status = list_batch(store, prefix, after, limit, &result, err);
-        postgres__leave(store);
+        esdm_status status = list_batch(store, prefix, after, limit, &result, err);
         if (status != ESDM_OK)
             return status;
         rows = PQntuples(result);
@@ -231,13 +219,8 @@ postgres__snapshot_list(void *self, const char *name, esdm_meta_snapshot_visitor
     postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
-    esdm_status status = postgres__enter(store, err);
-    if (status != ESDM_OK)
-        return status;
     postgres__put_string(&params, name);
-    status = postgres__run(store, POSTGRES__SNAPSHOT_LIST, &params, &result, err);
-    postgres__leave(store);
-    postgres__params_clear(&params);
+    esdm_status status = postgres__ask(store, POSTGRES__SNAPSHOT_LIST, &params, &result, err);
     if (status != ESDM_OK)
         return status;
     /* The newest snapshot always stays, so a container has at least one. */
@@ -311,17 +294,12 @@ postgres__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t 
     if (container > POSTGRES__CONTAINER_MAX || snapshot > POSTGRES__LOW_MAX)
         return esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
                                (unsigned long long) container, (unsigned long long) snapshot);
-    esdm_status status = postgres__enter(store, err);
-    if (status != ESDM_OK)
-        return status;
     postgres__put_int(&params, container);
     postgres__put_int(&params, snapshot);
     if (dataset != 0)
         postgres__put_int(&params, dataset);
-    status = postgres__run(store, dataset != 0 ? POSTGRES__PAGE_LIST : POSTGRES__PAGE_LIST_ALL,
-                           &params, &result, err);
-    postgres__leave(store);
-    postgres__params_clear(&params);
+    esdm_status status = postgres__ask(
+        store, dataset != 0 ? POSTGRES__PAGE_LIST : POSTGRES__PAGE_LIST_ALL, &params, &result, err);
     if (status == ESDM_OK && PQntuples(result) == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
                                  (unsigned long long) container, (unsigned long long) snapshot);
@@ -339,13 +317,8 @@ postgres__page_load(void *self, uint64_t page, void **ret_data, size_t *ret_byte
     PGresult *result = NULL;
     void *data = NULL;
     size_t bytes = 0;
-    esdm_status status = postgres__enter(store, err);
-    if (status != ESDM_OK)
-        return status;
     postgres__put_int(&params, page);
-    status = postgres__run(store, POSTGRES__PAGE_LOAD, &params, &result, err);
-    postgres__leave(store);
-    postgres__params_clear(&params);
+    esdm_status status = postgres__ask(store, POSTGRES__PAGE_LOAD, &params, &result, err);
     if (status == ESDM_OK && PQntuples(result) == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "metadata store '%.200s' has no index page %llu",
                                  store->config->label, (unsigned long long) page);

@@ -212,6 +212,19 @@ postgres__leave(postgres__store *store)
     (void) pthread_mutex_unlock(&store->mutex);
 }
 
+esdm_status
+postgres__ask(postgres__store *store, postgres__statement id, postgres__params *params,
+              PGresult **ret_result, esdm_error *err)
+{
+    esdm_status status = postgres__enter(store, err);
+    if (status == ESDM_OK) {
+        status = postgres__run(store, id, params, ret_result, err);
+        postgres__leave(store);
+    }
+    postgres__params_clear(params);
+    return status;
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 static esdm_status
