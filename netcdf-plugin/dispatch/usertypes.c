@@ -38,8 +38,10 @@ finish_new_type(esdmnc_file *file, const char *name, esdm_status st, const esdm_
     return rc;
 }
 
-int
-esdmnc_def_compound(esdmnc_id id, size_t bytes, const char *name, nc_type *ret_type)
+/* A type that is `bytes` long, which `create` makes. */
+static int
+define_sized(esdmnc_id id, size_t bytes, const char *name, typeof(esdm_opaque_create) *create,
+             nc_type *ret_type)
 {
     esdmnc_file *file;
     esdmnc_group *group;
@@ -53,27 +55,20 @@ esdmnc_def_compound(esdmnc_id id, size_t bytes, const char *name, nc_type *ret_t
         rc = esdmnc_name_free(group->group, normalised);
     if (rc != NC_NOERR)
         return rc;
-    esdm_status st = esdm_compound_create(group->group, normalised, bytes, &type, &err);
+    esdm_status st = create(group->group, normalised, bytes, &type, &err);
     return finish_new_type(file, normalised, st, &err, type, ret_type);
+}
+
+int
+esdmnc_def_compound(esdmnc_id id, size_t bytes, const char *name, nc_type *ret_type)
+{
+    return define_sized(id, bytes, name, esdm_compound_create, ret_type);
 }
 
 int
 esdmnc_def_opaque(esdmnc_id id, size_t bytes, const char *name, nc_type *ret_type)
 {
-    esdmnc_file *file;
-    esdmnc_group *group;
-    char normalised[ESDMNC_NAME_BYTES];
-    esdm_error err;
-    esdm_type type = ESDM_TYPE_NONE;
-    int rc = check_new_type(id, name, &file, &group, normalised);
-    if (rc == NC_NOERR && bytes == 0)
-        rc = NC_EINVAL;
-    if (rc == NC_NOERR)
-        rc = esdmnc_name_free(group->group, normalised);
-    if (rc != NC_NOERR)
-        return rc;
-    esdm_status st = esdm_opaque_create(group->group, normalised, bytes, &type, &err);
-    return finish_new_type(file, normalised, st, &err, type, ret_type);
+    return define_sized(id, bytes, name, esdm_opaque_create, ret_type);
 }
 
 int
