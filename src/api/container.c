@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/error.h"
 #include "io/io.h"
+#include "model/undo.h"
+#include "upkeep/upkeep.h"
 
 esdm_status
 esdm_container_normalise(const char *name, char *buffer, esdm_error *err)
@@ -43,7 +45,19 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
 {
     if (container == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_commit: container is NULL");
-    return esdm__io_commit(container, message, err);
+    esdm_status status = esdm__io_commit(container, message, err);
+    if (status == ESDM_OK)
+        esdm__undo_forget(container);
+    if (status == ESDM_OK && container->writable)
+        esdm__drain_later(container->session, container->name);
+    return status;
+}
+
+void
+esdm_container_revert(esdm_container *container)
+{
+    if (container != NULL)
+        esdm__io_revert(container);
 }
 
 esdm_status
@@ -52,6 +66,8 @@ esdm_container_close(esdm_container *container, esdm_error *err)
     if (container == NULL)
         return ESDM_OK;
     esdm_status status = esdm__io_commit(container, NULL, err);
+    if (status == ESDM_OK && container->writable)
+        esdm__drain_later(container->session, container->name);
     esdm_container_discard(container);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "codec/chain.h"
 #include "io/io.h"
+#include "model/accuracy.h"
 #include "model/copy.h"
 #include "model/usertype.h"
 
@@ -100,6 +101,16 @@ esdm_dataset_request_compression(esdm_dataset *dataset, esdm_error *err)
     if (strcmp(engine->codec, "none") != 0)
         return esdm_dataset_set_codec(dataset, NULL, err);
     esdm_error why;
+    if (esdm__accuracy_has_type(dataset->type)) {
+        esdm_accuracy accuracy;
+        esdm_accuracy_init(&accuracy);
+        if (esdm_dataset_accuracy(dataset, &accuracy) &&
+            (accuracy.stated & ESDM_ACCURACY_MODE) != 0)
+            return ESDM_OK;
+        accuracy.stated |= ESDM_ACCURACY_MODE;
+        accuracy.mode = ESDM_MODE_BALANCED;
+        return esdm_dataset_set_accuracy(dataset, &accuracy, err);
+    }
     esdm_status status = esdm_dataset_set_codec(dataset, "lz4", &why);
     if (status != ESDM_OK && status != ESDM_ENOENT && err != NULL)
         *err = why;

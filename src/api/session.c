@@ -2,6 +2,7 @@
 #include "io/session.h"
 
 #include "base/error.h"
+#include "upkeep/upkeep.h"
 
 esdm_status
 esdm_session_open(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
@@ -14,6 +15,8 @@ esdm_session_open(const esdm_session_options *options, esdm_session **ret_sessio
 void
 esdm_session_close(esdm_session *session)
 {
+    if (session != NULL)
+        esdm__drain_end(session);
     esdm__session_free(session);
 }
 
@@ -45,4 +48,10 @@ const char *
 esdm_session_route(const esdm_session *session, size_t index)
 {
     return index < session->site->nroutes ? session->site->routes[index] : NULL;
+}
+
+bool
+esdm_session_keeps_accuracy(const esdm_session *session)
+{
+    return !session->site->removes_accuracy;
 }

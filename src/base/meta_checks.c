@@ -40,3 +40,18 @@ esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm
     }
     return ESDM_OK;
 }
+
+esdm_status
+esdm__check_fact(const char *name, esdm_error *err)
+{
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < bytes; i++) {
+        if (name[i] <= ' ' || name[i] > '~')
+            bytes = 0;
+    }
+    if (bytes == 0 || bytes > ESDM_META_FACT_NAME_MAX)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the name of a fact has 1 to %d printable ASCII characters",
+                               ESDM_META_FACT_NAME_MAX);
+    return ESDM_OK;
+}

@@ -17,4 +17,7 @@ esdm_status esdm__check_commit(const esdm_meta_commit *commit, uint64_t containe
 esdm_status esdm__check_conditions(const esdm_meta_condition *conditions, size_t count,
                                    esdm_error *err);
 
+/** ESDM_EINVAL for a fact's name that is empty, too long, or not printable ASCII. */
+esdm_status esdm__check_fact(const char *name, esdm_error *err);
+
 #endif

@@ -468,3 +468,25 @@ esdm__findings_add(esdm__findings *all, const esdm_error *problem)
         all->first = *problem;
     }
 }
+
+esdm_status
+esdm__place_check(const char *plugin, const esdm_plugin_config *config,
+                  esdm__place_inspector inspect, esdm_plugin_reporter report, void *user,
+                  esdm_error *err)
+{
+    esdm__place place = {0};
+    esdm__findings all = {.report = report, .user = user, .status = ESDM_OK};
+    esdm_error problem = {0};
+    int fd = -1;
+    if (esdm__place_init(&place, plugin, config, &problem) != ESDM_OK ||
+        esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
+        esdm__findings_add(&all, &problem);
+    } else {
+        inspect(&place, fd, config, &all);
+        (void) close(fd);
+    }
+    esdm__place_clear(&place);
+    if (all.status != ESDM_OK && err != NULL)
+        *err = all.first;
+    return all.status;
+}

@@ -71,4 +71,12 @@ typedef struct esdm__findings {
 } esdm__findings;
 void esdm__findings_add(esdm__findings *all, const esdm_error *problem);
 
+/** Looks into an open place and adds what is wrong. */
+typedef void (*esdm__place_inspector)(const esdm__place *place, int fd,
+                                      const esdm_plugin_config *config, esdm__findings *all);
+/** The `check` of a plug-in that owns a directory: the mark, then what `inspect` finds. */
+esdm_status esdm__place_check(const char *plugin, const esdm_plugin_config *config,
+                              esdm__place_inspector inspect, esdm_plugin_reporter report,
+                              void *user, esdm_error *err);
+
 #endif

@@ -125,26 +125,27 @@ esdm_status
 esdm__comm_share_block(esdm_comm *comm, void **data, size_t *bytes, esdm_error *err)
 {
     uint64_t length = *bytes;
-    void *block = *data;
+    void *received = NULL; /* owned, on other ranks than 0 */
     esdm_status status = comm->ops->broadcast(comm, &length, sizeof length, 0, err);
     if (status != ESDM_OK)
         return status;
     if (comm->rank != 0) {
-        block = malloc((size_t) length + 1);
-        if (block == NULL)
+        received = malloc((size_t) length + 1);
+        if (received == NULL)
             status = esdm__error_nomem(err, (size_t) length, "what rank 0 sends");
         else
-            ((char *) block)[length] = '\0';
+            ((char *) received)[length] = '\0';
     }
     status = esdm__comm_agree(comm, status, err);
     if (status == ESDM_OK)
-        status = comm->ops->broadcast(comm, block, (size_t) length, 0, err);
+        status =
+            comm->ops->broadcast(comm, comm->rank == 0 ? *data : received, (size_t) length, 0, err);
     if (status != ESDM_OK) {
-        if (comm->rank != 0)
-            free(block);
+        free(received);
         return status;
     }
-    *data = block;
+    if (received != NULL)
+        *data = received;
     *bytes = (size_t) length;
     return ESDM_OK;
 }

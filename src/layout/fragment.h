@@ -11,7 +11,7 @@
 
 /** Names one pack on one target. Interned (see esdm__index_pack): equal packs, equal pointers. */
 typedef struct esdm__pack_name {
-    const char *target; /* name of the target in the site configuration */
+    const char *target; /* where it lies (layout/places.h): mostly the name of a target */
     const char *pack;
 } esdm__pack_name;
 

@@ -5,6 +5,9 @@
 
 #include "base/checked.h"
 
+/* Rows of a piece are not made shorter than this for the sake of its shape. */
+#define ROW_BYTES 1024u
+
 static uint64_t
 multiply(uint64_t a, uint64_t b)
 {
@@ -46,6 +49,77 @@ cut_contiguous(esdm__cutter *cutter, const esdm__layout *layout)
         whole = false;
         uint64_t pieces = divide_up(box->n[d], most > 0 ? most : 1);
         cutter->cell[d] = divide_up(box->n[d], pieces); /* equal in size */
+    }
+}
+
+/* Splits dimension `d` into twice as many pieces, equal in size. False: they are single indices. */
+static bool
+halve(esdm__cutter *cutter, uint32_t d)
+{
+    uint64_t pieces = divide_up(cutter->box.n[d], cutter->cell[d]);
+    if (cutter->cell[d] <= 1)
+        return false;
+    cutter->cell[d] = divide_up(cutter->box.n[d], multiply(2, pieces));
+    return true;
+}
+
+static uint64_t
+box_bytes(const esdm__cutter *cutter, const esdm__layout *layout)
+{
+    uint64_t bytes = layout->element_bytes > 0 ? layout->element_bytes : 1;
+    for (uint32_t d = 0; d < cutter->box.rank; d++)
+        bytes = multiply(bytes, cutter->cell[d]);
+    return bytes;
+}
+
+static void
+begin_whole(esdm__cutter *cutter)
+{
+    for (uint32_t d = 0; d < cutter->box.rank; d++) {
+        cutter->origin[d] = cutter->box.lo[d];
+        cutter->cell[d] = cutter->box.n[d];
+    }
+}
+
+/* Whether dimension `d` may become half as long without rows that get too short to be worth it. */
+static bool
+keeps_rows(const esdm__cutter *cutter, const esdm__layout *layout, uint32_t d)
+{
+    uint64_t element = layout->element_bytes > 0 ? layout->element_bytes : 1;
+    return d + 1 < cutter->box.rank || multiply(cutter->cell[d] / 2, element) >= ROW_BYTES;
+}
+
+/* The longest dimension is halved until a piece is small enough. */
+static void
+cut_equalized(esdm__cutter *cutter, const esdm__layout *layout)
+{
+    begin_whole(cutter);
+    while (box_bytes(cutter, layout) > layout->preferred_bytes) {
+        uint32_t longest = cutter->box.rank;
+        for (uint32_t d = 0; d < cutter->box.rank; d++) {
+            if (cutter->cell[d] > 1 && keeps_rows(cutter, layout, d) &&
+                (longest == cutter->box.rank || cutter->cell[d] > cutter->cell[longest]))
+                longest = d;
+        }
+        if (longest == cutter->box.rank)
+            longest--; /* short rows after all */
+        if (!halve(cutter, longest))
+            break;
+    }
+}
+
+/* The fastest dimension is halved first, then the next one, and the slowest at last. */
+static void
+cut_series(esdm__cutter *cutter, const esdm__layout *layout)
+{
+    begin_whole(cutter);
+    uint32_t rank = cutter->box.rank;
+    for (uint32_t round = 0; round < 2; round++) { /* short rows come last */
+        for (uint32_t d = rank; d-- > (round == 0 ? 1u : 0u);) {
+            while (box_bytes(cutter, layout) > layout->preferred_bytes &&
+                   (round == 1 || keeps_rows(cutter, layout, d)) && halve(cutter, d))
+                ;
+        }
     }
 }
 
@@ -91,10 +165,14 @@ esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__
     cutter->done = esdm__box_is_empty(box);
     if (cutter->done)
         return;
-    if (layout->chunk == NULL)
-        cut_contiguous(cutter, layout);
-    else
+    if (layout->chunk != NULL)
         cut_chunks(cutter, layout);
+    else if (layout->cut == ESDM__CUT_EQUALIZED)
+        cut_equalized(cutter, layout);
+    else if (layout->cut == ESDM__CUT_SERIES)
+        cut_series(cutter, layout);
+    else
+        cut_contiguous(cutter, layout);
 }
 
 /* Upper corner, exclusive, of the cell that holds index `at`, inside the box. */

@@ -6,10 +6,18 @@
 
 #include "model/box.h"
 
+/** How boxes without a chunk shape are cut. */
+typedef enum esdm__cut {
+    ESDM__CUT_CONTIGUOUS, /**< whole in the fastest dimensions: for maps */
+    ESDM__CUT_EQUALIZED,  /**< about as many indices in each dimension: for both */
+    ESDM__CUT_SERIES      /**< whole in the slowest dimensions: for time series */
+} esdm__cut;
+
 typedef struct esdm__layout {
     uint32_t rank;
     uint64_t element_bytes;
     const uint64_t *chunk;    /* user's chunk shape, or NULL */
+    esdm__cut cut;            /* where there is no chunk shape */
     uint64_t preferred_bytes; /* of a fragment; > 0 */
     uint64_t minimum_bytes;   /* chunks are grouped until a fragment has about this many */
 } esdm__layout;
@@ -25,7 +33,9 @@ typedef struct esdm__cutter {
 
 /**
  * Without a chunk shape: pieces of at most preferred_bytes, whole in the fastest dimensions, so
- * each is contiguous in C order of the box; equal in size as far as possible. With one: cells
+ * each is contiguous in C order of the box; equal in size as far as possible; or as `cut` says, at
+ * least half as large as preferred, and with rows of at least 1 KiB as long as there is another way
+ * to get small. With one: cells
  * aligned to multiples of the chunk shape (grid from index 0); chunks below minimum_bytes are
  * grouped along the fastest dimensions first, never beyond the box. Boxes never exceed
  * preferred_bytes unless one chunk does. An empty box yields nothing; rank 0 yields one.

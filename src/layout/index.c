@@ -396,6 +396,21 @@ esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm
     return ESDM_OK;
 }
 
+esdm_status
+esdm__index_move_pack(esdm__index *index, const char *pack, const char *from, const char *to,
+                      esdm_error *err)
+{
+    const esdm__pack_name *old = esdm__packs_intern(index->packs, from, pack);
+    const esdm__pack_name *new = esdm__packs_intern(index->packs, to, pack);
+    if (old == NULL || new == NULL)
+        return esdm__error_nomem(err, sizeof *new, "the fragment index");
+    for (uint32_t i = 0; i < index->pending.count; i++) {
+        if (index->pending.items[i].pack == old)
+            index->pending.items[i].pack = new;
+    }
+    return ESDM_OK;
+}
+
 void
 esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns, uint32_t next)
 {

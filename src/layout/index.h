@@ -38,6 +38,9 @@ void esdm__index_forget_pages(esdm__index *index);
 /** Adds a pending fragment; copies the record and its inline data. The sequence is set here. */
 esdm_status esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment,
                                     esdm_error *err);
+/** The pack is on target `to` now, with all that was in it: pending fragments say so. */
+esdm_status esdm__index_move_pack(esdm__index *index, const char *pack, const char *from,
+                                  const char *to, esdm_error *err);
 size_t esdm__index_pending_count(const esdm__index *index);
 /** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
 typedef struct esdm__order_run {

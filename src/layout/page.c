@@ -6,16 +6,20 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "layout/places.h"
 
 /* Pages in memory, and decoding; the format is described in page.h. */
 
 #define FLAG_ABSOLUTE 1u
 #define FLAG_LZ4      2u
+#define FLAG_STRIDED  4u
 #define LZ4_RATIO_MAX 255u
 
 #define VERSION_AT      16u
-#define NEWEST_VERSION  2u
+#define FLAGS_AT        18u
+#define NEWEST_VERSION  3u
 #define VERSION_STRIDED 2u
+#define VERSION_PLACES  3u
 
 void
 esdm__page_unref(esdm__page *page)
@@ -79,7 +83,8 @@ check_header(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esd
                                "index page %llu has format %u, this ESDM knows up to %u; use a "
                                "newer ESDM",
                                (unsigned long long) entry->page, version, NEWEST_VERSION);
-    if (version == 0 || (flags & ~(FLAG_ABSOLUTE | FLAG_LZ4)) != 0)
+    uint16_t known = FLAG_ABSOLUTE | FLAG_LZ4 | (version >= VERSION_PLACES ? FLAG_STRIDED : 0);
+    if (version == 0 || (flags & ~known) != 0)
         return corrupt(entry, err, "unknown version or flags");
     if (((flags & FLAG_ABSOLUTE) != 0) != entry->absolute)
         return corrupt(entry, err, "its kind of sequence numbers differs from the directory");
@@ -130,6 +135,7 @@ typedef struct decoder {
     esdm__cursor body;
     esdm__page *page;
     uint64_t *values; /* one column */
+    bool places;      /* packs may have several */
     bool strided;     /* there are columns of strides */
 } decoder;
 
@@ -172,6 +178,8 @@ take_packs(decoder *d, esdm_error *err)
         page->packs[i].pack = page->packs[i].target != NULL ? take_name(&d->body, &names) : NULL;
         if (page->packs[i].pack == NULL)
             return corrupt(d->entry, err, "the name of a pack is damaged");
+        if (!d->places && esdm__places_are_special(page->packs[i].target))
+            return corrupt(d->entry, err, "the name of a target is damaged");
     }
     page->npacks = (uint32_t) count;
     return ESDM_OK;
@@ -398,8 +406,11 @@ esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
     esdm_status st = check_header(entry, data, bytes, err);
     if (st != ESDM_OK)
         return st;
+    uint16_t version = ((const uint8_t *) data)[VERSION_AT];
+    bool flagged = (((const uint8_t *) data)[FLAGS_AT] & FLAG_STRIDED) != 0;
     decoder d = {.entry = entry,
-                 .strided = ((const uint8_t *) data)[VERSION_AT] >= VERSION_STRIDED};
+                 .places = version >= VERSION_PLACES,
+                 .strided = version == VERSION_STRIDED || flagged};
     uint8_t *owned = NULL;
     st = open_body(entry, data, bytes, &d.body, &owned, err);
     if (st != ESDM_OK)

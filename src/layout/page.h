@@ -6,12 +6,14 @@
  * @file
  * Pages of fragment records: the stored form, and the form in memory.
  *
- * Versions 1 and 2, little-endian:
+ * Versions 1 to 3, little-endian:
  *
  *     0  magic "ESDMPAGE"
  *     8  checksum u64: XXH3 of all bytes from 16 on
- *    16  version u16: 2 when there are strided fragments, else 1
- *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block
+ *    16  version u16: 3 when a pack has several places or names a node, else 2 when there are
+ *        strided fragments, else 1
+ *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block, bit 2 (version 3)
+ *        there are strides
  *    20  rank    u32
  *    24  records u32, 1 … ESDM__PAGE_RECORDS
  *    28  body_bytes u32: of the body before LZ4
@@ -19,7 +21,8 @@
  *
  * The body is a list of packs and then columns, each of one number a record:
  *
- *     varint n, then n × { varint length, target name; varint length, pack name }
+ *     varint n, then n × { varint length, places; varint length, pack name }; places: the name
+ *                   of a target, in version 3 as layout/places.h has it
  *     for each dimension: lower corner, size
  *     sequence      relative: order within the commit; absolute: snapshot << 32 | order
  *     raw_bytes
@@ -29,7 +32,7 @@
  *                   0 if inline
  *     head_bytes
  *     codec ids     as u32
- *     version 2, for each dimension: stride, 1 where dense or where the box has one element
+ *     with strides, for each dimension: stride, 1 where dense or where the box has one element
  *     inline data of all inline records, one after the other
  *
  * A column begins with a byte for its kind: 0 arithmetic (varint first value, svarint step),

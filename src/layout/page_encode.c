@@ -5,11 +5,13 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "layout/page.h"
+#include "layout/places.h"
 
 /* The stored form of a page; the format is described in page.h. */
 
 #define FLAG_ABSOLUTE 1u
 #define FLAG_LZ4      2u
+#define FLAG_STRIDED  4u
 
 typedef struct encoder {
     const esdm__records *records;
@@ -168,6 +170,17 @@ has_strides(const encoder *e)
     return false;
 }
 
+/* Whether a pack lies in more than one place, or where not every node sees it. */
+static bool
+has_places(const encoder *e)
+{
+    for (uint32_t i = 0; i < e->npacks; i++) {
+        if (esdm__places_are_special(e->packs[i]->target))
+            return true;
+    }
+    return false;
+}
+
 static void
 put_strides(encoder *e)
 {
@@ -216,7 +229,7 @@ build_body(encoder *e, bool absolute)
 static void
 put_header(esdm__buffer *out, const encoder *e, uint16_t flags)
 {
-    uint16_t version = has_strides(e) ? 2 : 1;
+    uint16_t version = has_places(e) ? 3 : has_strides(e) ? 2 : 1;
     esdm__buffer_put(out, "ESDMPAGE", 8);
     esdm__buffer_put_u64(out, 0);
     esdm__buffer_put(out, &version, sizeof version);
@@ -231,6 +244,7 @@ static bool
 build_page(const encoder *e, bool absolute, esdm__buffer *out)
 {
     uint16_t flags = absolute ? FLAG_ABSOLUTE : 0;
+    flags |= has_places(e) && has_strides(e) ? FLAG_STRIDED : 0;
     put_header(out, e, flags);
     uint8_t *to = esdm__buffer_reserve(out, e->body.bytes);
     if (to == NULL)

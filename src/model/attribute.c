@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "model/undo.h"
 #include "model/values.h"
 
 static const char *
@@ -199,11 +200,26 @@ esdm__attribute_put(esdm_attributes *list, const char *name, esdm_type type, uin
 }
 
 esdm_status
+esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *to, esdm_error *err)
+{
+    bool changed;
+    esdm_status st = ESDM_OK;
+    for (size_t i = 0; i < from->count && st == ESDM_OK; i++) {
+        const esdm__attribute_entry *entry = &from->items[i];
+        st = esdm__attribute_put(to, entry->name, entry->type, entry->count, entry->values,
+                                 &changed, err);
+    }
+    return st;
+}
+
+esdm_status
 esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
                    const void *values, esdm_error *err)
 {
     bool changed = false;
     esdm_status st = esdm__container_check_writable(list->container, err);
+    if (st == ESDM_OK)
+        st = esdm__undo_keep_attributes(list, err);
     if (st == ESDM_OK)
         st = esdm__attribute_put(list, name, type, count, values, &changed, err);
     if (changed)
@@ -236,6 +252,9 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
     if (find_entry(list, new_name, hash) != NULL)
         return esdm__error_set(err, ESDM_EEXIST, "there is already an attribute named '%s'",
                                new_name);
+    st = esdm__undo_keep_attributes(list, err);
+    if (st != ESDM_OK)
+        return st;
     char *copy = strdup(new_name);
     if (copy == NULL)
         return esdm__error_nomem(err, strlen(new_name), "a name");
@@ -259,6 +278,9 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
         name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
     if (entry == NULL)
         return not_found(name, err);
+    st = esdm__undo_keep_attributes(list, err);
+    if (st != ESDM_OK)
+        return st;
     size_t index = (size_t) (entry - list->items);
     esdm__names_remove(&list->names, entry->hash, (uint32_t) index);
     esdm__names_shift(&list->names, (uint32_t) index);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/accuracy.h"
 #include "model/values.h"
 
 typedef struct comparison {
@@ -135,6 +136,17 @@ group_path(const esdm_group *group, char *buffer, size_t bytes)
     return group->parent != NULL ? path_of(group->parent, group->name, buffer, bytes) : "/";
 }
 
+/* What both sides take a type from; they have the same ones, as far as they have been compared. */
+static bool
+types_used_differ(const comparison *c, const char *what, const char *where, esdm_type a,
+                  esdm_type b, const esdm_container *container)
+{
+    return a != b &&
+           differs(c, "%s of '%s' is '%s' on %s and '%s' on %s", what, where,
+                   esdm__type_name(container, a), c->one, esdm__type_name(container, b), c->other);
+}
+
+/* Not their offsets, nor sizes of compounds: the memory layout is each program's own. */
 static bool
 members_differ(const comparison *c, const char *where, const esdm__usertype *a,
                const esdm__usertype *b)
@@ -150,9 +162,8 @@ members_differ(const comparison *c, const char *where, const esdm__usertype *a,
         const esdm__member *x = &a->members[i];
         const esdm__member *y = &b->members[i];
         if (names_differ(c, "member", where, x->name, y->name) ||
-            numbers_differ(c, "the offset of a member", where, x->offset, y->offset) ||
-            numbers_differ(c, "the type of a member", where, (uint64_t) x->type,
-                           (uint64_t) y->type) ||
+            types_used_differ(c, "the type of a member", where, x->type, y->type,
+                              a->group->container) ||
             numbers_differ(c, "the rank of a member", where, x->rank, y->rank))
             return true;
         for (uint32_t k = 0; k < x->rank; k++) {
@@ -169,13 +180,15 @@ types_differ(const comparison *c, const esdm__usertype *a, const esdm__usertype 
     char path[300];
     const esdm__usertype *there = a != NULL ? a : b;
     const char *where = group_path(there->group, path, sizeof path);
-    if (names_differ(c, "type", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL))
+    if (names_differ(c, "type", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL) ||
+        a == NULL || b == NULL)
         return true;
     where = path_of(a->group, a->name, path, sizeof path);
     return numbers_differ(c, "the group", where, a->group->id, b->group->id) ||
            numbers_differ(c, "the class", where, (uint64_t) a->kind, (uint64_t) b->kind) ||
-           numbers_differ(c, "the size", where, a->memory_bytes, b->memory_bytes) ||
-           numbers_differ(c, "the base type", where, (uint64_t) a->base, (uint64_t) b->base) ||
+           (a->kind == ESDM_CLASS_OPAQUE &&
+            numbers_differ(c, "the size", where, a->memory_bytes, b->memory_bytes)) ||
+           types_used_differ(c, "the base type", where, a->base, b->base, a->group->container) ||
            numbers_differ(c, "the number of members", where, a->count, b->count) ||
            members_differ(c, where, a, b);
 }
@@ -186,7 +199,9 @@ dimensions_differ(const comparison *c, const esdm_dimension *a, const esdm_dimen
     char path[300];
     const esdm_dimension *there = a != NULL ? a : b;
     const char *where = group_path(there->group, path, sizeof path);
-    if (names_differ(c, "dimension", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL))
+    if (names_differ(c, "dimension", where, a != NULL ? a->name : NULL,
+                     b != NULL ? b->name : NULL) ||
+        a == NULL || b == NULL)
         return true;
     where = path_of(a->group, a->name, path, sizeof path);
     if (a->unlimited != b->unlimited)
@@ -210,6 +225,9 @@ storage_differs(const comparison *c, const char *where, const esdm_dataset *a,
     }
     if (texts_differ(c, "the codec", where, a->codec, b->codec))
         return true;
+    if (!esdm__accuracy_equal(a->accuracy, b->accuracy))
+        return differs(c, "the accuracy of '%s' is another one on %s than on %s", where, c->one,
+                       c->other);
     if ((a->fill == NULL) != (b->fill == NULL) ||
         (a->fill != NULL && !values_equal(a->group->container, a->type, 1, a->fill, b->fill)))
         return differs(c, "the fill value of '%s' is another one on %s than on %s", where, c->one,
@@ -223,11 +241,12 @@ datasets_differ(const comparison *c, const esdm_dataset *a, const esdm_dataset *
     char path[300];
     const esdm_dataset *there = a != NULL ? a : b;
     const char *where = group_path(there->group, path, sizeof path);
-    if (names_differ(c, "dataset", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL))
+    if (names_differ(c, "dataset", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL) ||
+        a == NULL || b == NULL)
         return true;
     where = path_of(a->group, a->name, path, sizeof path);
     if (numbers_differ(c, "the group", where, a->group->id, b->group->id) ||
-        numbers_differ(c, "the type", where, (uint64_t) a->type, (uint64_t) b->type) ||
+        types_used_differ(c, "the type", where, a->type, b->type, a->group->container) ||
         numbers_differ(c, "the number of dimensions", where, a->rank, b->rank))
         return true;
     for (uint32_t i = 0; i < a->rank; i++) {
@@ -244,9 +263,11 @@ groups_differ(const comparison *c, const esdm_group *a, const esdm_group *b)
 {
     char path[300];
     const esdm_group *there = a != NULL ? a : b;
-    const char *where = group_path(there, path, sizeof path);
-    if (names_differ(c, "group", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL))
+    const char *where = there->parent != NULL ? group_path(there->parent, path, sizeof path) : "/";
+    if (names_differ(c, "group", where, a != NULL ? a->name : NULL, b != NULL ? b->name : NULL) ||
+        a == NULL || b == NULL)
         return true;
+    where = group_path(there, path, sizeof path);
     if (a->parent != NULL &&
         numbers_differ(c, "the parent group", where, a->parent->id, b->parent->id))
         return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/undo.h"
 #include "model/usertype.h"
 
 /* ---- lists --------------------------------------------------------------------------------- */
@@ -160,6 +161,7 @@ esdm__container_free(esdm_container *container)
 {
     if (container == NULL)
         return;
+    esdm__undo_forget(container);
     for (size_t i = 0; i < container->datasets.count; i++)
         esdm__dataset_free(container->datasets.items[i]);
     for (size_t i = 0; i < container->dimensions.count; i++)
@@ -239,6 +241,8 @@ esdm_container_set_hint(esdm_container *container, const char *key, const char *
 {
     bool changed = false;
     esdm_status st = esdm__container_check_writable(container, err);
+    if (st == ESDM_OK)
+        st = esdm__undo_keep_hints(container, err);
     if (st == ESDM_OK)
         st = esdm__hints_set(&container->hints, key, value, &changed, err);
     if (changed)

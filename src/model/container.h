@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "esdm/accuracy.h"
 #include "esdm/container.h"
 #include "model/names.h"
 
@@ -36,8 +37,25 @@ typedef struct esdm__hints {
     size_t count;
 } esdm__hints;
 
+/** What esdm_container_revert() goes back to; see model/undo.h. */
+typedef struct esdm__undo {
+    bool active;     /* there is a mark */
+    bool dirty;      /* structure_dirty at the mark */
+    bool hints_kept; /* of the container */
+    uint32_t number; /* of the mark: objects that carry it are kept */
+    uint32_t next_dataset_id;
+    size_t groups; /* that there were */
+    size_t dimensions;
+    size_t datasets;
+    size_t types;
+    struct esdm__undo_entry *entries; /* owned; in order */
+    size_t count;
+    size_t capacity;
+} esdm__undo;
+
 struct esdm_attributes {
     esdm_container *container;           /* borrowed: dirty flag, writability */
+    uint32_t kept;                       /* the mark since which changes can be undone */
     struct esdm__attribute_entry *items; /* in order; see attribute.c */
     size_t count;
     size_t capacity;
@@ -77,10 +95,12 @@ struct esdm_dataset {
     esdm_dimension **dimensions; /* owned array of borrowed pointers */
     uint64_t *chunk;             /* owned; NULL when not stated */
     char *codec;                 /* owned; NULL when not stated */
+    esdm_accuracy *accuracy;     /* owned; NULL when not stated */
     void *fill;                  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm_attributes attributes;
     atomic_bool has_data; /* something was written through this handle or is committed */
+    uint32_t kept;        /* as of attributes */
     void *io;             /* engine state of this dataset; see io/ */
 };
 
@@ -99,6 +119,7 @@ struct esdm_container {
     esdm__pointers types;       /* owned; esdm__usertype *, in order of definition */
     pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
+    esdm__undo undo;
     void *io; /* engine state of this container; see io/ */
 };
 
@@ -126,8 +147,8 @@ esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *
                                 esdm_error *err);
 
 /** Newest version of the document's `format`. The oldest that can say everything is written: 2 when
- *  there are user-defined types. */
-#define ESDM__DOCUMENT_FORMAT 2
+ *  there are user-defined types, 3 when fill values are NULL, 4 when accuracies are stated. */
+#define ESDM__DOCUMENT_FORMAT 4
 
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
 char *esdm__dataset_path(const esdm_dataset *dataset);
@@ -157,6 +178,10 @@ esdm_status esdm__hints_set(esdm__hints *hints, const char *key, const char *val
 const char *esdm__hints_get(const esdm__hints *hints, const char *key);
 void esdm__hints_clear(esdm__hints *hints);
 
+/** Copies all attributes, in their order, into an empty list of the same container, which must be
+ *  cleared also on failure. */
+esdm_status esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *to,
+                                  esdm_error *err);
 /** Frees the attributes of a list; the list itself belongs to its object. */
 void esdm__attributes_clear(esdm_attributes *list);
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/group.h"
+#include "model/undo.h"
 #include "model/values.h"
 
 /* ---- creation ------------------------------------------------------------------------------ */
@@ -21,14 +22,15 @@ esdm__dataset_free(esdm_dataset *dataset)
         esdm__type_resolve(dataset->group->container, dataset->type, &of, NULL) == ESDM_OK)
         esdm__value_free(of, dataset->fill);
     free(dataset->codec);
+    free(dataset->accuracy);
     free(dataset->chunk);
     free(dataset->dimensions);
     free(dataset->name);
     free(dataset);
 }
 
-static bool
-is_visible(const esdm_dimension *dimension, const esdm_group *group)
+bool
+esdm__dimension_is_visible(const esdm_dimension *dimension, const esdm_group *group)
 {
     while (group != NULL && group != dimension->group)
         group = group->parent;
@@ -47,10 +49,10 @@ check_shape(const esdm_group *group, const char *name, esdm_type type, uint32_t 
     if (rank > 0 && dimensions == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "dataset '%s': dimensions must not be NULL", name);
     for (uint32_t i = 0; i < rank; i++) {
-        if (dimensions[i] == NULL || !is_visible(dimensions[i], group))
+        if (dimensions[i] == NULL || dimensions[i]->group->container != group->container)
             return esdm__error_set(err, ESDM_EINVAL,
                                    "dataset '%s': dimension %" PRIu32 " (%s) is not of this "
-                                   "group or of one above it",
+                                   "container",
                                    name, i, dimensions[i] != NULL ? dimensions[i]->name : "NULL");
     }
     return ESDM_OK;
@@ -221,6 +223,11 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
         esdm__value_free(of, copy);
         return ESDM_OK;
     }
+    st = esdm__undo_keep_dataset(dataset, err);
+    if (st != ESDM_OK) {
+        esdm__value_free(of, copy);
+        return st;
+    }
     esdm__value_free(of, dataset->fill);
     dataset->fill = copy;
     container->structure_dirty = true;
@@ -256,6 +263,9 @@ esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error 
     if (shape == NULL ? dataset->chunk == NULL
                       : dataset->chunk != NULL && memcmp(shape, dataset->chunk, bytes) == 0)
         return ESDM_OK;
+    st = esdm__undo_keep_dataset(dataset, err);
+    if (st != ESDM_OK)
+        return st;
     if (shape != NULL) {
         copy = malloc(bytes > 0 ? bytes : 1);
         if (copy == NULL)
@@ -285,6 +295,9 @@ esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_erro
     if (chain == NULL ? dataset->codec == NULL
                       : dataset->codec != NULL && strcmp(chain, dataset->codec) == 0)
         return ESDM_OK;
+    st = esdm__undo_keep_dataset(dataset, err);
+    if (st != ESDM_OK)
+        return st;
     if (chain != NULL) {
         if (!esdm__utf8_is_valid(chain, strlen(chain)))
             return esdm__error_set(err, ESDM_EINVAL,
@@ -312,6 +325,8 @@ esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value,
     bool changed = false;
     esdm_container *container = dataset->group->container;
     esdm_status st = esdm__container_check_writable(container, err);
+    if (st == ESDM_OK)
+        st = esdm__undo_keep_dataset(dataset, err);
     if (st == ESDM_OK)
         st = esdm__hints_set(&dataset->hints, key, value, &changed, err);
     if (changed)

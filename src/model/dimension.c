@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/group.h"
+#include "model/undo.h"
 
 static const char *
 dimension_name(const void *owner, uint32_t value)
@@ -94,11 +95,15 @@ esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *e
     st = check_free(group, name, hash, err);
     if (st != ESDM_OK)
         return st;
+    while (group->dimensions.items[index] != dimension)
+        index++;
+    st = esdm__undo_keep_name(group->container, &dimension->name, &group->dimension_names, index,
+                              err);
+    if (st != ESDM_OK)
+        return st;
     char *copy = strdup(name);
     if (copy == NULL)
         return esdm__error_nomem(err, strlen(name), "a name");
-    while (group->dimensions.items[index] != dimension)
-        index++;
     esdm__names_remove(&group->dimension_names, esdm__names_hash(dimension->name), index);
     free(dimension->name);
     dimension->name = copy;

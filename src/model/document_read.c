@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/accuracy.h"
 #include "model/document_value.h"
+#include "model/group.h"
 
 /* ---- objects ------------------------------------------------------------------------------- */
 
@@ -300,8 +302,9 @@ read_fill(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
         return esdm__document_user_values(r, "fill", node, dataset->type, 1, &dataset->fill);
     esdm_status st =
         esdm__document_values(r, "fill", node, 1, dataset->type, &count, &dataset->fill);
-    bool is_null = r->tape.nodes[node].kind == ESDM__TAPE_NULL;
-    if (st == ESDM_OK && (count != 1 || is_null))
+    if (st == ESDM_OK && r->tape.nodes[node].kind == ESDM__TAPE_NULL && r->format < 3)
+        st = esdm__document_wrong(r, "fill", "NULL needs format 3");
+    if (st == ESDM_OK && count != 1)
         st = esdm__document_wrong(r, "fill", "expected one value of type %s",
                                   esdm_type_name(dataset->type));
     return st;
@@ -314,11 +317,47 @@ read_codec(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
 }
 
 static esdm_status
+check_visible(esdm__document_reader *r, const esdm_group *group, uint32_t rank,
+              esdm_dimension *const *dimensions)
+{
+    for (uint32_t i = 0; i < rank && r->format < 3; i++) {
+        if (!esdm__dimension_is_visible(dimensions[i], group))
+            return esdm__document_wrong(r, "dimensions",
+                                        "dimension %" PRIu32 " (%s) is not of this group or of one "
+                                        "above it, which needs format 3",
+                                        i, dimensions[i]->name);
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+read_accuracy(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
+{
+    char *text = NULL;
+    esdm_accuracy accuracy;
+    if (node == 0)
+        return ESDM_OK;
+    if (r->format < 4)
+        return esdm__document_wrong(r, "accuracy", "an accuracy needs format 4");
+    esdm_status st = esdm__document_text(r, "accuracy", node, &text);
+    if (st != ESDM_OK)
+        return st;
+    esdm_accuracy_init(&accuracy);
+    st = esdm__document_result(r, esdm_accuracy_parse(&accuracy, text, NULL, r->err));
+    free(text);
+    if (st == ESDM_OK && (accuracy.stated == 0 || !esdm__accuracy_has_type(dataset->type)))
+        st = esdm__document_wrong(r, "accuracy", "nothing is stated, or not of numbers");
+    return st == ESDM_OK ? esdm__document_result(
+                               r, esdm__dataset_put_accuracy(dataset, &accuracy, NULL, r->err))
+                         : st;
+}
+
+static esdm_status
 read_dataset(esdm__document_reader *r, uint32_t node)
 {
-    enum { NAME, ID, TYPE, DIMENSIONS, GROUP, CHUNK, CODEC, FILL, HINTS, ATTRIBUTES };
-    static const char *const keys[] = {"name",  "id",   "type",  "dimensions", "group", "chunk",
-                                       "codec", "fill", "hints", "attributes", NULL};
+    enum { NAME, ID, TYPE, DIMENSIONS, GROUP, CHUNK, CODEC, FILL, HINTS, ATTRIBUTES, ACCURACY };
+    static const char *const keys[] = {"name",  "id",   "type",  "dimensions", "group",    "chunk",
+                                       "codec", "fill", "hints", "attributes", "accuracy", NULL};
     uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
     char name[ESDM_NAME_MAX + 1];
     esdm_dimension *dimensions[ESDM_MAX_RANK];
@@ -340,12 +379,16 @@ read_dataset(esdm__document_reader *r, uint32_t node)
     if (st == ESDM_OK)
         st = read_dimensions(r, slots[DIMENSIONS], &rank, dimensions);
     if (st == ESDM_OK)
+        st = check_visible(r, group, rank, dimensions);
+    if (st == ESDM_OK)
         st = esdm__document_result(
             r, esdm__dataset_new(group, id, name, type, rank, dimensions, &dataset, r->err));
     if (st == ESDM_OK)
         st = read_chunk(r, slots[CHUNK], dataset);
     if (st == ESDM_OK)
         st = read_codec(r, slots[CODEC], dataset);
+    if (st == ESDM_OK)
+        st = read_accuracy(r, slots[ACCURACY], dataset);
     if (st == ESDM_OK)
         st = read_fill(r, slots[FILL], dataset);
     if (st == ESDM_OK)
@@ -405,13 +448,12 @@ read_document(esdm__document_reader *r)
     static const char *const keys[] = {"format",   "next_dataset", "groups", "dimensions",
                                        "datasets", "hints",        "types",  NULL};
     uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
-    uint64_t format = 0;
     uint64_t next = 0;
 
-    esdm_status st = check_format(r, &format);
+    esdm_status st = check_format(r, &r->format);
     if (st == ESDM_OK)
         st = esdm__document_members(r, 0, keys, DATASETS + 1, slots);
-    if (st == ESDM_OK && slots[TYPES] != 0 && format < 2)
+    if (st == ESDM_OK && slots[TYPES] != 0 && r->format < 2)
         st = esdm__document_wrong(r, "types", "format 1 has no types");
     if (st == ESDM_OK)
         st = esdm__document_u64(r, "next_dataset", slots[NEXT], UINT32_MAX, &next);

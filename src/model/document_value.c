@@ -260,7 +260,7 @@ esdm_status
 esdm__document_type(esdm__document_reader *r, const char *key, uint32_t node, esdm_type *ret_type)
 {
     char name[ESDM_NAME_MAX + 1];
-    uint64_t number;
+    uint64_t number = 0;
     if (r->tape.nodes[node].kind == ESDM__TAPE_NUMBER) {
         esdm_status bad = esdm__document_u64(r, key, node, INT32_MAX, &number);
         if (bad != ESDM_OK)

@@ -17,6 +17,7 @@ typedef struct esdm__document_reader {
     esdm__tape tape;
     esdm_container *container;
     esdm_error *err;
+    uint64_t format;
     uint32_t depth;
     struct {
         const char *key;
@@ -66,7 +67,7 @@ esdm_status esdm__document_values(esdm__document_reader *r, const char *key, uin
 esdm_status esdm__document_user_values(esdm__document_reader *r, const char *key, uint32_t node,
                                        esdm_type type, uint64_t count, void **ret_values);
 
-#define ESDM__DOCUMENT_MEMBERS_MAX 10
+#define ESDM__DOCUMENT_MEMBERS_MAX 11
 
 /** Finds the members of an object, of which the first `required` must be there, and no others.
  *  @param keys at most ESDM__DOCUMENT_MEMBERS_MAX, then NULL. @param slots slots[i] is the node of

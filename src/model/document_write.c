@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/accuracy.h"
 #include "model/attribute.h"
 #include "model/document_put.h"
+#include "model/group.h"
 #include "model/tape.h"
 #include "model/values.h"
 
@@ -247,6 +249,11 @@ put_dataset(esdm__buffer *out, const void *item)
         esdm__put_text(out, ",\"codec\":");
         esdm__put_string(out, dataset->codec, strlen(dataset->codec));
     }
+    if (dataset->accuracy != NULL) {
+        esdm__put_text(out, ",\"accuracy\":\"");
+        esdm__accuracy_put(out, dataset->accuracy);
+        esdm__put_text(out, "\"");
+    }
     if (dataset->fill != NULL) {
         esdm__put_text(out, ",\"fill\":");
         if (esdm_type_size(dataset->type) > 0)
@@ -273,12 +280,39 @@ put_list(esdm__buffer *out, const char *key, const esdm__pointers *list,
     esdm__buffer_put_u8(out, ']');
 }
 
+/* Whether only format 3 can hold it. */
+static bool
+needs_format_3(const esdm_dataset *dataset)
+{
+    for (uint32_t i = 0; i < dataset->rank; i++) {
+        if (!esdm__dimension_is_visible(dataset->dimensions[i], dataset->group))
+            return true;
+    }
+    return dataset->type == ESDM_TYPE_STRING && dataset->fill != NULL &&
+           *(char *const *) dataset->fill == NULL;
+}
+
+/* The oldest one that can hold it, for older readers. */
+static uint64_t
+format_of(const esdm_container *container)
+{
+    uint64_t format = container->types.count > 0 ? 2 : 1;
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        if (dataset->accuracy != NULL)
+            return 4;
+        if (needs_format_3(dataset))
+            format = 3;
+    }
+    return format;
+}
+
 static void
 put_document(esdm__buffer *out, const esdm_container *container)
 {
     bool has_types = container->types.count > 0;
     esdm__put_text(out, "{\"format\":");
-    esdm__put_u64(out, has_types ? ESDM__DOCUMENT_FORMAT : 1);
+    esdm__put_u64(out, format_of(container));
     esdm__put_text(out, ",\"next_dataset\":");
     esdm__put_u64(out, container->next_dataset_id);
     put_hints(out, &container->hints);

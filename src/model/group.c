@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/undo.h"
 #include "model/usertype.h"
 
 /* ---- members: the names of child groups and datasets --------------------------------------- */
@@ -82,6 +83,10 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
         return st;
     uint32_t hash = esdm__names_hash(name);
     st = esdm__group_check_free(group, name, hash, what, err);
+    if (st != ESDM_OK)
+        return st;
+    st =
+        esdm__undo_keep_name(group->container, object_name, &group->members, 4 * index + kind, err);
     if (st != ESDM_OK)
         return st;
     char *copy = strdup(name);

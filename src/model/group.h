@@ -23,6 +23,8 @@ esdm_status esdm__group_check_free(const esdm_group *group, const char *name, ui
                                    const char *what, esdm_error *err);
 /** Enters child `index` of that kind; room was reserved. */
 void esdm__group_add_member(esdm_group *group, uint32_t hash, uint32_t index, uint32_t kind);
+/** Whether it belongs to the group or to one of those above it. */
+bool esdm__dimension_is_visible(const esdm_dimension *dimension, const esdm_group *group);
 /** Renames the child `index` of that kind, whose name is *object_name (owned). */
 esdm_status esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind,
                                       uint32_t index, char **object_name, esdm_error *err);

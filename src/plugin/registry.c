@@ -73,6 +73,11 @@ static const operation meta_operations[] = {
     OPERATION(esdm_meta_plugin, set_state),
     OPERATION(esdm_meta_plugin, attributes),
     OPERATION(esdm_meta_plugin, import),
+    OPERATION(esdm_meta_plugin, record_list),
+    OPERATION(esdm_meta_plugin, writer_begin),
+    OPERATION(esdm_meta_plugin, writer_end),
+    OPERATION(esdm_meta_plugin, writer_lives),
+    OPERATION(esdm_meta_plugin, relocate),
     {NULL, 0},
 };
 

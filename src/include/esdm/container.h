@@ -81,6 +81,18 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_open(esdm_session *session, 
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_commit(esdm_container *container,
                                                            const char *message, esdm_error *err);
 
+/**
+ * Marks the structure as it is: esdm_container_revert() goes back to it. A later mark takes the
+ * place of this one, a commit forgets it. Nothing on handles that only read.
+ */
+ESDM_API void esdm_container_mark(esdm_container *container);
+/**
+ * Takes back what was created, renamed or set since the mark. Data that were written to datasets
+ * that stay are kept, and so are lengths of unlimited dimensions; objects that were created are
+ * freed. Without a mark it does nothing. The mark stays.
+ */
+ESDM_API void esdm_container_revert(esdm_container *container);
+
 /** Commits (writers), then frees the handle in every case. NULL is accepted. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_close(esdm_container *container,
                                                           esdm_error *err);
@@ -231,8 +243,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_codec(esdm_dataset *datase
                                                             const char *chain, esdm_error *err);
 ESDM_API const char *esdm_dataset_codec(const esdm_dataset *dataset);
 /** Asks for lossless compression without saying how: sets the chain that the site has for this
- *  ("engine.codec_on_request"), by default its own one or, when that is "none", "lz4". A site that
- *  forbids it says "none": then nothing changes. */
+ *  ("engine.codec_on_request"), by default its own one or, when that is "none", lets ESDM choose
+ * for numbers (esdm/accuracy.h, ESDM_MODE_BALANCED), and "lz4" for others. A site that forbids it
+ * says "none": then nothing changes. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_request_compression(esdm_dataset *dataset,
                                                                       esdm_error *err);
 

@@ -4,8 +4,10 @@
 
 /** @file The whole public C API. */
 
+#include "esdm/accuracy.h"
 #include "esdm/comm.h"
 #include "esdm/container.h"
+#include "esdm/placement.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
 #include "esdm/status.h"

@@ -9,8 +9,9 @@
  *     mpicc program.c $(pkg-config --cflags --libs esdm-mpi-openmpi)      or esdm-mpi-mpich
  *
  * There is one library for each MPI, since their communicators are of different types; this header
- * serves all. It is not part of esdm/esdm.h. MPI must be initialised (MPI_THREAD_FUNNELED is
- * enough: ESDM's own threads send no messages). Containers have to be closed before MPI_Finalize().
+ * serves all. The wrong one answers every call with ESDM_EINVAL. It is not part of esdm/esdm.h. MPI
+ * must be initialised (MPI_THREAD_FUNNELED is enough: ESDM's own threads send no messages).
+ * Containers have to be closed before MPI_Finalize().
  */
 
 #include <mpi.h>

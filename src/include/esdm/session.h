@@ -42,6 +42,9 @@ ESDM_API size_t esdm_session_route_count(const esdm_session *session);
 /** Absolute path, borrowed; NULL when index is past the end. */
 ESDM_API const char *esdm_session_route(const esdm_session *session, size_t index);
 
+/** Whether attributes that stated a variable's accuracy stay ("netcdf.accuracy_attributes"). */
+ESDM_API bool esdm_session_keeps_accuracy(const esdm_session *session);
+
 /* ---- catalogue ---------------------------------------------------------------------------- */
 
 /** Facts about a container without opening it; borrowed during the callback. */
@@ -102,7 +105,8 @@ typedef struct esdm_fragment_info {
     uint64_t raw_bytes;
     uint64_t stored_bytes;
     uint64_t position;  /**< in the pack, bytes */
-    const char *target; /**< "(inline)" when kept in the metadata store */
+    const char *target; /**< "(inline)" when kept in the metadata store; copies: "one,two"; of one
+                             node alone: "burst@node7" */
     const char *pack;   /**< "" when inline */
     const char *codec;
 } esdm_fragment_info;

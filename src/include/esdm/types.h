@@ -35,7 +35,7 @@ enum {
     ESDM_TYPE_UINT32 = 9,
     ESDM_TYPE_INT64 = 10,
     ESDM_TYPE_UINT64 = 11,
-    ESDM_TYPE_STRING = 12 /**< in memory `char *`, NUL-terminated; NULL reads and writes as "" */
+    ESDM_TYPE_STRING = 12 /**< in memory `char *`, NUL-terminated; NULL is no "" */
 };
 
 /** Bytes of one element in memory (`sizeof(char *)` for strings); 0 for an unknown type. */

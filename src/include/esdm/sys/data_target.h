@@ -89,7 +89,7 @@ typedef struct esdm_data_plugin {
      *  before the pack is sealed. */
     esdm_status (*pack_sync)(void *pack, esdm_error *err);
     /** Ends writing; readers anywhere see the whole pack when it returns. Frees the handle in
-     *  every case. NULL is accepted. */
+     *  every case (but see pack_recall()). NULL is accepted. */
     esdm_status (*pack_seal)(void *pack, esdm_error *err);
 
     /** Ranged get: fills every range or fails (ESDM_ENOENT, ESDM_EIO; ESDM_ECORRUPT past the end).
@@ -110,6 +110,17 @@ typedef struct esdm_data_plugin {
     /** Ends writing and removes the pack, of which nothing needs to be stored. Frees the handle in
      *  every case. Without it the engine seals, then removes. */
     esdm_status (*pack_discard)(void *pack, esdm_error *err);
+    /**
+     * Gives back bytes that were appended and are not sealed, whatever has become of the target:
+     * from memory, which pack_is_full() bounds, or because they can be read. Works after a failed
+     * pack_append() and pack_seal(), too. A plug-in that has this has pack_discard(), and a
+     * pack_seal() that fails leaves the handle to it.
+     */
+    esdm_status (*pack_recall)(void *pack, uint64_t position, size_t bytes, void *buffer,
+                               esdm_error *err);
+    /** Nothing more is appended: starts to store what is there, without waiting for the end, which
+     *  pack_seal() does. */
+    void (*pack_begin_seal)(void *pack);
 } esdm_data_plugin;
 
 #ifdef __cplusplus

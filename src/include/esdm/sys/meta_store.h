@@ -231,6 +231,25 @@ typedef bool (*esdm_meta_snapshot_visitor)(uint64_t snapshot, uint64_t parent, u
 typedef bool (*esdm_meta_match_visitor)(const char *container, const char *dataset_path,
                                         void *user);
 typedef bool (*esdm_meta_garbage_visitor)(uint64_t container, const char *uuid, void *user);
+/** `name` is NULL for garbage. */
+typedef bool (*esdm_meta_record_visitor)(uint64_t container, const char *uuid, const char *name,
+                                         void *user);
+
+/** In page_list(): the pages of all snapshots that are kept, pinned ones and garbage included. */
+#define ESDM_META_EVERY_SNAPSHOT UINT64_MAX
+
+/** A page whose fragments lie elsewhere from now on: the same records in the same order, other
+ *  packs or positions. */
+typedef struct esdm_meta_relocation {
+    uint64_t page;
+    const void *data;
+    size_t bytes;
+    bool moved; /**< set by relocate() */
+} esdm_meta_relocation;
+
+/** A text that belongs to the site or to a container: see fact_get(). */
+typedef bool (*esdm_meta_fact_visitor)(const char *name, const char *text, void *user);
+#define ESDM_META_FACT_NAME_MAX 200 /**< bytes of a fact's name: printable ASCII */
 
 typedef struct esdm_meta_plugin {
     esdm_plugin base;
@@ -290,7 +309,8 @@ typedef struct esdm_meta_plugin {
     esdm_status (*snapshot_list)(void *store, const char *name, esdm_meta_snapshot_visitor visit,
                                  void *user, esdm_error *err);
 
-    /** Directory of the pages visible in the snapshot; dataset 0: of all datasets. */
+    /** Directory of the pages visible in the snapshot, or ESDM_META_EVERY_SNAPSHOT; dataset 0: of
+     *  all datasets. */
     esdm_status (*page_list)(void *store, uint64_t container, uint64_t snapshot, uint32_t dataset,
                              esdm_meta_page_visitor visit, void *user, esdm_error *err);
     /** @param ret_data owned, free(). */
@@ -330,6 +350,43 @@ typedef struct esdm_meta_plugin {
     /** Enters a container, in one transaction. ESDM_EEXIST when the name is taken. For handles that
      *  are `migrating`; so are removals of what an interrupted migration left. */
     esdm_status (*import)(void *store, const esdm_meta_import *import, esdm_error *err);
+
+    /* ---- facts ---- */
+
+    /**
+     * Small texts (UTF-8) beside the catalogue: what is known about the site, and about how
+     * containers were written. A name that begins with a container's uuid and '/' belongs to that
+     * container and goes with it (forget()). Nothing that data depend on is kept here.
+     * ESDM_ENOENT: there is none. @param ret_text owned, free().
+     */
+    esdm_status (*fact_get)(void *store, const char *name, char **ret_text, esdm_error *err);
+    /** Replaces a fact. @param text NULL: removes it; ESDM_OK when there was none. */
+    esdm_status (*fact_put)(void *store, const char *name, const char *text, esdm_error *err);
+    /** Those whose names begin with `prefix` ("": all), by byte order. */
+    esdm_status (*fact_list)(void *store, const char *prefix, esdm_meta_fact_visitor visit,
+                             void *user, esdm_error *err);
+    /* ---- care for packs ---- */
+
+    /** Every record, garbage included, in the order of their numbers. */
+    esdm_status (*record_list)(void *store, esdm_meta_record_visitor visit, void *user,
+                               esdm_error *err);
+    /**
+     * Says that packs of `writer` are being written that no commit refers to yet. Ends with
+     * writer_end(), or with the process. Read-only handles may do without.
+     * @param writer hex digits, at least 8.
+     */
+    esdm_status (*writer_begin)(void *store, const char *writer, esdm_error *err);
+    void (*writer_end)(void *store, const char *writer);
+    /** Whether the writer lives, in any process; true as well when it cannot be told. */
+    esdm_status (*writer_lives)(void *store, const char *writer, bool *ret_lives, esdm_error *err);
+    /**
+     * Replaces pages, each one at once, live or not. A page gets a new number, so that who holds
+     * an old number finds nothing under it (page_load(): ESDM_ENOENT; merging it: ESDM_ECONFLICT)
+     * and asks for the directory again; its entry stays as it was, and no snapshot changes. Pages
+     * that are not there any more are left out.
+     */
+    esdm_status (*relocate)(void *store, uint64_t container, esdm_meta_relocation *pages,
+                            size_t npages, bool durable, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/accuracy.h"
+
+#include "base/error.h"
+#include "io/accuracy.h"
+#include "io/io.h"
+#include "model/accuracy.h"
+
+esdm_status
+esdm_dataset_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
+{
+    if (dataset == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_set_accuracy: dataset is NULL");
+    esdm_container *container = dataset->group->container;
+    esdm_status status = esdm__container_check_writable(container, err);
+    if (status == ESDM_OK && accuracy != NULL && accuracy->stated != 0)
+        status = esdm__accuracy_accept(dataset, accuracy, err);
+    bool changed = false;
+    if (status == ESDM_OK)
+        status = esdm__io_set_accuracy(dataset, accuracy, &changed, err);
+    if (status != ESDM_OK)
+        return esdm__dataset_prefix(dataset, status, err);
+    container->structure_dirty = container->structure_dirty || changed;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_dataset_accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
+                             esdm_error *err)
+{
+    if (dataset == NULL || ret_report == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_accuracy_report: NULL argument");
+    return esdm__accuracy_report(dataset, ret_report, err);
+}
+
+bool
+esdm_dataset_accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
+                            uint64_t count, uint64_t *ret_index)
+{
+    uint64_t index = 0;
+    if (dataset == NULL || before == NULL || after == NULL)
+        return count == 0;
+    if (esdm__accuracy_holds(dataset, before, after, count, &index))
+        return true;
+    if (ret_index != NULL)
+        *ret_index = index;
+    return false;
+}
+
+bool
+esdm_dataset_accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+{
+    return dataset != NULL && esdm__accuracy_in_force(dataset, ret_accuracy);
+}

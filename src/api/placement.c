@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/placement.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "io/calibrate.h"
+#include "io/decisions.h"
+#include "io/forecast.h"
+#include "io/models.h"
+
+esdm_status
+esdm_site_calibrate(const esdm_site_options *options, const esdm_calibrate_options *how,
+                    esdm_error *err)
+{
+    return esdm__calibrate(options, how, err);
+}
+
+esdm_status
+esdm_container_decisions(esdm_container *container, esdm_decision_visitor visit, void *user,
+                         esdm_error *err)
+{
+    if (container == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_decisions: an argument is NULL");
+    return esdm__container_decisions(container, visit, user, err);
+}
+
+esdm_status
+esdm_forecast_write(esdm_session *session, const esdm_forecast_request *request,
+                    esdm_forecast_visitor visit, void *user, double *ret_seconds, esdm_error *err)
+{
+    if (session == NULL || request == NULL || visit == NULL || ret_seconds == NULL ||
+        request->container == NULL || request->path == NULL ||
+        (request->shape == NULL && request->rank > 0))
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_forecast_write: an argument is NULL");
+    return esdm__io_forecast(session, request, visit, user, ret_seconds, err);
+}
+
+static double
+per_second(double seconds_per_byte)
+{
+    return seconds_per_byte > 0 ? 1 / seconds_per_byte : (double) INFINITY;
+}
+
+static double
+seconds_per_byte(double bytes_per_s)
+{
+    return isfinite(bytes_per_s) && bytes_per_s > 0 ? 1 / bytes_per_s : 0;
+}
+
+double
+esdm_model_seconds(const esdm_model_info *info, double bytes, double concurrency)
+{
+    const esdm__perf perf = {
+        .latency_s = info->latency_s * info->latency_drift,
+        .service_s = info->service_s * info->latency_drift,
+        .stream_s_per_byte = seconds_per_byte(info->stream_bytes_per_s) * info->bandwidth_drift,
+        .shared_s_per_byte = seconds_per_byte(info->shared_bytes_per_s) * info->bandwidth_drift};
+    return esdm__perf_seconds(&perf, bytes, fmax(1, concurrency));
+}
+
+/* true: go on. */
+static bool
+visit_way(const esdm__target_model *t, bool reading, esdm_model_visitor visit, void *user)
+{
+    const esdm__measured *m = reading ? &t->read : &t->write;
+    if (!esdm__perf_valid(&m->perf))
+        return true;
+    esdm_model_sample *samples = calloc(m->nsamples + 1, sizeof *samples);
+    for (size_t i = 0; samples != NULL && i < m->nsamples; i++)
+        samples[i] = (esdm_model_sample){m->samples[i].bytes, m->samples[i].concurrency,
+                                         m->samples[i].seconds};
+    const esdm_model_info info = {
+        .target = t->name,
+        .reading = reading,
+        .quick = t->quick,
+        .measured_ns = t->measured_ns,
+        .latency_s = m->perf.latency_s,
+        .stream_bytes_per_s = per_second(m->perf.stream_s_per_byte),
+        .service_s = m->perf.service_s,
+        .shared_bytes_per_s = per_second(m->perf.shared_s_per_byte),
+        .error = m->error.model,
+        .naive_error = m->error.naive,
+        .median_error = m->error.median,
+        .held_out = m->error.samples,
+        .latency_drift = exp(m->drift.latency),
+        .bandwidth_drift = exp(m->drift.bandwidth),
+        .observations = m->drift.observations,
+        .nsamples = samples != NULL ? m->nsamples : 0,
+        .samples = samples,
+    };
+    bool more = visit(&info, user);
+    free(samples);
+    return more;
+}
+
+esdm_status
+esdm_session_models(esdm_session *session, esdm_model_visitor visit, void *user, esdm_error *err)
+{
+    esdm__site_model model = {0};
+    if (session == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_session_models: an argument is NULL");
+    esdm_status status = esdm__models_load(session, &model, err);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        const esdm__target_model *t = esdm__site_model_find(&model, session->targets[i].name);
+        if (t != NULL && (!visit_way(t, false, visit, user) || !visit_way(t, true, visit, user)))
+            break;
+    }
+    esdm__site_model_clear(&model);
+    return ESDM_OK;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "upkeep/upkeep.h"
+
+#include "base/error.h"
+
+esdm_status
+esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_result *ret_result,
+          esdm_error *err)
+{
+    static const esdm_fsck_options none = {0};
+    esdm_fsck_result result;
+    if (options == NULL)
+        options = &none;
+    if (session == NULL || (options->containers == NULL && options->ncontainers > 0))
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_fsck: NULL argument");
+    if (options->repair && (session->read_only || !session->meta->is_writable(session->store)))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "the metadata store of site '%s' is read-only for this process: "
+                               "nothing can be repaired",
+                               session->site->name);
+    return esdm__upkeep_fsck(session, options, ret_result != NULL ? ret_result : &result, err);
+}
+
+esdm_status
+esdm_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_result *ret_result,
+        esdm_error *err)
+{
+    static const esdm_gc_options none = {0};
+    esdm_gc_result result;
+    if (session == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_gc: NULL argument");
+    if (session->read_only || !session->meta->is_writable(session->store))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "the metadata store of site '%s' is read-only for this process: "
+                               "whether writers live cannot be told",
+                               session->site->name);
+    return esdm__upkeep_gc(session, options != NULL ? options : &none,
+                           ret_result != NULL ? ret_result : &result, err);
+}
+
+esdm_status
+esdm_drain(esdm_session *session, const esdm_drain_options *options, esdm_drain_result *ret_result,
+           esdm_error *err)
+{
+    static const esdm_drain_options none = {0};
+    esdm_drain_result result;
+    if (options == NULL)
+        options = &none;
+    if (session == NULL || (options->containers == NULL && options->ncontainers > 0))
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_drain: NULL argument");
+    if (session->read_only || !session->meta->is_writable(session->store))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "the metadata store of site '%s' is read-only for this process: "
+                               "nothing can be drained",
+                               session->site->name);
+    return esdm__upkeep_drain(session, options, ret_result != NULL ? ret_result : &result, err);
+}
+
+const char *
+esdm_session_node(const esdm_session *session)
+{
+    return session->node;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_ACCURACY_H
+#define ESDM_ACCURACY_H
+
+/**
+ * @file
+ * What a scientist states about the accuracy of a dataset and the cost of storing it: quantities,
+ * never the name of a codec. ESDM chooses codecs, and verifies every fragment that they change.
+ *
+ * A finite number x comes back as x' with |x' - x| <= e(x), where e(x) is the least of
+ * - absolute_tolerance;
+ * - relative_tolerance * |x|, or relative_finest where that is larger;
+ * - 10^-significant_digits * |x|;
+ * - 2^-significant_bits * |x|.
+ * Without any of them nothing is lost. NaN (with its bits), infinities, the fill value, the values
+ * of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <= lossless_up_to and
+ * numbers >= lossless_from always come back bit for bit, and no other number becomes one of the
+ * listed values.
+ *
+ * Tolerances are in the units of the dataset: where integers are packed (attribute `scale_factor`)
+ * an absolute one is of the unpacked numbers, and relative ones are refused.
+ */
+
+#include "esdm/container.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Which quantities are stated. */
+enum {
+    ESDM_ACCURACY_ABSOLUTE_TOLERANCE = 1 << 0,
+    ESDM_ACCURACY_RELATIVE_TOLERANCE = 1 << 1,
+    ESDM_ACCURACY_RELATIVE_FINEST = 1 << 2,
+    ESDM_ACCURACY_SIGNIFICANT_DIGITS = 1 << 3,
+    ESDM_ACCURACY_SIGNIFICANT_BITS = 1 << 4,
+    ESDM_ACCURACY_CONSERVE = 1 << 5,
+    ESDM_ACCURACY_LOSSLESS_UP_TO = 1 << 6,
+    ESDM_ACCURACY_LOSSLESS_FROM = 1 << 7,
+    ESDM_ACCURACY_EXACT_VALUES = 1 << 8,
+    ESDM_ACCURACY_COMPRESSION_SPEED = 1 << 9,
+    ESDM_ACCURACY_DECOMPRESSION_SPEED = 1 << 10,
+    ESDM_ACCURACY_MODE = 1 << 11
+};
+
+/** What compression is for. */
+typedef enum esdm_accuracy_mode {
+    ESDM_MODE_SPEED = 1,    /**< the program shall wait as little as possible */
+    ESDM_MODE_BALANCED = 2, /**< the least time for writing and one reading; the default */
+    ESDM_MODE_ARCHIVE = 3,  /**< the fewest bytes */
+    ESDM_MODE_ENERGY = 4    /**< the least work of CPU and storage together */
+} esdm_accuracy_mode;
+
+/** Speeds in bytes per second, or as multiples of what the site's model knows. */
+typedef enum esdm_speed_unit {
+    ESDM_SPEED_BYTES = 1,
+    ESDM_SPEED_NETWORK = 2,
+    ESDM_SPEED_NODE_LOCAL = 3, /**< of the storage of a node */
+    ESDM_SPEED_SHARED = 4      /**< of the storage that nodes share */
+} esdm_speed_unit;
+
+typedef struct esdm_speed {
+    double value;
+    esdm_speed_unit unit;
+} esdm_speed;
+
+#define ESDM_ACCURACY_EXACT_MAX 16
+
+/** Fill it with esdm_accuracy_init() and the members that `stated` names, or from texts. */
+typedef struct esdm_accuracy {
+    uint32_t stated;             /**< ESDM_ACCURACY_* */
+    double absolute_tolerance;   /**< >= 0, in the units of the dataset; 0: lossless */
+    double relative_tolerance;   /**< >= 0; 0.01 is one per cent */
+    double relative_finest;      /**< >= 0: the relative tolerance need not be finer than this
+                                      absolute one (around zero) */
+    uint32_t significant_digits; /**< 1 ... 17, decimal */
+    uint32_t significant_bits;   /**< 1 ... 53 */
+    double conserve;       /**< largest change of the sum of a fragment, hence of the sum and the
+                                mean of the dataset, as a share of sum(|x|) */
+    double lossless_up_to; /**< numbers <= this are exact */
+    double lossless_from;  /**< numbers >= this are exact */
+    double exact_values[ESDM_ACCURACY_EXACT_MAX];
+    uint32_t exact_count;
+    esdm_speed compression_speed;   /**< at least, for each thread */
+    esdm_speed decompression_speed; /**< at least, for each thread */
+    esdm_accuracy_mode mode;
+} esdm_accuracy;
+
+/** Nothing stated. */
+ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
+
+/**
+ * States one quantity by its name and a text: `absolute_tolerance`, `relative_tolerance`,
+ * `relative_finest`, `significant_digits`, `significant_bits`, `conserve`, `lossless_up_to`,
+ * `lossless_from`, `exact_values`, `compression_speed`, `decompression_speed`, `mode`; short names
+ * are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`.
+ *
+ * Values: numbers; of relative quantities also `1 %`; of `conserve` also `sum` and `mean` (1e-6);
+ * of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`, `1.5 GiB/s`,
+ * `0.5 network`, `2 node-local`, `1 shared`; of `mode` `speed`, `balanced`, `archive`, `energy`.
+ * What has the units of the dataset may name them: `0.01 K`. The dataset's own units are
+ * understood, and those that differ from it by a prefix (`10 mK`, `1 hPa` for `Pa`).
+ *
+ * @param units of the dataset; NULL: none are known, and none may be named.
+ * @return ESDM_EINVAL naming the quantity and what is wrong; the accuracy is then as before.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_set(esdm_accuracy *accuracy, const char *name,
+                                                       const char *value, const char *units,
+                                                       esdm_error *err);
+
+/** States several: `abs=0.01 K; mode=archive`, separated by ';' or ','. Those that were stated
+ *  before and are not named stay. Ends with esdm_accuracy_check(). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text,
+                                                         const char *units, esdm_error *err);
+
+/** Prints what is stated so that esdm_accuracy_parse() reads it back to the same numbers.
+ *  @param ret_text owned, free(). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_print(const esdm_accuracy *accuracy,
+                                                         char **ret_text, esdm_error *err);
+
+/** Whether what is stated makes sense together: ESDM_EINVAL naming what does not. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_check(const esdm_accuracy *accuracy,
+                                                         esdm_error *err);
+
+/**
+ * States the accuracy of a dataset, for what is written from now on; it is published with the next
+ * commit. NULL, or nothing stated, takes it back. With it ESDM chooses the codecs, unless
+ * esdm_dataset_set_codec() named them.
+ * @return ESDM_EINVAL for texts and user-defined types, for what makes no sense together, and for
+ * exact values that the type does not have.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_set_accuracy(esdm_dataset *dataset,
+                                                               const esdm_accuracy *accuracy,
+                                                               esdm_error *err);
+/** What is stated; false, and *ret_accuracy untouched, when nothing is. */
+ESDM_API bool esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy);
+
+/** What holds for what is written now: what is stated, else a rule of the site's configuration
+ *  ("accuracy"), which also joins a mode that stands alone. false: nothing. */
+ESDM_API bool esdm_dataset_accuracy_in_force(const esdm_dataset *dataset,
+                                             esdm_accuracy *ret_accuracy);
+
+/**
+ * Whether numbers that were read keep the accuracy that is in force, compared with those
+ * that were written: `count` elements of its type each, aligned. Conservation of sums is not looked
+ * at.
+ * @param ret_index of the first that does not; may be NULL.
+ */
+ESDM_API bool esdm_dataset_accuracy_holds(const esdm_dataset *dataset, const void *before,
+                                          const void *after, uint64_t count, uint64_t *ret_index);
+
+/** What became of the numbers of committed fragments. */
+typedef struct esdm_accuracy_report {
+    uint64_t fragments;       /**< committed ones, and of those: */
+    uint64_t lossy_fragments; /**< with numbers that may be off */
+    uint64_t points;          /**< numbers that may be off */
+    uint64_t exact_points;    /**< in those fragments, numbers that were to be kept */
+    double absolute;          /**< loosest bounds asked of a fragment, in units of the stored */
+    double relative;          /**< numbers; INFINITY: not asked for */
+    double finest;
+    double largest_error;     /**< |x' - x|, of the stored numbers */
+    double largest_share;     /**< of its bound; at most 1 */
+    double sum_change;        /**< sum(x') - sum(x) */
+    double mean_change;       /**< of all points that may be off */
+    uint64_t blocks_again;    /**< that were encoded again, because a codec missed its bound */
+    uint64_t blocks_lossless; /**< of those, kept without loss */
+} esdm_accuracy_report;
+
+/** Adds up what the committed fragments tell, reading the head of each lossy one. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_accuracy_report(esdm_dataset *dataset,
+                                                                  esdm_accuracy_report *ret_report,
+                                                                  esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_H
+#define ESDM_UPKEEP_H
+
+/**
+ * @file
+ * Looking after a site: verifying what is stored, and removing what nobody needs. What esdm-fsck
+ * and esdm-gc do. One call at a time per session; other sessions go on reading and writing.
+ */
+
+#include "esdm/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum esdm_finding_kind {
+    ESDM_FINDING_NOTE,    /**< worth knowing, nothing is wrong */
+    ESDM_FINDING_PROBLEM, /**< something is wrong */
+    ESDM_FINDING_REPAIRED /**< was wrong */
+} esdm_finding_kind;
+
+/** What was found in one place. Borrowed during the call; texts may be NULL but for `what`. */
+typedef struct esdm_finding {
+    esdm_finding_kind kind;
+    esdm_status status; /**< of a problem: ESDM_ECORRUPT, ESDM_ENOENT, … */
+    const char *container;
+    const char *dataset; /**< "/group/name" */
+    const char *place;   /**< "target 'disk', pack '…', byte 4096" */
+    const char *what;
+    const char *remedy; /**< what to do about it */
+} esdm_finding;
+typedef void (*esdm_finding_visitor)(const esdm_finding *finding, void *user);
+/** Called now and then from any thread, one at a time. @param share 0 … 1. */
+typedef void (*esdm_upkeep_progress)(double share, const char *container, void *user);
+
+/** Zero-initialise. */
+typedef struct esdm_fsck_options {
+    const char *const *containers; /**< NULL: all; else names, each with what lies below it */
+    size_t ncontainers;
+    bool data;   /**< read and verify every byte, not the heads of fragments alone */
+    bool repair; /**< mend what can be mended without losing anything */
+    esdm_finding_visitor report;
+    esdm_upkeep_progress progress;
+    void *user;
+} esdm_fsck_options;
+
+typedef struct esdm_fsck_result {
+    uint64_t containers;
+    uint64_t pages;
+    uint64_t fragments; /**< in packs */
+    uint64_t packs;     /**< of the containers that were looked at */
+    uint64_t bytes;     /**< that were read from packs */
+    uint64_t problems;  /**< repaired ones included */
+    uint64_t repaired;
+    uint64_t orphans; /**< packs that nothing refers to and nobody writes; not with `containers` */
+    uint64_t orphan_bytes;
+    uint64_t unpublished; /**< packs of living writers that nothing refers to yet */
+} esdm_fsck_result;
+
+/**
+ * Verifies the catalogue and all packs that it refers to. Finding problems is no failure: ESDM_OK,
+ * and the result counts them. Never removes anything.
+ * @param options,ret_result may be NULL.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_fsck(esdm_session *session,
+                                               const esdm_fsck_options *options,
+                                               esdm_fsck_result *ret_result, esdm_error *err);
+
+/** Youngest packs that esdm_gc() removes unless told otherwise, in seconds. */
+#define ESDM_GC_AGE_S 86400u
+
+/** Zero-initialise. */
+typedef struct esdm_gc_options {
+    bool any_age;   /**< `age_s` counts even if 0; else 0 means ESDM_GC_AGE_S */
+    uint64_t age_s; /**< packs that were written to within this time stay */
+    bool dry_run;   /**< report only */
+    esdm_finding_visitor report;
+    void *user;
+} esdm_gc_options;
+
+typedef struct esdm_gc_result {
+    uint64_t packs; /**< removed, or to be removed */
+    uint64_t bytes;
+    uint64_t containers; /**< removed ones whose record was still kept, and nobody reads */
+    uint64_t young;      /**< packs that nothing refers to, too young to be removed */
+    uint64_t living;     /**< packs that nothing refers to yet, of living writers */
+    uint64_t failed;     /**< packs that could not be removed */
+} esdm_gc_result;
+
+/**
+ * Removes what nobody can reach: removed containers whose last reader is gone, and packs that no
+ * kept snapshot refers to, whose writer is dead and which are old enough.
+ * @param options,ret_result may be NULL.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_gc(esdm_session *session, const esdm_gc_options *options,
+                                             esdm_gc_result *ret_result, esdm_error *err);
+
+/** Zero-initialise. */
+typedef struct esdm_drain_options {
+    const char *const *containers; /**< NULL: all; else names, each with what lies below it */
+    size_t ncontainers;
+    bool wait; /**< until living writers of this node have closed their containers, too */
+    esdm_finding_visitor report;
+    esdm_upkeep_progress progress; /**< the share is not known: 0 */
+    void *user;
+} esdm_drain_options;
+
+typedef struct esdm_drain_result {
+    uint64_t containers;
+    uint64_t fragments; /**< that were brought to targets which all nodes see */
+    uint64_t bytes;
+    uint64_t failed;    /**< fragments that could not be read */
+    uint64_t elsewhere; /**< fragments that other nodes alone have */
+    uint64_t packs;     /**< of this node that were removed */
+    uint64_t freed_bytes;
+    uint64_t packs_left; /**< of this node: living writers may go on with them */
+} esdm_drain_result;
+
+/**
+ * Copies what committed snapshots have on targets with `"accessibility": "local"` of this node to
+ * targets that all nodes see, and frees the space. Readers and writers go on, no snapshot changes;
+ * what is interrupted is done by the next call. ESDM_ENOENT: there is nowhere to copy to.
+ * @param options,ret_result may be NULL.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_drain(esdm_session *session,
+                                                const esdm_drain_options *options,
+                                                esdm_drain_result *ret_result, esdm_error *err);
+/** What node-local targets are told apart by: $ESDM_NODE, else the host's name; borrowed. */
+ESDM_API const char *esdm_session_node(const esdm_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

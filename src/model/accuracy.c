@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "model/accuracy.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/accuracy_units.h"
+#include "model/container.h"
+
+#define NAME_BYTES  64
+#define VALUE_BYTES 512
+#define DIGITS_MOST 17
+#define BITS_MOST   53
+/* Share of sum(|x|) by which "conserve=sum" lets a sum change. */
+#define CONSERVED 1e-6
+
+/* ---- the quantities ----------------------------------------------------------------------- */
+
+typedef enum kind { TOLERANCE, SHARE, COUNT, CONSERVE, NUMBER, NUMBERS, SPEED, MODE } kind;
+
+typedef struct quantity {
+    const char *name;
+    const char *short_name; /* or NULL */
+    uint32_t flag;
+    kind kind;
+    size_t offset; /* of the member */
+    uint32_t most; /* of a COUNT */
+} quantity;
+
+#define AT(member) offsetof(esdm_accuracy, member)
+static const quantity quantities[] = {
+    {"absolute_tolerance", "abs", ESDM_ACCURACY_ABSOLUTE_TOLERANCE, TOLERANCE,
+     AT(absolute_tolerance), 0},
+    {"relative_tolerance", "rel", ESDM_ACCURACY_RELATIVE_TOLERANCE, SHARE, AT(relative_tolerance),
+     0},
+    {"relative_finest", "finest", ESDM_ACCURACY_RELATIVE_FINEST, TOLERANCE, AT(relative_finest), 0},
+    {"significant_digits", "digits", ESDM_ACCURACY_SIGNIFICANT_DIGITS, COUNT,
+     AT(significant_digits), DIGITS_MOST},
+    {"significant_bits", "bits", ESDM_ACCURACY_SIGNIFICANT_BITS, COUNT, AT(significant_bits),
+     BITS_MOST},
+    {"conserve", NULL, ESDM_ACCURACY_CONSERVE, CONSERVE, AT(conserve), 0},
+    {"lossless_up_to", NULL, ESDM_ACCURACY_LOSSLESS_UP_TO, NUMBER, AT(lossless_up_to), 0},
+    {"lossless_from", NULL, ESDM_ACCURACY_LOSSLESS_FROM, NUMBER, AT(lossless_from), 0},
+    {"exact_values", "exact", ESDM_ACCURACY_EXACT_VALUES, NUMBERS, AT(exact_values), 0},
+    {"compression_speed", NULL, ESDM_ACCURACY_COMPRESSION_SPEED, SPEED, AT(compression_speed), 0},
+    {"decompression_speed", NULL, ESDM_ACCURACY_DECOMPRESSION_SPEED, SPEED, AT(decompression_speed),
+     0},
+    {"mode", NULL, ESDM_ACCURACY_MODE, MODE, AT(mode), 0},
+};
+#define NQUANTITIES (sizeof quantities / sizeof quantities[0])
+
+static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
+                                    [ESDM_MODE_BALANCED] = "balanced",
+                                    [ESDM_MODE_ARCHIVE] = "archive",
+                                    [ESDM_MODE_ENERGY] = "energy"};
+static const char *const speed_units[] = {[ESDM_SPEED_BYTES] = "B/s",
+                                          [ESDM_SPEED_NETWORK] = "network",
+                                          [ESDM_SPEED_NODE_LOCAL] = "node-local",
+                                          [ESDM_SPEED_SHARED] = "shared"};
+
+void
+esdm_accuracy_init(esdm_accuracy *accuracy)
+{
+    memset(accuracy, 0, sizeof *accuracy);
+}
+
+/* ---- one value ---------------------------------------------------------------------------- */
+
+/* What a value is read for. */
+typedef struct value {
+    const quantity *quantity;
+    const char *text;
+    const char *units; /* of the dataset, or NULL */
+    esdm_error *err;
+} value;
+
+static esdm_status
+wrong(const value *v, const char *what)
+{
+    return esdm__error_set(v->err, ESDM_EINVAL, "%s = '%.100s': %s", v->quantity->name, v->text,
+                           what);
+}
+
+/* A finite number; *ret_rest is what follows it, without blanks. */
+static esdm_status
+read_number(const value *v, const char *text, double *ret_number, const char **ret_rest)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text)
+        return wrong(v, "expected a number");
+    if (!isfinite(number))
+        return wrong(v, "the number must be finite");
+    *ret_number = number;
+    *ret_rest = end + strspn(end, " \t");
+    return ESDM_OK;
+}
+
+/* A number in the units of the dataset. */
+static esdm_status
+read_in_units(const value *v, bool negative, double *ret_number)
+{
+    double number = 0;
+    double factor = 1;
+    const char *rest;
+    char why[200];
+    esdm_status st = read_number(v, v->text, &number, &rest);
+    if (st != ESDM_OK)
+        return st;
+    if (!esdm__units_factor(rest, v->units, !negative, &factor, why, sizeof why))
+        return wrong(v, why);
+    number *= factor;
+    if (!isfinite(number))
+        return wrong(v, "the number must be finite");
+    if (number < 0 && !negative)
+        return wrong(v, "a tolerance must not be negative");
+    *ret_number = number;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_share(const value *v, double *ret_number)
+{
+    double number = 0;
+    const char *rest;
+    esdm_status st = read_number(v, v->text, &number, &rest);
+    if (st != ESDM_OK)
+        return st;
+    if (strcmp(rest, "%") == 0)
+        number /= 100;
+    else if (*rest != '\0')
+        return wrong(v, "a relative quantity has no units but %");
+    if (number < 0)
+        return wrong(v, "a tolerance must not be negative");
+    *ret_number = number;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_conserve(const value *v, double *ret_number)
+{
+    if (strcmp(v->text, "sum") != 0 && strcmp(v->text, "mean") != 0)
+        return read_share(v, ret_number);
+    *ret_number = CONSERVED;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_count(const value *v, uint32_t *ret_count)
+{
+    double number = 0;
+    const char *rest;
+    char what[64];
+    esdm_status st = read_number(v, v->text, &number, &rest);
+    if (st != ESDM_OK)
+        return st;
+    if (*rest == '\0' && number >= 1 && number <= v->quantity->most && number == floor(number)) {
+        *ret_count = (uint32_t) number;
+        return ESDM_OK;
+    }
+    (void) snprintf(what, sizeof what, "expected a whole number from 1 to %" PRIu32,
+                    v->quantity->most);
+    return wrong(v, what);
+}
+
+static esdm_status
+read_numbers(const value *v, esdm_accuracy *a)
+{
+    uint32_t count = 0;
+    const char *text = v->text;
+    do {
+        if (count == ESDM_ACCURACY_EXACT_MAX)
+            return wrong(v, "at most 16 exact values are possible");
+        esdm_status st = read_number(v, text, &a->exact_values[count], &text);
+        if (st != ESDM_OK)
+            return st;
+        count++;
+    } while (*text != '\0');
+    a->exact_count = count;
+    return ESDM_OK;
+}
+
+/* Bytes per second of "B/s", "MiB/s", …; 0: it is no such unit. */
+static double
+bytes_of(const char *unit)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"B/s", 1},        {"kB/s", 1e3},     {"MB/s", 1e6},     {"GB/s", 1e9},
+                 {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30}, {"TiB/s", 0x1p40}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(unit, units[i].name) == 0)
+            return units[i].bytes;
+    return 0;
+}
+
+static esdm_status
+read_speed(const value *v, esdm_speed *ret_speed)
+{
+    esdm_speed speed = {0};
+    const char *rest;
+    esdm_status st = read_number(v, v->text, &speed.value, &rest);
+    if (st != ESDM_OK)
+        return st;
+    if (!(speed.value > 0))
+        return wrong(v, "a speed must be positive");
+    if (bytes_of(rest) > 0) {
+        speed.value *= bytes_of(rest);
+        speed.unit = ESDM_SPEED_BYTES;
+    }
+    for (int unit = ESDM_SPEED_NETWORK; unit <= ESDM_SPEED_SHARED; unit++)
+        if (strcmp(rest, speed_units[unit]) == 0)
+            speed.unit = (esdm_speed_unit) unit;
+    if (speed.unit == 0)
+        return wrong(v, "expected a speed such as '200 MiB/s', '1.5 GiB/s', '0.5 network', "
+                        "'2 node-local' or '1 shared'");
+    *ret_speed = speed;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_mode(const value *v, esdm_accuracy_mode *ret_mode)
+{
+    for (int mode = ESDM_MODE_SPEED; mode <= ESDM_MODE_ENERGY; mode++) {
+        if (strcmp(v->text, modes[mode]) == 0) {
+            *ret_mode = (esdm_accuracy_mode) mode;
+            return ESDM_OK;
+        }
+    }
+    return wrong(v, "expected speed, balanced, archive or energy");
+}
+
+static esdm_status
+read_value(const value *v, esdm_accuracy *a)
+{
+    void *member = (char *) a + v->quantity->offset;
+    switch (v->quantity->kind) {
+    case TOLERANCE:
+        return read_in_units(v, false, member);
+    case SHARE:
+        return read_share(v, member);
+    case COUNT:
+        return read_count(v, member);
+    case CONSERVE:
+        return read_conserve(v, member);
+    case NUMBER:
+        return read_in_units(v, true, member);
+    case NUMBERS:
+        return read_numbers(v, a);
+    case SPEED:
+        return read_speed(v, member);
+    default:
+        return read_mode(v, member);
+    }
+}
+
+static const quantity *
+find_quantity(const char *name)
+{
+    for (size_t i = 0; i < NQUANTITIES; i++)
+        if (strcmp(name, quantities[i].name) == 0 ||
+            (quantities[i].short_name != NULL && strcmp(name, quantities[i].short_name) == 0))
+            return &quantities[i];
+    return NULL;
+}
+
+/* In the C locale, whatever the program's is. */
+static esdm_status
+set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
+            esdm_error *err)
+{
+    const quantity *q = find_quantity(name);
+    if (q == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "there is no quantity '%.60s'; known are absolute_tolerance, "
+                               "relative_tolerance, relative_finest, significant_digits, "
+                               "significant_bits, conserve, lossless_up_to, lossless_from, "
+                               "exact_values, compression_speed, decompression_speed, mode",
+                               name);
+    char trimmed[VALUE_BYTES];
+    text += strspn(text, " \t\n");
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \t\n", text[length - 1]) != NULL)
+        length--;
+    if (length >= sizeof trimmed)
+        return esdm__error_set(err, ESDM_EINVAL, "%s: a value of %zu bytes is too long", q->name,
+                               length);
+    memcpy(trimmed, text, length);
+    trimmed[length] = '\0';
+    esdm_accuracy changed = *accuracy;
+    const value v = {.quantity = q, .text = trimmed, .units = units, .err = err};
+    esdm_status st = read_value(&v, &changed);
+    if (st != ESDM_OK)
+        return st;
+    changed.stated |= q->flag;
+    *accuracy = changed;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_accuracy_set(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
+                  esdm_error *err)
+{
+    if (accuracy == NULL || name == NULL || text == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_set: NULL argument");
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+    if (plain == (locale_t) 0)
+        return esdm__error_nomem(err, 0, "the C locale");
+    locale_t before = uselocale(plain);
+    esdm_status st = set_plainly(accuracy, name, text, units, err);
+    (void) uselocale(before);
+    freelocale(plain);
+    return st;
+}
+
+/* ---- several ------------------------------------------------------------------------------ */
+
+/* One "name=value" of `bytes`. */
+static esdm_status
+set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *units,
+         esdm_error *err)
+{
+    char name[NAME_BYTES];
+    char text[VALUE_BYTES];
+    const char *equals = memchr(item, '=', bytes);
+    if (equals == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%.*s': expected NAME=VALUE, such as abs=0.01 or mode=archive",
+                               (int) (bytes < 100 ? bytes : 100), item);
+    size_t name_bytes = (size_t) (equals - item);
+    size_t text_bytes = bytes - name_bytes - 1;
+    while (name_bytes > 0 && (item[name_bytes - 1] == ' ' || item[name_bytes - 1] == '\t'))
+        name_bytes--;
+    if (name_bytes >= sizeof name || text_bytes >= sizeof text)
+        return esdm__error_set(err, ESDM_EINVAL, "'%.60s…' is too long", item);
+    memcpy(name, item, name_bytes);
+    name[name_bytes] = '\0';
+    memcpy(text, equals + 1, text_bytes);
+    text[text_bytes] = '\0';
+    return esdm_accuracy_set(accuracy, name, text, units, err);
+}
+
+esdm_status
+esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units, esdm_error *err)
+{
+    if (accuracy == NULL || text == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_parse: NULL argument");
+    esdm_accuracy changed = *accuracy;
+    esdm_status st = ESDM_OK;
+    while (st == ESDM_OK && *text != '\0') {
+        text += strspn(text, " \t\n;,");
+        size_t bytes = strcspn(text, ";,");
+        if (bytes > 0)
+            st = set_item(&changed, text, bytes, units, err);
+        text += bytes;
+    }
+    if (st == ESDM_OK)
+        st = esdm_accuracy_check(&changed, err);
+    if (st == ESDM_OK)
+        *accuracy = changed;
+    return st;
+}
+
+static void
+put_double(esdm__buffer *out, double number)
+{
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void) snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    esdm__buffer_put(out, text, strlen(text));
+}
+
+static void
+put_text(esdm__buffer *out, const char *text)
+{
+    esdm__buffer_put(out, text, strlen(text));
+}
+
+static void
+put_value(esdm__buffer *out, const quantity *q, const esdm_accuracy *a)
+{
+    const void *member = (const char *) a + q->offset;
+    const esdm_speed *speed = member;
+    switch (q->kind) {
+    case COUNT:
+        put_double(out, *(const uint32_t *) member);
+        break;
+    case NUMBERS:
+        for (uint32_t i = 0; i < a->exact_count; i++) {
+            if (i > 0)
+                put_text(out, " ");
+            put_double(out, a->exact_values[i]);
+        }
+        break;
+    case SPEED:
+        put_double(out, speed->value);
+        put_text(out, " ");
+        put_text(out, speed_units[speed->unit]);
+        break;
+    case MODE:
+        put_text(out, modes[a->mode]);
+        break;
+    default:
+        put_double(out, *(const double *) member);
+    }
+}
+
+void
+esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy)
+{
+    bool first = true;
+    for (size_t i = 0; i < NQUANTITIES; i++) {
+        if ((accuracy->stated & quantities[i].flag) == 0)
+            continue;
+        if (!first)
+            put_text(out, "; ");
+        put_text(out, quantities[i].name);
+        put_text(out, "=");
+        put_value(out, &quantities[i], accuracy);
+        first = false;
+    }
+}
+
+esdm_status
+esdm_accuracy_print(const esdm_accuracy *accuracy, char **ret_text, esdm_error *err)
+{
+    if (accuracy == NULL || ret_text == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_print: NULL argument");
+    esdm_status st = esdm_accuracy_check(accuracy, err);
+    if (st != ESDM_OK)
+        return st;
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
+    if (plain == (locale_t) 0)
+        return esdm__error_nomem(err, 0, "the C locale");
+    locale_t before = uselocale(plain);
+    esdm__buffer out;
+    esdm__buffer_init(&out);
+    esdm__accuracy_put(&out, accuracy);
+    esdm__buffer_put_u8(&out, '\0');
+    (void) uselocale(before);
+    freelocale(plain);
+    if (out.failed) {
+        esdm__buffer_clear(&out);
+        return esdm__error_nomem(err, 0, "the text of an accuracy");
+    }
+    size_t bytes;
+    *ret_text = (char *) esdm__buffer_steal(&out, &bytes);
+    return ESDM_OK;
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+static bool
+speed_is_right(const esdm_speed *speed)
+{
+    return speed->unit >= ESDM_SPEED_BYTES && speed->unit <= ESDM_SPEED_SHARED &&
+           speed->value > 0 && isfinite(speed->value);
+}
+
+/* Whether a member is a value that esdm_accuracy_set() could have stated. */
+static bool
+is_right(const quantity *q, const esdm_accuracy *a)
+{
+    const void *member = (const char *) a + q->offset;
+    double number = q->kind == COUNT ? *(const uint32_t *) member : 0;
+    switch (q->kind) {
+    case COUNT:
+        return number >= 1 && number <= q->most;
+    case SPEED:
+        return speed_is_right(member);
+    case MODE:
+        return a->mode >= ESDM_MODE_SPEED && a->mode <= ESDM_MODE_ENERGY;
+    case NUMBERS:
+        for (uint32_t i = 0; i < a->exact_count && i < ESDM_ACCURACY_EXACT_MAX; i++)
+            if (!isfinite(a->exact_values[i]))
+                return false;
+        return a->exact_count >= 1 && a->exact_count <= ESDM_ACCURACY_EXACT_MAX;
+    case NUMBER:
+        return isfinite(*(const double *) member);
+    default:
+        return isfinite(*(const double *) member) && *(const double *) member >= 0;
+    }
+}
+
+esdm_status
+esdm_accuracy_check(const esdm_accuracy *a, esdm_error *err)
+{
+    const uint32_t tolerances = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
+                                ESDM_ACCURACY_RELATIVE_TOLERANCE |
+                                ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS;
+    uint32_t known = 0;
+    for (size_t i = 0; i < NQUANTITIES; i++) {
+        known |= quantities[i].flag;
+        if ((a->stated & quantities[i].flag) != 0 && !is_right(&quantities[i], a))
+            return esdm__error_set(err, ESDM_EINVAL, "%s is out of range", quantities[i].name);
+    }
+    if ((a->stated & ~known) != 0)
+        return esdm__error_set(err, ESDM_EINVAL, "an accuracy states unknown quantities (%#x)",
+                               (unsigned) (a->stated & ~known));
+    if ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 &&
+        (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "relative_finest is stated without relative_tolerance");
+    for (size_t i = 0; (a->stated & tolerances) == 0 && i < NQUANTITIES; i++)
+        if ((a->stated & quantities[i].flag) != 0 &&
+            (quantities[i].kind == NUMBER || quantities[i].kind == NUMBERS))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "%s is stated, but nothing that numbers may be off by",
+                                   quantities[i].name);
+    if ((a->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0 &&
+        (a->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0 && a->lossless_up_to >= a->lossless_from)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "lossless_up_to %g and lossless_from %g leave no number that may "
+                               "be off",
+                               a->lossless_up_to, a->lossless_from);
+    return ESDM_OK;
+}
+
+/* ---- datasets ----------------------------------------------------------------------------- */
+
+bool
+esdm__accuracy_has_type(esdm_type type)
+{
+    return type >= ESDM_TYPE_INT8 && type <= ESDM_TYPE_UINT64 && type != ESDM_TYPE_CHAR;
+}
+
+/* Members that are not stated do not matter. */
+bool
+esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    bool same = a->stated == b->stated;
+    for (size_t i = 0; same && i < NQUANTITIES; i++) {
+        const quantity *q = &quantities[i];
+        const void *left = (const char *) a + q->offset;
+        const void *right = (const char *) b + q->offset;
+        if ((a->stated & q->flag) == 0)
+            continue;
+        if (q->kind == COUNT)
+            same = *(const uint32_t *) left == *(const uint32_t *) right;
+        else if (q->kind == MODE)
+            same = a->mode == b->mode;
+        else if (q->kind == SPEED)
+            same = ((const esdm_speed *) left)->unit == ((const esdm_speed *) right)->unit &&
+                   ((const esdm_speed *) left)->value == ((const esdm_speed *) right)->value;
+        else if (q->kind == NUMBERS)
+            same = a->exact_count == b->exact_count &&
+                   memcmp(left, right, a->exact_count * sizeof *a->exact_values) == 0;
+        else
+            same = *(const double *) left == *(const double *) right;
+    }
+    return same;
+}
+
+esdm_status
+esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
+                           esdm_error *err)
+{
+    bool none = accuracy == NULL || accuracy->stated == 0;
+    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->accuracy);
+    esdm_accuracy *copy = NULL;
+    if (!same && !none) {
+        copy = malloc(sizeof *copy);
+        if (copy == NULL)
+            return esdm__error_nomem(err, sizeof *copy, "an accuracy");
+        *copy = *accuracy;
+    }
+    if (!same) {
+        free(dataset->accuracy);
+        dataset->accuracy = copy;
+    }
+    if (ret_changed != NULL)
+        *ret_changed = !same;
+    return ESDM_OK;
+}
+
+bool
+esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+{
+    if (dataset->accuracy == NULL)
+        return false;
+    *ret_accuracy = *dataset->accuracy;
+    return true;
+}

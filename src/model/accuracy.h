@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MODEL_ACCURACY_H
+#define ESDM_MODEL_ACCURACY_H
+
+/** @file What esdm/accuracy.h states, in memory and as text. Pure. */
+
+#include "base/buffer.h"
+#include "esdm/accuracy.h"
+
+/** Appends the text of esdm_accuracy_print(). The caller has set the "C" locale. */
+void esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy);
+/** Whether a number of that type can have an accuracy. */
+bool esdm__accuracy_has_type(esdm_type type);
+/** Whether both state the same; NULL states nothing. */
+bool esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b);
+/** Sets the member of the dataset, and nothing else. *ret_changed (may be NULL): false when it was
+ *  so already. */
+esdm_status esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
+                                       bool *ret_changed, esdm_error *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MODEL_ACCURACY_UNITS_H
+#define ESDM_MODEL_ACCURACY_UNITS_H
+
+/** @file Units of tolerances: those of the dataset, and what differs from them by a prefix. Pure.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * What a number in `unit` is multiplied with to be in `units`.
+ * @param unit "" for none, which are those of the dataset. @param units NULL: not known.
+ * @param difference  of two values: kelvin and degrees Celsius are then the same.
+ * @return false when they do not convert; `why` then says so, in `bytes`.
+ */
+bool esdm__units_factor(const char *unit, const char *units, bool difference, double *ret_factor,
+                        char *why, size_t bytes);
+
+#endif
