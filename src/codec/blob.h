@@ -6,10 +6,10 @@
  * @file
  * The stored form of a fragment: head (64-byte header and block table), then payload.
  *
- * Version 1, little-endian:
+ * Version 1, or 2 when texts of it are NULL (io/strings.h), little-endian:
  *
  *     0  magic "ESDMFRAG"          32  raw_bytes      u64
- *     8  version        u16 = 1    40  payload_bytes  u64
+ *     8  version        u16        40  payload_bytes  u64
  *    10  codecs         u8  0…4    48  dataset id     u32
  *    11  block_log2     u8         52  blocks         u32
  *    12  element type   i32        56  checksum, u64: XXH3 of bytes 0…55 and the table's XXH3 (u64)
@@ -21,9 +21,27 @@
  * Blocks follow each other without gaps. Each can be read, verified and decoded alone. With a chain
  * of c > 1 codecs, a block that is not raw begins with c-1 lengths (u32): of the results of all
  * codecs but the last, in order of encoding. A block that its chain does not shrink is raw.
+ *
+ * Version 3 is written where a codec wants shaped blocks, or values were rounded. `version` is 3,
+ * `block_log2` 0, and the bytes 24…27 (u32) are the length of a second header between the first and
+ * the table, which the checksum covers as it does the table:
+ *
+ *     64  rank           u8          80         shape, u64 × rank
+ *     65  axis           u8          80+8·rank  with flag bit 0, what values became:
+ *     66  flags          u16           +0  absolute, relative, finest; conserved  f64 × 4
+ *     68  reserved = 0   u32           +32 largest error, largest share of its bound  f64 × 2
+ *     72  extent         u64           +48 change of the sum  f64
+ *                                      +56 points, exact points  u64 × 2
+ *                                      +72 blocks asked for again, kept without loss  u32 × 2
+ *                                      +80 reserved = 0  u64
+ *
+ * Blocks are boxes, each with `extent` indices of `axis` (codec/blocks.h). Lengths between codecs
+ * of a chain are as above; a codec that rounds (ESDM_CODEC_ROUNDS) is left out when decoding.
  * Pure functions, safe on hostile input.
  */
 
+#include "codec/blocks.h"
+#include "codec/verify.h"
 #include "esdm/sys/codec.h"
 #include "esdm/sys/plugin.h"
 
@@ -41,6 +59,17 @@ typedef struct esdm__chain {
 
 /** Looks codecs up by id for decoding; NULL when unknown. */
 typedef const esdm_codec_plugin *(*esdm__codec_by_id)(uint8_t id);
+
+/** What was asked of the values of a fragment, and what became of them. */
+typedef struct esdm__blob_accuracy {
+    double absolute; /* as in esdm_codec_accuracy */
+    double relative;
+    double finest;
+    double conserved; /* largest change of the sum, as a share of sum(|x|); INFINITY: not asked */
+    esdm__accuracy_facts facts;
+    uint32_t blocks_again;    /* encoded again with smaller bounds */
+    uint32_t blocks_lossless; /* of those, kept as they are in the end */
+} esdm__blob_accuracy;
 
 /** An encoded fragment, ready to be appended. */
 typedef struct esdm__blob {
@@ -64,6 +93,30 @@ size_t esdm__blob_head_bytes(uint64_t raw_bytes, uint32_t block_log2);
 esdm_status esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes,
                               uint32_t dataset, const void *raw, size_t raw_bytes,
                               esdm__blob *ret_blob, esdm_error *err);
+/** Gives it version 2: texts of it are NULL. */
+void esdm__blob_mark_nulls(esdm__blob *blob);
+
+/** Numbers of known shape, and what may become of them. */
+typedef struct esdm__blob_numbers {
+    const esdm__chain *chain;
+    int32_t type;
+    uint32_t element_bytes;
+    uint32_t dataset;
+    uint32_t rank; /* shape[d] >= 1, slowest first; 0: one number */
+    const uint64_t *shape;
+    const void *raw;                     /* borrowed until the blob is cleared */
+    const esdm_codec_accuracy *accuracy; /* NULL: lossless. Its sum_bound is not looked at: */
+    double conserved;                    /* as in esdm__blob_accuracy */
+    esdm_codec_effort effort;            /* 0: each codec's own choice */
+} esdm__blob_numbers;
+
+/**
+ * The same for numbers. Every block with an accuracy is verified; where a codec missed it, it is
+ * asked again for half the bounds, then for no loss.
+ * @param ret_accuracy what was found; may be NULL; zeroed without accuracy.
+ */
+esdm_status esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blob,
+                                      esdm__blob_accuracy *ret_accuracy, esdm_error *err);
 void esdm__blob_clear(esdm__blob *blob); /* a zeroed one is accepted */
 
 /** A parsed head. Borrows the head bytes. */
@@ -77,6 +130,9 @@ typedef struct esdm__blob_view {
     int32_t type;
     uint32_t element_bytes;
     esdm__chain chain;
+    esdm__blocks geometry;
+    bool lossy; /* `accuracy` says what values became */
+    esdm__blob_accuracy accuracy;
 } esdm__blob_view;
 
 /** Verifies magic, version, checksum and that all lengths agree. ESDM_ECORRUPT, or ESDM_ENOTSUP for

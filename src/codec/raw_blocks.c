@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 esdm_status
-esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__raw_blocks *ret_blocks,
+esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__blocks *ret_blocks,
                       esdm_error *err)
 {
     uint32_t table = head_bytes - ESDM__BLOB_HEADER_BYTES;
@@ -18,12 +18,12 @@ esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__raw_blocks 
                                head_bytes);
     uint32_t count = table / ESDM__BLOB_ENTRY_BYTES;
     if (count == 1) {
-        *ret_blocks = (esdm__raw_blocks){raw_bytes, 1, 63};
+        esdm__blocks_plain(raw_bytes, 1, 63, ret_blocks);
         return ESDM_OK;
     }
     for (uint32_t log2 = 6; log2 < 40; log2++) {
         if ((raw_bytes - 1) >> log2 == count - 1) { /* for count ≥ 2 at most one size fits */
-            *ret_blocks = (esdm__raw_blocks){raw_bytes, count, log2};
+            esdm__blocks_plain(raw_bytes, count, log2, ret_blocks);
             return ESDM_OK;
         }
     }
@@ -32,26 +32,14 @@ esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__raw_blocks 
                            count);
 }
 
-uint64_t
-esdm__raw_blocks_start(const esdm__raw_blocks *blocks, uint32_t b)
-{
-    return b >= blocks->blocks ? blocks->raw_bytes : (uint64_t) b << blocks->block_log2;
-}
-
-uint32_t
-esdm__raw_blocks_at(const esdm__raw_blocks *blocks, uint64_t raw_offset)
-{
-    return (uint32_t) (raw_offset >> blocks->block_log2);
-}
-
 esdm_status
-esdm__raw_blocks_verify(const esdm__raw_blocks *blocks, uint32_t first, uint32_t count,
+esdm__raw_blocks_verify(const esdm__blocks *blocks, uint32_t first, uint32_t count,
                         const uint8_t *entries, const void *data, esdm_error *err)
 {
-    uint64_t base = esdm__raw_blocks_start(blocks, first);
+    uint64_t base = esdm__blocks_start(blocks, first);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t from = esdm__raw_blocks_start(blocks, first + i);
-        uint64_t bytes = esdm__raw_blocks_start(blocks, first + i + 1) - from;
+        uint64_t from = esdm__blocks_start(blocks, first + i);
+        uint64_t bytes = esdm__blocks_start(blocks, first + i + 1) - from;
         const uint8_t *entry = entries + (size_t) i * ESDM__BLOB_ENTRY_BYTES;
         uint32_t stored;
         uint64_t checksum;

@@ -12,24 +12,14 @@
 
 #include "codec/blob.h"
 
-/** Geometry of an uncompressed blob. */
-typedef struct esdm__raw_blocks {
-    uint64_t raw_bytes;
-    uint32_t blocks;
-    uint32_t block_log2; /* 63 when there is one block */
-} esdm__raw_blocks;
-
 /** Derives the block size from the record; ESDM_ECORRUPT when none fits. */
-esdm_status esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes,
-                                  esdm__raw_blocks *ret_blocks, esdm_error *err);
-/** First raw byte of block b, which may be the end (b == blocks). */
-uint64_t esdm__raw_blocks_start(const esdm__raw_blocks *blocks, uint32_t b);
-uint32_t esdm__raw_blocks_at(const esdm__raw_blocks *blocks, uint64_t raw_offset);
+esdm_status esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__blocks *ret_blocks,
+                                  esdm_error *err);
 /**
  * Verifies blocks first … first+count-1.
  * @param entries their table entries. @param data their raw bytes.
  */
-esdm_status esdm__raw_blocks_verify(const esdm__raw_blocks *blocks, uint32_t first, uint32_t count,
+esdm_status esdm__raw_blocks_verify(const esdm__blocks *blocks, uint32_t first, uint32_t count,
                                     const uint8_t *entries, const void *data, esdm_error *err);
 
 #endif

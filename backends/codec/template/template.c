@@ -35,7 +35,9 @@ template_bound(size_t raw_bytes)
 }
 
 /* Pure, runs in many threads at once, keeps no state. A result that is not shorter than the input
- * is 0 bytes and ESDM_OK: the caller then stores the block raw. */
+ * is 0 bytes and ESDM_OK: the caller then stores the block raw. This codec is lossless and looks
+ * neither at input->accuracy (that needs ESDM_CODEC_LOSSY) nor at input->shape (ESDM_CODEC_SHAPED).
+ */
 static esdm_status
 template_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
                 size_t out_bytes, size_t *ret_bytes, esdm_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Codec "zstd" (id 2): Zstandard frames without checksum (libzstd), level 1. */
+/** @file Codec "zstd" (id 2): Zstandard frames without checksum (libzstd), level 1 unless more
+ * effort is asked for. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,7 +12,11 @@
 #include "base/error.h"
 #include "esdm/sys/codec.h"
 
-#define LEVEL 1
+static int
+level_of(const esdm_codec_input *input)
+{
+    return input->effort == ESDM_EFFORT_ARCHIVE ? 9 : input->effort == ESDM_EFFORT_BALANCED ? 3 : 1;
+}
 
 /* ---- contexts ----------------------------------------------------------------------------- */
 
@@ -77,13 +82,13 @@ static esdm_status
 zstd_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
             size_t out_bytes, size_t *ret_bytes, esdm_error *err)
 {
-    (void) input;
     contexts *own = own_contexts();
     if (own != NULL && own->encoder == NULL)
         own->encoder = ZSTD_createCCtx();
     if (own == NULL || own->encoder == NULL)
         return esdm__error_nomem(err, sizeof *own, "zstd");
-    size_t encoded = ZSTD_compressCCtx(own->encoder, out, out_bytes, raw, raw_bytes, LEVEL);
+    size_t encoded =
+        ZSTD_compressCCtx(own->encoder, out, out_bytes, raw, raw_bytes, level_of(input));
     if (ZSTD_getErrorCode(encoded) == ZSTD_error_memory_allocation)
         return esdm__error_nomem(err, raw_bytes, "zstd");
     *ret_bytes = !ZSTD_isError(encoded) && encoded < raw_bytes ? encoded : 0;

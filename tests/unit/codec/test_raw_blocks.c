@@ -21,21 +21,21 @@ check_blob(size_t raw_bytes)
         raw[i] = (uint8_t) (i * 7 + (i >> 9));
     esdm__blob blob;
     esdm__blob_view view;
-    esdm__raw_blocks blocks;
+    esdm__blocks blocks;
     assert_int_equal(esdm__blob_encode(&none, ESDM_TYPE_INT8, 1, 1, raw, raw_bytes, &blob, NULL),
                      ESDM_OK);
     assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, NULL, &view, NULL), ESDM_OK);
     assert_int_equal(esdm__raw_blocks_init(raw_bytes, (uint32_t) blob.head_bytes, &blocks, NULL),
                      ESDM_OK);
     assert_int_equal(blocks.blocks, view.blocks);
-    assert_int_equal(esdm__raw_blocks_start(&blocks, blocks.blocks), raw_bytes);
+    assert_int_equal(esdm__blocks_start(&blocks, blocks.blocks), raw_bytes);
     for (uint32_t b = 0; b < blocks.blocks; b++) {
         uint64_t offset, bytes;
         esdm__blob_range(&view, b, 1, &offset, &bytes);
-        assert_int_equal(esdm__raw_blocks_start(&blocks, b), offset);
-        assert_int_equal(esdm__raw_blocks_start(&blocks, b + 1), offset + bytes);
-        assert_int_equal(esdm__raw_blocks_at(&blocks, offset), b);
-        assert_int_equal(esdm__raw_blocks_at(&blocks, offset + bytes - 1), b);
+        assert_int_equal(esdm__blocks_start(&blocks, b), offset);
+        assert_int_equal(esdm__blocks_start(&blocks, b + 1), offset + bytes);
+        assert_int_equal(esdm__blocks_at(&blocks, offset), b);
+        assert_int_equal(esdm__blocks_at(&blocks, offset + bytes - 1), b);
         const uint8_t *entries = view.table + (size_t) b * ESDM__BLOB_ENTRY_BYTES;
         assert_int_equal(
             esdm__raw_blocks_verify(&blocks, b, blocks.blocks - b, entries, raw + offset, NULL),
@@ -62,9 +62,9 @@ static void
 test_raw_blocks__impossible_heads_are_corrupt(void **state)
 {
     (void) state;
-    esdm__raw_blocks blocks;
+    esdm__blocks blocks;
     memset(&blocks, 0x5a, sizeof blocks);
-    const esdm__raw_blocks untouched = blocks;
+    const esdm__blocks untouched = blocks;
     static const struct {
         uint64_t raw_bytes;
         uint32_t head_bytes;

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "encode.h"
+#include "exponent.h"
+
+#define CHUNK      512
+#define PROBES     2048 /* points that a grid is tried on before all are */
+#define MARGIN     (1 - 0x1p-44)
+#define CODES_MOST 0x1p50
+#define MISSES     100 /* one in so many points may miss the map */
+
+/* ---- grids -------------------------------------------------------------------------------- */
+
+/* Distance of neighbouring numbers of the type at a size. */
+static double
+spacing(field__kind kind, double size)
+{
+    if (!field__is_float(kind))
+        return 1;
+    int exponent;
+    (void) frexp(size, &exponent);
+    int bits = kind == FIELD__FLOAT32 ? FLT_MANT_DIG : DBL_MANT_DIG;
+    int least = kind == FIELD__FLOAT32 ? FLT_MIN_EXP - FLT_MANT_DIG : DBL_MIN_EXP - DBL_MANT_DIG;
+    return ldexp(1, exponent - bits > least ? exponent - bits : least);
+}
+
+static double
+largest(const field__job *job)
+{
+    double a = fabs(job->least);
+    double b = fabs(job->most);
+    return a > b ? a : b;
+}
+
+/* Whether the map is exact at points spread over the block. */
+static bool
+grid_fits(const field__job *job, const field__map *map)
+{
+    size_t n = job->block->elements;
+    size_t step = n / PROBES + 1;
+    size_t seen = 0;
+    size_t missed = 0;
+    for (size_t i = 0; i < n; i += step) {
+        double value, again;
+        int64_t code;
+        if (job->mask[i])
+            continue;
+        field__load(job->kind, job->raw, i, 1, &value);
+        field__map_codes(map, &value, 1, &code);
+        field__map_values(map, &code, 1, &again);
+        seen++;
+        missed += !(again == value && signbit(again) == signbit(value));
+    }
+    return seen > 0 && missed <= seen / (2 * MISSES);
+}
+
+/* The coarsest power of two of which the probed values are multiples. */
+static double
+power_grid(const field__job *job)
+{
+    size_t n = job->block->elements;
+    size_t step = n / PROBES + 1;
+    double grid = INFINITY;
+    for (size_t i = 0; i < n; i += step) {
+        double value;
+        if (job->mask[i])
+            continue;
+        field__load(job->kind, job->raw, i, 1, &value);
+        if (value == 0)
+            continue;
+        while (grid > fabs(value) || fmod(value, grid) != 0)
+            grid = grid == INFINITY ? ldexp(1, ilogb(value)) : grid / 2;
+    }
+    return grid;
+}
+
+bool
+field__grid_find(const field__job *job, field__map *map)
+{
+    double most = largest(job);
+    double finest = spacing(job->kind, most);
+    *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = 1, .divisor = 1};
+    if (most == 0 || !(most < 0x1p60))
+        return false;
+    for (double divisor = 1; divisor <= 1e6 && 1 / divisor > 2 * finest; divisor *= 10) {
+        map->divisor = divisor;
+        if (grid_fits(job, map))
+            return true;
+    }
+    map->divisor = 1;
+    map->multiplier = power_grid(job);
+    return map->multiplier < INFINITY && map->multiplier > finest && grid_fits(job, map);
+}
+
+/* ---- choice ------------------------------------------------------------------------------- */
+
+static void
+set_ordered(const field__job *job, field__map *map)
+{
+    *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
+}
+
+static void
+choose_linear(const field__job *job, double absolute, field__map *map)
+{
+    double most = largest(job);
+    double rounding = field__is_float(job->kind) ? spacing(job->kind, most) / 2 : 0;
+    double step =
+        field__is_float(job->kind) ? 2 * (absolute - rounding) * MARGIN : 2 * floor(absolute) + 1;
+    field__map grid;
+    if (field__is_float(job->kind) && field__grid_find(job, &grid)) {
+        double distance = grid.multiplier / grid.divisor;
+        double factor = 2 * floor(absolute / distance * (1 + 0x1p-40)) + 1;
+        if (factor * distance > 0.9 * step) {
+            *map = grid;
+            map->multiplier *= factor;
+            return;
+        }
+    }
+    if (!(step > 2 * rounding) || !((job->most - job->least) / step < CODES_MOST) ||
+        !(most / step < CODES_MOST)) {
+        set_ordered(job, map);
+        return;
+    }
+    *map =
+        (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = step, .divisor = 1};
+}
+
+static void
+choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
+{
+    bool is_float = field__is_float(job->kind);
+    double finest = a->finest;
+    double relative = a->relative;
+    if (is_float) {
+        relative -= job->kind == FIELD__FLOAT32 ? FLT_EPSILON : DBL_EPSILON;
+    } else if (finest < 0.5) {
+        finest = 0.5; /* steps of 1 */
+    }
+    double edge = finest > 0 ? finest / relative : job->smallest;
+    if (!is_float) {
+        edge = 4 * floor(finest / relative + 1);
+        relative *= 0.875; /* the rest is for rounding to integers */
+    }
+    if (!(relative > 1e-12) || !(edge > 0x1p-1000) || !(job->smallest < INFINITY)) {
+        set_ordered(job, map);
+        return;
+    }
+    relative = relative < 0.9 ? relative : 0.9;
+    *map = (field__map){.kind = FIELD__MAP_LOG,
+                        .type = job->kind,
+                        .edge = edge,
+                        .finest = finest * MARGIN,
+                        .cap = INFINITY};
+    map->growth = field__log2((1 + relative) / (1 - relative)) * MARGIN;
+    map->centre = sqrt((1 + relative) * (1 - relative));
+    if (a->absolute < INFINITY && a->absolute < relative * largest(job)) {
+        map->cap = a->absolute / a->relative;
+        map->widest = a->absolute * MARGIN;
+        if (is_float)
+            map->widest -= spacing(job->kind, largest(job)) / 2;
+        else
+            map->widest = floor(a->absolute) + 0.5;
+        map->cap = is_float ? map->cap : ceil(map->cap);
+        if (!(map->widest > 0) || !(map->cap > map->edge))
+            set_ordered(job, map);
+    }
+}
+
+void
+field__map_choose(const field__job *job, field__map *map)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    bool relative = a != NULL && a->relative > 0 && a->relative < INFINITY;
+    bool absolute = a != NULL && a->absolute > 0 && a->absolute < INFINITY;
+    double tightest = a == NULL ? 0 : field__bound(a, 0);
+    esdm_codec_accuracy tightened;
+    if (a != NULL && job->tighter < 1) {
+        tightened = *a;
+        tightened.absolute *= job->tighter;
+        tightened.relative *= job->tighter;
+        tightened.finest *= job->tighter;
+        tightest *= job->tighter;
+        a = &tightened;
+    }
+    if (relative && !(absolute && a->absolute <= a->finest) &&
+        a->relative * largest(job) > a->finest)
+        choose_log(job, a, map);
+    else if (absolute || tightest > 0)
+        choose_linear(job, tightest > 0 ? tightest : a->absolute, map);
+    else
+        set_ordered(job, map);
+    if (map->kind == FIELD__MAP_ORDERED && field__is_float(job->kind)) {
+        field__map grid;
+        if (field__grid_find(job, &grid))
+            *map = grid;
+    }
+}
+
+/* ---- codes -------------------------------------------------------------------------------- */
+
+/* Extremes of the codes of points that are not masked. */
+static void
+code_range(const field__job *job, const field__map *map, int64_t *ret_least, int64_t *ret_most)
+{
+    size_t n = job->block->elements;
+    int64_t least = INT64_MAX;
+    int64_t most = INT64_MIN;
+    if (map->kind != FIELD__MAP_ORDERED) {
+        double ends[2] = {job->least, job->most};
+        int64_t codes[2];
+        field__map_codes(map, ends, 2, codes);
+        least = codes[0];
+        most = codes[1];
+    } else {
+        for (size_t first = 0; first < n; first += CHUNK) {
+            int64_t codes[CHUNK];
+            size_t count = n - first < CHUNK ? n - first : CHUNK;
+            field__load_ordered(job->kind, job->raw, first, count, codes);
+            for (size_t i = 0; i < count; i++) {
+                bool masked = job->mask[first + i];
+                least = !masked && codes[i] < least ? codes[i] : least;
+                most = !masked && codes[i] > most ? codes[i] : most;
+            }
+        }
+    }
+    *ret_least = least;
+    *ret_most = most;
+}
+
+/* Whether a value that was not exact would become one that is. */
+static bool
+is_exact_value(const field__job *job, double value)
+{
+    for (uint32_t i = 0; i < job->accuracy->exact_count; i++) {
+        double exact;
+        field__load(job->kind, job->accuracy->exact_values, i, 1, &exact);
+        if (exact == value)
+            return true;
+    }
+    return false;
+}
+
+bool
+field__keeps_bound(const field__job *job, const field__map *map, double value, double again)
+{
+    bool exact = job->accuracy == NULL;
+    double bound = exact ? 0 : field__bound(job->accuracy, value) * (1 - 0x1p-50);
+    bool good = fabs(again - value) <= bound;
+    if (map->kind == FIELD__MAP_LOG || bound == 0)
+        good = good && signbit(again) == signbit(value);
+    return good && (exact || !is_exact_value(job, again));
+}
+
+/* Whether a chunk needs no closer look: no point is off by more than the bound of all of them, and
+ * none can have become a value that is exact. */
+static bool
+all_near(const field__job *job, const field__map *map, const double *values, const double *again,
+         size_t first, size_t count)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    if (a == NULL || a->relative < INFINITY || map->kind != FIELD__MAP_GRID || a->exact_count > 8)
+        return false;
+    for (uint32_t i = 0; i < a->exact_count; i++) {
+        double exact;
+        field__load(job->kind, a->exact_values, i, 1, &exact);
+        if (exact >= job->least - a->absolute && exact <= job->most + a->absolute)
+            return false;
+    }
+    return field__kernels_best()->count_far(values, again, job->mask + first, count,
+                                            a->absolute * (1 - 0x1p-50)) == 0;
+}
+
+/* Masks the points of a chunk that their codes miss; returns how many. */
+static size_t
+mask_misses(field__job *job, const field__map *map, const double *values, const int64_t *codes,
+            size_t first, size_t count)
+{
+    double again[CHUNK];
+    size_t missed = 0;
+    field__map_values(map, codes, count, again);
+    if (all_near(job, map, values, again, first, count))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        if (job->mask[first + i])
+            continue;
+        bool good = codes[i] != INT64_MIN && field__keeps_bound(job, map, values[i], again[i]);
+        job->mask[first + i] = !good;
+        missed += !good;
+    }
+    return missed;
+}
+
+static void
+put_codes(const field__volume *volume, const int64_t *codes, size_t first, size_t count,
+          uint64_t origin)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    size_t row = first / nx;
+    size_t x = first % nx;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t code = (uint64_t) codes[i] - origin;
+        if (volume->wide)
+            field__row64(volume, row)[x] = (int64_t) code;
+        else
+            field__row32(volume, row)[x] = (int32_t) (uint32_t) code;
+        if (++x == nx) {
+            x = 0;
+            row++;
+        }
+    }
+}
+
+esdm_status
+field__map_apply(field__job *job, field__map *map, field__volume *ret_volume, bool *ret_good,
+                 esdm_error *err)
+{
+    size_t n = job->block->elements;
+    size_t missed = 0;
+    int64_t least, most;
+    code_range(job, map, &least, &most);
+    *ret_good = map->kind == FIELD__MAP_ORDERED || (least != INT64_MIN && most != INT64_MIN);
+    if (!*ret_good)
+        return ESDM_OK;
+    uint64_t range = (uint64_t) most - (uint64_t) least;
+    map->origin = (int64_t) ((uint64_t) least + range / 2);
+    esdm_status st = field__volume_init(ret_volume, &job->axes, range >= UINT32_MAX, err);
+    for (size_t first = 0; first < n && st == ESDM_OK; first += CHUNK) {
+        int64_t codes[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        if (map->kind == FIELD__MAP_ORDERED) {
+            field__load_ordered(job->kind, job->raw, first, count, codes);
+        } else {
+            double values[CHUNK];
+            field__load(job->kind, job->raw, first, count, values);
+            field__map_codes(map, values, count, codes);
+            missed += mask_misses(job, map, values, codes, first, count);
+        }
+        put_codes(ret_volume, codes, first, count, (uint64_t) map->origin);
+    }
+    job->masked += missed;
+    *ret_good = missed <= n / MISSES;
+    if (st != ESDM_OK || !*ret_good)
+        field__volume_clear(ret_volume);
+    return st;
+}
+
+esdm_status
+field__palette_apply(const field__job *job, field__map *map, const uint32_t *ranks,
+                     field__volume *ret_volume, esdm_error *err)
+{
+    size_t n = job->block->elements;
+    map->origin = (int64_t) map->palette_count / 2;
+    esdm_status st = field__volume_init(ret_volume, &job->axes, false, err);
+    for (size_t first = 0; first < n && st == ESDM_OK; first += CHUNK) {
+        int64_t codes[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        for (size_t i = 0; i < count; i++)
+            codes[i] = ranks[first + i];
+        put_codes(ret_volume, codes, first, count, (uint64_t) map->origin);
+    }
+    return st;
+}
+
+/* ---- refined steps ------------------------------------------------------------------------ */
+
+#define REFINED 256
+
+bool
+field__map_refine(const field__job *job, const field__map *map, field__map *ret_map)
+{
+    if (job->accuracy == NULL || map->kind != FIELD__MAP_GRID || !field__is_float(job->kind) ||
+        map->divisor != 1 || map->base != 0)
+        return false;
+    *ret_map = *map;
+    ret_map->multiplier = map->multiplier / REFINED;
+    double range = (job->most - job->least) / ret_map->multiplier;
+    if (!(range < FIELD__LEVEL_CODE_MAX) || !(largest(job) / ret_map->multiplier < CODES_MOST))
+        return false;
+    int64_t least, most;
+    code_range(job, ret_map, &least, &most);
+    ret_map->origin = least + (most - least) / 2;
+    return true;
+}
+
+esdm_status
+field__map_refined_codes(const field__job *job, const field__map *map, field__volume *ret_volume,
+                         esdm_error *err)
+{
+    size_t n = job->block->elements;
+    esdm_status st = field__volume_init(ret_volume, &job->axes, false, err);
+    for (size_t first = 0; first < n && st == ESDM_OK; first += CHUNK) {
+        int64_t codes[CHUNK];
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        field__map_codes(map, values, count, codes);
+        put_codes(ret_volume, codes, first, count, (uint64_t) map->origin);
+    }
+    return st;
+}
+
+bool
+field__map_holds(const field__job *job, const field__map *map, const field__volume *volume)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    for (size_t row = 0; row < volume->rows; row++) {
+        for (size_t x = 0; x < nx; x += CHUNK) {
+            int64_t codes[CHUNK];
+            double values[CHUNK], again[CHUNK];
+            size_t count = nx - x < CHUNK ? nx - x : CHUNK;
+            for (size_t i = 0; i < count; i++)
+                codes[i] = field__row32(volume, row)[x + i] + map->origin;
+            field__load(job->kind, job->raw, row * nx + x, count, values);
+            field__map_values(map, codes, count, again);
+            if (all_near(job, map, values, again, row * nx + x, count))
+                continue;
+            for (size_t i = 0; i < count; i++) {
+                if (!job->mask[row * nx + x + i] &&
+                    !field__keeps_bound(job, map, values[i], again[i]))
+                    return false;
+            }
+        }
+    }
+    double bound = job->accuracy->sum_bound;
+    return !(bound < INFINITY) || fabs(field__sum_of_errors(job, map, volume)) < 0.98 * bound;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/*
+ * An encoded block: version u8, kind u8 (values.h), coder u8, flags u8; then, unless the coder is
+ * BYTES, axes b, z, y, x (varints), the map, the mask and its elements when flagged, and what the
+ * coder stores.
+ */
+
+#include "encode.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define SAMPLES_BALANCED 20000
+#define SAMPLES_ARCHIVE  50000
+
+static void
+put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer *out)
+{
+    esdm__buffer_put_u8(out, FIELD__VERSION);
+    esdm__buffer_put_u8(out, (uint8_t) job->kind);
+    esdm__buffer_put_u8(out, (uint8_t) coder);
+    esdm__buffer_put_u8(out, flags);
+    if (coder != FIELD__CODER_BYTES) {
+        esdm__buffer_put_varint(out, job->axes.nb);
+        esdm__buffer_put_varint(out, job->axes.nz);
+        esdm__buffer_put_varint(out, job->axes.ny);
+        esdm__buffer_put_varint(out, job->axes.nx);
+    }
+}
+
+/* The mask, and the elements under it. */
+static esdm_status
+put_specials(const field__job *job, esdm__buffer *out, esdm_error *err)
+{
+    size_t size = field__kind_bytes(job->kind);
+    uint8_t *elements = malloc(job->masked * size + 1);
+    if (elements == NULL)
+        return esdm__error_nomem(err, job->masked * size, "special values");
+    uint8_t *to = elements;
+    for (size_t i = 0; i < job->block->elements; i++) {
+        if (job->mask[i]) {
+            memcpy(to, (const uint8_t *) job->raw + i * size, size);
+            to += size;
+        }
+    }
+    esdm_status st = field__mask_encode(job->mask, &job->axes, out, err);
+    if (st == ESDM_OK)
+        st = field__bytes_encode(elements, job->masked * size, size, out, err);
+    free(elements);
+    return st;
+}
+
+/* Undoes what a map did. */
+static esdm_status
+split_again(field__job *job, field__volume *volume, esdm_error *err)
+{
+    field__volume_clear(volume);
+    free(job->mask);
+    job->mask = NULL;
+    return field__split(job, err);
+}
+
+/* Lossless codes: those of a palette, of a grid (which the map may be already) or of patterns. */
+static esdm_status
+make_exact_codes(field__job *job, field__map *map, field__volume *volume, bool *ret_good,
+                 esdm_error *err)
+{
+    uint32_t *ranks = NULL;
+    esdm_status st = ESDM_OK;
+    *ret_good = true;
+    if (job->effort != ESDM_EFFORT_FAST && map->kind == FIELD__MAP_ORDERED)
+        st = field__palette_make(job, map, &ranks, err);
+    if (st == ESDM_OK && ranks != NULL) {
+        st = field__palette_apply(job, map, ranks, volume, err);
+    } else if (st == ESDM_OK) {
+        if (map->kind == FIELD__MAP_ORDERED)
+            field__mask_zeros(job);
+        if (job->masked < job->block->elements)
+            st = field__map_apply(job, map, volume, ret_good, err);
+    }
+    free(ranks);
+    return st;
+}
+
+/* Codes and their map; *ret_coder is NONE when there is no point to code. */
+static esdm_status
+make_codes(field__job *job, field__map *map, field__volume *volume, field__coder *ret_coder,
+           esdm_error *err)
+{
+    memset(volume, 0, sizeof *volume);
+    *ret_coder = FIELD__CODER_NONE;
+    *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
+    if (job->masked == job->block->elements)
+        return ESDM_OK;
+    /* First as coarse as the bounds allow; finer where the sum asks for it. */
+    static const double tighter[] = {1, 0.9, 0.5};
+    bool good = false;
+    esdm_status st = ESDM_OK;
+    for (size_t i = 0; i < sizeof tighter / sizeof tighter[0] && st == ESDM_OK && !good; i++) {
+        if (i > 0 && (job->accuracy == NULL || !(job->accuracy->sum_bound < INFINITY)))
+            break;
+        job->tighter = tighter[i];
+        if (i > 0)
+            st = split_again(job, volume, err);
+        if (st != ESDM_OK || job->masked == job->block->elements)
+            return st;
+        field__map_choose(job, map);
+        st = map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, &good, err)
+                                             : field__map_apply(job, map, volume, &good, err);
+        good = good && st == ESDM_OK && field__sum_keep(job, map, volume);
+    }
+    if (st == ESDM_OK && !good) {
+        /* The map does not suit these values: all are kept exactly. */
+        job->accuracy = NULL;
+        st = split_again(job, volume, err);
+        *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
+        if (st == ESDM_OK)
+            st = make_exact_codes(job, map, volume, &good, err);
+    }
+    if (job->masked < job->block->elements)
+        *ret_coder = FIELD__CODER_ROWS;
+    return st;
+}
+
+static esdm_status
+put_block(const field__job *job, const field__map *map, field__coder coder, bool wide,
+          esdm__buffer *out, esdm_error *err)
+{
+    put_head(job, coder, (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0),
+             out);
+    field__map_put(map, out);
+    esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
+    return st == ESDM_OK && job->masked > 0 ? put_specials(job, out, err) : st;
+}
+
+/* Lossless: bytes, which repeat more than bits do. */
+static esdm_status
+encode_pack(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
+            esdm_error *err)
+{
+    bool ordered = map->kind == FIELD__MAP_ORDERED;
+    esdm_status st = put_block(job, map, FIELD__CODER_PACK, false, out, err);
+    volume->mask = job->masked > 0 ? job->mask : NULL;
+    if (volume->mask != NULL)
+        field__volume_fill_masked(volume);
+    volume->mask = NULL;
+    return st == ESDM_OK ? field__pack_encode(
+                               volume, ordered ? FIELD__PACK_PLANES : FIELD__PACK_BITS, out, err)
+                         : st;
+}
+
+static esdm_status
+encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
+            esdm_error *err)
+{
+    size_t samples = job->effort == ESDM_EFFORT_FAST      ? 0
+                     : job->effort == ESDM_EFFORT_ARCHIVE ? SAMPLES_ARCHIVE
+                                                          : SAMPLES_BALANCED;
+    size_t head;
+    esdm_status st = put_block(job, map, FIELD__CODER_ROWS, volume->wide, out, err);
+    volume->mask = job->masked > 0 ? job->mask : NULL;
+    if (st == ESDM_OK)
+        st = field__rows_encode(volume, samples, out, &head, err);
+    volume->mask = NULL;
+    return st;
+}
+
+/* Levels; *ret_good is false when a point would miss its bound. */
+static esdm_status
+encode_levels(field__job *job, field__map *refined, const field__levels *levels, esdm__buffer *out,
+              bool *ret_good, esdm_error *err)
+{
+    field__volume volume = {0};
+    size_t start = out->bytes;
+    size_t head;
+    *ret_good = false;
+    esdm_status st = field__map_refined_codes(job, refined, &volume, err);
+    volume.mask = job->masked > 0 ? job->mask : NULL;
+    if (st == ESDM_OK)
+        st = put_block(job, refined, FIELD__CODER_LEVELS, false, out, err);
+    if (st == ESDM_OK)
+        st = field__levels_encode(&volume, levels, SAMPLES_ARCHIVE, out, &head, err);
+    if (st == ESDM_OK)
+        *ret_good = field__map_holds(job, refined, &volume);
+    if (!*ret_good)
+        out->bytes = start;
+    volume.mask = NULL;
+    field__volume_clear(&volume);
+    return st;
+}
+
+static esdm_status
+encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
+{
+    field__map map = {0};
+    field__map refined;
+    field__volume volume;
+    field__coder coder;
+    bool done = false;
+    esdm_status st = make_codes(job, &map, &volume, &coder, err);
+    if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
+        field__map_refine(job, &map, &refined)) {
+        field__plan plan = {.coder = FIELD__CODER_ROWS};
+        st = field__plan_make(job, &map, &refined, &plan, err);
+        if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
+            st = encode_levels(job, &refined, &plan.levels, out, &done, err);
+    }
+    if (st == ESDM_OK && !done && coder == FIELD__CODER_NONE)
+        st = put_block(job, &map, coder, false, out, err);
+    else if (st == ESDM_OK && !done && job->effort == ESDM_EFFORT_FAST && !volume.wide)
+        st = encode_pack(job, &map, &volume, out, err);
+    else if (st == ESDM_OK && !done)
+        st = encode_rows(job, &map, &volume, out, err);
+    field__volume_clear(&volume);
+    field__map_clear(&map);
+    return st;
+}
+
+/* Without a look at special values; *ret_done is false where that does not do. */
+static esdm_status
+encode_fast(field__job *job, esdm__buffer *out, bool *ret_done, esdm_error *err)
+{
+    field__map map;
+    field__volume volume = {0};
+    esdm_status st = field__fast_codes(job, &map, &volume, ret_done, err);
+    if (st == ESDM_OK && *ret_done)
+        st = encode_pack(job, &map, &volume, out, err);
+    field__volume_clear(&volume);
+    return st;
+}
+
+/* The elements as bytes, in place of what was appended since `start` where that is longer. */
+static esdm_status
+encode_bytes(const field__job *job, size_t start, bool always, esdm__buffer *out, esdm_error *err)
+{
+    size_t size = field__kind_bytes(job->kind);
+    esdm__buffer bytes;
+    esdm__buffer_init(&bytes);
+    put_head(job, FIELD__CODER_BYTES, 0, &bytes);
+    esdm_status st = field__bytes_encode(job->raw, job->block->elements * size, size, &bytes, err);
+    if (st == ESDM_OK && (always || bytes.bytes < out->bytes - start)) {
+        out->bytes = start;
+        esdm__buffer_put(out, bytes.data, bytes.bytes);
+    }
+    esdm__buffer_clear(&bytes);
+    return st;
+}
+
+static esdm_status
+check_block(const field__block *block, esdm_error *err)
+{
+    uint64_t product = 1;
+    for (uint32_t i = 0; i < block->rank; i++) {
+        if (block->shape[i] == 0 || __builtin_mul_overflow(product, block->shape[i], &product))
+            product = 0;
+    }
+    if (block->elements == 0 || block->rank > 64 || (block->rank > 0 && product != block->elements))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "field: the shape of a block does not have its %zu elements",
+                               block->elements);
+    return ESDM_OK;
+}
+
+esdm_status
+field__encode(const field__block *block, const esdm_codec_accuracy *accuracy,
+              esdm_codec_effort effort, const void *raw, esdm__buffer *out, esdm_error *err)
+{
+    esdm_status st = check_block(block, err);
+    if (st != ESDM_OK)
+        return st;
+    field__job job = {.block = block,
+                      .accuracy = accuracy,
+                      .effort = effort,
+                      .kind = field__kind_of(block->type),
+                      .raw = raw,
+                      .axes = field__axes_of(block),
+                      .tighter = 1};
+    size_t start = out->bytes;
+    size_t raw_bytes = block->elements * field__kind_bytes(job.kind);
+    bool number = field__is_number(block->type);
+    bool done = false;
+    if (number && effort == ESDM_EFFORT_FAST)
+        st = encode_fast(&job, out, &done, err);
+    if (st == ESDM_OK && number && !done) {
+        st = field__split(&job, err);
+        if (st == ESDM_OK)
+            st = encode_codes(&job, out, err);
+        free(job.mask);
+    }
+    bool raw_wins = !number || out->bytes - start >= raw_bytes;
+    if (st == ESDM_OK && !out->failed && (raw_wins || (effort == ESDM_EFFORT_ARCHIVE && !accuracy)))
+        st = encode_bytes(&job, start, raw_wins, out, err);
+    if (st == ESDM_OK && out->failed)
+        st = esdm__error_nomem(err, raw_bytes, "an encoded block");
+    return st;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef FIELD_ENCODE_H
+#define FIELD_ENCODE_H
+
+/** @file What the steps of encoding one block share. */
+
+#include "levels.h"
+#include "map.h"
+#include "mask.h"
+#include "pack.h"
+#include "predict.h"
+
+#define FIELD__VERSION 1u
+
+/** How the codes are stored. */
+typedef enum field__coder {
+    FIELD__CODER_BYTES,  /**< no codes: the elements, compressed as bytes */
+    FIELD__CODER_NONE,   /**< no codes: every point is masked */
+    FIELD__CODER_ROWS,   /**< predict.h */
+    FIELD__CODER_LEVELS, /**< levels.h */
+    FIELD__CODER_PACK,   /**< pack.h */
+    FIELD__CODERS
+} field__coder;
+
+#define FIELD__FLAG_MASK 1u
+#define FIELD__FLAG_WIDE 2u
+
+typedef struct field__job {
+    const field__block *block;
+    const esdm_codec_accuracy *accuracy; /**< NULL: lossless */
+    esdm_codec_effort effort;
+    field__kind kind;
+    const void *raw;
+    field__axes axes;
+    uint8_t *mask;      /**< owned; block->elements bytes */
+    size_t masked;      /**< points in it */
+    double least, most; /**< of the points not masked; least > most: there are none */
+    double smallest;    /**< the smallest size that is not 0; INFINITY: none */
+    double tighter;     /**< factor of bounds for the map: room to move codes for the sum */
+} field__job;
+
+/** Largest error allowed at a value. */
+double field__bound(const esdm_codec_accuracy *accuracy, double value);
+
+/** Masks NaN, infinities, what must be exact and what stands far outside; sets the statistics. */
+esdm_status field__split(field__job *job, esdm_error *err);
+/** Sets the statistics of the points that are not masked. */
+void field__survey(field__job *job);
+
+/** A grid on which nearly all values lie: exact, with the base, multiplier and divisor of `map`. */
+bool field__grid_find(const field__job *job, field__map *map);
+/**
+ * Makes a palette when values repeat enough for it to be worth its bytes.
+ * @param ret_ranks owned by the caller: codes of all elements; NULL: no palette, map untouched.
+ */
+esdm_status field__palette_make(const field__job *job, field__map *map, uint32_t **ret_ranks,
+                                esdm_error *err);
+esdm_status field__palette_put(const field__map *map, esdm__buffer *out, esdm_error *err);
+/** At most `elements` values; map->type is set. */
+esdm_status field__palette_get(field__map *map, size_t elements, esdm__cursor *in, esdm_error *err);
+/** Codes of a palette into a volume. */
+esdm_status field__palette_apply(const field__job *job, field__map *map, const uint32_t *ranks,
+                                 field__volume *ret_volume, esdm_error *err);
+/** Masks zeros where they are frequent: their patterns are far from those of other values. */
+void field__mask_zeros(field__job *job);
+
+/** The map for the accuracy asked for. */
+void field__map_choose(const field__job *job, field__map *map);
+
+/** The same with steps of a 256th, for levels of that width: false when that does not suit. */
+bool field__map_refine(const field__job *job, const field__map *map, field__map *ret_map);
+/** Codes in refined steps, not checked against the bound. */
+esdm_status field__map_refined_codes(const field__job *job, const field__map *map,
+                                     field__volume *ret_volume, esdm_error *err);
+/** Whether a point may become that value. */
+bool field__keeps_bound(const field__job *job, const field__map *map, double value, double again);
+/** Sum of (decoded - original) over the points that are not masked. */
+double field__sum_of_errors(const field__job *job, const field__map *map,
+                            const field__volume *volume);
+/** Moves codes and masks a few points, until the sum is within its bound: false when it is not. */
+bool field__sum_keep(field__job *job, const field__map *map, const field__volume *volume);
+
+/** Whether what the volume's codes stand for is within the bound everywhere. */
+bool field__map_holds(const field__job *job, const field__map *map, const field__volume *volume);
+
+/** Codes without a look at special values, where that is enough and no point misses its bound:
+ *  else *ret_good is false and the volume empty. */
+esdm_status field__fast_codes(const field__job *job, field__map *map, field__volume *ret_volume,
+                              bool *ret_good, esdm_error *err);
+
+/** How a block is coded. */
+typedef struct field__plan {
+    field__coder coder; /**< ROWS or LEVELS */
+    field__levels levels;
+} field__plan;
+
+/** The best of some choices on a part of the block. The maps are those of rows and of levels. */
+esdm_status field__plan_make(const field__job *job, field__map *map, field__map *refined,
+                             field__plan *ret_plan, esdm_error *err);
+
+/**
+ * Makes the codes of all points. Those that the map would miss by more than is allowed are masked;
+ * more than a hundredth of them: *ret_good is false and the volume is empty.
+ */
+esdm_status field__map_apply(field__job *job, field__map *map, field__volume *ret_volume,
+                             bool *ret_good, esdm_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "kernels.h"
+
+static _Thread_local const field__kernels *forced;
+
+const field__kernels *
+field__kernels_at(uint32_t i)
+{
+    const field__kernels *have[3] = {&field__kernels_base, NULL, NULL};
+#if defined(__x86_64__)
+    uint32_t count = 1;
+    if (__builtin_cpu_supports("avx2"))
+        have[count++] = &field__kernels_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        have[count++] = &field__kernels_avx512;
+#endif
+    return i < sizeof have / sizeof have[0] ? have[i] : NULL;
+}
+
+const field__kernels *
+field__kernels_best(void)
+{
+    if (forced != NULL)
+        return forced;
+    const field__kernels *best = &field__kernels_base;
+    for (uint32_t i = 1; field__kernels_at(i) != NULL; i++)
+        best = field__kernels_at(i);
+    return best;
+}
+
+void
+field__kernels_force(const field__kernels *kernels)
+{
+    forced = kernels;
+}

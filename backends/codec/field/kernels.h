@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef FIELD_KERNELS_H
+#define FIELD_KERNELS_H
+
+/**
+ * @file
+ * The loops that take the time, compiled once for each instruction set (kernels_*.c) with the same
+ * results, and chosen at run time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model.h"
+
+#define FIELD__PAD 4 /* elements before and after a row that may be read */
+
+/** Rows that a point is predicted from: steps along the axes, slowest first, the own row apart. */
+enum {
+    FIELD__N,  /* 0  0 -1 */
+    FIELD__NN, /* 0  0 -2 */
+    FIELD__Z,  /* 0 -1  0 */
+    FIELD__ZN, /* 0 -1 -1 */
+    FIELD__ZS, /* 0 -1 +1 */
+    FIELD__ZZ, /* 0 -2  0 */
+    FIELD__B,  /* -1 0  0 */
+    FIELD__BN, /* -1 0 -1 */
+    FIELD__BS, /* -1 0 +1 */
+    FIELD__BZ, /* -1 -1 0 */
+    FIELD__LINES
+};
+
+/** Which of the axes y, z, b have a row before this one: its class. */
+enum { FIELD__HAS_Y = 1, FIELD__HAS_Z = 2, FIELD__HAS_B = 4, FIELD__CLASSES = 8 };
+
+#define FIELD__TAPS_MAX    32
+#define FIELD__WEIGHT_BITS 12
+
+typedef struct field__tap {
+    uint8_t line;
+    int8_t dx;
+} field__tap;
+
+/** Linear prediction from taps in other rows and two before in the own row; the weights' sum is
+ *  1 << FIELD__WEIGHT_BITS. */
+typedef struct field__weights {
+    uint32_t taps;
+    field__tap tap[FIELD__TAPS_MAX];
+    int32_t weight[FIELD__TAPS_MAX];
+    int32_t west, west2;
+} field__weights;
+
+/** One row and what it is coded from. Pointers to codes and errors go to element 0 of a row; lines
+ *  that the row's class lacks are not used. */
+typedef struct field__row {
+    size_t nx;
+    uint32_t class;
+    const field__weights *weights;
+    void *codes;                     /* int32_t or int64_t */
+    const void *lines[FIELD__LINES]; /* codes */
+    void *errors;                    /* uint32_t or uint64_t: sizes of the errors */
+    const void *near_errors[3];      /* of the rows N, Z and B */
+    const uint8_t *mask;             /* NULL: every point is coded; else 1: is not */
+    int64_t *sums;                   /* scratch: nx */
+    uint64_t *sizes;                 /* scratch: nx */
+} field__row;
+
+#define FIELD__LEVEL_TAPS     28
+#define FIELD__LEVEL_CODE_MAX (1 << 29)
+
+/** Points of a row that are coded in one pass of a level (levels.h): first, first + step, …,
+ * `count` of them. Rows of codes and of errors are given by their element 0. */
+typedef struct field__level_row {
+    size_t nx, first, step, count;
+    size_t inner, inner_end; /**< points of which all taps exist */
+    int32_t *codes;
+    uint32_t taps;
+    const int32_t *from[FIELD__LEVEL_TAPS]; /**< what predicts the first inner point */
+    int32_t weights[FIELD__LEVEL_TAPS];
+    int32_t west_weight; /**< of the point coded before */
+    size_t reach;        /**< at the row's ends: interpolate so far in the row; 0: between rows */
+    const int32_t *above, *below; /**< or NULL */
+    uint32_t *errors;             /**< their sizes */
+    const uint32_t *north, *before, *parents[2];
+    const uint8_t *mask; /**< or NULL */
+    uint32_t set;        /**< of models */
+    uint32_t width;      /**< odd: what errors are rounded to multiples of */
+    int64_t *sums;       /**< scratch: count */
+} field__level_row;
+
+#define FIELD__PACK_VALUES 512u
+#define FIELD__PACK_BYTES(width)                                                                   \
+    (FIELD__PACK_VALUES / 8u * (width)) /* of so many packed values                                \
+                                         */
+
+#define FIELD__CODE_MAX 0x1p50 /* largest code of a map */
+
+typedef struct field__extremes {
+    double least, most;
+    double smallest; /**< size that is not 0 */
+} field__extremes;
+
+/** The functions of one instruction set. */
+typedef struct field__kernels {
+    const char *name;
+    void (*encode_row32)(const field__row *row, field__sink *sink);
+    void (*encode_row64)(const field__row *row, field__sink *sink);
+    void (*decode_row32)(const field__row *row, field__source *source);
+    void (*decode_row64)(const field__row *row, field__source *source);
+    /** The codes become those that the decoder will have. */
+    void (*encode_level_row)(const field__level_row *row, field__sink *sink);
+    void (*decode_level_row)(const field__level_row *row, field__source *source);
+
+    /** Of single-precision patterns: the largest size (sign removed); how many equal one. */
+    uint32_t (*largest_bits)(const uint32_t *patterns, size_t count);
+    size_t (*count_equal)(const uint32_t *patterns, size_t count, uint32_t pattern);
+    /** Codes of values, times `step` at most `bound` off; returns how many are not. Their products
+     *  with `inverse` must be below 2^31. */
+    size_t (*quantise)(const float *values, size_t count, double inverse, double step, double bound,
+                       int32_t *codes);
+    void (*scale_codes)(const int32_t *codes, size_t count, double step, int64_t origin,
+                        float *values);
+    /** Patterns as integers in the order of the floats. */
+    void (*order_patterns)(const uint32_t *patterns, size_t count, int32_t *codes);
+    /** Differences of a row to the rows N, Z and ZN given (or NULL) and along itself, folded. */
+    void (*difference_row)(const int32_t *q, const int32_t *n, const int32_t *z, const int32_t *zn,
+                           size_t nx, uint32_t *out);
+    /** The inverse; changes the differences. */
+    void (*restore_row)(uint32_t *differences, const int32_t *n, const int32_t *z,
+                        const int32_t *zn, size_t nx, int32_t *q);
+    /** Of FIELD__PACK_VALUES values: the bits of the largest; packed into FIELD__PACK_BYTES(). */
+    uint32_t (*bits_needed)(const uint32_t *values);
+    void (*pack)(const uint32_t *values, uint32_t width, void *out);
+    void (*unpack)(const void *in, uint32_t width, uint32_t *values);
+    /** Bytes of equal weight together, lowest first. */
+    void (*split_planes)(const uint32_t *values, size_t count, uint8_t *planes);
+    void (*join_planes)(const uint8_t *planes, size_t count, uint32_t *values);
+
+    /** Maps of grids (map.h); codes beyond FIELD__CODE_MAX are INT64_MIN. */
+    void (*grid_codes)(const double *values, size_t count, double base, double multiplier,
+                       double divisor, int64_t *codes);
+    void (*grid_values)(const int64_t *codes, size_t count, double base, double multiplier,
+                        double divisor, double *values);
+    void (*round_single)(double *values, size_t count);
+    /** How many that are not masked differ by more than `bound`. */
+    size_t (*count_far)(const double *values, const double *again, const uint8_t *mask,
+                        size_t count, double bound);
+    /** Widens the extremes by values that are not masked; returns how many are. */
+    size_t (*survey)(const double *values, const uint8_t *mask, size_t count, field__extremes *ret);
+    void (*mask_infinite)(const double *values, size_t count, uint8_t *mask);
+
+    /** Codes the sink's symbols backwards into words that end at `end`; returns their start. */
+    uint8_t *(*finish)(const field__sink *sink, uint8_t *end);
+} field__kernels;
+
+extern const field__kernels field__kernels_base;
+#if defined(__x86_64__)
+extern const field__kernels field__kernels_avx2;
+extern const field__kernels field__kernels_avx512;
+#endif
+
+/** The fastest that the CPU has. */
+const field__kernels *field__kernels_best(void);
+/** All that the CPU has, best last: the i-th, or NULL. For tests. */
+const field__kernels *field__kernels_at(uint32_t i);
+/** Makes the calling thread use `kernels`; NULL: the best again. For tests. */
+void field__kernels_force(const field__kernels *kernels);
+
+#endif

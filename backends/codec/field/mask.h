@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef FIELD_MASK_H
+#define FIELD_MASK_H
+
+/** @file Points that are not coded: where they are, and their elements as they are. */
+
+#include "volume.h"
+
+/** Appends the mask, one byte of 0 or 1 per element. Similar rows and planes cost little. */
+esdm_status field__mask_encode(const uint8_t *mask, const field__axes *axes, esdm__buffer *out,
+                               esdm_error *err);
+/** Reads a mask into `mask` (one byte per element). */
+esdm_status field__mask_decode(uint8_t *mask, const field__axes *axes, esdm__cursor *in,
+                               esdm_error *err);
+
+/** Appends bytes of elements of that size, compressed (shuffle and zstd). */
+esdm_status field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes,
+                                esdm__buffer *out, esdm_error *err);
+esdm_status field__bytes_decode(void *raw, size_t raw_bytes, size_t element_bytes, esdm__cursor *in,
+                                esdm_error *err);
+
+#endif

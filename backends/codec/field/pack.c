@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "mask.h"
+
+#define PROBES 24 /* rows that the axes are chosen by */
+
+/* The rows that row r is taken the difference to. */
+typedef struct near {
+    const int32_t *n, *z, *zn;
+} near;
+
+static near
+near_of(const field__volume *v, uint32_t axes, size_t r)
+{
+    size_t ny = (size_t) v->axes.ny;
+    size_t y = r % ny;
+    size_t z = r / ny % (size_t) v->axes.nz;
+    near at = {NULL, NULL, NULL};
+    if (axes >= 2 && y > 0)
+        at.n = field__row32(v, r - 1);
+    if (axes >= 3 && z > 0) {
+        at.z = field__row32(v, r - ny);
+        at.zn = y > 0 ? field__row32(v, r - ny - 1) : NULL;
+    }
+    return at;
+}
+
+static void
+difference(const field__volume *v, uint32_t axes, size_t r, uint32_t *out)
+{
+    near at = near_of(v, axes, r);
+    field__kernels_best()->difference_row(field__row32(v, r), at.n, at.z, at.zn,
+                                          (size_t) v->axes.nx, out);
+}
+
+/* Bits of the differences of some rows. */
+static uint64_t
+cost_of(const field__volume *v, uint32_t axes, uint32_t *differences)
+{
+    size_t nx = (size_t) v->axes.nx;
+    size_t step = v->rows / PROBES + 1;
+    uint64_t bits = 0;
+    for (size_t r = v->rows / 2 % step; r < v->rows; r += step) {
+        difference(v, axes, r, differences);
+        for (size_t x = 0; x < nx; x += 32) {
+            uint32_t any = 1;
+            for (size_t i = x; i < x + 32 && i < nx; i++)
+                any |= differences[i];
+            bits += 32 - (uint32_t) __builtin_clz(any);
+        }
+    }
+    return bits;
+}
+
+static uint32_t
+choose_axes(const field__volume *v, uint32_t *differences)
+{
+    uint32_t most = v->axes.nz > 1 ? 3 : v->axes.ny > 1 ? 2 : 1;
+    uint32_t best = 1;
+    uint64_t least = cost_of(v, 1, differences);
+    for (uint32_t axes = 2; axes <= most; axes++) {
+        uint64_t cost = cost_of(v, axes, differences);
+        if (cost < least) {
+            least = cost;
+            best = axes;
+        }
+    }
+    return best;
+}
+
+/* ---- packed bits: whole groups are kept until the next row ------------------------------- */
+
+static size_t
+group_count(size_t elements)
+{
+    return elements / FIELD__PACK_VALUES + (elements % FIELD__PACK_VALUES != 0);
+}
+
+static esdm_status
+encode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__buffer *out,
+            esdm_error *err)
+{
+    const field__kernels *kernels = field__kernels_best();
+    size_t nx = (size_t) v->axes.nx;
+    size_t groups = group_count(v->elements);
+    uint8_t *start = esdm__buffer_reserve(out, groups + groups * FIELD__PACK_BYTES(32));
+    if (start == NULL)
+        return esdm__error_nomem(err, groups * FIELD__PACK_BYTES(32), "packed values");
+    uint8_t *widths = start;
+    uint8_t *to = start + groups;
+    size_t have = 0;
+    for (size_t r = 0; r < v->rows; r++) {
+        difference(v, axes, r, waiting + have);
+        have += nx;
+        if (r + 1 == v->rows) {
+            size_t rest = group_count(have) * FIELD__PACK_VALUES - have;
+            memset(waiting + have, 0, rest * sizeof *waiting);
+            have += rest;
+        }
+        size_t done = 0;
+        for (; done + FIELD__PACK_VALUES <= have; done += FIELD__PACK_VALUES) {
+            uint32_t width = kernels->bits_needed(waiting + done);
+            kernels->pack(waiting + done, width, to);
+            *widths++ = (uint8_t) width;
+            to += FIELD__PACK_BYTES(width);
+        }
+        have -= done;
+        memmove(waiting, waiting + done, have * sizeof *waiting);
+    }
+    out->bytes += (size_t) (to - start);
+    return ESDM_OK;
+}
+
+typedef struct unpacker {
+    const uint8_t *widths, *widths_end;
+    const uint8_t *from, *end;
+} unpacker;
+
+/* One group more; false when the bytes do not hold it. */
+static bool
+unpack_group(unpacker *u, uint32_t *values)
+{
+    if (u->widths == u->widths_end || *u->widths > 32 ||
+        (size_t) (u->end - u->from) < FIELD__PACK_BYTES(*u->widths))
+        return false;
+    field__kernels_best()->unpack(u->from, *u->widths, values);
+    u->from += FIELD__PACK_BYTES(*u->widths);
+    u->widths++;
+    return true;
+}
+
+static esdm_status
+decode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__cursor *in,
+            field__row_sink sink, void *user, esdm_error *err)
+{
+    const field__kernels *kernels = field__kernels_best();
+    size_t nx = (size_t) v->axes.nx;
+    size_t groups = group_count(v->elements);
+    const uint8_t *widths = esdm__cursor_take(in, groups);
+    if (widths == NULL)
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: packed values are cut off");
+    unpacker u = {.widths = widths, .widths_end = widths + groups, .from = widths + groups};
+    u.end = u.from + esdm__cursor_left(in);
+    size_t have = 0;
+    size_t used = 0;
+    for (size_t r = 0; r < v->rows; r++) {
+        memmove(waiting, waiting + used, (have - used) * sizeof *waiting);
+        have -= used;
+        for (; have < nx; have += FIELD__PACK_VALUES) {
+            if (!unpack_group(&u, waiting + have))
+                return esdm__error_set(err, ESDM_ECORRUPT, "field: packed values are cut off");
+        }
+        near at = near_of(v, axes, r);
+        kernels->restore_row(waiting, at.n, at.z, at.zn, nx, field__row32(v, r));
+        used = nx;
+        sink(user, v, r);
+    }
+    return ESDM_OK;
+}
+
+/* ---- byte planes ------------------------------------------------------------------------- */
+
+static esdm_status
+encode_planes(const field__volume *v, uint32_t axes, esdm__buffer *out, esdm_error *err)
+{
+    size_t nx = (size_t) v->axes.nx;
+    size_t n = v->elements;
+    uint32_t *differences = malloc(n * sizeof *differences);
+    uint8_t *planes = malloc(n * 4);
+    esdm_status st = ESDM_OK;
+    if (differences == NULL || planes == NULL) {
+        st = esdm__error_nomem(err, n * 8, "differences of a block");
+    } else {
+        for (size_t r = 0; r < v->rows; r++)
+            difference(v, axes, r, differences + r * nx);
+        field__kernels_best()->split_planes(differences, n, planes);
+        for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
+            st = field__bytes_encode(planes + k * n, n, 1, out, err);
+    }
+    free(differences);
+    free(planes);
+    return st;
+}
+
+static esdm_status
+decode_planes(const field__volume *v, uint32_t axes, esdm__cursor *in, field__row_sink sink,
+              void *user, esdm_error *err)
+{
+    size_t nx = (size_t) v->axes.nx;
+    size_t n = v->elements;
+    uint32_t *differences = malloc(n * sizeof *differences);
+    uint8_t *planes = malloc(n * 4);
+    esdm_status st = differences == NULL || planes == NULL
+                         ? esdm__error_nomem(err, n * 8, "differences of a block")
+                         : ESDM_OK;
+    for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
+        st = field__bytes_decode(planes + k * n, n, 1, in, err);
+    if (st == ESDM_OK)
+        field__kernels_best()->join_planes(planes, n, differences);
+    for (size_t r = 0; r < v->rows && st == ESDM_OK; r++) {
+        near at = near_of(v, axes, r);
+        field__kernels_best()->restore_row(differences + r * nx, at.n, at.z, at.zn, nx,
+                                           field__row32(v, r));
+        sink(user, v, r);
+    }
+    free(differences);
+    free(planes);
+    return st;
+}
+
+/* ---- both --------------------------------------------------------------------------------- */
+
+static uint32_t *
+waiting_new(const field__volume *v, esdm_error *err)
+{
+    size_t bytes = ((size_t) v->axes.nx + 2 * FIELD__PACK_VALUES) * sizeof(uint32_t);
+    uint32_t *waiting = malloc(bytes);
+    if (waiting == NULL)
+        (void) esdm__error_nomem(err, bytes, "a row of differences");
+    return waiting;
+}
+
+esdm_status
+field__pack_encode(const field__volume *volume, field__pack_method method, esdm__buffer *out,
+                   esdm_error *err)
+{
+    uint32_t *waiting = waiting_new(volume, err);
+    if (waiting == NULL)
+        return ESDM_ENOMEM;
+    uint32_t axes = choose_axes(volume, waiting);
+    esdm__buffer_put_u8(out, (uint8_t) axes);
+    esdm__buffer_put_u8(out, (uint8_t) method);
+    esdm_status st = method == FIELD__PACK_BITS ? encode_bits(volume, axes, waiting, out, err)
+                                                : encode_planes(volume, axes, out, err);
+    free(waiting);
+    return st;
+}
+
+esdm_status
+field__pack_decode(const field__volume *volume, esdm__cursor *in, field__row_sink sink, void *user,
+                   esdm_error *err)
+{
+    uint8_t axes = esdm__cursor_u8(in);
+    uint8_t method = esdm__cursor_u8(in);
+    if (in->failed || volume->wide || axes < 1 || axes > 3 || method > FIELD__PACK_PLANES)
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: bad parameters of packed values");
+    uint32_t *waiting = waiting_new(volume, err);
+    if (waiting == NULL)
+        return ESDM_ENOMEM;
+    esdm_status st = method == FIELD__PACK_BITS
+                         ? decode_bits(volume, axes, waiting, in, sink, user, err)
+                         : decode_planes(volume, axes, in, sink, user, err);
+    free(waiting);
+    return st;
+}

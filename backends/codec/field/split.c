@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "encode.h"
+
+#define CHUNK      512
+#define PROBES     512
+#define ZEROS_PART 20     /* one in so many is frequent */
+#define INT_EXACT  0x1p53 /* integers up to here are doubles */
+
+double
+field__bound(const esdm_codec_accuracy *accuracy, double value)
+{
+    double relative = accuracy->relative < INFINITY ? accuracy->relative * fabs(value) : INFINITY;
+    relative = relative > accuracy->finest ? relative : accuracy->finest;
+    return accuracy->absolute < relative ? accuracy->absolute : relative;
+}
+
+static inline bool
+same_four(const uint8_t *a, const uint8_t *b)
+{
+    uint32_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x == y;
+}
+
+/* Whether the element is one of the patterns that stay as they are. */
+static bool
+is_exact_pattern(const field__job *job, const uint8_t *element, size_t bytes)
+{
+    const uint8_t *exact = job->accuracy->exact_values;
+    for (uint32_t i = 0; i < job->accuracy->exact_count; i++) {
+        if (bytes == 4 ? same_four(exact + i * bytes, element)
+                       : memcmp(exact + i * bytes, element, bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+must_be_exact(const field__job *job, double value)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    return value <= a->exact_below || value >= a->exact_above ||
+           (!field__is_float(job->kind) && fabs(value) >= INT_EXACT);
+}
+
+static void
+mask_specials(field__job *job)
+{
+    size_t bytes = field__kind_bytes(job->kind);
+    size_t n = job->block->elements;
+    const esdm_codec_accuracy *a = job->accuracy;
+    bool patterns = a != NULL && a->exact_count > 0;
+    bool ranges = a != NULL && (a->exact_below > -INFINITY || a->exact_above < INFINITY ||
+                                !field__is_float(job->kind));
+    for (size_t first = 0; first < n; first += CHUNK) {
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        field__kernels_best()->mask_infinite(values, count, job->mask + first);
+        for (size_t i = 0; ranges && i < count; i++)
+            job->mask[first + i] |= must_be_exact(job, values[i]);
+        for (size_t i = 0; patterns && i < count; i++) {
+            const uint8_t *element = (const uint8_t *) job->raw + (first + i) * bytes;
+            job->mask[first + i] |= is_exact_pattern(job, element, bytes);
+        }
+    }
+}
+
+void
+field__survey(field__job *job)
+{
+    size_t n = job->block->elements;
+    field__extremes extremes = {INFINITY, -INFINITY, INFINITY};
+    job->masked = 0;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        job->masked += field__kernels_best()->survey(values, job->mask + first, count, &extremes);
+    }
+    job->least = extremes.least;
+    job->most = extremes.most;
+    job->smallest = extremes.smallest;
+}
+
+/* How often a value occurs, and the extremes of all others. */
+typedef struct without {
+    size_t count;
+    double least, most;
+} without;
+
+static without
+look_without(const field__job *job, double value)
+{
+    without w = {.least = INFINITY, .most = -INFINITY};
+    size_t n = job->block->elements;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        for (size_t i = 0; i < count; i++) {
+            bool other = values[i] != value;
+            if (job->mask[first + i])
+                continue;
+            w.count += !other;
+            w.least = other && values[i] < w.least ? values[i] : w.least;
+            w.most = other && values[i] > w.most ? values[i] : w.most;
+        }
+    }
+    return w;
+}
+
+static void
+mask_value(field__job *job, double value)
+{
+    size_t n = job->block->elements;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        for (size_t i = 0; i < count; i++)
+            job->mask[first + i] |= values[i] == value;
+    }
+}
+
+/* Whether some points show that the value does not stand apart: others are in its half. */
+static bool
+is_near_others(const field__job *job, double value)
+{
+    double middle = job->least / 2 + job->most / 2;
+    size_t n = job->block->elements;
+    size_t step = n / PROBES + 1;
+    for (size_t i = 0; i < n; i += step) {
+        double other;
+        field__load(job->kind, job->raw, i, 1, &other);
+        if (!job->mask[i] && other != value && (other > middle) == (value > middle))
+            return true;
+    }
+    return false;
+}
+
+/* A value that repeats and stands apart from the others by more than their range is a fill value,
+ * whether it was declared or not. */
+static bool
+mask_outlier(field__job *job, double value)
+{
+    if (!(job->least < job->most) || is_near_others(job, value))
+        return false;
+    without w = look_without(job, value);
+    double gap = value > w.most ? value - w.most : w.least - value;
+    if (w.count < 2 || !(gap > w.most - w.least))
+        return false;
+    mask_value(job, value);
+    field__survey(job);
+    return true;
+}
+
+void
+field__mask_zeros(field__job *job)
+{
+    size_t n = job->block->elements;
+    size_t zeros = 0;
+    if (!field__is_float(job->kind) || job->least > 0 || job->most < 0)
+        return;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        double values[CHUNK];
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        field__load(job->kind, job->raw, first, count, values);
+        for (size_t i = 0; i < count; i++)
+            zeros += values[i] == 0;
+    }
+    if (zeros < n / ZEROS_PART)
+        return;
+    mask_value(job, 0);
+    field__survey(job);
+}
+
+esdm_status
+field__split(field__job *job, esdm_error *err)
+{
+    job->mask = malloc(job->block->elements);
+    if (job->mask == NULL)
+        return esdm__error_nomem(err, job->block->elements, "a mask");
+    mask_specials(job);
+    field__survey(job);
+    (void) mask_outlier(job, job->most);
+    (void) mask_outlier(job, job->least);
+    return ESDM_OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_CODEC_VERIFY_H
+#define ESDM_CODEC_VERIFY_H
+
+/** @file Whether decoded numbers keep the accuracy that was asked for (esdm/sys/codec.h). Pure. */
+
+#include <stdbool.h>
+
+#include "esdm/sys/codec.h"
+
+/** What verification found. Zeroed: of no numbers. */
+typedef struct esdm__accuracy_facts {
+    double largest_error; /* |x' - x| */
+    double largest_share; /* |x' - x| / bound of x: at most 1 */
+    double sum_change;    /* sum(x') - sum(x) over the points below */
+    uint64_t points;      /* that may be off */
+    uint64_t exact_points;
+} esdm__accuracy_facts;
+
+/** Whether the type has numbers of which an accuracy can be asked. */
+bool esdm__accuracy_applies(int32_t type);
+/** Sum of |x| over the points of a block that may be off: what a change of the sum is measured by.
+ */
+double esdm__accuracy_magnitude(const esdm_codec_accuracy *a, int32_t type, const void *raw,
+                                size_t n);
+/**
+ * Compares `n` numbers with what was decoded.
+ * @param facts are added to, when all numbers keep their bound; else they stay as they are.
+ * @return whether they do, sum_bound included.
+ */
+bool esdm__accuracy_verify(const esdm_codec_accuracy *a, int32_t type, const void *raw,
+                           const void *decoded, size_t n, esdm__accuracy_facts *facts);
+/** Adds what two parts found. */
+void esdm__accuracy_add(esdm__accuracy_facts *to, const esdm__accuracy_facts *from);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Version 3 of a fragment's stored form: shaped blocks, verified accuracy. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/checksum.h"
+#include "codec/blob.h"
+#include "esdm/types.h"
+#include "support/accuracy_check.h"
+
+/* ---- a codec that wants shapes ------------------------------------------------------------ */
+
+static size_t
+same_bound(size_t raw_bytes)
+{
+    return raw_bytes + 64;
+}
+
+/* Writes the shape, and every element as its upper half: lossless for the data of these tests. */
+static esdm_status
+half_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
+            size_t out_bytes, size_t *ret_bytes, esdm_error *err)
+{
+    (void) err;
+    size_t n = raw_bytes / 4;
+    size_t bytes = input->rank * 8 + n * 2;
+    *ret_bytes = 0;
+    if (bytes > out_bytes || bytes >= raw_bytes || input->element_bytes != 4)
+        return ESDM_OK;
+    if (input->rank > 0)
+        memcpy(out, input->shape, input->rank * 8);
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *) out + input->rank * 8 + i * 2, (const char *) raw + i * 4 + 2, 2);
+    *ret_bytes = bytes;
+    return ESDM_OK;
+}
+
+static esdm_status
+half_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes, void *raw,
+            size_t raw_bytes, esdm_error *err)
+{
+    (void) err;
+    size_t n = raw_bytes / 4;
+    if (input->element_bytes != 4 || encoded_bytes != input->rank * 8 + n * 2 ||
+        input->accuracy != NULL ||
+        (input->rank > 0 && memcmp(encoded, input->shape, input->rank * 8) != 0))
+        return ESDM_ECORRUPT;
+    memset(raw, 0, raw_bytes);
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *) raw + i * 4 + 2, (const char *) encoded + input->rank * 8 + i * 2, 2);
+    return ESDM_OK;
+}
+
+/* Claims to keep any bound: the encoder must find out. Lossless when not asked to be lossy. */
+static int liar_calls;
+
+static esdm_status
+liar_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
+            size_t out_bytes, size_t *ret_bytes, esdm_error *err)
+{
+    liar_calls++;
+    if (input->accuracy != NULL)
+        return half_encode(input, raw, raw_bytes, out, out_bytes, ret_bytes, err);
+    *ret_bytes = 0;
+    return ESDM_OK;
+}
+
+#define CODEC(text, number, features, to, from)                                                    \
+    {                                                                                              \
+        .base = {.abi = ESDM_PLUGIN_ABI,                                                           \
+                 .kind = ESDM_PLUGIN_CODEC,                                                        \
+                 .name = text,                                                                     \
+                 .summary = text},                                                                 \
+        .id = (number), .flags = (features), .bound = same_bound, .encode = (to), .decode = (from) \
+    }
+static const esdm_codec_plugin half =
+    CODEC("half", 140, ESDM_CODEC_SHAPED, half_encode, half_decode);
+static const esdm_codec_plugin liar =
+    CODEC("liar", 141, ESDM_CODEC_SHAPED | ESDM_CODEC_LOSSY, liar_encode, half_decode);
+extern const esdm_codec_plugin esdm_codec_bitround_plugin;
+extern const esdm_codec_plugin esdm_codec_shuffle_plugin;
+extern const esdm_codec_plugin esdm_codec_zstd_plugin;
+
+static const esdm_codec_plugin *
+find_codec(uint8_t id)
+{
+    return id == 140   ? &half
+           : id == 141 ? &liar
+           : id == 9   ? &esdm_codec_bitround_plugin
+           : id == 3   ? &esdm_codec_shuffle_plugin
+           : id == 2   ? &esdm_codec_zstd_plugin
+                       : NULL;
+}
+
+static const esdm__chain chain_half = {1, {&half}};
+static const esdm__chain chain_liar = {1, {&liar}};
+static const esdm__chain chain_round = {
+    3, {&esdm_codec_bitround_plugin, &esdm_codec_shuffle_plugin, &esdm_codec_zstd_plugin}};
+
+/* ---- helpers ------------------------------------------------------------------------------ */
+
+/* Floats of which the lower halves are 0. */
+static float *
+make_halves(size_t n)
+{
+    float *data = malloc(n * sizeof *data);
+    assert_non_null(data);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t) (0x4300 + i % 777) << 16;
+        memcpy(&data[i], &bits, sizeof bits);
+    }
+    return data;
+}
+
+static float *
+make_waves(size_t n)
+{
+    float *data = malloc(n * sizeof *data);
+    assert_non_null(data);
+    for (size_t i = 0; i < n; i++)
+        data[i] = (float) (280.0 + 15.0 * sin((double) i * 0.01) + 0.01 * (double) (i * 7919 % 89));
+    return data;
+}
+
+/* Decodes every block alone, and all together; `back` holds all raw bytes. */
+static void
+decode_all(const esdm__blob *blob, const esdm__blob_view *view, uint8_t *back)
+{
+    esdm_error err;
+    for (uint32_t b = 0; b <= view->blocks; b++) {
+        uint32_t first = b < view->blocks ? b : 0;
+        uint32_t count = b < view->blocks ? 1 : view->blocks;
+        uint64_t offset;
+        uint64_t bytes;
+        esdm__blob_range(view, first, count, &offset, &bytes);
+        uint8_t *stored = malloc((size_t) bytes);
+        assert_non_null(stored);
+        memcpy(stored, (const uint8_t *) blob->payload + offset, (size_t) bytes);
+        assert_int_equal(esdm__blob_decode(view, first, count, stored, (size_t) bytes,
+                                           back + esdm__blocks_start(&view->geometry, first),
+                                           (size_t) esdm__blob_raw_bytes(view, first, count), &err),
+                         ESDM_OK);
+        free(stored);
+    }
+}
+
+static esdm__blob_numbers
+numbers_of(const esdm__chain *chain, uint32_t rank, const uint64_t *shape, const void *raw,
+           const esdm_codec_accuracy *accuracy)
+{
+    return (esdm__blob_numbers){.chain = chain,
+                                .type = ESDM_TYPE_FLOAT32,
+                                .element_bytes = 4,
+                                .dataset = 9,
+                                .rank = rank,
+                                .shape = shape,
+                                .raw = raw,
+                                .accuracy = accuracy,
+                                .conserved = INFINITY};
+}
+
+static const esdm_codec_accuracy hundredth = {.absolute = 0.01,
+                                              .relative = INFINITY,
+                                              .exact_below = -INFINITY,
+                                              .exact_above = INFINITY,
+                                              .sum_bound = INFINITY};
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static void
+test_numbers__blocks_are_boxes_and_decode_alone(void **state)
+{
+    static const uint64_t shapes[][3] = {{1000, 1, 700}, {3, 401, 997}, {1, 1, 1200000}, {2, 2, 2}};
+    (void) state;
+    for (size_t s = 0; s < 4; s++) {
+        size_t n = (size_t) (shapes[s][0] * shapes[s][1] * shapes[s][2]);
+        float *raw = make_halves(n);
+        uint8_t *back = malloc(n * 4);
+        esdm__blob blob;
+        esdm__blob_view view;
+        const esdm__blob_numbers numbers = numbers_of(&chain_half, 3, shapes[s], raw, NULL);
+        assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+        assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                         ESDM_OK);
+        assert_int_equal(blob.head[8], 3);
+        assert_false(view.lossy);
+        assert_int_equal(view.geometry.rank, 3);
+        assert_true(view.geometry.block_bytes <= (1u << 20) || view.geometry.extent == 1);
+        memset(back, 0x5A, n * 4);
+        decode_all(&blob, &view, back);
+        assert_memory_equal(back, raw, n * 4);
+        esdm__blob_clear(&blob);
+        free(back);
+        free(raw);
+    }
+}
+
+static void
+test_numbers__without_need_it_is_version_1(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {1000};
+    static const esdm__chain lossless = {2, {&esdm_codec_shuffle_plugin, &esdm_codec_zstd_plugin}};
+    float *raw = make_waves(1000);
+    esdm__blob blob;
+    esdm__blob_numbers numbers = numbers_of(&lossless, 1, shape, raw, &hundredth);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+    assert_int_equal(blob.head[8], 1);
+    esdm__blob_clear(&blob);
+    numbers = numbers_of(&chain_round, 1, shape, raw, NULL);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+    assert_int_equal(blob.head[8], 1);
+    esdm__blob_clear(&blob);
+    free(raw);
+}
+
+static void
+test_numbers__accuracy_is_kept_and_told(void **state)
+{
+    (void) state;
+    static const uint64_t shape[2] = {300, 1000};
+    size_t n = 300000;
+    float *raw = make_waves(n);
+    float *back = malloc(n * 4);
+    esdm_error err;
+    raw[5] = NAN;
+    raw[6] = -INFINITY;
+    esdm__blob blob;
+    esdm__blob_view view;
+    esdm__blob_accuracy told;
+    const esdm__blob_numbers numbers = numbers_of(&chain_round, 2, shape, raw, &hundredth);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, &err), ESDM_OK);
+    assert_true(blob.payload_bytes < n * 4 / 2);
+    assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, &err),
+                     ESDM_OK);
+    assert_true(view.lossy);
+    assert_memory_equal(&view.accuracy, &told, sizeof told);
+    decode_all(&blob, &view, (uint8_t *) back);
+    assert_int_equal(accuracy_first_violation(&hundredth, ESDM_TYPE_FLOAT32, 4, raw, back, n), n);
+
+    double largest = 0;
+    for (size_t i = 7; i < n; i++)
+        largest = fmax(largest, fabs((double) back[i] - (double) raw[i]));
+    assert_true(largest > 0.001);
+    assert_true(told.facts.largest_error == largest);
+    assert_true(fabs(told.facts.largest_share - largest / 0.01) < 1e-12);
+    assert_int_equal(told.facts.points, n - 2);
+    assert_int_equal(told.facts.exact_points, 2);
+    assert_int_equal(told.blocks_again, 0);
+    long double change = accuracy_sum_change(&hundredth, ESDM_TYPE_FLOAT32, 4, raw, back, n);
+    assert_true(fabsl(change - (long double) told.facts.sum_change) < 1e-9L);
+    assert_true(told.absolute == 0.01 && isinf(told.relative) && isinf(told.conserved));
+    esdm__blob_clear(&blob);
+    free(raw);
+    free(back);
+}
+
+static void
+test_numbers__the_sum_is_conserved(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {100000};
+    size_t n = 100000;
+    float *raw = malloc(n * 4);
+    float *back = malloc(n * 4);
+    assert_true(raw != NULL && back != NULL);
+    for (size_t i = 0; i < n; i++) /* all are rounded down: the sum would fall by 1e-3 of itself */
+        raw[i] = 1.0f + 0.003f + 1e-4f * (float) (i % 10);
+    for (int conserve = 0; conserve < 2; conserve++) {
+        esdm__blob blob;
+        esdm__blob_view view;
+        esdm__blob_accuracy told;
+        esdm__blob_numbers numbers = numbers_of(&chain_round, 1, shape, raw, &hundredth);
+        numbers.conserved = conserve ? 1e-6 : INFINITY;
+        assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, NULL), ESDM_OK);
+        assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                         ESDM_OK);
+        decode_all(&blob, &view, (uint8_t *) back);
+        assert_int_equal(accuracy_first_violation(&hundredth, ESDM_TYPE_FLOAT32, 4, raw, back, n),
+                         n);
+        long double change = accuracy_sum_change(&hundredth, ESDM_TYPE_FLOAT32, 4, raw, back, n);
+        if (conserve)
+            assert_true(fabsl(change) <= 1e-6L * 1.004L * (long double) n);
+        else
+            assert_true(fabsl(change) > 1e-4L * (long double) n);
+        assert_int_equal(told.blocks_lossless, 0);
+        esdm__blob_clear(&blob);
+    }
+    free(raw);
+    free(back);
+}
+
+/* Where the bound is half a step, no number but ties can be turned within it. */
+static void
+test_numbers__the_sum_is_conserved_with_round_bounds(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {40000};
+    size_t n = 40000;
+    float *raw = make_waves(n);
+    esdm_codec_accuracy half_one = hundredth;
+    half_one.absolute = 0.5;
+    esdm__blob blob;
+    esdm__blob_accuracy told;
+    esdm__blob_numbers numbers = numbers_of(&chain_round, 1, shape, raw, &half_one);
+    numbers.conserved = 1e-7;
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, NULL), ESDM_OK);
+    assert_int_equal(told.blocks_again, 0);
+    assert_true(told.facts.largest_error > 0.1 && told.facts.largest_error <= 0.5);
+    assert_true(fabs(told.facts.sum_change) <= 1e-7 * 300 * 40000);
+    assert_true(blob.payload_bytes < n);
+    esdm__blob_clear(&blob);
+    free(raw);
+}
+
+static void
+test_numbers__a_codec_that_misses_is_found_out(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {1000};
+    float *raw = make_waves(1000);
+    float back[1000];
+    esdm__blob blob;
+    esdm__blob_view view;
+    esdm__blob_accuracy told;
+    const esdm__blob_numbers numbers = numbers_of(&chain_liar, 1, shape, raw, &hundredth);
+    liar_calls = 0;
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, &told, NULL), ESDM_OK);
+    assert_int_equal(liar_calls, 3);
+    assert_int_equal(told.blocks_again, 1);
+    assert_int_equal(told.blocks_lossless, 1);
+    assert_true(told.facts.largest_error == 0);
+    assert_int_equal(told.facts.points, 1000);
+    assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                     ESDM_OK);
+    decode_all(&blob, &view, (uint8_t *) back);
+    assert_memory_equal(raw, back, sizeof back);
+    esdm__blob_clear(&blob);
+    free(raw);
+}
+
+/* A head that is changed anywhere is refused: by its checksum, or, with that put right, by what it
+ * says, or it says something that can be. Nothing is read outside of it. */
+static void
+test_numbers__damaged_heads_are_corrupt(void **state)
+{
+    (void) state;
+    static const uint64_t shape[3] = {3, 100, 1000};
+    float *raw = make_waves(300000);
+    esdm__blob blob;
+    const esdm__blob_numbers numbers = numbers_of(&chain_round, 3, shape, raw, &hundredth);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+    for (size_t at = 0; at < blob.head_bytes; at++) {
+        static const uint8_t flips[] = {1, 0x80, 0xff};
+        for (size_t f = 0; f < 3; f++) {
+            uint8_t *head = malloc(blob.head_bytes);
+            esdm__blob_view view;
+            assert_non_null(head);
+            memcpy(head, blob.head, blob.head_bytes);
+            head[at] ^= flips[f];
+            esdm_status status = esdm__blob_parse(head, blob.head_bytes, find_codec, &view, NULL);
+            assert_true(status == ESDM_ECORRUPT || status == ESDM_ENOTSUP);
+            uint64_t sum = esdm__checksum(head + 64, blob.head_bytes - 64);
+            memcpy(head + 56, &sum, sizeof sum);
+            sum = esdm__checksum(head, 64);
+            memcpy(head + 56, &sum, sizeof sum);
+            (void) !esdm__blob_parse(head, blob.head_bytes, find_codec, &view, NULL);
+            free(head);
+        }
+    }
+    for (size_t bytes = 0; bytes < blob.head_bytes; bytes++) {
+        uint8_t *head = malloc(bytes + 1);
+        esdm__blob_view view;
+        assert_non_null(head);
+        memcpy(head, blob.head, bytes);
+        assert_int_equal(esdm__blob_parse(head, bytes, find_codec, &view, NULL), ESDM_ECORRUPT);
+        free(head);
+    }
+    esdm__blob_clear(&blob);
+    free(raw);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers__blocks_are_boxes_and_decode_alone),
+        cmocka_unit_test(test_numbers__without_need_it_is_version_1),
+        cmocka_unit_test(test_numbers__accuracy_is_kept_and_told),
+        cmocka_unit_test(test_numbers__the_sum_is_conserved),
+        cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
+        cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
+        cmocka_unit_test(test_numbers__damaged_heads_are_corrupt),
+    };
+    return cmocka_run_group_tests_name("codec.blob_numbers", tests, NULL, NULL);
+}
