@@ -117,7 +117,8 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
         status = esdm__dataset_load_pages(dataset, io, candidates, ncandidates, err);
     if (status == ESDM_OK && ncandidates > 0) {
         (void) pthread_mutex_lock(&io->lock);
-        status = esdm__index_encode_merged(io->index, candidates, ncandidates, set, err);
+        if (io->directory_loaded) /* else they were moved meanwhile, and are merged another time */
+            status = esdm__index_encode_merged(io->index, candidates, ncandidates, set, err);
         (void) pthread_mutex_unlock(&io->lock);
     }
     free(candidates);
@@ -409,7 +410,7 @@ commit_locked(work *g, esdm_status status, esdm_error *err)
     if (packs != NULL)
         esdm__pack_set_offer(packs, true);
     status = g->comm->rank == 0 ? lead(g, status, err) : follow(g, status, err);
-    if (packs != NULL && g->answered)
+    if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
     return status;
 }

@@ -170,6 +170,8 @@ settle(const transfer *t, esdm__dataset_io *io, bool writing, esdm_error *err)
         return ESDM_OK;
     if (!writing)
         return esdm__collective_share(t->dataset, io, err);
+    if (io == NULL) /* exchange() failed on all ranks when it is missing on one */
+        return ESDM_OK;
     (void) pthread_mutex_lock(&io->write_lock);
     esdm__dataset_cut(t->dataset, io);
     (void) pthread_mutex_unlock(&io->write_lock);

@@ -136,11 +136,11 @@ align_data(esdm_container *container, esdm_error *err)
     if (numbers == NULL)
         mine.status = esdm__error_nomem(&mine, count * sizeof *numbers, "an agreement of ranks");
     esdm_status status = esdm__comm_agree(comm, mine.status, &mine);
-    if (status == ESDM_OK) {
+    if (status == ESDM_OK && numbers != NULL) {
         collect_numbers(container, numbers);
         status = comm->ops->maximum(comm, numbers, count, &mine);
     }
-    if (status == ESDM_OK) {
+    if (status == ESDM_OK && numbers != NULL) {
         for (size_t i = 0; i < ndimensions; i++) {
             esdm_dimension *dimension = container->dimensions.items[i];
             if (dimension->unlimited)

@@ -101,9 +101,19 @@ encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
     esdm__dataset_io *io = esdm__commit_io_of(w, i);
     uint64_t *candidates = NULL;
     size_t ncandidates = 0;
-    esdm_status status = esdm__dataset_load_directory(w->datasets[i], io, err);
-    if (status == ESDM_OK && merge)
-        status = merge_candidates(w, i, &candidates, &ncandidates, err);
+    esdm_status status;
+    bool again = false;
+    do { /* pages whose fragments are stored elsewhere meanwhile have other numbers */
+        free(candidates);
+        candidates = NULL;
+        ncandidates = 0;
+        status = esdm__dataset_load_directory(w->datasets[i], io, err);
+        if (status == ESDM_OK && merge)
+            status = merge_candidates(w, i, &candidates, &ncandidates, err);
+        (void) pthread_mutex_lock(&io->lock);
+        again = status == ESDM_OK && !io->directory_loaded;
+        (void) pthread_mutex_unlock(&io->lock);
+    } while (again);
     if (status == ESDM_OK) {
         (void) pthread_mutex_lock(&io->lock);
         status = esdm__index_encode(io->index, candidates, ncandidates, &w->sets[i], err);
@@ -220,6 +230,7 @@ publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committe
     esdm_status status = esdm__commit_publish(w, message, NULL, NULL, ret_committed, err);
     if (status != ESDM_ECONFLICT || w->nmerged == 0)
         return status;
+    w->stale = true;
     status = encode_pages(w, false, err);
     return status == ESDM_OK ? esdm__commit_publish(w, message, NULL, NULL, ret_committed, err)
                              : status;
@@ -348,6 +359,8 @@ adopt(work *w, const esdm_meta_committed *committed)
     if (packs != NULL)
         esdm__pack_set_committed(packs);
     esdm__commit_move(w, committed, false);
+    if (w->stale)
+        esdm__container_forget_pages(w->container);
     if (w->document != NULL) {
         io->structure = committed->structure;
         w->container->structure_dirty = false;
@@ -366,6 +379,27 @@ esdm__commit_has_changes(const work *w)
     return false;
 }
 
+bool
+esdm__commit_is_refused(esdm_status status)
+{
+    return status == ESDM_ECONFLICT || status == ESDM_EEXIST || status == ESDM_ENOENT ||
+           status == ESDM_EACCES || status == ESDM_EINVAL || status == ESDM_ENOTSUP ||
+           status == ESDM_ENOSPC;
+}
+
+/* The answer of the store may get lost: until it certainly refuses, packs must stay. */
+static esdm_status
+publish_offered(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
+{
+    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        esdm__pack_set_offer(packs, true);
+    esdm_status status = publish_retrying(w, message, ret_committed, err);
+    if (packs != NULL && esdm__commit_is_refused(status))
+        esdm__pack_set_offer(packs, false);
+    return status;
+}
+
 static esdm_status
 commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *err)
 {
@@ -381,7 +415,7 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
         status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
     esdm_meta_committed committed = {0};
     if (status == ESDM_OK)
-        status = publish_retrying(w, message, &committed, err);
+        status = publish_offered(w, message, &committed, err);
     if (status != ESDM_OK)
         return status;
     *ret_replaced = committed.replaced;

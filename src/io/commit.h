@@ -16,6 +16,7 @@ typedef struct esdm__commit_work {
     esdm__page_set *sets;      /* one a dataset; owned */
     esdm_meta_new_page *pages; /* all sets in one array; owned */
     uint64_t *merged;          /* owned */
+    bool stale;                /* pages that were to be merged are there no more */
     size_t npages;
     size_t nmerged;
     char *document;
@@ -46,6 +47,8 @@ esdm_status esdm__commit_describe(esdm__commit_work *work, esdm_error *err);
 esdm_status esdm__commit_publish(esdm__commit_work *work, const char *message,
                                  esdm_meta_page_source source, void *user,
                                  esdm_meta_committed *ret_committed, esdm_error *err);
+/** Whether a transaction that failed so has certainly not taken place. */
+bool esdm__commit_is_refused(esdm_status status);
 /** Frees pages and merged. */
 void esdm__commit_clear_pages(esdm__commit_work *work);
 /** Moves the handle to what was published and takes over the lengths of other writers.

@@ -9,12 +9,17 @@
 #include "io/io.h"
 #include "io/lengths.h"
 #include "io/nesting.h"
+#include "model/undo.h"
 
 static esdm_status
-need_writable(const esdm_session *session, const char *name, esdm_error *err)
+need_writable(esdm_session *session, const char *name, esdm_error *err)
 {
-    if (!session->read_only && session->meta->is_writable(session->store))
-        return ESDM_OK;
+    if (!session->read_only && session->meta->is_writable(session->store)) {
+        esdm_status status = esdm__targets_need_one(session, err);
+        return status == ESDM_OK
+                   ? ESDM_OK
+                   : esdm__error_prefix(err, status, "container '%s' cannot be written", name);
+    }
     return esdm__error_set(err, ESDM_EACCES,
                            "container '%s' cannot be written: the metadata store of site '%s' is "
                            "read-only for this process",
@@ -153,6 +158,49 @@ esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint
     }
     *ret_container = container;
     return ESDM_OK;
+}
+
+/* ---- undo --------------------------------------------------------------------------------- */
+
+/* Nothing is left of datasets that were created since the mark: data, if any, lie in packs as
+ * garbage. */
+static void
+release_new(esdm_container *container)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    uint32_t first = container->undo.next_dataset_id;
+    size_t left = 0;
+    (void) pthread_mutex_lock(&io->lock);
+    for (size_t i = 0; i < io->ndirty; i++) {
+        if (io->dirty[i]->id < first)
+            io->dirty[left++] = io->dirty[i];
+    }
+    io->ndirty = left;
+    (void) pthread_mutex_unlock(&io->lock);
+    for (size_t i = container->undo.datasets; i < container->datasets.count; i++)
+        esdm__dataset_io_free(container->datasets.items[i]);
+}
+
+void
+esdm__io_revert(esdm_container *container)
+{
+    esdm__chain chain;
+    if (!container->undo.active)
+        return;
+    release_new(container);
+    esdm__undo_revert(container);
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = dataset->io;
+        if (io == NULL)
+            continue;
+        chain = container->session->default_chain;
+        if (dataset->codec != NULL && esdm__chain_parse(dataset->codec, &chain, NULL) != ESDM_OK)
+            continue; /* which it was before: the codec is gone meanwhile */
+        (void) pthread_mutex_lock(&io->write_lock);
+        io->chain = chain;
+        (void) pthread_mutex_unlock(&io->write_lock);
+    }
 }
 
 /* ---- refresh ------------------------------------------------------------------------------ */

@@ -67,13 +67,35 @@ esdm__container_set_position(esdm_container *container, uint64_t record, uint64_
     (void) pthread_mutex_unlock(&io->lock);
 }
 
+/* The pending fragments of the pack lie on another target now. */
+static esdm_status
+note_moved_pack(void *user, const char *pack, const char *from, const char *to, esdm_error *err)
+{
+    const esdm_container *container = user;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        status = esdm__index_move_pack(io->index, pack, from, to, err);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    return status;
+}
+
 esdm_status
 esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     (void) pthread_mutex_lock(&io->lock);
-    if (io->packs == NULL) /* others look without the lock whether there are any */
-        __atomic_store_n(&io->packs, esdm__pack_set_new(io->session, io->uuid), __ATOMIC_RELEASE);
+    if (io->packs == NULL) { /* others look without the lock whether there are any */
+        esdm__pack_owner owner = {
+            .session = io->session, .moved = note_moved_pack, .user = container};
+        memcpy(owner.uuid, io->uuid, sizeof owner.uuid);
+        __atomic_store_n(&io->packs, esdm__pack_set_new(&owner), __ATOMIC_RELEASE);
+    }
     *ret_packs = io->packs;
     (void) pthread_mutex_unlock(&io->lock);
     return *ret_packs != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof(void *), "packs");
@@ -97,7 +119,15 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     const esdm_session *session = dataset->group->container->session;
-    io->preferred_bytes = session->site->engine.fragment_bytes;
+    char *path = esdm__dataset_path(dataset);
+    if (path == NULL)
+        return esdm__error_nomem(err, 1, "the path of a dataset");
+    const char *container = dataset->group->container->name;
+    io->copies = esdm__site_copies(session->site, container, path);
+    io->allowed = esdm__site_allowed(session->site, container, path);
+    io->cheap = esdm__site_prefer(session->site, container, path) == ESDM__PREFER_CHEAP;
+    free(path);
+    io->preferred_bytes = session->fragment_bytes;
     io->minimum_bytes = io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
                                                                        : SMALL_FRAGMENT_BYTES;
     io->chain = session->default_chain;
@@ -312,6 +342,39 @@ esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_e
     return esdm__dataset_prefix(dataset, status, err);
 }
 
+/* With the index lock held. */
+static void
+forget_directory(esdm__dataset_io *io)
+{
+    esdm__index_forget_pages(io->index);
+    io->directory_loaded = false;
+    io->generation++;
+}
+
+bool
+esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure)
+{
+    esdm__directory now = {0};
+    bool moved = false;
+    if (failure != ESDM_ENOENT && failure != ESDM_ECORRUPT && failure != ESDM_EIO)
+        return false;
+    (void) pthread_mutex_lock(&io->lock);
+    uint64_t generation = io->generation;
+    (void) pthread_mutex_unlock(&io->lock);
+    if (esdm__directory_load(dataset, &now, NULL) == ESDM_OK) {
+        (void) pthread_mutex_lock(&io->lock);
+        /* A page gets another number when its fragments do; or another thread was first. */
+        for (size_t i = 0; i < now.count && !moved && io->directory_loaded; i++)
+            moved = !esdm__index_page_entry(io->index, now.pages[i].page, &(esdm_meta_page){0});
+        moved |= io->generation != generation;
+        if (moved && io->generation == generation)
+            forget_directory(io);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    esdm__directory_clear(&now);
+    return moved;
+}
+
 static esdm_status
 load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_error *err)
 {
@@ -341,7 +404,7 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
     if (status == ESDM_OK)
         status = esdm__index_insert(io->index, number, page, &error);
     (void) pthread_mutex_unlock(&io->lock);
-    if (status == ESDM_OK || !known)
+    if (status == ESDM_OK || !known || esdm__dataset_was_moved(dataset, io, status))
         return ESDM_OK;
     if (err != NULL)
         *err = error;
@@ -379,9 +442,7 @@ esdm__container_forget_pages(const esdm_container *container)
         if (io == NULL)
             continue;
         (void) pthread_mutex_lock(&io->lock);
-        esdm__index_forget_pages(io->index);
-        io->directory_loaded = false;
-        io->generation++;
+        forget_directory(io);
         (void) pthread_mutex_unlock(&io->lock);
     }
 }

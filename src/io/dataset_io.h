@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "esdm/comm.h"
+#include "io/choose.h"
 #include "io/elements.h"
 #include "io/epochs.h"
 #include "io/gather.h"
@@ -57,6 +58,10 @@ typedef struct esdm__dataset_io {
     atomic_bool gathered;  /* the gather holds something */
     atomic_bool listed;    /* in the container's dirty list */
     esdm__chain chain;
+    esdm__choice choice;      /* guarded by write_lock */
+    const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */
+    bool cheap;               /* cost counts, not speed */
+    uint32_t copies;          /* of new fragments, by the site's policies */
     uint64_t minimum_bytes;   /* of fragments when chunks are grouped */
     uint64_t preferred_bytes; /* of fragments */
 } esdm__dataset_io;
@@ -101,9 +106,15 @@ void esdm__directory_clear(esdm__directory *directory);
 /** Loads the directory of committed pages into the index unless known. */
 esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
                                          esdm_error *err);
-/** Loads the given pages into the index. */
+/** Loads the given pages into the index. When one was moved meanwhile the directory is forgotten:
+ *  the caller looks at `generation`, or asks again what is missing. */
 esdm_status esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io,
                                      const uint64_t *pages, size_t npages, esdm_error *err);
+/**
+ * After a failed read: whether fragments were stored elsewhere since the directory was loaded, as
+ * esdm-drain does. Then the directory is forgotten, and the read is worth another attempt.
+ */
+bool esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure);
 /** Drops loaded pages beyond the dataset's share of memory. With `io->lock` held. */
 void esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** The directories of all datasets are loaded again at their next use (another snapshot). */

@@ -32,11 +32,11 @@ typedef struct blob {
     esdm_session *session;
     const esdm__fragment *fragment;
     bool raw;
-    esdm__raw_blocks geometry; /* also of coded ones: blocks have a fixed raw size */
-    esdm__blob_view view;      /* coded ones */
-    uint8_t *head;             /* owned; coded ones */
-    uint8_t *whole;            /* owned; all of it, where a second read costs more than that */
-    const esdm__target *target;
+    esdm__blocks geometry; /* of coded ones as well */
+    esdm__blob_view view;  /* coded ones */
+    uint8_t *head;         /* owned; coded ones */
+    uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
+    esdm__target *target;
     esdm__cache_key key;
 } blob;
 
@@ -65,8 +65,7 @@ read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
 {
     const esdm__fragment *f = b->fragment;
     esdm_status status = ESDM_OK;
-    if (b->whole == NULL &&
-        (f->stored_bytes == 0 || f->stored_bytes > b->target->plugin->read_bytes))
+    if (b->whole == NULL && (f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
         return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
     if (b->whole == NULL)
         status = read_whole(b, err);
@@ -101,21 +100,15 @@ load_head(blob *b, esdm_error *err)
         return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
     if (bytes <= LARGEST_CACHED_HEAD)
         esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
-    b->geometry = (esdm__raw_blocks){b->view.raw_bytes, b->view.blocks,
-                                     b->view.blocks == 1 ? 63 : b->view.block_log2};
+    b->geometry = b->view.geometry;
     return ESDM_OK;
 }
 
 static esdm_status
-blob_open(esdm_session *session, const esdm__fragment *fragment, blob *b, esdm_error *err)
+blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target, blob *b,
+          esdm_error *err)
 {
-    *b = (blob){.session = session,
-                .fragment = fragment,
-                .target = esdm__session_target(session, fragment->pack->target)};
-    if (b->target == NULL)
-        return esdm__error_set(err, ESDM_ENOENT,
-                               "target '%s' is not in the site configuration (%s)",
-                               fragment->pack->target, session->site->source);
+    *b = (blob){.session = session, .fragment = fragment, .target = target};
     b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
     b->raw = esdm__fragment_is_raw(fragment);
     if (b->raw)
@@ -144,8 +137,8 @@ read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, 
     uint8_t *at = entries;
     for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
         const block_run *run = &runs[i];
-        uint64_t from = esdm__raw_blocks_start(&b->geometry, run->first);
-        uint64_t to = esdm__raw_blocks_start(&b->geometry, run->first + run->count);
+        uint64_t from = esdm__blocks_start(&b->geometry, run->first);
+        uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
         size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
         uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
         ranges[i] = (esdm_range){f->position + entry, bytes, at};
@@ -227,8 +220,8 @@ mark_blocks(const blob *b, const esdm__want *want, uint32_t first, uint32_t last
     uint64_t from;
     uint64_t to;
     while (want->next_row(want->user, &from, &to)) {
-        uint32_t until = esdm__raw_blocks_at(&b->geometry, to - 1);
-        for (uint32_t k = esdm__raw_blocks_at(&b->geometry, from); k <= until; k++)
+        uint32_t until = esdm__blocks_at(&b->geometry, to - 1);
+        for (uint32_t k = esdm__blocks_at(&b->geometry, from); k <= until; k++)
             marks[k - first] = 1;
     }
     return marks;
@@ -238,12 +231,12 @@ mark_blocks(const blob *b, const esdm__want *want, uint32_t first, uint32_t last
 static void
 take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging)
 {
-    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
     for (uint32_t k = first; k <= last; k++) {
         if (marks[k - first] == 0)
             continue;
-        uint64_t from = esdm__raw_blocks_start(&b->geometry, k);
-        uint64_t to = esdm__raw_blocks_start(&b->geometry, k + 1);
+        uint64_t from = esdm__blocks_start(&b->geometry, k);
+        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
         b->key.block = k;
         if (esdm__cache_get(b->session->cache, &b->key, staging + (from - base),
                             (size_t) (to - from)))
@@ -254,10 +247,10 @@ take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *sta
 static void
 put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
 {
-    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
     for (uint32_t k = first; k < first + count; k++) {
-        uint64_t from = esdm__raw_blocks_start(&b->geometry, k);
-        uint64_t to = esdm__raw_blocks_start(&b->geometry, k + 1);
+        uint64_t from = esdm__blocks_start(&b->geometry, k);
+        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
         b->key.block = k;
         esdm__cache_put(b->session->cache, &b->key, data + (from - base), (size_t) (to - from));
     }
@@ -268,7 +261,7 @@ static size_t
 find_runs(const blob *b, const uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging,
           block_run *runs)
 {
-    uint64_t base = esdm__raw_blocks_start(&b->geometry, first);
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
     size_t nruns = 0;
     for (uint32_t k = first; k <= last; k++) {
         if (marks[k - first] == 0)
@@ -276,10 +269,9 @@ find_runs(const blob *b, const uint8_t *marks, uint32_t first, uint32_t last, ui
         uint32_t count = 1;
         while (k + count <= last && marks[k + count - first] != 0)
             count++;
-        runs[nruns++] =
-            (block_run){.first = k,
-                        .count = count,
-                        .out = staging + (esdm__raw_blocks_start(&b->geometry, k) - base)};
+        runs[nruns++] = (block_run){.first = k,
+                                    .count = count,
+                                    .out = staging + (esdm__blocks_start(&b->geometry, k) - base)};
         k += count - 1;
     }
     return nruns;
@@ -335,21 +327,21 @@ fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uin
 }
 
 esdm_status
-esdm__fetch(esdm_session *session, const esdm__fragment *fragment, const esdm__want *want,
-            uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
+esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+            const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
 {
     blob b;
-    esdm_status status = blob_open(session, fragment, &b, err);
+    esdm_status status = blob_open(session, fragment, target, &b, err);
     uint8_t *staging = NULL;
     if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT,
                                  "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
                                  b.geometry.raw_bytes, want->to);
     if (status == ESDM_OK) {
-        uint32_t first = esdm__raw_blocks_at(&b.geometry, want->from);
-        uint32_t last = esdm__raw_blocks_at(&b.geometry, want->to - 1);
-        uint64_t from = esdm__raw_blocks_start(&b.geometry, first);
-        uint64_t to = esdm__raw_blocks_start(&b.geometry, last + 1);
+        uint32_t first = esdm__blocks_at(&b.geometry, want->from);
+        uint32_t last = esdm__blocks_at(&b.geometry, want->to - 1);
+        uint64_t from = esdm__blocks_start(&b.geometry, first);
+        uint64_t to = esdm__blocks_start(&b.geometry, last + 1);
         staging = malloc((size_t) (to - from));
         if (staging == NULL)
             status = esdm__error_nomem(err, (size_t) (to - from), "a fragment");
@@ -373,8 +365,8 @@ static esdm_status
 fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
 {
     esdm__want want = {.from = from, .to = to};
-    uint64_t start = esdm__raw_blocks_start(&b->geometry, block);
-    uint64_t end = esdm__raw_blocks_start(&b->geometry, block + 1);
+    uint64_t start = esdm__blocks_start(&b->geometry, block);
+    uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
     uint8_t *staging = malloc((size_t) (end - start));
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (end - start), "a block");
@@ -388,14 +380,13 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
 static esdm_status
 fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
 {
-    uint64_t bytes = STEP_PRICES * (uint64_t) b->target->plugin->read_bytes;
+    uint64_t bytes = STEP_PRICES * b->target->read_bytes;
     bytes = bytes > DIRECT_STEP_BYTES ? bytes : DIRECT_STEP_BYTES;
-    uint64_t blocks = bytes >> b->geometry.block_log2; /* at a time */
+    uint64_t blocks = bytes / b->geometry.block_bytes; /* at a time */
     uint32_t step = blocks > 1 ? (uint32_t) blocks : 1;
     for (uint32_t k = first; k < end; k += step) {
         uint32_t count = end - k < step ? end - k : step;
-        uint64_t at =
-            esdm__raw_blocks_start(&b->geometry, k) - esdm__raw_blocks_start(&b->geometry, first);
+        uint64_t at = esdm__blocks_start(&b->geometry, k) - esdm__blocks_start(&b->geometry, first);
         esdm_status status = read_blocks(b, k, count, out + at, err);
         if (status != ESDM_OK)
             return status;
@@ -406,12 +397,12 @@ fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *er
 static esdm_status
 fetch_span(blob *b, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
 {
-    uint32_t first = esdm__raw_blocks_at(&b->geometry, from);
-    uint32_t last = esdm__raw_blocks_at(&b->geometry, to - 1);
-    uint64_t begin = esdm__raw_blocks_start(&b->geometry, first);
-    uint64_t end = esdm__raw_blocks_start(&b->geometry, last + 1);
+    uint32_t first = esdm__blocks_at(&b->geometry, from);
+    uint32_t last = esdm__blocks_at(&b->geometry, to - 1);
+    uint64_t begin = esdm__blocks_start(&b->geometry, first);
+    uint64_t end = esdm__blocks_start(&b->geometry, last + 1);
     if (begin < from) { /* the first block only in part */
-        uint64_t stop = esdm__raw_blocks_start(&b->geometry, first + 1);
+        uint64_t stop = esdm__blocks_start(&b->geometry, first + 1);
         stop = stop < to ? stop : to;
         esdm_status status = fetch_edge(b, first, from, stop, out, err);
         if (status != ESDM_OK || stop == to)
@@ -419,26 +410,50 @@ fetch_span(blob *b, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
         first++;
     }
     if (to < end) { /* the last block only in part */
-        uint64_t start = esdm__raw_blocks_start(&b->geometry, last);
+        uint64_t start = esdm__blocks_start(&b->geometry, last);
         esdm_status status = fetch_edge(b, last, start, to, out + (start - from), err);
         if (status != ESDM_OK || first == last)
             return status;
         last--;
     }
-    return fetch_middle(b, first, last + 1,
-                        out + (esdm__raw_blocks_start(&b->geometry, first) - from), err);
+    return fetch_middle(b, first, last + 1, out + (esdm__blocks_start(&b->geometry, first) - from),
+                        err);
 }
 
 esdm_status
-esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64_t from,
-                   uint64_t to, void *data, esdm_error *err)
+esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                   uint64_t from, uint64_t to, void *data, esdm_error *err)
 {
     blob b;
-    esdm_status status = blob_open(session, fragment, &b, err);
+    esdm_status status = blob_open(session, fragment, target, &b, err);
     if (status == ESDM_OK && to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
     if (status == ESDM_OK)
         status = fetch_span(&b, from, to, data, err);
+    blob_close(&b);
+    return status;
+}
+
+esdm_status
+esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment, bool *ret_lossy,
+                     esdm__blob_accuracy *ret_accuracy, esdm_error *err)
+{
+    blob b;
+    esdm__sources sources;
+    esdm_status status = esdm__sources_of(session, fragment->pack, &sources, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0;; i++) {
+        status = blob_open(session, fragment, sources.targets[i], &b, err);
+        if (!esdm__sources_go_on(&sources, i, status))
+            break;
+        blob_close(&b);
+    }
+    if (status == ESDM_OK) {
+        *ret_lossy = !b.raw && b.view.lossy;
+        if (*ret_lossy)
+            *ret_accuracy = b.view.accuracy;
+    }
     blob_close(&b);
     return status;
 }
@@ -454,7 +469,7 @@ esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob_bytes,
     if (esdm__fragment_is_raw(fragment)) {
         if (fragment->stored_bytes - fragment->head_bytes != fragment->raw_bytes)
             return esdm__error_set(err, ESDM_ECORRUPT, "the lengths of the record do not agree");
-        esdm__raw_blocks geometry;
+        esdm__blocks geometry;
         esdm_status status =
             esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &geometry, err);
         if (status == ESDM_OK)
@@ -483,4 +498,39 @@ esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob_bytes,
     *ret_raw = raw;
     *ret_owned = raw;
     return ESDM_OK;
+}
+
+esdm_status
+esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head, esdm_error *err)
+{
+    esdm__blob_view view;
+    esdm_status status =
+        esdm__blob_parse(head, fragment->head_bytes, esdm__plugin_codec_by_id, &view, err);
+    if (status == ESDM_OK && (view.raw_bytes != fragment->raw_bytes ||
+                              view.payload_bytes != fragment->stored_bytes - fragment->head_bytes))
+        status = esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    return status;
+}
+
+esdm_status
+esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                     uint8_t **ret_blob, esdm_error *err)
+{
+    const uint8_t *raw = NULL;
+    void *decoded = NULL;
+    uint8_t *data = malloc((size_t) fragment->stored_bytes);
+    if (data == NULL)
+        return esdm__error_nomem(err, (size_t) fragment->stored_bytes, "a fragment");
+    esdm_range range = {fragment->position, fragment->stored_bytes, data};
+    esdm_status status = esdm__session_read(session, target, fragment->pack->pack, &range, 1, err);
+    if (status == ESDM_OK)
+        status = esdm__fetch_check_head(fragment, data, err);
+    if (status == ESDM_OK)
+        status = esdm__fetch_decode(fragment, data, &raw, &decoded, err);
+    free(decoded);
+    if (status == ESDM_OK)
+        *ret_blob = data;
+    else
+        free(data);
+    return status;
 }

@@ -8,8 +8,8 @@
  * Threads: pure but for the session's cache and targets, which lock themselves.
  */
 
-#include "io/session.h"
-#include "layout/fragment.h"
+#include "codec/blob.h"
+#include "io/sources.h"
 
 /** Which blocks of a fragment are wanted, as ranges of raw bytes. */
 typedef struct esdm__want {
@@ -21,18 +21,26 @@ typedef struct esdm__want {
 } esdm__want;
 
 /**
- * Fetches the wanted blocks of a fragment in a pack.
+ * Fetches the wanted blocks of a fragment in a pack from one of its targets.
  *
  * @param ret_data owned, free(): staging in which raw byte `*ret_from` stands at index 0. Bytes of
  *        blocks that were not wanted are undefined.
  */
-esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment,
+esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
                         const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from,
                         esdm_error *err);
 
 /** Fetches raw bytes [from, to), from < to, straight into `data`. */
-esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, uint64_t from,
-                               uint64_t to, void *data, esdm_error *err);
+esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
+                               esdm__target *target, uint64_t from, uint64_t to, void *data,
+                               esdm_error *err);
+
+/** Reads a whole blob, and verifies its head and all its data. @param ret_blob owned, free(). */
+esdm_status esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment,
+                                 esdm__target *target, uint8_t **ret_blob, esdm_error *err);
+/** Whether a head is sound and belongs to the fragment. */
+esdm_status esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head,
+                                   esdm_error *err);
 
 /**
  * Verifies and decodes a whole blob that is in memory already.
@@ -40,6 +48,12 @@ esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *frag
  */
 esdm_status esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob,
                                const uint8_t **ret_raw, void **ret_owned, esdm_error *err);
+
+/** What became of the numbers of a fragment in a pack; *ret_lossy false: nothing. Reads its head.
+ */
+esdm_status esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment,
+                                 bool *ret_lossy, esdm__blob_accuracy *ret_accuracy,
+                                 esdm_error *err);
 
 /** Whether the payload is the raw data. */
 bool esdm__fragment_is_raw(const esdm__fragment *fragment);

@@ -78,13 +78,11 @@ esdm__gather_bytes(const esdm__gather *gather)
     return bytes;
 }
 
-/* A copy of a text (NULL as "") or blob. */
+/* A copy of a text or blob. */
 static void *
 dup_text(esdm_type type, const void *text)
 {
-    if (type == ESDM__TYPE_BLOB)
-        return esdm__blob_dup(text);
-    return strdup(text != NULL ? text : "");
+    return type == ESDM__TYPE_BLOB ? (void *) esdm__blob_dup(text) : strdup(text);
 }
 
 /* Copies elements; texts are duplicated unless `move`. false: out of memory, nothing taken. */
@@ -99,8 +97,8 @@ copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool mov
     const void *const *source = from;
     size_t n = bytes / sizeof *target;
     for (size_t i = 0; i < n; i++) {
-        target[i] = dup_text(type, source[i]);
-        if (target[i] == NULL) {
+        target[i] = source[i] != NULL ? dup_text(type, source[i]) : NULL;
+        if (target[i] == NULL && source[i] != NULL) {
             while (i > 0)
                 free(target[--i]);
             return false;

@@ -6,6 +6,11 @@
 
 #include "io/dataset_io.h"
 
+/* Fragments in flight in one round of the pool. */
+#define ESDM__WRITE_BATCH 64u
+/* Writes from here on go to fragments at once, without a copy in the gather buffer. */
+#define ESDM__DIRECT_BYTES (UINT64_C(256) << 10)
+
 /** esdm_write() and esdm_read() after their argument checks. */
 esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
                            esdm_type memory_type, const void *buffer, uint64_t *ret_out_of_range,
@@ -27,10 +32,12 @@ esdm_status esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, c
                                   esdm_error *err);
 
 /** Reads the selected elements inside `piece->part` into the caller's memory. Of types that vary
- *  what lies there is valid, and freed. */
+ *  what lies there is valid, and freed.
+ *  @param together NULL; or how many pieces one thread is to read one after the other, then how
+ *  many of the next ones, … up to `npieces`. */
 esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,
                               const int64_t *memory_stride, const esdm__piece *pieces,
-                              size_t npieces, esdm_type form, void *buffer,
+                              size_t npieces, const size_t *together, esdm_type form, void *buffer,
                               uint64_t *ret_out_of_range, esdm_error *err);
 
 /** Sets the chain of new fragments; `chain` is the parsed `text`, NULL goes back to the site's. */
@@ -47,6 +54,7 @@ esdm_status esdm__io_open(esdm_session *session, const char *name, esdm_open_mod
                           uint64_t snapshot, esdm_container **ret_container, esdm_error *err);
 esdm_status esdm__io_commit(esdm_container *container, const char *message, esdm_error *err);
 esdm_status esdm__io_refresh(esdm_container *container, esdm_error *err);
+void esdm__io_revert(esdm_container *container);
 bool esdm__io_is_dirty(const esdm_container *container);
 
 #endif

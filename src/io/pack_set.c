@@ -2,67 +2,89 @@
 #include "io/pack_set.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
-
-/* Once made, a record stays until esdm__pack_set_free(), because fragments borrow its name. */
-typedef struct pack {
-    esdm__target *target;
-    void *handle;          /* NULL: sealed */
-    uint64_t length_bytes; /* touched by the thread that has it busy */
-    bool busy;             /* a thread is appending, syncing or sealing */
-    bool unsynced;
-    bool committed;     /* a commit refers to it */
-    bool offered;       /* another process is committing it */
-    esdm_error failure; /* of a sync or seal: what was appended may be lost, for good */
-    struct pack *next;
-    char name[96];
-} pack;
+#include "io/decisions.h"
+#include "io/models.h"
+#include "layout/places.h"
 
 struct esdm__pack_set {
-    esdm_session *session;
-    pthread_mutex_t lock; /* guards list, cursor and busy flags; never held across target calls */
+    esdm__pack_owner owner;
+    pthread_mutex_t lock; /* guards lists, turn and busy flags; never held across target calls */
     pthread_cond_t idle;  /* some pack ceased to be busy */
-    pack *list;
-    size_t next_target; /* round robin over targets */
-    pid_t owner;        /* a forked child has no part in what its parent writes */
-    char uuid[ESDM__UUID_BYTES];
+    esdm__pack *open;     /* those that are not sealed, or failed */
+    esdm__pack *sealed;   /* since the last commit */
+    esdm__pack *kept;     /* sealed and committed: nothing is left to do */
+    uint64_t turn;        /* blobs that were placed */
+    bool committed;       /* something was */
+    esdm__decisions *decisions; /* NULL: nothing is noted */
+    bool writing;               /* the metadata store knows that the writer lives */
+    pid_t process;              /* a forked child has no part in what its parent writes */
 };
 
 esdm__pack_set *
-esdm__pack_set_new(esdm_session *session, const char *uuid)
+esdm__pack_set_new(const esdm__pack_owner *owner)
 {
     esdm__pack_set *packs = calloc(1, sizeof *packs);
     if (packs == NULL)
         return NULL;
-    packs->session = session;
-    packs->owner = getpid();
-    (void) snprintf(packs->uuid, sizeof packs->uuid, "%s", uuid);
+    packs->owner = *owner;
+    esdm__uuid_new(packs->owner.writer);
+    packs->process = getpid();
+    packs->decisions = esdm__decisions_new();
     (void) pthread_mutex_init(&packs->lock, NULL);
     (void) pthread_cond_init(&packs->idle, NULL);
     return packs;
 }
 
+const char *
+esdm__place_target_name(const esdm__place *place)
+{
+    return place->places != NULL ? place->places : esdm__pack_target(place->pack)->place;
+}
+
+const char *
+esdm__place_pack_name(const esdm__place *place)
+{
+    return place->pack->name;
+}
+
 static void
-release(esdm__pack_set *packs, pack *p)
+push(esdm__pack **list, esdm__pack *p)
+{
+    p->next = *list;
+    *list = p;
+}
+
+static void
+release(esdm__pack_set *packs, esdm__pack *p)
 {
     (void) pthread_mutex_lock(&packs->lock);
     p->busy = false;
+    for (esdm__pack **at = &packs->open; p->handle == NULL && p->failure == NULL && *at != NULL;
+         at = &(*at)->next) {
+        if (*at == p) {
+            *at = p->next;
+            push(&packs->sealed, p);
+            break;
+        }
+    }
     (void) pthread_cond_broadcast(&packs->idle);
     (void) pthread_mutex_unlock(&packs->lock);
 }
 
 /* An open, idle pack on `target`, now busy; NULL when there is none. */
-static pack *
-take_idle(esdm__pack_set *packs, const esdm__target *target)
+static esdm__pack *
+take_idle(esdm__pack_set *packs, const esdm__target *target, const esdm__mirror_targets *mirrors,
+          uint64_t allowed)
 {
-    pack *found = NULL;
+    esdm__pack *found = NULL;
     (void) pthread_mutex_lock(&packs->lock);
-    for (pack *p = packs->list; p != NULL && found == NULL; p = p->next) {
-        if (p->target == target && p->handle != NULL && !p->busy && p->failure.status == ESDM_OK)
+    for (esdm__pack *p = packs->open; p != NULL && found == NULL; p = p->next) {
+        if (!p->busy && esdm__pack_takes(p, target, mirrors, allowed))
             found = p;
     }
     if (found != NULL)
@@ -71,152 +93,350 @@ take_idle(esdm__pack_set *packs, const esdm__target *target)
     return found;
 }
 
+/* From before the first pack is made until all are ended: else esdm-gc would take those that no
+ * commit refers to yet for a dead writer's. */
 static esdm_status
-create(esdm__pack_set *packs, esdm__target *target, pack **ret_pack, esdm_error *err)
+say_writing(esdm__pack_set *packs, esdm_error *err)
 {
-    esdm_session *session = packs->session;
-    pack *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return esdm__error_nomem(err, sizeof *p, "a pack");
-    (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", packs->uuid, session->uuid,
-                    atomic_fetch_add(&session->next_pack, 1u));
-    p->target = target;
-    esdm_status status = target->plugin->pack_create(target->handle, p->name, &p->handle, err);
-    if (status != ESDM_OK) {
-        free(p);
-        return status;
-    }
-    p->busy = true;
+    const esdm_session *session = packs->owner.session;
     (void) pthread_mutex_lock(&packs->lock);
-    p->next = packs->list;
-    packs->list = p;
+    bool writing = packs->writing;
     (void) pthread_mutex_unlock(&packs->lock);
-    *ret_pack = p;
+    if (writing || session->meta == NULL)
+        return ESDM_OK;
+    esdm_status status = session->meta->writer_begin(session->store, packs->owner.writer, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&packs->lock);
+    bool twice = packs->writing; /* another thread was first */
+    packs->writing = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    if (twice)
+        session->meta->writer_end(session->store, packs->owner.writer);
     return ESDM_OK;
 }
 
-/* Remembers a failure: the next sync or seal would succeed, but the data would still be lost. */
-static esdm_status
-keep_failure(pack *p, esdm_status status, const esdm_error *error, esdm_error *err)
+/* Tells the model how long the requests took of which it has not heard yet. */
+static void
+tell_model(const esdm__pack_set *packs, esdm__pack *p)
 {
-    if (status == ESDM_OK)
-        return ESDM_OK;
-    p->failure = *error;
-    p->failure.status = status;
-    if (err != NULL)
-        *err = p->failure;
+    esdm_session *session = packs->owner.session;
+    double n = (double) p->spent.requests;
+    if (p->spent.requests > 0)
+        esdm__models_observe(session, (size_t) (esdm__pack_target(p) - session->targets), false,
+                             p->spent.bytes / n, p->spent.concurrency / n, p->spent.seconds / n);
+    memset(&p->spent, 0, sizeof p->spent);
+}
+
+static bool
+is_full(const esdm__pack_set *packs, const esdm__pack *p)
+{
+    const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
+    return p->length_bytes >= packs->owner.session->site->engine.pack_bytes ||
+           (plugin->pack_is_full != NULL && plugin->pack_is_full(p->handle)) ||
+           esdm__mirrors_any_full(&p->mirrors);
+}
+
+/* While a slow target answers, the pool does something else. */
+static esdm_status
+seal_full(esdm__pack_set *packs, esdm__pack *p, esdm_error *err)
+{
+    bool waits = esdm__pack_target(p)->plugin->concurrency > 0;
+    if (waits)
+        esdm__pool_wait_begin(packs->owner.session->pool);
+    esdm_status status = esdm__pack_seal(&packs->owner, p, err);
+    if (waits)
+        esdm__pool_wait_end(packs->owner.session->pool);
     return status;
 }
 
-static esdm_status
-seal(pack *p, esdm_error *err)
+/* Waits for the oldest packs that are being stored, as long as they are too many to be kept in
+ * memory. What becomes of them the commit asks. */
+static void
+limit_ending(esdm__pack_set *packs, esdm__target *target)
 {
-    esdm_error error = {0};
-    void *handle = p->handle;
-    p->handle = NULL;
-    return keep_failure(p, p->target->plugin->pack_seal(handle, &error), &error, err);
+    uint64_t most = esdm__site_target_memory(packs->owner.session->site);
+    while (atomic_load(&target->ending_bytes) > most) {
+        esdm__pack *oldest = NULL;
+        (void) pthread_mutex_lock(&packs->lock);
+        for (esdm__pack *p = packs->open; p != NULL; p = p->next) {
+            if (!p->busy && p->ending && esdm__pack_target(p) == target)
+                oldest = p;
+        }
+        if (oldest != NULL)
+            oldest->busy = true;
+        (void) pthread_mutex_unlock(&packs->lock);
+        if (oldest == NULL) /* other threads wait for them already */
+            return;
+        (void) !seal_full(packs, oldest, NULL);
+        release(packs, oldest);
+    }
 }
 
 static esdm_status
-sync_pack(pack *p, esdm_error *err)
-{
-    esdm_error error = {0};
-    if (!p->unsynced)
-        return ESDM_OK;
-    p->unsynced = false;
-    return keep_failure(p, p->target->plugin->pack_sync(p->handle, &error), &error, err);
-}
-
-/* Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a
- * commit may refer to it. */
-static bool
-needs_sync(const esdm__pack_set *packs, const pack *p)
-{
-    return packs->session->site->durability == ESDM__DURABLE_SYSTEM &&
-           (p->target->plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0;
-}
-
-static bool
-is_full(const esdm__pack_set *packs, const pack *p)
-{
-    const esdm_data_plugin *plugin = p->target->plugin;
-    return p->length_bytes >= packs->session->site->engine.pack_bytes ||
-           (plugin->pack_is_full != NULL && plugin->pack_is_full(p->handle));
-}
-
-static esdm_status
-append_to(esdm__pack_set *packs, esdm__target *target, const esdm_iov *iov, size_t niov,
+append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_targets *mirrors,
+          uint64_t allowed, const esdm_iov *iov, size_t niov, uint64_t bytes,
           esdm__place *ret_place, esdm_error *err)
 {
-    pack *p = take_idle(packs, target);
+    double started = esdm__seconds_now();
+    esdm__pack *p = take_idle(packs, target, mirrors, allowed);
     if (p == NULL) {
-        esdm_status created = create(packs, target, &p, err);
+        esdm_status created = say_writing(packs, err);
+        if (created == ESDM_OK)
+            created = esdm__pack_create(&packs->owner, target, mirrors, allowed, &p, err);
         if (created != ESDM_OK)
             return created;
+        (void) pthread_mutex_lock(&packs->lock);
+        push(&packs->open, p);
+        (void) pthread_mutex_unlock(&packs->lock);
     }
-    uint64_t position = 0;
-    esdm_status status = target->plugin->pack_append(p->handle, iov, niov, &position, err);
+    ret_place->pack = p;
+    esdm_status status =
+        esdm__pack_append(p, iov, niov, &ret_place->position, &ret_place->places, err);
     if (status == ESDM_OK) {
-        for (size_t i = 0; i < niov; i++)
-            p->length_bytes += iov[i].bytes;
-        p->unsynced = true;
-        *ret_place = (esdm__place){.target = target->name, .pack = p->name, .position = position};
-        if (is_full(packs, p) && !needs_sync(packs, p))
-            status = seal(p, err);
+        bool ends = is_full(packs, p) && !esdm__pack_needs_sync(&packs->owner, p);
+        if (ends && target->plugin->pack_begin_seal != NULL)
+            esdm__pack_begin_seal(p);
+        else if (ends)
+            status = seal_full(packs, p, err);
+        p->spent.requests++;
+        p->spent.bytes += (double) bytes;
+        p->spent.concurrency += atomic_load(&target->queued_requests);
+        p->spent.seconds += esdm__seconds_now() - started;
+        if (ends)
+            tell_model(packs, p);
     }
     release(packs, p);
+    limit_ending(packs, target);
     return status;
 }
 
-esdm_status
-esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
-                      esdm__place *ret_place, esdm_error *err)
-{
-    esdm_session *session = packs->session;
-    if (packs->owner != getpid())
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "the container was opened before fork(); open it again in the "
-                               "child, with a session of its own");
-    (void) pthread_mutex_lock(&packs->lock);
-    size_t first = packs->next_target++;
-    (void) pthread_mutex_unlock(&packs->lock);
+/* ---- placing ------------------------------------------------------------------------------ */
 
+/* Sites have few targets; those with more pay for memory. */
+#define FEW_TARGETS 16u
+
+/* The targets in the order in which they are to be asked. */
+typedef struct order {
+    esdm__place_target *targets;
+    esdm__place_choice *choices;
+    size_t count;      /* that may be asked */
+    bool ask_failed;   /* its turn has come to try failed targets for copies */
+    bool worth_noting; /* there was a choice, or there is a model */
+    esdm__perf *perfs;
+    bool *measured;
+    esdm__place_target few_targets[FEW_TARGETS];
+    esdm__place_choice few_choices[FEW_TARGETS];
+    esdm__perf few_perfs[FEW_TARGETS];
+    bool few_measured[FEW_TARGETS];
+} order;
+
+static void
+order_clear(order *o)
+{
+    if (o->targets != o->few_targets)
+        free(o->targets);
+    if (o->choices != o->few_choices)
+        free(o->choices);
+    if (o->perfs != o->few_perfs)
+        free(o->perfs);
+    if (o->measured != o->few_measured)
+        free(o->measured);
+}
+
+static esdm_status
+order_init(order *o, size_t ntargets, esdm_error *err)
+{
+    o->targets = o->few_targets;
+    o->choices = o->few_choices;
+    o->perfs = o->few_perfs;
+    o->measured = o->few_measured;
+    if (ntargets <= FEW_TARGETS)
+        return ESDM_OK;
+    o->targets = calloc(ntargets, sizeof *o->targets);
+    o->choices = calloc(ntargets, sizeof *o->choices);
+    o->perfs = calloc(ntargets, sizeof *o->perfs);
+    o->measured = calloc(ntargets, sizeof *o->measured);
+    if (o->targets != NULL && o->choices != NULL && o->perfs != NULL && o->measured != NULL)
+        return ESDM_OK;
+    order_clear(o);
+    return esdm__error_nomem(err, ntargets * sizeof *o->targets, "the placement");
+}
+
+/* With the lock of the packs held, so that two threads do not both take the idle target. The bytes
+ * are queued at the first one. */
+static void
+choose(esdm__pack_set *packs, const esdm__pack_hint *hint, uint64_t bytes, order *o)
+{
+    esdm_session *session = packs->owner.session;
+    bool any = esdm__models_write(session, o->perfs, o->measured);
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *t = &session->targets[i];
+        o->targets[i] = (esdm__place_target){
+            .write = any && o->measured[i] ? &o->perfs[i] : NULL,
+            .cost = t->cost,
+            .allowed = (!hint->global || !t->local) && (hint->allowed == NULL || hint->allowed[i]),
+            .failed = atomic_load(&t->full) || atomic_load(&t->short_of_space),
+            .queued_bytes = atomic_load(&t->queued_bytes),
+            .queued_requests = atomic_load(&t->queued_requests),
+        };
+    }
+    const esdm__place_request request = {.bytes = bytes,
+                                         .behind = hint->behind_bytes,
+                                         .turn = packs->turn++,
+                                         .prefer =
+                                             hint->cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};
+    o->count = esdm__placement_order(o->targets, session->ntargets, &request, o->choices);
+    o->ask_failed = request.turn % 64 == 0;
+    o->worth_noting = any || session->ntargets > 1;
+}
+
+static void
+enqueue(esdm__target *target, uint64_t bytes)
+{
+    atomic_fetch_add(&target->queued_bytes, bytes);
+    atomic_fetch_add(&target->queued_requests, 1u);
+}
+
+static void
+dequeue(esdm__target *target, uint64_t bytes)
+{
+    atomic_fetch_sub(&target->queued_bytes, bytes);
+    atomic_fetch_sub(&target->queued_requests, 1u);
+}
+
+static esdm_status
+append_waiting(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_targets *mirrors,
+               uint64_t allowed, const esdm_iov *iov, size_t niov, uint64_t bytes,
+               esdm__place *ret_place, esdm_error *err)
+{
+    esdm__pool *pool = packs->owner.session->pool;
+    if (!target->slow) /* those that need a network wait inside */
+        return append_to(packs, target, mirrors, allowed, iov, niov, bytes, ret_place, err);
+    esdm__pool_wait_begin(pool);
+    esdm_status status =
+        append_to(packs, target, mirrors, allowed, iov, niov, bytes, ret_place, err);
+    esdm__pool_wait_end(pool);
+    return status;
+}
+
+/* The next targets of the order take the copies, if they can be opened. One that has failed is
+ * asked now and then. */
+static esdm__mirror_targets
+choose_mirrors(const esdm__pack_set *packs, const order *o, size_t first, uint32_t copies)
+{
+    esdm_session *session = packs->owner.session;
+    esdm__mirror_targets list = {.count = 0};
+    for (size_t i = 0; i < o->count && list.count + 1 < copies; i++) {
+        size_t number = o->choices[i].target;
+        esdm__target *target = &session->targets[number];
+        if (i == first || (o->targets[number].failed && !o->ask_failed))
+            continue;
+        if (esdm__target_need(session, target, NULL) == ESDM_OK)
+            list.targets[list.count++] = target;
+        else
+            atomic_store(&target->full, true);
+    }
+    return list;
+}
+
+static void
+note_decision(const esdm__pack_set *packs, const order *o, size_t chosen, uint64_t bytes,
+              double seconds, const esdm__place *place)
+{
+    const esdm__decision decision = {.pack = esdm__place_pack_name(place),
+                                     .chosen = chosen,
+                                     .order = o->choices,
+                                     .count = packs->owner.session->ntargets,
+                                     .bytes = bytes,
+                                     .predicted_s = o->choices[chosen].completion_s,
+                                     .observed_s = seconds};
+    if (o->worth_noting)
+        esdm__decisions_note(packs->decisions, &decision);
+}
+
+/* Asks one target after the other; the first has the bytes in its queue already. */
+static esdm_status
+append_in_order(esdm__pack_set *packs, const order *o, const esdm__pack_hint *hint, uint64_t bytes,
+                const esdm_iov *iov, size_t niov, esdm__place *ret_place, esdm_error *err)
+{
+    esdm_session *session = packs->owner.session;
     esdm_error refusal = {0};
-    for (unsigned round = 0; round < 2; round++) { /* healthy targets, then the others */
-        for (size_t i = 0; i < session->ntargets; i++) {
-            esdm__target *target = &session->targets[(first + i) % session->ntargets];
-            if (atomic_load(&target->full) != (round == 1))
-                continue;
-            esdm_error error = {0};
-            esdm_status status = append_to(packs, target, iov, niov, ret_place, &error);
-            if (status == ESDM_OK) {
-                if (round == 1)
-                    atomic_store(&target->full, false);
-                return ESDM_OK;
-            }
-            if (refusal.status == ESDM_OK) {
-                refusal = error;
-                refusal.status = status;
-                (void) esdm__error_prefix(&refusal, status, "target '%s'", target->name);
-            }
-            if (status == ESDM_ENOMEM)
-                break;
-            if (session->ntargets > 1)
-                atomic_store(&target->full, true);
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < o->count; i++)
+        allowed |= o->choices[i].target < 64 ? UINT64_C(1) << o->choices[i].target : 0;
+    for (size_t i = 0; i < o->count && refusal.status != ESDM_ENOMEM; i++) {
+        esdm__target *target = &session->targets[o->choices[i].target];
+        esdm_error error = {0};
+        if (i > 0)
+            enqueue(target, bytes);
+        double started = esdm__seconds_now();
+        esdm_status opened = esdm__target_need(session, target, &error);
+        const esdm__mirror_targets mirrors = choose_mirrors(packs, o, i, hint->copies);
+        esdm_status status = opened == ESDM_OK ? append_waiting(packs, target, &mirrors, allowed,
+                                                                iov, niov, bytes, ret_place, &error)
+                                               : opened;
+        dequeue(target, bytes);
+        atomic_fetch_add(&target->unchecked_bytes, bytes);
+        if (status == ESDM_OK) {
+            if (atomic_load(&target->full))
+                atomic_store(&target->full, false);
+            if (hint->copies > 1 &&
+                esdm__places_count(esdm__place_target_name(ret_place)) < hint->copies)
+                atomic_fetch_add(&session->degraded, 1u);
+            note_decision(packs, o, i, bytes, esdm__seconds_now() - started, ret_place);
+            return ESDM_OK;
         }
-        if (refusal.status == ESDM_ENOMEM)
+        if (refusal.status == ESDM_OK || status == ESDM_ENOMEM) {
+            refusal = error;
+            refusal.status = status;
+            (void) esdm__error_prefix(&refusal, status, "target '%s'", target->name);
+        }
+        if (esdm__target_is_wrong(opened))
             break;
+        if (status != ESDM_ENOMEM && session->ntargets > 1)
+            atomic_store(&target->full, true);
     }
     if (err != NULL)
         *err = refusal;
     return refusal.status;
 }
 
+esdm_status
+esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
+                      size_t niov, esdm__place *ret_place, esdm_error *err)
+{
+    order o;
+    uint64_t bytes = 0;
+    if (packs->process != getpid())
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the container was opened before fork(); open it again in the "
+                               "child, with a session of its own");
+    for (size_t i = 0; i < niov; i++)
+        bytes += iov[i].bytes;
+    esdm_status status = order_init(&o, packs->owner.session->ntargets, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__targets_check_reserves(packs->owner.session);
+    (void) pthread_mutex_lock(&packs->lock);
+    choose(packs, hint, bytes, &o);
+    if (o.count > 0)
+        enqueue(&packs->owner.session->targets[o.choices[0].target], bytes);
+    (void) pthread_mutex_unlock(&packs->lock);
+    status = o.count > 0 ? append_in_order(packs, &o, hint, bytes, iov, niov, ret_place, err)
+                         : esdm__error_set(err, ESDM_EINVAL,
+                                           "the site's policies allow no target for this data");
+    order_clear(&o);
+    return status;
+}
+
+/* ---- publishing ----------------------------------------------------------------------------- */
+
 /* What is done to every pack. */
 typedef struct visit {
     esdm__pack_set *packs;
-    pack **list;
-    esdm_status (*fn)(esdm__pack_set *, pack *, void *, esdm_error *);
+    esdm__pack **list;
+    esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *);
     void *user;
 } visit;
 
@@ -226,50 +446,52 @@ visit_one(void *context, size_t i, esdm_error *err)
 {
     const visit *v = context;
     esdm__pack_set *packs = v->packs;
-    pack *p = v->list[i];
+    esdm__pack *p = v->list[i];
     (void) pthread_mutex_lock(&packs->lock);
     while (p->busy)
         (void) pthread_cond_wait(&packs->idle, &packs->lock);
     p->busy = true;
     (void) pthread_mutex_unlock(&packs->lock);
-    bool waits = p->target->plugin->concurrency > 0;
+    esdm__target *target = esdm__pack_target(p);
+    bool waits = esdm__target_waits(target);
     if (waits)
-        esdm__pool_wait_begin(packs->session->pool);
+        esdm__pool_wait_begin(packs->owner.session->pool);
     esdm_status status = v->fn(packs, p, v->user, err);
     if (waits)
-        esdm__pool_wait_end(packs->session->pool);
+        esdm__pool_wait_end(packs->owner.session->pool);
     release(packs, p);
     return status == ESDM_OK ? ESDM_OK
-                             : esdm__error_prefix(err, status, "target '%s'", p->target->name);
+                             : esdm__error_prefix(err, status, "target '%s'", target->name);
 }
 
-/* Calls fn on every pack, on several at once where targets wait for servers; stops at the first
- * failure. */
+/* Calls fn on every pack that is not sealed, on several at once where targets wait for servers;
+ * stops at the first failure. Those that are begun meanwhile are not concerned. */
 static esdm_status
-for_each(esdm__pack_set *packs, esdm_status (*fn)(esdm__pack_set *, pack *, void *, esdm_error *),
-         void *user, esdm_error *err)
+for_each(esdm__pack_set *packs,
+         esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *), void *user,
+         esdm_error *err)
 {
-    pack *few[16];
+    esdm__pack *few[16];
+    size_t room = sizeof few / sizeof few[0];
     size_t count = 0;
-    esdm__pool *pool = packs->session->pool;
-    (void) pthread_mutex_lock(&packs->lock);
-    pack *first = packs->list; /* newer ones are put in front: not ours to publish */
-    (void) pthread_mutex_unlock(&packs->lock);
-    for (pack *p = first; p != NULL; p = p->next)
-        count++;
+    esdm__pool *pool = packs->owner.session->pool;
     visit v = {.packs = packs, .list = few, .fn = fn, .user = user};
-    if (count > sizeof few / sizeof few[0])
-        v.list = malloc(count * sizeof(pack *));
+    (void) pthread_mutex_lock(&packs->lock);
+    for (const esdm__pack *p = packs->open; p != NULL; p = p->next)
+        count++;
+    if (count > room)
+        v.list = malloc(count * sizeof(esdm__pack *));
+    size_t i = 0;
+    for (esdm__pack *p = packs->open; p != NULL && v.list != NULL; p = p->next)
+        v.list[i++] = p;
+    (void) pthread_mutex_unlock(&packs->lock);
     if (v.list == NULL)
-        return esdm__error_nomem(err, count * sizeof(pack *), "packs");
-    count = 0;
-    for (pack *p = first; p != NULL; p = p->next)
-        v.list[count++] = p;
+        return esdm__error_nomem(err, count * sizeof(esdm__pack *), "packs");
     esdm_status status = ESDM_OK;
     if (count > 1 && pool != NULL && esdm__pool_may_wait(pool))
         status = esdm__pool_run(pool, count, visit_one, &v, err);
     else
-        for (size_t i = 0; i < count && status == ESDM_OK; i++)
+        for (i = 0; i < count && status == ESDM_OK; i++)
             status = visit_one(&v, i, err);
     if (v.list != few)
         free(v.list);
@@ -277,29 +499,42 @@ for_each(esdm__pack_set *packs, esdm_status (*fn)(esdm__pack_set *, pack *, void
 }
 
 static esdm_status
-make_readable(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
+make_readable(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 {
     (void) user;
-    if (p->handle == NULL || (p->target->plugin->flags & ESDM_DATA_READ_UNSEALED) != 0)
+    if (p->handle == NULL || esdm__pack_reads_unsealed(p))
         return ESDM_OK;
-    esdm_status status = needs_sync(packs, p) ? sync_pack(p, err) : ESDM_OK;
-    return status == ESDM_OK ? seal(p, err) : status;
+    return esdm__pack_seal(&packs->owner, p, err);
 }
 
 static esdm_status
-publish(esdm__pack_set *packs, pack *p, void *user, esdm_error *err)
+publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err)
+{
+    esdm_status status = esdm__pack_failed(p, err);
+    if (status == ESDM_OK)
+        status = make_readable(packs, p, NULL, err); /* which may move it */
+    if (status == ESDM_OK && durable && p->handle != NULL &&
+        esdm__pack_needs_sync(&packs->owner, p)) {
+        status = esdm__pack_sync(p, err);
+        if (status == ESDM_OK && is_full(packs, p))
+            status = esdm__pack_seal(&packs->owner, p, err);
+    }
+    return status;
+}
+
+static esdm_status
+publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 {
     const bool *durable = user;
-    if (p->failure.status != ESDM_OK)
-        return keep_failure(p, p->failure.status, &p->failure, err);
-    if (*durable && p->handle != NULL && needs_sync(packs, p)) {
-        esdm_status status = sync_pack(p, err);
-        if (status == ESDM_OK && is_full(packs, p))
-            status = seal(p, err);
-        if (status != ESDM_OK)
-            return status;
+    double started = esdm__seconds_now();
+    esdm_status status = publish_pack(packs, p, *durable, err);
+    double seconds = esdm__seconds_now() - started;
+    if (p->spent.requests > 0) {
+        p->spent.seconds += seconds;
+        esdm__decisions_spent(packs->decisions, p->name, seconds);
     }
-    return make_readable(packs, p, NULL, err);
+    tell_model(packs, p);
+    return status;
 }
 
 esdm_status
@@ -311,8 +546,9 @@ esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
 esdm_status
 esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
 {
-    for (size_t i = 0; i < packs->session->ntargets; i++) {
-        if ((packs->session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
+    const esdm_session *session = packs->owner.session;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
             return for_each(packs, make_readable, NULL, err);
     }
     return ESDM_OK;
@@ -321,34 +557,40 @@ esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
 void
 esdm__pack_set_committed(esdm__pack_set *packs)
 {
+    esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
+                          packs->owner.writer, true);
     (void) pthread_mutex_lock(&packs->lock);
-    for (pack *p = packs->list; p != NULL; p = p->next)
+    packs->committed = true;
+    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
         p->committed = true;
-    (void) pthread_mutex_unlock(&packs->lock);
-}
-
-/* What nobody refers to need not be stored first. */
-static void
-end_pack(pack *p)
-{
-    const esdm_data_plugin *plugin = p->target->plugin;
-    if (p->handle != NULL && !p->committed && !p->offered && plugin->pack_discard != NULL) {
-        (void) plugin->pack_discard(p->handle, NULL);
-        return;
+    while (packs->sealed != NULL) {
+        esdm__pack *p = packs->sealed;
+        packs->sealed = p->next;
+        p->committed = true;
+        push(&packs->kept, p);
     }
-    if (p->handle != NULL)
-        (void) seal(p, NULL);
-    if (!p->committed && !p->offered)
-        (void) plugin->pack_remove(p->target->handle, p->name, NULL);
+    (void) pthread_mutex_unlock(&packs->lock);
 }
 
 void
 esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
 {
     (void) pthread_mutex_lock(&packs->lock);
-    for (pack *p = packs->list; p != NULL; p = p->next)
+    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
+        p->offered = offered;
+    for (esdm__pack *p = packs->sealed; p != NULL; p = p->next)
         p->offered = offered;
     (void) pthread_mutex_unlock(&packs->lock);
+}
+
+static void
+end_all(esdm__pack_set *packs, esdm__pack **list, bool forget)
+{
+    while (*list != NULL) {
+        esdm__pack *p = *list;
+        *list = p->next;
+        esdm__pack_end(&packs->owner, p, forget);
+    }
 }
 
 void
@@ -356,14 +598,16 @@ esdm__pack_set_free(esdm__pack_set *packs)
 {
     if (packs == NULL)
         return;
-    bool ours = packs->owner == getpid();
-    while (packs->list != NULL) {
-        pack *p = packs->list;
-        packs->list = p->next;
-        if (ours)
-            end_pack(p);
-        free(p);
-    }
+    bool ours = packs->process == getpid();
+    end_all(packs, &packs->open, !ours);
+    end_all(packs, &packs->sealed, !ours);
+    end_all(packs, &packs->kept, !ours);
+    if (ours && packs->committed)
+        esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
+                              packs->owner.writer, false);
+    esdm__decisions_free(packs->decisions);
+    if (ours && packs->writing)
+        packs->owner.session->meta->writer_end(packs->owner.session->store, packs->owner.writer);
     if (ours) { /* else a thread of the parent may be waiting in them */
         (void) pthread_cond_destroy(&packs->idle);
         (void) pthread_mutex_destroy(&packs->lock);

@@ -9,26 +9,43 @@
  * Threads: locked inside.
  */
 
-#include "io/session.h"
+#include "io/pack.h"
 
 typedef struct esdm__pack_set esdm__pack_set;
 
-/** Where a blob went. The names live as long as the esdm__pack_set. */
+/** Where a blob went, as long as the esdm__pack_set lives. */
 typedef struct esdm__place {
-    const char *target;
-    const char *pack;
+    const esdm__pack *pack;
+    const char *places; /* NULL: where the pack is */
     uint64_t position;
 } esdm__place;
 
-/** @param uuid of the container, 32 hex digits; copied. NULL when out of memory. */
-esdm__pack_set *esdm__pack_set_new(esdm_session *session, const char *uuid);
+/** Where it lies (layout/places.h), and the name of the pack. The target of one without copies may
+ *  change, which esdm__pack_owner.moved tells. */
+const char *esdm__place_target_name(const esdm__place *place);
+const char *esdm__place_pack_name(const esdm__place *place);
+
+/** @param owner copied. NULL when out of memory. */
+esdm__pack_set *esdm__pack_set_new(const esdm__pack_owner *owner);
+
+/** What the placement is told about a blob. Zero-initialise. */
+typedef struct esdm__pack_hint {
+    uint64_t behind_bytes; /**< what the same call appends after it, about */
+    const bool *allowed;   /**< flags of the session's targets that may hold it; NULL: all */
+    bool cheap;            /**< cost counts, not speed */
+    uint32_t copies;       /**< targets that shall hold it; 0: one */
+    bool global;           /**< not on targets that one node alone sees */
+} esdm__pack_hint;
 
 /**
- * Appends one blob. A target that is full or fails is tried last from then on, and the blob goes
- * to the next one; only when all targets refuse is the first refusal returned.
+ * Appends one blob where the placement wants it (placement/placement.h). A target that is full or
+ * fails is tried last from then on, and the blob goes to the next one; only when all targets refuse
+ * is the first refusal returned. With fewer targets than copies it is stored all the same, and
+ * session->degraded counts it.
  */
-esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm_iov *iov, size_t niov,
-                                  esdm__place *ret_place, esdm_error *err);
+esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint,
+                                  const esdm_iov *iov, size_t niov, esdm__place *ret_place,
+                                  esdm_error *err);
 
 /** Makes everything appended readable for other processes, and durable if asked. */
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);

@@ -9,6 +9,7 @@
 #include "io/io.h"
 #include "io/locate.h"
 #include "io/strings.h"
+#include "layout/places.h"
 #include "model/copy.h"
 
 /* A blob up to this size is read whole and together with its neighbours. */
@@ -24,6 +25,7 @@
 typedef struct read_job {
     size_t first;
     size_t count;
+    double due; /* share of its target's bytes that come before it */
 } read_job;
 
 typedef struct reader {
@@ -34,6 +36,7 @@ typedef struct reader {
     const esdm__piece *pieces;
     const read_job *jobs;
     esdm__elements elements;
+    bool together;  /* the pieces of a job are read one by one */
     esdm_type form; /* of the caller's memory */
     uint8_t *buffer;
     atomic_uint_fast64_t out_of_range;
@@ -202,27 +205,58 @@ can_go_direct(const reader *r, const esdm__location *g)
            esdm__strides_are_dense(g->rank, g->count, g->target_stride);
 }
 
+/* @param ret_raw the bytes from *ret_from on, owned; NULL: they are in the caller's memory. */
 static esdm_status
-read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
+fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, const esdm__location *g,
+           uint8_t **ret_raw, uint64_t *ret_from, esdm_error *err)
 {
-    const esdm__fragment *fragment = piece->fragment;
     uint64_t element = r->elements.bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
+    *ret_raw = NULL;
     if (can_go_direct(r, g))
-        return esdm__fetch_direct(r->session, fragment, from, to, target_of(r, g), err);
+        return esdm__fetch_direct(r->session, fragment, target, from, to, target_of(r, g), err);
 
     row_walk walk;
     walk_init(&walk, g, element);
     esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
     if (esdm__elements_vary(&r->elements))
         want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
+    return esdm__fetch(r->session, fragment, target, &want, ret_raw, ret_from, err);
+}
+
+/* From the first copy that is sound; the failure of the first one is told when none is. */
+static esdm_status
+read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
+{
+    esdm__sources sources;
+    esdm_error first = {0};
     uint8_t *raw = NULL;
     uint64_t raw_from = 0;
-    esdm_status status = esdm__fetch(r->session, fragment, &want, &raw, &raw_from, err);
+    esdm_status status = esdm__sources_of(r->session, piece->fragment->pack, &sources, err);
     if (status != ESDM_OK)
         return status;
-    status = deliver(r, piece, g, raw, raw_from, err);
+    for (size_t i = 0;; i++) {
+        esdm_error error = {0};
+        status = fetch_from(r, piece->fragment, sources.targets[i], g, &raw, &raw_from, &error);
+        esdm__sources_note(r->session, &sources, i, status);
+        if (status != ESDM_OK && first.status == ESDM_OK) {
+            first = error;
+            first.status = status;
+        }
+        if (!esdm__sources_go_on(&sources, i, status))
+            break;
+    }
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = first;
+        return sources.count == 1
+                   ? first.status
+                   : esdm__error_prefix(err, first.status, "none of its %zu copies can be read",
+                                        sources.count);
+    }
+    if (raw != NULL)
+        status = deliver(r, piece, g, raw, raw_from, err);
     free(raw);
     return status;
 }
@@ -285,19 +319,27 @@ read_run(reader *r, const read_job *job, esdm_error *err)
     const esdm__fragment *last = r->pieces[job->first + job->count - 1].fragment;
     uint64_t begin = first->position;
     uint64_t bytes = last->position + last->stored_bytes - begin;
-    const esdm__target *target = esdm__session_target(r->session, first->pack->target);
-    if (target == NULL) /* let the single read tell */
-        return read_piece(r, &r->pieces[job->first], err);
+    esdm__sources sources;
+    esdm_status status = esdm__sources_of(r->session, first->pack, &sources, err);
+    if (status != ESDM_OK)
+        return in_fragment(first, status, err);
     uint8_t *data = malloc((size_t) bytes);
     if (data == NULL)
         return esdm__error_nomem(err, (size_t) bytes, "a range of fragments");
     esdm_range range = {begin, bytes, data};
-    esdm_status status = esdm__session_read(r->session, target, first->pack->pack, &range, 1, err);
-    if (status != ESDM_OK)
+    status = esdm__session_read(r->session, sources.targets[0], first->pack->pack, &range, 1, err);
+    esdm__sources_note(r->session, &sources, 0, status);
+    bool one_by_one = status != ESDM_OK && sources.count > 1;
+    if (one_by_one)
+        status = ESDM_OK;
+    else if (status != ESDM_OK)
         status = in_fragment(first, status, err);
     for (size_t i = 0; i < job->count && status == ESDM_OK; i++) {
         const esdm__piece *piece = &r->pieces[job->first + i];
-        status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
+        if (!one_by_one)
+            status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
+        if (one_by_one || (status == ESDM_ECORRUPT && sources.count > 1))
+            status = read_piece(r, piece, err);
     }
     free(data);
     return status;
@@ -308,7 +350,7 @@ run_job(void *context, size_t i, esdm_error *err)
 {
     reader *r = context;
     const read_job *job = &r->jobs[i];
-    if (job->count > 1 && r->pieces[job->first].fragment->pack != NULL)
+    if (job->count > 1 && !r->together && r->pieces[job->first].fragment->pack != NULL)
         return read_run(r, job, err);
     for (size_t k = 0; k < job->count; k++) {
         esdm_status status = read_piece(r, &r->pieces[job->first + k], err);
@@ -335,9 +377,14 @@ joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, si
 }
 
 static size_t
-make_jobs(const esdm__piece *pieces, size_t npieces, read_job *jobs)
+make_jobs(const esdm__piece *pieces, size_t npieces, const size_t *together, read_job *jobs)
 {
     size_t njobs = 0;
+    for (size_t i = 0; together != NULL && i < npieces; i += *together++)
+        if (*together > 0)
+            jobs[njobs++] = (read_job){.first = i, .count = *together};
+    if (together != NULL)
+        return njobs;
     uint64_t begin = 0;
     for (size_t i = 0; i < npieces; i++) {
         const esdm__fragment *fragment = pieces[i].fragment;
@@ -351,10 +398,60 @@ make_jobs(const esdm__piece *pieces, size_t npieces, read_job *jobs)
     return njobs;
 }
 
+static int
+by_due(const void *a, const void *b)
+{
+    const read_job *x = a;
+    const read_job *y = b;
+    if (x->due != y->due)
+        return x->due < y->due ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Number of the target that a job will most likely ask; ntargets: none, or one that is not there
+ * any more. */
+static size_t
+target_of_job(const reader *r, const read_job *job)
+{
+    const esdm__fragment *fragment = r->pieces[job->first].fragment;
+    esdm__pack_place place;
+    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
+    const esdm__target *target =
+        esdm__places_next(&places, &place) ? esdm__session_target(r->session, place.target) : NULL;
+    return target != NULL ? (size_t) (target - r->session->targets) : r->session->ntargets;
+}
+
+/* Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
+ * each the order is to stay. Without memory the order is as good as before. */
+static void
+spread_over_targets(const reader *r, read_job *jobs, size_t njobs)
+{
+    size_t ntargets = r->session->ntargets;
+    double *sums = calloc(2 * (ntargets + 1), sizeof *sums); /* of all, of those before */
+    if (sums == NULL)
+        return;
+    double *before = sums + ntargets + 1;
+    for (size_t i = 0; i < njobs; i++) {
+        double bytes = 0;
+        for (size_t k = 0; k < jobs[i].count; k++)
+            bytes += (double) r->pieces[jobs[i].first + k].fragment->stored_bytes;
+        jobs[i].due = bytes;
+        sums[target_of_job(r, &jobs[i])] += bytes;
+    }
+    for (size_t i = 0; i < njobs; i++) {
+        size_t t = target_of_job(r, &jobs[i]);
+        double bytes = jobs[i].due;
+        jobs[i].due = sums[t] > 0 ? before[t] / sums[t] : 0;
+        before[t] += bytes;
+    }
+    free(sums);
+    qsort(jobs, njobs, sizeof *jobs, by_due);
+}
+
 esdm_status
 esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *memory_stride,
-                  const esdm__piece *pieces, size_t npieces, esdm_type form, void *buffer,
-                  uint64_t *ret_out_of_range, esdm_error *err)
+                  const esdm__piece *pieces, size_t npieces, const size_t *together, esdm_type form,
+                  void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     esdm__elements elements = {0};
     esdm_status status = esdm__elements_of(dataset, &elements, err);
@@ -371,10 +468,13 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
                 .pieces = pieces,
                 .jobs = jobs,
                 .elements = elements,
+                .together = together != NULL,
                 .form = form,
                 .buffer = buffer};
-    size_t njobs = make_jobs(pieces, npieces, jobs);
+    size_t njobs = make_jobs(pieces, npieces, together, jobs);
     uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
+    if (r.session->ntargets > 1 && njobs > 2)
+        spread_over_targets(&r, jobs, njobs);
     bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
     if (njobs >= POOL_JOBS || (njobs > 1 && worth))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);

@@ -1,41 +1,30 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "io/models.h"
 #include "plugin/registry.h"
 #include "site/parts.h"
 
 /* More threads than this are of no use for anybody. */
 #define WAITING_MAX 256u
-
-static esdm_status
-open_targets(esdm_session *session, esdm_error *err)
-{
-    const esdm__site *site = session->site;
-    session->targets = calloc(site->ntargets, sizeof *session->targets);
-    if (session->targets == NULL)
-        return esdm__error_nomem(err, site->ntargets * sizeof *session->targets, "targets");
-    for (size_t i = 0; i < site->ntargets; i++) {
-        const esdm_plugin *plugin = NULL;
-        esdm_status status =
-            esdm__plugin_find(ESDM_PLUGIN_DATA, site->targets[i].plugin, &plugin, err);
-        if (status != ESDM_OK)
-            return esdm__error_prefix(err, status, "%s", site->targets[i].path);
-        esdm__target *target = &session->targets[i];
-        esdm_plugin_config config;
-        esdm__site_plugin_config(site, &site->targets[i], &config);
-        target->plugin = (const esdm_data_plugin *) plugin;
-        target->name = site->targets[i].name;
-        status = target->plugin->open(&config, &target->handle, err);
-        if (status != ESDM_OK)
-            return esdm__error_prefix(err, status, "target '%s'", target->name);
-        session->ntargets = i + 1;
-    }
-    return ESDM_OK;
-}
+/* Tasks for each target of a site with slow ones: all targets are to be busy at once. */
+#define SLOW_TARGET_TASKS 4u
+/* A target that is slower than this, in bytes per second, makes its caller wait, not work. */
+#define SLOW_BELOW 1.5e9
+/* A model makes no read larger than it would be with this price. */
+#define READ_BYTES_MAX 524288.0
+/* The memory of a session has room for so many fragments of any size that a model may choose. */
+#define FRAGMENTS_IN_MEMORY 64
+/* Smaller reads are not worth looking at the clock. */
+#define OBSERVED_READ_BYTES 65536u
 
 static esdm_status
 open_store(esdm_session *session, esdm_error *err)
@@ -58,17 +47,14 @@ static esdm_status
 open_parts(esdm_session *session, esdm_error *err)
 {
     esdm_status status = open_store(session, err);
-    return status == ESDM_OK ? open_targets(session, err) : status;
+    /* The default site has one target, which may have to be made yet. */
+    return status == ESDM_OK ? esdm__targets_open(session, session->site->embedded, err) : status;
 }
 
 static void
 close_parts(esdm_session *session)
 {
-    for (size_t i = 0; i < session->ntargets; i++)
-        session->targets[i].plugin->close(session->targets[i].handle);
-    free(session->targets);
-    session->targets = NULL;
-    session->ntargets = 0;
+    esdm__targets_close(session);
     if (session->meta != NULL)
         session->meta->close(session->store);
     session->store = NULL;
@@ -130,18 +116,56 @@ open_plugins(esdm_session *session, esdm_error *err)
     return status;
 }
 
+/* The bytes of which a target spends nine tenths of the time on moving them; never less than the
+ * default, and never so many that memory is short of fragments that are under way. */
+static void
+raise_fragment_bytes(esdm_session *session, const esdm__perf *perf)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    double most = (double) engine->memory_bytes / FRAGMENTS_IN_MEMORY;
+    double bytes = fmin(9 * perf->latency_s / fmax(perf->stream_s_per_byte, 1e-15), most);
+    if (!engine->fragment_stated && bytes > (double) session->fragment_bytes)
+        session->fragment_bytes = (uint64_t) bytes;
+}
+
+/* What the model tells for good: which targets make a thread wait, and what a read of them costs.
+ */
+static void
+ask_models(esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        esdm__perf perf;
+        bool measured = esdm__models_get(session, i, false, &perf);
+        if (measured)
+            raise_fragment_bytes(session, &perf);
+        if (measured)
+            target->slow = session->ntargets > 1 && perf.stream_s_per_byte * SLOW_BELOW > 1;
+        if (!esdm__models_get(session, i, true, &perf) || !(perf.stream_s_per_byte > 0))
+            continue;
+        double bytes = perf.latency_s / perf.stream_s_per_byte;
+        bytes = bytes < READ_BYTES_MAX ? bytes : READ_BYTES_MAX;
+        if (bytes > (double) target->read_bytes)
+            target->read_bytes = (uint64_t) bytes;
+    }
+}
+
 /* Tasks that may wait for targets at once, beside those that work: as many as the targets want, as
  * far as there is memory for a fragment of each. */
 static uint32_t
 waiting_tasks(const esdm_session *session)
 {
     const esdm__site_engine *engine = &session->site->engine;
-    uint64_t most = engine->memory_bytes / 8 / engine->fragment_bytes;
+    uint64_t most = engine->memory_bytes / 8 / session->fragment_bytes;
     uint32_t wanted = 0;
+    size_t slow = 0;
     for (size_t i = 0; i < session->ntargets; i++) {
         uint32_t concurrency = session->targets[i].plugin->concurrency;
         wanted = concurrency > wanted ? concurrency : wanted;
+        slow += session->targets[i].slow;
     }
+    if (slow > 0 && wanted < SLOW_TARGET_TASKS * session->ntargets)
+        wanted = SLOW_TARGET_TASKS * (uint32_t) session->ntargets;
     wanted = wanted < WAITING_MAX ? wanted : WAITING_MAX;
     return wanted < most ? wanted : (uint32_t) most;
 }
@@ -158,10 +182,32 @@ init_engine(esdm_session *session, esdm_error *err)
     session->index_limit_bytes = engine->memory_bytes / 8;
     session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
-    session->pool = esdm__pool_new(threads, waiting_tasks(session));
-    if (session->cache == NULL || session->pool == NULL)
+    session->models = esdm__models_new(session->ntargets);
+    session->fragment_bytes = engine->fragment_bytes;
+    if (session->models != NULL)
+        ask_models(session);
+    session->streams = threads + waiting_tasks(session);
+    session->pool = esdm__pool_new(threads, session->streams - threads);
+    if (session->cache == NULL || session->pool == NULL || session->models == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
-    esdm__uuid_new(session->uuid);
+    return ESDM_OK;
+}
+
+/* What node-local targets are told apart by. */
+static esdm_status
+name_node(esdm_session *session, esdm_error *err)
+{
+    const char *stated = getenv("ESDM_NODE");
+    if (stated != NULL && stated[0] != '\0')
+        (void) snprintf(session->node, sizeof session->node, "%s", stated);
+    else if (gethostname(session->node, sizeof session->node - 1) != 0)
+        return esdm__error_set_errno(err, errno, "the name of this node");
+    if (strpbrk(session->node, ",@") != NULL ||
+        (stated != NULL && strlen(stated) >= sizeof session->node))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' cannot be the name of a node: it has a ',' or '@', or is too "
+                               "long; ESDM_NODE states another one",
+                               session->node);
     return ESDM_OK;
 }
 
@@ -185,9 +231,12 @@ esdm__session_new(const esdm_session_options *options, esdm_session **ret_sessio
     if (session == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
     (void) pthread_mutex_init(&session->writer_lock, NULL);
+    (void) pthread_mutex_init(&session->target_lock, NULL);
+    (void) pthread_cond_init(&session->target_tried, NULL);
     session->read_only = options->read_only;
-    esdm_status status =
-        esdm__site_load(options->config_json, options->config_path, &session->site, err);
+    esdm_status status = name_node(session, err);
+    if (status == ESDM_OK)
+        status = esdm__site_load(options->config_json, options->config_path, &session->site, err);
     if (status == ESDM_OK)
         status = open_plugins(session, err);
     if (status == ESDM_OK)
@@ -207,9 +256,12 @@ esdm__session_free(esdm_session *session)
         return;
     esdm__pool_free(session->pool);
     esdm__cache_free(session->cache);
+    esdm__models_free(session->models, session);
     close_parts(session);
     free(session->made_site);
     esdm__site_free(session->site);
+    (void) pthread_cond_destroy(&session->target_tried);
+    (void) pthread_mutex_destroy(&session->target_lock);
     (void) pthread_mutex_destroy(&session->writer_lock);
     free(session);
 }
@@ -224,16 +276,36 @@ esdm__session_target(esdm_session *session, const char *name)
     return NULL;
 }
 
+bool
+esdm__target_waits(const esdm__target *target)
+{
+    return target->plugin->concurrency > 0 || target->slow;
+}
+
 esdm_status
-esdm__session_read(esdm_session *session, const esdm__target *target, const char *pack,
+esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
                    const esdm_range *ranges, size_t nranges, esdm_error *err)
 {
     const esdm_data_plugin *plugin = target->plugin;
-    if (plugin->concurrency == 0)
-        return plugin->pack_read(target->handle, pack, ranges, nranges, err);
-    esdm__pool_wait_begin(session->pool);
-    esdm_status status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
-    esdm__pool_wait_end(session->pool);
+    esdm_status status = esdm__target_need(session, target, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < nranges; i++)
+        bytes += ranges[i].bytes;
+    bool observed = bytes >= OBSERVED_READ_BYTES;
+    bool waits = esdm__target_waits(target);
+    double readers = 1.0 + atomic_fetch_add(&target->readers, 1u);
+    if (waits)
+        esdm__pool_wait_begin(session->pool);
+    double started = observed ? esdm__seconds_now() : 0;
+    status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    if (observed && status == ESDM_OK)
+        esdm__models_observe(session, (size_t) (target - session->targets), true, (double) bytes,
+                             readers, esdm__seconds_now() - started);
+    if (waits)
+        esdm__pool_wait_end(session->pool);
+    atomic_fetch_sub(&target->readers, 1u);
     return status;
 }
 
@@ -305,6 +377,8 @@ static void
 remove_packs(esdm_session *session, esdm__target *target, const char *prefix)
 {
     doomed list = {.pool = session->pool, .target = target};
+    if (esdm__target_need(session, target, NULL) != ESDM_OK)
+        return; /* esdm-mkfs --check tells of them */
     (void) target->plugin->pack_list(target->handle, prefix, note_pack, &list, NULL);
     if (target->plugin->concurrency > 0)
         (void) !esdm__pool_run(session->pool, list.count, remove_pack, &list, NULL);

@@ -10,18 +10,12 @@
 
 #include "codec/chain.h"
 #include "esdm/session.h"
-#include "esdm/sys/data_target.h"
 #include "esdm/sys/meta_store.h"
 #include "io/cache.h"
 #include "io/pool.h"
+#include "io/target.h"
+#include "placement/placement.h"
 #include "site/site.h"
-
-typedef struct esdm__target {
-    const esdm_data_plugin *plugin;
-    void *handle;
-    const char *name; /* borrowed from the site */
-    atomic_bool full; /* took ENOSPC or failed: tried last from then on */
-} esdm__target;
 
 struct esdm_session {
     esdm__site *site;
@@ -29,18 +23,26 @@ struct esdm_session {
     void *store;
     esdm__target *targets;
     size_t ntargets;
+    pthread_mutex_t target_lock; /* guards what targets say it does; a leaf lock */
+    pthread_cond_t target_tried; /* a target is not being opened any more */
+    struct esdm__models *models; /* io/models.h */
     esdm__pool *pool;
     esdm__cache *cache;
     esdm__chain default_chain;
-    char uuid[ESDM__UUID_BYTES]; /* of this writer */
-    pthread_mutex_t writer_lock; /* guards writer; a leaf lock */
-    char writer[192];            /* see esdm__session_writer() */
+    pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
+    struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */
+    char node[256];                /* name of this node */
+    char writer[192];              /* see esdm__session_writer() */
     bool read_only;
     char *made_site;               /* folder of the default site, when opening this made it */
     atomic_uint next_pack;         /* number in the names of packs */
+    atomic_uint_fast64_t degraded; /* fragments stored with fewer copies than wanted */
+    atomic_uint_fast64_t rescued;  /* reads that another copy had to answer */
     atomic_uint_fast64_t gathered; /* bytes in gather buffers */
     uint64_t gather_limit_bytes;   /* of them all */
     uint64_t index_limit_bytes;    /* of the loaded index pages of a container, about */
+    uint32_t streams;              /* fragments under way at once */
+    uint64_t fragment_bytes;       /* preferred: stated, or by the model */
     uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
 };
 
@@ -49,8 +51,10 @@ esdm_status esdm__session_new(const esdm_session_options *options, esdm_session 
 void esdm__session_free(esdm_session *session); /* NULL is accepted */
 /** NULL when the site has no such target. */
 esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** Whether calls of the target wait more than they work: the pool does something else meanwhile. */
+bool esdm__target_waits(const esdm__target *target);
 /** pack_read() of the target; while a slow one answers, the pool does something else. */
-esdm_status esdm__session_read(esdm_session *session, const esdm__target *target, const char *pack,
+esdm_status esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
                                const esdm_range *ranges, size_t nranges, esdm_error *err);
 /** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit.
  */

@@ -7,20 +7,30 @@
 
 #include "base/error.h"
 
+#define LENGTH_OF_NULL UINT32_MAX
+
+const char esdm__text_null[1] = "";
+
 esdm_status
-esdm__strings_encode(const char *const *texts, uint64_t n, esdm__buffer *out, esdm_error *err)
+esdm__strings_encode(const char *const *texts, uint64_t n, esdm__buffer *out, bool *ret_has_null,
+                     esdm_error *err)
 {
+    bool has_null = false;
     for (uint64_t i = 0; i < n; i++) {
-        size_t length = texts[i] != NULL ? strlen(texts[i]) : 0;
-        if (length > UINT32_MAX)
+        size_t length = texts[i] != NULL ? strlen(texts[i]) : LENGTH_OF_NULL;
+        if (texts[i] != NULL && length >= LENGTH_OF_NULL)
             return esdm__error_set(err, ESDM_EINVAL, "a text of %zu bytes is too long", length);
+        has_null = has_null || texts[i] == NULL;
         esdm__buffer_put_u32(out, (uint32_t) length);
     }
     for (uint64_t i = 0; i < n; i++) {
         if (texts[i] != NULL)
             esdm__buffer_put(out, texts[i], strlen(texts[i]));
     }
-    return out->failed ? esdm__error_nomem(err, out->bytes, "texts") : ESDM_OK;
+    if (out->failed)
+        return esdm__error_nomem(err, out->bytes, "texts");
+    *ret_has_null = has_null;
+    return ESDM_OK;
 }
 
 esdm_status
@@ -38,7 +48,7 @@ esdm__strings_open(const void *raw, size_t bytes, uint64_t n, esdm__strings_view
         uint32_t length;
         memcpy(&length, (const uint8_t *) raw + i * sizeof length, sizeof length);
         offsets[i] = at;
-        at += length;
+        at += length != LENGTH_OF_NULL ? length : 0;
     }
     offsets[n] = at;
     if (at != bytes) {
@@ -61,6 +71,10 @@ char *
 esdm__strings_dup(const esdm__strings_view *view, uint64_t i)
 {
     size_t length = (size_t) (view->offsets[i + 1] - view->offsets[i]);
+    uint32_t stored;
+    memcpy(&stored, view->raw + i * sizeof stored, sizeof stored);
+    if (stored == LENGTH_OF_NULL)
+        return (char *) (uintptr_t) esdm__text_null;
     char *text = malloc(length + 1);
     if (text == NULL)
         return NULL;

@@ -4,16 +4,17 @@
 
 /**
  * @file
- * Stored form of string elements: n lengths (u32, little-endian, without NUL), then the bytes one
- * after the other. Pure functions.
+ * Stored form of string elements: n lengths (u32, little-endian, without NUL; 2^32-1 for NULL),
+ * then the bytes one after the other. Older readers do not know NULL: fragments that hold one have
+ * a version that these refuse (codec/blob.h). Pure functions.
  */
 
 #include "base/buffer.h"
 #include "esdm/status.h"
 
-/** Appends the stored form of `n` texts (NULL counts as ""). ESDM_EINVAL over 4 GiB - 1 a text. */
+/** Appends the stored form of `n` texts. ESDM_EINVAL over 4 GiB - 2 a text. */
 esdm_status esdm__strings_encode(const char *const *texts, uint64_t n, esdm__buffer *out,
-                                 esdm_error *err);
+                                 bool *ret_has_null, esdm_error *err);
 
 /** Element access into stored bytes. Borrows them. */
 typedef struct esdm__strings_view {
@@ -26,7 +27,9 @@ typedef struct esdm__strings_view {
 esdm_status esdm__strings_open(const void *raw, size_t bytes, uint64_t n,
                                esdm__strings_view *ret_view, esdm_error *err);
 void esdm__strings_close(esdm__strings_view *view);
-/** A copy of text i, owned, free(); NULL when out of memory. */
+/** Stands for a stored NULL where NULL means something else. Not to be freed. */
+extern const char esdm__text_null[1];
+/** A copy of text i, owned, free(), or esdm__text_null; NULL when out of memory. */
 char *esdm__strings_dup(const esdm__strings_view *view, uint64_t i);
 
 #endif

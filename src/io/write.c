@@ -6,8 +6,6 @@
 #include "io/io.h"
 #include "model/copy.h"
 
-/* Writes from here on go to fragments at once, without a copy in the gather buffer. */
-#define DIRECT_BYTES (UINT64_C(256) << 10)
 /* A strided selection of so many boxes, each shorter than that, is kept as strided fragments. */
 #define SCATTERED_BOXES 16u
 #define SCATTERED_BYTES 4096u
@@ -133,7 +131,8 @@ static esdm_status
 write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
             const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
 {
-    uint64_t limit = DIRECT_BYTES < io->preferred_bytes ? DIRECT_BYTES : io->preferred_bytes;
+    uint64_t limit =
+        ESDM__DIRECT_BYTES < io->preferred_bytes ? ESDM__DIRECT_BYTES : io->preferred_bytes;
     if (esdm__box_elements(box) < limit / io->elements.bytes)
         return gather_converted(dataset, io, box, form, buffer, stride, out_of_range, err);
     esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */

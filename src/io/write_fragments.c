@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/access.h"
+#include "io/accuracy.h"
 #include "io/io.h"
 #include "io/strings.h"
 #include "layout/fragmenter.h"
@@ -13,8 +15,6 @@
  * share the memory have less. */
 #define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
 #define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
-/* Fragments in flight in one round of the pool. */
-#define BATCH 64u
 
 /* ---- one fragment ------------------------------------------------------------------------- */
 
@@ -36,9 +36,13 @@ typedef struct round {
     esdm_type form;                /* of the caller's memory: see io/elements.h */
     const uint8_t *buffer;
     const int64_t *stride;
-    slot *slots;  /* of the fragments of one round */
-    size_t batch; /* slots there are */
+    slot *slots;                       /* of the fragments of one round */
+    size_t batch;                      /* slots there are */
+    atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
     bool inline_room;
+    const esdm__accuracy *accuracy; /* what the dataset states */
+    const esdm__chain *chain;
+    esdm_codec_effort effort;
     atomic_uint_fast64_t out_of_range;
 } round;
 
@@ -82,7 +86,7 @@ dense_elements(round *r, const esdm__box *part, const void **ret_data, void **re
 
 /* Elements with lengths of their own, serialised. */
 static esdm_status
-serialise(round *r, const esdm__box *part, esdm__buffer *out, esdm_error *err)
+serialise(round *r, const esdm__box *part, esdm__buffer *out, bool *ret_has_null, esdm_error *err)
 {
     const esdm__elements *e = &r->io->elements;
     if (esdm__elements_encode(e, r->form))
@@ -92,17 +96,17 @@ serialise(round *r, const esdm__box *part, esdm__buffer *out, esdm_error *err)
     void *owned = NULL;
     esdm_status status = dense_elements(r, part, &data, &owned, err);
     if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
-        status = esdm__strings_encode(data, esdm__box_elements(part), out, err);
+        status = esdm__strings_encode(data, esdm__box_elements(part), out, ret_has_null, err);
     else if (status == ESDM_OK)
         status = esdm__blobs_store(data, esdm__box_elements(part), out, err);
     free(owned);
     return status;
 }
 
-/* The bytes to store. */
+/* The bytes to store. `ret_has_null` becomes true when texts are NULL. */
 static esdm_status
 raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_bytes,
-             void **ret_owned, esdm_error *err)
+             void **ret_owned, bool *ret_has_null, esdm_error *err)
 {
     esdm__buffer out;
     if (!esdm__elements_vary(&r->io->elements)) {
@@ -110,7 +114,7 @@ raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_
         return dense_elements(r, part, ret_raw, ret_owned, err);
     }
     esdm__buffer_init(&out);
-    esdm_status status = serialise(r, part, &out, err);
+    esdm_status status = serialise(r, part, &out, ret_has_null, err);
     if (status != ESDM_OK) {
         esdm__buffer_clear(&out);
         return status;
@@ -120,30 +124,82 @@ raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_
     return ESDM_OK;
 }
 
+/* Raw bytes of a fragment, about: elements may vary in length. */
+static uint64_t
+part_bytes(const round *r, size_t i)
+{
+    uint64_t each = esdm__elements_vary(&r->io->elements) ? 1 : r->io->elements.bytes;
+    return esdm__box_elements(&r->slots[i].part) * each;
+}
+
+/* What the round has still to store after this fragment, at the ratio of its compression. */
+static uint64_t
+behind(round *r, size_t i, const esdm__blob *blob)
+{
+    uint64_t raw = part_bytes(r, i);
+    uint64_t left = atomic_fetch_sub(&r->behind_bytes, raw) - raw;
+    double stored = (double) (blob->head_bytes + blob->payload_bytes);
+    return raw > 0 ? (uint64_t) ((double) left * stored / (double) raw) : 0;
+}
+
+/* A part as numbers, with what may become of them. */
+static esdm__blob_numbers
+numbers_of(const round *r, const esdm__box *part, const void *raw)
+{
+    const esdm__elements *e = &r->io->elements;
+    return (esdm__blob_numbers){.chain = r->chain,
+                                .type = e->type,
+                                .element_bytes = (uint32_t) e->bytes,
+                                .dataset = r->dataset->id,
+                                .rank = part->rank,
+                                .shape = part->n,
+                                .raw = raw,
+                                .accuracy = r->accuracy->lossy ? &r->accuracy->codec : NULL,
+                                .conserved = r->accuracy->conserved,
+                                .effort = r->effort};
+}
+
+/* Numbers keep their shape, other elements are bytes for the codecs. */
 static esdm_status
-store_in_pack(round *r, size_t i, const void *raw, size_t bytes, esdm_error *err)
+encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esdm__blob *ret_blob,
+       esdm_error *err)
+{
+    const esdm__elements *e = &r->io->elements;
+    if (esdm__accuracy_applies(e->type)) {
+        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        return esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
+    }
+    esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
+    return esdm__blob_encode(r->chain, type, esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes,
+                             r->dataset->id, raw, bytes, ret_blob, err);
+}
+
+static esdm_status
+store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, esdm_error *err)
 {
     esdm__fragment *fragment = &r->slots[i].fragment;
-    const esdm__elements *e = &r->io->elements;
-    esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
-    uint32_t element_bytes = esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes;
     esdm__pack_set *packs = NULL;
     esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
     if (status != ESDM_OK)
         return status;
     esdm__blob blob = {0};
-    status = esdm__blob_encode(&r->io->chain, type, element_bytes, r->dataset->id, raw, bytes,
-                               &blob, err);
+    status = encode(r, &r->slots[i].part, raw, bytes, &blob, err);
     if (status != ESDM_OK)
         return status;
+    if (has_null)
+        esdm__blob_mark_nulls(&blob);
     esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
-    status = esdm__pack_set_append(packs, iov, 2, &r->slots[i].place, err);
+    const esdm__pack_hint hint = {.behind_bytes = behind(r, i, &blob),
+                                  .copies = r->io->copies,
+                                  .allowed = r->io->allowed,
+                                  .cheap = r->io->cheap};
+    status = esdm__pack_set_append(packs, &hint, iov, 2, &r->slots[i].place, err);
     if (status == ESDM_OK) {
         fragment->position = r->slots[i].place.position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
         fragment->head_bytes = (uint32_t) blob.head_bytes;
-        for (uint32_t k = 0; k < r->io->chain.count; k++)
-            fragment->codec_ids[k] = r->io->chain.codecs[k]->id;
+        for (uint32_t k = 0; k < r->chain->count; k++)
+            fragment->codec_ids[k] = r->chain->codecs[k]->id;
     }
     esdm__blob_clear(&blob);
     return status;
@@ -157,13 +213,14 @@ store_fragment(void *context, size_t i, esdm_error *err)
     const void *raw = NULL;
     void *owned = NULL;
     size_t bytes = 0;
-    esdm_status status = raw_bytes_of(r, &r->slots[i].part, &raw, &bytes, &owned, err);
+    bool has_null = false; /* not inline then: only the head of a blob tells older readers */
+    esdm_status status = raw_bytes_of(r, &r->slots[i].part, &raw, &bytes, &owned, &has_null, err);
     if (status != ESDM_OK)
         return status;
     fragment->raw_bytes = bytes;
     const esdm_session *session = r->dataset->group->container->session;
-    if (bytes > session->site->engine.inline_bytes || !r->inline_room) {
-        status = store_in_pack(r, i, raw, bytes, err);
+    if (bytes > session->site->engine.inline_bytes || !r->inline_room || has_null) {
+        status = store_in_pack(r, i, raw, bytes, has_null, err);
         free(owned);
         return status;
     }
@@ -192,7 +249,8 @@ enter_pending(round *r, size_t count, esdm_error *err)
         esdm__fragment *fragment = &r->slots[i].fragment;
         if (fragment->inline_data == NULL) {
             fragment->pack =
-                esdm__index_pack(io->index, r->slots[i].place.target, r->slots[i].place.pack);
+                esdm__index_pack(io->index, esdm__place_target_name(&r->slots[i].place),
+                                 esdm__place_pack_name(&r->slots[i].place));
             if (fragment->pack == NULL)
                 status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
         }
@@ -216,12 +274,70 @@ has_inline_room(const round *r)
     return room;
 }
 
+static double
+bandwidth_of_thread(const round *r)
+{
+    esdm_session *session = r->dataset->group->container->session;
+    uint32_t threads = session->site->engine.threads;
+    return esdm__storage_bandwidth(session) / (threads > 0 ? threads : 1);
+}
+
+/* Chooses codecs by the first fragment of the round, if that is due. */
+static esdm_status
+choose_codecs(round *r, esdm_error *err)
+{
+    const esdm__box *part = &r->slots[0].part;
+    const esdm__site_engine *engine = &r->dataset->group->container->session->site->engine;
+    const void *raw = NULL;
+    void *owned = NULL;
+    if (!r->accuracy->stated || r->dataset->codec != NULL)
+        return ESDM_OK;
+    if (esdm__choice_is_due(&r->io->choice) &&
+        esdm__box_elements(part) * r->io->elements.bytes > engine->inline_bytes) {
+        uint64_t out_of_range = atomic_load(&r->out_of_range);
+        esdm_status status = dense_elements(r, part, &raw, &owned, err);
+        atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
+        if (status != ESDM_OK)
+            return status;
+        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        const esdm__wish wish = {.mode = r->accuracy->mode,
+                                 .compression_speed = r->accuracy->compression_speed,
+                                 .decompression_speed = r->accuracy->decompression_speed,
+                                 .bandwidth = bandwidth_of_thread(r),
+                                 .numbers = &numbers};
+        status = esdm__choose(&wish, &r->io->choice, err);
+        free(owned);
+        if (status != ESDM_OK)
+            return status;
+    }
+    r->chain = &r->io->choice.chain;
+    r->effort = r->io->choice.effort;
+    return ESDM_OK;
+}
+
+static void
+note_sizes(const round *r, size_t count)
+{
+    for (size_t i = 0; i < count && r->chain == &r->io->choice.chain; i++)
+        if (r->slots[i].fragment.inline_data == NULL)
+            esdm__choice_note(&r->io->choice, r->slots[i].fragment.raw_bytes,
+                              r->slots[i].fragment.stored_bytes);
+}
+
 static esdm_status
 run_round(round *r, size_t count, esdm_error *err)
 {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += part_bytes(r, i);
+    atomic_store(&r->behind_bytes, bytes);
     r->inline_room = has_inline_room(r);
     esdm__pool *pool = r->dataset->group->container->session->pool;
-    esdm_status status = esdm__pool_run(pool, count, store_fragment, r, err);
+    esdm_status status = choose_codecs(r, err);
+    if (status == ESDM_OK)
+        status = esdm__pool_run(pool, count, store_fragment, r, err);
+    if (status == ESDM_OK)
+        note_sizes(r, count);
     if (status == ESDM_OK)
         status = enter_pending(r, count, err);
     for (size_t i = 0; i < count; i++) {
@@ -272,13 +388,14 @@ element_bytes(const round *r)
 }
 
 static esdm__layout
-layout_of(const round *r)
+layout_of(const round *r, esdm__cut cut)
 {
     const esdm_dataset *dataset = r->dataset;
     const esdm__dataset_io *io = r->io;
     esdm__layout layout = {.rank = dataset->rank,
                            .element_bytes = element_bytes(r),
                            .chunk = dataset->chunk,
+                           .cut = r->strided == NULL ? cut : ESDM__CUT_CONTIGUOUS,
                            .preferred_bytes = io->preferred_bytes,
                            .minimum_bytes = io->minimum_bytes};
     if (r->strided != NULL)
@@ -341,20 +458,30 @@ esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__b
                       const esdm_dataspace *strided, esdm_type form, const void *buffer,
                       const int64_t *stride, uint64_t *ret_out_of_range, esdm_error *err)
 {
+    esdm__accuracy accuracy;
+    esdm_status status = esdm__accuracy_compile(dataset, &accuracy, err);
+    if (status != ESDM_OK)
+        return status;
     round r = {.dataset = dataset,
                .io = io,
+               .accuracy = &accuracy,
+               .chain = &io->chain,
                .box = box,
                .strided = strided,
                .form = form,
                .buffer = buffer,
                .stride = stride};
-    esdm__layout layout = layout_of(&r);
+    esdm__cut cut = ESDM__CUT_CONTIGUOUS;
+    status = esdm__access_of(dataset, &cut, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__layout layout = layout_of(&r, cut);
     uint64_t count = esdm__cutter_count(&layout, box);
-    r.batch = count > BATCH ? BATCH : count > 0 ? (size_t) count : 1;
+    r.batch = count > ESDM__WRITE_BATCH ? ESDM__WRITE_BATCH : count > 0 ? (size_t) count : 1;
     r.slots = calloc(r.batch + 1, sizeof *r.slots);
     if (r.slots == NULL)
         return esdm__error_nomem(err, r.batch * sizeof *r.slots, "a write");
-    esdm_status status = cut_and_store(&r, &layout, err);
+    status = cut_and_store(&r, &layout, err);
     if (ret_out_of_range != NULL)
         *ret_out_of_range += atomic_load(&r.out_of_range);
     free(r.slots);

@@ -168,12 +168,40 @@ static const esdm_comm_ops ops = {
     .release = release,
 };
 
+/* What this file was compiled for, and how the library calls itself. Others have MPICH's ABI. */
+#if defined(OPEN_MPI)
+#define MPI_FAMILY "Open MPI"
+static const char *const family[] = {"Open MPI"};
+#else
+#define MPI_FAMILY "MPICH"
+static const char *const family[] = {"MPICH", "MVAPICH", "Intel", "CRAY"};
+#endif
+
+/* Handles of one MPI mean nothing to another, so this comes before any use of them. */
+static esdm_status
+check_family(esdm_error *err)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = ""; /* another one may write more */
+    int length = 0;
+    (void) MPI_Get_library_version(text, &length);
+    for (size_t i = 0; i < sizeof family / sizeof family[0]; i++)
+        if (strstr(text, family[i]) != NULL)
+            return ESDM_OK;
+    return fail(err, ESDM_EINVAL,
+                "this part of ESDM is made for " MPI_FAMILY
+                ", the MPI of this process is '%.*s': link the libesdm-mpi of that one",
+                (int) strcspn(text, "\n"), text);
+}
+
 /* Whether MPI can be used now. */
 static esdm_status
 check_running(esdm_error *err)
 {
     int initialized = 0;
     int finalized = 0;
+    esdm_status status = check_family(err);
+    if (status != ESDM_OK)
+        return status;
     (void) MPI_Initialized(&initialized);
     (void) MPI_Finalized(&finalized);
     if (!initialized || finalized)
@@ -210,7 +238,7 @@ esdm_mpi_comm_new(MPI_Comm communicator, esdm_comm **ret_comm, esdm_error *err)
                    "MPI_Allreduce", err);
     if (status == ESDM_OK && !ready)
         status = fail(err, ESDM_ENOMEM, "out of memory for a communicator");
-    if (status != ESDM_OK) {
+    if (status != ESDM_OK || comm == NULL) {
         (void) MPI_Comm_free(&duplicate);
         free(comm);
         return status;

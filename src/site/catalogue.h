@@ -25,6 +25,13 @@ typedef struct esdm__whole {
     size_t nattributes;
 } esdm__whole;
 
+/**
+ * Makes the facts of `to` those of `from`, and reads them back. @param ret_count how many there
+ * are.
+ */
+esdm_status esdm__facts_copy(const esdm__catalogue *from, const esdm__catalogue *to,
+                             uint64_t *ret_count, esdm_error *err);
+
 /** All names, in byte order, NUL-terminated one after another. @param ret_names cleared by the
  *  caller. */
 esdm_status esdm__catalogue_names(const esdm__catalogue *from, esdm__buffer *ret_names,

@@ -41,8 +41,17 @@ check_part(const esdm__site *site, size_t index, const esdm__report_to *to, esdm
     /* They report what they find themselves. */
     status = part.meta != NULL ? part.meta->check(&part.config, to->report, to->user, err)
                                : part.data->check(&part.config, to->report, to->user, err);
-    if (status != ESDM_OK)
+    if (status == ESDM_ENOENT && part.meta == NULL && part.target->local) {
+        esdm__say(to, "target \"%s\" (%s): this node has none yet", part.target->name,
+                  part.target->plugin);
+        return ESDM_OK;
+    }
+    if (status != ESDM_OK) {
+        if (part.meta == NULL)
+            esdm__say(to, "target \"%s\" (%s): not usable as it is", part.target->name,
+                      part.target->plugin);
         return status;
+    }
     status = esdm__part_contents(&part, &sum, err);
     if (status != ESDM_OK)
         esdm__say(to, "%s", err->message);

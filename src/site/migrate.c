@@ -37,6 +37,7 @@ typedef struct migration {
     uint64_t containers; /* copied, or found to be there */
     uint64_t snapshots;
     uint64_t pages;
+    uint64_t facts;
 } migration;
 
 /* ---- what the two sites have in common ------------------------------------------------------ */
@@ -223,7 +224,7 @@ copy_catalogue(migration *m, esdm_error *err)
          name = next_name(&names, name))
         status = copy_container(m, name, err);
     esdm__buffer_clear(&names);
-    return status;
+    return status == ESDM_OK ? esdm__facts_copy(&m->old, &m->new, &m->facts, err) : status;
 }
 
 /* ---- handing over --------------------------------------------------------------------------- */

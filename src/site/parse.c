@@ -37,14 +37,15 @@ static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
 static const char *const postgres_keys[] = {"plugin", "connection", "host",   "port",    "database",
                                             "user",   "password",   "schema", "timeout", NULL};
 static const char *const s3_keys[] = {
-    "name",          "plugin",       "bucket",           "prefix",     "endpoint",
-    "region",        "style",        "ca_file",          "access_key", "secret_key",
-    "session_token", "profile",      "credentials_file", "part",       "connections",
-    "timeout",       "sign_payload", "create_bucket",    NULL};
+    "name",          "plugin",  "bucket",           "prefix",        "endpoint",
+    "region",        "style",   "ca_file",          "access_key",    "secret_key",
+    "session_token", "profile", "credentials_file", "part",          "object",
+    "connections",   "timeout", "sign_payload",     "create_bucket", NULL};
 static const char *const directory_path[] = {"directory", NULL};
 static const char *const s3_paths[] = {"ca_file", "credentials_file", NULL};
 static const plugin_keys known_plugins[] = {
     {ESDM_PLUGIN_DATA, "posix", posix_keys, directory_path},
+    {ESDM_PLUGIN_DATA, "kv", posix_keys, directory_path},
     {ESDM_PLUGIN_DATA, "mem", mem_keys, directory_path},
     {ESDM_PLUGIN_DATA, "s3", s3_keys, s3_paths},
     {ESDM_PLUGIN_META, "sqlite", sqlite_keys, directory_path},
@@ -89,17 +90,44 @@ keys_of(esdm_plugin_kind kind, const char *plugin)
     return NULL;
 }
 
+/* What every data target may state; its plug-in does not see it. */
+static const char *const engine_keys[] = {"accessibility", "tier", "cost", "reserve", NULL};
+
+/* A copy of an object without those keys. @param ret_object json_decref(). */
+static esdm_status
+without_engine_keys(const esdm__json_node *node, json_t **ret_object, esdm_error *err)
+{
+    *ret_object = json_copy(node->value);
+    if (*ret_object == NULL)
+        return esdm__error_nomem(err, sizeof(json_t), "the site configuration");
+    for (const char *const *key = engine_keys; *key != NULL; key++)
+        (void) json_object_del(*ret_object, *key);
+    return ESDM_OK;
+}
+
 static esdm_status
 check_keys(const esdm__json_node *node, esdm_plugin_kind kind, const char *plugin, esdm_error *err)
 {
     const plugin_keys *known = keys_of(kind, plugin);
-    return known != NULL ? esdm__json_known_keys(node, known->keys, err) : ESDM_OK;
+    if (known == NULL)
+        return ESDM_OK;
+    if (kind != ESDM_PLUGIN_DATA)
+        return esdm__json_known_keys(node, known->keys, err);
+    const char *all[32];
+    size_t count = 0;
+    for (size_t i = 0; known->keys[i] != NULL; i++)
+        all[count++] = known->keys[i];
+    for (size_t i = 0; engine_keys[i] != NULL; i++)
+        all[count++] = engine_keys[i];
+    all[count] = NULL;
+    return esdm__json_known_keys(node, all, err);
 }
 
 static bool
 needs_directory(const char *plugin)
 {
-    return strcmp(plugin, "posix") == 0 || strcmp(plugin, "sqlite") == 0;
+    return strcmp(plugin, "posix") == 0 || strcmp(plugin, "kv") == 0 ||
+           strcmp(plugin, "sqlite") == 0;
 }
 
 static esdm_status
@@ -153,10 +181,11 @@ static esdm_status
 store_json(const esdm__json_node *node, const esdm__site_folder *folder, esdm_plugin_kind kind,
            esdm__site_target *target, esdm_error *err)
 {
-    json_t *object = json_copy(node->value);
-    if (object == NULL)
-        return esdm__error_nomem(err, sizeof *target, "the site configuration");
-    esdm_status status = settle_values(node, folder, kind, target->plugin, object, err);
+    json_t *object = NULL;
+    esdm_status status = without_engine_keys(node, &object, err);
+    if (status != ESDM_OK)
+        return status;
+    status = settle_values(node, folder, kind, target->plugin, object, err);
     if (status == ESDM_OK) {
         target->json = json_dumps(object, JSON_COMPACT);
         if (target->json == NULL)
@@ -208,6 +237,19 @@ check_name(const esdm__json_node *node, const char *name, esdm_error *err)
 }
 
 static esdm_status
+parse_accessibility(const esdm__json_node *node, esdm__site_target *target, esdm_error *err)
+{
+    static const char *const choices[] = {"global", "local", NULL};
+    esdm__json_node member;
+    size_t choice = 0;
+    if (!esdm__json_member(node, "accessibility", &member))
+        return ESDM_OK;
+    esdm_status status = esdm__json_choice(&member, choices, &choice, err);
+    target->local = choice == 1;
+    return status;
+}
+
+static esdm_status
 parse_target(const esdm__json_node *node, const esdm__site_folder *folder, esdm__site *site,
              esdm_error *err)
 {
@@ -226,6 +268,10 @@ parse_target(const esdm__json_node *node, const esdm__site_folder *folder, esdm_
     esdm__site_target *target = &site->targets[site->ntargets];
     site->ntargets++; /* from here on the site frees it */
     status = copy_text(name, &target->name, err);
+    if (status == ESDM_OK)
+        status = parse_accessibility(node, target, err);
+    if (status == ESDM_OK)
+        status = esdm__site_parse_target_keys(node, target, err);
     if (status != ESDM_OK)
         return status;
     return parse_plugin_object(node, ESDM_PLUGIN_DATA, folder, target, err);
@@ -346,8 +392,8 @@ optional_size(const esdm__json_node *object, const char *key, uint64_t min, uint
 static esdm_status
 parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm_error *err)
 {
-    static const char *const keys[] = {"threads", "memory", "fragment",         "pack",
-                                       "inline",  "codec",  "codec_on_request", NULL};
+    static const char *const keys[] = {"threads", "memory",           "fragment", "pack", "inline",
+                                       "codec",   "codec_on_request", "drain",    NULL};
     esdm_status status = esdm__json_known_keys(node, keys, err);
     esdm__json_node member;
     uint64_t threads = 0;
@@ -364,7 +410,14 @@ parse_engine_object(const esdm__json_node *node, esdm__site_engine *engine, esdm
             ESDM_OK ||
         (status = optional_size(node, "inline", 0, MIB, &engine->inline_bytes, err)) != ESDM_OK)
         return status;
-    if (esdm__json_member(node, "codec", &member))
+    engine->fragment_stated = esdm__json_member(node, "fragment", &member);
+    if (esdm__json_member(node, "drain", &member)) {
+        static const char *const choices[] = {"manual", "background", NULL};
+        size_t choice = 0;
+        status = esdm__json_choice(&member, choices, &choice, err);
+        engine->drain_in_background = choice == 1;
+    }
+    if (status == ESDM_OK && esdm__json_member(node, "codec", &member))
         status = parse_codec(&member, &engine->codec, err);
     if (status == ESDM_OK && esdm__json_member(node, "codec_on_request", &member))
         status = parse_codec(&member, &engine->codec_on_request, err);
@@ -411,11 +464,16 @@ static esdm_status
 parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm__site *site,
              esdm_error *err)
 {
-    static const char *const keys[] = {"routes", NULL};
+    static const char *const keys[] = {"routes", "accuracy_attributes", NULL};
+    static const char *const policies[] = {"keep", "remove", NULL};
     esdm__json_node node, list;
     if (!esdm__json_member(root, "netcdf", &node))
         return ESDM_OK;
     esdm_status status = esdm__json_known_keys(&node, keys, err);
+    size_t policy = 0;
+    if (status == ESDM_OK && esdm__json_member(&node, "accuracy_attributes", &list))
+        status = esdm__json_choice(&list, policies, &policy, err);
+    site->removes_accuracy = policy == 1;
     if (status != ESDM_OK || !esdm__json_member(&node, "routes", &list) ||
         (status = esdm__json_is_array(&list, err)) != ESDM_OK)
         return status;
@@ -437,8 +495,9 @@ esdm_status
 esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *site,
                  esdm_error *err)
 {
-    static const char *const keys[] = {"site",    "targets", "metadata", "engine", "durability",
-                                       "history", "netcdf",  "$schema",  NULL};
+    static const char *const keys[] = {"site",    "targets", "metadata", "engine",   "durability",
+                                       "history", "copies",  "prefer",   "policies", "accuracy",
+                                       "speeds",  "netcdf",  "$schema",  NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
@@ -446,7 +505,9 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         (status = parse_metadata(&root, folder, site, err)) != ESDM_OK ||
         (status = esdm__site_check_directories(site, err)) != ESDM_OK ||
         (status = parse_engine(&root, site, err)) != ESDM_OK ||
-        (status = parse_policies(&root, site, err)) != ESDM_OK)
+        (status = parse_policies(&root, site, err)) != ESDM_OK ||
+        (status = esdm__site_parse_policies(&root, site, err)) != ESDM_OK)
         return status;
-    return parse_netcdf(&root, folder, site, err);
+    status = parse_netcdf(&root, folder, site, err);
+    return status == ESDM_OK ? esdm__site_parse_accuracy(&root, site, err) : status;
 }

@@ -37,11 +37,31 @@ esdm_status esdm__site_make_folders(const char *path, esdm_error *err);
 esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm__site *site,
                              esdm_error *err);
 
+/** Keys of a target that the placement reads: tier, cost, reserve. */
+esdm_status esdm__site_parse_target_keys(const esdm__json_node *node, esdm__site_target *target,
+                                         esdm_error *err);
+/** "prefer" of the site or a policy. */
+esdm_status esdm__site_parse_prefer(const esdm__json_node *node, esdm__prefer *ret_prefer,
+                                    esdm_error *err);
+/** What a policy says about placement: targets or tier, prefer, access. */
+esdm_status esdm__site_parse_placement(const esdm__json_node *node, const esdm__site *site,
+                                       esdm__site_policy *policy, esdm_error *err);
+
+/** Fills in `copies` and `policies`; after the targets. */
+esdm_status esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site,
+                                      esdm_error *err);
+void esdm__site_clear_policies(esdm__site *site);
+
 /** Each directory belongs to one target or the store alone: none may be, hold, or lie in another's,
  *  links followed as far as they exist. ESDM_EINVAL names both. */
 esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err);
 
 /** "%s/%s"; owned; NULL when out of memory. */
 char *esdm__site_join(const char *folder, const char *name);
+
+/** "accuracy" and "speeds" (parse_accuracy.c). */
+esdm_status esdm__site_parse_accuracy(const esdm__json_node *root, esdm__site *site,
+                                      esdm_error *err);
+void esdm__site_rules_free(esdm__site *site);
 
 #endif

@@ -167,6 +167,7 @@ target_clear(esdm__site_target *target)
     free(target->name);
     free(target->plugin);
     free(target->json);
+    free(target->tier);
     free(target->path);
 }
 
@@ -179,9 +180,11 @@ esdm__site_free(esdm__site *site)
         target_clear(&site->targets[i]);
     free(site->targets);
     target_clear(&site->metadata);
+    esdm__site_clear_policies(site);
     for (size_t i = 0; i < site->nroutes; i++)
         free(site->routes[i]);
     free(site->routes);
+    esdm__site_rules_free(site);
     free(site->engine.codec);
     free(site->engine.codec_on_request);
     free(site->name);
@@ -189,12 +192,18 @@ esdm__site_free(esdm__site *site)
     free(site);
 }
 
+uint64_t
+esdm__site_target_memory(const esdm__site *site)
+{
+    return site->engine.memory_bytes / 8 / (site->ntargets > 0 ? site->ntargets : 1);
+}
+
 void
 esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                          esdm_plugin_config *ret_config)
 {
     /* What buffers and caches of the engine leave. */
-    uint64_t memory = site->engine.memory_bytes / 8 / (site->ntargets > 0 ? site->ntargets : 1);
+    uint64_t memory = esdm__site_target_memory(site);
     *ret_config = (esdm_plugin_config){.name = target->name,
                                        .json = target->json,
                                        .path = target->path,

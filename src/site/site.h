@@ -13,6 +13,7 @@
  */
 
 #include "base/ids.h"
+#include "esdm/accuracy.h"
 #include "esdm/site.h"
 #include "esdm/sys/plugin.h"
 
@@ -26,17 +27,62 @@ typedef struct esdm__site_target {
     char *plugin; /* "posix" */
     char *json;   /* the target's object as JSON text, for the plug-in */
     char *path;   /* "FILE: targets[0]" for messages */
+    bool local;   /* each node has one of its own */
+    /* For the placement (placement_keys.c): */
+    char *tier;             /* NULL: none */
+    double cost;            /* of storing, in any unit that all targets share; default 0 */
+    uint64_t reserve_bytes; /* to be kept free; default 0 */
 } esdm__site_target;
 
+/** An accuracy for datasets that the site knows better than their programs. */
+typedef struct esdm__site_rule {
+    char *variable;      /* pattern of the name or the path; NULL: any, as with all of these */
+    char *container;     /* pattern of the container's name */
+    char *standard_name; /* value of the attribute */
+    char *units;         /* value of the attribute, and the units of the tolerances */
+    esdm_accuracy accuracy;
+} esdm__site_rule;
+
 typedef struct esdm__site_engine {
-    uint32_t threads;        /* pool threads incl. the caller; 0 in the file: number of cores */
-    uint64_t memory_bytes;   /* gather buffers, encode buffers, caches; default 256 MiB */
-    uint64_t fragment_bytes; /* preferred; default 4 MiB */
-    uint64_t pack_bytes;     /* a pack is sealed beyond this; default 1 GiB */
-    uint64_t inline_bytes;   /* fragments up to this stay in the metadata store; default 1024 */
-    char *codec;             /* default chain: "none" */
-    char *codec_on_request;  /* where a program asks for compression; NULL: not stated */
+    uint32_t threads;         /* pool threads incl. the caller; 0 in the file: number of cores */
+    uint64_t memory_bytes;    /* gather buffers, encode buffers, caches; default 256 MiB */
+    uint64_t fragment_bytes;  /* preferred; default 4 MiB */
+    bool fragment_stated;     /* else the site's model may find larger ones better */
+    uint64_t pack_bytes;      /* a pack is sealed beyond this; default 1 GiB */
+    uint64_t inline_bytes;    /* fragments up to this stay in the metadata store; default 1024 */
+    char *codec;              /* default chain: "none" */
+    bool drain_in_background; /* "drain": node-local targets are emptied beside the program */
+    char *codec_on_request;   /* where a program asks for compression; NULL: not stated */
 } esdm__site_engine;
+
+/** Most copies of a fragment. */
+#define ESDM__COPIES_MAX 4u
+
+/** What counts where targets differ. */
+typedef enum esdm__prefer {
+    ESDM__PREFER_UNSTATED,
+    ESDM__PREFER_FAST,
+    ESDM__PREFER_CHEAP
+} esdm__prefer;
+
+/** How a variable will be read. */
+typedef enum esdm__access {
+    ESDM__ACCESS_UNSTATED,
+    ESDM__ACCESS_MAPS,
+    ESDM__ACCESS_SERIES,
+    ESDM__ACCESS_BOTH
+} esdm__access;
+
+/** What holds for the fragments of some variables. The first policy that matches and states a
+ *  thing decides it. */
+typedef struct esdm__site_policy {
+    char *container; /* glob; NULL: any */
+    char *variable;  /* glob for the name, or with '/' for the path "/group/name"; NULL: any */
+    uint32_t copies; /* on distinct targets; 0: not stated */
+    bool *allowed;   /* which targets may hold it; owned; NULL: not stated */
+    esdm__prefer prefer;
+    esdm__access access;
+} esdm__site_policy;
 
 typedef struct esdm__site {
     char *name;
@@ -49,9 +95,17 @@ typedef struct esdm__site {
     esdm__site_target metadata;
     esdm__site_engine engine;
     esdm__durability durability;
-    uint32_t history; /* snapshots to keep, ≥ 1; default 1 */
-    char **routes;    /* directories whose plain NetCDF creates become containers */
+    uint32_t history;            /* snapshots to keep, ≥ 1; default 1 */
+    uint32_t copies;             /* of each fragment, on distinct targets, ≥ 1; default 1 */
+    esdm__prefer prefer;         /* never unstated; default fast */
+    esdm__site_policy *policies; /* in the order of the file */
+    size_t npolicies;
+    char **routes; /* directories whose plain NetCDF creates become containers */
     size_t nroutes;
+    bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
+    esdm__site_rule *rules; /* the first that fits counts */
+    size_t nrules;
+    uint64_t speeds[ESDM_SPEED_SHARED + 1]; /* bytes per second by esdm_speed_unit; 0: not stated */
 } esdm__site;
 
 /**
@@ -66,6 +120,18 @@ void esdm__site_free(esdm__site *site); /* NULL is accepted */
 /** Asks the metadata store for the site's id. ESDM_ENOENT: no store was made, and the id is "";
  *  ESDM_EINVAL: the configuration states another one. Opens nothing, locks nothing. */
 esdm_status esdm__site_resolve(esdm__site *site, esdm_error *err);
+/** How many targets shall hold a fragment of a dataset. @param path "/group/name". */
+uint32_t esdm__site_copies(const esdm__site *site, const char *container, const char *path);
+/** Which targets may hold a dataset: as many flags as there are targets; borrowed. NULL: all. */
+const bool *esdm__site_allowed(const esdm__site *site, const char *container, const char *path);
+/** Never unstated. */
+esdm__prefer esdm__site_prefer(const esdm__site *site, const char *container, const char *path);
+/** How the site's policies say that a dataset is read. */
+esdm__access esdm__site_access(const esdm__site *site, const char *container, const char *path);
+/** The largest number of copies that the site asks for. */
+uint32_t esdm__site_most_copies(const esdm__site *site);
+/** What buffers and caches of the engine leave for each target, in bytes. */
+uint64_t esdm__site_target_memory(const esdm__site *site);
 /** Plug-in view of a target (borrows from the site, its id too). */
 void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target,
                               esdm_plugin_config *ret_config);

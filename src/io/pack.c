@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/pack.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Bytes that are moved at a time. */
+#define STEP_BYTES ((size_t) 1 << 20)
+
+esdm_status
+esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
+                  const esdm__mirror_targets *mirrors, uint64_t allowed, esdm__pack **ret_pack,
+                  esdm_error *err)
+{
+    esdm_session *session = owner->session;
+    esdm__pack *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return esdm__error_nomem(err, sizeof *p, "a pack");
+    (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", owner->uuid, owner->writer,
+                    atomic_fetch_add(&session->next_pack, 1u));
+    atomic_store(&p->target, target);
+    p->allowed = allowed;
+    p->busy = true;
+    esdm_status status = target->plugin->pack_create(target->handle, p->name, &p->handle, err);
+    if (status != ESDM_OK) {
+        free(p);
+        return status;
+    }
+    esdm__mirrors_create(session, &p->mirrors, p->name, mirrors);
+    if (p->mirrors.count > 0)
+        p->places = esdm__mirrors_places(target, &p->mirrors);
+    if (p->mirrors.count > 0 && p->places == NULL)
+        esdm__mirrors_drop(&p->mirrors, p->name);
+    *ret_pack = p;
+    return ESDM_OK;
+}
+
+bool
+esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
+                 const esdm__mirror_targets *mirrors, uint64_t allowed)
+{
+    return esdm__pack_target(pack) == target && pack->allowed == allowed && pack->handle != NULL &&
+           !pack->ending && pack->failure == NULL && esdm__mirrors_are_on(&pack->mirrors, mirrors);
+}
+
+bool
+esdm__pack_reads_unsealed(const esdm__pack *pack)
+{
+    uint32_t flags = esdm__pack_target(pack)->plugin->flags & esdm__mirrors_flags(&pack->mirrors);
+    return (flags & ESDM_DATA_READ_UNSEALED) != 0;
+}
+
+esdm_status
+esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
+                  const char **ret_places, esdm_error *err)
+{
+    const esdm__target *target = esdm__pack_target(pack);
+    esdm_status status = target->plugin->pack_append(pack->handle, iov, niov, ret_position, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0; i < niov; i++)
+        pack->length_bytes += iov[i].bytes;
+    pack->unsynced = true;
+    if (!esdm__mirrors_append(&pack->mirrors, iov, niov, *ret_position)) /* the first time */
+        pack->fewer = esdm__mirrors_places(target, &pack->mirrors);
+    *ret_places = pack->fewer != NULL ? pack->fewer : pack->places;
+    return ESDM_OK;
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+static esdm_error no_memory = {ESDM_ENOMEM, 0, "out of memory (for the failure of a pack)"};
+
+esdm_status
+esdm__pack_failed(const esdm__pack *pack, esdm_error *err)
+{
+    if (pack->failure == NULL)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = *pack->failure;
+    return pack->failure->status;
+}
+
+/* The next sync or seal would succeed, but the data would still be lost. */
+static esdm_status
+keep_failure(esdm__pack *p, esdm_status status, const esdm_error *why, esdm_error *err)
+{
+    esdm_error *copy = p->failure == NULL ? malloc(sizeof *copy) : NULL;
+    if (copy != NULL) {
+        *copy = *why;
+        copy->status = status;
+        p->failure = copy;
+    } else if (p->failure == NULL) {
+        p->failure = &no_memory;
+    }
+    return esdm__pack_failed(p, err);
+}
+
+/* ---- moving --------------------------------------------------------------------------------- */
+
+static esdm_status
+copy_bytes(const esdm__pack *from, const esdm__target *to, void *handle, void *buffer,
+           esdm_error *err)
+{
+    const esdm_data_plugin *plugin = esdm__pack_target(from)->plugin;
+    for (uint64_t at = 0; at < from->length_bytes;) {
+        uint64_t left = from->length_bytes - at;
+        size_t step = left < STEP_BYTES ? (size_t) left : STEP_BYTES;
+        uint64_t position = 0;
+        esdm_status status = plugin->pack_recall(from->handle, at, step, buffer, err);
+        if (status == ESDM_OK)
+            status = to->plugin->pack_append(handle, &(esdm_iov){buffer, step}, 1, &position, err);
+        if (status == ESDM_OK && position != at)
+            status =
+                esdm__error_set(err, ESDM_EIO, "target '%s' appends at a wrong position", to->name);
+        if (status != ESDM_OK)
+            return status;
+        at += step;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_error *err)
+{
+    void *handle = NULL;
+    void *buffer = malloc(STEP_BYTES);
+    if (buffer == NULL)
+        return esdm__error_nomem(err, STEP_BYTES, "moving a pack");
+    esdm_status status = esdm__target_need(owner->session, to, err);
+    if (status == ESDM_OK)
+        status = to->plugin->pack_create(to->handle, p->name, &handle, err);
+    if (status == ESDM_OK) {
+        status = copy_bytes(p, to, handle, buffer, err);
+        if (status != ESDM_OK)
+            esdm__pack_drop(to, handle, p->name);
+    }
+    free(buffer);
+    if (status != ESDM_OK)
+        return status;
+    esdm__target *from = esdm__pack_target(p);
+    void *left = p->handle;
+    p->handle = handle;
+    p->unsynced = true;
+    atomic_store(&p->target, to); /* before it is told: whoever looks later finds it */
+    status = owner->moved(owner->user, p->name, from->place, to->place, err);
+    esdm__pack_drop(from, left, p->name);
+    return status;
+}
+
+/* Moves the pack to the first target that takes it: healthy ones come first. */
+static esdm_status
+move_away(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
+{
+    esdm_session *session = owner->session;
+    esdm_status status = ESDM_ENOTSUP;
+    for (int failed = 0; failed < 2; failed++) {
+        for (size_t i = 0; i < session->ntargets && i < 64; i++) {
+            esdm__target *to = &session->targets[i];
+            if (to == esdm__pack_target(p) || (p->allowed >> i & 1) == 0 ||
+                atomic_load(&to->full) != (failed != 0))
+                continue;
+            status = move_to(owner, p, to, err);
+            if (status == ESDM_OK ||
+                esdm__pack_target(p) == to) /* moved, but not noted: no way on */
+                return status;
+            atomic_store(&to->full, true);
+        }
+    }
+    return status;
+}
+
+/* ---- ending --------------------------------------------------------------------------------- */
+
+bool
+esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack)
+{
+    uint32_t flags = esdm__pack_target(pack)->plugin->flags & esdm__mirrors_flags(&pack->mirrors);
+    return owner->session->site->durability == ESDM__DURABLE_SYSTEM &&
+           (flags & ESDM_DATA_SEAL_DURABLE) == 0;
+}
+
+esdm_status
+esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
+{
+    esdm_error first = {0};
+    for (size_t attempt = 0; p->handle != NULL; attempt++) {
+        esdm_error why = {0};
+        esdm__target *target = esdm__pack_target(p);
+        bool recalls = target->plugin->pack_recall != NULL;
+        esdm_status status = esdm__pack_needs_sync(owner, p) ? esdm__pack_sync(p, err) : ESDM_OK;
+        if (status != ESDM_OK)
+            return status;
+        status = target->plugin->pack_seal(p->handle, &why);
+        if (p->ending)
+            atomic_fetch_sub(&target->ending_bytes, p->length_bytes);
+        p->ending = false;
+        if (status != ESDM_OK && p->mirrors.count > 0 && recalls)
+            esdm__pack_drop(target, p->handle, p->name);
+        if (status == ESDM_OK || !recalls || p->mirrors.count > 0)
+            p->handle = NULL;
+        /* What is lost here and whole elsewhere is not lost: esdm-fsck makes the copy again. */
+        if (esdm__mirrors_seal(&p->mirrors))
+            status = ESDM_OK;
+        if (status == ESDM_OK)
+            return ESDM_OK;
+        if (attempt == 0)
+            first = why;
+        if (attempt == 0)
+            first.status = status;
+        bool others = owner->session->ntargets > 1;
+        if (others)
+            atomic_store(&target->full, true);
+        if (!recalls || !others || p->mirrors.count > 0 || owner->moved == NULL ||
+            attempt == owner->session->ntargets || move_away(owner, p, &why) != ESDM_OK)
+            return keep_failure(p, first.status, &first, err);
+    }
+    return esdm__pack_failed(p, err);
+}
+
+esdm_status
+esdm__pack_sync(esdm__pack *p, esdm_error *err)
+{
+    esdm_error why = {0};
+    if (!p->unsynced)
+        return ESDM_OK;
+    p->unsynced = false;
+    const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
+    esdm_status status = ESDM_OK;
+    if (p->mirrors.count == 0 || (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0)
+        status = plugin->pack_sync(p->handle, &why);
+    if (esdm__mirrors_sync(&p->mirrors))
+        status = ESDM_OK;
+    return status == ESDM_OK ? ESDM_OK : keep_failure(p, status, &why, err);
+}
+
+void
+esdm__pack_begin_seal(esdm__pack *p)
+{
+    esdm__target *target = esdm__pack_target(p);
+    target->plugin->pack_begin_seal(p->handle);
+    p->ending = true;
+    atomic_fetch_add(&target->ending_bytes, p->length_bytes);
+}
+
+void
+esdm__pack_end(const esdm__pack_owner *owner, esdm__pack *p, bool forget)
+{
+    esdm__target *target = esdm__pack_target(p);
+    if (p->ending)
+        atomic_fetch_sub(&target->ending_bytes, p->length_bytes);
+    p->ending = false;
+    bool wanted = p->committed || p->offered;
+    bool lost = p->failure != NULL && target->plugin->pack_recall != NULL;
+    if (p->handle != NULL && !forget && (lost || (!wanted && target->plugin->pack_discard != NULL)))
+        esdm__pack_drop(target, p->handle, p->name);
+    else if (!forget) {
+        if (p->handle != NULL)
+            (void) esdm__pack_seal(owner, p, NULL);
+        if (!wanted)
+            (void) target->plugin->pack_remove(target->handle, p->name, NULL);
+    }
+    if (!forget && wanted)
+        (void) esdm__mirrors_seal(&p->mirrors);
+    else if (!forget)
+        esdm__mirrors_drop(&p->mirrors, p->name);
+    if (p->failure != &no_memory)
+        free(p->failure);
+    free(p->places);
+    free(p->fewer);
+    free(p);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_PACK_H
+#define ESDM_IO_PACK_H
+
+/**
+ * @file
+ * One pack that is being written. Where the target can give back what was appended and is not
+ * sealed yet, a pack that cannot be finished there goes on on another target: under its name, with
+ * its bytes, so that all positions stay. One with copies is whole on their targets, and stays.
+ * Threads: one at a time, which has the pack busy; the target may be asked for by any.
+ */
+
+#include "io/mirrors.h"
+
+/** Tells that a pack is at another place (layout/places.h) now. Called by the thread that has it
+ * busy. */
+typedef esdm_status (*esdm__pack_moved)(void *user, const char *pack, const char *from,
+                                        const char *to, esdm_error *err);
+
+/* Once made, a record stays as long as its esdm__pack_set, because fragments refer to it. */
+typedef struct esdm__pack {
+    struct esdm__pack *next;
+    _Atomic(esdm__target *) target;
+    void *handle; /* NULL: sealed */
+    esdm__mirrors mirrors;
+    char *places; /* owned; NULL: no mirrors. Of what lies on the target and all mirrors */
+    char *fewer;  /* owned; of the last blob, when a mirror refused it; else NULL */
+    uint64_t length_bytes;
+    struct { /* what the model has not been told yet */
+        uint64_t requests;
+        double bytes;
+        double concurrency; /* sum over requests */
+        double seconds;
+    } spent;
+    uint64_t allowed; /* targets where it may lie: bit i for target i */
+    bool busy;        /* a thread is appending, syncing or sealing */
+    bool unsynced;
+    bool ending;         /* nothing more is appended, it is being stored */
+    bool committed;      /* a commit refers to it */
+    bool offered;        /* another process is committing it */
+    esdm_error *failure; /* NULL: none; else what was appended may be lost, for good */
+    char name[96];
+} esdm__pack;
+
+/** Who writes the packs, and who is told when one moves. */
+typedef struct esdm__pack_owner {
+    esdm_session *session;
+    esdm__pack_moved moved; /* NULL: they stay where they are */
+    void *user;
+    char uuid[ESDM__UUID_BYTES];   /* of the container */
+    char writer[ESDM__UUID_BYTES]; /* in the names of the packs; esdm__pack_set_new() sets it */
+} esdm__pack_owner;
+
+static inline esdm__target *
+esdm__pack_target(const esdm__pack *pack)
+{
+    return atomic_load(&pack->target);
+}
+
+/** Starts a pack on a target, which is open, and copies of it on those of `mirrors` that take one.
+ *  @param ret_pack busy; owned, esdm__pack_end(). */
+esdm_status esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
+                              const esdm__mirror_targets *mirrors, uint64_t allowed,
+                              esdm__pack **ret_pack, esdm_error *err);
+/** Appends one blob, to the copies too. One that refuses is none any more, and the pack is not to
+ *  be appended to again. @param ret_places where the blob lies; borrowed from the pack; NULL: where
+ *  the pack does. */
+esdm_status esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov,
+                              uint64_t *ret_position, const char **ret_places, esdm_error *err);
+/** Whether more can be appended to it for these targets. */
+bool esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
+                      const esdm__mirror_targets *mirrors, uint64_t allowed);
+/** Whether what is appended can be read everywhere before it is sealed. */
+bool esdm__pack_reads_unsealed(const esdm__pack *pack);
+/** Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a
+ *  commit may refer to it. */
+bool esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack);
+/** Seals the pack unless it is, flushed where that is needed; moves it to another target first when
+ * that fails. A failure is remembered. */
+esdm_status esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);
+/** Where the target can store a pack while others are written: starts that, for a pack that is
+ *  full. */
+void esdm__pack_begin_seal(esdm__pack *pack);
+/** Makes durable what can be before the pack is sealed. A failure is remembered. */
+esdm_status esdm__pack_sync(esdm__pack *pack, esdm_error *err);
+/** The failure that was remembered. */
+esdm_status esdm__pack_failed(const esdm__pack *pack, esdm_error *err);
+/** Seals the pack, or throws it away when no commit refers to it. With `forget` the record alone
+ *  goes (in a forked child). Frees it. */
+void esdm__pack_end(const esdm__pack_owner *owner, esdm__pack *pack, bool forget);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "placement/forecast.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STREAMS_MAX 256u
+/* Batches that are played through; they repeat. */
+#define BATCHES 4u
+
+/* A request that is under way. */
+typedef struct request {
+    size_t target;
+    double done_at;
+} request;
+
+/* The world of a forecast. Time begins at 0. */
+typedef struct world {
+    esdm__place_target targets[ESDM__FORECAST_TARGETS];
+    double free_at[ESDM__FORECAST_TARGETS]; /* the target has worked off what it has */
+    size_t count;
+    request streams[STREAMS_MAX];
+    uint32_t nstreams;
+    uint32_t running;
+} world;
+
+/* Ends the request that is done first; returns when. */
+static double
+end_first(world *w, uint64_t bytes)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < w->running; i++) {
+        if (w->streams[i].done_at < w->streams[first].done_at)
+            first = i;
+    }
+    request r = w->streams[first];
+    w->streams[first] = w->streams[--w->running];
+    w->targets[r.target].queued_requests--;
+    w->targets[r.target].queued_bytes -= bytes;
+    return r.done_at;
+}
+
+static void
+start(world *w, double now, const esdm__place_request *request_, esdm__forecast_share *shares)
+{
+    esdm__place_choice order[ESDM__FORECAST_TARGETS];
+    if (esdm__placement_order(w->targets, w->count, request_, order) == 0)
+        return;
+    size_t t = order[0].target;
+    const esdm__perf *perf = w->targets[t].write;
+    double bytes = (double) request_->bytes;
+    double busy = perf != NULL ? esdm__perf_busy(perf, bytes) : 0;
+    double alone = perf != NULL ? esdm__perf_seconds(perf, bytes, 1) : 0;
+    w->free_at[t] = fmax(w->free_at[t], now) + busy;
+    w->streams[w->running++] = (request){.target = t, .done_at = fmax(w->free_at[t], now + alone)};
+    w->targets[t].queued_requests++;
+    w->targets[t].queued_bytes += request_->bytes;
+    shares[t].fragments++;
+    shares[t].bytes += request_->bytes;
+    shares[t].busy_s += busy;
+}
+
+/* One batch, which begins at `now`, to its end. */
+static double
+play_batch(world *w, const esdm__forecast_write *write, uint64_t count, uint64_t turn, double now,
+           esdm__forecast_share *shares)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (w->running == w->nstreams)
+            now = fmax(now, end_first(w, write->bytes));
+        const esdm__place_request next = {.bytes = write->bytes,
+                                          .behind = (count - 1 - i) * write->bytes,
+                                          .turn = turn + i,
+                                          .prefer = write->prefer};
+        start(w, now, &next, shares);
+    }
+    while (w->running > 0)
+        now = fmax(now, end_first(w, write->bytes));
+    return now;
+}
+
+double
+esdm__forecast(const esdm__place_target *targets, size_t ntargets,
+               const esdm__forecast_write *write, esdm__forecast_share *shares)
+{
+    world w = {.count = ntargets < ESDM__FORECAST_TARGETS ? ntargets : ESDM__FORECAST_TARGETS};
+    esdm__forecast_share some[ESDM__FORECAST_TARGETS];
+    double now = 0;
+    uint64_t played = 0;
+    memset(some, 0, sizeof some);
+    memcpy(w.targets, targets, w.count * sizeof *targets);
+    for (size_t i = 0; i < w.count; i++) {
+        w.targets[i].queued_bytes = 0;
+        w.targets[i].queued_requests = 0;
+    }
+    w.nstreams = write->streams < STREAMS_MAX ? write->streams : STREAMS_MAX;
+    for (unsigned k = 0; k < BATCHES && played < write->count; k++) {
+        uint64_t left = write->count - played;
+        uint64_t count = left < write->batch ? left : write->batch;
+        now = play_batch(&w, write, count, write->turn + played, now, some);
+        played += count;
+    }
+    double scale = played > 0 ? (double) write->count / (double) played : 0;
+    for (size_t i = 0; i < w.count; i++) {
+        shares[i].fragments += (uint64_t) llround((double) some[i].fragments * scale);
+        shares[i].bytes += (uint64_t) llround((double) some[i].bytes * scale);
+        shares[i].busy_s += some[i].busy_s * scale;
+    }
+    return now * scale;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* What the configuration wants of the fragments of some variables: "copies" and "policies". */
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "site/parts.h"
+
+#define MAX_POLICIES 1024
+
+/* ---- parsing ------------------------------------------------------------------------------ */
+
+/* Targets of which each can hold another copy. Those of one node are one only if they are two. */
+static esdm_status
+parse_copies(const esdm__json_node *node, const esdm__site *site, uint32_t *ret_copies,
+             esdm_error *err)
+{
+    uint64_t copies = 1;
+    esdm_status status = esdm__json_u64(node, 1, ESDM__COPIES_MAX, &copies, err);
+    if (status != ESDM_OK)
+        return status;
+    if (copies > site->ntargets)
+        return esdm__json_error(node, err, "%u copies need as many targets; the site has %zu",
+                                (unsigned) copies, site->ntargets);
+    *ret_copies = (uint32_t) copies;
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_glob(const esdm__json_node *object, const char *key, char **ret_glob, esdm_error *err)
+{
+    esdm__json_node member;
+    const char *text = NULL;
+    if (!esdm__json_member(object, key, &member))
+        return ESDM_OK;
+    esdm_status status = esdm__json_string(&member, &text, err);
+    if (status != ESDM_OK)
+        return status;
+    if (text[0] == '\0')
+        return esdm__json_error(&member, err, "an empty pattern matches nothing");
+    *ret_glob = strdup(text);
+    return *ret_glob != NULL ? ESDM_OK
+                             : esdm__error_nomem(err, strlen(text) + 1, "the site configuration");
+}
+
+static esdm_status
+parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_policy *policy,
+             esdm_error *err)
+{
+    static const char *const keys[] = {"container", "variable", "copies", "targets",
+                                       "tier",      "prefer",   "access", NULL};
+    esdm__json_node member;
+    esdm_status status = esdm__json_is_object(node, err);
+    if (status == ESDM_OK)
+        status = esdm__json_known_keys(node, keys, err);
+    if (status == ESDM_OK)
+        status = parse_glob(node, "container", &policy->container, err);
+    if (status == ESDM_OK)
+        status = parse_glob(node, "variable", &policy->variable, err);
+    if (status == ESDM_OK && esdm__json_member(node, "copies", &member))
+        status = parse_copies(&member, site, &policy->copies, err);
+    return status == ESDM_OK ? esdm__site_parse_placement(node, site, policy, err) : status;
+}
+
+esdm_status
+esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site, esdm_error *err)
+{
+    esdm__json_node member, list;
+    esdm_status status = ESDM_OK;
+    site->copies = 1;
+    site->prefer = ESDM__PREFER_FAST;
+    if (esdm__json_member(root, "copies", &member))
+        status = parse_copies(&member, site, &site->copies, err);
+    if (status == ESDM_OK && esdm__json_member(root, "prefer", &member))
+        status = esdm__site_parse_prefer(&member, &site->prefer, err);
+    if (status != ESDM_OK || !esdm__json_member(root, "policies", &list) ||
+        (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+        return status;
+    size_t count = json_array_size(list.value);
+    if (count > MAX_POLICIES)
+        return esdm__json_error(&list, err, "more than %d policies", MAX_POLICIES);
+    site->policies = calloc(count + 1, sizeof *site->policies);
+    if (site->policies == NULL)
+        return esdm__error_nomem(err, (count + 1) * sizeof *site->policies, "policies");
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__json_node node = esdm__json_element(&list, i);
+        status = parse_policy(&node, site, &site->policies[site->npolicies++], err);
+    }
+    return status;
+}
+
+void
+esdm__site_clear_policies(esdm__site *site)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        free(site->policies[i].container);
+        free(site->policies[i].variable);
+        free(site->policies[i].allowed);
+    }
+    free(site->policies);
+    site->policies = NULL;
+    site->npolicies = 0;
+}
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+static bool
+matches(const esdm__site_policy *policy, const char *container, const char *path)
+{
+    if (policy->container != NULL && fnmatch(policy->container, container, 0) != 0)
+        return false;
+    if (policy->variable == NULL)
+        return true;
+    const char *name = strrchr(path, '/');
+    bool whole = strchr(policy->variable, '/') != NULL || name == NULL;
+    return fnmatch(policy->variable, whole ? path : name + 1, 0) == 0;
+}
+
+uint32_t
+esdm__site_copies(const esdm__site *site, const char *container, const char *path)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->copies > 0 && matches(policy, container, path))
+            return policy->copies;
+    }
+    return site->copies;
+}
+
+const bool *
+esdm__site_allowed(const esdm__site *site, const char *container, const char *path)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->allowed != NULL && matches(policy, container, path))
+            return policy->allowed;
+    }
+    return NULL;
+}
+
+esdm__prefer
+esdm__site_prefer(const esdm__site *site, const char *container, const char *path)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->prefer != ESDM__PREFER_UNSTATED && matches(policy, container, path))
+            return policy->prefer;
+    }
+    return site->prefer;
+}
+
+esdm__access
+esdm__site_access(const esdm__site *site, const char *container, const char *path)
+{
+    for (size_t i = 0; i < site->npolicies; i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->access != ESDM__ACCESS_UNSTATED && matches(policy, container, path))
+            return policy->access;
+    }
+    return ESDM__ACCESS_UNSTATED;
+}
+
+uint32_t
+esdm__site_most_copies(const esdm__site *site)
+{
+    uint32_t most = site->copies;
+    for (size_t i = 0; i < site->npolicies; i++)
+        most = site->policies[i].copies > most ? site->policies[i].copies : most;
+    return most;
+}
