@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Bringing what lies on this node's own targets to targets that all nodes see. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "io/container_io.h"
+#include "io/io.h"
+#include "layout/places.h"
+#include "upkeep/move.h"
+#include "upkeep/pages.h"
+#include "upkeep/upkeep.h"
+
+/* Between two looks at packs of living writers. */
+#define WAIT_NS 500000000L
+
+typedef struct drain {
+    esdm_session *session;
+    const esdm_drain_options *options;
+    esdm_drain_result result;
+    uint32_t globals; /* targets that all nodes see, and that can be opened */
+    /* of the container at hand */
+    const char *name;
+    uint64_t container;
+    esdm_container *model;
+    uint64_t here; /* fragments that lie here alone */
+    uint64_t elsewhere;
+    char node[ESDM__PLACE_NODE_BYTES]; /* another one that has some */
+} drain;
+
+/* ---- what is to be moved ------------------------------------------------------------------ */
+
+static uint32_t
+wanted_copies(const drain *d, uint32_t dataset)
+{
+    char *path = NULL;
+    for (size_t i = 0; i < d->model->datasets.count && path == NULL; i++) {
+        const esdm_dataset *one = d->model->datasets.items[i];
+        if (one->id == dataset)
+            path = esdm__dataset_path(one);
+    }
+    uint32_t copies = esdm__site_copies(d->session->site, d->name, path != NULL ? path : "");
+    free(path);
+    return copies < d->globals ? copies : d->globals;
+}
+
+static bool
+wants(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
+{
+    drain *d = user;
+    const char *places = fragment->pack->target;
+    esdm__pack_place place;
+    bool here = false;
+    bool elsewhere = false;
+    if (!esdm__places_are_special(places))
+        return false;
+    while (esdm__places_next(&places, &place)) {
+        bool local = place.node[0] != '\0';
+        bool ours = local && strcmp(place.node, d->session->node) == 0;
+        here |= ours;
+        elsewhere |= local && !ours;
+        if (local && !ours)
+            memcpy(d->node, place.node, sizeof d->node);
+    }
+    d->elsewhere += elsewhere && !here;
+    if (!here)
+        return false;
+    d->here++;
+    *ret_copies = wanted_copies(d, dataset);
+    return true;
+}
+
+static bool
+step(void *user)
+{
+    const drain *d = user;
+    if (d->options->progress != NULL)
+        d->options->progress(0, d->name, d->options->user);
+    return true;
+}
+
+/* ---- freeing ------------------------------------------------------------------------------ */
+
+static void
+free_pack(drain *d, const esdm__pack_entry *entry)
+{
+    const esdm__target *target = &d->session->targets[entry->target];
+    if (target->plugin->pack_remove(target->handle, entry->name, NULL) != ESDM_OK)
+        return;
+    d->result.packs++;
+    d->result.freed_bytes += entry->bytes;
+}
+
+/* What was moved, now or by an earlier call, and what killed programs left behind. Living writers
+ * go on with what they have. */
+static esdm_status
+free_space(drain *d, const char *uuid, esdm_error *err)
+{
+    esdm__inventory packs = {0};
+    esdm__strays strays = {0};
+    esdm_status status = esdm__inventory_add(&packs, d->session, uuid, err);
+    if (status == ESDM_OK) {
+        esdm__inventory_sort(&packs);
+        status = esdm__strays_find(d->session, &packs, true, &strays, err);
+    }
+    uint64_t left = 0;
+    for (size_t i = 0; i < packs.count && status == ESDM_OK; i++)
+        left += d->session->targets[packs.entries[i].target].local;
+    for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &packs.entries[strays.dead_packs[i]];
+        if (!d->session->targets[entry->target].local)
+            continue;
+        free_pack(d, entry);
+        left--;
+    }
+    d->result.packs_left += left;
+    free(strays.dead_packs);
+    esdm__inventory_clear(&packs);
+    return status;
+}
+
+/* ---- one container ------------------------------------------------------------------------ */
+
+static void
+report(const drain *d, esdm_status status, const char *what, const char *remedy)
+{
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = status,
+                                  .container = d->name,
+                                  .what = what,
+                                  .remedy = remedy};
+    if (d->options->report != NULL)
+        d->options->report(&finding, d->options->user);
+}
+
+static esdm_status
+move_all(drain *d, const char *uuid, esdm_error *err)
+{
+    esdm__moved moved = {0};
+    esdm_error first = {0};
+    const esdm__move_job job = {.session = d->session,
+                                .name = d->name,
+                                .container = d->container,
+                                .uuid = uuid,
+                                .model = d->model,
+                                .global = true,
+                                .wants = wants,
+                                .step = step,
+                                .user = d};
+    esdm_status status = esdm__move(&job, &moved, &first, err);
+    d->result.fragments += moved.fragments;
+    d->result.bytes += moved.bytes;
+    d->result.failed += moved.failed;
+    if (moved.failed > 0)
+        report(d, first.status, first.message, "esdm-fsck tells what is lost");
+    return status;
+}
+
+static esdm_status
+drain_container(drain *d, const char *name, esdm_error *err)
+{
+    esdm_error error = {0};
+    d->name = name;
+    d->elsewhere = 0;
+    esdm_status status =
+        esdm__io_open(d->session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &d->model, &error);
+    if (status == ESDM_ENOENT) /* removed since it was listed */
+        return ESDM_OK;
+    if (status == ESDM_OK) {
+        const esdm__container_io *io = esdm__io_of(d->model);
+        d->container = io->record;
+        status = move_all(d, io->uuid, &error);
+        if (status == ESDM_OK)
+            status = free_space(d, io->uuid, &error);
+        d->result.containers++;
+        d->result.elsewhere += d->elsewhere;
+        esdm__container_drop(d->model);
+        d->model = NULL;
+    }
+    if (d->elsewhere > 0) {
+        char what[ESDM__PLACE_NODE_BYTES + 80];
+        (void) snprintf(what, sizeof what, "fragments lie on targets of other nodes, as of %s",
+                        d->node);
+        report(d, ESDM_ENOENT, what, "run esdm-drain there too");
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
+    return status;
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+static bool
+note_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    esdm__buffer_put(user, name, strlen(name) + 1);
+    return true;
+}
+
+static esdm_status
+list_names(const drain *d, esdm__buffer *names, esdm_error *err)
+{
+    const esdm_meta_plugin *meta = d->session->meta;
+    const esdm_drain_options *options = d->options;
+    esdm_status status = ESDM_OK;
+    if (options->containers == NULL)
+        status = meta->container_list(d->session->store, NULL, note_name, names, err);
+    for (size_t i = 0; i < options->ncontainers && status == ESDM_OK; i++) {
+        size_t before = names->bytes;
+        status =
+            meta->container_list(d->session->store, options->containers[i], note_name, names, err);
+        if (status == ESDM_OK && names->bytes == before && !names->failed)
+            return esdm__error_set(err, ESDM_ENOENT,
+                                   "there is no container '%.300s' and none below it",
+                                   options->containers[i]);
+    }
+    if (status == ESDM_OK && names->failed)
+        status = esdm__error_nomem(err, names->bytes, "names");
+    return status;
+}
+
+static esdm_status
+drain_all(drain *d, esdm_error *err)
+{
+    esdm__buffer names;
+    esdm__buffer_init(&names);
+    d->result.packs_left = 0;
+    d->result.elsewhere = 0;
+    esdm_status status = list_names(d, &names, err);
+    for (size_t at = 0; at < names.bytes && status == ESDM_OK;) {
+        const char *name = (const char *) names.data + at;
+        status = drain_container(d, name, err);
+        at += strlen(name) + 1;
+    }
+    esdm__buffer_clear(&names);
+    return status;
+}
+
+/* Opens the targets; *ret_local whether this node has some of its own. */
+static esdm_status
+look_at_targets(drain *d, bool *ret_local, esdm_error *err)
+{
+    esdm_session *session = d->session;
+    *ret_local = false;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        bool open = esdm__target_need(session, &session->targets[i], NULL) == ESDM_OK;
+        *ret_local |= session->targets[i].local && open;
+        d->globals += !session->targets[i].local && open;
+    }
+    if (d->globals == 0)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "%s: there is no target that all nodes see and that can be opened: "
+                               "data can be brought nowhere",
+                               session->site->source);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
+                   esdm_drain_result *ret_result, esdm_error *err)
+{
+    drain d = {.session = session, .options = options};
+    bool local = false;
+    esdm_status status = look_at_targets(&d, &local, err);
+    if (status == ESDM_OK)
+        status = drain_all(&d, err);
+    while (status == ESDM_OK && options->wait && local && d.result.packs_left > 0 && step(&d)) {
+        const struct timespec nap = {.tv_nsec = WAIT_NS};
+        (void) nanosleep(&nap, NULL);
+        status = drain_all(&d, err);
+    }
+    *ret_result = d.result;
+    return status;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Verifying a site: all containers, then the packs that none of them refers to. */
+
+#include "upkeep/fsck.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/container_io.h"
+#include "io/io.h"
+#include "upkeep/upkeep.h"
+
+void
+esdm__fsck_report(esdm__fsck_container *c, const esdm_finding *finding)
+{
+    esdm__fsck *check = c->check;
+    (void) pthread_mutex_lock(&check->lock);
+    if (c->waits && finding->kind == ESDM_FINDING_PROBLEM &&
+        esdm__fsck_findings_add(&c->waiting, finding)) {
+        (void) pthread_mutex_unlock(&check->lock);
+        return;
+    }
+    check->result.problems += finding->kind != ESDM_FINDING_NOTE;
+    check->result.repaired += finding->kind == ESDM_FINDING_REPAIRED;
+    if (check->options->report != NULL)
+        check->options->report(finding, check->options->user);
+    (void) pthread_mutex_unlock(&check->lock);
+}
+
+char *
+esdm__fsck_dataset_name(const esdm__fsck_container *c, uint32_t dataset)
+{
+    char *text = NULL;
+    for (size_t i = 0; c->model != NULL && i < c->model->datasets.count; i++) {
+        const esdm_dataset *one = c->model->datasets.items[i];
+        if (one->id == dataset)
+            return esdm__dataset_path(one);
+    }
+    return asprintf(&text, "dataset %" PRIu32, dataset) < 0 ? NULL : text;
+}
+
+/* ---- one container ------------------------------------------------------------------------ */
+
+typedef struct page_task {
+    esdm__fsck_container *container;
+    const esdm__page_list *pages;
+} page_task;
+
+static esdm_status
+check_page(void *context, size_t i, esdm_error *err)
+{
+    const page_task *task = context;
+    esdm__fsck_container *c = task->container;
+    esdm__fsck *check = c->check;
+    const esdm_meta_page entry = esdm__page_list_at(task->pages, i);
+    esdm_status status = esdm__fsck_page(c, &entry, err);
+    (void) pthread_mutex_lock(&check->lock);
+    check->looked_at += c->again ? 0 : entry.records;
+    if (check->options->progress != NULL && check->fragments > 0)
+        check->options->progress((double) check->looked_at / (double) check->fragments, c->name,
+                                 check->options->user);
+    (void) pthread_mutex_unlock(&check->lock);
+    return status;
+}
+
+static esdm_status
+check_pages(esdm__fsck_container *c, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    page_task task = {.container = c, .pages = &pages};
+    esdm_status status = esdm__page_list_load(c->check->session, c->record, &pages, err);
+    if (status == ESDM_OK)
+        status = esdm__pool_run(c->check->session->pool, pages.count, check_page, &task, err);
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
+static void
+report_document(esdm__fsck_container *c, uint64_t snapshot, esdm_status status, const char *what)
+{
+    char place[64];
+    (void) snprintf(place, sizeof place, "snapshot %" PRIu64, snapshot);
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = status,
+                                  .container = c->name,
+                                  .place = place,
+                                  .what = what,
+                                  .remedy = status == ESDM_ENOTSUP
+                                                ? "use a newer ESDM"
+                                                : "bring the metadata store back from a backup"};
+    esdm__fsck_report(c, &finding);
+}
+
+/* Opens the container at a snapshot; what is wrong with its structure is reported.
+ * @param ret_model NULL when it cannot be read, or has gone. */
+static esdm_status
+open_model(esdm__fsck_container *c, uint64_t snapshot, esdm_container **ret_model, esdm_error *err)
+{
+    esdm_error error = {0};
+    *ret_model = NULL;
+    esdm_status status =
+        esdm__io_open(c->check->session, c->name, ESDM_OPEN_READ, snapshot, ret_model, &error);
+    if (status == ESDM_OK || status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
+        report_document(c, snapshot, status, error.message);
+        return ESDM_OK;
+    }
+    if (err != NULL)
+        *err = error;
+    return status;
+}
+
+typedef struct snapshots {
+    uint64_t *numbers; /* owned */
+    size_t count;
+    bool failed;
+} snapshots;
+
+static bool
+note_snapshot(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+              const char *message, void *user)
+{
+    snapshots *to = user;
+    (void) parent, (void) time_ns, (void) writer, (void) message;
+    uint64_t *grown = realloc(to->numbers, (to->count + 1) * sizeof *grown);
+    to->failed = grown == NULL;
+    if (grown == NULL)
+        return false;
+    to->numbers = grown;
+    to->numbers[to->count++] = snapshot;
+    return true;
+}
+
+/* The documents of older snapshots that are kept. */
+static esdm_status
+check_history(esdm__fsck_container *c, esdm_error *err)
+{
+    const esdm_session *session = c->check->session;
+    snapshots list = {0};
+    esdm_status status =
+        session->meta->snapshot_list(session->store, c->name, note_snapshot, &list, NULL);
+    if (status == ESDM_ENOENT)
+        status = ESDM_OK;
+    else if (status != ESDM_OK || list.failed)
+        status = esdm__error_nomem(err, list.count * sizeof *list.numbers, "snapshots");
+    for (size_t i = 0; i + 1 < list.count && status == ESDM_OK; i++) {
+        esdm_container *model = NULL;
+        status = open_model(c, list.numbers[i], &model, err);
+        esdm__container_drop(model);
+    }
+    free(list.numbers);
+    return status;
+}
+
+static esdm_status
+check_container(esdm__fsck *check, const char *name, esdm_error *err)
+{
+    esdm__fsck_container c = {.check = check, .name = name};
+    esdm_meta_container record;
+    esdm_status status =
+        check->session->meta->container_find(check->session->store, name, &record, err);
+    if (status == ESDM_ENOENT) /* removed since it was listed */
+        return ESDM_OK;
+    c.record = record.container;
+    if (status == ESDM_OK)
+        status = open_model(&c, ESDM_SNAPSHOT_LATEST, &c.model, err);
+    if (status == ESDM_OK && c.model != NULL)
+        c.record = esdm__io_of(c.model)->record;
+    if (status == ESDM_OK && c.model != NULL)
+        status = esdm__fsck_attributes(&c, err);
+    if (status == ESDM_OK)
+        status = check_history(&c, err);
+    c.waits = check->options->repair;
+    if (status == ESDM_OK)
+        status = check_pages(&c, err);
+    if (status == ESDM_OK && c.waits)
+        status = esdm__fsck_repair(&c, check_pages, err);
+    esdm__needs_clear(&c.needs);
+    esdm__fsck_findings_clear(&c.waiting);
+    esdm__container_drop(c.model);
+    check->result.containers++;
+    return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "container '%s'", name);
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+typedef struct name_list {
+    esdm__fsck *check;
+    char **names; /* owned */
+    char **uuids;
+    size_t count;
+    bool failed;
+} name_list;
+
+static bool
+note_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    name_list *to = user;
+    char **names = realloc(to->names, (to->count + 1) * sizeof *names);
+    to->names = names != NULL ? names : to->names;
+    char **uuids = realloc(to->uuids, (to->count + 1) * sizeof *uuids);
+    to->uuids = uuids != NULL ? uuids : to->uuids;
+    char *name_copy = strdup(name);
+    char *uuid_copy = strdup(record->uuid);
+    to->failed = names == NULL || uuids == NULL || name_copy == NULL || uuid_copy == NULL;
+    if (to->failed) {
+        free(name_copy);
+        free(uuid_copy);
+        return false;
+    }
+    to->names[to->count] = name_copy;
+    to->uuids[to->count++] = uuid_copy;
+    to->check->fragments += record->fragments;
+    return true;
+}
+
+static void
+clear_names(name_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->names[i]);
+        free(list->uuids[i]);
+    }
+    free(list->names);
+    free(list->uuids);
+}
+
+static esdm_status
+list_names(esdm__fsck *check, name_list *list, esdm_error *err)
+{
+    const esdm_session *session = check->session;
+    const esdm_fsck_options *options = check->options;
+    esdm_status status = ESDM_OK;
+    if (options->containers == NULL)
+        status = session->meta->container_list(session->store, NULL, note_name, list, err);
+    for (size_t i = 0; i < options->ncontainers && status == ESDM_OK; i++) {
+        size_t before = list->count;
+        status = session->meta->container_list(session->store, options->containers[i], note_name,
+                                               list, err);
+        if (status == ESDM_OK && !list->failed && list->count == before)
+            return esdm__error_set(err, ESDM_ENOENT,
+                                   "there is no container '%.300s' and none below it",
+                                   options->containers[i]);
+    }
+    if (status == ESDM_OK && list->failed)
+        status = esdm__error_nomem(err, list->count * sizeof *list->names, "names");
+    return status;
+}
+
+/* Packs first: what is made afterwards is looked for when a page refers to it. */
+static esdm_status
+list_packs(esdm__fsck *check, const name_list *list, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (check->options->containers == NULL)
+        status = esdm__inventory_add(&check->packs, check->session, NULL, err);
+    for (size_t i = 0; check->options->containers != NULL && i < list->count && status == ESDM_OK;
+         i++)
+        status = esdm__inventory_add(&check->packs, check->session, list->uuids[i], err);
+    esdm__inventory_sort(&check->packs);
+    check->result.packs = check->packs.count;
+    return status;
+}
+
+static esdm_status
+check_orphans(esdm__fsck *check, esdm_error *err)
+{
+    esdm__strays strays = {0};
+    esdm_status status = esdm__strays_find(check->session, &check->packs, false, &strays, err);
+    check->result.orphans = strays.dead;
+    check->result.orphan_bytes = strays.dead_bytes;
+    check->result.unpublished = strays.living;
+    if (status == ESDM_OK && strays.dead > 0 && check->options->report != NULL) {
+        char what[160];
+        (void) snprintf(what, sizeof what,
+                        "%" PRIu64 " pack%s with %" PRIu64
+                        " bytes that no container refers to, of writers that are gone",
+                        strays.dead, strays.dead == 1 ? "" : "s", strays.dead_bytes);
+        const esdm_finding finding = {.kind = ESDM_FINDING_NOTE,
+                                      .what = what,
+                                      .remedy = "esdm-gc removes what is old enough"};
+        check->options->report(&finding, check->options->user);
+    }
+    free(strays.dead_packs);
+    return status;
+}
+
+esdm_status
+esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
+                  esdm_fsck_result *ret_result, esdm_error *err)
+{
+    esdm__fsck check = {.session = session, .options = options};
+    name_list list = {.check = &check};
+    (void) pthread_mutex_init(&check.lock, NULL);
+    esdm_status status = list_names(&check, &list, err);
+    check.result.problems = esdm__targets_report(session, options->report, options->user);
+    check.targets = (uint32_t) (session->ntargets - check.result.problems);
+    if (status == ESDM_OK)
+        status = list_packs(&check, &list, err);
+    for (size_t i = 0; i < list.count && status == ESDM_OK; i++)
+        status = check_container(&check, list.names[i], err);
+    if (status == ESDM_OK && options->containers == NULL)
+        status = check_orphans(&check, err);
+    clear_names(&list);
+    esdm__inventory_clear(&check.packs);
+    (void) pthread_mutex_destroy(&check.lock);
+    *ret_result = check.result;
+    return status;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_FSCK_H
+#define ESDM_UPKEEP_FSCK_H
+
+/** @file What the files of the check share. */
+
+#include <pthread.h>
+
+#include "esdm/upkeep.h"
+#include "model/container.h"
+#include "upkeep/inventory.h"
+#include "upkeep/needs.h"
+#include "upkeep/pages.h"
+
+typedef struct esdm__fsck_findings {
+    esdm_finding *items; /* owned, with their texts */
+    size_t count;
+} esdm__fsck_findings;
+
+typedef struct esdm__fsck {
+    esdm_session *session;
+    const esdm_fsck_options *options;
+    esdm__inventory packs;
+    pthread_mutex_t lock; /* guards result, progress and the caller's functions */
+    esdm_fsck_result result;
+    uint64_t fragments; /* of all containers, for the progress */
+    uint64_t looked_at;
+    uint32_t targets; /* that can be written to */
+} esdm__fsck;
+
+/** The container that is being checked. */
+typedef struct esdm__fsck_container {
+    esdm__fsck *check;
+    const char *name;
+    uint64_t record;
+    esdm_container *model; /* NULL: its document cannot be read */
+    esdm__needs needs;     /* what is to be stored anew; guarded by the check's lock */
+    bool waits;            /* problems wait until it is known what could be repaired */
+    bool again;            /* this is the look after the repair */
+    esdm__fsck_findings waiting;
+} esdm__fsck_container;
+
+/** Reports and counts. @param dataset NULL, or one of the container. @param place may be NULL. */
+void esdm__fsck_report(esdm__fsck_container *c, const esdm_finding *finding);
+/** "/group/name" of the dataset with that id, or "dataset 12"; owned, free(). NULL: no memory. */
+char *esdm__fsck_dataset_name(const esdm__fsck_container *c, uint32_t dataset);
+
+/** Checks one page and the fragments that it refers to, and marks their packs as used. Fails only
+ *  when the check itself cannot go on. Any thread. */
+esdm_status esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error *err);
+/** Stores anew what needs it, calls `look` once more, and reports what waits. */
+esdm_status esdm__fsck_repair(esdm__fsck_container *c,
+                              esdm_status (*look)(esdm__fsck_container *, esdm_error *),
+                              esdm_error *err);
+/** false when out of memory. */
+bool esdm__fsck_findings_add(esdm__fsck_findings *list, const esdm_finding *finding);
+void esdm__fsck_findings_clear(esdm__fsck_findings *list);
+/** Compares the attribute index with the document; repairs it when asked to. */
+esdm_status esdm__fsck_attributes(esdm__fsck_container *c, esdm_error *err);
+
+#endif

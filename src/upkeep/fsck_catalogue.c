@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The attribute index against the document. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "io/dataset_io.h"
+#include "meta/attribute_index.h"
+#include "upkeep/fsck.h"
+
+/* The entries of an index in any order: stores give them by dataset, or as they were committed. */
+typedef struct index_sum {
+    uint64_t entries;
+    uint64_t sum;
+    esdm__buffer scratch;
+} index_sum;
+
+static bool
+sum_entry(const esdm_meta_attribute *entry, void *user)
+{
+    index_sum *to = user;
+    const char *texts[3] = {entry->dataset_path, entry->name, entry->text};
+    to->scratch.bytes = 0;
+    esdm__buffer_put_u32(&to->scratch, entry->dataset);
+    for (size_t i = 0; i < 3; i++) {
+        esdm__buffer_put_u8(&to->scratch, texts[i] != NULL);
+        if (texts[i] != NULL)
+            esdm__buffer_put(&to->scratch, texts[i], strlen(texts[i]) + 1);
+    }
+    bool none = entry->number != entry->number; /* one is as good as another */
+    esdm__buffer_put_u8(&to->scratch, entry->has_number);
+    if (entry->has_number && !none)
+        esdm__buffer_put(&to->scratch, &entry->number, sizeof entry->number);
+    to->entries++;
+    to->sum += esdm__checksum(to->scratch.data, to->scratch.bytes);
+    return !to->scratch.failed;
+}
+
+/* What writers publish, again: no snapshot but the newest can be asked for its attributes. */
+static esdm_status
+rewrite_index(esdm__fsck_container *c, const esdm__attribute_index *right, esdm_error *err)
+{
+    esdm_session *session = c->check->session;
+    const esdm__container_io *io = esdm__io_of(c->model);
+    char *document = NULL;
+    size_t bytes = 0;
+    esdm_meta_committed committed;
+    esdm_status status = esdm__document_write(c->model, &document, &bytes, err);
+    const esdm_meta_commit commit = {
+        .kind = ESDM_META_UPDATE,
+        .container = io->record,
+        .structure = io->structure,
+        .document = document,
+        .document_bytes = bytes,
+        .datasets = (uint32_t) c->model->datasets.count,
+        .attributes = right->entries,
+        .nattributes = right->count,
+        .writer = esdm__session_writer(session),
+        .message = "esdm-fsck: attribute index",
+        .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
+        .history = session->site->history,
+    };
+    if (status == ESDM_OK)
+        status = session->meta->commit(session->store, &commit, &committed, err);
+    free(document);
+    return status;
+}
+
+static void
+report_index(esdm__fsck_container *c, const esdm__attribute_index *right)
+{
+    esdm_error error = {0};
+    esdm_finding finding = {
+        .kind = ESDM_FINDING_PROBLEM,
+        .status = ESDM_ECORRUPT,
+        .container = c->name,
+        .what = "the attribute index differs from the attributes, so that esdm-find answers wrong",
+        .remedy = "esdm-fsck --repair makes it anew",
+    };
+    if (c->check->options->repair) {
+        esdm_status status = rewrite_index(c, right, &error);
+        finding.kind = status == ESDM_OK ? ESDM_FINDING_REPAIRED : ESDM_FINDING_PROBLEM;
+        finding.remedy = status == ESDM_OK ? "it was made anew" : error.message;
+    }
+    esdm__fsck_report(c, &finding);
+}
+
+esdm_status
+esdm__fsck_attributes(esdm__fsck_container *c, esdm_error *err)
+{
+    const esdm_session *session = c->check->session;
+    index_sum stored = {0};
+    index_sum right = {0};
+    esdm__attribute_index index = {0};
+    uint64_t before;
+    uint64_t snapshot;
+    esdm__container_position(c->model, &before, &snapshot);
+    esdm__buffer_init(&stored.scratch);
+    esdm__buffer_init(&right.scratch);
+    esdm_status status = esdm__attribute_index_make(c->model, &index, err);
+    for (size_t i = 0; i < index.count && status == ESDM_OK; i++)
+        (void) sum_entry(&index.entries[i], &right);
+    if (status == ESDM_OK)
+        status = session->meta->attributes(session->store, c->record, sum_entry, &stored, err);
+    bool failed = stored.scratch.failed || right.scratch.failed;
+    esdm__buffer_clear(&stored.scratch);
+    esdm__buffer_clear(&right.scratch);
+    if (status == ESDM_OK && failed)
+        status = esdm__error_nomem(err, 1, "the attribute index");
+    bool differs = stored.entries != right.entries || stored.sum != right.sum;
+    if (status == ESDM_OK && differs) {
+        esdm_meta_container now; /* somebody may have committed between */
+        differs = session->meta->container_find(session->store, c->name, &now, NULL) == ESDM_OK &&
+                  now.container == c->record && now.snapshot == snapshot;
+        if (differs)
+            report_index(c, &index);
+    }
+    esdm__attribute_index_clear(&index);
+    return status;
+}

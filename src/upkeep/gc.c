@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Removing what nobody can reach. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "upkeep/upkeep.h"
+
+typedef struct collection {
+    esdm_session *session;
+    const esdm_gc_options *options;
+    esdm__inventory packs;
+    esdm_gc_result result;
+} collection;
+
+static bool
+count_garbage(uint64_t container, const char *uuid, void *user)
+{
+    (void) container, (void) uuid;
+    ++*(uint64_t *) user;
+    return true;
+}
+
+static void
+report_pack(const collection *c, const esdm__pack_entry *entry, esdm_status status,
+            const char *what)
+{
+    char place[256];
+    if (c->options->report == NULL)
+        return;
+    (void) snprintf(place, sizeof place, "target '%s', pack '%s'",
+                    c->session->targets[entry->target].name, entry->name);
+    const esdm_finding finding = {.kind =
+                                      status == ESDM_OK ? ESDM_FINDING_NOTE : ESDM_FINDING_PROBLEM,
+                                  .status = status,
+                                  .place = place,
+                                  .what = what};
+    c->options->report(&finding, c->options->user);
+}
+
+static void
+remove_stray(collection *c, const esdm__pack_entry *entry)
+{
+    const esdm__target *target = &c->session->targets[entry->target];
+    esdm_error error = {0};
+    esdm_status status = ESDM_OK;
+    if (!c->options->dry_run)
+        status = target->plugin->pack_remove(target->handle, entry->name, &error);
+    report_pack(c, entry, status,
+                status != ESDM_OK     ? error.message
+                : c->options->dry_run ? "would be removed"
+                                      : "removed");
+    c->result.failed += status != ESDM_OK;
+    if (status != ESDM_OK)
+        return;
+    c->result.packs++;
+    c->result.bytes += entry->bytes;
+}
+
+/* The clock of a server may be ahead of ours: what seems to come from the future is young. */
+static bool
+is_old(const collection *c, const esdm__pack_entry *entry, uint64_t now_ns)
+{
+    uint64_t age_s =
+        c->options->any_age || c->options->age_s > 0 ? c->options->age_s : ESDM_GC_AGE_S;
+    if (entry->modified_ns > now_ns)
+        return age_s == 0;
+    return (now_ns - entry->modified_ns) / UINT64_C(1000000000) >= age_s;
+}
+
+static esdm_status
+remove_strays(collection *c, esdm_error *err)
+{
+    esdm__strays strays = {0};
+    uint64_t now_ns = esdm__now_ns();
+    (void) esdm__targets_report(c->session, c->options->report, c->options->user);
+    esdm_status status = esdm__inventory_add(&c->packs, c->session, NULL, err);
+    if (status == ESDM_OK) {
+        esdm__inventory_sort(&c->packs);
+        status = esdm__strays_find(c->session, &c->packs, true, &strays, err);
+    }
+    c->result.living = strays.living;
+    for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &c->packs.entries[strays.dead_packs[i]];
+        if (is_old(c, entry, now_ns))
+            remove_stray(c, entry);
+        else
+            c->result.young++;
+    }
+    free(strays.dead_packs);
+    return status;
+}
+
+esdm_status
+esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_result *ret_result,
+                esdm_error *err)
+{
+    collection c = {.session = session, .options = options};
+    esdm_status status =
+        session->meta->garbage(session->store, count_garbage, &c.result.containers, err);
+    if (status == ESDM_OK && !options->dry_run)
+        esdm__session_collect(session);
+    if (status == ESDM_OK)
+        status = remove_strays(&c, err);
+    esdm__inventory_clear(&c.packs);
+    *ret_result = c.result;
+    return status;
+}

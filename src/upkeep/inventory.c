@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "upkeep/inventory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "layout/places.h"
+
+typedef struct listing {
+    esdm__inventory *inventory;
+    uint32_t target;
+    bool failed;
+} listing;
+
+static bool
+note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    listing *to = user;
+    esdm__inventory *all = to->inventory;
+    char *copy = strdup(name);
+    if (copy != NULL && all->count == all->capacity) {
+        size_t capacity = all->capacity > 0 ? 2 * all->capacity : 256;
+        esdm__pack_entry *grown = realloc(all->entries, capacity * sizeof *grown);
+        if (grown != NULL) {
+            all->entries = grown;
+            all->capacity = capacity;
+        }
+    }
+    if (copy == NULL || all->count == all->capacity) {
+        free(copy);
+        to->failed = true;
+        return false;
+    }
+    esdm__pack_entry *entry = &all->entries[all->count++];
+    *entry = (esdm__pack_entry){
+        .name = copy, .target = to->target, .bytes = bytes, .modified_ns = modified_ns};
+    return true;
+}
+
+esdm_status
+esdm__inventory_add(esdm__inventory *inventory, esdm_session *session, const char *prefix,
+                    esdm_error *err)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        if (esdm__target_need(session, target, NULL) != ESDM_OK)
+            continue;
+        listing to = {.inventory = inventory, .target = (uint32_t) i};
+        esdm_status status = target->plugin->pack_list(target->handle, prefix, note_pack, &to, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "target '%s'", target->name);
+        if (to.failed)
+            return esdm__error_nomem(err, inventory->count * sizeof *inventory->entries,
+                                     "the list of packs");
+    }
+    return ESDM_OK;
+}
+
+size_t
+esdm__targets_report(esdm_session *session, esdm_finding_visitor report, void *user)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm_error error = {0};
+        char place[ESDM__PLACE_TARGET_BYTES + 16];
+        esdm_status status = esdm__target_need(session, &session->targets[i], &error);
+        count += status != ESDM_OK;
+        if (status == ESDM_OK || report == NULL)
+            continue;
+        (void) snprintf(place, sizeof place, "target '%s'", session->targets[i].name);
+        const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                      .status = status,
+                                      .place = place,
+                                      .what = error.message,
+                                      .remedy = "bring it back; esdm-mkfs --check tells more"};
+        report(&finding, user);
+    }
+    return count;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const esdm__pack_entry *x = a;
+    const esdm__pack_entry *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->target > y->target) - (x->target < y->target);
+}
+
+void
+esdm__inventory_sort(esdm__inventory *inventory)
+{
+    if (inventory->count > 0)
+        qsort(inventory->entries, inventory->count, sizeof *inventory->entries, by_name);
+}
+
+void
+esdm__inventory_clear(esdm__inventory *inventory)
+{
+    for (size_t i = 0; i < inventory->count; i++)
+        free(inventory->entries[i].name);
+    free(inventory->entries);
+    *inventory = (esdm__inventory){0};
+}
+
+esdm__pack_entry *
+esdm__inventory_find(const esdm__inventory *inventory, uint32_t target, const char *name)
+{
+    const esdm__pack_entry key = {.name = (char *) name, .target = target};
+    if (inventory->count == 0)
+        return NULL;
+    return bsearch(&key, inventory->entries, inventory->count, sizeof key, by_name);
+}
+
+size_t
+esdm__inventory_first(const esdm__inventory *inventory, const char *uuid)
+{
+    size_t from = 0;
+    size_t to = inventory->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(inventory->entries[middle].name, uuid) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+void
+esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES])
+{
+    ret_writer[0] = '\0';
+    if (strlen(name) <= ESDM__UUID_DIGITS || name[ESDM__UUID_DIGITS] != '-')
+        return;
+    const char *writer = name + ESDM__UUID_BYTES;
+    size_t digits = strspn(writer, "0123456789abcdef");
+    if (digits < 8 || digits >= ESDM__UUID_BYTES)
+        return;
+    memcpy(ret_writer, writer, digits);
+    ret_writer[digits] = '\0';
+}

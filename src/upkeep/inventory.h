@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_INVENTORY_H
+#define ESDM_UPKEEP_INVENTORY_H
+
+/** @file The packs that lie on the targets of a site at one moment. One thread at a time, but for
+ *  `used` and looking up. */
+
+#include <stdatomic.h>
+
+#include "esdm/upkeep.h"
+#include "io/session.h"
+
+#define ESDM__UUID_DIGITS (ESDM__UUID_BYTES - 1)
+
+typedef struct esdm__pack_entry {
+    char *name; /* owned */
+    uint32_t target;
+    uint64_t bytes;
+    uint64_t modified_ns;
+    atomic_bool used; /* a page refers to it */
+} esdm__pack_entry;
+
+typedef struct esdm__inventory {
+    esdm__pack_entry *entries; /* owned; by name and target */
+    size_t count;
+    size_t capacity;
+} esdm__inventory;
+
+/** Adds all packs whose names begin with `prefix` (NULL: all), of targets that can be opened. Sort
+ *  before looking up. */
+esdm_status esdm__inventory_add(esdm__inventory *inventory, esdm_session *session,
+                                const char *prefix, esdm_error *err);
+void esdm__inventory_sort(esdm__inventory *inventory);
+void esdm__inventory_clear(esdm__inventory *inventory);
+/** Tells of each target that cannot be opened. @return how many. */
+size_t esdm__targets_report(esdm_session *session, esdm_finding_visitor report, void *user);
+/** NULL when it is not there. */
+esdm__pack_entry *esdm__inventory_find(const esdm__inventory *inventory, uint32_t target,
+                                       const char *name);
+/** First entry of a container, or the place where it would be. */
+size_t esdm__inventory_first(const esdm__inventory *inventory, const char *uuid);
+
+/** Digits of the writer in the name of a pack, "" when it has none. */
+void esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES]);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "upkeep/move.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "io/fetch.h"
+#include "layout/packs.h"
+#include "layout/places.h"
+#include "upkeep/pages.h"
+
+/* Pages that are replaced with one call, and bytes that are stored for them. */
+#define BATCH_PAGES 64u
+#define BATCH_BYTES (UINT64_C(256) << 20)
+/* How often pages are looked for that others have changed meanwhile. */
+#define PASSES 20
+
+/* A fragment that was stored anew: pages of several snapshots may name it. */
+typedef struct moved_blob {
+    const esdm__pack_name *from; /* interned; NULL: free slot */
+    uint64_t position;
+    const esdm__pack_name *to; /* NULL: could not be read */
+    uint64_t new_position;
+} moved_blob;
+
+typedef struct mover {
+    const esdm__move_job *job;
+    esdm__pack_set *packs;
+    esdm__packs *names; /* of old and new packs */
+    moved_blob *table;  /* open addressing; a power of two */
+    size_t slots;
+    size_t used;
+    esdm_meta_relocation batch[BATCH_PAGES];
+    size_t count;
+    uint64_t batch_bytes;
+    uint64_t batch_fragments;
+    esdm__moved result;
+    esdm_error first; /* why a fragment could not be read */
+} mover;
+
+/* ---- what was moved already --------------------------------------------------------------- */
+
+static moved_blob *
+slot_of(moved_blob *table, size_t slots, const esdm__pack_name *from, uint64_t position)
+{
+    uint64_t key[2] = {(uint64_t) (uintptr_t) from, position};
+    size_t at = (size_t) esdm__checksum(key, sizeof key) & (slots - 1);
+    while (table[at].from != NULL && (table[at].from != from || table[at].position != position))
+        at = (at + 1) & (slots - 1);
+    return &table[at];
+}
+
+static bool
+make_room(mover *m)
+{
+    if (2 * (m->used + 1) <= m->slots)
+        return true;
+    size_t slots = m->slots > 0 ? 2 * m->slots : 1024;
+    moved_blob *table = calloc(slots, sizeof *table);
+    if (table == NULL)
+        return false;
+    for (size_t i = 0; i < m->slots; i++) {
+        if (m->table[i].from != NULL)
+            *slot_of(table, slots, m->table[i].from, m->table[i].position) = m->table[i];
+    }
+    free(m->table);
+    m->table = table;
+    m->slots = slots;
+    return true;
+}
+
+/* ---- one blob ----------------------------------------------------------------------------- */
+
+/* A fragment of the page that is to be stored anew. */
+typedef struct task {
+    esdm__fragment fragment;
+    const esdm__pack_name *from; /* interned */
+    uint32_t copies;
+    esdm__place place; /* where it went; pack NULL: it cannot be read */
+    esdm_error why;
+} task;
+
+typedef struct page_tasks {
+    mover *mover;
+    uint32_t dataset;
+    const bool *allowed; /* targets, by the site's policies; borrowed; NULL: all */
+    task *tasks;         /* owned */
+    size_t count;
+} page_tasks;
+
+static esdm_status
+read_sound(esdm_session *session, const esdm__fragment *fragment, uint8_t **ret_blob,
+           esdm_error *err)
+{
+    esdm__sources sources;
+    esdm_error first = {0};
+    esdm_status status = esdm__sources_of(session, fragment->pack, &sources, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0;; i++) {
+        esdm_error error = {0};
+        status = esdm__fetch_verified(session, fragment, sources.targets[i], ret_blob, &error);
+        if (status != ESDM_OK && first.status == ESDM_OK) {
+            first = error;
+            first.status = status;
+        }
+        if (!esdm__sources_go_on(&sources, i, status))
+            break;
+    }
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = first;
+    return first.status;
+}
+
+static esdm_status
+move_blob(void *context, size_t i, esdm_error *err)
+{
+    page_tasks *page = context;
+    mover *m = page->mover;
+    task *t = &page->tasks[i];
+    uint8_t *blob = NULL;
+    esdm_status status = read_sound(m->job->session, &t->fragment, &blob, &t->why);
+    if (status == ESDM_ENOMEM) {
+        if (err != NULL)
+            *err = t->why;
+        return status;
+    }
+    t->why.status = status;
+    if (status != ESDM_OK)
+        return ESDM_OK; /* it stays where it is */
+    const esdm__pack_hint hint = {
+        .copies = t->copies, .global = m->job->global, .allowed = page->allowed};
+    const esdm_iov iov = {blob, (size_t) t->fragment.stored_bytes};
+    status = esdm__pack_set_append(m->packs, &hint, &iov, 1, &t->place, err);
+    free(blob);
+    return status;
+}
+
+/* ---- one page ----------------------------------------------------------------------------- */
+
+static const esdm__pack_name *
+intern(mover *m, const esdm__pack_name *name)
+{
+    return name == NULL ? NULL : esdm__packs_intern(m->names, name->target, name->pack);
+}
+
+/* The fragments of the page that have not been stored anew yet. */
+static esdm_status
+list_tasks(page_tasks *p, const esdm__page *page, bool *ret_any, esdm_error *err)
+{
+    mover *m = p->mover;
+    p->tasks = calloc(page->records.count, sizeof *p->tasks);
+    if (p->tasks == NULL)
+        return esdm__error_nomem(err, page->records.count * sizeof *p->tasks, "fragments");
+    for (uint32_t i = 0; i < page->records.count; i++) {
+        task *t = &p->tasks[p->count];
+        esdm__records_fragment(&page->records, i, &t->fragment);
+        if (t->fragment.pack == NULL ||
+            !m->job->wants(m->job->user, p->dataset, &t->fragment, &t->copies))
+            continue;
+        t->from = intern(m, t->fragment.pack);
+        if (t->from == NULL || !make_room(m))
+            return esdm__error_nomem(err, sizeof *t, "a fragment");
+        moved_blob *slot = slot_of(m->table, m->slots, t->from, t->fragment.position);
+        *ret_any |= slot->from == NULL || slot->to != NULL;
+        if (slot->from != NULL)
+            continue;
+        *slot = (moved_blob){.from = t->from, .position = t->fragment.position};
+        m->used++;
+        p->count++;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+note_results(page_tasks *p, esdm_error *err)
+{
+    mover *m = p->mover;
+    for (size_t i = 0; i < p->count; i++) {
+        const task *t = &p->tasks[i];
+        moved_blob *slot = slot_of(m->table, m->slots, t->from, t->fragment.position);
+        if (t->place.pack == NULL) {
+            m->result.failed++;
+            if (m->first.status == ESDM_OK)
+                m->first = t->why;
+            continue;
+        }
+        slot->to = esdm__packs_intern(m->names, esdm__place_target_name(&t->place),
+                                      esdm__place_pack_name(&t->place));
+        slot->new_position = t->place.position;
+        if (slot->to == NULL)
+            return esdm__error_nomem(err, sizeof *t, "the name of a pack");
+        m->batch_fragments++;
+        m->batch_bytes += t->fragment.stored_bytes;
+        m->result.bytes += t->fragment.stored_bytes;
+    }
+    return ESDM_OK;
+}
+
+/* The page with the new places; *ret_changed whether there are any. */
+static esdm_status
+rewrite_page(mover *m, const esdm_meta_page *entry, esdm__page *page, bool *ret_changed,
+             esdm_meta_relocation *ret_page, esdm_error *err)
+{
+    esdm__records *records = &page->records; /* nobody else has the page */
+    uint32_t *order = malloc(records->count * sizeof *order);
+    if (order == NULL)
+        return esdm__error_nomem(err, records->count * sizeof *order, "an index page");
+    *ret_changed = false;
+    esdm_status status = ESDM_OK;
+    for (uint32_t i = 0; i < records->count && status == ESDM_OK; i++) {
+        esdm__record *record = &records->items[i];
+        order[i] = i;
+        if (record->pack == NULL)
+            continue;
+        const esdm__pack_name *from = intern(m, record->pack);
+        if (from == NULL) {
+            status = esdm__error_nomem(err, sizeof *record, "the name of a pack");
+            break;
+        }
+        record->pack = from;
+        const moved_blob *slot = slot_of(m->table, m->slots, from, record->position);
+        if (slot->from == NULL || slot->to == NULL)
+            continue;
+        record->pack = slot->to;
+        record->position = slot->new_position;
+        *ret_changed = true;
+    }
+    uint8_t *data = NULL;
+    if (status == ESDM_OK && *ret_changed)
+        status = esdm__page_encode(records, order, records->count, entry->absolute, &data,
+                                   &ret_page->bytes, err);
+    free(order);
+    ret_page->page = entry->page;
+    ret_page->data = data;
+    ret_page->moved = false;
+    return status;
+}
+
+/* ---- batches ------------------------------------------------------------------------------ */
+
+static void
+clear_batch(mover *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        free((void *) m->batch[i].data);
+    m->count = 0;
+    m->batch_bytes = 0;
+    m->batch_fragments = 0;
+}
+
+/* From here on the new packs stay, whatever happens: the answer of the store may get lost. */
+static esdm_status
+publish_batch(mover *m, bool *ret_progress, esdm_error *err)
+{
+    const esdm_session *session = m->job->session;
+    if (m->count == 0)
+        return ESDM_OK;
+    bool durable = session->site->durability == ESDM__DURABLE_SYSTEM;
+    esdm_status status = esdm__pack_set_publish(m->packs, durable, err);
+    if (status == ESDM_OK) {
+        esdm__pack_set_offer(m->packs, true);
+        status = session->meta->relocate(session->store, m->job->container, m->batch, m->count,
+                                         durable, err);
+    }
+    if (status == ESDM_OK) {
+        esdm__pack_set_committed(m->packs);
+        m->result.fragments += m->batch_fragments;
+    }
+    for (size_t i = 0; i < m->count && status == ESDM_OK; i++) {
+        m->result.pages += m->batch[i].moved;
+        *ret_progress |= m->batch[i].moved;
+    }
+    clear_batch(m);
+    return status;
+}
+
+/* Where the site's policies want the dataset; NULL when that is nowhere that counts here. */
+static const bool *
+allowed_targets(const esdm__move_job *job, uint32_t dataset)
+{
+    const esdm_session *session = job->session;
+    char *path = NULL;
+    for (size_t i = 0; i < job->model->datasets.count && path == NULL; i++) {
+        const esdm_dataset *one = job->model->datasets.items[i];
+        path = one->id == dataset ? esdm__dataset_path(one) : NULL;
+    }
+    const bool *allowed = path != NULL ? esdm__site_allowed(session->site, job->name, path) : NULL;
+    free(path);
+    for (size_t i = 0; allowed != NULL && i < session->ntargets; i++) {
+        if (allowed[i] && !(job->global && session->targets[i].local))
+            return allowed;
+    }
+    return NULL;
+}
+
+static esdm_status
+move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *err)
+{
+    page_tasks tasks = {
+        .mover = m, .dataset = entry->dataset, .allowed = allowed_targets(m->job, entry->dataset)};
+    esdm__page *page = NULL;
+    esdm_error error = {0};
+    bool any = false;
+    bool changed = false;
+    esdm_status status = esdm__page_fetch(m->job->session, entry, &page, &error);
+    if (status == ESDM_ENOENT || status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
+        *ret_again |= status == ESDM_ENOENT; /* gone; its fragments may be in another one */
+        return ESDM_OK;
+    }
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = error;
+        return status;
+    }
+    if (!make_room(m))
+        status = esdm__error_nomem(err, 1024 * sizeof *m->table, "moved fragments");
+    if (status == ESDM_OK)
+        status = list_tasks(&tasks, page, &any, err);
+    if (status == ESDM_OK && tasks.count > 0)
+        status = esdm__pool_run(m->job->session->pool, tasks.count, move_blob, &tasks, err);
+    if (status == ESDM_OK)
+        status = note_results(&tasks, err);
+    if (status == ESDM_OK && any)
+        status = rewrite_page(m, entry, page, &changed, &m->batch[m->count], err);
+    m->count += status == ESDM_OK && changed;
+    esdm__page_unref(page);
+    free(tasks.tasks);
+    return status;
+}
+
+static esdm_status
+run_pass(mover *m, bool *ret_progress, bool *ret_again, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    esdm_status status = esdm__page_list_load(m->job->session, m->job->container, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        status = move_page(m, &entry, ret_again, err);
+        if (status == ESDM_OK && (m->count == BATCH_PAGES || m->batch_bytes >= BATCH_BYTES))
+            status = publish_batch(m, ret_progress, err);
+        if (status == ESDM_OK && m->job->step != NULL && !m->job->step(m->job->user))
+            status = esdm__error_set(err, ESDM_ECANCELED, "stopped");
+    }
+    if (status == ESDM_OK)
+        status = publish_batch(m, ret_progress, err);
+    clear_batch(m);
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
+esdm_status
+esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
+           esdm_error *err)
+{
+    esdm__pack_owner owner = {.session = job->session};
+    (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
+    mover m = {.job = job, .packs = esdm__pack_set_new(&owner), .names = esdm__packs_new()};
+    bool progress = true;
+    esdm_status status = m.packs != NULL && m.names != NULL
+                             ? ESDM_OK
+                             : esdm__error_nomem(err, sizeof m, "moving fragments");
+    /* Others commit meanwhile and may merge pages: until there is nothing left to do. */
+    for (int pass = 0; pass < PASSES && progress && status == ESDM_OK; pass++) {
+        bool again = false;
+        progress = false;
+        status = run_pass(&m, &progress, &again, err);
+        progress |= again;
+    }
+    esdm__pack_set_free(m.packs);
+    esdm__packs_unref(m.names);
+    free(m.table);
+    *ret_moved = m.result;
+    if (ret_first != NULL)
+        *ret_first = m.first;
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_prefix(err, status, "container '%s'", job->name);
+}

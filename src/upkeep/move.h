@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_MOVE_H
+#define ESDM_UPKEEP_MOVE_H
+
+/**
+ * @file
+ * Storing fragments of a container elsewhere, or on more targets: they are read, verified, written
+ * to new packs, and then the index pages that name them are replaced. No snapshot changes. What is
+ * interrupted leaves the old state, and new packs that nothing refers to. Old packs stay.
+ */
+
+#include "io/pack_set.h"
+#include "layout/page.h"
+#include "model/container.h"
+
+typedef struct esdm__move_job {
+    esdm_session *session;
+    const char *name; /* of the container, for messages */
+    uint64_t container;
+    const char *uuid;
+    const esdm_container *model; /* whose policies say where fragments may lie */
+    bool global;                 /* to targets that all nodes see */
+    /** Whether the fragment is to be stored anew, and how often. From any thread. */
+    bool (*wants)(void *user, uint32_t dataset, const esdm__fragment *fragment,
+                  uint32_t *ret_copies);
+    /** Called after each page. NULL: nobody listens. false: stop (ESDM_ECANCELED). */
+    bool (*step)(void *user);
+    void *user;
+} esdm__move_job;
+
+typedef struct esdm__moved {
+    uint64_t fragments;
+    uint64_t bytes;
+    uint64_t pages;
+    uint64_t failed; /* fragments of which no sound copy could be read from here */
+} esdm__moved;
+
+/** ESDM_OK although some `failed`; then ret_first (may be NULL) tells about one of them. */
+esdm_status esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
+                       esdm_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_PAGES_H
+#define ESDM_UPKEEP_PAGES_H
+
+/** @file The index pages of one record, those of old snapshots that are kept included. */
+
+#include "io/session.h"
+#include "layout/page.h"
+
+typedef struct esdm__page_list {
+    esdm_meta_page *entries;              /* owned; boxes: see `boxes` */
+    uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
+    size_t count;
+    size_t capacity;
+    bool failed;
+} esdm__page_list;
+
+/** @param ret_list zeroed; esdm__page_list_clear() in any case. */
+esdm_status esdm__page_list_load(esdm_session *session, uint64_t container,
+                                 esdm__page_list *ret_list, esdm_error *err);
+void esdm__page_list_clear(esdm__page_list *list);
+/** Entry number i with its box. */
+esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);
+/** ESDM_ENOENT: it was pruned, merged or moved meanwhile. @param ret_page owned. */
+esdm_status esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry,
+                             esdm__page **ret_page, esdm_error *err);
+
+#endif

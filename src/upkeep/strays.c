@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Packs that nothing refers to. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "layout/places.h"
+#include "upkeep/pages.h"
+#include "upkeep/upkeep.h"
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+/* One with packs in the inventory. */
+typedef struct record {
+    uint64_t container;
+    char uuid[ESDM_META_UUID_BYTES];
+} record;
+
+typedef struct records {
+    const esdm__inventory *packs;
+    record *items; /* owned */
+    size_t count;
+    bool failed;
+} records;
+
+static bool
+has_packs(const esdm__inventory *packs, const char *uuid)
+{
+    size_t first = esdm__inventory_first(packs, uuid);
+    return first < packs->count &&
+           strncmp(packs->entries[first].name, uuid, ESDM__UUID_DIGITS) == 0;
+}
+
+static bool
+note_record(uint64_t container, const char *uuid, const char *name, void *user)
+{
+    records *to = user;
+    (void) name; /* garbage that somebody reads counts too */
+    if (!has_packs(to->packs, uuid))
+        return true;
+    record *grown = realloc(to->items, (to->count + 1) * sizeof *grown);
+    to->failed = grown == NULL;
+    if (grown == NULL)
+        return false;
+    to->items = grown;
+    record *one = &to->items[to->count++];
+    one->container = container;
+    strncpy(one->uuid, uuid, sizeof one->uuid - 1);
+    one->uuid[sizeof one->uuid - 1] = '\0';
+    return true;
+}
+
+/* ---- references --------------------------------------------------------------------------- */
+
+typedef struct marking {
+    esdm_session *session;
+    esdm__inventory *packs;
+    bool fence;
+} marking;
+
+/* Of a target that this configuration does not name: it may have another name now. */
+static void
+mark_anywhere(const marking *m, const char *pack)
+{
+    for (uint32_t t = 0; t < m->session->ntargets; t++) {
+        esdm__pack_entry *entry = esdm__inventory_find(m->packs, t, pack);
+        if (entry != NULL)
+            atomic_store(&entry->used, true);
+    }
+}
+
+static void
+mark_pack(const marking *m, const esdm__pack_name *name)
+{
+    const char *places = name->target;
+    esdm__pack_place place;
+    while (esdm__places_next(&places, &place)) {
+        const esdm__target *target = esdm__session_target(m->session, place.target);
+        esdm__pack_entry *entry =
+            target == NULL ? NULL
+                           : esdm__inventory_find(
+                                 m->packs, (uint32_t) (target - m->session->targets), name->pack);
+        if (entry != NULL)
+            atomic_store(&entry->used, true);
+        if (target == NULL)
+            mark_anywhere(m, name->pack);
+    }
+}
+
+/* Marks all packs of a record, when it cannot be told which ones it needs. */
+static void
+mark_all(const marking *m, const char *uuid)
+{
+    for (size_t i = esdm__inventory_first(m->packs, uuid);
+         i < m->packs->count && strncmp(m->packs->entries[i].name, uuid, ESDM__UUID_DIGITS) == 0;
+         i++)
+        atomic_store(&m->packs->entries[i].used, true);
+}
+
+/* *ret_again: a page went away between the directory and the look at it; what has become of its
+ * fragments stands in a page that was not seen. */
+static esdm_status
+mark_pages(const marking *m, const record *one, bool *ret_again, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    esdm_status status = esdm__page_list_load(m->session, one->container, &pages, err);
+    *ret_again = false;
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        status = esdm__page_fetch(m->session, &entry, &page, err);
+        for (uint32_t k = 0; status == ESDM_OK && k < page->npacks; k++)
+            mark_pack(m, &page->packs[k]);
+        esdm__page_unref(page);
+        if (status == ESDM_ENOENT) {
+            *ret_again = true;
+            status = ESDM_OK;
+        }
+    }
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
+static esdm_status
+mark_record(const marking *m, const record *one, esdm_error *err)
+{
+    esdm_error error = {0};
+    bool again = true;
+    esdm_status status = ESDM_OK;
+    if (m->fence) /* an empty change comes after those that are in progress */
+        (void) !m->session->meta->relocate(m->session->store, one->container, NULL, 0, false, NULL);
+    for (int attempt = 0; attempt < 100 && again && status == ESDM_OK; attempt++)
+        status = mark_pages(m, one, &again, &error);
+    /* A damaged page says nothing about its packs, one of a newer ESDM neither. */
+    if (status == ESDM_ECORRUPT || status == ESDM_ENOTSUP || (status == ESDM_OK && again)) {
+        mark_all(m, one->uuid);
+        return ESDM_OK;
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
+    return status;
+}
+
+static esdm_status
+mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error *err)
+{
+    const marking m = {.session = session, .packs = packs, .fence = fence};
+    records list = {.packs = packs};
+    esdm_status status = session->meta->record_list(session->store, note_record, &list, err);
+    if (status == ESDM_OK && list.failed)
+        status = esdm__error_nomem(err, list.count * sizeof *list.items, "records");
+    for (size_t i = 0; i < list.count && status == ESDM_OK; i++)
+        status = mark_record(&m, &list.items[i], err);
+    free(list.items);
+    return status;
+}
+
+/* ---- writers ------------------------------------------------------------------------------ */
+
+/* Entries of one writer follow each other within a container: the last answer is kept. */
+static esdm_status
+find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_error *err)
+{
+    char last[ESDM__UUID_BYTES] = "";
+    bool lives = true;
+    for (size_t i = 0; i < packs->count; i++) {
+        char writer[ESDM__UUID_BYTES];
+        esdm__pack_writer(packs->entries[i].name, writer);
+        if (writer[0] != '\0' && strcmp(writer, last) != 0) {
+            esdm_status status = session->meta->writer_lives(session->store, writer, &lives, err);
+            if (status != ESDM_OK)
+                return status;
+            memcpy(last, writer, sizeof last);
+        }
+        /* A name that is none of ours is left alone. */
+        dead[i] = writer[0] != '\0' && !lives;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
+                  esdm__strays *ret_strays, esdm_error *err)
+{
+    bool *dead = calloc(packs->count + 1, sizeof *dead);
+    ret_strays->dead_packs = malloc((packs->count + 1) * sizeof *ret_strays->dead_packs);
+    esdm_status status = dead != NULL && ret_strays->dead_packs != NULL
+                             ? find_dead(session, packs, dead, err)
+                             : esdm__error_nomem(err, packs->count, "packs");
+    if (status == ESDM_OK)
+        status = mark_used(session, packs, fence, err);
+    for (size_t i = 0; i < packs->count && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &packs->entries[i];
+        if (atomic_load(&entry->used))
+            continue;
+        ret_strays->living += !dead[i];
+        if (!dead[i])
+            continue;
+        ret_strays->dead_packs[ret_strays->dead++] = i;
+        ret_strays->dead_bytes += entry->bytes;
+    }
+    free(dead);
+    return status;
+}

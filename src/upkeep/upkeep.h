@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_UPKEEP_UPKEEP_H
+#define ESDM_UPKEEP_UPKEEP_H
+
+/** @file What the API layer calls, and packs that nothing refers to. */
+
+#include "esdm/upkeep.h"
+#include "upkeep/inventory.h"
+
+typedef struct esdm__drainer esdm__drainer;
+
+/** esdm_fsck() and esdm_gc() after their argument checks. */
+esdm_status esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
+                              esdm_fsck_result *ret_result, esdm_error *err);
+esdm_status esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options,
+                            esdm_gc_result *ret_result, esdm_error *err);
+
+esdm_status esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
+                               esdm_drain_result *ret_result, esdm_error *err);
+
+/** A container was committed: where the site wants that (`engine.drain`), it is drained beside the
+ *  program. */
+void esdm__drain_later(esdm_session *session, const char *name);
+/** Waits until all that was committed is drained. All containers are closed. */
+void esdm__drain_end(esdm_session *session);
+
+/** Packs that no kept snapshot refers to. */
+typedef struct esdm__strays {
+    size_t *dead_packs; /* indices into the inventory, of dead writers; owned */
+    uint64_t dead;
+    uint64_t dead_bytes;
+    uint64_t living; /* of writers that may still publish them */
+} esdm__strays;
+
+/**
+ * Finds them among the packs of an inventory. A pack is dead when its writer is, asked before the
+ * pages are looked at, so that nothing is published afterwards.
+ * @param fence wait for commits in progress in between: a process may publish what a rank wrote
+ *        that has just died. For those who remove packs.
+ * @param ret_strays zeroed; free(dead_packs).
+ */
+esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
+                              esdm__strays *ret_strays, esdm_error *err);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm-gc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A stub is no larger (netcdf-plugin/router/stub.c). */
+#define STUB_BYTES 8192
+
+typedef struct search {
+    GHashTable *named; /* by stubs: container → itself */
+    GPtrArray *names;
+    guint64 oldest_ns; /* containers that were changed later are left out */
+} search;
+
+/* ---- stubs -------------------------------------------------------------------------------- */
+
+static uint32_t
+number_at(const unsigned char *bytes)
+{
+    return (uint32_t) bytes[0] << 24 | (uint32_t) bytes[1] << 16 | (uint32_t) bytes[2] << 8 |
+           bytes[3];
+}
+
+/* The value of the attribute that names the container: a counted name, padded to four bytes, the
+ * type, a counted text. What merely looks like a stub keeps its container, too. */
+static void
+note_names(search *s, const unsigned char *bytes, size_t size)
+{
+    static const char key[16] = "esdm_container";
+    const unsigned char *at = bytes;
+    const unsigned char *end = bytes + size;
+    while ((at = memmem(at, (size_t) (end - at), key, sizeof key)) != NULL) {
+        at += sizeof key;
+        if (end - at < 8)
+            return;
+        uint32_t length = number_at(at + 4);
+        if (length <= (size_t) (end - at) - 8) {
+            char *name = g_strndup((const char *) at + 8, length);
+            g_hash_table_add(s->named, name);
+        }
+    }
+}
+
+static tool_exit
+look_into(search *s, const char *path)
+{
+    unsigned char bytes[STUB_BYTES];
+    /* Not blocking: somebody may have put a FIFO in its place. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return TOOL_OK;
+    ssize_t size = fd < 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
+    int why = errno;
+    if (fd >= 0)
+        (void) close(fd);
+    if (size < 0) {
+        tool_error("cannot read '%s', which may be a stub: %s; nothing is removed", path,
+                   g_strerror(why));
+        return TOOL_FAILED;
+    }
+    note_names(s, bytes, (size_t) size);
+    return TOOL_OK;
+}
+
+static tool_exit
+walk(search *s, char *folder)
+{
+    char *const paths[] = {folder, NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    tool_exit result = tree != NULL ? TOOL_OK : TOOL_FAILED;
+    FTSENT *entry = NULL;
+    errno = 0;
+    while (result == TOOL_OK && (entry = fts_read(tree)) != NULL) {
+        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+            (entry->fts_info == FTS_NS && entry->fts_errno != ENOENT)) {
+            tool_error("cannot look at '%s': %s; nothing is removed", entry->fts_path,
+                       g_strerror(entry->fts_errno));
+            result = TOOL_FAILED;
+        } else if (entry->fts_info == FTS_F && S_ISREG(entry->fts_statp->st_mode) &&
+                   entry->fts_statp->st_size <= STUB_BYTES) {
+            result = look_into(s, entry->fts_path);
+        }
+        errno = 0;
+    }
+    if (result == TOOL_OK && entry == NULL && errno != 0) {
+        tool_error("cannot look through '%s': %s; nothing is removed", folder, g_strerror(errno));
+        result = TOOL_FAILED;
+    }
+    if (tree != NULL)
+        (void) fts_close(tree);
+    return result;
+}
+
+/* ---- containers --------------------------------------------------------------------------- */
+
+static bool
+note_container(const esdm_container_info *info, void *user)
+{
+    search *s = user;
+    if (!g_hash_table_contains(s->named, info->name) && info->modified_ns <= s->oldest_ns)
+        g_ptr_array_add(s->names, g_strdup(info->name));
+    return true;
+}
+
+/* The folder as routes see it, and the name of its containers. NULL: no such folder. Both owned. */
+static char *
+split(const char *argument, char **ret_prefix)
+{
+    g_autofree char *copy = g_strdup(argument);
+    char *name = strrchr(copy, '=');
+    if (name != NULL)
+        *name++ = '\0';
+    char *folder = realpath(copy, NULL);
+    if (folder == NULL || !g_file_test(folder, G_FILE_TEST_IS_DIR)) {
+        tool_error("there is no folder '%s'", copy);
+        free(folder);
+        return NULL;
+    }
+    *ret_prefix = g_strdup(name != NULL ? name : folder + 1);
+    return folder;
+}
+
+static tool_exit
+list_containers(search *s, esdm_session *session, const char *prefix)
+{
+    esdm_error err = {0};
+    if (prefix[0] == '\0') {
+        tool_error("the whole file system is no routed folder");
+        return TOOL_USAGE;
+    }
+    esdm_status status = esdm_container_list(session, prefix, note_container, s, &err);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+static tool_exit
+search_folders(search *s, esdm_session *session, char **folders)
+{
+    g_autoptr(GPtrArray) prefixes = g_ptr_array_new_with_free_func(g_free);
+    tool_exit result = TOOL_OK;
+    /* A stub may have been moved from one folder to another: all are looked at first. */
+    for (char **folder = folders; *folder != NULL && result == TOOL_OK; folder++) {
+        char *prefix = NULL;
+        char *path = split(*folder, &prefix);
+        if (path == NULL)
+            return TOOL_NOT_FOUND;
+        g_ptr_array_add(prefixes, prefix);
+        result = walk(s, path);
+        free(path);
+    }
+    for (guint i = 0; i < prefixes->len && result == TOOL_OK; i++)
+        result = list_containers(s, session, g_ptr_array_index(prefixes, i));
+    if (result == TOOL_OK && s->names->len > 0 && g_hash_table_size(s->named) == 0) {
+        tool_error("no stub file at all was found: is the file system mounted? To remove the "
+                   "containers use esdm-rm");
+        return TOOL_REFUSED;
+    }
+    return result;
+}
+
+tool_exit
+gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, GPtrArray **ret_names)
+{
+    guint64 now_ns = (guint64) g_get_real_time() * 1000;
+    guint64 age_ns =
+        MIN(age_s, now_ns / G_GUINT64_CONSTANT(1000000000)) * G_GUINT64_CONSTANT(1000000000);
+    search s = {.named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                .names = g_ptr_array_new_with_free_func(g_free),
+                .oldest_ns = now_ns - age_ns};
+    tool_exit result = search_folders(&s, session, folders);
+    g_hash_table_unref(s.named);
+    if (result == TOOL_OK)
+        *ret_names = s.names;
+    else
+        g_ptr_array_unref(s.names);
+    return result;
+}
