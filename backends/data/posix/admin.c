@@ -200,26 +200,19 @@ check_space(const esdm__place *place, int fd, esdm__findings *all)
     }
 }
 
+static void
+inspect(const esdm__place *place, int fd, const esdm_plugin_config *config, esdm__findings *all)
+{
+    (void) config;
+    check_access(place, fd, all);
+    check_space(place, fd, all);
+}
+
 esdm_status
 posix__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
              esdm_error *err)
 {
-    esdm__place place = {0};
-    esdm__findings all = {.report = report, .user = user, .status = ESDM_OK};
-    esdm_error problem = {0};
-    int fd = -1;
-    if (esdm__place_init(&place, "posix", config, &problem) != ESDM_OK ||
-        esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
-        esdm__findings_add(&all, &problem);
-    } else {
-        check_access(&place, fd, &all);
-        check_space(&place, fd, &all);
-        (void) close(fd);
-    }
-    esdm__place_clear(&place);
-    if (all.status != ESDM_OK && err != NULL)
-        *err = all.first;
-    return all.status;
+    return esdm__place_check("posix", config, inspect, report, user, err);
 }
 
 /* ---- remove --------------------------------------------------------------------------------- */

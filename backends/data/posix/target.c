@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/usage.h"
 #include "posix.h"
 
 bool
@@ -75,29 +75,16 @@ posix__close(void *self)
     free(target);
 }
 
-static bool
-add_usage(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
-{
-    (void) name;
-    (void) modified_ns;
-    esdm_target_usage *sum = user;
-    sum->used_bytes += bytes;
-    sum->packs++;
-    return true;
-}
-
 esdm_status
 posix__usage(void *self, esdm_target_usage *ret_usage, esdm_error *err)
 {
     const posix__target *target = self;
-    struct statvfs space;
-    if (fstatvfs(target->fd, &space) != 0)
-        return esdm__error_set_errno(err, errno, "posix: cannot ask for the space of '%s'",
-                                     target->directory);
-    esdm_target_usage usage = {.total_bytes = (uint64_t) space.f_blocks * space.f_frsize,
-                               .free_bytes = (uint64_t) space.f_bavail * space.f_frsize};
+    esdm_target_usage usage;
     esdm_status status =
-        posix__visit_packs(target->fd, target->directory, NULL, add_usage, &usage, err);
+        esdm__usage_of_directory(target->fd, "posix", target->directory, &usage, err);
+    if (status == ESDM_OK)
+        status =
+            posix__visit_packs(target->fd, target->directory, NULL, esdm__usage_add, &usage, err);
     if (status == ESDM_OK)
         *ret_usage = usage;
     return status;

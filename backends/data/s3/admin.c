@@ -239,7 +239,7 @@ remove_upload(const s3__object *object, void *user)
         return true;
     all->uploads++;
     if (!all->dry_run)
-        all->status = s3__upload_abort(all->target, object->key, object->upload_id, &all->why);
+        all->status = s3__upload_abort(all->target, object->key, object->upload_id, 0, &all->why);
     return all->status == ESDM_OK;
 }
 

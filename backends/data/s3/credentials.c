@@ -186,7 +186,7 @@ load_file(const char *path, const char *profile, s3__credentials *ret, esdm_erro
 {
     char *text = NULL;
     esdm_status status = read_file(path, &text, err);
-    if (status != ESDM_OK)
+    if (status != ESDM_OK || text == NULL)
         return status;
     status = s3__credentials_parse(text, profile, ret, err);
     s3__forget(text);

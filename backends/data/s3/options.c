@@ -10,15 +10,16 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#define DEFAULT_PART_BYTES   (UINT64_C(8) << 20)
+#define DEFAULT_PART_BYTES   (UINT64_C(32) << 20)
+#define DEFAULT_OBJECT_BYTES (UINT64_C(8) << 20)
 #define DEFAULT_MEMORY_BYTES (UINT64_C(32) << 20)
 #define PREFIX_MAX           256u
 
 static const char *const known_keys[] = {
-    "name",  "plugin",      "bucket",     "prefix",           "endpoint",      "region",
-    "style", "ca_file",     "access_key", "secret_key",       "session_token", "profile",
-    "part",  "connections", "timeout",    "credentials_file", "sign_payload",  "create_bucket",
-    NULL};
+    "name",          "plugin",  "bucket",      "prefix",     "endpoint",         "region",
+    "style",         "ca_file", "access_key",  "secret_key", "session_token",    "profile",
+    "part",          "object",  "connections", "timeout",    "credentials_file", "sign_payload",
+    "create_bucket", NULL};
 
 void
 s3__options_clear(s3__options *options)
@@ -240,6 +241,7 @@ read_limits(const esdm__json_node *root, s3__options *options, esdm_error *err)
     uint64_t connections = 16;
     uint64_t seconds = 60;
     options->part_bytes = DEFAULT_PART_BYTES;
+    options->object_bytes = DEFAULT_OBJECT_BYTES;
     options->sign_payload = !options->tls; /* TLS protects it as well */
     if (esdm__json_member(root, "connections", &node))
         status = esdm__json_u64(&node, 1, 256, &connections, err);
@@ -247,6 +249,8 @@ read_limits(const esdm__json_node *root, s3__options *options, esdm_error *err)
         status = esdm__json_u64(&node, 1, 3600, &seconds, err);
     if (status == ESDM_OK && esdm__json_member(root, "part", &node))
         status = esdm__json_size(&node, S3__PART_LEAST, S3__PART_MOST, &options->part_bytes, err);
+    if (status == ESDM_OK && esdm__json_member(root, "object", &node))
+        status = esdm__json_size(&node, 1, INT64_MAX, &options->object_bytes, err);
     if (status == ESDM_OK)
         status = optional_flag(root, "sign_payload", &options->sign_payload, err);
     if (status == ESDM_OK)

@@ -31,6 +31,7 @@ typedef struct s3__options {
     uint32_t connections;
     uint32_t timeout_ms;
     uint64_t part_bytes;
+    uint64_t object_bytes; /* a pack that has so many is complete */
     uint64_t memory_bytes; /* of the parts being filled or sent, about */
 } s3__options;
 

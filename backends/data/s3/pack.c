@@ -3,8 +3,10 @@
 /**
  * @file
  * Writing packs. What is appended is copied into the part being filled; a full part goes out while
- * the next one is filled. Parts under way are bounded by the target's memory, and so are the parts
- * being filled: a pack whose target has more of them than that asks to be sealed.
+ * the next one is filled. Nobody sees the parts before they are joined, and a server that dies
+ * takes them along: they stay in memory until the pack is sealed, so that it can be written
+ * elsewhere. All of them are bounded by the target's memory: a pack whose target has more of them
+ * than that asks to be sealed.
  */
 
 #include <inttypes.h>
@@ -14,8 +16,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/ids.h"
-#include "s3.h"
+#include "pack.h"
 #include "xml.h"
 
 /* Parts of one pack under way at once. */
@@ -24,40 +25,6 @@
 #define PARTS_FULL 9000u
 /* The first memory of a part. */
 #define FIRST_BYTES ((size_t) 64 << 10)
-/* What a server may need to put the parts together: for this much a millisecond. */
-#define JOINED_BYTES_PER_MS ((uint64_t) 32 << 10)
-
-typedef char etag[S3__ETAG_BYTES];
-
-/* A part under way. */
-typedef struct part {
-    struct part *next;
-    s3__request request;
-    uint8_t *data; /* owned */
-    size_t capacity;
-    uint32_t number; /* from 1 */
-    char number_text[12];
-} part;
-
-typedef struct pack {
-    s3__target *target;
-    s3__client *client; /* of the process that created the pack */
-    s3__gate gate;
-    uint64_t length_bytes;
-    uint8_t *tail; /* the part being filled */
-    size_t tail_bytes;
-    size_t tail_capacity;
-    char *upload_id; /* NULL: no part was sent yet */
-    part *under_way; /* oldest first */
-    part **under_way_end;
-    unsigned nunder_way;
-    etag *etags; /* of parts, by number - 1 */
-    uint32_t nparts;
-    size_t etags_capacity;
-    esdm_error failure; /* of a part: the pack is lost */
-    char writer[ESDM__UUID_BYTES];
-    char key[S3__KEY_BYTES];
-} pack;
 
 esdm_status
 s3__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
@@ -67,7 +34,7 @@ s3__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
     esdm_status status = s3__pack_key(target, name, key, err);
     if (status != ESDM_OK)
         return status;
-    pack *created = calloc(1, sizeof *created);
+    s3__pack *created = calloc(1, sizeof *created);
     if (created == NULL)
         return esdm__error_nomem(err, sizeof *created, "a pack");
     created->target = target;
@@ -84,8 +51,8 @@ s3__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
     return ESDM_OK;
 }
 
-static esdm_status
-fail(pack *to, esdm_status status, const esdm_error *why)
+esdm_status
+s3__pack_fail(s3__pack *to, esdm_status status, const esdm_error *why)
 {
     if (to->failure.status == ESDM_OK) {
         to->failure = *why;
@@ -94,8 +61,8 @@ fail(pack *to, esdm_status status, const esdm_error *why)
     return status;
 }
 
-static esdm_status
-failed(const pack *to, esdm_error *err)
+esdm_status
+s3__pack_failed(const s3__pack *to, esdm_error *err)
 {
     if (to->failure.status != ESDM_OK && err != NULL)
         *err = to->failure;
@@ -104,11 +71,67 @@ failed(const pack *to, esdm_error *err)
 
 /* ---- the part being filled ------------------------------------------------------------------ */
 
-static void
-free_tail(pack *to)
+/* Memory that was used before need not be touched for the first time again, which takes as long as
+ * copying into it. */
+struct s3__spare {
+    s3__spare *next;
+    size_t capacity;
+};
+
+/* A buffer of at least so many bytes that is not used any more; NULL: none. */
+static uint8_t *
+take_spare(s3__target *target, size_t bytes, size_t *ret_capacity)
 {
-    atomic_fetch_sub(&to->target->tail_bytes, to->tail_capacity);
-    free(to->tail);
+    s3__spare *found = NULL;
+    (void) pthread_mutex_lock(&target->lock);
+    for (s3__spare **at = &target->spares; *at != NULL && found == NULL;) {
+        if ((*at)->capacity >= bytes) {
+            found = *at;
+            *at = found->next;
+            target->spare_bytes -= found->capacity;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    (void) pthread_mutex_unlock(&target->lock);
+    if (found != NULL)
+        *ret_capacity = found->capacity;
+    return (uint8_t *) found;
+}
+
+static void
+give_spare(s3__target *target, uint8_t *buffer, size_t capacity)
+{
+    bool kept = false;
+    (void) pthread_mutex_lock(&target->lock);
+    if (buffer != NULL && capacity >= target->options.object_bytes &&
+        target->spare_bytes + capacity <= target->options.memory_bytes / 2) {
+        s3__spare *spare = (s3__spare *) (void *) buffer;
+        *spare = (s3__spare){.next = target->spares, .capacity = capacity};
+        target->spares = spare;
+        target->spare_bytes += capacity;
+        kept = true;
+    }
+    (void) pthread_mutex_unlock(&target->lock);
+    if (!kept)
+        free(buffer);
+}
+
+void
+s3__spares_free(s3__target *target)
+{
+    while (target->spares != NULL) {
+        s3__spare *spare = target->spares;
+        target->spares = spare->next;
+        free(spare);
+    }
+}
+
+void
+s3__free_tail(s3__pack *to)
+{
+    atomic_fetch_sub(&to->target->held_bytes, to->tail_capacity);
+    give_spare(to->target, to->tail, to->tail_capacity);
     to->tail = NULL;
     to->tail_bytes = 0;
     to->tail_capacity = 0;
@@ -116,7 +139,7 @@ free_tail(pack *to)
 
 /* Room for `bytes` in all, which a part can have. */
 static esdm_status
-grow_tail(pack *to, size_t bytes, esdm_error *err)
+grow_tail(s3__pack *to, size_t bytes, esdm_error *err)
 {
     size_t most = (size_t) to->target->options.part_bytes;
     size_t capacity = to->tail_capacity > 0 ? to->tail_capacity : FIRST_BYTES;
@@ -126,10 +149,13 @@ grow_tail(pack *to, size_t bytes, esdm_error *err)
         capacity *= 2;
     if (capacity > most || to->nparts > 0) /* a pack that has parts fills this one too */
         capacity = most;
-    uint8_t *grown = realloc(to->tail, capacity);
+    uint8_t *grown =
+        to->tail == NULL && bytes > FIRST_BYTES ? take_spare(to->target, bytes, &capacity) : NULL;
+    if (grown == NULL)
+        grown = realloc(to->tail, capacity);
     if (grown == NULL)
         return esdm__error_nomem(err, capacity, "a part of a pack");
-    atomic_fetch_add(&to->target->tail_bytes, capacity - to->tail_capacity);
+    atomic_fetch_add(&to->target->held_bytes, capacity - to->tail_capacity);
     to->tail = grown;
     to->tail_capacity = capacity;
     return ESDM_OK;
@@ -148,7 +174,7 @@ note_upload_id(const char *path, char *text, void *user, esdm_error *err)
 }
 
 static esdm_status
-begin_upload(pack *to, esdm_error *err)
+begin_upload(s3__pack *to, esdm_error *err)
 {
     s3__request request = {.doing = "begin an upload of",
                            .method = "POST",
@@ -171,38 +197,36 @@ begin_upload(pack *to, esdm_error *err)
 
 /* Ends the oldest part. Its failure is the pack's. */
 static void
-end_part(pack *to)
+end_part(s3__pack *to)
 {
-    part *oldest = to->under_way;
+    s3__part *oldest = to->under_way;
     esdm_error why;
     esdm_status status = s3__wait(to->client, &oldest->request, &why);
     if (status == ESDM_OK && oldest->request.etag[0] == '\0')
         status = esdm__error_set(&why, ESDM_EIO, "s3: the server at %s took a part without an ETag",
                                  to->target->options.endpoint);
     if (status == ESDM_OK)
-        memcpy(to->etags[oldest->number - 1], oldest->request.etag, sizeof(etag));
+        memcpy(oldest->etag, oldest->request.etag, sizeof oldest->etag);
     else
-        (void) fail(to, status, &why);
+        (void) s3__pack_fail(to, status, &why);
     to->under_way = oldest->next;
     if (to->under_way == NULL)
         to->under_way_end = &to->under_way;
     to->nunder_way--;
     atomic_fetch_sub(&to->target->sent_bytes, oldest->capacity);
     s3__request_clear(&oldest->request);
-    free(oldest->data);
-    free(oldest);
 }
 
-static void
-end_all_parts(pack *to, bool cancel)
+void
+s3__end_all_parts(s3__pack *to, bool cancel)
 {
-    for (part *at = to->under_way; at != NULL && cancel; at = at->next)
+    for (s3__part *at = to->under_way; at != NULL && cancel; at = at->next)
         s3__cancel(to->client, &at->request);
     while (to->under_way != NULL) {
         bool failed_before = to->failure.status != ESDM_OK;
         end_part(to);
         if (!failed_before && to->failure.status != ESDM_OK) { /* the others are of no use */
-            for (part *at = to->under_way; at != NULL; at = at->next)
+            for (s3__part *at = to->under_way; at != NULL; at = at->next)
                 s3__cancel(to->client, &at->request);
         }
     }
@@ -210,7 +234,7 @@ end_all_parts(pack *to, bool cancel)
 
 /* Takes what has ended, and waits while there is too much under way. */
 static void
-limit_parts(pack *to)
+limit_parts(s3__pack *to)
 {
     const s3__target *target = to->target;
     while (to->under_way != NULL &&
@@ -220,37 +244,38 @@ limit_parts(pack *to)
 }
 
 static esdm_status
-reserve_etag(pack *to, esdm_error *err)
+reserve_part(s3__pack *to, esdm_error *err)
 {
-    if (to->nparts < to->etags_capacity)
+    if (to->nparts < to->parts_capacity)
         return ESDM_OK;
-    size_t capacity = to->etags_capacity > 0 ? 2 * to->etags_capacity : 16;
-    etag *grown = realloc(to->etags, capacity * sizeof *grown);
+    size_t capacity = to->parts_capacity > 0 ? 2 * to->parts_capacity : 16;
+    s3__part **grown = realloc(to->parts, capacity * sizeof *grown);
     if (grown == NULL)
         return esdm__error_nomem(err, capacity * sizeof *grown, "the parts of a pack");
-    to->etags = grown;
-    to->etags_capacity = capacity;
+    to->parts = grown;
+    to->parts_capacity = capacity;
     return ESDM_OK;
 }
 
 /* Sends the part that is being filled. */
-static esdm_status
-send_tail(pack *to, esdm_error *err)
+esdm_status
+s3__send_tail(s3__pack *to, esdm_error *err)
 {
-    esdm_status status = reserve_etag(to, err);
+    esdm_status status = reserve_part(to, err);
     if (status == ESDM_OK && to->nparts == S3__PARTS_MOST)
         status = esdm__error_set(err, ESDM_EINVAL,
                                  "s3: '%s' would have more than %u parts; make \"part\" larger",
                                  to->key, S3__PARTS_MOST);
     if (status == ESDM_OK && to->upload_id == NULL)
         status = begin_upload(to, err);
-    part *sent = status == ESDM_OK ? calloc(1, sizeof *sent) : NULL;
+    s3__part *sent = status == ESDM_OK ? calloc(1, sizeof *sent) : NULL;
     if (status == ESDM_OK && sent == NULL)
         status = esdm__error_nomem(err, sizeof *sent, "a part of a pack");
     if (status != ESDM_OK)
         return status;
     sent->data = to->tail;
     sent->capacity = to->tail_capacity;
+    to->parts[to->nparts] = sent;
     sent->number = ++to->nparts;
     (void) snprintf(sent->number_text, sizeof sent->number_text, "%" PRIu32, sent->number);
     sent->request =
@@ -262,7 +287,6 @@ send_tail(pack *to, esdm_error *err)
                       .body = sent->data,
                       .body_bytes = to->tail_bytes};
     atomic_fetch_add(&to->target->sent_bytes, sent->capacity);
-    atomic_fetch_sub(&to->target->tail_bytes, sent->capacity);
     to->tail = NULL;
     to->tail_bytes = 0;
     to->tail_capacity = 0;
@@ -277,7 +301,7 @@ send_tail(pack *to, esdm_error *err)
 /* ---- appending ------------------------------------------------------------------------------ */
 
 static esdm_status
-append_piece(pack *to, const uint8_t *data, size_t bytes, esdm_error *err)
+append_piece(s3__pack *to, const uint8_t *data, size_t bytes, esdm_error *err)
 {
     size_t part_bytes = (size_t) to->target->options.part_bytes;
     while (bytes > 0) {
@@ -291,7 +315,7 @@ append_piece(pack *to, const uint8_t *data, size_t bytes, esdm_error *err)
         data += step;
         bytes -= step;
         if (to->tail_bytes == part_bytes) {
-            status = send_tail(to, err);
+            status = s3__send_tail(to, err);
             if (status != ESDM_OK)
                 return status;
         }
@@ -303,7 +327,7 @@ esdm_status
 s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                 esdm_error *err)
 {
-    pack *to = self;
+    s3__pack *to = self;
     esdm_error why;
     uint64_t position = to->length_bytes;
     uint64_t end = position;
@@ -313,7 +337,7 @@ s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_posi
                                    to->key);
     }
     limit_parts(to);
-    if (failed(to, err) != ESDM_OK)
+    if (s3__pack_failed(to, err) != ESDM_OK)
         return to->failure.status;
     /* When this fails nothing was changed. Once a part is full there is no way back. */
     uint64_t first = end - position + to->tail_bytes;
@@ -324,8 +348,8 @@ s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_posi
     for (size_t i = 0; i < niov && status == ESDM_OK; i++)
         status = append_piece(to, iov[i].data, iov[i].bytes, &why);
     if (status != ESDM_OK) {
-        (void) fail(to, status, &why);
-        return failed(to, err);
+        (void) s3__pack_fail(to, status, &why);
+        return s3__pack_failed(to, err);
     }
     to->length_bytes = end;
     *ret_position = position;
@@ -335,190 +359,18 @@ s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_posi
 bool
 s3__pack_is_full(void *self)
 {
-    const pack *of = self;
+    const s3__pack *of = self;
     const s3__target *target = of->target;
-    return of->nparts >= PARTS_FULL ||
-           atomic_load(&target->tail_bytes) > target->options.memory_bytes / 2;
+    return of->length_bytes >= target->options.object_bytes || of->nparts >= PARTS_FULL ||
+           atomic_load(&target->held_bytes) > target->options.memory_bytes;
 }
 
 esdm_status
 s3__pack_sync(void *self, esdm_error *err)
 {
-    const pack *of = self;
+    const s3__pack *of = self;
     return esdm__error_set(err, ESDM_ENOTSUP,
                            "s3: '%s' is safe once it is sealed, an upload under way cannot be made "
                            "so",
                            of->key);
-}
-
-/* ---- ending --------------------------------------------------------------------------------- */
-
-/* Whether the object of this name is the pack: the answer to an earlier attempt may be lost. */
-static bool
-is_stored(pack *of)
-{
-    s3__request request = {.doing = "look at", .method = "HEAD", .key = of->key};
-    bool stored = s3__perform(of->client, &request, NULL) == ESDM_OK &&
-                  strcmp(request.writer, of->writer) == 0 &&
-                  request.content_bytes == of->length_bytes;
-    s3__request_clear(&request);
-    return stored;
-}
-
-/* Sends a request that makes the pack visible, unless there is an object of that name. */
-static esdm_status
-publish(pack *of, s3__request *request, esdm_error *err)
-{
-    esdm_error why = {0};
-    bool conditional = !atomic_load(&of->target->unconditional);
-    size_t nheaders = request->nheaders;
-    if (conditional)
-        request->headers[request->nheaders++] = (s3__pair){"if-none-match", "*"};
-    esdm_status status = s3__perform(of->client, request, &why);
-    if (status == ESDM_ENOTSUP && conditional) { /* names are unique; this was for good measure */
-        atomic_store(&of->target->unconditional, true);
-        request->nheaders = nheaders;
-        s3__request_clear(request);
-        status = s3__perform(of->client, request, &why);
-    }
-    bool doubtful = status == ESDM_EEXIST || status == ESDM_ENOENT;
-    if (doubtful && request->attempts > 1 && is_stored(of))
-        status = ESDM_OK;
-    if (status == ESDM_EEXIST)
-        status = esdm__error_set(&why, ESDM_EEXIST, "s3: there is a pack 's3://%s/%s' already",
-                                 of->target->options.bucket, of->key);
-    if (status != ESDM_OK && err != NULL)
-        *err = why;
-    return status;
-}
-
-static esdm_status
-put_whole(pack *of, esdm_error *err)
-{
-    s3__request request = {.doing = "write",
-                           .method = "PUT",
-                           .key = of->key,
-                           .headers = {{S3__WRITER_HEADER, of->writer}},
-                           .nheaders = 1,
-                           .body = of->tail,
-                           .body_bytes = of->tail_bytes};
-    esdm_status status = publish(of, &request, err);
-    s3__request_clear(&request);
-    return status;
-}
-
-static void
-put_text(esdm__buffer *out, const char *text)
-{
-    esdm__buffer_put(out, text, strlen(text));
-}
-
-/* An ETag is what the server said: no element may come out of it. */
-static void
-put_escaped(esdm__buffer *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        char reference[8];
-        if (strchr("<>&\"'", *text) != NULL) {
-            (void) snprintf(reference, sizeof reference, "&#%d;", *text);
-            put_text(out, reference);
-        } else {
-            esdm__buffer_put_u8(out, (uint8_t) *text);
-        }
-    }
-}
-
-static esdm_status
-join_parts(pack *of, esdm_error *err)
-{
-    esdm__buffer body;
-    esdm__buffer_init(&body);
-    put_text(&body, "<CompleteMultipartUpload>");
-    for (uint32_t i = 0; i < of->nparts; i++) {
-        char number[64];
-        (void) snprintf(number, sizeof number, "<Part><PartNumber>%" PRIu32 "</PartNumber><ETag>",
-                        i + 1);
-        put_text(&body, number);
-        put_escaped(&body, of->etags[i]);
-        put_text(&body, "</ETag></Part>");
-    }
-    put_text(&body, "</CompleteMultipartUpload>");
-    if (body.failed) {
-        esdm__buffer_clear(&body);
-        return esdm__error_nomem(err, of->nparts * (size_t) 128, "the parts of a pack");
-    }
-    uint64_t patience_ms = 10000 + of->length_bytes / JOINED_BYTES_PER_MS;
-    s3__request request = {.doing = "end the upload of",
-                           .method = "POST",
-                           .key = of->key,
-                           .query = {{"uploadId", of->upload_id}},
-                           .nquery = 1,
-                           .body = body.data,
-                           .body_bytes = body.bytes,
-                           .patience_ms =
-                               patience_ms < INT32_MAX ? (uint32_t) patience_ms : INT32_MAX};
-    esdm_status status = publish(of, &request, err);
-    s3__request_clear(&request);
-    esdm__buffer_clear(&body);
-    return status;
-}
-
-static esdm_status
-finish(pack *of, esdm_error *err)
-{
-    esdm_error why;
-    if (of->upload_id == NULL && of->nparts == 0 && of->failure.status == ESDM_OK)
-        return put_whole(of, err);
-    if (of->tail_bytes > 0 && of->failure.status == ESDM_OK) {
-        esdm_status status = send_tail(of, &why);
-        if (status != ESDM_OK)
-            (void) fail(of, status, &why);
-    }
-    end_all_parts(of, of->failure.status != ESDM_OK);
-    return failed(of, err) == ESDM_OK ? join_parts(of, err) : of->failure.status;
-}
-
-/* In a forked child the requests are the parent's: they are left alone. */
-static void
-pack_free(pack *of)
-{
-    if (s3__client_is_ours(of->client)) {
-        end_all_parts(of, true);
-        s3__gate_clear(&of->gate);
-    }
-    free_tail(of);
-    free(of->etags);
-    free(of->upload_id);
-    free(of);
-}
-
-esdm_status
-s3__pack_seal(void *self, esdm_error *err)
-{
-    pack *of = self;
-    if (of == NULL)
-        return ESDM_OK;
-    esdm_status status = finish(of, err);
-    /* The parts of what failed take space that nobody sees. One that is there answers for itself.
-     */
-    if (status != ESDM_OK && of->upload_id != NULL && status != ESDM_EINVAL)
-        (void) !s3__upload_abort(of->target, of->key, of->upload_id, NULL);
-    pack_free(of);
-    return status;
-}
-
-esdm_status
-s3__pack_discard(void *self, esdm_error *err)
-{
-    pack *of = self;
-    esdm_status status = ESDM_OK;
-    if (of == NULL)
-        return ESDM_OK;
-    if (s3__client_is_ours(of->client)) {
-        end_all_parts(of, true);
-        if (of->upload_id != NULL)
-            status = s3__upload_abort(of->target, of->key, of->upload_id, err);
-    }
-    pack_free(of);
-    return status;
 }

@@ -25,6 +25,8 @@ const esdm_data_plugin esdm_data_s3_plugin = {
     .pack_list = s3__pack_list,
     .pack_is_full = s3__pack_is_full,
     .pack_discard = s3__pack_discard,
+    .pack_begin_seal = s3__pack_begin_seal,
+    .pack_recall = s3__pack_recall,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

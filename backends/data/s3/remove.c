@@ -82,13 +82,15 @@ take_upload(s3__target *target, const char *key)
 }
 
 esdm_status
-s3__upload_abort(s3__target *target, const char *key, const char *upload_id, esdm_error *err)
+s3__upload_abort(s3__target *target, const char *key, const char *upload_id, uint32_t limit_ms,
+                 esdm_error *err)
 {
     s3__request request = {.doing = "give up the upload of",
                            .method = "DELETE",
                            .key = key,
                            .query = {{"uploadId", upload_id}},
-                           .nquery = 1};
+                           .nquery = 1,
+                           .limit_ms = limit_ms};
     esdm_status status = s3__send(target, &request, err);
     s3__request_clear(&request);
     return status == ESDM_ENOENT ? ESDM_OK : status;
@@ -146,7 +148,7 @@ s3__pack_remove(void *self, const char *name, esdm_error *err)
         status = s3__delete_objects(target, &keys, 1, err);
     for (s3__upload *upload = NULL;
          status == ESDM_OK && (upload = take_upload(target, key)) != NULL;) {
-        status = s3__upload_abort(target, key, upload->id, err);
+        status = s3__upload_abort(target, key, upload->id, 0, err);
         upload_free(upload);
     }
     return status;

@@ -29,16 +29,19 @@
 #define S3__WRITER_HEADER "x-amz-meta-esdm-writer"
 
 typedef struct s3__upload s3__upload;
+typedef struct s3__spare s3__spare;
 
 typedef struct s3__target {
     s3__options options;
     s3__credentials credentials;
     _Atomic(s3__client *) client;    /* of this process: s3__target_client() */
-    atomic_uint_fast64_t tail_bytes; /* of parts being filled */
+    atomic_uint_fast64_t held_bytes; /* memory of all parts that are not sealed */
     atomic_uint_fast64_t sent_bytes; /* of parts under way */
     atomic_bool unconditional;       /* the server does not know If-None-Match */
-    pthread_mutex_t lock;            /* guards uploads; a leaf */
-    s3__upload *uploads;             /* unfinished ones that a listing has shown */
+    pthread_mutex_t lock;            /* guards what follows; a leaf */
+    s3__spare *spares;               /* buffers for parts to come */
+    uint64_t spare_bytes;
+    s3__upload *uploads; /* unfinished ones that a listing has shown */
 } s3__target;
 
 /* ---- target.c ------------------------------------------------------------------------------- */
@@ -97,9 +100,10 @@ esdm_status s3__pack_list(void *target, const char *prefix, esdm_pack_visitor vi
 bool s3__upload_note(s3__target *target, const char *key, const char *upload_id);
 /** Forgets them all. */
 void s3__uploads_forget(s3__target *target);
-/** Throws the parts of an upload away; one that is gone is ESDM_OK. */
+/** Throws the parts of an upload away; one that is gone is ESDM_OK. @param limit_ms 0: the
+ *  target's time limit. */
 esdm_status s3__upload_abort(s3__target *target, const char *key, const char *upload_id,
-                             esdm_error *err);
+                             uint32_t limit_ms, esdm_error *err);
 esdm_status s3__pack_remove(void *target, const char *name, esdm_error *err);
 /** Deletes objects, many at a time. */
 esdm_status s3__delete_objects(s3__target *target, char *const *keys, size_t nkeys,
@@ -121,7 +125,12 @@ esdm_status s3__pack_append(void *pack, const esdm_iov *iov, size_t niov, uint64
                             esdm_error *err);
 esdm_status s3__pack_sync(void *pack, esdm_error *err);
 esdm_status s3__pack_seal(void *pack, esdm_error *err);
+/** At the end of the target. */
+void s3__spares_free(s3__target *target);
 bool s3__pack_is_full(void *pack);
+void s3__pack_begin_seal(void *pack);
+esdm_status s3__pack_recall(void *pack, uint64_t position, size_t bytes, void *buffer,
+                            esdm_error *err);
 esdm_status s3__pack_discard(void *pack, esdm_error *err);
 esdm_status s3__pack_read(void *target, const char *name, const esdm_range *ranges, size_t nranges,
                           esdm_error *err);

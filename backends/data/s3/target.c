@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/usage.h"
 #include "s3.h"
 
 esdm_status
@@ -105,27 +106,18 @@ s3__close(void *self)
         return;
     s3__client_free(atomic_load(&target->client));
     s3__uploads_forget(target);
+    s3__spares_free(target);
     (void) pthread_mutex_destroy(&target->lock);
     s3__options_clear(&target->options);
     s3__credentials_clear(&target->credentials);
     free(target);
 }
 
-static bool
-add_usage(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
-{
-    esdm_target_usage *sum = user;
-    (void) name, (void) modified_ns;
-    sum->used_bytes += bytes;
-    sum->packs++;
-    return true;
-}
-
 esdm_status
 s3__usage(void *self, esdm_target_usage *ret_usage, esdm_error *err)
 {
     esdm_target_usage usage = {0};
-    esdm_status status = s3__pack_list(self, NULL, add_usage, &usage, err);
+    esdm_status status = s3__pack_list(self, NULL, esdm__usage_add, &usage, err);
     if (status == ESDM_OK)
         *ret_usage = usage;
     return status;

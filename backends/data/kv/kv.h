@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_KV_H
+#define ESDM_BACKEND_KV_H
+
+/**
+ * @file
+ * Data target "kv": packs as records of Kyoto Cabinet hash databases in a marked directory. See
+ * README.md for the files.
+ *
+ * A pack is cut into chunks of KV__CHUNK_BYTES, each a record, so that a range is read without the
+ * rest. Small packs are kept in memory until they are sealed and then put into the shard of their
+ * writer, which is open for that moment only: whoever writes a database shuts out all other
+ * processes. A pack that grows beyond KV__SMALL_BYTES gets a database of its own.
+ */
+
+#include <kclangc.h>
+#include <pthread.h>
+
+#include "base/place.h"
+#include "esdm/sys/data_target.h"
+
+#define KV__CHUNK_BYTES ((size_t) 64 << 10)
+#define KV__SMALL_BYTES ((size_t) 1 << 20)
+/** Small packs of a writer that share a shard: by their number divided by this. */
+#define KV__SHARD_PACKS 256
+
+/** Longest pack name in bytes; longest name of a file, with its NUL. */
+#define KV__NAME_MAX   120
+#define KV__FILE_BYTES (KV__NAME_MAX + 16)
+
+#define KV__LOCK_FILE "lock"
+
+/** Longest waits for a database, in milliseconds. Writers that find no way into a shard give their
+ *  pack a database of its own. */
+#define KV__READ_WAIT_MS   10000
+#define KV__WRITE_WAIT_MS  500
+#define KV__REMOVE_WAIT_MS 5000
+
+typedef struct kv__target {
+    char *directory;
+    int fd; /* of the directory */
+} kv__target;
+
+/* ---- names.c -------------------------------------------------------------------------------- */
+
+/** ESDM_EINVAL for what is no pack name: digits 0-9a-f and '-', at least 32 digits first. */
+esdm_status kv__check_name(const char *name, esdm_error *err);
+/** Name of the database that is the pack's own. */
+void kv__own_file(const char *name, char ret_file[KV__FILE_BYTES]);
+/** Name of the shard that it lies in when it is small. */
+void kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES]);
+/** The pack that a file of its own is for; NULL for other files. Borrowed. @param ret_bytes. */
+const char *kv__pack_of(const char *file, size_t *ret_bytes);
+bool kv__is_shard(const char *file);
+bool kv__is_database(const char *file); /* or its log */
+
+/* ---- shard.c: databases of this process ----------------------------------------------------- */
+
+typedef enum kv__mode { KV__READ, KV__WRITE } kv__mode;
+
+typedef struct kv__handle kv__handle;
+
+/**
+ * Opens a database. Several readers of one process share it; a writer has it alone. Waits, at most
+ * `wait_ms`, for those who have it open, in this process or another.
+ * @param ret_handle owned, kv__release(). ESDM_ENOENT: not there (KV__WRITE makes it);
+ *        ESDM_ETIMEDOUT names the process that has it.
+ */
+esdm_status kv__acquire(const kv__target *target, const char *file, kv__mode mode, unsigned wait_ms,
+                        kv__handle **ret_handle, esdm_error *err);
+/** Closes the database when its last user is done. ESDM_EIO: a writer's records may be lost. */
+esdm_status kv__release(kv__handle *handle, esdm_error *err);
+KCDB *kv__database(const kv__handle *handle);
+/**
+ * Before something is put into a database that is open for writing: room for so many bytes in so
+ * many records, and for what ends a pack. A write that failed for want of space would leave the
+ * whole database in need of repair, which needs space itself.
+ */
+esdm_status kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes,
+                        uint64_t records, esdm_error *err);
+/** Whether a small pack of so many bytes could be stored now. */
+esdm_status kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err);
+/** What Kyoto Cabinet says about the last failure, with the disk's state. */
+esdm_status kv__error(const kv__target *target, const char *file, KCDB *db, const char *what,
+                      esdm_error *err);
+/** Deletes a shard without packs, which the caller has open for writing and then releases. Best
+ *  effort. */
+void kv__delete_empty(const kv__target *target, const char *file);
+/** Once before the first database is opened. */
+void kv__prepare_forks(void);
+/** Deletes a pack's own database: nobody opens it for writing again. */
+esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
+
+/* ---- records.c ------------------------------------------------------------------------------ */
+
+/** Key of a chunk, or of the head of a pack. @return its length. */
+size_t kv__chunk_key(const char *name, uint64_t chunk, char ret_key[KV__FILE_BYTES + 24]);
+/** Length of a pack in an open database. ESDM_ENOENT. */
+esdm_status kv__read_length(const kv__handle *handle, const char *name, uint64_t *ret_bytes,
+                            uint64_t *ret_modified_ns);
+bool kv__write_length(const kv__handle *handle, const char *name, uint64_t bytes);
+/** Copies a part of a chunk. false: it is not there or too short. */
+bool kv__read_chunk(const kv__handle *handle, const char *name, uint64_t chunk, size_t from,
+                    size_t bytes, void *to);
+
+/** The list of a shard's packs: "name\n" for each. */
+bool kv__list_add(const kv__handle *handle, const char *name);
+bool kv__list_remove(const kv__handle *handle, const char *name, bool *ret_empty);
+/** @param ret_list owned, kcfree(); NULL: no packs. */
+void kv__list_read(const kv__handle *handle, char **ret_list, size_t *ret_bytes);
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+/* admin.c */
+esdm_status kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+                     void *user, esdm_error *err);
+esdm_status kv__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
+                      esdm_error *err);
+esdm_status kv__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
+                       void *user, esdm_error *err);
+/* target.c */
+esdm_status kv__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err);
+void kv__close(void *target);
+esdm_status kv__usage(void *target, esdm_target_usage *ret_usage, esdm_error *err);
+esdm_status kv__pack_remove(void *target, const char *name, esdm_error *err);
+esdm_status kv__pack_list(void *target, const char *prefix, esdm_pack_visitor visit, void *user,
+                          esdm_error *err);
+esdm_status kv__pack_read(void *target, const char *name, const esdm_range *ranges, size_t nranges,
+                          esdm_error *err);
+/** ESDM_OK when the pack is there, in either place. ESDM_ENOENT. */
+esdm_status kv__find_pack(const kv__target *target, const char *name, kv__handle **ret_handle,
+                          esdm_error *err);
+/* pack.c */
+esdm_status kv__pack_create(void *target, const char *name, void **ret_pack, esdm_error *err);
+esdm_status kv__pack_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
+                            esdm_error *err);
+esdm_status kv__pack_sync(void *pack, esdm_error *err);
+esdm_status kv__pack_seal(void *pack, esdm_error *err);
+esdm_status kv__pack_discard(void *pack, esdm_error *err);
+esdm_status kv__pack_recall(void *pack, uint64_t position, size_t bytes, void *buffer,
+                            esdm_error *err);
+
+#endif

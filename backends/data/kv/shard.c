@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * Databases that this process has open.
+ *
+ * Kyoto Cabinet locks files by fcntl(): a lock belongs to the process, and closing any descriptor
+ * of the file gives it up. So a process opens each database once, and its threads share it here.
+ * A forked child has none of its parent's locks: it leaves their handles alone.
+ *
+ * A database that has become empty is deleted under the exclusive lock of the file `lock`; who
+ * opens one for writing holds it shared meanwhile, and so never gets hold of a deleted file.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "kv.h"
+
+#define LOW_SPACE  (UINT64_C(1) << 20)
+#define MILLION    UINT64_C(1000000)
+#define FIRST_NAP  UINT64_C(200000)
+#define LONGER_NAP UINT64_C(5000000)
+
+/* Databases are not mapped into memory: on a full disk a mapping ends the program by SIGBUS. Few
+ * buckets: a shard has some thousand records, and empty ones shall be small. */
+#define TUNING "#msiz=0#bnum=8191#opts=l"
+
+struct kv__handle {
+    struct kv__handle *next;
+    char *path;
+    KCDB *db; /* NULL: being opened or closed */
+    int fd;   /* of a writer, for space: closed after the database, for that gives up its lock */
+    kv__mode mode;
+    unsigned users;
+    pid_t pid;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the list and what is in it */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static kv__handle *handles;
+
+KCDB *
+kv__database(const kv__handle *handle)
+{
+    return handle->db;
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+esdm_status
+kv__error(const kv__target *target, const char *file, KCDB *db, const char *what, esdm_error *err)
+{
+    struct statvfs space;
+    int32_t code = kcdbecode(db);
+    if (code == KCENOPERM)
+        return esdm__error_set(err, ESDM_EACCES, "kv: cannot %s '%s/%s': no permission", what,
+                               target->directory, file);
+    if (code == KCEBROKEN)
+        return esdm__error_set(err, ESDM_ECORRUPT, "kv: cannot %s '%s/%s': the file is damaged",
+                               what, target->directory, file);
+    if (fstatvfs(target->fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE)
+        return esdm__error_set(err, ESDM_ENOSPC, "kv: cannot %s '%s/%s': no space left", what,
+                               target->directory, file);
+    return esdm__error_set(err, ESDM_EIO, "kv: cannot %s '%s/%s': %s", what, target->directory,
+                           file, kcdbemsg(db));
+}
+
+/* Which other process has the file locked; 0: none, or nobody knows. Only while this one does not
+ * have it open. */
+static pid_t
+holder_of(const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    bool known = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    (void) close(fd);
+    return known ? lock.l_pid : 0;
+}
+
+static esdm_status
+locked_error(const kv__target *target, const char *file, pid_t holder, unsigned wait_ms,
+             esdm_error *err)
+{
+    if (holder != 0)
+        return esdm__error_set(err, ESDM_ETIMEDOUT,
+                               "kv: '%s/%s' is locked by process %ld for more than %u ms; is it "
+                               "stopped?",
+                               target->directory, file, (long) holder, wait_ms);
+    return esdm__error_set(err, ESDM_ETIMEDOUT, "kv: '%s/%s' is locked for more than %u ms",
+                           target->directory, file, wait_ms);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. */
+static esdm_status
+make_file(const kv__target *target, const char *file, esdm_error *err)
+{
+    int fd = openat(target->fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0 && errno != EEXIST)
+        return esdm__error_set_errno(err, errno, "kv: cannot make '%s/%s'", target->directory,
+                                     file);
+    if (fd >= 0)
+        (void) close(fd);
+    return ESDM_OK;
+}
+
+/* -1: no lock could be had; then nothing is deleted, and nothing need be protected. */
+static int
+lock_directory(const kv__target *target, int how)
+{
+    int fd = openat(target->fd, KV__LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && flock(fd, how) != 0) {
+        (void) close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* One attempt. ESDM_ECANCELED: somebody has it locked. */
+static esdm_status
+open_database(const kv__target *target, const char *file, const char *path, kv__mode mode,
+              KCDB **ret_db, esdm_error *err)
+{
+    char tuned[PATH_MAX];
+    if (snprintf(tuned, sizeof tuned, "%s" TUNING, path) >= (int) sizeof tuned)
+        return esdm__error_set(err, ESDM_EINVAL, "kv: '%.200s' is too long", path);
+    if (mode == KV__READ && faccessat(target->fd, file, R_OK, AT_EACCESS) != 0)
+        return esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s'", target->directory,
+                                     file);
+    KCDB *db = kcdbnew();
+    if (db == NULL)
+        return esdm__error_nomem(err, 1, "a database");
+    int directory_lock = mode == KV__WRITE ? lock_directory(target, LOCK_SH) : -1;
+    esdm_status status = mode == KV__WRITE ? make_file(target, file, err) : ESDM_OK;
+    uint32_t flags =
+        mode == KV__WRITE ? KCOWRITER | KCOCREATE | KCOTRYLOCK : KCOREADER | KCOTRYLOCK;
+    errno = 0;
+    if (status == ESDM_OK && kcdbopen(db, tuned, flags) == 0) {
+        bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
+        status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
+    }
+    if (directory_lock >= 0)
+        (void) close(directory_lock);
+    if (status != ESDM_OK)
+        kcdbdel(db);
+    else
+        *ret_db = db;
+    return status;
+}
+
+static void
+nap(uint64_t ns)
+{
+    struct timespec time = {.tv_sec = 0, .tv_nsec = (long) ns};
+    (void) nanosleep(&time, NULL);
+}
+
+static esdm_status
+open_patiently(const kv__target *target, const char *file, const char *path, kv__mode mode,
+               uint64_t until_ns, unsigned wait_ms, KCDB **ret_db, esdm_error *err)
+{
+    for (unsigned attempt = 0;; attempt++) {
+        esdm_status status = open_database(target, file, path, mode, ret_db, err);
+        if (status != ESDM_ECANCELED)
+            return status;
+        if (esdm__now_ns() >= until_ns)
+            return locked_error(target, file, holder_of(path), wait_ms, err);
+        nap(attempt < 10 ? FIRST_NAP : LONGER_NAP);
+    }
+}
+
+/* ---- handles -------------------------------------------------------------------------------- */
+
+static void
+lock_for_fork(void)
+{
+    (void) pthread_mutex_lock(&mutex);
+}
+
+static void
+unlock_after_fork(void)
+{
+    (void) pthread_mutex_unlock(&mutex);
+}
+
+static void
+register_handlers(void)
+{
+    (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+}
+
+void
+kv__prepare_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void) pthread_once(&once, register_handlers);
+}
+
+/* Under the mutex; of this process. */
+static kv__handle *
+find_handle(const char *path)
+{
+    kv__handle *handle = handles;
+    while (handle != NULL && (handle->pid != getpid() || strcmp(handle->path, path) != 0))
+        handle = handle->next;
+    return handle;
+}
+
+/* Under the mutex. */
+static void
+erase_handle(kv__handle *handle)
+{
+    for (kv__handle **at = &handles; *at != NULL; at = &(*at)->next) {
+        if (*at == handle) {
+            *at = handle->next;
+            break;
+        }
+    }
+    free(handle->path);
+    free(handle);
+    (void) pthread_cond_broadcast(&changed);
+}
+
+/* Under the mutex: waits until the database is free, or can be shared, which gives its handle.
+ * false: out of time. */
+static bool
+wait_for_turn(const char *path, kv__mode mode, uint64_t until_ns, kv__handle **ret_shared)
+{
+    struct timespec until = {.tv_sec = (time_t) (until_ns / 1000 / MILLION),
+                             .tv_nsec = (long) (until_ns % (1000 * MILLION))};
+    *ret_shared = NULL;
+    for (;;) {
+        kv__handle *handle = find_handle(path);
+        if (handle == NULL)
+            return true;
+        if (mode == KV__READ && handle->mode == KV__READ && handle->db != NULL) {
+            *ret_shared = handle;
+            return true;
+        }
+        if (pthread_cond_timedwait(&changed, &mutex, &until) == ETIMEDOUT &&
+            find_handle(path) != NULL)
+            return false;
+    }
+}
+
+/* Under the mutex: takes the place, so that other threads wait. */
+static kv__handle *
+enter_handle(const char *path, kv__mode mode)
+{
+    kv__handle *handle = calloc(1, sizeof *handle);
+    char *copy = strdup(path);
+    if (handle == NULL || copy == NULL) {
+        free(handle);
+        free(copy);
+        return NULL;
+    }
+    *handle = (kv__handle){
+        .next = handles, .path = copy, .fd = -1, .mode = mode, .users = 1, .pid = getpid()};
+    handles = handle;
+    return handle;
+}
+
+esdm_status
+kv__acquire(const kv__target *target, const char *file, kv__mode mode, unsigned wait_ms,
+            kv__handle **ret_handle, esdm_error *err)
+{
+    char path[PATH_MAX];
+    uint64_t until_ns = esdm__now_ns() + wait_ms * MILLION;
+    kv__handle *shared = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", target->directory, file) >= (int) sizeof path)
+        return esdm__error_set(err, ESDM_EINVAL, "kv: '%.200s' is too long", target->directory);
+    (void) pthread_mutex_lock(&mutex);
+    bool in_time = wait_for_turn(path, mode, until_ns, &shared);
+    kv__handle *handle = in_time && shared == NULL ? enter_handle(path, mode) : NULL;
+    if (shared != NULL)
+        shared->users++;
+    (void) pthread_mutex_unlock(&mutex);
+    if (!in_time)
+        return locked_error(target, file, getpid(), wait_ms, err);
+    if (shared != NULL) {
+        *ret_handle = shared;
+        return ESDM_OK;
+    }
+    if (handle == NULL)
+        return esdm__error_nomem(err, sizeof *handle, "a database");
+    KCDB *db = NULL;
+    esdm_status status = open_patiently(target, file, path, mode, until_ns, wait_ms, &db, err);
+    int fd = status == ESDM_OK && mode == KV__WRITE
+                 ? openat(target->fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+                 : -1;
+    (void) pthread_mutex_lock(&mutex);
+    handle->db = db;
+    handle->fd = fd;
+    if (status != ESDM_OK)
+        erase_handle(handle);
+    else
+        (void) pthread_cond_broadcast(&changed);
+    (void) pthread_mutex_unlock(&mutex);
+    if (status == ESDM_OK)
+        *ret_handle = handle;
+    return status;
+}
+
+esdm_status
+kv__release(kv__handle *handle, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (handle == NULL || handle->pid != getpid())
+        return ESDM_OK;
+    (void) pthread_mutex_lock(&mutex);
+    KCDB *db = --handle->users == 0 ? handle->db : NULL;
+    if (db != NULL)
+        handle->db = NULL; /* others wait until it is closed */
+    (void) pthread_mutex_unlock(&mutex);
+    if (db == NULL)
+        return ESDM_OK;
+    if (kcdbclose(db) == 0 && handle->mode == KV__WRITE)
+        status = esdm__error_set(err, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
+                                 kcdbemsg(db));
+    kcdbdel(db);
+    if (handle->fd >= 0)
+        (void) close(handle->fd);
+    (void) pthread_mutex_lock(&mutex);
+    erase_handle(handle);
+    (void) pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+/* ---- space ---------------------------------------------------------------------------------- */
+
+/* A record's head and key; the last chunk, the length and the list of a shard. */
+#define RECORD_BYTES UINT64_C(320)
+#define END_BYTES    (KV__CHUNK_BYTES + (UINT64_C(48) << 10))
+/* An empty database, and the log of a transaction. */
+#define EMPTY_BYTES (UINT64_C(64) << 10)
+
+static esdm_status
+no_space(const kv__target *target, uint64_t bytes, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ENOSPC, "kv: no space for %llu bytes in '%s'",
+                           (unsigned long long) bytes, target->directory);
+}
+
+static bool
+is_within_limit(uint64_t end)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           end <= limit.rlim_cur;
+}
+
+static bool
+has_free(const kv__target *target, uint64_t bytes)
+{
+    struct statvfs space;
+    return fstatvfs(target->fd, &space) != 0 || (uint64_t) space.f_bavail * space.f_frsize >= bytes;
+}
+
+esdm_status
+kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes, uint64_t records,
+            esdm_error *err)
+{
+    struct stat found;
+    uint64_t need = bytes + records * RECORD_BYTES + END_BYTES;
+    if (handle->fd < 0 || fstat(handle->fd, &found) != 0)
+        return has_free(target, need) ? ESDM_OK : no_space(target, bytes, err);
+    if (!is_within_limit((uint64_t) found.st_size + need))
+        return no_space(target, bytes, err);
+    /* Blocks behind the end of the file, where the records go. */
+    if (fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) need) == 0)
+        return ESDM_OK;
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && has_free(target, need))
+        return ESDM_OK; /* the file system cannot do that */
+    return no_space(target, bytes, err);
+}
+
+esdm_status
+kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err)
+{
+    uint64_t need = bytes + (bytes / KV__CHUNK_BYTES + 1) * RECORD_BYTES + EMPTY_BYTES;
+    if (has_free(target, need + 2 * END_BYTES) && is_within_limit(need + END_BYTES))
+        return ESDM_OK;
+    return no_space(target, bytes, err);
+}
+
+/* ---- deleting ------------------------------------------------------------------------------- */
+
+void
+kv__delete_empty(const kv__target *target, const char *file)
+{
+    int directory_lock = lock_directory(target, LOCK_EX | LOCK_NB);
+    if (directory_lock < 0)
+        return; /* somebody opens one at this moment: it stays */
+    (void) !kv__delete(target, file, NULL);
+    (void) close(directory_lock);
+}
+
+esdm_status
+kv__delete(const kv__target *target, const char *file, esdm_error *err)
+{
+    char log[KV__FILE_BYTES + 8];
+    (void) snprintf(log, sizeof log, "%s.wal", file);
+    if (unlinkat(target->fd, file, 0) != 0 && errno != ENOENT)
+        return esdm__error_set_errno(err, errno, "kv: cannot remove '%s/%s'", target->directory,
+                                     file);
+    (void) unlinkat(target->fd, log, 0);
+    return ESDM_OK;
+}
