@@ -62,6 +62,9 @@ postgres__forget(void *self, uint64_t container, esdm_error *err)
     if (container == 0 || container > POSTGRES__CONTAINER_MAX)
         return esdm__error_set(err, ESDM_ECONFLICT, "record %llu is not garbage",
                                (unsigned long long) container);
+    esdm_status status = postgres__fact_forget(self, container, err); /* nothing depends on them */
+    if (status != ESDM_OK)
+        return status;
     postgres__put_token(&params, token);
     postgres__put_int(&params, container);
     return run_change(self, POSTGRES__FORGET, &params, &forgotten, err);

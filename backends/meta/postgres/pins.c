@@ -133,6 +133,27 @@ pin_anew(postgres__store *store, uint64_t container, uint64_t snapshot, esdm_err
 }
 
 esdm_status
+postgres__pins_take(postgres__store *store, uint64_t container, uint64_t snapshot, esdm_error *err)
+{
+    postgres__pin_entry *entry = postgres__pins_find(&store->pins, container, snapshot);
+    if (entry == NULL || entry->held == 0 || entry->lost)
+        return pin_anew(store, container, snapshot, err);
+    store->pins.floating -= entry->count == 0;
+    entry->count++;
+    return ESDM_OK;
+}
+
+void
+postgres__pins_drop(postgres__store *store, uint64_t container, uint64_t snapshot)
+{
+    postgres__pin_entry *entry = postgres__pins_find(&store->pins, container, snapshot);
+    if (entry != NULL && entry->count > 0 && --entry->count == 0) {
+        unlock(store, entry);
+        postgres__pins_erase(&store->pins, entry);
+    }
+}
+
+esdm_status
 postgres__pin(void *self, uint64_t container, uint64_t snapshot, esdm_error *err)
 {
     postgres__store *store = self;
@@ -143,13 +164,7 @@ postgres__pin(void *self, uint64_t container, uint64_t snapshot, esdm_error *err
     esdm_status status = postgres__enter(store, err);
     if (status != ESDM_OK)
         return status;
-    postgres__pin_entry *entry = postgres__pins_find(&store->pins, container, snapshot);
-    if (entry != NULL && entry->held > 0 && !entry->lost) {
-        store->pins.floating -= entry->count == 0;
-        entry->count++;
-    } else {
-        status = pin_anew(store, container, snapshot, err);
-    }
+    status = postgres__pins_take(store, container, snapshot, err);
     postgres__leave(store);
     return status;
 }
@@ -160,11 +175,7 @@ postgres__unpin(void *self, uint64_t container, uint64_t snapshot)
     postgres__store *store = self;
     if (postgres__enter(store, NULL) != ESDM_OK) /* a forked child: they are its parent's */
         return;
-    postgres__pin_entry *entry = postgres__pins_find(&store->pins, container, snapshot);
-    if (entry != NULL && entry->count > 0 && --entry->count == 0) {
-        unlock(store, entry);
-        postgres__pins_erase(&store->pins, entry);
-    }
+    postgres__pins_drop(store, container, snapshot);
     postgres__leave(store);
 }
 

@@ -39,6 +39,14 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .set_state = postgres__set_state,
     .attributes = postgres__attributes,
     .import = postgres__import,
+    .fact_get = postgres__fact_get,
+    .fact_put = postgres__fact_put,
+    .fact_list = postgres__fact_list,
+    .record_list = postgres__record_list,
+    .writer_begin = postgres__writer_begin,
+    .writer_end = postgres__writer_end,
+    .writer_lives = postgres__writer_lives,
+    .relocate = postgres__relocate,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

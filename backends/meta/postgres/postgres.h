@@ -103,6 +103,11 @@ void postgres__pins_sink(postgres__store *store);
 /** Notes what the server has just locked for one more user. */
 esdm_status postgres__pins_adopt(postgres__store *store, uint64_t container, uint64_t snapshot,
                                  esdm_error *err);
+/** Pins one that is locked by this session already, or asks the server. */
+esdm_status postgres__pins_take(postgres__store *store, uint64_t container, uint64_t snapshot,
+                                esdm_error *err);
+/** Lets one user go. */
+void postgres__pins_drop(postgres__store *store, uint64_t container, uint64_t snapshot);
 /** On a new connection: takes all pins again. */
 esdm_status postgres__pins_renew(postgres__store *store, postgres__failure *ret_failure,
                                  esdm_error *err);
@@ -221,5 +226,20 @@ esdm_status postgres__set_state(void *store, esdm_meta_state state, const char *
 esdm_status postgres__attributes(void *store, uint64_t container, esdm_meta_attribute_visitor visit,
                                  void *user, esdm_error *err);
 esdm_status postgres__import(void *store, const esdm_meta_import *import, esdm_error *err);
+esdm_status postgres__record_list(void *store, esdm_meta_record_visitor visit, void *user,
+                                  esdm_error *err);
+esdm_status postgres__writer_begin(void *store, const char *writer, esdm_error *err);
+void postgres__writer_end(void *store, const char *writer);
+esdm_status postgres__writer_lives(void *store, const char *writer, bool *ret_lives,
+                                   esdm_error *err);
+esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
+                               size_t npages, bool durable, esdm_error *err);
+
+esdm_status postgres__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
+esdm_status postgres__fact_put(void *store, const char *name, const char *text, esdm_error *err);
+esdm_status postgres__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,
+                                void *user, esdm_error *err);
+/** Removes the facts of a container that is about to be forgotten. */
+esdm_status postgres__fact_forget(postgres__store *store, uint64_t container, esdm_error *err);
 
 #endif

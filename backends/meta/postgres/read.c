@@ -291,16 +291,20 @@ postgres__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t 
     postgres__store *store = self;
     postgres__params params = {0};
     PGresult *result = NULL;
-    if (container > POSTGRES__CONTAINER_MAX || snapshot > POSTGRES__LOW_MAX)
+    bool every = snapshot == ESDM_META_EVERY_SNAPSHOT;
+    if (container > POSTGRES__CONTAINER_MAX || (snapshot > POSTGRES__LOW_MAX && !every))
         return esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
                                (unsigned long long) container, (unsigned long long) snapshot);
     postgres__put_int(&params, container);
-    postgres__put_int(&params, snapshot);
-    if (dataset != 0)
+    if (!every)
+        postgres__put_int(&params, snapshot);
+    if (every || dataset != 0)
         postgres__put_int(&params, dataset);
-    esdm_status status = postgres__ask(
-        store, dataset != 0 ? POSTGRES__PAGE_LIST : POSTGRES__PAGE_LIST_ALL, &params, &result, err);
-    if (status == ESDM_OK && PQntuples(result) == 0)
+    postgres__statement id = every          ? POSTGRES__PAGE_LIST_KEPT
+                             : dataset != 0 ? POSTGRES__PAGE_LIST
+                                            : POSTGRES__PAGE_LIST_ALL;
+    esdm_status status = postgres__ask(store, id, &params, &result, err);
+    if (status == ESDM_OK && PQntuples(result) == 0 && !every)
         status = esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
                                  (unsigned long long) container, (unsigned long long) snapshot);
     if (status == ESDM_OK)

@@ -15,6 +15,11 @@
 #define PAGE_OF " WHERE s.container = $1 AND s.snapshot = $2 AND NOT s.pruned "
 #define LIST    "SELECT " RECORD ", c.name FROM {S}.container c WHERE "
 
+/* One row in a store that takes changes, or when the parameter says that it does anyhow. */
+#define SERVING(migrating)                                                                         \
+    "WITH serving AS (SELECT 1::bigint AS one WHERE " migrating                                    \
+    " OR coalesce((SELECT t.value FROM {S}.store t WHERE t.key = 'state'), '0') = '0'), "
+
 const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__BEGIN] = "BEGIN",
     [POSTGRES__COMMIT] = "COMMIT",
@@ -40,8 +45,11 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__PAGE_LIST_ALL] = PAGE PAGE_OF "ORDER BY p.dataset, p.page",
     [POSTGRES__PAGE_LIST] = PAGE " AND p.dataset = $3" PAGE_OF "ORDER BY p.page",
     [POSTGRES__PAGE_LOAD] = "SELECT p.data FROM {S}.page p WHERE p.page = $1",
-    [POSTGRES__PIN] = "SELECT {S}.pin(u.container, u.snapshot) "
-                      "FROM unnest($1, $2) WITH ORDINALITY AS u(container, snapshot, n) "
+    /* Record 0 is none: a writer, who is there from then on. */
+    [POSTGRES__PIN] = "SELECT CASE u.container WHEN 0 THEN (SELECT true FROM "
+                      "pg_advisory_lock_shared({S}.lock_key(0, u.snapshot))) "
+                      "ELSE {S}.pin(u.container, u.snapshot) END FROM unnest($1, $2) WITH "
+                      "ORDINALITY AS u(container, snapshot, n) "
                       "ORDER BY u.n",
     [POSTGRES__UNPIN] = "SELECT pg_advisory_unlock_shared({S}.lock_key($1, $2))",
     [POSTGRES__GARBAGE] = "SELECT c.container, c.uuid FROM {S}.container c WHERE c.name IS NULL "
@@ -62,9 +70,43 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__STATE] = "SELECT (SELECT s.value::bigint FROM {S}.store s WHERE s.key = 'state'), "
                         "(SELECT s.value FROM {S}.store s WHERE s.key = 'note')",
     [POSTGRES__SET_STATE] = "SELECT {S}.set_state($1, $2)",
+    /* Facts: plain statements, which stores that were made before need no function for. */
+    [POSTGRES__FACT_GET] = "SELECT s.value FROM {S}.store s WHERE s.key = 'fact:' || $1",
+    [POSTGRES__FACT_PUT] =
+        SERVING("$3") "put AS (INSERT INTO {S}.store AS s(key, value) SELECT 'fact:' || $1, $2 "
+                      "FROM serving ON CONFLICT (key) DO UPDATE SET value = excluded.value) "
+                      "SELECT one FROM serving",
+    [POSTGRES__FACT_REMOVE] =
+        SERVING("$2") "gone AS (DELETE FROM {S}.store s USING serving WHERE s.key = 'fact:' || $1) "
+                      "SELECT one FROM serving",
+    [POSTGRES__FACT_LIST] = "SELECT substr(s.key, 6), s.value FROM {S}.store s "
+                            "WHERE starts_with(s.key, 'fact:' || $1) "
+                            "ORDER BY s.key COLLATE \"C\"",
+    [POSTGRES__FACT_FORGET] =
+        "DELETE FROM {S}.store s USING {S}.container c WHERE c.container = $1 "
+        "AND c.name IS NULL AND cardinality({S}.pins(c.container)) = 0 "
+        "AND starts_with(s.key, 'fact:' || c.uuid || '/')",
     [POSTGRES__IMPORT_CONTAINER] =
         "SELECT {S}.import_container($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
         "$15, $16)",
     [POSTGRES__IMPORT_PAGES] = "SELECT {S}.add_pages($1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
                                "$11, $12)",
+    /* After the record $1, at most $2 of them. */
+    [POSTGRES__RECORD_LIST] = "SELECT c.container, c.uuid, c.name FROM {S}.container c "
+                              "WHERE c.container > $1 ORDER BY c.container LIMIT $2",
+    [POSTGRES__PAGE_LIST_KEPT] =
+        "SELECT p.page, p.dataset, p.records, p.added, p.level, p.absolute, p.raw_bytes, "
+        "p.stored_bytes, p.box FROM {S}.page p WHERE p.container = $1 "
+        "AND ($2 = 0 OR p.dataset = $2) ORDER BY p.dataset, p.page",
+    [POSTGRES__WRITER_LIVES] = "SELECT $1 = ANY({S}.pins(0))",
+    /* The numbers come first, under the lock of the record, which commits take too. A page that
+     * another one has replaced meanwhile is not found. */
+    [POSTGRES__RELOCATE] =
+        "WITH head AS (UPDATE {S}.container c SET next_page = c.next_page + cardinality($2) "
+        "WHERE c.container = $1 AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' "
+        "AND s.value <> '0') RETURNING c.next_page) "
+        "UPDATE {S}.page p SET data = u.data, "
+        "page = ($1 << 32) + head.next_page - cardinality($2) + u.n - 1 "
+        "FROM head, unnest($2, $3) WITH ORDINALITY AS u(page, data, n) "
+        "WHERE p.page = u.page AND p.container = $1 RETURNING u.n",
 };

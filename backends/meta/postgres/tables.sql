@@ -63,7 +63,9 @@ CREATE TABLE {S}.object(
     path text COLLATE "C",
     attributes jsonb NOT NULL,
     PRIMARY KEY(container, dataset));
-CREATE INDEX object_attributes ON {S}.object USING gin(attributes jsonb_path_ops);
+-- A query reads the list of what is not yet in the index from end to end: it is kept short.
+CREATE INDEX object_attributes ON {S}.object USING gin(attributes jsonb_path_ops)
+    WITH (gin_pending_list_limit = 64);
 
 CREATE TABLE {S}.token(
     token uuid PRIMARY KEY,

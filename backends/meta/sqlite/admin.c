@@ -203,26 +203,18 @@ check_database(const esdm_plugin_config *config, esdm__findings *all)
         esdm__findings_add(all, &problem);
 }
 
+static void
+inspect(const esdm__place *place, int fd, const esdm_plugin_config *config, esdm__findings *all)
+{
+    check_files(place, fd, all);
+    check_database(config, all);
+}
+
 esdm_status
 sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,
               esdm_error *err)
 {
-    esdm__place place = {0};
-    esdm__findings all = {.report = report, .user = user, .status = ESDM_OK};
-    esdm_error problem = {0};
-    int fd = -1;
-    if (esdm__place_init(&place, "sqlite", config, &problem) != ESDM_OK ||
-        esdm__place_open(&place, &fd, &problem) != ESDM_OK) {
-        esdm__findings_add(&all, &problem);
-    } else {
-        check_files(&place, fd, &all);
-        check_database(config, &all);
-        (void) close(fd);
-    }
-    esdm__place_clear(&place);
-    if (all.status != ESDM_OK && err != NULL)
-        *err = all.first;
-    return all.status;
+    return esdm__place_check("sqlite", config, inspect, report, user, err);
 }
 
 /* ---- remove --------------------------------------------------------------------------------- */

@@ -39,6 +39,14 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .set_state = sqlite__set_state,
     .attributes = sqlite__attributes,
     .import = sqlite__import,
+    .fact_get = sqlite__fact_get,
+    .fact_put = sqlite__fact_put,
+    .fact_list = sqlite__fact_list,
+    .record_list = sqlite__record_list,
+    .writer_begin = sqlite__writer_begin,
+    .writer_end = sqlite__writer_end,
+    .writer_lives = sqlite__writer_lives,
+    .relocate = sqlite__relocate,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

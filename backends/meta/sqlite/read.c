@@ -306,7 +306,10 @@ sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t da
     sqlite3_stmt *statement = NULL;
     bool exists = false;
     esdm_status status = ESDM_OK;
-    if (container <= SQLITE__CONTAINER_MAX && snapshot <= SQLITE__LOW_MAX)
+    bool every = snapshot == ESDM_META_EVERY_SNAPSHOT;
+    if (every)
+        exists = container <= SQLITE__CONTAINER_MAX;
+    else if (container <= SQLITE__CONTAINER_MAX && snapshot <= SQLITE__LOW_MAX)
         status = snapshot_exists(store, sqlite__key(container, snapshot), &exists, err);
     if (status != ESDM_OK)
         return status;
@@ -316,7 +319,10 @@ sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t da
     status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    if (dataset == 0)
+    if (every)
+        status = sqlite__prepare(&store->reader, SQLITE__PAGE_LIST_KEPT, &statement, err, "ii",
+                                 container, (uint64_t) dataset);
+    else if (dataset == 0)
         status = sqlite__prepare(&store->reader, SQLITE__PAGE_LIST_ALL, &statement, err, "ii",
                                  container, snapshot);
     else
@@ -332,20 +338,12 @@ esdm_status
 sqlite__page_load(void *self, uint64_t page, void **ret_data, size_t *ret_bytes, esdm_error *err)
 {
     sqlite__store *store = self;
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
     void *data = NULL;
     size_t bytes = 0;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__prepare(&store->reader, SQLITE__PAGE_LOAD, &statement, err, "i", page);
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    if (row) {
-        status = sqlite__copy(statement, 0, &data, &bytes, err);
-        (void) sqlite3_reset(statement);
-    }
+    status = sqlite__value(&store->reader, SQLITE__PAGE_LOAD, &data, &bytes, err, "i", page);
     sqlite__end_read(store);
     if (status == ESDM_OK && data == NULL)
         status = esdm__error_set(err, ESDM_ENOENT, "metadata store '%.200s' has no index page %llu",

@@ -112,6 +112,17 @@ static const char *const texts[SQLITE__STATEMENTS] = {
     [SQLITE__STATE_GET] = "SELECT s.value, n.value FROM store s JOIN store n "
                           "WHERE s.key = 'state' AND n.key = 'note'",
     [SQLITE__STATE_SET] = "INSERT OR REPLACE INTO store VALUES('state', ?1), ('note', ?2)",
+    [SQLITE__FACT_GET] = "SELECT value FROM store WHERE key = 'fact:' || ?1",
+    [SQLITE__FACT_PUT] = "INSERT OR REPLACE INTO store VALUES('fact:' || ?1, ?2)",
+    [SQLITE__FACT_REMOVE] = "DELETE FROM store WHERE key = 'fact:' || ?1",
+    [SQLITE__FACT_LIST] = "SELECT substr(key, 6), value FROM store "
+                          "WHERE key >= 'fact:' || ?1 AND key < 'fact:' || ?1 || char(127) "
+                          "ORDER BY key",
+    /* '0' follows '/' in ASCII. */
+    [SQLITE__FACT_FORGET] =
+        "DELETE FROM store WHERE "
+        "key > 'fact:' || (SELECT uuid FROM container WHERE container = ?1) || '/' AND "
+        "key < 'fact:' || (SELECT uuid FROM container WHERE container = ?1) || '0'",
     [SQLITE__CONTAINER_IMPORT] =
         "INSERT INTO container(name, uuid, snapshot, structure, document_at, next_page, "
         "created_ns, modified_ns, raw_bytes, stored_bytes, fragments, datasets) "
@@ -119,6 +130,16 @@ static const char *const texts[SQLITE__STATEMENTS] = {
     [SQLITE__PAGE_IMPORT] =
         "INSERT INTO page(container, dataset, page, records, level, absolute, added, removed, "
         "raw_bytes, stored_bytes, box) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [SQLITE__RECORD_LIST] =
+        "SELECT container, uuid, name FROM container WHERE uuid <> '' ORDER BY container",
+    [SQLITE__PAGE_LIST_KEPT] = "SELECT page, dataset, records, added, level, absolute, raw_bytes, "
+                               "stored_bytes, box FROM page WHERE container = ?1 "
+                               "AND (?2 = 0 OR dataset = ?2)",
+    [SQLITE__PAGE_NUMBER_NEXT] = "UPDATE container SET next_page = next_page + 1 "
+                                 "WHERE container = ?1 RETURNING next_page - 1",
+    [SQLITE__PAGE_RENUMBER] =
+        "UPDATE page SET page = ?4 WHERE container = ?1 AND dataset = ?2 AND page = ?3",
+    [SQLITE__PAGE_DATA_REPLACE] = "UPDATE page_data SET page = ?2, data = ?3 WHERE page = ?1",
 };
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -326,6 +347,30 @@ sqlite__step(sqlite__link *link, sqlite3_stmt *statement, bool *ret_row, esdm_er
     if (code != SQLITE_DONE)
         status = sqlite__error(link, code, err);
     (void) sqlite3_reset(statement);
+    return status;
+}
+
+esdm_status
+sqlite__value(sqlite__link *link, sqlite__statement_id id, void **ret_data, size_t *ret_bytes,
+              esdm_error *err, const char *types, ...)
+{
+    bool row = false;
+    *ret_data = NULL;
+    *ret_bytes = 0;
+    esdm_status status = kept_statement(link, id, err);
+    if (status != ESDM_OK)
+        return status;
+    sqlite3_stmt *statement = link->statements[id];
+    va_list args;
+    va_start(args, types);
+    status = bind_all(link, statement, types, &args, err);
+    va_end(args);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        status = sqlite__copy(statement, 0, ret_data, ret_bytes, err);
+        (void) sqlite3_reset(statement);
+    }
     return status;
 }
 

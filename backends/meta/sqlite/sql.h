@@ -58,8 +58,18 @@ typedef enum sqlite__statement_id {
     SQLITE__FORMAT_GET,
     SQLITE__STATE_GET,
     SQLITE__STATE_SET,
+    SQLITE__FACT_GET,
+    SQLITE__FACT_PUT,
+    SQLITE__FACT_REMOVE,
+    SQLITE__FACT_LIST,
+    SQLITE__FACT_FORGET,
     SQLITE__CONTAINER_IMPORT,
     SQLITE__PAGE_IMPORT,
+    SQLITE__RECORD_LIST,
+    SQLITE__PAGE_LIST_KEPT,
+    SQLITE__PAGE_NUMBER_NEXT,
+    SQLITE__PAGE_RENUMBER,
+    SQLITE__PAGE_DATA_REPLACE,
     SQLITE__STATEMENTS
 } sqlite__statement_id;
 
@@ -101,6 +111,13 @@ esdm_status sqlite__step(sqlite__link *link, sqlite3_stmt *statement, bool *ret_
 /** Runs a kept statement that gives no rows. */
 esdm_status sqlite__run(sqlite__link *link, sqlite__statement_id id, esdm_error *err,
                         const char *types, ...);
+
+/**
+ * First column of the first row of a kept statement, copied, with a NUL behind it.
+ * @param ret_data owned, free(); NULL: there is no row, or SQL's NULL.
+ */
+esdm_status sqlite__value(sqlite__link *link, sqlite__statement_id id, void **ret_data,
+                          size_t *ret_bytes, esdm_error *err, const char *types, ...);
 
 /** Column readers. */
 uint64_t sqlite__u64(sqlite3_stmt *statement, int column);

@@ -138,7 +138,7 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 /** Containers beyond which the index of attributes is brought up to date (see attributes.c). */
 #define SQLITE__PENDING_MAX 64
 
-/** After a commit that stored `attributes` of a record: keeps the index in step. */
+/** After a commit that stored `attributes` of a fact: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                                        const void *attributes, size_t bytes, esdm_error *err);
 /** Visits an encoded list until the visitor returns false. */
@@ -201,6 +201,18 @@ esdm_status sqlite__forget(void *store, uint64_t container, esdm_error *err);
 esdm_status sqlite__attributes(void *store, uint64_t container, esdm_meta_attribute_visitor visit,
                                void *user, esdm_error *err);
 esdm_status sqlite__import(void *store, const esdm_meta_import *import, esdm_error *err);
+
+esdm_status sqlite__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
+esdm_status sqlite__fact_put(void *store, const char *name, const char *text, esdm_error *err);
+esdm_status sqlite__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,
+                              void *user, esdm_error *err);
+esdm_status sqlite__record_list(void *store, esdm_meta_record_visitor visit, void *user,
+                                esdm_error *err);
+esdm_status sqlite__writer_begin(void *store, const char *writer, esdm_error *err);
+void sqlite__writer_end(void *store, const char *writer);
+esdm_status sqlite__writer_lives(void *store, const char *writer, bool *ret_lives, esdm_error *err);
+esdm_status sqlite__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
+                             size_t npages, bool durable, esdm_error *err);
 
 /** The columns of a record, in the order of the statements that give one. */
 void sqlite__read_record(sqlite3_stmt *statement, esdm_meta_container *ret_record);

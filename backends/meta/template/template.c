@@ -230,6 +230,68 @@ template_import(void *store, const esdm_meta_import *import, esdm_error *err)
     return not_yet("import", err);
 }
 
+/* ESDM_ENOENT when there is none. */
+static esdm_status
+template_fact_get(void *store, const char *name, char **ret_text, esdm_error *err)
+{
+    (void) store, (void) name, (void) ret_text;
+    return not_yet("fact_get", err);
+}
+
+/* NULL removes it. */
+static esdm_status
+template_fact_put(void *store, const char *name, const char *text, esdm_error *err)
+{
+    (void) store, (void) name, (void) text;
+    return not_yet("fact_put", err);
+}
+
+static esdm_status
+template_fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit, void *user,
+                   esdm_error *err)
+{
+    (void) store, (void) prefix, (void) visit, (void) user;
+    return not_yet("fact_list", err);
+}
+
+/* Garbage too, with name NULL. */
+static esdm_status
+template_record_list(void *store, esdm_meta_record_visitor visit, void *user, esdm_error *err)
+{
+    (void) store, (void) visit, (void) user;
+    return not_yet("record_list", err);
+}
+
+/* Like a pin, it dies with its process. */
+static esdm_status
+template_writer_begin(void *store, const char *writer, esdm_error *err)
+{
+    (void) store, (void) writer;
+    return not_yet("writer_begin", err);
+}
+
+static void
+template_writer_end(void *store, const char *writer)
+{
+    (void) store, (void) writer;
+}
+
+static esdm_status
+template_writer_lives(void *store, const char *writer, bool *ret_lives, esdm_error *err)
+{
+    (void) store, (void) writer, (void) ret_lives;
+    return not_yet("writer_lives", err);
+}
+
+/* New numbers, old entries. */
+static esdm_status
+template_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, size_t npages,
+                  bool durable, esdm_error *err)
+{
+    (void) store, (void) container, (void) pages, (void) npages, (void) durable;
+    return not_yet("relocate", err);
+}
+
 /* The one global symbol: esdm_meta_<name>_plugin. */
 extern const esdm_meta_plugin esdm_meta_template_plugin;
 const esdm_meta_plugin esdm_meta_template_plugin = {
@@ -262,6 +324,14 @@ const esdm_meta_plugin esdm_meta_template_plugin = {
     .set_state = template_set_state,
     .attributes = template_attributes,
     .import = template_import,
+    .fact_get = template_fact_get,
+    .fact_put = template_fact_put,
+    .fact_list = template_fact_list,
+    .record_list = template_record_list,
+    .writer_begin = template_writer_begin,
+    .writer_end = template_writer_end,
+    .writer_lives = template_writer_lives,
+    .relocate = template_relocate,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE
