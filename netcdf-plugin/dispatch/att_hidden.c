@@ -11,17 +11,26 @@ is_root_global(const esdmnc_group *group, int varid)
     return varid == NC_GLOBAL && esdm_group_parent(group->group) == NULL;
 }
 
-/* `_SuperblockVersion` is not among them: there is no HDF5 superblock. */
+/* `_SuperblockVersion` is what files by netCDF-4 have: programs ask for it to tell what features
+ * they may expect. */
 bool
 esdmnc_hidden_find(const esdmnc_file *file, const esdmnc_group *group, int varid, const char *name,
                    esdmnc_hidden *ret)
 {
-    static const int is_netcdf4 = 1;
+    static const int flags[2] = {0, 1};
+    static const int superblock = 2;
     static const char properties[] = "version=2,esdm=1";
     if (name[0] != '_' || esdmnc_is_nc3(file) || !is_root_global(group, varid))
         return false;
     if (strcmp(name, "_IsNetcdf4") == 0) {
-        *ret = (esdmnc_hidden){.type = NC_INT, .count = 1, .values = &is_netcdf4};
+        /* What netCDF-4 finds out of a file: not the classic model, and some dimension. */
+        bool is_netcdf4 =
+            !esdmnc_is_classic(file) && esdm_container_dimension_count(file->container) > 0;
+        *ret = (esdmnc_hidden){.type = NC_INT, .count = 1, .values = &flags[is_netcdf4]};
+        return true;
+    }
+    if (strcmp(name, "_SuperblockVersion") == 0) {
+        *ret = (esdmnc_hidden){.type = NC_INT, .count = 1, .values = &superblock};
         return true;
     }
     if (strcmp(name, "_NCProperties") == 0) {

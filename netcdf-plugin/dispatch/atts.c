@@ -113,8 +113,8 @@ get_strings(const esdm_attribute *attribute, char **ret_texts)
 {
     const char *const *texts = attribute->values;
     for (uint64_t i = 0; i < attribute->count; i++) {
-        ret_texts[i] = strdup(texts[i] == NULL ? "" : texts[i]);
-        if (ret_texts[i] == NULL) {
+        ret_texts[i] = texts[i] != NULL ? strdup(texts[i]) : NULL;
+        if (ret_texts[i] == NULL && texts[i] != NULL) {
             while (i-- > 0)
                 free(ret_texts[i]);
             return NC_ENOMEM;
@@ -174,6 +174,13 @@ is_fill_value(const target *on, const char *name)
     return on->var != NULL && strcmp(name, _FillValue) == 0;
 }
 
+/* Types without a size of their own count -1 in netCDF-4, of which the products wrap around. */
+static size_t
+size_in_nc4(nc_type type)
+{
+    return type != NC_STRING && esdmnc_type_is_atomic(type) ? esdm_type_size(type) : SIZE_MAX;
+}
+
 /* Whether define mode is needed: the attribute is new or grows. */
 static bool
 needs_room(const target *on, const char *name, nc_type type, size_t count)
@@ -181,9 +188,11 @@ needs_room(const target *on, const char *name, nc_type type, size_t count)
     esdm_attribute old;
     if (!esdm_attribute_find(on->attributes, name, &old, NULL))
         return true;
-    size_t bytes = count * esdmnc_type_bytes(on->file, type);
+    if (!esdmnc_is_nc3(on->file))
+        return count * size_in_nc4(type) >
+               old.count * size_in_nc4(esdmnc_type_from_esdm(on->file, old.type));
     size_t room = old.count * esdm_container_type_size(on->file->container, old.type);
-    return bytes > (esdmnc_is_nc3(on->file) ? (room + 3) / 4 * 4 : room);
+    return count * esdmnc_type_bytes(on->file, type) > (room + 3) / 4 * 4;
 }
 
 static int
@@ -266,6 +275,14 @@ convert(const target *on, nc_type memory_type, const void *values, nc_type type,
     return NC_NOERR;
 }
 
+/* An attribute that states the accuracy of a variable that is there already. */
+static int
+settle_accuracy(const target *on, const char *name)
+{
+    bool counts = on->var != NULL && on->var->created && esdmnc_accuracy_is_named(name);
+    return counts ? esdmnc_accuracy_settle(on->file, on->var, true) : NC_NOERR;
+}
+
 static int
 store(const target *on, const char *name, nc_type type, size_t count, const void *values)
 {
@@ -279,7 +296,9 @@ store(const target *on, const char *name, nc_type type, size_t count, const void
     }
     esdm_status st = esdm_attribute_set(on->attributes, name, esdmnc_type_to_esdm(on->file, type),
                                         count, values, &err);
-    return st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "write attribute", name);
+    if (st != ESDM_OK)
+        return esdmnc_error(&err, "write attribute", name);
+    return settle_accuracy(on, name);
 }
 
 int
@@ -302,7 +321,8 @@ esdmnc_put_att(esdmnc_id id, int varid, const char *name, nc_type type, size_t c
         return rc;
     uint64_t out_of_range = 0;
     void *buffer = NULL;
-    if (memory_type != type && !(esdmnc_type_is_number(type) && esdmnc_type_is_number(memory_type)))
+    if (count > 0 && memory_type != type &&
+        !(esdmnc_type_is_number(type) && esdmnc_type_is_number(memory_type)))
         return NC_EURL; /* so netCDF-4 says that nothing converts to user-defined types */
     if (memory_type != type && count > 0) {
         rc = convert(&on, memory_type, values, type, count, &buffer, &out_of_range);
@@ -338,24 +358,28 @@ esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_nam
         return rc;
     if (name_rc != NC_NOERR)
         return name_rc;
+    bool taken = esdm_attribute_find(on.attributes, normalised, NULL, NULL);
+    if (taken && !esdmnc_is_nc3(on.file))
+        return NC_ENAMEINUSE;
     rc = esdmnc_name_normalise(on.file->instance, name, old_name);
     if (rc != NC_NOERR)
         return esdmnc_is_nc3(on.file) ? NC_ENOTATT : rc;
-    bool exists = esdm_attribute_find(on.attributes, old_name, NULL, NULL);
-    if (!exists && esdmnc_is_nc3(on.file))
+    if (!esdm_attribute_find(on.attributes, old_name, NULL, NULL))
         return NC_ENOTATT;
-    if (esdm_attribute_find(on.attributes, normalised, NULL, NULL))
+    if (taken)
         return NC_ENAMEINUSE;
-    if (!exists)
-        return NC_ENOTATT;
     if (esdmnc_is_classic(on.file) && !atomic_load(&on.file->indef) &&
-        strlen(normalised) > strlen(old_name))
+        !esdmnc_room_suffices(on.file, on.attributes, old_name, old_name, normalised))
         return NC_ENOTINDEFINE;
+    rc = esdmnc_room_renamed(on.file, on.attributes, true, old_name, normalised);
+    if (rc != NC_NOERR)
+        return rc;
     esdm_error err;
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     if (esdm_attribute_rename(on.attributes, old_name, normalised, &err) != ESDM_OK)
         return esdmnc_error(&err, "rename attribute", old_name);
-    return NC_NOERR;
+    rc = settle_accuracy(&on, old_name);
+    return rc == NC_NOERR ? settle_accuracy(&on, normalised) : rc;
 }
 
 int
@@ -376,15 +400,16 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
         return define;
     if (rc != NC_NOERR)
         return rc;
-    rc = esdmnc_name_normalise(on.file->instance, name, normalised);
-    if (rc != NC_NOERR)
-        return nc3 && rc == NC_EBADNAME ? rc : NC_ENOTATT;
+    if (nc3 && (rc = esdmnc_name_normalise(on.file->instance, name, normalised)) != NC_NOERR)
+        return rc == NC_EBADNAME ? rc : NC_ENOTATT;
+    const char *wanted = nc3 ? normalised : name; /* netCDF-4 does not normalise here */
     esdm_error err;
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
-    esdm_status st = esdm_attribute_remove(on.attributes, normalised, &err);
+    esdmnc_room_forget(on.file, on.attributes, wanted);
+    esdm_status st = esdm_attribute_remove(on.attributes, wanted, &err);
     if (st == ESDM_ENOENT)
         return NC_ENOTATT;
     if (st != ESDM_OK)
-        return esdmnc_error(&err, "remove attribute", normalised);
-    return NC_NOERR;
+        return esdmnc_error(&err, "remove attribute", wanted);
+    return settle_accuracy(&on, wanted);
 }

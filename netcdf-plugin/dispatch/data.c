@@ -117,6 +117,8 @@ meet_to_read(esdmnc_id id, int varid, const esdmnc_request *r)
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
+/* NOLINTBEGIN(clang-analyzer-core.StackAddressEscape): requests live as long as the call. */
+
 static int
 put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
 {
@@ -127,7 +129,7 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     int rc = esdmnc_request_check(id, varid, r);
     if (r->var != NULL && esdmnc_comm(r->file) != NULL)
         rc = check_parallel(r, rc);
-    if (rc != NC_NOERR)
+    if (rc != NC_NOERR || r->var == NULL)
         return rc;
     if (esdmnc_is_nc3(r->file) && (rc = fill_records(r)) != NC_NOERR)
         return rc;
@@ -177,6 +179,7 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
         return r->late;
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
 }
+/* NOLINTEND(clang-analyzer-core.StackAddressEscape) */
 
 int
 esdmnc_put_vara(esdmnc_id id, int varid, const size_t *start, const size_t *count, const void *data,

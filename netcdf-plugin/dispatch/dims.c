@@ -258,9 +258,12 @@ esdmnc_rename_dim(esdmnc_id id, int dimid, const char *name)
         return NC_ENAMEINUSE;
     if (dimension == NULL)
         return NC_EBADDIM;
+    const char *old_name = esdm_dimension_name(dimension);
     if (nc3 && !atomic_load(&file->indef) &&
-        strlen(normalised) > strlen(esdm_dimension_name(dimension)))
+        !esdmnc_room_suffices(file, dimension, NULL, old_name, normalised))
         return NC_ENOTINDEFINE;
+    if ((rc = esdmnc_room_renamed(file, dimension, false, old_name, normalised)) != NC_NOERR)
+        return rc;
     esdm_error err;
     esdm_status st = esdm_dimension_rename(dimension, normalised, &err);
     if (st == ESDM_EEXIST)

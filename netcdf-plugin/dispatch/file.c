@@ -18,7 +18,18 @@ commit(esdmnc_file *file, const char *what)
     if (rc != NC_NOERR)
         return rc;
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
-    return file->commit_failed ? esdmnc_error_of_all(file, &err, what) : NC_NOERR;
+    if (file->commit_failed)
+        return esdmnc_error_of_all(file, &err, what);
+    esdm_container_mark(file->container);
+    return NC_NOERR;
+}
+
+/* Goes back to the structure that a file would have on the disk. */
+static void
+revert(const esdmnc_file *file)
+{
+    esdm_container_revert(file->container);
+    esdmnc_files_trim(file->container);
 }
 
 /* ---- define mode ---------------------------------------------------------------------------- */
@@ -62,8 +73,8 @@ esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
     int rc = esdmnc_classic_sizes(file, padding);
     if (rc == NC_NOERR)
         rc = esdmnc_fill_check(file);
-    if (rc == NC_EBADTYPE && !file->is_new && esdmnc_comm(file) == NULL)
-        (void) commit(file, "commit at nc_enddef of"); /* netCDF-3 has written the header by then */
+    if (rc == NC_EBADTYPE && !file->is_new)
+        esdm_container_mark(file->container); /* netCDF-3 has written the header by then */
     if (rc == NC_NOERR)
         rc = esdmnc_fill_settle(file);
     if (rc != NC_NOERR)
@@ -72,7 +83,10 @@ esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
     file->is_new = false;
     atomic_store_explicit(&file->indef, false, memory_order_relaxed);
     rc = esdmnc_types_complete(file); /* define mode is over also when this fails */
-    return rc == NC_NOERR ? create_vars(file) : rc;
+    if (rc == NC_NOERR)
+        rc = create_vars(file);
+    esdm_container_mark(file->container); /* what nc_abort() goes back to */
+    return rc;
 }
 
 int
@@ -123,6 +137,17 @@ esdmnc__enddef(esdmnc_id id, size_t header_free, size_t variable_align, size_t v
 
 /* ---- synchronisation ------------------------------------------------------------------------ */
 
+/* netCDF-3 reads the header of a shared file again, and so forgets what it did not write, the fill
+ * mode of variables and the room that names had. */
+static void
+read_again(esdmnc_file *file, esdmnc_group *group)
+{
+    revert(file);
+    esdmnc_rooms_clear(file);
+    for (size_t i = 0; i < group->count; i++)
+        group->vars[i]->nofill = false;
+}
+
 int
 esdmnc_redef(esdmnc_id id)
 {
@@ -133,23 +158,13 @@ esdmnc_redef(esdmnc_id id)
         return rc;
     if (!file->writable)
         return NC_EPERM;
-    bool indef = atomic_load(&file->indef);
-    bool any = false;
-    rc = esdmnc_any(file, indef, &any);
-    if (rc != NC_NOERR)
-        return rc;
     /* The netCDF-4 model enters it by itself, so being in it already is no mistake there. */
-    if (indef)
+    if (atomic_load(&file->indef))
         return esdmnc_is_classic(file) ? NC_EINDEFINE : NC_NOERR;
-    /* What nc_abort() goes back to. A container that nobody has seen stays unseen until nc_sync()
-     * or nc_close(): when the program fails, no half of it may come to light. Without finished
-     * types nobody asks yet. */
-    if (!any && esdm_container_snapshot(file->container) != 0 &&
-        esdmnc_agree(file, esdmnc_types_complete(file)) == NC_NOERR)
-        rc = commit(file, "commit at nc_redef of");
-    if (rc == NC_NOERR)
-        atomic_store(&file->indef, true);
-    return rc;
+    if (esdmnc_is_nc3(file) && (file->mode & NC_SHARE) != 0)
+        read_again(file, group);
+    atomic_store(&file->indef, true);
+    return NC_NOERR;
 }
 
 /* Gives up the container of a file, which frees it unless another file of this process uses it. */
@@ -262,6 +277,44 @@ dispose(esdmnc_id id, esdmnc_file *file)
     esdmnc_file_free(file);
 }
 
+/* nc_create() was to replace it: as with a file, nothing is left. What another one has made under
+ * the name since then stays. */
+static void
+remove_replaced(const esdmnc_file *file)
+{
+    esdm_container_info info;
+    esdm_session *session;
+    esdm_error err;
+    const esdm_comm *comm = esdmnc_comm(file);
+    if (file->transient || (comm != NULL && comm->rank != 0) ||
+        esdmnc_session(true, &session) != NC_NOERR ||
+        esdm_container_stat(session, file->name, &info, &err) != ESDM_OK ||
+        info.created_ns > file->opened_ns)
+        return;
+    if (esdm_container_remove(session, file->name, &err) != ESDM_OK)
+        (void) esdmnc_error(&err, "nc_abort of", file->name);
+}
+
+/* What nc_abort() does. In define mode, and in netCDF-4 always, structure is again what it was when
+ * define mode ended or nc_sync() was called last; data are kept. Of a new container nothing is
+ * left, unless define mode has ended on some rank. */
+static int
+give_up(esdmnc_id id, esdmnc_file *file)
+{
+    bool keep = false;
+    bool indef = atomic_load(&file->indef);
+    int rc = esdmnc_any(file, !file->is_new, &keep);
+    if (rc == NC_NOERR && !keep)
+        remove_replaced(file);
+    if (rc == NC_NOERR && keep && file->writable) {
+        if (indef || !esdmnc_is_nc3(file))
+            revert(file);
+        rc = commit(file, "commit at nc_abort of");
+    }
+    dispose(id, file);
+    return rc;
+}
+
 int
 esdmnc_close(esdmnc_id id, void *memory)
 {
@@ -282,7 +335,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     rc = esdmnc_agree(file, rc);
     if (rc != NC_NOERR) {
         if (esdmnc_types_complete(file) == NC_NOERR)
-            dispose(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
+            (void) give_up(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
         return rc;
     }
     rc = commit(file, "commit at close of");
@@ -292,7 +345,6 @@ esdmnc_close(esdmnc_id id, void *memory)
     return NC_NOERR;
 }
 
-/* In define mode all that was not committed is dropped; else nc_abort() is nc_close(). */
 int
 esdmnc_abort(esdmnc_id id)
 {
@@ -305,12 +357,7 @@ esdmnc_abort(esdmnc_id id)
         esdmnc_file_free(esdmnc_files_remove(id));
         return NC_NOERR;
     }
-    bool any = false;
-    rc = esdmnc_any(file, !atomic_load(&file->indef), &any);
-    if (any)
-        rc = commit(file, "commit at nc_abort of");
-    dispose(id, file);
-    return rc;
+    return give_up(id, file);
 }
 
 /* ---- modes and formats ---------------------------------------------------------------------- */
@@ -327,9 +374,14 @@ esdmnc_set_fill(esdmnc_id id, int fill_mode, int *ret_old)
         return NC_EPERM;
     if (fill_mode != NC_FILL && fill_mode != NC_NOFILL)
         return NC_EINVAL;
+    int old = file->fill_mode;
     if (ret_old != NULL)
-        *ret_old = file->fill_mode;
+        *ret_old = old;
     file->fill_mode = fill_mode;
+    /* netCDF-3 writes the header then. */
+    if (esdmnc_is_nc3(file) && old == NC_NOFILL && fill_mode == NC_FILL &&
+        !atomic_load(&file->indef))
+        esdm_container_mark(file->container);
     /* netCDF-3 has one mode for the whole file. */
     for (size_t i = 0; esdmnc_is_nc3(file) && i < group->count; i++)
         group->vars[i]->nofill = fill_mode == NC_NOFILL;

@@ -285,14 +285,19 @@ esdmnc_file_new(esdmnc_id id, const char *name)
 }
 
 static void
+var_free(esdmnc_var *var)
+{
+    free(var->shape);
+    free(var);
+}
+
+static void
 group_free(esdmnc_group *group)
 {
     if (group == NULL)
         return;
-    for (size_t i = 0; i < group->count; i++) {
-        free(group->vars[i]->shape);
-        free(group->vars[i]);
-    }
+    for (size_t i = 0; i < group->count; i++)
+        var_free(group->vars[i]);
     free(group->vars);
     free(group);
 }
@@ -303,6 +308,7 @@ esdmnc_file_forget(esdmnc_file *file)
     for (size_t i = 0; i < file->group_count; i++)
         group_free(file->groups[i]);
     file->group_count = 0;
+    esdmnc_rooms_clear(file);
 }
 
 void
@@ -389,6 +395,32 @@ esdmnc_file_index(esdmnc_file *file)
     for (size_t i = 0; i < file->group_count && rc == NC_NOERR; i++)
         rc = group_index(file, file->groups[i]);
     return rc;
+}
+
+static void
+file_trim(esdmnc_file *file)
+{
+    size_t groups = esdm_container_group_count(file->container);
+    while (file->group_count > groups)
+        group_free(file->groups[--file->group_count]);
+    for (size_t i = 0; i < file->group_count; i++) {
+        esdmnc_group *group = file->groups[i];
+        size_t count = esdm_group_dataset_count(group->group);
+        while (group->count > count)
+            var_free(group->vars[--group->count]);
+    }
+    size_t types = esdm_container_type_count(file->container);
+    file->types.count = types < file->types.count ? types : file->types.count;
+}
+
+void
+esdmnc_files_trim(const esdm_container *container)
+{
+    pthread_mutex_lock(&table_lock);
+    for (esdmnc_file *file = all_files; file != NULL; file = file->next)
+        if (file->container == container)
+            file_trim(file);
+    pthread_mutex_unlock(&table_lock);
 }
 
 void

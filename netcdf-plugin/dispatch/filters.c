@@ -249,7 +249,8 @@ esdmnc_def_var_filter(esdmnc_id id, int varid, unsigned filter, size_t count,
     esdm_error err;
     if (esdm_dataset_request_compression(var->dataset, &err) != ESDM_OK)
         return esdmnc_error(&err, "set compression in", file->name);
-    return NC_NOERR;
+    return filter == ESDMNC_FILTER_DEFLATE ? esdmnc_accuracy_deflate(file, var, params[0])
+                                           : NC_NOERR;
 }
 
 int

@@ -129,7 +129,9 @@ typedef struct esdmnc_file {
     esdmnc_group **groups; /* owned; index is the group id */
     size_t group_count;
     size_t group_capacity;
-    esdmnc_types types;       /* user-defined ones */
+    esdmnc_types types;        /* user-defined ones */
+    struct esdmnc_room *rooms; /* owned; name_room.c */
+    size_t room_count;
     struct esdmnc_file *next; /* list of all open files, under the table's lock */
 } esdmnc_file;
 
@@ -190,6 +192,8 @@ void esdmnc_file_free(esdmnc_file *file);
 void esdmnc_file_forget(esdmnc_file *file);
 /** Brings groups and vars up to the container's structure; existing entries stay valid. */
 int esdmnc_file_index(esdmnc_file *file);
+/** Takes what the container has no more out of the files that use it. */
+void esdmnc_files_trim(const esdm_container *container);
 /** Marks all variables as created; `written` too when set. */
 void esdmnc_file_settle(esdmnc_file *file, bool written);
 /** The same for variables that were read from the store. */
@@ -258,6 +262,20 @@ int esdmnc_name_check(int instance, const char *name, char *ret_normalised);
 void esdmnc_name_copy(const char *name, char *ret_name);
 /** NFC alone, for looking names up: what cannot be a name gives NC_EBADNAME or NC_EMAXNAME. */
 int esdmnc_name_normalise(int instance, const char *name, char *ret_normalised);
+
+/* ---- name_room.c --------------------------------------------------------------------------- */
+
+/** Whether a new name fits in data mode of the classic model. `owner` is the dimension, the
+ * dataset, or the list of the attribute of that name (NULL for the others). */
+bool esdmnc_room_suffices(const esdmnc_file *file, const void *owner, const char *attribute,
+                          const char *old_name, const char *new_name);
+/** To be called before the old name is gone. NC_ENOMEM. */
+int esdmnc_room_renamed(esdmnc_file *file, const void *owner, bool is_attribute,
+                        const char *old_name, const char *new_name);
+/** The attribute was removed. */
+void esdmnc_room_forget(esdmnc_file *file, const void *owner, const char *attribute);
+/** Owners do not exist any more. */
+void esdmnc_rooms_clear(esdmnc_file *file);
 
 /* ---- file.c -------------------------------------------------------------------------------- */
 

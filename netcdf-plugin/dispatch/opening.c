@@ -82,6 +82,8 @@ finish_opening(esdmnc_file *file)
         esdmnc_file_settle_stored(file);
         rc = esdmnc_chunks_room(file);
     }
+    if (file->writable && !file->is_new)
+        esdm_container_mark(file->container);
     rc = esdmnc_agree(file, rc);
     if (rc == NC_NOERR)
         rc = esdmnc_agree(file, esdmnc_files_add(file));
@@ -119,6 +121,8 @@ prepare(esdmnc_id id, const char *container, bool writing, esdmnc_ranks *ranks,
     int rc = prepare_alone(id, container, writing, ret_session, ret_file);
     if (ranks != NULL)
         rc = esdmnc_ranks_agree(ranks, rc);
+    if (rc == NC_NOERR && *ret_file == NULL)
+        rc = NC_ENOMEM;
     if (rc != NC_NOERR)
         esdmnc_file_free(*ret_file);
     return rc;
@@ -162,7 +166,7 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks
     file->format = format_of_mode(mode);
     file->mode = mode & ~(NC_UDF0 | NC_UDF1);
     file->is_new = true;
-    file->transient = (mode & NC_DISKLESS) != 0 && (mode & NC_PERSIST) == 0;
+    file->transient = (mode & (NC_DISKLESS | NC_MMAP)) != 0 && (mode & NC_PERSIST) == 0;
     atomic_store(&file->indef, true);
     esdm_error err;
     esdm_status st =
@@ -207,6 +211,12 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     }
     int entry = format_of_hint(esdm_container_hint(file->container, ESDMNC_HINT_FORMAT));
     file->format = formats[entry].format;
+    if ((mode & NC_MMAP) != 0 && !esdmnc_is_nc3(file)) { /* parallel calls do not come here */
+        if (!file->shared)
+            esdm_container_discard(file->container);
+        esdmnc_file_free(file);
+        return NC_EINVAL;
+    }
     int format_bits = NC_NETCDF4 | NC_CLASSIC_MODEL | NC_64BIT_OFFSET | NC_64BIT_DATA;
     file->mode = mode & ~(NC_UDF0 | NC_UDF1 | format_bits);
     file->mode |= formats[entry].mode & ~NC_CLASSIC_MODEL; /* as netCDF-4 tells it */

@@ -315,7 +315,7 @@ write_parts(const esdmnc_file *file, writer *w)
 {
     part p;
     first_part(w, &p);
-    w->copy = malloc(p.count * p.inner * w->bytes);
+    w->copy = malloc(p.count * p.inner * w->bytes); /* NOLINT: nothing to write ended before */
     if (w->copy == NULL)
         return NC_ENOMEM;
     int rc;

@@ -76,7 +76,8 @@ mpi_name(const esdmnc_library *library)
     for (size_t i = 0; i < sizeof of_mpich / sizeof of_mpich[0]; i++)
         if (strstr(text, of_mpich[i]) != NULL)
             return "mpich";
-    esdmnc_debug("parallel access: unknown MPI '%.80s'", text);
+    fprintf(stderr, "esdm: parallel access: ESDM has no part for this MPI: %.*s\n",
+            (int) strcspn(text, "\n"), text);
     return NULL;
 }
 

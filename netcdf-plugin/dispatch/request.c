@@ -215,9 +215,10 @@ check_elements(esdmnc_request *r)
     int rc = esdmnc_is_nc3(r->file) ? check_mode_nc3(r) : esdmnc_need_data(r->file);
     if (rc == NC_NOERR)
         rc = cut_to_inside(r);
-    if (rc == NC_NOERR && r->writing && !r->file->writable && r->late == NC_NOERR)
-        rc = NC_EHDFERR;
-    return rc;
+    if (rc != NC_NOERR || !r->writing || r->file->writable)
+        return rc;
+    r->nothing = true;
+    return r->late == NC_NOERR ? NC_EHDFERR : NC_NOERR;
 }
 
 /* Whether an axis is one whose length netCDF does not look at beforehand. */

@@ -91,6 +91,17 @@ void esdmnc_cache_adjust(const esdmnc_file *file, esdmnc_var *var);
 /** Makes `values` (one element) the fill value of a variable; NC_EBADTYPE, NC_ELATEFILL. */
 int esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values);
 
+/* ---- accuracy.c ----------------------------------------------------------------------------- */
+
+/** Whether an attribute of that name states an accuracy. */
+bool esdmnc_accuracy_is_named(const char *attribute);
+/** Makes what the attributes of a variable state its accuracy. What makes no sense is told on
+ *  stderr, naming attribute and variable: NC_EINVAL.
+ *  @param changed  one of them was set or removed just now. */
+int esdmnc_accuracy_settle(const esdmnc_file *file, esdmnc_var *var, bool changed);
+/** A variable whose compression was asked for with that level of deflate. */
+int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
+
 /* ---- quantize.c ----------------------------------------------------------------------------- */
 
 /** Whether what is written to the variable is rounded. Locked inside. */

@@ -22,7 +22,8 @@ check_new_type(esdmnc_id id, const char *name, esdmnc_file **ret_file, esdmnc_gr
     rc = esdmnc_name_check((*ret_file)->instance, name, normalised);
     if (rc == NC_NOERR && esdmnc_is_classic(*ret_file))
         rc = NC_ESTRICTNC3;
-    return rc == NC_NOERR ? esdmnc_need_define(*ret_file) : rc;
+    /* netCDF-4 does not enter define mode for types. */
+    return rc == NC_NOERR && !(*ret_file)->writable ? NC_EPERM : rc;
 }
 
 /* Passes a definition's result on, and the new type's number. */

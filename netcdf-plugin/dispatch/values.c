@@ -15,33 +15,27 @@ _Static_assert(sizeof(nc_vlen_t) == sizeof(esdm_vlen) &&
 /* ---- single arrays, for Fortran -------------------------------------------------------------- */
 
 static int
-find_vlen(esdmnc_id id, nc_type type, esdmnc_file **ret_file, esdm_type_info *ret_info)
+find_enhanced(esdmnc_id id, esdmnc_file **ret_file)
 {
     esdmnc_group *group;
     int rc = esdmnc_find(id, ret_file, &group);
-    if (rc != NC_NOERR)
-        return rc;
-    if (esdmnc_is_nc3(*ret_file))
-        return NC_ENOTNC4;
-    if (!esdm_type_inquire((*ret_file)->container, esdmnc_type_to_esdm(*ret_file, type),
-                           ret_info) ||
-        ret_info->kind != ESDM_CLASS_VLEN)
-        return NC_EBADTYPE;
-    return NC_NOERR;
+    return rc == NC_NOERR && esdmnc_is_nc3(*ret_file) ? NC_ENOTNC4 : rc;
 }
 
+/* As in netCDF-4 the type does not matter here. */
 int
 esdmnc_put_vlen_element(esdmnc_id id, int type, void *element, size_t length, const void *data)
 {
     esdmnc_file *file;
-    esdm_type_info info;
     nc_vlen_t vlen = {.len = length, .p = (void *) (uintptr_t) data};
-    int rc = find_vlen(id, type, &file, &info);
+    (void) type;
+    int rc = find_enhanced(id, &file);
     if (rc == NC_NOERR)
         memcpy(element, &vlen, sizeof vlen);
     return rc;
 }
 
+/* netCDF-4 takes all elements for four bytes long; here those of arrays have their size. */
 int
 esdmnc_get_vlen_element(esdmnc_id id, int type, const void *element, size_t *ret_length,
                         void *ret_data)
@@ -49,13 +43,17 @@ esdmnc_get_vlen_element(esdmnc_id id, int type, const void *element, size_t *ret
     esdmnc_file *file;
     esdm_type_info info;
     nc_vlen_t vlen;
-    int rc = find_vlen(id, type, &file, &info);
+    size_t bytes = sizeof(int);
+    int rc = find_enhanced(id, &file);
     if (rc != NC_NOERR)
         return rc;
     memcpy(&vlen, element, sizeof vlen);
+    if (esdm_type_inquire(file->container, esdmnc_type_to_esdm(file, type), &info) &&
+        info.kind == ESDM_CLASS_VLEN)
+        bytes = esdm_container_type_size(file->container, info.base);
     *ret_length = vlen.len;
     if (vlen.len > 0)
-        memcpy(ret_data, vlen.p, vlen.len * esdm_container_type_size(file->container, info.base));
+        memcpy(ret_data, vlen.p, vlen.len * bytes);
     return NC_NOERR;
 }
 

@@ -175,9 +175,10 @@ esdmnc_def_var_endian(esdmnc_id id, int varid, int endian)
 int
 esdmnc_storage_create(esdmnc_file *file, esdmnc_var *var)
 {
-    if (esdmnc_is_nc3(file))
-        return NC_NOERR;
-    int rc = esdmnc_chunks_create(file, var);
+    int rc = esdmnc_accuracy_settle(file, var, false);
+    if (esdmnc_is_nc3(file) || rc != NC_NOERR)
+        return rc;
+    rc = esdmnc_chunks_create(file, var);
     if (rc == NC_NOERR)
         rc = esdmnc_filters_check(var);
     int kind = esdmnc_storage_kind(file, var);

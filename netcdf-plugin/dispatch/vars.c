@@ -8,19 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a dimension belongs to the group or to one of those above it. */
-static bool
-is_visible(const esdm_dimension *dimension, const esdm_group *group)
-{
-    const esdm_group *home = esdm_dimension_group(dimension);
-    while (group != NULL && group != home)
-        group = esdm_group_parent(group);
-    return group != NULL;
-}
-
+/* Of any group, as in netCDF-4. */
 static int
-look_up_dims(const esdmnc_file *file, const esdm_group *group, int rank, const int *dimids,
-             esdm_dimension **ret_dimensions)
+look_up_dims(const esdmnc_file *file, int rank, const int *dimids, esdm_dimension **ret_dimensions)
 {
     size_t known = esdm_container_dimension_count(file->container);
     if (rank > 0 && dimids == NULL)
@@ -29,8 +19,6 @@ look_up_dims(const esdmnc_file *file, const esdm_group *group, int rank, const i
         if (dimids[i] < 0 || (size_t) dimids[i] >= known)
             return NC_EBADDIM;
         ret_dimensions[i] = esdm_container_dimension(file->container, (uint32_t) dimids[i]);
-        if (!is_visible(ret_dimensions[i], group))
-            return NC_EBADDIM;
         if (esdmnc_is_nc3(file) && i > 0 && esdm_dimension_is_unlimited(ret_dimensions[i]))
             return NC_EUNLIMPOS;
     }
@@ -71,7 +59,7 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
     if (rc == NC_NOERR)
         rc = check_new_var(file, group->group, name, type, rank, normalised);
     if (rc == NC_NOERR)
-        rc = look_up_dims(file, group->group, rank, dimids, dimensions);
+        rc = look_up_dims(file, rank, dimids, dimensions);
     esdm_type element = rc == NC_NOERR ? esdmnc_type_to_esdm(file, type) : ESDM_TYPE_NONE;
     if (rc == NC_NOERR && element == ESDM_TYPE_NONE) /* netCDF-4 looks the type up last */
         rc = type < 0 ? NC_EINVAL : NC_EBADTYPE;
@@ -93,7 +81,7 @@ esdmnc_def_var(esdmnc_id id, const char *name, nc_type type, int rank, const int
         rc = esdmnc_chunks_start(file, group->vars[varid]);
         esdmnc_cache_adjust(file, group->vars[varid]);
     }
-    if (rc == NC_NOERR && file->fill_mode == NC_NOFILL && type != NC_STRING)
+    if (rc == NC_NOERR && file->fill_mode == NC_NOFILL && type < NC_STRING)
         rc = esdmnc_set_nofill(file, group->vars[varid], true);
     if (rc == NC_NOERR && ret_varid != NULL)
         *ret_varid = (int) varid;
@@ -141,6 +129,8 @@ esdmnc_rename_var(esdmnc_id id, int varid, const char *name)
     rc = esdmnc_name_check(file->instance, name, normalised);
     if (rc != NC_NOERR)
         return rc;
+    if (!esdmnc_is_nc3(file)) /* netCDF-4 takes this one as it is */
+        esdmnc_name_copy(name, normalised);
     int found = esdmnc_find_var(id, varid, &file, &group, &var);
     if (found != NC_NOERR && !esdmnc_is_nc3(file))
         return found;
@@ -148,9 +138,12 @@ esdmnc_rename_var(esdmnc_id id, int varid, const char *name)
         return NC_ENAMEINUSE;
     if (found != NC_NOERR)
         return found;
+    const char *old_name = esdm_dataset_name(var->dataset);
     if (esdmnc_is_classic(file) && !atomic_load(&file->indef) &&
-        strlen(normalised) > strlen(esdm_dataset_name(var->dataset)))
+        !esdmnc_room_suffices(file, var->dataset, NULL, old_name, normalised))
         return NC_ENOTINDEFINE;
+    if ((rc = esdmnc_room_renamed(file, var->dataset, false, old_name, normalised)) != NC_NOERR)
+        return rc;
     esdm_error err;
     esdm_status st = esdm_dataset_rename(var->dataset, normalised, &err);
     if (st == ESDM_EEXIST)

@@ -86,7 +86,8 @@ typedef struct esdmnc_stat {
  *  - `path` in create and open is a container name (stubs and routed folders are resolved),
  *  - `cmode` in create has its format bits decided: nc_set_default_format() is applied and
  *    contradictory flags are refused,
- *  - NC_DISKLESS without NC_PERSIST means that closing drops all changes,
+ *  - NC_DISKLESS without NC_PERSIST means that closing drops all changes, and so does NC_MMAP in
+ *    create,
  *  - `parameters` in create and open is an esdmnc_ranks for parallel calls, borrowed, else NULL;
  *    a parallel call has the same container name and mode on all ranks,
  *  - `table` is the router's copy; do not compare it with your own.

@@ -275,6 +275,32 @@ caller_recall(const struct link_map *map)
     return NULL;
 }
 
+/* ---- copies in front of others --------------------------------------------------------------- */
+
+/** Objects that the program started with; they never go. 0 until constructors run. */
+static size_t started_with;
+
+static bool
+is_from_the_start(const struct link_map *wanted)
+{
+    const struct link_map *map = _r_debug.r_map;
+    for (size_t i = 0; map && i < started_with; i++, map = map->l_next) {
+        if (map == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What a caller reaches that depends on the copy with `marker`: the first one, when the program
+ *  started with several (a parallel one preloaded for a program that links the serial one). */
+static void *
+marker_in_front(void *marker)
+{
+    void *first = dlsym(RTLD_NEXT, MARKER);
+    return first && first != marker && is_from_the_start(map_of(marker)) ? first : marker;
+}
+
 esdmnc__library *
 esdmnc__library_for(const void *address)
 {
@@ -294,7 +320,9 @@ esdmnc__library_for(const void *address)
     if (!library) {
         void *marker = map ? marker_seen_by(map) : NULL;
         bool sure = marker != NULL;
-        if (!marker) {
+        if (marker) {
+            marker = marker_in_front(marker);
+        } else {
             marker = dlsym(RTLD_DEFAULT, MARKER);
         }
         if (!marker) {
@@ -377,5 +405,8 @@ serve_unlock_in_child(void)
 __attribute__((constructor)) static void
 libraries_start(void)
 {
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        started_with++;
+    }
     (void) pthread_atfork(NULL, NULL, serve_unlock_in_child);
 }

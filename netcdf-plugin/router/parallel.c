@@ -7,7 +7,7 @@
  * Whether a path in a routed folder is ours can look different to each rank, for another one may be
  * making or removing a stub there: rank 0 decides for all.
  */
-#include "router/router.h"
+#include "router/overrides.h"
 
 #define NOT_SERVED (-10000) /* no NetCDF code */
 
@@ -17,6 +17,7 @@ ESDMNC_EXPORT int nc_create_par(const char *path, int mode, intptr_t comm, intpt
 ESDMNC_EXPORT int nc_open_par(const char *path, int mode, intptr_t comm, intptr_t info, int *ncidp);
 ESDMNC_EXPORT int nc_create_par_fortran(const char *path, int mode, int comm, int info, int *ncidp);
 ESDMNC_EXPORT int nc_open_par_fortran(const char *path, int mode, int comm, int info, int *ncidp);
+ESDMNC_EXPORT int nc_var_par_access(int ncid, int varid, int access);
 
 /** What all ranks have to have in common. */
 typedef struct common {
@@ -102,6 +103,7 @@ serve(esdmnc__library *library, const char *path, int mode, esdmnc_parallel para
     return status;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type takes none. */
 #define PARALLEL_CALL(name, handle, creating, how)                                                 \
     int name(const char *path, int mode, handle comm, handle info, int *ncidp)                     \
     {                                                                                              \
@@ -114,8 +116,20 @@ serve(esdmnc__library *library, const char *path, int mode, esdmnc_parallel para
         __typeof__(&name) real = esdmnc__real(library, ESDMNC_FN_##name);                          \
         return real ? real(path, mode, comm, info, ncidp) : NC_ENOTBUILT;                          \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 PARALLEL_CALL(nc_create_par, intptr_t, true, ESDMNC_COMM_HANDLE)
 PARALLEL_CALL(nc_open_par, intptr_t, false, ESDMNC_COMM_HANDLE)
 PARALLEL_CALL(nc_create_par_fortran, int, true, ESDMNC_COMM_FORTRAN)
 PARALLEL_CALL(nc_open_par_fortran, int, false, ESDMNC_COMM_FORTRAN)
+
+/** Serial builds refuse it without asking the table. */
+int
+nc_var_par_access(int ncid, int varid, int access)
+{
+    esdmnc__library *library = CALLER();
+    if (!owns(library, ncid)) {
+        return CALL_REAL(library, nc_var_par_access, ncid, varid, access);
+    }
+    return library->table.var_par_access(ncid, varid, access);
+}

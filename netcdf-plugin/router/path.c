@@ -232,7 +232,7 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
             status = NC_NOERR;
         } else {
             /* What is diskless and not to persist never shows as a file. */
-            target.write_stub = !(cmode & NC_DISKLESS) || (cmode & NC_PERSIST);
+            target.write_stub = !(cmode & (NC_DISKLESS | NC_MMAP)) || (cmode & NC_PERSIST);
             status = esdmnc__route_container(path, target.container, sizeof(target.container));
             if (status == NC_NOERR) {
                 status = unused_name(target.container, sizeof(target.container));

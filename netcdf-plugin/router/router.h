@@ -37,6 +37,7 @@
     X(nc_create_par_fortran)                                                                       \
     X(nc_open_par)                                                                                 \
     X(nc_open_par_fortran)                                                                         \
+    X(nc_var_par_access)                                                                           \
     X(nc_delete)                                                                                   \
     X(nc_delete_mp)                                                                                \
     X(nc__testurl)                                                                                 \
@@ -58,7 +59,13 @@
     X(nc_reclaim_data)                                                                             \
     X(nc_reclaim_data_all)                                                                         \
     X(nc_copy_data)                                                                                \
-    X(nc_copy_data_all)
+    X(nc_copy_data_all)                                                                            \
+    X(ncaux_reclaim_data)                                                                          \
+    X(ncaux_reclaim_data_all)                                                                      \
+    X(ncaux_type_alignment)                                                                        \
+    X(ncaux_class_alignment)                                                                       \
+    X(nc_inq_user_type)                                                                            \
+    X(nc_inq_compound_field)
 
 typedef enum esdmnc__function {
 #define X(name) ESDMNC_FN_##name,

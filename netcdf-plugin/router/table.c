@@ -19,14 +19,14 @@ __thread esdmnc__pending esdmnc__pending_call;
 int
 esdmnc__open_mode_check(int mode)
 {
-    bool diskless = (mode & NC_DISKLESS) != 0;
-    if (diskless && (mode & (NC_INMEMORY | NC_MMAP))) {
+    bool mapped = (mode & NC_MMAP) != 0;
+    if ((mode & NC_DISKLESS) && (mapped || (mode & NC_INMEMORY))) {
         return NC_EDISKLESS;
     }
-    if (mode & NC_MMAP) {
-        return (mode & NC_INMEMORY) ? NC_EINMEMORY : NC_EINVAL;
+    if (mapped && (mode & NC_INMEMORY)) {
+        return NC_EINMEMORY;
     }
-    return NC_NOERR;
+    return mapped && (mode & NC_NETCDF4) ? NC_EINVAL : NC_NOERR;
 }
 
 int
@@ -285,13 +285,13 @@ wrapped_create(int instance, const char *path, int cmode, void *parameters, int 
     if (status != NC_NOERR) {
         return status;
     }
-    status = esdmnc__create_mode_check(cmode);
-    if (status == NC_NOERR) {
-        status = esdmnc__rc_mode_check(library, path, NC_WRITE);
-    }
     cmode &= ~UDF_BITS;
     if (!(cmode & (FORMAT_BITS | NC_CLASSIC_MODEL))) {
         cmode |= default_format_bits(library);
+    }
+    status = esdmnc__create_mode_check(cmode);
+    if (status == NC_NOERR) {
+        status = esdmnc__rc_mode_check(library, path, NC_WRITE);
     }
     status = agree(ranks, status);
     if (status == NC_NOERR) {
