@@ -166,3 +166,21 @@ tool_finish(tool_exit status)
     tool_error("cannot write the output: %s", g_strerror(errno));
     return status != TOOL_OK ? status : TOOL_FAILED;
 }
+
+GPtrArray *
+tool_names(int argc, char **argv, tool_exit *ret_exit)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (int i = 1; i < argc; i++) {
+        char name[ESDM_CONTAINER_NAME_MAX + 1];
+        esdm_error err = {0};
+        esdm_status status = esdm_container_normalise(tool_container(argv[i]), name, &err);
+        if (status != ESDM_OK) {
+            *ret_exit = tool_usage("%s", err.message);
+            g_ptr_array_unref(names);
+            return NULL;
+        }
+        g_ptr_array_add(names, g_strdup(name));
+    }
+    return names;
+}

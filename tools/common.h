@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "esdm/esdm.h"
+#include "esdm/upkeep.h"
 
 /** Exit statuses of all tools; the help text lists them. */
 typedef enum tool_exit {
@@ -41,6 +42,7 @@ typedef struct tool_help {
     const char *name;        /**< "esdm-ls" */
     const char *arguments;   /**< after "[OPTION…]": "[PREFIX…]" */
     const char *description; /**< paragraphs, each line at most 79 columns */
+    const char *statuses;    /**< exit statuses; NULL: those of all tools */
     const char *examples;    /**< lines */
     const char *see_also;    /**< "esdm-stat, esdm-find" */
 } tool_help;
@@ -69,12 +71,35 @@ void tool_tell_made(const esdm_session *session);
 /** Opens the site; prints the error. @param ret_session owned. */
 tool_exit tool_session(bool read_only, esdm_session **ret_session);
 
+/* ---- chance ------------------------------------------------------------------------------- */
+
+/** Numbers that look random and are the same everywhere: a state goes to the next one, each of
+ *  which is a hash of it (SplitMix64's finaliser; Steele, Lea, Flood 2014). */
+static inline uint64_t
+tool_scramble(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+/** 0 ... 1, without 1, from a scrambled number. */
+static inline double
+tool_unit(uint64_t scrambled)
+{
+    return (double) (scrambled >> 11) * 0x1p-53;
+}
+
 /* ---- containers --------------------------------------------------------------------------- */
 
 /** A container on the command line: what follows "esdm:". "esdm://" is left to the library. */
 const char *tool_container(const char *argument);
 /** "There is no container", and what there is instead when some lie below the name. */
 tool_exit tool_absent(esdm_session *session, const char *name);
+
+/** Names on the command line as the catalogue has them; owned. NULL, and *ret_exit, when one is
+ *  wrong. */
+GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);
 
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 
@@ -104,6 +129,12 @@ json_t *tool_json_u64(uint64_t value);
 void tool_json_print(json_t *root);
 /** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
 json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
+
+/* ---- findings (common_findings.c) --------------------------------------------------------- */
+
+json_t *tool_json_finding(const esdm_finding *finding);
+/** One line on standard output. */
+void tool_print_finding(const esdm_finding *finding);
 
 /* ---- progress (common_progress.c) --------------------------------------------------------- */
 

@@ -104,7 +104,8 @@ element_value(esdm_type type, const void *values, uint64_t index)
     case ESDM_TYPE_UINT64:
         return tool_json_u64(ELEMENT(uint64_t, index));
     case ESDM_TYPE_STRING:
-        return tool_json_text(ELEMENT(char *, index) != NULL ? ELEMENT(char *, index) : "");
+        return ELEMENT(char *, index) != NULL ? tool_json_text(ELEMENT(char *, index))
+                                              : json_null();
     default:
         return json_null();
     }

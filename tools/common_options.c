@@ -44,8 +44,9 @@ print_version(const gchar *option, const gchar *value, gpointer data, GError **e
 static char *
 closing_text(const tool_help *help)
 {
-    return g_strdup_printf("%s\n%s\nExamples:\n%s\nSee also: %s", site_text, exit_statuses,
-                           help->examples, help->see_also);
+    return g_strdup_printf("%s\n%s\nExamples:\n%s\nSee also: %s", site_text,
+                           help->statuses != NULL ? help->statuses : exit_statuses, help->examples,
+                           help->see_also);
 }
 
 /* GLib wants "-j 4"; people also write "-j4". */

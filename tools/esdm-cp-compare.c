@@ -16,33 +16,6 @@ differs(esdm_error *err, const char *format, ...)
     return tool_error_set(err, ESDM_ECORRUPT, "the copy differs: %s", text);
 }
 
-bool
-cp_values_equal(esdm_type type, uint64_t count, const void *a, const void *b, uint64_t *ret_index)
-{
-    size_t element = esdm_type_size(type);
-    if (type != ESDM_TYPE_STRING) {
-        if (count == 0 || memcmp(a, b, count * element) == 0)
-            return true;
-        for (uint64_t i = 0; i < count; i++) {
-            if (memcmp((const char *) a + i * element, (const char *) b + i * element, element) !=
-                0) {
-                *ret_index = i;
-                return false;
-            }
-        }
-        return true;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        const char *left = ((const char *const *) a)[i], *right = ((const char *const *) b)[i];
-        /* A string that was never written reads as NULL or as "". */
-        if (strcmp(left != NULL ? left : "", right != NULL ? right : "") != 0) {
-            *ret_index = i;
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- attributes --------------------------------------------------------------------------- */
 
 static esdm_status
@@ -51,14 +24,14 @@ compare_attribute(const char *owner, const cp_attribute *a, const cp_attribute *
     uint64_t index = 0;
     if (!g_str_equal(a->name, b->name))
         return differs(err, "attribute %s:%s became %s:%s", owner, a->name, owner, b->name);
-    if (a->type != b->type)
+    if (!cp_type_equal(a->type, b->type))
         return differs(err, "attribute %s:%s was %s and is %s", owner, a->name,
-                       esdm_type_name(a->type), esdm_type_name(b->type));
+                       cp_type_name(a->type), cp_type_name(b->type));
     if (a->count != b->count)
         return differs(
             err, "attribute %s:%s had %" G_GUINT64_FORMAT " values and has %" G_GUINT64_FORMAT,
             owner, a->name, (guint64) a->count, (guint64) b->count);
-    if (!cp_values_equal(a->type, a->count, a->values, b->values, &index))
+    if (!cp_values_equal(a->type, b->type, a->count, a->values, b->values, &index))
         return differs(err, "value %" G_GUINT64_FORMAT " of attribute %s:%s", (guint64) index,
                        owner, a->name);
     return ESDM_OK;
@@ -97,9 +70,9 @@ compare_dataset(const cp_dataset *a, const cp_dataset *b, esdm_error *err)
 {
     if (!g_str_equal(a->path, b->path))
         return differs(err, "dataset %s became %s", a->path, b->path);
-    if (a->type != b->type)
-        return differs(err, "dataset %s was %s and is %s", a->path, esdm_type_name(a->type),
-                       esdm_type_name(b->type));
+    if (!cp_type_equal(a->type, b->type))
+        return differs(err, "dataset %s was %s and is %s", a->path, cp_type_name(a->type),
+                       cp_type_name(b->type));
     if (a->rank != b->rank)
         return differs(err, "dataset %s had %u dimensions and has %u", a->path, a->rank, b->rank);
     for (uint32_t i = 0; i < a->rank; i++) {
@@ -135,12 +108,21 @@ compare_counts(const char *folder, const char *what, guint a, guint b, esdm_erro
 }
 
 static esdm_status
+compare_type(const cp_type *a, const cp_type *b, esdm_error *err)
+{
+    if (!g_str_equal(a->name, b->name))
+        return differs(err, "type %s became %s", a->path, b->path);
+    return cp_type_equal(a, b) ? ESDM_OK : differs(err, "type %s is another one", a->path);
+}
+
+static esdm_status
 compare_groups(const char *folder, const cp_group *a, const cp_group *b, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     if (!g_str_equal(a->name, b->name))
         return differs(err, "group %s became %s", a->name, b->name);
-    if ((status = compare_counts(folder, "dimensions", a->dimensions->len, b->dimensions->len,
+    if ((status = compare_counts(folder, "types", a->types->len, b->types->len, err)) != ESDM_OK ||
+        (status = compare_counts(folder, "dimensions", a->dimensions->len, b->dimensions->len,
                                  err)) != ESDM_OK ||
         (status = compare_counts(folder, "datasets", a->datasets->len, b->datasets->len, err)) !=
             ESDM_OK ||
@@ -148,6 +130,8 @@ compare_groups(const char *folder, const cp_group *a, const cp_group *b, esdm_er
             ESDM_OK ||
         (status = compare_attributes(folder, a->attributes, b->attributes, false, err)) != ESDM_OK)
         return status;
+    for (guint i = 0; i < a->types->len && status == ESDM_OK; i++)
+        status = compare_type(g_ptr_array_index(a->types, i), g_ptr_array_index(b->types, i), err);
     for (guint i = 0; i < a->dimensions->len && status == ESDM_OK; i++)
         status = compare_dimension(g_ptr_array_index(a->dimensions, i),
                                    g_ptr_array_index(b->dimensions, i), err);

@@ -54,7 +54,7 @@ typedef struct copy {
 static esdm_status
 advance(copy *c, const cp_dataset *dataset, const cp_slab *slab)
 {
-    c->bytes_done += slab->elements * esdm_type_size(dataset->type);
+    c->bytes_done += slab->elements * dataset->type->bytes;
     if (c->progress != NULL)
         c->progress(c->bytes_done, c->bytes_total, c->user);
     if (cp_is_interrupted())
@@ -65,7 +65,7 @@ advance(copy *c, const cp_dataset *dataset, const cp_slab *slab)
 static esdm_status
 allocate(copy *c, const cp_dataset *dataset, const cp_slab *slab, void **ret_buffer)
 {
-    size_t bytes = slab->most_elements * esdm_type_size(dataset->type);
+    size_t bytes = slab->most_elements * dataset->type->bytes;
     *ret_buffer = calloc(1, MAX(bytes, 1));
     if (*ret_buffer == NULL)
         return tool_error_set(c->err, ESDM_ENOMEM, "%s: no memory for %zu bytes", dataset->path,
@@ -86,7 +86,7 @@ copy_dataset(copy *c, const cp_dataset *dataset)
         status = cp_read(&c->source, dataset, &slab, buffer, c->err);
         if (status == ESDM_OK)
             status = cp_write(&c->target, dataset, &slab, buffer, c->err);
-        cp_texts_clear(dataset->type, slab.elements, buffer);
+        cp_values_clear(dataset->type, slab.elements, buffer);
         if (status == ESDM_OK)
             status = advance(c, dataset, &slab);
     }
@@ -100,6 +100,8 @@ copy_all(copy *c)
     g_autofree char *message = g_strdup_printf("esdm-cp from %s", c->job->source);
     esdm_status status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
                                                 : cp_netcdf_create(&c->target, c->model, c->err);
+    if (status == ESDM_OK && c->target.is_container)
+        status = cp_accuracy_state(c->model, c->job->source, c->err);
     for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++)
         status = copy_dataset(c, g_ptr_array_index(c->model->datasets, i));
     return status == ESDM_OK ? cp_complete(&c->target, message, c->err) : status;
@@ -123,6 +125,15 @@ difference(copy *c, const cp_dataset *dataset, const cp_slab *slab, uint64_t ind
                           c->job->source, dataset->path, where->str);
 }
 
+/* Whether the copy may differ within an accuracy. */
+static bool
+is_accurate(const cp_end *written, const cp_dataset *dataset)
+{
+    esdm_accuracy accuracy;
+    return written->is_container &&
+           esdm_dataset_accuracy_in_force(dataset->from.dataset, &accuracy);
+}
+
 static esdm_status
 verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dataset *b)
 {
@@ -132,15 +143,18 @@ verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dat
     cp_slab_init(&slab, a);
     esdm_status status = allocate(c, a, &slab, &left);
     if (status == ESDM_OK)
-        status = allocate(c, a, &slab, &right);
+        status = allocate(c, b, &slab, &right);
     while (status == ESDM_OK && cp_slab_next(&slab)) {
         status = cp_read(&c->source, a, &slab, left, c->err);
         if (status == ESDM_OK)
             status = cp_read(written, b, &slab, right, c->err);
-        if (status == ESDM_OK && !cp_values_equal(a->type, slab.elements, left, right, &index))
+        if (status == ESDM_OK &&
+            !cp_values_equal(a->type, b->type, slab.elements, left, right, &index) &&
+            (!is_accurate(written, b) ||
+             !esdm_dataset_accuracy_holds(b->from.dataset, left, right, slab.elements, &index)))
             status = difference(c, a, &slab, index);
-        cp_texts_clear(a->type, slab.elements, left);
-        cp_texts_clear(a->type, slab.elements, right);
+        cp_values_clear(a->type, slab.elements, left);
+        cp_values_clear(b->type, slab.elements, right);
         if (status == ESDM_OK)
             status = advance(c, a, &slab);
     }

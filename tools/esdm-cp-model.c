@@ -7,7 +7,7 @@ static void
 free_attribute(gpointer data)
 {
     cp_attribute *attribute = data;
-    cp_texts_clear(attribute->type, attribute->count, attribute->values);
+    cp_values_clear(attribute->type, attribute->count, attribute->values);
     g_free(attribute->values);
     g_free(attribute->name);
     g_free(attribute);
@@ -26,7 +26,7 @@ free_dataset(gpointer data)
 {
     cp_dataset *dataset = data;
     if (dataset->fill != NULL)
-        cp_texts_clear(dataset->type, 1, dataset->fill);
+        cp_values_clear(dataset->type, 1, dataset->fill);
     g_free(dataset->fill);
     g_free(dataset->path);
     g_free(dataset->name);
@@ -44,6 +44,8 @@ free_group(gpointer data)
 {
     cp_group *group = data;
     g_free(group->name);
+    g_free(group->path);
+    g_ptr_array_unref(group->types);
     g_ptr_array_unref(group->groups);
     g_ptr_array_unref(group->datasets);
     g_ptr_array_unref(group->dimensions);
@@ -52,14 +54,18 @@ free_group(gpointer data)
 }
 
 cp_group *
-cp_group_new(const char *name)
+cp_group_new(cp_group *parent, const char *name)
 {
     cp_group *group = g_new0(cp_group, 1);
     group->name = g_strdup(name);
+    group->path = parent != NULL ? g_strdup_printf("%s/%s", parent->path, name) : g_strdup("");
+    group->types = g_ptr_array_new();
     group->dimensions = g_ptr_array_new_with_free_func(free_dimension);
     group->datasets = g_ptr_array_new_with_free_func(free_dataset);
     group->attributes = g_ptr_array_new_with_free_func(free_attribute);
     group->groups = g_ptr_array_new_with_free_func(free_group);
+    if (parent != NULL)
+        g_ptr_array_add(parent->groups, group);
     return group;
 }
 
@@ -67,7 +73,8 @@ cp_model *
 cp_model_new(void)
 {
     cp_model *model = g_new0(cp_model, 1);
-    model->root = cp_group_new("");
+    model->root = cp_group_new(NULL, "");
+    model->types = g_ptr_array_new_with_free_func(cp_type_free);
     model->datasets = g_ptr_array_new();
     return model;
 }
@@ -79,6 +86,7 @@ cp_model_free(cp_model *model)
         return;
     free_group(model->root);
     g_ptr_array_unref(model->datasets);
+    g_ptr_array_unref(model->types); /* last: values are freed by them */
     g_free(model->format);
     g_free(model);
 }
@@ -95,12 +103,11 @@ cp_dimension_add(cp_group *group, const char *name, uint64_t length, bool unlimi
 }
 
 cp_dataset *
-cp_dataset_add(cp_model *model, cp_group *group, const char *folder, const char *name,
-               esdm_type type)
+cp_dataset_add(cp_model *model, cp_group *group, const char *name, const cp_type *type)
 {
     cp_dataset *dataset = g_new0(cp_dataset, 1);
     dataset->name = g_strdup(name);
-    dataset->path = g_strdup_printf("%s/%s", folder, name);
+    dataset->path = g_strdup_printf("%s/%s", group->path, name);
     dataset->type = type;
     dataset->attributes = g_ptr_array_new_with_free_func(free_attribute);
     g_ptr_array_add(group->datasets, dataset);
@@ -109,7 +116,7 @@ cp_dataset_add(cp_model *model, cp_group *group, const char *folder, const char 
 }
 
 void
-cp_attribute_add(GPtrArray *attributes, const char *name, esdm_type type, uint64_t count,
+cp_attribute_add(GPtrArray *attributes, const char *name, const cp_type *type, uint64_t count,
                  void *values)
 {
     cp_attribute *attribute = g_new0(cp_attribute, 1);
@@ -131,31 +138,6 @@ cp_attribute_find(const GPtrArray *attributes, const char *name)
     return NULL;
 }
 
-void *
-cp_values_copy(esdm_type type, uint64_t count, const void *values)
-{
-    size_t bytes = count * esdm_type_size(type);
-    void *copy = g_malloc0(MAX(bytes, 1));
-    if (type == ESDM_TYPE_STRING) {
-        for (uint64_t i = 0; i < count; i++) {
-            const char *text = ((const char *const *) values)[i];
-            ((char **) copy)[i] = g_strdup(text != NULL ? text : "");
-        }
-    } else if (bytes > 0) {
-        memcpy(copy, values, bytes);
-    }
-    return copy;
-}
-
-void
-cp_texts_clear(esdm_type type, uint64_t count, void *values)
-{
-    if (type != ESDM_TYPE_STRING)
-        return;
-    for (uint64_t i = 0; i < count; i++)
-        g_clear_pointer(&((char **) values)[i], g_free);
-}
-
 uint64_t
 cp_dataset_elements(const cp_dataset *dataset)
 {
@@ -173,7 +155,7 @@ cp_model_bytes(const cp_model *model)
     uint64_t sum = 0;
     for (guint i = 0; i < model->datasets->len; i++) {
         const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
-        sum += cp_dataset_elements(dataset) * esdm_type_size(dataset->type);
+        sum += cp_dataset_elements(dataset) * dataset->type->bytes;
     }
     return sum;
 }

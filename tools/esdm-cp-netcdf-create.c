@@ -2,7 +2,7 @@
 
 /* NetCDF files as the target of a copy. */
 
-#include "esdm-cp.h"
+#include "esdm-cp-netcdf.h"
 
 #include <netcdf.h>
 #include <netcdf_filter.h>
@@ -29,7 +29,7 @@ put_attributes(const creator *c, int ncid, int varid, const char *owner,
 {
     for (guint i = 0; i < attributes->len; i++) {
         const cp_attribute *attribute = g_ptr_array_index(attributes, i);
-        int rc = nc_put_att(ncid, varid, attribute->name, attribute->type, attribute->count,
+        int rc = nc_put_att(ncid, varid, attribute->name, attribute->type->to_nc, attribute->count,
                             attribute->values);
         if (rc != NC_NOERR) {
             g_autofree char *what =
@@ -83,7 +83,7 @@ put_filters(const cp_dataset *dataset)
             continue;
         int rc = nc_def_var_filter(dataset->to.ncid, dataset->to.varid, values[0], count - 1,
                                    values + 1);
-        if (rc != NC_NOERR)
+        if (rc != NC_NOERR && !dataset->type->varies) /* HDF5 cannot filter what varies */
             return rc;
     }
     return NC_NOERR;
@@ -113,14 +113,15 @@ put_variable(const creator *c, int ncid, cp_dataset *dataset)
     for (uint32_t i = 0; i < dataset->rank; i++)
         dimids[i] = dataset->dimensions[i]->dimid;
     dataset->to.ncid = ncid;
-    int rc = nc_def_var(ncid, dataset->name, dataset->type, (int) dataset->rank, dimids,
+    int rc = nc_def_var(ncid, dataset->name, dataset->type->to_nc, (int) dataset->rank, dimids,
                         &dataset->to.varid);
     if (rc != NC_NOERR)
         return wrong(c, rc, what);
     esdm_status status = c->is_hdf5 ? put_storage(c, dataset) : ESDM_OK;
     if (status == ESDM_OK && dataset->fill != NULL &&
         cp_attribute_find(dataset->attributes, "_FillValue") == NULL) {
-        rc = nc_put_att(ncid, dataset->to.varid, "_FillValue", dataset->type, 1, dataset->fill);
+        rc = nc_put_att(ncid, dataset->to.varid, "_FillValue", dataset->type->to_nc, 1,
+                        dataset->fill);
         status = wrong(c, rc, what);
     }
     if (status != ESDM_OK)
@@ -131,9 +132,25 @@ put_variable(const creator *c, int ncid, cp_dataset *dataset)
 /* ---- groups ------------------------------------------------------------------------------- */
 
 static esdm_status
-put_group(const creator *c, int ncid, const cp_group *group, const char *folder)
+put_groups(const creator *c, const cp_group *group)
 {
     esdm_status status = ESDM_OK;
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++) {
+        cp_group *child = g_ptr_array_index(group->groups, i);
+        g_autofree char *what = g_strdup_printf("cannot define group %s", child->path);
+        status = wrong(c, nc_def_grp(group->to_nc, child->name, &child->to_nc), what);
+        if (status == ESDM_OK)
+            status = put_groups(c, child);
+    }
+    return status;
+}
+
+/* Of all groups: those of one may be used in another. */
+static esdm_status
+put_dimensions(const creator *c, const cp_group *group)
+{
+    esdm_status status = ESDM_OK;
+    int ncid = group->to_nc;
     for (guint i = 0; i < group->dimensions->len && status == ESDM_OK; i++) {
         cp_dimension *dimension = g_ptr_array_index(group->dimensions, i);
         g_autofree char *what = g_strdup_printf("cannot define dimension %s", dimension->name);
@@ -144,20 +161,32 @@ put_group(const creator *c, int ncid, const cp_group *group, const char *folder)
                                   c->end->name, dimension->name);
         status = wrong(c, nc_def_dim(ncid, dimension->name, length, &dimension->dimid), what);
     }
-    if (status == ESDM_OK)
-        status = put_attributes(c, ncid, NC_GLOBAL, folder, group->attributes);
-    for (guint i = 0; i < group->datasets->len && status == ESDM_OK; i++)
-        status = put_variable(c, ncid, g_ptr_array_index(group->datasets, i));
-    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++) {
-        const cp_group *child = g_ptr_array_index(group->groups, i);
-        g_autofree char *path = g_strdup_printf("%s/%s", folder, child->name);
-        g_autofree char *what = g_strdup_printf("cannot define group %s", path);
-        int id = 0;
-        status = wrong(c, nc_def_grp(ncid, child->name, &id), what);
-        if (status == ESDM_OK)
-            status = put_group(c, id, child, path);
-    }
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++)
+        status = put_dimensions(c, g_ptr_array_index(group->groups, i));
     return status;
+}
+
+static esdm_status
+put_contents(const creator *c, const cp_group *group)
+{
+    esdm_status status = put_attributes(c, group->to_nc, NC_GLOBAL, group->path, group->attributes);
+    for (guint i = 0; i < group->datasets->len && status == ESDM_OK; i++)
+        status = put_variable(c, group->to_nc, g_ptr_array_index(group->datasets, i));
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++)
+        status = put_contents(c, g_ptr_array_index(group->groups, i));
+    return status;
+}
+
+static esdm_status
+put_all(const creator *c, cp_model *model)
+{
+    model->root->to_nc = c->end->ncid;
+    esdm_status status = put_groups(c, model->root);
+    if (status == ESDM_OK)
+        status = cp_netcdf_put_types(c->end, model, c->err);
+    if (status == ESDM_OK)
+        status = put_dimensions(c, model->root);
+    return status == ESDM_OK ? put_contents(c, model->root) : status;
 }
 
 static int
@@ -193,7 +222,7 @@ cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err)
      * setting would stay with the variables, so it is left alone there. */
     if (!c.is_hdf5)
         (void) nc_set_fill(end->ncid, NC_NOFILL, &old);
-    esdm_status status = put_group(&c, end->ncid, model->root, "");
+    esdm_status status = put_all(&c, model);
     if (status != ESDM_OK)
         return status;
     return wrong(&c, nc_enddef(end->ncid), "cannot write the header");

@@ -2,7 +2,7 @@
 
 /* NetCDF files as the source of a copy. */
 
-#include "esdm-cp.h"
+#include "esdm-cp-netcdf.h"
 
 #include <errno.h>
 #include <netcdf.h>
@@ -31,6 +31,7 @@ typedef struct loader {
     const cp_end *end;
     cp_model *model;
     GHashTable *dimensions; /* dimid → cp_dimension */
+    GHashTable *types;      /* nc_type → cp_type */
     bool is_hdf5;
     esdm_error *err;
 } loader;
@@ -44,22 +45,16 @@ wrong(loader *l, int rc, const char *what)
 /* ---- attributes --------------------------------------------------------------------------- */
 
 static esdm_status
-load_values(loader *l, int ncid, int varid, const char *name, esdm_type type, size_t count,
+load_values(loader *l, int ncid, int varid, const char *name, const cp_type *type, size_t count,
             void **ret_values)
 {
-    void *values = g_malloc0(MAX(count * esdm_type_size(type), 1));
+    void *values = g_malloc0(MAX(count * type->bytes, 1));
     int rc = nc_get_att(ncid, varid, name, values);
     if (rc != NC_NOERR) {
         g_free(values);
         return wrong(l, rc, name);
     }
     *ret_values = values;
-    if (type == ESDM_TYPE_STRING) {
-        /* The texts are libnetcdf's to free; the model has its own. */
-        *ret_values = cp_values_copy(type, count, values);
-        (void) nc_free_string(count, values);
-        g_free(values);
-    }
     return ESDM_OK;
 }
 
@@ -75,16 +70,14 @@ load_attributes(loader *l, int ncid, int varid, const char *owner, GPtrArray *at
         if ((rc = nc_inq_attname(ncid, varid, i, name)) != NC_NOERR ||
             (rc = nc_inq_att(ncid, varid, name, &type, &length)) != NC_NOERR)
             break;
-        if (esdm_type_size(type) == 0)
-            return tool_error_set(l->err, ESDM_ENOTSUP,
-                                  "%s: attribute %s:%s has a user-defined type, which esdm-cp "
-                                  "does not copy; `esdm-run nccopy` does",
-                                  l->end->name, owner, name);
+        const cp_type *of = cp_netcdf_type(l->types, type);
+        if (of == NULL)
+            return wrong(l, NC_EBADTYPE, name);
         void *values = NULL;
-        esdm_status status = load_values(l, ncid, varid, name, type, length, &values);
+        esdm_status status = load_values(l, ncid, varid, name, of, length, &values);
         if (status != ESDM_OK)
             return status;
-        cp_attribute_add(attributes, name, type, length, values);
+        cp_attribute_add(attributes, name, of, length, values);
     }
     return rc == NC_NOERR ? ESDM_OK : wrong(l, rc, owner);
 }
@@ -145,7 +138,9 @@ load_storage(loader *l, int ncid, int varid, cp_dataset *dataset)
         return wrong(l, rc, dataset->path);
     dataset->nofill = nofill != 0;
     dataset->filters = filters_text(ncid, varid);
-    bool has_order = dataset->type != ESDM_TYPE_CHAR && dataset->type != ESDM_TYPE_STRING;
+    esdm_type atomic = dataset->type->atomic;
+    bool has_order =
+        atomic != ESDM_TYPE_NONE && atomic != ESDM_TYPE_CHAR && atomic != ESDM_TYPE_STRING;
     if (has_order && endian != NC_ENDIAN_NATIVE)
         dataset->endian = g_strdup(endian == NC_ENDIAN_BIG ? "big" : "little");
     return ESDM_OK;
@@ -160,7 +155,7 @@ load_fill(cp_dataset *dataset)
 }
 
 static esdm_status
-load_variable(loader *l, int ncid, int varid, cp_group *group, const char *folder)
+load_variable(loader *l, int ncid, int varid, cp_group *group)
 {
     char name[NC_MAX_NAME + 1];
     nc_type type = NC_NAT;
@@ -168,16 +163,14 @@ load_variable(loader *l, int ncid, int varid, cp_group *group, const char *folde
     int rc = nc_inq_var(ncid, varid, name, &type, &rank, dimids, NULL);
     if (rc != NC_NOERR)
         return wrong(l, rc, "cannot read a variable");
-    if (esdm_type_size(type) == 0)
-        return tool_error_set(l->err, ESDM_ENOTSUP,
-                              "%s: variable %s/%s has a user-defined type, which esdm-cp does "
-                              "not copy; `esdm-run nccopy` does",
-                              l->end->name, folder, name);
+    const cp_type *of = cp_netcdf_type(l->types, type);
+    if (of == NULL)
+        return wrong(l, NC_EBADTYPE, name);
     if (rank > ESDM_MAX_RANK)
         return tool_error_set(l->err, ESDM_ENOTSUP,
                               "%s: variable %s/%s has %d dimensions; ESDM allows %d", l->end->name,
-                              folder, name, rank, ESDM_MAX_RANK);
-    cp_dataset *dataset = cp_dataset_add(l->model, group, folder, name, type);
+                              group->path, name, rank, ESDM_MAX_RANK);
+    cp_dataset *dataset = cp_dataset_add(l->model, group, name, of);
     dataset->from = (cp_place){.ncid = ncid, .varid = varid};
     dataset->rank = (uint32_t) rank;
     for (int i = 0; i < rank; i++) {
@@ -230,56 +223,45 @@ load_dimensions(loader *l, int ncid, cp_group *group)
     return ESDM_OK;
 }
 
+/* Groups first: types of one may be made of types of another, and be used in a third. */
 static esdm_status
-refuse_types(loader *l, int ncid, const char *folder)
-{
-    int count = 0, id = 0;
-    if (nc_inq_typeids(ncid, &count, NULL) != NC_NOERR || count == 0)
-        return ESDM_OK;
-    g_autofree int *ids = g_new0(int, (gsize) count);
-    char name[NC_MAX_NAME + 1] = "?";
-    if (nc_inq_typeids(ncid, &count, ids) == NC_NOERR)
-        id = ids[0];
-    (void) nc_inq_user_type(ncid, id, name, NULL, NULL, NULL, NULL);
-    return tool_error_set(l->err, ESDM_ENOTSUP,
-                          "%s: the file defines the type %s/%s; esdm-cp does not copy "
-                          "user-defined types; `esdm-run nccopy` does",
-                          l->end->name, folder, name);
-}
-
-static esdm_status load_group(loader *l, int ncid, cp_group *group, const char *folder);
-
-static esdm_status
-load_children(loader *l, int ncid, cp_group *group, const char *folder)
+load_groups(loader *l, cp_group *group)
 {
     int count = 0;
     esdm_status status = ESDM_OK;
-    int rc = nc_inq_grps(ncid, &count, NULL);
+    int rc = nc_inq_grps(group->from_nc, &count, NULL);
     if (rc != NC_NOERR || count == 0)
         return rc == NC_NOERR ? ESDM_OK : wrong(l, rc, "cannot read groups");
     g_autofree int *ids = g_new0(int, (gsize) count);
-    if ((rc = nc_inq_grps(ncid, NULL, ids)) != NC_NOERR)
+    if ((rc = nc_inq_grps(group->from_nc, NULL, ids)) != NC_NOERR)
         return wrong(l, rc, "cannot read groups");
     for (int i = 0; i < count && status == ESDM_OK; i++) {
         char name[NC_MAX_NAME + 1];
         rc = nc_inq_grpname(ids[i], name);
         if (rc != NC_NOERR)
             return wrong(l, rc, "cannot read a group");
-        g_autofree char *path = g_strdup_printf("%s/%s", folder, name);
-        cp_group *child = cp_group_new(name);
-        g_ptr_array_add(group->groups, child);
-        status = load_group(l, ids[i], child, path);
+        cp_group *child = cp_group_new(group, name);
+        child->from_nc = ids[i];
+        status = load_groups(l, child);
     }
     return status;
 }
 
+/* Of all groups: those of one may be used in another. */
 static esdm_status
-load_group(loader *l, int ncid, cp_group *group, const char *folder)
+load_all_dimensions(loader *l, cp_group *group)
 {
-    int count = 0;
-    esdm_status status = load_dimensions(l, ncid, group);
-    if (status == ESDM_OK)
-        status = load_attributes(l, ncid, NC_GLOBAL, folder, group->attributes);
+    esdm_status status = load_dimensions(l, group->from_nc, group);
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++)
+        status = load_all_dimensions(l, g_ptr_array_index(group->groups, i));
+    return status;
+}
+
+static esdm_status
+load_contents(loader *l, cp_group *group)
+{
+    int count = 0, ncid = group->from_nc;
+    esdm_status status = load_attributes(l, ncid, NC_GLOBAL, group->path, group->attributes);
     if (status != ESDM_OK)
         return status;
     int rc = nc_inq_nvars(ncid, &count);
@@ -289,11 +271,21 @@ load_group(loader *l, int ncid, cp_group *group, const char *folder)
     if ((rc = nc_inq_varids(ncid, &count, ids)) != NC_NOERR)
         return wrong(l, rc, "cannot read variables");
     for (int i = 0; i < count && status == ESDM_OK; i++)
-        status = load_variable(l, ncid, ids[i], group, folder);
-    /* Last, so that a variable of such a type is named first. */
+        status = load_variable(l, ncid, ids[i], group);
+    for (guint i = 0; i < group->groups->len && status == ESDM_OK; i++)
+        status = load_contents(l, g_ptr_array_index(group->groups, i));
+    return status;
+}
+
+static esdm_status
+load_all(loader *l)
+{
+    esdm_status status = load_groups(l, l->model->root);
     if (status == ESDM_OK)
-        status = refuse_types(l, ncid, folder);
-    return status == ESDM_OK ? load_children(l, ncid, group, folder) : status;
+        status = cp_netcdf_load_types(l->end, l->model, l->types, l->err);
+    if (status == ESDM_OK)
+        status = load_all_dimensions(l, l->model->root);
+    return status == ESDM_OK ? load_contents(l, l->model->root) : status;
 }
 
 static const char *
@@ -329,11 +321,14 @@ cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err)
     loader l = {.end = end,
                 .model = model,
                 .dimensions = g_hash_table_new(NULL, NULL),
+                .types = g_hash_table_new(NULL, NULL),
                 .is_hdf5 = extended == NC_FORMATX_NC_HDF5,
                 .err = err};
     model->format = g_strdup(format_name(format));
-    esdm_status status = load_group(&l, end->ncid, model->root, "");
+    model->root->from_nc = end->ncid;
+    esdm_status status = load_all(&l);
     g_hash_table_unref(l.dimensions);
+    g_hash_table_unref(l.types);
     if (status != ESDM_OK)
         return status;
     cp_model_finish(model);

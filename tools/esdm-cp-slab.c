@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A text is counted as so many bytes when slabs of strings are measured. */
+/* What lies within elements is counted as so many bytes when slabs are measured. */
 #define TEXT_BYTES 64
 
 static uint64_t
@@ -60,8 +60,8 @@ void
 cp_slab_init(cp_slab *slab, const cp_dataset *dataset)
 {
     *slab = (cp_slab){.rank = dataset->rank};
-    size_t element = dataset->type == ESDM_TYPE_STRING ? TEXT_BYTES : esdm_type_size(dataset->type);
-    uint64_t most = CP_SLAB_BYTES / element;
+    size_t element = dataset->type->bytes + (dataset->type->varies ? TEXT_BYTES : 0);
+    uint64_t most = MAX(CP_SLAB_BYTES / element, 1);
     bool empty = false;
     for (uint32_t i = 0; i < slab->rank; i++) {
         slab->shape[i] = dataset->dimensions[i]->length;

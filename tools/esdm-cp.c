@@ -12,11 +12,10 @@ static const tool_help help = {
         "containers into containers. A container is written esdm://NAME or esdm:NAME,\n"
         "anything else is a path.\n"
         "\n"
-        "Everything is carried over: groups, dimensions, variables of all atomic types and\n"
-        "strings, attributes, fill values, chunk shapes, compression settings, byte order\n"
+        "Everything is carried over: groups, dimensions, variables of all types, user-defined\n"
+        "ones too, attributes, fill values, chunk shapes, compression settings, byte order\n"
         "and the kind of NetCDF format, so that a file copied in and out again has the\n"
-        "same header (ncdump -h) and the same data, bit for bit. What has\n"
-        "user-defined types is refused: `esdm-run nccopy` copies it.\n"
+        "same header (ncdump -h) and the same data, bit for bit.\n"
         "\n"
         "Each copy is made under a temporary name, read back, compared with the source bit\n"
         "for bit, and only then gets its name. Memory stays bounded whatever the size.\n"
@@ -31,6 +30,8 @@ static const tool_help help = {
                 "  esdm-cp -r -s CMIP6/ esdm://cmip6        what came since then\n"
                 "  esdm-cp -r esdm://cmip6 /data/CMIP6      and back\n"
                 "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
+                "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
+                "                                           0.01 K are accurate enough\n"
                 "  esdm-cp --format=classic esdm://a.nc a.nc\n",
     .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
 };
@@ -50,6 +51,10 @@ static const GOptionEntry entries[] = {
      "Do not read back and compare", NULL},
     {"format", 0, 0, G_OPTION_ARG_STRING, &cp_wants.format,
      "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
+    {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
+     "How much a variable may be off in a container: 'tas: abs=0.01 K; mode=archive' (see "
+     "esdm/accuracy.h); NAME may be a pattern; several are possible",
+     "NAME:QUANTITIES"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &cp_wants.quiet, "No progress bar, no summary", NULL},
@@ -240,6 +245,8 @@ main(int argc, char **argv)
         return tool_usage("--force and --skip-existing exclude each other");
     if (cp_wants.format != NULL && !is_format(cp_wants.format))
         return tool_usage("there is no NetCDF format '%s'", cp_wants.format);
+    if (cp_accuracy_wrong() != NULL)
+        return tool_usage("--accuracy '%s' is not NAME: QUANTITIES", cp_accuracy_wrong());
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)

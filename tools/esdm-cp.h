@@ -8,7 +8,8 @@
  *
  * A copy reads the structure of its source into a cp_model, creates the same structure at its
  * target, and moves the data in slabs of bounded size. Source and target are *ends*: a NetCDF file
- * or a container. ESDM's element types have the numbers of NetCDF's.
+ * or a container. ESDM's atomic types have the numbers of NetCDF's; user-defined ones are defined
+ * at the target as they are at the source, with the same layout in memory.
  *
  * One process copies one thing at a time: libnetcdf is not safe for threads. Parallel copies run in
  * processes of their own (esdm-cp-run.c).
@@ -30,11 +31,41 @@
 
 /* ---- the model (esdm-cp-model.c) ---------------------------------------------------------- */
 
+typedef struct cp_type cp_type;
+typedef struct cp_group cp_group;
+typedef struct cp_model cp_model;
+
+/** A member of a compound or an enumeration. */
+typedef struct cp_member {
+    char *name;
+    const cp_type *type; /* of compounds; borrowed */
+    size_t offset;
+    uint32_t rank; /* 0: a single element */
+    uint32_t shape[ESDM_MAX_RANK];
+    uint64_t elements;
+    uint64_t value; /* of enumerations: its first bytes are an element of the base type */
+} cp_member;
+
+/** A type of elements. */
+struct cp_type {
+    char *name;
+    char *path; /* "/group/name"; NULL: atomic */
+    cp_group *group;
+    esdm_type_class kind;
+    esdm_type atomic;
+    size_t bytes;        /* of one element in memory, at the source and at the target */
+    bool varies;         /* elements hold texts or arrays, in memory of their own */
+    const cp_type *base; /* of enumerations and arrays; borrowed */
+    GPtrArray *members;  /* cp_member, owned; NULL: atomic */
+    esdm_type to_esdm;   /* number at the target */
+    int to_nc;
+};
+
 typedef struct cp_attribute {
     char *name;
-    esdm_type type;
+    const cp_type *type; /* borrowed, here and below */
     uint64_t count;
-    void *values; /* owned; for strings `char **` with owned texts */
+    void *values; /* owned, with all that is within them */
 } cp_attribute;
 
 typedef struct cp_dimension {
@@ -55,13 +86,13 @@ typedef struct cp_place {
 typedef struct cp_dataset {
     char *path; /* "/group/name" */
     char *name;
-    esdm_type type;
+    const cp_type *type;
     uint32_t rank;
     cp_dimension *dimensions[ESDM_MAX_RANK]; /* borrowed from the model */
     GPtrArray *attributes;                   /* cp_attribute */
-    void *fill;      /* one element (strings: char ** to an owned text), NULL: the default */
-    uint64_t *chunk; /* NULL: not stated */
-    char *storage;   /* values of the hints above; NULL: none */
+    void *fill;                              /* one element, NULL: the default */
+    uint64_t *chunk;                         /* NULL: not stated */
+    char *storage;                           /* values of the hints above; NULL: none */
     char *endian;
     char *filters;
     char *codec;
@@ -70,42 +101,67 @@ typedef struct cp_dataset {
     cp_place to;   /* where it is written */
 } cp_dataset;
 
-typedef struct cp_group {
+struct cp_group {
     char *name;
+    char *path;            /* "" or "/a/b" */
+    GPtrArray *types;      /* cp_type, borrowed from the model */
     GPtrArray *dimensions; /* cp_dimension, owned */
     GPtrArray *datasets;   /* cp_dataset, owned */
     GPtrArray *attributes; /* cp_attribute, owned */
     GPtrArray *groups;     /* cp_group, owned */
-} cp_group;
+    int from_nc;           /* ncids */
+    int to_nc;
+    esdm_group *to_esdm;
+};
 
-typedef struct cp_model {
+struct cp_model {
     cp_group *root;
     char *format;        /* "netcdf4", …; NULL: not stated */
+    GPtrArray *types;    /* cp_type, owned; those that others are made of stand before them */
     GPtrArray *datasets; /* all, borrowed, in order */
-} cp_model;
+};
 
 cp_model *cp_model_new(void);
 void cp_model_free(cp_model *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(cp_model, cp_model_free)
-cp_group *cp_group_new(const char *name);
+/** @param parent NULL for the root. */
+cp_group *cp_group_new(cp_group *parent, const char *name);
 cp_dimension *cp_dimension_add(cp_group *group, const char *name, uint64_t length, bool unlimited);
-/** @param folder path of the group: "" or "/a/b". Also enters it into the model. */
-cp_dataset *cp_dataset_add(cp_model *model, cp_group *group, const char *folder, const char *name,
-                           esdm_type type);
+/** Also enters it into the model. */
+cp_dataset *cp_dataset_add(cp_model *model, cp_group *group, const char *name, const cp_type *type);
 /** Steals `values`. */
-void cp_attribute_add(GPtrArray *attributes, const char *name, esdm_type type, uint64_t count,
+void cp_attribute_add(GPtrArray *attributes, const char *name, const cp_type *type, uint64_t count,
                       void *values);
 const cp_attribute *cp_attribute_find(const GPtrArray *attributes, const char *name);
-/** A deep copy of values. */
-void *cp_values_copy(esdm_type type, uint64_t count, const void *values);
-/** Frees the texts of strings, not the array. */
-void cp_texts_clear(esdm_type type, uint64_t count, void *values);
 /** Marks dimensions as filled; call when all datasets are there. */
 void cp_model_finish(cp_model *model);
 /** Elements of the dataset, saturating. */
 uint64_t cp_dataset_elements(const cp_dataset *dataset);
 /** Bytes of the elements of all datasets. */
 uint64_t cp_model_bytes(const cp_model *model);
+
+/* ---- types and values (esdm-cp-types.c) --------------------------------------------------- */
+
+/** NULL when there is no such type. */
+const cp_type *cp_type_atomic(esdm_type number);
+/** For messages. */
+const char *cp_type_name(const cp_type *type);
+/** Enters a user-defined type without base and members into the model. */
+cp_type *cp_type_add(cp_model *model, cp_group *group, const char *name, esdm_type_class kind,
+                     size_t bytes);
+cp_member *cp_member_add(cp_type *type, const char *name, const cp_type *of, size_t offset);
+void cp_member_shape(cp_member *member, uint32_t rank, const uint32_t *shape);
+void cp_type_free(gpointer type);
+/** Layouts in memory do not count. */
+bool cp_type_equal(const cp_type *a, const cp_type *b);
+
+/** A deep copy of values. */
+void *cp_values_copy(const cp_type *type, uint64_t count, const void *values);
+/** Frees what lies within values, not their array. */
+void cp_values_clear(const cp_type *type, uint64_t count, void *values);
+/** Bits of `count` elements of types that are equal. @param ret_index of the first difference. */
+bool cp_values_equal(const cp_type *a, const cp_type *b, uint64_t count, const void *x,
+                     const void *y, uint64_t *ret_index);
 
 /* ---- slabs (esdm-cp-slab.c) --------------------------------------------------------------- */
 
@@ -141,7 +197,7 @@ esdm_status cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err
 esdm_status cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err);
 esdm_status cp_container_create(cp_end *end, cp_model *model, esdm_error *err);
 
-/** @param buffer strings: owned texts afterwards. */
+/** @param buffer what is within elements is owned afterwards. */
 esdm_status cp_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
                     esdm_error *err);
 esdm_status cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
@@ -162,9 +218,13 @@ esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const cha
 
 /** ESDM_ECORRUPT naming the first difference. */
 esdm_status cp_compare_models(const cp_model *a, const cp_model *b, esdm_error *err);
-/** Bits of `count` elements. @param ret_index of the first difference. */
-bool cp_values_equal(esdm_type type, uint64_t count, const void *a, const void *b,
-                     uint64_t *ret_index);
+
+/* ---- accuracy (esdm-cp-accuracy.c) -------------------------------------------------------- */
+
+/** The first --accuracy that is not of the form NAME: QUANTITIES; NULL: none. */
+const char *cp_accuracy_wrong(void);
+/** States what --accuracy says of the datasets of a new container. */
+esdm_status cp_accuracy_state(const cp_model *model, const char *source, esdm_error *err);
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
@@ -178,6 +238,7 @@ typedef struct cp_options {
     gboolean quiet;
     gint jobs;
     char *format;
+    char **accuracy; /* 'NAME: QUANTITIES' */
 } cp_options;
 extern cp_options cp_wants;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <math.h>
 #include <stdio.h>
 
-#include "common.h"
+#include "esdm-mkfs.h"
 
 static const tool_help help = {
     .name = "esdm-mkfs",
@@ -27,16 +28,56 @@ static const tool_help help = {
         "the site over: NEW-CONFIG is its configuration from then on, and the old store\n"
         "refuses to be opened. Data stay where they are. Programs that have the site open\n"
         "must be ended before; commits are refused while this lasts. After a failure the\n"
-        "site goes on with CONFIG; an interrupted migration is completed by another call.",
+        "site goes on with CONFIG; an interrupted migration is completed by another call.\n"
+        "\n"
+        "--calibrate measures the targets of a site that is made: requests of 4 KiB to\n"
+        "256 MiB, one and several at once, written and read through the plug-ins, and\n"
+        "removed again. From them come latency, bandwidth of one stream and of all, and\n"
+        "where a target is saturated; the metadata store keeps them with the measurements\n"
+        "and the error of the prediction for measurements that it has not seen. Fragments\n"
+        "are placed by this model from then on, and it follows what programs meet. It\n"
+        "writes at most 4 GiB and takes about a minute for each target (--calibrate=quick:\n"
+        "256 MiB, some seconds). Others that use a target at the same time disturb.\n"
+        "\n"
+        "--plot draws the measurements (dots) and the model (lines) as SVG, after a\n"
+        "calibration or alone: seconds of a request over its bytes, a colour for each\n"
+        "number of requests at once.\n"
+        "\n"
+        "--plan FILE predicts for a planned output, whose header FILE has as ncdump -h\n"
+        "prints it, on which targets each variable would lie and how long it takes to\n"
+        "store: variables with an unlimited dimension step by step, in as many steps as\n"
+        "the header says or --steps does, the others at once. Nothing is written.\n"
+        "Compression, and what else the program does, are left out.",
     .examples = "  esdm-mkfs site.json              make the site of site.json\n"
                 "  esdm-mkfs --dry-run site.json    tell what that would do\n"
                 "  esdm-mkfs --check                check the site that programs here would use\n"
                 "  esdm-mkfs --remove --yes site.json\n"
-                "  esdm-mkfs --migrate sqlite.json postgres.json\n",
+                "  esdm-mkfs --migrate sqlite.json postgres.json\n"
+                "  esdm-mkfs --calibrate site.json\n"
+                "  esdm-mkfs --plan header.cdl --steps 8760\n"
+                "  esdm-mkfs --calibrate=quick --target scratch --plot model.svg site.json\n",
     .see_also = "esdm-ls, esdm-stat, esdm-cp",
 };
 
-static gboolean want_check, want_remove, want_validate, want_migrate, dry_run, yes;
+static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate;
+static gboolean dry_run, yes;
+static esdm_calibrate_options calibrate;
+static char *only_target, *plot_file, *plan_file;
+static gint64 plan_steps;
+
+static gboolean
+parse_calibrate(const char *option, const char *value, gpointer data, GError **error)
+{
+    (void) option;
+    (void) data;
+    want_calibrate = TRUE;
+    calibrate.quick = value != NULL && g_str_equal(value, "quick");
+    if (value == NULL || calibrate.quick)
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--calibrate takes nothing or \"quick\", not \"%s\"", value);
+    return FALSE;
+}
 
 static const GOptionEntry entries[] = {
     {"check", 'c', 0, G_OPTION_ARG_NONE, &want_check, "Check the site and change nothing", NULL},
@@ -45,6 +86,17 @@ static const GOptionEntry entries[] = {
      "Check the text of the configuration alone", NULL},
     {"migrate", 'm', 0, G_OPTION_ARG_NONE, &want_migrate,
      "Move the catalogue to another metadata store", NULL},
+    {"calibrate", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, (gpointer) parse_calibrate,
+     "Measure the targets, for the placement of fragments", "quick"},
+    {"target", 't', 0, G_OPTION_ARG_STRING, &only_target, "With --calibrate: this target alone",
+     "NAME"},
+    {"seconds", 0, 0, G_OPTION_ARG_DOUBLE, &calibrate.seconds,
+     "With --calibrate: time for each target, about", "SECONDS"},
+    {"plot", 0, 0, G_OPTION_ARG_FILENAME, &plot_file, "Draw measurements and model as SVG", "FILE"},
+    {"plan", 0, 0, G_OPTION_ARG_FILENAME, &plan_file,
+     "Predict where the output with this header would go", "FILE"},
+    {"steps", 0, 0, G_OPTION_ARG_INT64, &plan_steps, "With --plan: length of unlimited dimensions",
+     "NUMBER"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove data without asking", NULL},
     {0},
@@ -111,17 +163,39 @@ act(const esdm_site_options *options, esdm_error *err)
         const esdm_site_options to = {.config_path = new_config};
         return esdm_site_migrate(options, &to, err);
     }
-    return esdm_site_create(options, err);
+    if (want_calibrate)
+        return mkfs_calibrate(options, &calibrate, err);
+    return plot_file != NULL ? ESDM_OK : esdm_site_create(options, err);
+}
+
+/* Writes the plot, and the models as JSON. */
+static esdm_status
+show_models(const esdm_site_options *options, json_t **ret_models, esdm_error *err)
+{
+    g_autoptr(GPtrArray) models = NULL;
+    esdm_status status = mkfs_models(options, &models, err);
+    if (status != ESDM_OK)
+        return status;
+    if (tool.json)
+        *ret_models = mkfs_models_json(models);
+    if (plot_file == NULL)
+        return ESDM_OK;
+    if (models->len == 0)
+        return tool_error_set(err, ESDM_ENOENT,
+                              "no target of the site was measured; do it with --calibrate");
+    return mkfs_plot(models, plot_file, err);
 }
 
 static const char *
 action_name(void)
 {
-    return want_validate  ? "validate"
-           : want_check   ? "check"
-           : want_remove  ? "remove"
-           : want_migrate ? "migrate"
-                          : "create";
+    return want_validate       ? "validate"
+           : want_check        ? "check"
+           : want_remove       ? "remove"
+           : want_migrate      ? "migrate"
+           : want_calibrate    ? "calibrate"
+           : plot_file != NULL ? "plot"
+                               : "create";
 }
 
 static const char *
@@ -135,11 +209,38 @@ closing_line(void)
         return "dry run: nothing was changed";
     if (want_migrate)
         return "the site is migrated";
+    if (want_calibrate)
+        return "the metadata store keeps the model of the site";
+    if (plot_file != NULL)
+        return "the plot is written";
     return want_remove ? "the site is removed" : "the site is ready";
 }
 
+/* What --check says about the models: as far as there are some. */
 static void
-print_result(const esdm_site_options *options, esdm_status status, const esdm_error *err)
+report_models(const esdm_site_options *options)
+{
+    g_autoptr(GPtrArray) models = NULL;
+    esdm_error err = {0};
+    if (mkfs_models(options, &models, &err) != ESDM_OK) {
+        report(err.message, NULL);
+        return;
+    }
+    for (guint i = 0; i < models->len; i++) {
+        const esdm_model_info *m = g_ptr_array_index(models, i);
+        g_autofree char *measured = tool_time(m->measured_ns);
+        g_autofree char *line = g_strdup_printf(
+            "target '%s' was measured %s, %s: 4 MiB in %.3g s; by what programs met since, latency "
+            "%.2f and bandwidth %.2f times as long",
+            m->target, measured, m->reading ? "read" : "write",
+            esdm_model_seconds(m, 4 * 1024 * 1024, 1), m->latency_drift, m->bandwidth_drift);
+        report(line, NULL);
+    }
+}
+
+static void
+print_result(const esdm_site_options *options, json_t *models, esdm_status status,
+             const esdm_error *err)
 {
     json_t *root = json_object();
     tool_json_set(root, "action", json_string(action_name()));
@@ -148,11 +249,50 @@ print_result(const esdm_site_options *options, esdm_status status, const esdm_er
                   options->config_path != NULL ? tool_json_text(options->config_path)
                                                : json_null());
     tool_json_set(root, "steps", json_incref(steps));
+    if (models != NULL)
+        tool_json_set(root, "models", models);
     tool_json_set(root, "status",
                   json_string(status == ESDM_OK ? "ok" : esdm_status_string(status)));
     if (status != ESDM_OK)
         tool_json_set(root, "message", tool_json_text(err->message));
     tool_json_print(root);
+}
+
+/* Whether the options fit together; else the exit status. */
+static tool_exit
+check_measuring_options(void)
+{
+    if (only_target != NULL && !want_calibrate)
+        return tool_usage("--target belongs to --calibrate");
+    if (calibrate.seconds != 0 && !want_calibrate)
+        return tool_usage("--seconds belongs to --calibrate");
+    if (calibrate.seconds < 0 || !isfinite(calibrate.seconds))
+        return tool_usage("--seconds must be more than 0");
+    if (plot_file != NULL && (want_check || want_remove || want_validate || want_migrate))
+        return tool_usage("--plot goes with --calibrate or alone");
+    if (plot_file != NULL && dry_run)
+        return tool_usage("--plot writes a file; --dry-run does nothing");
+    if (plan_file != NULL && (want_check || want_remove || want_validate || want_migrate ||
+                              want_calibrate || plot_file != NULL || dry_run))
+        return tool_usage("--plan goes alone: it changes nothing");
+    if (plan_steps != 0 && plan_file == NULL)
+        return tool_usage("--steps belongs to --plan");
+    if (plan_steps < 0)
+        return tool_usage("--steps must be at least 1");
+    return TOOL_OK;
+}
+
+static tool_exit
+plan(const esdm_site_options *options)
+{
+    esdm_error err = {0};
+    json_t *root = json_object();
+    esdm_status status = mkfs_plan(options, plan_file, (guint64) plan_steps, root, &err);
+    if (status == ESDM_OK && tool.json)
+        tool_json_print(root);
+    else
+        json_decref(root);
+    return tool_finish(status == ESDM_OK ? TOOL_OK : tool_fail(status, &err));
 }
 
 int
@@ -165,8 +305,13 @@ main(int argc, char **argv)
         new_config = argv[--argc];
     if (argc > 2)
         return tool_usage("one configuration at a time");
-    if (want_check + want_remove + want_validate + want_migrate > 1)
-        return tool_usage("--check, --remove, --validate and --migrate exclude each other");
+    if (want_check + want_remove + want_validate + want_migrate + want_calibrate > 1)
+        return tool_usage(
+            "--check, --remove, --validate, --migrate and --calibrate exclude each other");
+    tool_exit fits = check_measuring_options();
+    if (fits != TOOL_OK)
+        return fits;
+    calibrate.target = only_target;
     if (argc == 2 && tool.config != NULL)
         return tool_usage("CONFIG and --config name the same thing; give one");
     esdm_site_options options = {
@@ -175,6 +320,8 @@ main(int argc, char **argv)
         .lasting = true,
         .report = report,
     };
+    if (plan_file != NULL)
+        return plan(&options);
     if (want_remove && !dry_run) {
         tool_exit refused = ask_for_data(&options);
         if (refused != TOOL_OK)
@@ -182,10 +329,15 @@ main(int argc, char **argv)
     }
     steps = json_array();
     esdm_error err = {0};
+    json_t *models = NULL;
     esdm_status status = act(&options, &err);
+    if (status == ESDM_OK && want_check)
+        report_models(&options);
+    if (status == ESDM_OK && !dry_run && (want_calibrate || plot_file != NULL))
+        status = show_models(&options, &models, &err);
     tool_exit result = status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
     if (tool.json)
-        print_result(&options, status, &err);
+        print_result(&options, models, status, &err);
     else if (status == ESDM_OK)
         (void) printf("%s\n", closing_line());
     json_decref(steps);

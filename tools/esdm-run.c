@@ -24,6 +24,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "esdm-run.h"
+
 #define LIBRARY     "libesdm-netcdf.so"
 #define EXIT_OWN    125 /* as env(1): esdm-run itself failed */
 #define EXIT_CANNOT 126
@@ -49,7 +51,9 @@ static const char help[] =
     "\n"
     "    The programs that PROGRAM starts inherit the plug-in; so a whole shell or a workflow\n"
     "    manager can run under it. Under MPI, start each process so:\n"
-    "        mpirun -n 4 esdm-run ./model\n"
+    "        mpirun -n 4 esdm-run ./model          (srun -n 4 esdm-run ./model)\n"
+    "    Ranks that share a file (nc_create_par) need the part of ESDM for their MPI, which is\n"
+    "    libesdm-mpi-openmpi.so or libesdm-mpi-mpich.so; it is loaded when it is needed.\n"
     "\n"
     "    PROGRAM has to link the NetCDF C library dynamically, or load it later as Python does.\n"
     "    Programs that cannot be hooked are refused with the reason: statically linked ones, "
@@ -69,7 +73,8 @@ static const char help[] =
     "    -V, --version      print the version\n"
     "\n"
     "ENVIRONMENT\n"
-    "    LD_PRELOAD         what is in it stays, the plug-in is added behind it\n"
+    "    LD_PRELOAD         what is in it stays, the plug-in is added behind it, but before a "
+    "libnetcdf\n"
     "    ESDM_CONFIG        site configuration; otherwise ./esdm.json, the user's configuration\n"
     "                       folder (esdm/site.json), /etc/esdm/site.json, or a default site in "
     "the\n"
@@ -432,22 +437,6 @@ examine(const char *path, const options *opt, int depth)
 /* ---- starting ---------------------------------------------------------------------------------
  */
 
-/** Whether `list` (separated by colons and spaces) holds `entry`. */
-static bool
-list_has(const char *list, const char *entry)
-{
-    size_t length = strlen(entry);
-    for (const char *at = list; *at;) {
-        size_t n = strcspn(at, ": ");
-        if (n == length && memcmp(at, entry, n) == 0) {
-            return true;
-        }
-        at += n;
-        at += strspn(at, ": ");
-    }
-    return false;
-}
-
 static bool
 set_preload(const char *library)
 {
@@ -456,23 +445,7 @@ set_preload(const char *library)
             library);
         return false;
     }
-    const char *present = getenv("LD_PRELOAD");
-    if (!present || !present[0]) {
-        return setenv("LD_PRELOAD", library, 1) == 0;
-    }
-    if (list_has(present, library)) {
-        return true;
-    }
-    /* Behind what is there: sanitizer runtimes insist on being first. */
-    size_t size = strlen(present) + strlen(library) + 2;
-    char *value = malloc(size);
-    if (!value) {
-        return false;
-    }
-    (void) snprintf(value, size, "%s:%s", present, library);
-    bool done = setenv("LD_PRELOAD", value, 1) == 0;
-    free(value);
-    return done;
+    return preload_add(library);
 }
 
 static bool

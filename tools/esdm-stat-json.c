@@ -26,11 +26,9 @@ attributes_json(const esdm_container *container, esdm_attributes *attributes)
         json_t *object = json_object();
         tool_json_set(object, "name", tool_json_text(attribute.name));
         tool_json_set(object, "type", tool_json_text(stat_type_name(container, attribute.type)));
-        if (esdm_type_size(attribute.type) == 0) /* a user-defined type */
-            tool_json_set(object, "elements", tool_json_u64(attribute.count));
-        else
-            tool_json_set(object, "value",
-                          tool_json_values(attribute.type, attribute.count, attribute.values));
+        tool_json_set(
+            object, "value",
+            stat_values_json(container, attribute.type, attribute.count, attribute.values));
         tool_json_append(list, object);
     }
     return list;
@@ -123,11 +121,14 @@ dataset_json(esdm_dataset *dataset, esdm_error *err)
         tool_json_set(object, "chunk", shape_json(esdm_dataset_chunk(dataset), rank));
     if (esdm_dataset_codec(dataset) != NULL)
         tool_json_set(object, "codec", tool_json_text(esdm_dataset_codec(dataset)));
-    if (!is_default && esdm_type_size(esdm_dataset_type(dataset)) > 0)
-        tool_json_set(object, "fill", tool_json_values(esdm_dataset_type(dataset), 1, fill));
+    if (!is_default)
+        tool_json_set(object, "fill",
+                      stat_values_json(container, esdm_dataset_type(dataset), 1, fill));
     tool_json_set(object, "attributes",
                   attributes_json(container, esdm_dataset_attributes(dataset)));
-    if (!stat_wants.summary && set_storage(object, dataset, err) != ESDM_OK) {
+    if (!stat_wants.summary &&
+        (set_storage(object, dataset, err) != ESDM_OK ||
+         (stat_wants.accuracy && stat_accuracy_json(dataset, object, err) != ESDM_OK))) {
         json_decref(object);
         return NULL;
     }
@@ -158,6 +159,7 @@ group_json(esdm_group *group, esdm_error *err)
     tool_json_set(object, "name", tool_json_text(esdm_group_name(group)));
     tool_json_set(object, "attributes",
                   attributes_json(esdm_group_container(group), esdm_group_attributes(group)));
+    tool_json_set(object, "types", stat_types_json(group));
     tool_json_set(object, "dimensions", dimensions_json(group));
     tool_json_set(object, "datasets", datasets);
     tool_json_set(object, "groups", groups);

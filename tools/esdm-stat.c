@@ -14,9 +14,21 @@ static const tool_help help = {
         "lie on which target.\n"
         "\n"
         "--fragments adds a line for each fragment: first index and size along the\n"
-        "dimensions, bytes as written and as stored, target, pack and position, codec.",
+        "dimensions, bytes as written and as stored, target, pack and position, codec.\n"
+        "\n"
+        "--explain tells for each variable, or the one of CONTAINER/VARIABLE, what lies on\n"
+        "which target, how long that was predicted to take and took, why it is there, and\n"
+        "why not on the others; with --fragments for every fragment, which has the part of\n"
+        "its pack's seconds that it has of its bytes. Predictions need a site that was\n"
+        "measured (esdm-mkfs --calibrate). Writers tell when they close a container, and\n"
+        "every minute.\n"
+        "\n"
+        "--accuracy adds what is stated of a dataset's accuracy (esdm/accuracy.h), the\n"
+        "bounds that its fragments were held to, the largest error and the change of the\n"
+        "mean, as they were measured when the fragments were written.",
     .examples = "  esdm-stat experiment/run1.nc\n"
                 "  esdm-stat -a --snapshot 3 experiment/run1.nc\n"
+                "  esdm-stat --explain experiment/run1.nc/ocean/tos\n"
                 "  esdm-stat --fragments --json run1.nc | jq '.containers[0].root.datasets'\n",
     .see_also = "esdm-ls, esdm-find, esdm-cp",
 };
@@ -27,8 +39,12 @@ static gint64 wanted_snapshot;
 static const GOptionEntry entries[] = {
     {"attributes", 'a', 0, G_OPTION_ARG_NONE, &stat_wants.attributes, "Show all attributes", NULL},
     {"fragments", 'f', 0, G_OPTION_ARG_NONE, &stat_wants.fragments, "Show every fragment", NULL},
+    {"explain", 'e', 0, G_OPTION_ARG_NONE, &stat_wants.explain,
+     "Tell why data lie where they lie; takes CONTAINER/VARIABLE, too", NULL},
     {"summary", 's', 0, G_OPTION_ARG_NONE, &stat_wants.summary,
      "Leave out where the data of each dataset lies", NULL},
+    {"accuracy", 0, 0, G_OPTION_ARG_NONE, &stat_wants.accuracy,
+     "What is stated of each dataset's accuracy, and what became of its numbers", NULL},
     {"bytes", 'b', 0, G_OPTION_ARG_NONE, &stat_wants.exact_bytes, "Sizes in bytes", NULL},
     {"snapshot", 0, 0, G_OPTION_ARG_INT64, &wanted_snapshot, "Show an old snapshot", "NUMBER"},
     {0},
@@ -118,12 +134,13 @@ print_storage(const stat_storage *storage, const char *indent)
 }
 
 static void
-print_attributes(const char *owner, esdm_attributes *attributes, const char *indent)
+print_attributes(const esdm_container *container, const char *owner, esdm_attributes *attributes,
+                 const char *indent)
 {
     esdm_attribute attribute;
     for (size_t i = 0; esdm_attribute_at(attributes, i, &attribute); i++) {
         g_autofree char *values =
-            stat_values_text(attribute.type, attribute.count, attribute.values);
+            stat_values_text(container, attribute.type, attribute.count, attribute.values);
         print("%s    %s:%s = %s\n", indent, owner, attribute.name, values);
     }
 }
@@ -154,11 +171,26 @@ print_declaration(esdm_dataset *dataset, const char *indent)
 }
 
 static esdm_status
+print_accuracy(esdm_dataset *dataset, const char *indent, esdm_error *err)
+{
+    g_autofree char *stated = stat_accuracy_text(dataset);
+    g_autofree char *report = NULL;
+    esdm_status status = stat_accuracy_report(dataset, indent, &report, err);
+    if (status != ESDM_OK)
+        return status;
+    if (stated != NULL)
+        print("%s    accuracy: %s\n", indent, stated);
+    print("%s", report);
+    return ESDM_OK;
+}
+
+static esdm_status
 print_dataset(esdm_dataset *dataset, const char *indent, esdm_error *err)
 {
     print_declaration(dataset, indent);
     if (stat_wants.attributes)
-        print_attributes(esdm_dataset_name(dataset), esdm_dataset_attributes(dataset), indent);
+        print_attributes(esdm_group_container(esdm_dataset_group(dataset)),
+                         esdm_dataset_name(dataset), esdm_dataset_attributes(dataset), indent);
     if (stat_wants.summary)
         return ESDM_OK;
     stat_storage storage;
@@ -166,7 +198,7 @@ print_dataset(esdm_dataset *dataset, const char *indent, esdm_error *err)
     if (status == ESDM_OK)
         print_storage(&storage, indent);
     stat_storage_clear(&storage);
-    return status;
+    return status == ESDM_OK && stat_wants.accuracy ? print_accuracy(dataset, indent, err) : status;
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
@@ -187,30 +219,15 @@ print_dimensions(const esdm_group *group, const char *indent)
     }
 }
 
-/* "  compound obs (24 bytes)", … */
 static void
 print_types(const esdm_group *group, const char *indent)
 {
-    static const char *const kinds[] = {[ESDM_CLASS_ATOMIC] = "atomic",
-                                        [ESDM_CLASS_COMPOUND] = "compound",
-                                        [ESDM_CLASS_ENUM] = "enum",
-                                        [ESDM_CLASS_OPAQUE] = "opaque",
-                                        [ESDM_CLASS_VLEN] = "vlen"};
-    const esdm_container *container = esdm_group_container(group);
-    esdm_type_info info;
     if (esdm_group_type_count(group) > 0)
         print("%stypes:\n", indent);
     for (size_t i = 0; i < esdm_group_type_count(group); i++) {
-        if (!esdm_type_inquire(container, esdm_group_type_at(group, i), &info))
-            continue;
-        print("%s  %s %s", indent, kinds[info.kind], info.name);
-        if (info.base != ESDM_TYPE_NONE)
-            print(" of %s", stat_type_name(container, info.base));
-        if (info.members > 0)
-            print(", %u members", info.members);
-        if (info.kind == ESDM_CLASS_OPAQUE)
-            print(", %zu bytes", info.bytes);
-        print("\n");
+        g_autofree char *text =
+            stat_type_text(esdm_group_container(group), esdm_group_type_at(group, i));
+        print("%s  %s\n", indent, text);
     }
 }
 
@@ -227,7 +244,7 @@ print_group(esdm_group *group, const char *indent, esdm_error *err)
     size_t attributes = esdm_attribute_count(esdm_group_attributes(group));
     if (attributes > 0 && stat_wants.attributes) {
         print("%sattributes:\n", indent);
-        print_attributes("", esdm_group_attributes(group), indent);
+        print_attributes(esdm_group_container(group), "", esdm_group_attributes(group), indent);
     } else if (attributes > 0) {
         print("%sattributes: %zu\n", indent, attributes);
     }
@@ -328,7 +345,9 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (i > 1 && !tool.json)
             (void) printf("\n");
-        tool_exit one = show(session, argv[i], list);
+        tool_exit one = stat_wants.explain
+                            ? stat_explain(session, argv[i], (uint64_t) wanted_snapshot, list)
+                            : show(session, argv[i], list);
         result = result == TOOL_OK ? one : result;
     }
     if (tool.json) {

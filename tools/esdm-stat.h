@@ -11,6 +11,8 @@ typedef struct stat_options {
     gboolean fragments;
     gboolean summary;
     gboolean exact_bytes;
+    gboolean explain;
+    gboolean accuracy;
 } stat_options;
 extern stat_options stat_wants;
 
@@ -67,11 +69,29 @@ esdm_status stat_facts_read(esdm_session *session, const char *name, stat_facts 
 void stat_facts_clear(stat_facts *facts);
 
 /** Values of an attribute as in CDL: `"K"`, `1.5f, 2.f`; owned. */
-char *stat_values_text(esdm_type type, uint64_t count, const void *values);
+char *stat_values_text(const esdm_container *container, esdm_type type, uint64_t count,
+                       const void *values);
+json_t *stat_values_json(const esdm_container *container, esdm_type type, uint64_t count,
+                         const void *values);
+/** "compound point: float64 x, int16 s[2][3]"; owned. */
+char *stat_type_text(const esdm_container *container, esdm_type type);
+/** Those of the group alone. */
+json_t *stat_types_json(const esdm_group *group);
 /** The name of any type; borrowed. */
 const char *stat_type_name(const esdm_container *container, esdm_type type);
 /** "1x32x180"; owned; "" for rank 0. */
 char *stat_shape_text(const uint64_t *shape, uint32_t rank);
+
+/** Why the data of CONTAINER or CONTAINER/VARIABLE lie where they lie. @param list with --json. */
+tool_exit stat_explain(esdm_session *session, const char *argument, uint64_t snapshot,
+                       json_t *list);
+/** What is stated of a dataset's accuracy: owned; NULL when nothing is. */
+char *stat_accuracy_text(const esdm_dataset *dataset);
+/** Lines about what became of a dataset's numbers: owned; "" when nothing was lost. */
+esdm_status stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text,
+                                 esdm_error *err);
+/** The same as JSON. */
+esdm_status stat_accuracy_json(esdm_dataset *dataset, json_t *object, esdm_error *err);
 
 /** Everything as JSON; NULL and *err on failure. */
 json_t *stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err);

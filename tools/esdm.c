@@ -23,6 +23,11 @@ static const subcommand subcommands[] = {
     {"find", "find containers and datasets by their attributes"},
     {"cp", "copy between NetCDF files and containers"},
     {"rm", "remove containers"},
+    {"fsck", "check what a site holds, and mend it"},
+    {"advise", "tell what compression would make of data that exist"},
+    {"pattern", "make synthetic variables for tests and benchmarks"},
+    {"drain", "bring node-local data to targets that all nodes see"},
+    {"gc", "remove what nobody can reach any more"},
 };
 
 static void
@@ -39,7 +44,7 @@ print_help(FILE *out)
                    "\n"
                    "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(subcommands); i++)
-        (void) fprintf(out, "  %-6s %s\n", subcommands[i].name, subcommands[i].summary);
+        (void) fprintf(out, "  %-7s %s\n", subcommands[i].name, subcommands[i].summary);
     (void) fprintf(out, "\n"
                         "Each command is also a program of its own: \"esdm ls\" runs esdm-ls.\n"
                         "Exit status: that of the command; 2 when there is no such command.\n");

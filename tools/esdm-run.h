@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_RUN_H
+#define ESDM_RUN_H
+
+#include <stdbool.h>
+
+/** Adds a library to $LD_PRELOAD unless it is there: behind what there is, but before a libnetcdf.
+ *  False when out of memory. */
+bool preload_add(const char *library);
+
+#endif
