@@ -20,9 +20,12 @@ static place_kind table[] = {
     {ESDM_PLUGIN_DATA, "faulty", "{\"plugin\": \"faulty\", \"name\": \"t\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},
     {ESDM_PLUGIN_DATA, "s3",
-     "{\"plugin\": \"s3\", \"name\": \"t\", \"endpoint\": \"%s\", \"bucket\": \"%s\", "
+     "{\"plugin\": \"s3\", \"name\": \"t\", \"part\": \"8 MiB\", \"endpoint\": \"%s\", \"bucket\": "
+     "\"%s\", "
      "\"prefix\": \"%s\"%s%s%s}",
      .server = "ESDM_TEST_S3_ENDPOINT", .bucket = true, .shared = true},
+    {ESDM_PLUGIN_DATA, "kv", "{\"plugin\": \"kv\", \"name\": \"t\", \"directory\": \"%s\"}",
+     .has_directory = true, .shared = true, .durable = true},
     {ESDM_PLUGIN_DATA, "mem", "{\"plugin\": \"mem\", \"name\": \"t\"}", .has_directory = false},
     {ESDM_PLUGIN_META, "sqlite", "{\"plugin\": \"sqlite\", \"directory\": \"%s\"}",
      .has_directory = true, .shared = true, .durable = true},

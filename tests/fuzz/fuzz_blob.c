@@ -48,7 +48,11 @@ static void
 seal(uint8_t *head, size_t head_bytes, const uint8_t *payload, size_t payload_bytes)
 {
     size_t offset = 0;
-    for (size_t at = ESDM__BLOB_HEADER_BYTES; at < head_bytes; at += ESDM__BLOB_ENTRY_BYTES) {
+    uint16_t second = 0;
+    if (head[8] == 3)
+        memcpy(&second, head + 24, sizeof second);
+    for (size_t at = ESDM__BLOB_HEADER_BYTES + second % 512;
+         at + ESDM__BLOB_ENTRY_BYTES <= head_bytes; at += ESDM__BLOB_ENTRY_BYTES) {
         uint32_t bytes;
         memcpy(&bytes, head + at, sizeof bytes);
         if (bytes > payload_bytes - offset)
@@ -76,8 +80,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t head_bytes = ESDM__BLOB_HEADER_BYTES + (size_t) (data[0] % 16) * ESDM__BLOB_ENTRY_BYTES;
     data++;
     size--;
+    if (data[8] == 3) { /* version 3 has a second header */
+        uint16_t second;
+        memcpy(&second, data + 24, sizeof second);
+        head_bytes += second % 512;
+    }
     head_bytes = head_bytes < size ? head_bytes : size;
-    head_bytes -= (head_bytes - ESDM__BLOB_HEADER_BYTES) % ESDM__BLOB_ENTRY_BYTES;
     parse(data, head_bytes, data + head_bytes, size - head_bytes);
 
     uint8_t *head = malloc(head_bytes);

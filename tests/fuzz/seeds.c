@@ -11,6 +11,7 @@
 #include "esdm/usertypes.h"
 #include "layout/index.h"
 #include "model/container.h"
+#include "plugin/registry.h"
 
 static esdm_error err;
 
@@ -219,6 +220,28 @@ save_answers(const char *folder)
              (piece[]){{texts[i], i == 1 ? 2 + strlen(texts[i] + 2) : strlen(texts[i])}}, 1);
 }
 
+/* What to decode into, then a block: see fuzz_field.c. */
+static void
+save_fields(const char *folder)
+{
+    static const int32_t types[] = {ESDM_TYPE_INT16, ESDM_TYPE_INT32, ESDM_TYPE_FLOAT32,
+                                    ESDM_TYPE_FLOAT64};
+    const esdm_codec_plugin *codec = esdm__plugin_codec_by_id(4);
+    static uint8_t raw[8000];
+    static uint8_t encoded[9000];
+    for (int i = 0; i < 4; i++) {
+        esdm_codec_input input = {.type = types[i],
+                                  .element_bytes = (uint32_t) esdm_type_size(types[i])};
+        uint16_t last = (uint16_t) (sizeof raw / input.element_bytes - 1);
+        size_t bytes = 0;
+        for (size_t k = 0; k < sizeof raw; k++)
+            raw[k] = k / 400 % 5 == 0 ? 0xFF : (uint8_t) (k >> 6);
+        ok(codec->encode(&input, raw, sizeof raw, encoded, sizeof encoded, &bytes, &err));
+        const uint8_t head[4] = {(uint8_t) types[i], 1, (uint8_t) last, (uint8_t) (last >> 8)};
+        save(folder, "field", i, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -231,5 +254,6 @@ main(int argc, char **argv)
     save_documents(argv[1]);
     save_values(argv[1]);
     save_answers(argv[1]);
+    save_fields(argv[1]);
     return 0;
 }

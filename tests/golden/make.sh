@@ -9,6 +9,18 @@ golden=$ESDM_SOURCE/tests/golden/$name
 [ ! -e "$golden" ] || { echo "$golden exists already" >&2 && exit 1; }
 . "$ESDM_SOURCE/tests/support/site.sh"
 
+# Chains and accuracies that do not depend on what is measured.
+python3 - <<'PYTHON'
+import json
+
+with open("site.json", encoding="utf-8") as file:
+    site = json.load(file)
+site.setdefault("engine", {})["codec_on_request"] = "bitround+shuffle+zstd"
+site["accuracy"] = [{"variable": "rounded*", "quantities": "abs=0.5; conserve=sum"}]
+with open("site.json", "w", encoding="utf-8") as file:
+    json.dump(site, file)
+PYTHON
+
 cdl=$ESDM_SOURCE/tests/netcdf/clients
 client ncgen -k nc4 -o esdm://all_types.nc "$cdl/all_types.cdl"
 client ncgen -k cdf5 -o esdm://folder/classic.nc "$cdl/classic.cdl"
@@ -30,6 +42,32 @@ for time in range(1, 40):  # many commits, so that pages are merged
         nc["series"][time] = time / 4
         nc["steps"][time] = np.arange(40) * time
         nc["plain"][time % 7 : 30 : 3, time : time + 5] = -time  # overlaps
+PYTHON
+
+# Documents of format 2 (user-defined types) and 3 (NULL as fill value, dimensions of other groups),
+# fragments of version 2 (texts that are NULL).
+client "$ESDM_BUILD/tests/netcdf/clients/nc_types" esdm://types.nc
+esdm-cp esdm://types.nc esdm://copied_types.nc # with the layout that a C compiler gives
+client ncgen -k nc4 -o esdm://nulls.nc "$cdl/nulls.cdl"
+
+# Documents of format 4 (accuracies), fragments of version 3 (boxes as blocks, rounded numbers).
+client /usr/bin/python3 - <<'PYTHON'
+import netCDF4
+import numpy as np
+
+field = np.sin(np.arange(40000, dtype="f8") / 500).reshape(2, 100, 200) * 20 + 280
+field[:, 20:30, 40:90] = np.nan
+with netCDF4.Dataset("esdm://accuracy.nc", "w") as nc:
+    for name, length in ("t", 2), ("y", 100), ("x", 200), ("few", 20):
+        nc.createDimension(name, length)
+    nc.createVariable("rounded", "f4", ("t", "y", "x"), zlib=True)[:] = field
+    nc.createVariable("rounded_doubles", "f8", ("few", "x"), zlib=True)[:] = field[0, 15:35]
+    numbers = nc.createVariable("rounded_numbers", "i4", ("few", "x"), zlib=True)
+    numbers[:] = np.arange(4000).reshape(20, 200)
+    stated = nc.createVariable("stated", "f4", ("few",))
+    stated.esdm_significant_digits = 3
+    stated.esdm_mode = "archive"
+    stated[:] = np.arange(20) / 7
 PYTHON
 
 mkdir "$golden"

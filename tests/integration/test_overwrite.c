@@ -279,6 +279,75 @@ test_strided__is_kept_as_strided_fragments(void)
     esdm_session_close(session);
 }
 
+enum { STEPS = 40, ROWS = 128, COLUMNS = 256 };
+
+static int32_t
+interleaved_value(uint64_t step, uint64_t row, uint64_t column)
+{
+    return (int32_t) ((step * ROWS + row) * COLUMNS + column);
+}
+
+/* Reads from `first` on with a stride along all axes, in a type of memory. */
+static void
+check_interleaved(esdm_dataset *dataset, uint64_t first, uint64_t stride, esdm_type type)
+{
+    static union {
+        int32_t ints[STEPS * ROWS * COLUMNS];
+        double numbers[STEPS * ROWS * COLUMNS];
+    } memory;
+    const uint64_t size[] = {(STEPS - first - 1) / stride + 1, (ROWS - first - 1) / stride + 1,
+                             (COLUMNS - first - 1) / stride + 1};
+    esdm_dataspace space;
+    uint64_t at = 0;
+    ok(esdm_dataspace_init(&space, 3, (const uint64_t[]){first, first, first}, size, ERR));
+    ok(esdm_dataspace_set_stride(&space, (const uint64_t[]){stride, stride, stride}, ERR));
+    ok(esdm_read(dataset, &space, type, &memory, NULL, ERR));
+    for (uint64_t s = first; s < STEPS; s += stride)
+        for (uint64_t r = first; r < ROWS; r += stride)
+            for (uint64_t c = first; c < COLUMNS; c += stride, at++) {
+                double found = type == ESDM_TYPE_INT32 ? memory.ints[at] : memory.numbers[at];
+                if (found != interleaved_value(s, r, c))
+                    die("element %" PRIu64 ": %g, written %d", at, found,
+                        interleaved_value(s, r, c));
+            }
+}
+
+/* Large enough that they are read in bands. */
+static void
+test_strided__quarters_make_a_whole(void)
+{
+    static int32_t values[STEPS * ROWS / 2 * COLUMNS / 2];
+    const uint64_t size[] = {STEPS, ROWS / 2, COLUMNS / 2};
+    uint64_t counts[2] = {0, 0};
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    esdm_container *container =
+        create(session, "quarters", 3, (const uint64_t[]){STEPS, ROWS, COLUMNS}, NULL, &dataset);
+    ok(esdm_dataset_set_codec(dataset, "none", ERR));
+    for (uint64_t quarter = 0; quarter < 4; quarter++) {
+        const uint64_t first[] = {0, quarter / 2, quarter % 2};
+        esdm_dataspace space;
+        int32_t *at = values;
+        for (uint64_t s = 0; s < STEPS; s++)
+            for (uint64_t r = first[1]; r < ROWS; r += 2)
+                for (uint64_t c = first[2]; c < COLUMNS; c += 2)
+                    *at++ = interleaved_value(s, r, c);
+        ok(esdm_dataspace_init(&space, 3, first, size, ERR));
+        ok(esdm_dataspace_set_stride(&space, (const uint64_t[]){1, 2, 2}, ERR));
+        ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, values, NULL, ERR));
+    }
+    ok(esdm_container_commit(container, NULL, ERR));
+    ok(esdm_dataset_fragments(dataset, count_strided, counts, ERR));
+    check(counts[0] == 0 && counts[1] >= 4);
+    check_interleaved(dataset, 0, 1, ESDM_TYPE_INT32);
+    check_interleaved(dataset, 1, 1, ESDM_TYPE_INT32);
+    check_interleaved(dataset, 3, 2, ESDM_TYPE_INT32);
+    check_interleaved(dataset, 0, 3, ESDM_TYPE_INT32);
+    check_interleaved(dataset, 2, 3, ESDM_TYPE_FLOAT64);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 /* Three overlapping slabs in all six orders, each order committed at once and one by one. */
 static void
 test_overlaps__every_order(void)
@@ -377,5 +446,6 @@ main(void)
     test_overlaps__match_a_plain_array();
     test_negative_memory_stride__reverses();
     test_strided__is_kept_as_strided_fragments();
+    test_strided__quarters_make_a_whole();
     return 0;
 }

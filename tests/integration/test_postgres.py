@@ -74,7 +74,7 @@ def test_postgres__sites_share_a_database():
         # The schema of one with the packs of another.
         with Site(make=False, metadata=metadata(server, schema="one"), targets=[
                 {"name": "disk", "plugin": "posix", "directory": "other"}]):
-            expect_error(run([tool("esdm-ls")], check=False), "other")
+            expect_error(mkfs("--check"), "other")
 
 
 # ---- errors --------------------------------------------------------------------------------------

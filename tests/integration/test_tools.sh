@@ -38,7 +38,7 @@ no_leftovers() {
 
 # ---- help and versions -------------------------------------------------------------------------
 
-for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm; do
+for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm esdm-fsck esdm-gc esdm-drain esdm-pattern esdm-advise; do
     expect 0 $program --help
     says "Usage:"
     says "Exit status:"
@@ -389,9 +389,13 @@ netcdf types { types: compound pair { int a ; float b ; } ; dimensions: x = 2 ;
 variables: int fine(x) ; pair p(x) ; data: p = {1, 2}, {3, 4} ; }
 END
 ncgen -4 -o types.nc types.cdl
-expect 1 esdm-cp types.nc esdm://types.nc
-says "variable /p has a user-defined type"
-expect 3 esdm-stat types.nc
+expect 0 esdm-cp types.nc esdm://types.nc
+expect 1 esdm-cp --format=classic esdm://types.nc types2.nc
+expect 1 esdm-cp --format=classic types.nc esdm://types2.nc
+says "format classic has no user-defined types"
+expect 0 esdm-stat types.nc
+says "compound pair: int32 a, float32 b"
+expect 0 esdm-rm types.nc
 
 # ---- copying: what is asked for, and nothing else -------------------------------------------------
 

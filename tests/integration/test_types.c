@@ -95,14 +95,56 @@ test_strings__survive(void)
     dataset = dataset_of(container, "s");
     ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){6}, ERR));
     ok(esdm_read(dataset, &space, ESDM_TYPE_STRING, back, NULL, ERR));
-    const char *expected[6] = {"nothing", "", texts[1], long_text, "", "nothing"};
+    const char *expected[6] = {"nothing", "", texts[1], long_text, NULL, "nothing"};
     for (int i = 0; i < 6; i++) {
-        check(strcmp(back[i], expected[i]) == 0);
+        check(expected[i] == NULL ? back[i] == NULL : strcmp(back[i], expected[i]) == 0);
         free(back[i]);
     }
     check(esdm_attribute_find(esdm_dataset_attributes(dataset), "list", &attribute, NULL));
     check(attribute.type == ESDM_TYPE_STRING && attribute.count == 2);
     check(strcmp(((const char *const *) attribute.values)[1], texts[1]) == 0);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
+/* A text that is NULL is neither "" nor a hole, and a hole may read as NULL. */
+static void
+test_strings__null_is_a_value(void)
+{
+    static const char *const null = NULL;
+    const char *texts[3] = {"a", NULL, ""};
+    char *back[4];
+    esdm_container *container;
+    esdm_dimension *x;
+    esdm_dataset *dataset;
+    esdm_dataspace space;
+    esdm_session *session = open_session();
+    ok(esdm_container_create(session, "nulls", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "x", 4, &x, ERR));
+    ok(esdm_dataset_create(esdm_container_root(container), "plain", ESDM_TYPE_STRING, 1, &x,
+                           &dataset, ERR));
+    ok(esdm_dataset_create(esdm_container_root(container), "filled", ESDM_TYPE_STRING, 1, &x,
+                           &dataset, ERR));
+    ok(esdm_dataset_set_fill(dataset, &null, ERR));
+    for (int committed = 0; committed < 2; committed++) {
+        for (int i = 0; i < 2; i++) {
+            dataset = dataset_of(container, i == 0 ? "plain" : "filled");
+            bool is_default = true;
+            const char *const *fill = esdm_dataset_fill(dataset, &is_default);
+            check(is_default == (i == 0) && (i == 0 ? **fill == '\0' : *fill == NULL));
+            ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){3}, ERR));
+            if (committed == 0)
+                ok(esdm_write(dataset, &space, ESDM_TYPE_STRING, texts, NULL, ERR));
+            ok(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){4}, ERR));
+            ok(esdm_read(dataset, &space, ESDM_TYPE_STRING, back, NULL, ERR));
+            check(strcmp(back[0], "a") == 0 && back[1] == NULL && back[2][0] == '\0');
+            check(i == 0 ? back[3][0] == '\0' : back[3] == NULL);
+            for (int k = 0; k < 4; k++)
+                free(back[k]);
+        }
+        ok(esdm_container_close(container, ERR));
+        ok(esdm_container_open(session, "nulls", ESDM_OPEN_READ, 0, &container, ERR));
+    }
     ok(esdm_container_close(container, ERR));
     esdm_session_close(session);
 }
@@ -254,6 +296,7 @@ main(void)
     make_site();
     test_types__bits_survive();
     test_strings__survive();
+    test_strings__null_is_a_value();
     test_conversion__reports_values_out_of_range();
     test_conversion__looks_at_selected_elements_only();
     test_fill__holes_of_several_unlimited_dimensions();

@@ -72,7 +72,8 @@ remove_test_folder(void)
         fprintf(stderr, "could not remove %s\n", test_folder);
 }
 
-/** Copies a text, with the name of the test's folder for "@id@". */
+/** Copies a text, with the name of the test's folder for "@id@", and the same in digits for
+ * "@hex@". */
 static inline void
 copy_site(const char *from, const char *to)
 {
@@ -83,13 +84,19 @@ copy_site(const char *from, const char *to)
         die("cannot copy %s to %s: %s", from, to, strerror(errno));
     size_t n = fread(text, 1, sizeof text - 1, in);
     text[n] = '\0';
-    char *at = text;
-    for (char *id = strstr(at, "@id@"); id; id = strstr(at, "@id@")) {
-        *id = '\0';
-        fprintf(out, "%s%s", at, strrchr(test_folder, '/') + 1);
-        at = id + 4;
+    const char *name = strrchr(test_folder, '/') + 1;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (strncmp(at, "@id@", 4) == 0) {
+            fputs(name, out);
+            at += 3;
+        } else if (strncmp(at, "@hex@", 5) == 0) {
+            for (const char *c = name; *c != '\0'; c++)
+                fprintf(out, "%02x", (unsigned char) *c);
+            at += 4;
+        } else {
+            fputc(*at, out);
+        }
     }
-    fputs(at, out);
     fclose(in);
     check(fclose(out) == 0);
 }

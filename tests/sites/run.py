@@ -4,21 +4,27 @@
 
     run.py s3      data on S3 alone
     run.py both    data on S3 and on POSIX in turn
+    run.py all     data on S3, POSIX and Kyoto Cabinet in turn, metadata in PostgreSQL
 
-Smaller inputs than on a folder, but in the long form of the tests.
+Further arguments choose the programs whose names contain one of them. Smaller inputs than on a
+folder, but in the long form of the tests.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
 
-from esdmtest import BUILD, SKIP, SOURCE, by_size
+import postgres
+from esdmtest import BUILD, SKIP, SOURCE, by_size, skip
 from s3server import Server
 
 INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "threads", "types",
                "usertypes"]
-CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian"]
-SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_unclosed.py"]
+CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian", "xarray-pypi"]
+SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_unclosed.py",
+           "test_operators.py", "test_netcdf4_python.py", "test_routes.py", "test_dask.py"]
 
 
 def commands(kind):
@@ -28,6 +34,8 @@ def commands(kind):
     scripts = [[{"sh": "/bin/bash", "py": "/usr/bin/python3"}[name.split(".")[1]],
                 str(clients / name)] for name in SCRIPTS]
     everything = programs + copies + scripts
+    if kind == "all":
+        return by_size(scripts[:1], copies[:1] + scripts[:2], everything)
     if kind == "s3":
         return by_size(programs[:4], programs + copies[1:2], everything)
     return by_size(programs[3:4], programs[3:5] + copies[:1] + scripts[:1], everything)
@@ -36,15 +44,29 @@ def commands(kind):
 def main():
     kind = sys.argv[1]
     failed = []
-    with Server() as server:
+    metadata = None
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server())
+        if kind == "all":
+            if not (BUILD / "esdm/esdm-data-kv.so").exists():
+                skip("built without Kyoto Cabinet (package libkyotocabinet-dev)")
+            postgres.skip_without_postgres()
+            database = stack.enter_context(postgres.Server())
+            metadata = {"plugin": "postgres", "connection": database.connection(),
+                        "schema": "t@hex@"}
         env = {**os.environ, **server.client_environment(),
-               "ESDM_TEST_SITE": str(server.write_site(kind)),
+               "ESDM_TEST_SITE": str(server.write_site(kind, metadata)),
                "ESDM_TEST_SIZE": by_size("quick", "quick", "default")}
+        wanted = sys.argv[2:]
         for command in commands(kind):
+            if wanted and not any(word in " ".join(command[-2:]) for word in wanted):
+                continue
+            start = time.monotonic()
             name = " ".join(os.path.basename(word) for word in command[-2:])
             status = subprocess.run(command, env=env, stdin=subprocess.DEVNULL,
                                     check=False).returncode
-            print(f"{'ok' if status in (0, SKIP) else 'FAILED'}  {kind}: {name}", flush=True)
+            print(f"{'ok' if status in (0, SKIP) else 'FAILED'}  {kind}: {name}, "
+                  f"{time.monotonic() - start:.0f} s", flush=True)
             if status not in (0, SKIP):
                 failed.append(name)
     sys.exit(1 if failed else 0)

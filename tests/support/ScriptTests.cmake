@@ -8,7 +8,8 @@ function(esdm_run_test name label timeout)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77
     ENVIRONMENT "ESDM_BUILD=${PROJECT_BINARY_DIR};ESDM_SOURCE=${PROJECT_SOURCE_DIR};\
-ESDM_SANITIZE=${ESDM_SANITIZE};PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;\
+ESDM_SANITIZE=${ESDM_SANITIZE};\
+LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks.txt:print_suppressions=0;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;\
 PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
@@ -27,7 +28,7 @@ endfunction()
 # esdm_program(TARGET SOURCE [LIBRARY…]): a C program that sees the public headers alone.
 function(esdm_program target source)
   add_executable(${target} ${source})
-  target_link_libraries(${target} PRIVATE esdm esdm_options Threads::Threads ${ARGN})
+  target_link_libraries(${target} PRIVATE esdm esdm_options Threads::Threads ${ARGN} m)
 endfunction()
 
 # esdm_script_tests(LABEL TIMEOUT SECONDS [PREFIX TEXT]): a test for each test_NAME.{c,sh,py} of this

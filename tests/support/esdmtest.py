@@ -100,9 +100,11 @@ def client(command, check=True, env=None, prefix=(), **options):
 
 
 def site_text(folder):
-    """The site configuration that tests start from; $ESDM_TEST_SITE names another one."""
+    """The site configuration that tests start from; $ESDM_TEST_SITE names another one. @id@ becomes
+    the folder's name, @hex@ the same in digits."""
     file = pathlib.Path(os.environ.get("ESDM_TEST_SITE", SOURCE / "tests/support/site.json"))
-    return file.read_text().replace("@id@", folder.name)
+    return file.read_text().replace("@id@", folder.name).replace(
+        "@hex@", folder.name.encode().hex())
 
 
 class Site:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Starting programs over MPI, as root and with more ranks than cores too."""
 
+import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 
-# Memory that MPI itself never frees.
+# Memory that MPI itself never frees, nor HDF5 1.10 and netCDF-4 on it.
 LEAKS = "leak:libopen-pal\nleak:libopen-rte\nleak:libmpi\nleak:mca_\nleak:libpmix\nleak:libevent\n" \
+        "leak:libhdf5\nleak:NC4_\nleak:nc4_\n" \
         "leak:libmpich\nleak:libfabric\nleak:libucs\nleak:libucp\nleak:libhwloc\nleak:libpciaccess\n"
 
 
@@ -21,6 +24,7 @@ def environment(folder, **more):
         OMPI_MCA_mpi_yield_when_idle="1",  # more ranks than cores: do not spin
         OMPI_MCA_btl="self,vader",
         OMPI_MCA_btl_vader_single_copy_mechanism="none",  # needs rights that containers lack
+        OMPI_MCA_odls_base_sigkill_timeout="0",  # the other ranks of one that died end at once
         OMPI_MCA_plm_rsh_agent="/bin/false",  # no other nodes
         HYDRA_LAUNCHER="fork",
         MPIR_CVAR_POLLS_BEFORE_YIELD="1",
@@ -28,24 +32,50 @@ def environment(folder, **more):
     sanitizers = os.environ.get("ESDM_SANITIZE", "")
     if "address" in sanitizers:
         leaks = os.path.join(folder, "leaks.supp")
+        others = pathlib.Path(__file__).with_name("leaks.txt")
         with open(leaks, "w", encoding="ascii") as out:
-            out.write(LEAKS)
+            out.write(LEAKS + others.read_text(encoding="ascii"))
         env["LSAN_OPTIONS"] = f"suppressions={leaks}:print_suppressions=0"
         env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":fast_unwind_on_malloc=0"
+    if sanitizers:  # whose dlopen() does not know our run path
+        env["LD_LIBRARY_PATH"] = os.environ["ESDM_BUILD"]
     if "thread" in sanitizers:
         env["TSAN_OPTIONS"] = env.get("TSAN_OPTIONS", "") + ":detect_deadlocks=0"
     env.update(more)
     return env
 
 
+def make_site(folder, name, plugin="posix", targets=None, threads=2, **more):
+    """Makes a site below `folder`, with one target unless told otherwise; the environment of its
+    ranks. `threads` of each rank; None: as many as ESDM thinks right. `more` goes into that."""
+    build = pathlib.Path(os.environ["ESDM_BUILD"])
+    folder = pathlib.Path(folder)
+    target = {"name": "disk", "plugin": plugin, "directory": f"{name}/packs"}
+    site = {"site": {"name": name}, "targets": targets or [target],
+            "metadata": {"plugin": "sqlite", "directory": f"{name}/metadata"},
+            "engine": {"threads": threads} if threads else {}}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(site))
+    env = environment(folder, ESDM_CONFIG=str(path), ESDM_PLUGIN_PATH=str(build / "plugins"), **more)
+    subprocess.run([build / "tools/esdm-mkfs", str(path)], env=env, check=True,
+                   stdout=subprocess.DEVNULL)
+    return env
+
+
+def missing(what):
+    """Ends a test that cannot run: skipped, but failed where tests/run.sh has installed all."""
+    required = os.environ.get("ESDM_TEST_MPI") == "required"
+    print(f"{'FAILED' if required else 'skipped'}: {what}")
+    sys.exit(1 if required else 77)
+
+
 def launcher(mpi):
-    """The command that starts ranks of an MPI: "openmpi" or "mpich". Exits with 77 without one."""
+    """The command that starts ranks of an MPI: "openmpi" or "mpich". Ends the test without one."""
     for name in (f"mpiexec.{mpi}", f"mpirun.{mpi}", "mpiexec", "mpirun"):
         path = shutil.which(name)
         if path:
             return path
-    print(f"skipped: no mpirun of {mpi}")
-    sys.exit(77)
+    return missing(f"no mpirun of {mpi}")
 
 
 def run(mpi, ranks, command, env, timeout=300, check=True):

@@ -356,11 +356,15 @@ class Server:
         target.update(keys)
         return target
 
-    def write_site(self, kind):
+    def write_site(self, kind, metadata=None):
         """A site configuration as tests/support/site.json; each test has its own @id@."""
         site = json.loads((SOURCE / "tests/support/site.json").read_text())
         targets = [self.target("cloud", prefix="site/@id@", part="5 MiB")]
         site["targets"] = targets if kind == "s3" else [*targets, *site["targets"]]
+        if kind == "all":
+            site["targets"].append({"name": "tiny", "plugin": "kv", "directory": "kv"})
+        if metadata is not None:
+            site["metadata"] = metadata
         file = self.folder / "site.json"
         file.write_text(json.dumps(site, indent=4))
         return file

@@ -13,7 +13,8 @@ set -eu
 SITE_DIR=$(mktemp -d "${TMPDIR:-/tmp}/esdm-test.XXXXXX")
 trap 'chmod -R u+rwX "$SITE_DIR" 2>/dev/null; rm -rf "$SITE_DIR"' EXIT
 trap 'exit 129' HUP INT TERM
-sed "s/@id@/${SITE_DIR##*/}/" "${ESDM_TEST_SITE:-$ESDM_SOURCE/tests/support/site.json}" \
+site_hex=$(printf %s "${SITE_DIR##*/}" | od -An -v -tx1 | tr -d ' \n')
+sed "s/@id@/${SITE_DIR##*/}/; s/@hex@/$site_hex/" "${ESDM_TEST_SITE:-$ESDM_SOURCE/tests/support/site.json}" \
     >"$SITE_DIR/site.json"
 export ESDM_CONFIG=$SITE_DIR/site.json
 export XDG_DATA_HOME=$SITE_DIR/xdg-data XDG_CONFIG_HOME=$SITE_DIR/xdg-config

@@ -54,7 +54,9 @@ GROUP(snapshot);
 GROUP(query);
 GROUP(process);
 GROUP(migration);
+GROUP(fact);
 GROUP(sqlite);
+GROUP(upkeep);
 #undef GROUP
 
 #endif

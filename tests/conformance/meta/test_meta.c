@@ -251,6 +251,8 @@ main(void)
     RUN(query);
     RUN(process);
     RUN(migration);
+    RUN(fact);
+    RUN(upkeep);
     RUN(sqlite);
 #undef RUN
     return failed;

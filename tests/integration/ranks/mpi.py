@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Runs ranks_mpi: mpi.py (openmpi|mpich) PROGRAM"""
 
-import json
 import os
 import pathlib
 import shutil
@@ -13,8 +12,7 @@ import tempfile
 import mpirun
 
 if len(sys.argv) < 3:
-    print(f"skipped: built without {sys.argv[1]}")
-    sys.exit(77)
+    mpirun.missing(f"built without {sys.argv[1]}")
 MPI, PROGRAM = sys.argv[1], sys.argv[2]
 SIZE = os.environ.get("ESDM_TEST_SIZE", "default")
 BUILD = pathlib.Path(os.environ["ESDM_BUILD"])
@@ -25,17 +23,7 @@ SLOW = 5 if os.environ.get("ESDM_SANITIZE") else 1
 
 
 def make_site(folder, name, plugin="posix"):
-    site = {"site": {"name": name},
-            "targets": [{"name": "disk", "plugin": plugin, "directory": f"{name}/packs"}],
-            "metadata": {"plugin": "sqlite", "directory": f"{name}/metadata"},
-            "engine": {"threads": 2}}
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(site))
-    env = mpirun.environment(folder, ESDM_CONFIG=str(path), ESDM_PLUGIN_PATH=str(BUILD / "plugins"),
-                             ESDM_TEST_SIZE="quick")
-    subprocess.run([BUILD / "tools/esdm-mkfs", str(path)], env=env, check=True,
-                   stdout=subprocess.DEVNULL)
-    return env
+    return mpirun.make_site(folder, name, plugin, ESDM_TEST_SIZE="quick")
 
 
 def scenarios(folder):

@@ -11,7 +11,7 @@ from esdmtest import SANITIZE, Site, client, environment, expect, main, need_pro
 HERE = pathlib.Path(__file__).parent
 
 # What only an HDF5 file has.
-FILES_ONLY = ("_NCProperties", "_SuperblockVersion")
+FILES_ONLY = ("_NCProperties",)
 
 NCCOPY = ["", "-d 5", "-d 2 -s", "-d 0", "-c t/1,y/2,x/3", "-c a:1,2,3", "-F plain,1,4", "-F *,2|1,3",
           "-F *,none", "-F none", "-F plain,4,32,16", "-F szip,3", "-u", "-m 1M -h 2M -e 100", "-w",

@@ -231,6 +231,9 @@ reserved(const world *w)
     CALL(nc_enddef(ncid));
     int value = -1;
     CALL(nc_get_att_int(ncid, NC_GLOBAL, "_IsNetcdf4", &value));
+    note("%d", value);
+    CALL(nc_get_att_int(ncid, NC_GLOBAL, "_SuperblockVersion", &value));
+    note("%d", value);
     nc_type type = 0;
     size_t length = 0;
     CALL(nc_inq_att(ncid, NC_GLOBAL, "_IsNetcdf4", &type, &length));

@@ -30,22 +30,12 @@ note_parts(bool data, bool att_order)
     with_att_order = att_order;
 }
 
-static size_t
-type_bytes(nc_type type)
-{
-    static const size_t bytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, sizeof(char *)};
-    return type >= NC_BYTE && type <= NC_STRING ? bytes[type] : 0;
-}
-
+/* What is within them. */
 static void
-note_values(const char *what, nc_type type, const void *values, size_t count)
+free_values(int ncid, nc_type type, void *values, size_t count)
 {
-    if (type != NC_STRING) {
-        note_bytes(what, values, count * type_bytes(type));
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        note("%s[%zu] = '%s'", what, i, ((char *const *) values)[i]);
+    if (type >= NC_STRING)
+        (void) nc_reclaim_data(ncid, type, values, count);
 }
 
 bool
@@ -97,12 +87,11 @@ note_atts(int ncid, int varid, int count)
         CALL(nc_inq_attid(ncid, varid, name, &id));
         note("att %d '%s' type %d length %zu id %d", varid, name, type, length,
              with_att_order ? id : -1);
-        void *values = calloc(length + 1, sizeof(double));
+        void *values = calloc(length + 1, sizeof(double) + value_bytes(ncid, type));
         assert_non_null(values);
         if (CALL(nc_get_att(ncid, varid, name, values)) == NC_NOERR) {
-            note_values("value", type, values, length);
-            if (type == NC_STRING)
-                (void) nc_free_string(length, values);
+            values_note(ncid, "value", type, values, length);
+            free_values(ncid, type, values, length);
         }
         free(values);
     }
@@ -133,14 +122,13 @@ note_elements(int ncid, int varid, nc_type type, int rank, const int *dimids)
             return;
     }
     for (int axis = rank; axis >= 0;) {
-        union {
-            double number;
-            char *text;
-        } value = {.number = 0};
-        if (CALL(nc_get_var1(ncid, varid, index, &value)) == NC_NOERR)
-            note_values("element", type, &value, 1);
-        if (type == NC_STRING)
-            (void) nc_free_string(1, &value.text);
+        void *value = calloc(1, sizeof(double) + value_bytes(ncid, type));
+        assert_non_null(value);
+        if (CALL(nc_get_var1(ncid, varid, index, value)) == NC_NOERR) {
+            values_note(ncid, "element", type, value, 1);
+            free_values(ncid, type, value, 1);
+        }
+        free(value);
         for (axis = rank - 1; axis >= 0 && ++index[axis] == lengths[axis]; axis--)
             index[axis] = 0;
     }
@@ -157,16 +145,15 @@ note_data(int ncid, int varid, nc_type type, int rank, const int *dimids)
             return; /* too much to compare */
     }
     if (reads_past_extents(ncid, rank, dimids)) {
-        if (type != NC_STRING) /* which is an HDF5 error then */
+        if (type < NC_STRING) /* others are an HDF5 error then */
             note_elements(ncid, varid, type, rank, dimids);
         return;
     }
-    void *values = calloc(count + 1, sizeof(double));
+    void *values = calloc(count + 1, sizeof(double) + value_bytes(ncid, type));
     assert_non_null(values);
     if (CALL(nc_get_var(ncid, varid, values)) == NC_NOERR) {
-        note_values("data", type, values, count);
-        if (type == NC_STRING)
-            (void) nc_free_string(count, values);
+        values_note(ncid, "data", type, values, count);
+        free_values(ncid, type, values, count);
     }
     free(values);
 }
@@ -183,17 +170,13 @@ note_var(int ncid, int varid)
     note("var %d '%s' type %d rank %d atts %d", varid, name, type, rank, atts);
     note_ints("dimid", dimids, (size_t) rank);
     int nofill = -1;
-    union {
-        double number;
-        char *text;
-        char bytes[512]; /* netCDF-3 writes all values of the attribute */
-    } fill = {.number = 0};
-    CALL(nc_inq_var_fill(ncid, varid, &nofill, &fill));
+    double fill[64] = {0}; /* netCDF-3 writes all values of the attribute */
+    int rc = CALL(nc_inq_var_fill(ncid, varid, &nofill, fill));
     note("nofill %d", nofill != 0);
-    if (!nofill)
-        note_values("fill", type, &fill, 1);
-    if (type == NC_STRING && !nofill)
-        free(fill.text);
+    if (rc == NC_NOERR && !nofill) {
+        values_note(ncid, "fill", type, fill, 1);
+        free_values(ncid, type, fill, 1);
+    }
     int kind = -1;
     size_t chunks[NC_MAX_VAR_DIMS] = {0};
     CALL(nc_inq_var_chunking(ncid, varid, &kind, chunks));

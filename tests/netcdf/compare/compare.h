@@ -20,6 +20,7 @@
 #include <netcdf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct world {
     const char *path;  /* where to create; nothing is there */
@@ -84,6 +85,14 @@ void note_sizes(const char *what, const size_t *values, size_t count);
 void note_doubles(const char *what, const double *values, size_t count);
 void note_bytes(const char *what, const void *values, size_t bytes);
 
+/* compare_values.c: values of any type, as the file describes it. */
+
+/** Bytes of an element in memory; 0 for an unknown type. */
+size_t value_bytes(int ncid, nc_type type);
+/** Fills memory with elements that `seed` tells; what they hold is malloc'ed. */
+void values_make(int ncid, nc_type type, void *values, size_t count, uint64_t *seed);
+void values_note(int ncid, const char *what, nc_type type, const void *values, size_t count);
+
 /** Notes everything that a file or group says about itself and below, with all data. */
 void note_file(int ncid);
 /** What note_file() notes from now on: all at first. Attributes without their order are sorted. */
@@ -121,9 +130,12 @@ typedef struct journal {
 
 /** Notes go there from now on; NULL: nowhere. */
 void journal_select(journal *log);
+/** Where they go now. */
+journal *journal_selected(void);
 void journal_clear(journal *log);
-/** Fails the test when they differ otherwise than listed, and records the calls. */
-void journal_compare(const journal *stock, const journal *esdm, const char *area, int format_bit);
+/** Fails the test when they differ otherwise than listed, records the calls, and clears both.
+ *  @param show prints one of them first when NC_COMPARE_DUMP asks for it. */
+void journals_judge(journal *stock, journal *esdm, const char *area, int format_bit, bool show);
 
 /* ---- what differs, differences.c ------------------------------------------------------------ */
 

@@ -20,6 +20,12 @@ journal_select(journal *log)
     current = log;
 }
 
+journal *
+journal_selected(void)
+{
+    return current;
+}
+
 void
 journal_clear(journal *log)
 {
@@ -152,7 +158,7 @@ compare_call(const journal *stock, const journal *esdm, const char *area, int fo
     return listed;
 }
 
-void
+static void
 journal_compare(const journal *stock, const journal *esdm, const char *area, int format_bit)
 {
     size_t unlisted = 0;
@@ -168,4 +174,16 @@ journal_compare(const journal *stock, const journal *esdm, const char *area, int
     assert_int_equal(unlisted, 0);
     assert_int_equal(stock->count, esdm->count);
     assert_true(stock->count > 0);
+}
+
+void
+journals_judge(journal *stock, journal *esdm, const char *area, int format_bit, bool show)
+{
+    const char *dump = show ? getenv("NC_COMPARE_DUMP") : NULL;
+    const journal *shown = dump != NULL && strcmp(dump, "esdm") == 0 ? esdm : stock;
+    for (size_t i = 0; dump != NULL && i < shown->count; i++)
+        print_message("  %s\n", shown->entries[i].text);
+    journal_compare(stock, esdm, area, format_bit);
+    journal_clear(stock);
+    journal_clear(esdm);
 }

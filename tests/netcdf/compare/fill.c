@@ -312,6 +312,37 @@ without_filling(const world *w)
     CALL(nc_close(ncid));
 }
 
+/* The file's mode is for numbers and characters alone; user-defined types can be told. */
+static void
+modes_of_types(const world *w)
+{
+    int ncid = create(w);
+    nc_type types[4] = {NC_STRING};
+    int v[4];
+    int x = -1;
+    CALL(nc_def_dim(ncid, "x", 3, &x));
+    CALL(nc_def_enum(ncid, NC_UBYTE, "e", &types[1]));
+    CALL(nc_insert_enum(ncid, types[1], "A", (unsigned char[]){0}));
+    CALL(nc_def_opaque(ncid, 3, "o", &types[2]));
+    CALL(nc_def_compound(ncid, 4, "c", &types[3]));
+    CALL(nc_insert_compound(ncid, types[3], "i", 0, NC_INT));
+    CALL(nc_set_fill(ncid, NC_NOFILL, NULL));
+    for (int i = 0; i < 4; i++)
+        CALL(nc_def_var(ncid, (const char *[]){"s", "e1", "o1", "c1"}[i], types[i], 1, &x, &v[i]));
+    CALL(nc_def_var(ncid, "told", types[1], 1, &x, &v[0]));
+    CALL(nc_def_var_fill(ncid, v[0], 1, NULL));
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 5; i++) {
+            int nofill = -1;
+            CALL(nc_inq_var_fill(ncid, i, &nofill, NULL));
+            note("nofill %d", nofill);
+        }
+        CALL(nc_close(ncid));
+        ncid = reopen(w, NC_NOWRITE);
+    }
+    CALL(nc_close(ncid));
+}
+
 const scenario scenarios_fill[] = {{"fill", "values_and_errors", IN_ALL, values_and_errors},
                                    {"fill", "def_var_fill", IN_ALL, def_var_fill},
                                    {"fill", "late", IN_ALL, late},
@@ -321,4 +352,5 @@ const scenario scenarios_fill[] = {{"fill", "values_and_errors", IN_ALL, values_
                                    {"fill", "copies_and_renames", IN_ALL, copies_and_renames},
                                    {"fill", "records", IN_ALL, records},
                                    {"fill", "without_filling", IN_ALL, without_filling},
+                                   {"fill", "modes_of_types", IN_NC4, modes_of_types},
                                    {0}};

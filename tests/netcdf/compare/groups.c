@@ -182,8 +182,47 @@ types(const world *w)
     CALL(nc_close(ncid));
 }
 
+/* Variables over dimensions of groups that are none of those above theirs. */
+static void
+foreign_dims(const world *w)
+{
+    int ncid = create(w);
+    int a = -1;
+    int b = -1;
+    int c = -1;
+    int x = -1;
+    int v = -1;
+    const int values[2] = {1, 2};
+    CALL(nc_def_grp(ncid, "a", &a));
+    CALL(nc_def_grp(a, "c", &c));
+    CALL(nc_def_grp(ncid, "b", &b));
+    CALL(nc_def_dim(c, "x", 2, &x));
+    CALL(nc_def_var(b, "v", NC_INT, 1, &x, &v));
+    CALL(nc_def_var(b, "w", NC_INT, 1, (int[]){7}, NULL));
+    CALL(nc_put_var_int(b, v, values));
+    for (int i = 0; i < 2; i++) {
+        char name[NC_MAX_NAME + 1] = "";
+        size_t length = 0;
+        int read[2] = {0};
+        int dimid = -1;
+        int count = -1;
+        CALL(nc_inq_ncid(ncid, "b", &b));
+        CALL(nc_inq_vardimid(b, 0, &dimid));
+        CALL(nc_inq_dim(b, dimid, name, &length));
+        CALL(nc_inq_dimid(b, "x", &x));
+        CALL(nc_inq_dimids(b, &count, NULL, 1));
+        CALL(nc_get_var_int(b, 0, read));
+        note("%d '%s' %zu %d: %d %d", dimid, name, length, count, read[0], read[1]);
+        note_file(ncid);
+        CALL(nc_close(ncid));
+        ncid = reopen(w, NC_NOWRITE);
+    }
+    CALL(nc_close(ncid));
+}
+
 const scenario scenarios_groups[] = {{"groups", "tree", IN_NC4, tree},
                                      {"groups", "in_data_mode", IN_NC4, in_data_mode},
                                      {"groups", "without_groups", IN_STRICT, without_groups},
                                      {"groups", "types", IN_ALL, types},
+                                     {"groups", "foreign_dims", IN_NC4, foreign_dims},
                                      {0}};

@@ -135,7 +135,9 @@ memory(const world *w)
     CALL(nc_copy_data(ncid, NC_STRING, (const char *[]){"a", "bc"}, 2, texts));
     note("'%s' '%s'", texts[0], texts[1]);
     CALL(nc_reclaim_data(ncid, NC_STRING, texts, 2));
+    CALL(nc_show_metadata(ncid)); /* of libnetcdf built with logging */
     CALL(nc_close(ncid));
+    CALL(nc_show_metadata(ncid));
 }
 
 const scenario scenarios_inquiries[] = {{"inquiries", "one_thing_each", IN_ALL, one_thing_each},

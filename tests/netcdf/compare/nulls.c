@@ -102,7 +102,59 @@ values(const world *w)
     CALL(nc_close(ncid));
 }
 
+static void
+note_texts(int ncid, int v, size_t n)
+{
+    char *texts[4] = {NULL};
+    char *fill = NULL;
+    int nofill = -1;
+    CALL(nc_get_var_string(ncid, v, texts));
+    for (size_t i = 0; i < n; i++)
+        note("text %d %s", texts[i] != NULL, texts[i] != NULL ? texts[i] : "");
+    CALL(nc_free_string(n, texts));
+    CALL(nc_inq_var_fill(ncid, v, &nofill, &fill));
+    note("fill %d %s", fill != NULL, fill != NULL ? fill : "");
+    CALL(nc_free_string(1, &fill));
+    if (CALL(nc_get_att_string(ncid, v, "_FillValue", texts)) == NC_NOERR) {
+        note("attribute %d %s", texts[0] != NULL, texts[0] != NULL ? texts[0] : "");
+        CALL(nc_free_string(1, texts));
+    }
+}
+
+static void
+texts(const world *w)
+{
+    const char *const none = NULL;
+    const char *const empty = "";
+    int v[4] = {-1, -1, -1, -1};
+    int d = -1;
+    int ncid = create(w);
+    CALL(nc_def_dim(ncid, "t", NC_UNLIMITED, &d));
+    CALL(nc_def_var(ncid, "plain", NC_STRING, 1, &d, &v[0]));
+    CALL(nc_def_var(ncid, "null", NC_STRING, 1, &d, &v[1]));
+    CALL(nc_def_var(ncid, "empty", NC_STRING, 1, &d, &v[2]));
+    CALL(nc_def_var(ncid, "defined", NC_STRING, 1, &d, &v[3]));
+    CALL(nc_put_att_string(ncid, v[1], "_FillValue", 1, (const char **) &none));
+    CALL(nc_put_att_string(ncid, v[2], "_FillValue", 1, (const char **) &empty));
+    CALL(nc_def_var_fill(ncid, v[3], NC_FILL, &none));
+    CALL(nc_put_att_string(ncid, NC_GLOBAL, "a", 3, (const char *[]){NULL, "", "a"}));
+    for (int i = 0; i < 4; i++) {
+        CALL(nc_put_vara_string(ncid, v[i], (size_t[]){1}, (size_t[]){2},
+                                (const char *[]){NULL, ""}));
+        CALL(nc_put_var1_string(ncid, v[i], (size_t[]){3}, (const char *[]){i < 2 ? "x" : NULL}));
+    }
+    for (int i = 0; i < 4; i++)
+        note_texts(ncid, v[i], 4);
+    CALL(nc_close(ncid));
+    ncid = reopen(w, NC_NOWRITE);
+    for (int i = 0; i < 4; i++)
+        note_texts(ncid, v[i], 4);
+    note_file(ncid);
+    CALL(nc_close(ncid));
+}
+
 const scenario scenarios_nulls[] = {{"nulls", "results", IN_HDF5, results},
                                     {"nulls", "names", IN_HDF5, names},
                                     {"nulls", "values", IN_HDF5, values},
+                                    {"nulls", "texts", IN_NC4, texts},
                                     {0}};

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-3.0-or-later
-"""Runs netCDF-C's own test programs, unmodified, on stock netCDF and on ESDM.
+"""Runs the test programs of netCDF-C and netCDF-Fortran, unmodified, on stock netCDF and on ESDM.
 
-    upstream.py --source FOLDER --work FOLDER --esdm-run PROGRAM [--size SIZE] [PATTERN...]
+    upstream.py --suite SUITE --source FOLDER --work FOLDER --esdm-run PROGRAM [--size SIZE]
+                [PATTERN...]
 
-The programs are compiled from the source of netCDF-C and linked with the installed library. Each
+The programs are compiled from their source and linked with the installed libraries. Each
 runs twice: in a folder of plain files, and in one that is routed to ESDM, where every NetCDF file
 that it creates becomes a container. What passes with stock must pass with ESDM; what cannot is in
 exceptions.txt with the reason, and what is listed there but passes is reported too.
@@ -29,7 +30,9 @@ TIMEOUT_S = {"default": 60, "long": 300}
 
 
 class Test:
-    """One line of tests.txt: FOLDER NAME [OPTION...] [-- SOURCE...]"""
+    """One line of c.txt or fortran.txt: FOLDER NAME [OPTION...] [-- SOURCE...]
+
+    An option arg=TEXT is an argument; @ in it stands for esdm://, on stock netCDF for the folder."""
 
     def __init__(self, line):
         words = line.split()
@@ -61,8 +64,8 @@ def read_lines(name):
                 yield line
 
 
-def read_tests():
-    return [Test(line) for line in read_lines("tests.txt")]
+def read_tests(suite):
+    return [Test(line) for line in read_lines(suite + ".txt")]
 
 
 def read_exceptions():
@@ -88,6 +91,10 @@ def call(command, log, timeout=None, **more):
 
 
 class Upstream:
+    """netCDF-C's."""
+
+    folders = FOLDERS
+
     def __init__(self, options):
         self.source = os.path.abspath(options.source)
         self.work = os.path.abspath(options.work)
@@ -109,8 +116,7 @@ class Upstream:
                    "-DENABLE_PLUGINS=OFF"]
         return call(command, log) == 0 and os.path.exists(done)
 
-    @staticmethod
-    def source_file(home, name, place):
+    def source_file(self, home, name, place):
         """The path of a source; configuring takes those away that m4 makes."""
         path = os.path.join(home, name)
         if os.path.exists(path):
@@ -164,7 +170,7 @@ class Upstream:
         """A build tree as the scripts expect it, with the installed tools in place of built ones."""
         tree = os.path.join(self.work, name)
         shutil.rmtree(tree, ignore_errors=True)
-        for folder in FOLDERS:
+        for folder in self.folders:
             home = os.path.join(tree, folder)
             os.makedirs(home)
             for entry in os.listdir(os.path.join(self.source, folder)):
@@ -175,8 +181,13 @@ class Upstream:
                     shutil.copytree(path, os.path.join(home, entry))
             built = os.path.join(self.bin, folder)
             for entry in os.listdir(built) if os.path.isdir(built) else ():
-                if not entry.endswith(".log"):
+                if not entry.endswith((".log", ".files")):
                     os.link(os.path.join(built, entry), os.path.join(home, entry))
+        self.complete_tree(tree)
+        return tree
+
+    def complete_tree(self, tree):
+        """What scripts need besides."""
         for folder, tool in (("ncdump", "ncdump"), ("ncdump", "nccopy"), ("ncgen", "ncgen"),
                              ("ncgen3", "ncgen3")):
             os.symlink(shutil.which(tool), os.path.join(tree, folder, tool))
@@ -185,7 +196,6 @@ class Upstream:
             text = file.read().replace(f"TOPBUILDDIR='{self.config}'", f"TOPBUILDDIR='{tree}'")
         with open(os.path.join(tree, "test_common.sh"), "w", encoding="utf-8") as file:
             file.write(text)
-        return tree
 
     # ---- running --------------------------------------------------------------------------------
 
@@ -193,7 +203,7 @@ class Upstream:
         """None when it passes, else what happened."""
         home = os.path.join(tree, test.folder)
         command = ["bash", test.name] if test.is_script else ["./" + test.name]
-        command += test.arguments
+        command += [a.replace("@", "esdm://upstream/" if routed else "./") for a in test.arguments]
         env = {k: v for k, v in os.environ.items() if not k.startswith("ESDM_") or k == "ESDM_DEBUG"}
         env["srcdir"] = os.path.join(self.source, test.folder)
         env["LC_ALL"] = "C.UTF-8"
@@ -215,8 +225,64 @@ class Upstream:
         return f"no end after {self.timeout_s} s" if status is None else f"exit status {status}"
 
 
+class Fortran(Upstream):
+    """netCDF-Fortran's."""
+
+    folders = ("nf_test", "nf_test4", "nf03_test", "nf03_test4")
+    # What netCDF-Fortran's configuration finds out here; the installed netCDF-C was built with
+    # RELAX_COORD_BOUND.
+    defines = {"NF_INT1_T": "byte", "NCBYTE_T": "byte", "NF_INT2_T": "integer*2",
+               "NCSHORT_T": "integer*2", "NF_INT8_T": "integer*8", "NF_RELAX_COORD_BOUND": 1,
+               "NF_INT1_IS_C_SIGNED_CHAR": 1, "NF_INT2_IS_C_SHORT": 1, "NF_INT_IS_C_INT": 1,
+               "NF_INT8_IS_C_LONG": 1, "NF_REAL_IS_C_FLOAT": 1, "NF_DOUBLEPRECISION_IS_C_DOUBLE": 1}
+
+    def configure(self):
+        os.makedirs(self.work, exist_ok=True)
+        return True
+
+    def source_file(self, home, name, place):
+        """The path of a source; those of the interfaces of Fortran 2003 are made."""
+        for folder in (home, os.path.join(self.source, "nf_test")):
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                return path
+        origin = name.replace("f03tst_", "ftst_")
+        with open(os.path.join(home, origin), encoding="utf-8") as file:
+            text = file.read()
+        text = text.replace("implicit none", "USE netcdf4_f03")
+        text = text.replace("include 'netcdf.inc'", "implicit none")
+        text = text.replace(origin[:-2] + ".nc", name[:-2] + ".nc")
+        made = os.path.join(place, name)
+        with open(made, "w", encoding="utf-8") as file:
+            file.write(text)
+        return made
+
+    def build_one(self, folder, name, sources):
+        program = os.path.join(self.bin, folder, name)
+        if os.path.exists(program):
+            return None
+        place = program + ".files"  # modules of programs have the same names
+        os.makedirs(place, exist_ok=True)
+        home = os.path.join(self.source, folder)
+        flags = subprocess.run(["nf-config", "--fflags"], check=True, capture_output=True, text=True)
+        command = ["gfortran", "-w", "-fallow-argument-mismatch", "-J", place]
+        command += [f"-D{key}={value}" for key, value in self.defines.items()]
+        command += flags.stdout.split() + ["-I" + os.path.join(self.source, "nf_test")]
+        command += [self.source_file(home, s, place) for s in sources]
+        log = program + ".log"
+        return None if call(command + ["-o", program, "-lnetcdff", "-lnetcdf"], log) == 0 else log
+
+    def complete_tree(self, tree):
+        shutil.copy(os.path.join(self.source, "nf_test", "ref_fills.nc"),
+                    os.path.join(tree, "nf_test", "fills.nc"))
+
+
+SUITES = {"c": Upstream, "fortran": Fortran}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--suite", default="c", choices=SUITES)
     parser.add_argument("--source", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--esdm-run", required=True)
@@ -226,11 +292,11 @@ def main():
     parser.add_argument("--keep", action="store_true", help="run in the trees that are there")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
-    upstream = Upstream(options)
+    upstream = SUITES[options.suite](options)
     if not upstream.configure():
         print(f"skipped: netCDF-C cannot be configured: {upstream.work}/configure.log")
         return 77
-    tests = read_tests()
+    tests = read_tests(options.suite)
     if options.patterns:
         tests = [t for t in tests if any(fnmatch.fnmatch(t.title, p) for p in options.patterns)]
     elif options.size == "long":

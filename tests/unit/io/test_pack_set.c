@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "io/models.h"
 
 /* A target that keeps no data and fails when told to. */
 static struct {
@@ -92,8 +93,11 @@ static esdm_data_plugin plugin = {.pack_create = fake_create,
                                   .pack_seal = fake_seal,
                                   .pack_remove = fake_remove};
 static esdm__site site;
-static esdm__target target = {.plugin = &plugin, .name = "fake"};
+static esdm__target target = {.plugin = &plugin, .name = "fake", .state = ESDM__TARGET_OPEN};
 static esdm_session session = {.site = &site, .targets = &target, .ntargets = 1};
+
+static const esdm__pack_owner owner = {.session = &session,
+                                       .uuid = "00112233445566778899aabbccddeeff"};
 
 static esdm__pack_set *
 new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
@@ -104,7 +108,11 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     plugin.pack_discard = NULL;
     site.durability = durability;
     site.engine.pack_bytes = pack_bytes;
-    esdm__pack_set *packs = esdm__pack_set_new(&session, "00112233445566778899aabbccddeeff");
+    if (session.models == NULL) {
+        session.models = esdm__models_new(1);
+        assert_non_null(session.models);
+    }
+    esdm__pack_set *packs = esdm__pack_set_new(&owner);
     assert_non_null(packs);
     return packs;
 }
@@ -114,7 +122,8 @@ append(esdm__pack_set *packs)
 {
     esdm__place place;
     esdm_error error;
-    return esdm__pack_set_append(packs, &(esdm_iov){"12345678", 8}, 1, &place, &error);
+    return esdm__pack_set_append(packs, &(esdm__pack_hint){0}, &(esdm_iov){"12345678", 8}, 1,
+                                 &place, &error);
 }
 
 static void

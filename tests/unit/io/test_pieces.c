@@ -28,7 +28,7 @@ read_stored(void *target, const char *name, const esdm_range *ranges, size_t nra
 }
 
 static const esdm_data_plugin plugin = {.pack_read = read_stored};
-static esdm__target target = {.plugin = &plugin, .name = "fake"};
+static esdm__target target = {.plugin = &plugin, .name = "fake", .state = ESDM__TARGET_OPEN};
 static esdm__site site;
 static esdm_session session = {.site = &site, .targets = &target, .ntargets = 1};
 static esdm_container *container;
@@ -74,7 +74,7 @@ assert_corrupt(esdm_dataset *dataset, esdm__fragment *fragments)
         pieces[i] = (esdm__piece){.fragment = &fragments[i], .part = fragments[i].box};
     }
     assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){CELLS}, NULL), ESDM_OK);
-    esdm_status status = esdm__read_pieces(dataset, &space, (int64_t[]){1}, pieces, PIECES,
+    esdm_status status = esdm__read_pieces(dataset, &space, (int64_t[]){1}, pieces, PIECES, NULL,
                                            dataset->type, buffer, NULL, &error);
     assert_int_equal(status, ESDM_ECORRUPT);
     assert_non_null(strstr(error.message, "do not fit its box"));

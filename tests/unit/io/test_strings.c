@@ -18,12 +18,18 @@ test_strings__round_trip(void **state)
                            NULL, "x"};
     esdm__buffer out;
     esdm__buffer_init(&out);
-    assert_int_equal(ESDM_OK, esdm__strings_encode(texts, 4, &out, NULL));
+    bool has_null = false;
+    assert_int_equal(ESDM_OK, esdm__strings_encode(texts, 4, &out, &has_null, NULL));
+    assert_true(has_null);
     esdm__strings_view view;
     assert_int_equal(ESDM_OK, esdm__strings_open(out.data, out.bytes, 4, &view, NULL));
     for (size_t i = 0; i < 4; i++) {
         char *copy = esdm__strings_dup(&view, i);
-        assert_string_equal(texts[i] != NULL ? texts[i] : "", copy);
+        if (texts[i] == NULL) {
+            assert_ptr_equal(copy, esdm__text_null);
+            continue;
+        }
+        assert_string_equal(texts[i], copy);
         free(copy);
     }
     esdm__strings_close(&view);
@@ -37,7 +43,9 @@ test_strings__lengths_that_do_not_add_up_are_damage(void **state)
     const char *texts[] = {"abc", "de"};
     esdm__buffer out;
     esdm__buffer_init(&out);
-    assert_int_equal(ESDM_OK, esdm__strings_encode(texts, 2, &out, NULL));
+    bool has_null = true;
+    assert_int_equal(ESDM_OK, esdm__strings_encode(texts, 2, &out, &has_null, NULL));
+    assert_false(has_null);
     esdm__strings_view view;
     esdm_error err = {0};
     assert_int_equal(ESDM_ECORRUPT, esdm__strings_open(out.data, out.bytes - 1, 2, &view, &err));

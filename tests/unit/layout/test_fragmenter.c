@@ -232,6 +232,54 @@ test_fragmenter__extreme_numbers_do_not_overflow(void **state)
     assert_int_equal(part.n[1] * 8 <= 1 << 20, 1);
 }
 
+/* Cuts a box of float32 and checks that its pieces cover it; the first one is *ret_part. */
+static void
+cut_as(esdm__cut cut, uint64_t preferred, uint32_t rank, const uint64_t *n, esdm__box *ret_part)
+{
+    esdm__box box, part;
+    esdm__cutter cutter;
+    const esdm__layout layout = {
+        .rank = rank, .element_bytes = 4, .preferred_bytes = preferred, .cut = cut};
+    uint64_t elements = 0;
+    uint64_t count = 0;
+    esdm__box_set(&box, rank, NULL, n);
+    esdm__cutter_init(&cutter, &layout, &box);
+    while (esdm__cutter_next(&cutter, &part)) {
+        if (count++ == 0)
+            esdm__box_copy(ret_part, &part);
+        assert_true(box_bytes(&layout, &part) <= preferred);
+        elements += esdm__box_elements(&part);
+    }
+    assert_true(elements == esdm__box_elements(&box));
+    assert_true(count == esdm__cutter_count(&layout, &box));
+    if (esdm__box_elements(&box) * 4 > preferred)
+        assert_true(box_bytes(&layout, ret_part) * 9 / 4 >= preferred);
+}
+
+static void
+test_fragmenter__shapes_follow_the_access_pattern(void **state)
+{
+    (void) state;
+    esdm__box part;
+    const uint64_t n[] = {1000, 180, 360};
+    cut_as(ESDM__CUT_CONTIGUOUS, 1 << 20, 3, n, &part);
+    assert_true(part.n[1] == 180 && part.n[2] == 360 && part.n[0] <= 4);
+    cut_as(ESDM__CUT_SERIES, 1 << 20, 3, n, &part);
+    assert_true(part.n[0] == 1000 && part.n[2] >= 128);
+    cut_as(ESDM__CUT_EQUALIZED, 1 << 20, 3, n, &part);
+    assert_true(part.n[0] >= 16 && part.n[0] <= 128 && part.n[1] >= 16 && part.n[2] >= 128);
+    const uint64_t step[] = {1, 10, 20}; /* nothing to cut */
+    cut_as(ESDM__CUT_SERIES, 1 << 20, 3, step, &part);
+    assert_int_equal(esdm__box_elements(&part), 200);
+    const uint64_t column[] = {5000000};
+    cut_as(ESDM__CUT_SERIES, 1 << 20, 1, column, &part);
+    cut_as(ESDM__CUT_EQUALIZED, 1 << 20, 1, column, &part);
+    const uint64_t narrow[] = {100000, 3, 3};
+    cut_as(ESDM__CUT_SERIES, 4096, 3, narrow, &part);
+    cut_as(ESDM__CUT_EQUALIZED, 4096, 3, narrow, &part);
+    cut_as(ESDM__CUT_EQUALIZED, 1 << 20, 0, NULL, &part);
+}
+
 int
 main(void)
 {
@@ -242,6 +290,7 @@ main(void)
         cmocka_unit_test(test_fragmenter__small_chunks_are_grouped_along_the_fastest_dimension),
         cmocka_unit_test(test_fragmenter__a_large_chunk_is_one_fragment),
         cmocka_unit_test(test_fragmenter__extreme_numbers_do_not_overflow),
+        cmocka_unit_test(test_fragmenter__shapes_follow_the_access_pattern),
     };
     return cmocka_run_group_tests_name("layout.fragmenter", tests, NULL, NULL);
 }

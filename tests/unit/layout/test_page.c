@@ -17,6 +17,10 @@ typedef struct sample {
 
 static const esdm__pack_name packs[3] = {{"scratch", "aa-1"}, {"scratch", "aa-2"}, {"home", "b"}};
 
+/* Some with copies, some that one node has. */
+static const esdm__pack_name special[3] = {
+    {"scratch,home", "aa-1"}, {"burst@node7", "aa-2"}, {"home", "b"}};
+
 static void
 fill_record(rng *r, bool plain, uint32_t i, esdm__record *item, const uint8_t **data)
 {
@@ -280,11 +284,44 @@ test_page__differences_from_the_directory_are_corrupt(void **state)
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_OK);
     esdm__page_unref(page);
 
-    s.data[16] = 3;
+    s.data[16] = 4;
     seal(s.data, s.bytes);
     assert_int_equal(esdm__page_decode(&entry, s.data, s.bytes, &page, &err), ESDM_ENOTSUP);
     assert_non_null(strstr(err.message, "use a newer ESDM"));
     clear_sample(&s);
+}
+
+/* Pages with copies or node-local packs have version 3, which older readers refuse; strides and
+ * places go together. */
+static void
+test_page__places_of_packs_come_back(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        sample s;
+        esdm__page *page = NULL;
+        esdm_error err;
+        make_sample(&s, seed, 2, 50, true);
+        for (uint32_t i = 0; i < s.records.count; i++) {
+            esdm__record *item = &s.records.items[i];
+            item->pack = item->pack != NULL ? &special[item->pack - packs] : NULL;
+        }
+        free(s.data);
+        assert_int_equal(esdm__page_encode(&s.records, s.order, 50, true, &s.data, &s.bytes, NULL),
+                         ESDM_OK);
+        assert_int_equal(s.data[16], 3);
+        assert_int_equal((s.data[18] & 4) != 0, s.records.strides != NULL);
+        assert_int_equal(esdm__page_decode(&s.entry, s.data, s.bytes, &page, &err), ESDM_OK);
+        visit v = {.s = &s};
+        assert_true(esdm__page_visit(page, compare_fragment, &v));
+        esdm__page_unref(page);
+        s.data[16] = s.records.strides != NULL ? 2 : 1;
+        s.data[18] &= 3;
+        seal(s.data, s.bytes);
+        assert_int_equal(esdm__page_decode(&s.entry, s.data, s.bytes, &page, &err), ESDM_ECORRUPT);
+        assert_non_null(strstr(err.message, "target"));
+        clear_sample(&s);
+    }
 }
 
 static void
@@ -339,6 +376,7 @@ main(void)
         cmocka_unit_test(test_page__every_truncation_and_flipped_bit_is_corrupt),
         cmocka_unit_test(test_page__sealed_nonsense_does_no_harm),
         cmocka_unit_test(test_page__differences_from_the_directory_are_corrupt),
+        cmocka_unit_test(test_page__places_of_packs_come_back),
         cmocka_unit_test(test_page__a_body_larger_than_its_bytes_explain_is_refused),
         cmocka_unit_test(test_page__columns_hold_any_numbers),
     };

@@ -272,16 +272,11 @@ test_document__decimal_commas_of_locales_do_not_matter(void **state)
 /* ---- the schema's example ------------------------------------------------------------------- */
 
 static void
-test_document__the_example_of_the_schema_is_read(void **state)
+test_document__the_examples_of_the_schema_are_read(void **state)
 {
-    char path[4096];
     esdm_error err = {.message = ""};
     (void) state;
-    (void) snprintf(path, sizeof path, "%s", __FILE__);
-    for (int i = 0; i < 4; i++)
-        *strrchr(path, '/') = '\0';
-    strncat(path, "/schemas/container.schema.json", sizeof path - strlen(path) - 1);
-    json_t *schema = json_load_file(path, 0, NULL);
+    json_t *schema = json_load_file(ESDM_SOURCE_FOLDER "/schemas/container.schema.json", 0, NULL);
     assert_non_null(schema);
     json_t *example = json_array_get(json_object_get(schema, "examples"), 0);
     char *text = json_dumps(example, JSON_INDENT(2));
@@ -295,6 +290,19 @@ test_document__the_example_of_the_schema_is_read(void **state)
     assert_int_equal(esdm_dataset_id(tos), 3);
     assert_int_equal(esdm_attribute_count(esdm_dataset_attributes(tos)), 5);
     esdm__container_free(round_trip(container));
+    esdm__container_free(container);
+    free(text);
+
+    text = json_dumps(json_array_get(json_object_get(schema, "examples"), 2), JSON_INDENT(2));
+    container = esdm__container_new("c.nc");
+    (void) esdm__document_read(text, strlen(text), container, &err);
+    assert_string_equal(err.message, "");
+    esdm_dataset *names = esdm_group_dataset_find(esdm_container_root(container), "names");
+    assert_null(*(char *const *) esdm_dataset_fill(names, NULL));
+    esdm_container *copy = round_trip(container);
+    names = esdm_group_dataset_find(esdm_container_root(copy), "names");
+    assert_null(*(char *const *) esdm_dataset_fill(names, NULL));
+    esdm__container_free(copy);
     esdm__container_free(container);
     free(text);
 
@@ -422,13 +430,14 @@ static const struct {
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"char\",\"dimensions\":[],\"fill\":\"ab\"}"),
      "datasets[0].fill: expected one value of type char"},
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"string\",\"dimensions\":[],\"fill\":null}"),
-     "datasets[0].fill: expected one value of type string"},
+     "datasets[0].fill: NULL needs format 3"},
     {DATASET("{\"name\":\"v\",\"id\":1,\"type\":\"int8\",\"dimensions\":[],\"codec\":7}"),
      "datasets[0].codec: expected a string, found a number"},
     {HEAD "\"groups\":[{\"name\":\"\"},{\"name\":\"a\"}],"
           "\"dimensions\":[{\"name\":\"t\",\"group\":1,\"length\":3}],"
           "\"datasets\":[{\"name\":\"v\",\"id\":1,\"type\":\"int8\",\"dimensions\":[0]}]}",
-     "datasets[0]: dataset 'v': dimension 0 (t) is not of this group"},
+     "datasets[0].dimensions: dimension 0 (t) is not of this group or of one above it, which needs "
+     "format 3"},
     /* attributes */
     {ATTRIBUTE("7"), "groups[0].attributes[0]: expected an array, found a number"},
     {ATTRIBUTE("[\"a\"]"), "groups[0].attributes[0]: expected a name and a type"},
@@ -489,12 +498,12 @@ test_document__hostile_texts_are_refused_with_their_path(void **state)
 static void
 test_document__newer_formats_are_not_supported(void **state)
 {
-    static const char text[] = "{\"new\":[],\"format\":3}";
+    static const char text[] = "{\"new\":[],\"format\":5}";
     esdm_container *container = esdm__container_new("a.nc");
     esdm_error err;
     (void) state;
     assert_int_equal(esdm__document_read(text, sizeof text - 1, container, &err), ESDM_ENOTSUP);
-    assert_string_equal(err.message, "container document: format 3 is newer than 2, which this "
+    assert_string_equal(err.message, "container document: format 5 is newer than 4, which this "
                                      "version of ESDM reads; use a newer one");
     esdm__container_free(container);
 }
@@ -551,7 +560,7 @@ main(void)
         cmocka_unit_test(test_document__structure_survives),
         cmocka_unit_test(test_document__empty_containers_survive),
         cmocka_unit_test(test_document__decimal_commas_of_locales_do_not_matter),
-        cmocka_unit_test(test_document__the_example_of_the_schema_is_read),
+        cmocka_unit_test(test_document__the_examples_of_the_schema_are_read),
         cmocka_unit_test(test_document__hostile_texts_are_refused_with_their_path),
         cmocka_unit_test(test_document__newer_formats_are_not_supported),
         cmocka_unit_test(test_document__damage_never_crashes),

@@ -252,7 +252,7 @@ test_dimension__rename_moves_the_name(void **state)
 /* ---- datasets ------------------------------------------------------------------------------ */
 
 static void
-test_dataset__sees_dimensions_of_its_group_and_above(void **state)
+test_dataset__uses_dimensions_of_its_container(void **state)
 {
     esdm_container *container = *state;
     esdm_group *root = esdm_container_root(container);
@@ -272,10 +272,13 @@ test_dataset__sees_dimensions_of_its_group_and_above(void **state)
     assert_ptr_equal(esdm_dataset_group(dataset), a);
     assert_string_equal(esdm_dataset_name(dataset), "v");
     (void) new_dataset(a, "square", ESDM_TYPE_FLOAT32, 2, square);
-    assert_int_equal(esdm_dataset_create(b, "v", ESDM_TYPE_INT32, 3, dimensions, &refused, &err),
+    esdm_container *other = esdm__container_new("other.nc");
+    esdm_dimension *foreign = new_dimension(esdm_container_root(other), "z", 3);
+    assert_int_equal(esdm_dataset_create(b, "v", ESDM_TYPE_INT32, 1, &foreign, &refused, &err),
                      ESDM_EINVAL);
-    assert_string_equal(err.message,
-                        "dataset 'v': dimension 1 (y) is not of this group or of one above it");
+    assert_string_equal(err.message, "dataset 'v': dimension 0 (z) is not of this container");
+    esdm__container_free(other);
+    (void) new_dataset(b, "elsewhere", ESDM_TYPE_INT32, 3, dimensions); /* of a sister group */
     assert_null(refused);
     char *path = esdm__dataset_path(dataset);
     assert_string_equal(path, "/a/v");
@@ -399,7 +402,7 @@ test_dataset__string_fill_is_copied(void **state)
     assert_string_equal(*(char *const *) esdm_dataset_fill(dataset, NULL), "missing");
     value = NULL;
     assert_int_equal(esdm_dataset_set_fill(dataset, &value, NULL), ESDM_OK);
-    assert_string_equal(*(char *const *) esdm_dataset_fill(dataset, NULL), "");
+    assert_null(*(char *const *) esdm_dataset_fill(dataset, NULL));
 }
 
 static void
@@ -532,8 +535,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_dimension__threads_grow_to_the_largest_length, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_dimension__rename_moves_the_name, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_dataset__sees_dimensions_of_its_group_and_above,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_dataset__uses_dimensions_of_its_container, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_dataset__ids_rise_and_indices_count_per_group, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_dataset__wrong_arguments_are_refused, set_up,

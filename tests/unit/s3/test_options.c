@@ -70,7 +70,8 @@ test_options__defaults_are_amazons(void **state)
     assert_string_equal(options.host, "s3.us-east-1.amazonaws.com");
     assert_string_equal(options.prefix, "");
     assert_true(options.tls && options.host_style && !options.sign_payload);
-    assert_int_equal(options.part_bytes, 8 << 20);
+    assert_int_equal(options.part_bytes, 32 << 20);
+    assert_int_equal(options.object_bytes, 8 << 20);
     assert_int_equal(options.connections, 16);
     assert_int_equal(options.timeout_ms, 60000);
     assert_true(options.memory_bytes > 0);

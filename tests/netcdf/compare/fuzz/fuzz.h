@@ -77,12 +77,11 @@ typedef struct fuzz_handle {
     bool open;
     bool shared; /* NC_SHARE */
     bool writable;
-    bool replaces;  /* created over a file, and not committed yet */
-    bool kept;      /* define mode was left, so that nc_abort() does not take all back */
-    bool defined;   /* variables were defined since define mode was left */
-    bool published; /* opened, or committed since it was created */
-    bool unseen;    /* in define mode again before anybody could see it */
-    bool touched;   /* the header changed in data mode since it was committed */
+    bool reopened; /* not made by nc_create() */
+    bool kept;     /* define mode was left, so that nc_abort() does not take all back */
+    bool defined;  /* variables were defined since define mode was left */
+    bool grown;    /* records may have been added since it was synchronised */
+    bool removed;  /* something was taken out of the file since it was synchronised */
 } fuzz_handle;
 
 typedef struct fuzz_state {
@@ -90,7 +89,6 @@ typedef struct fuzz_state {
     int mode;   /* its bits for nc_create() */
     fuzz_file files[FILES];
     fuzz_handle handles[HANDLES];
-    bool replaces; /* of the create that is being made on both sides */
 } fuzz_state;
 
 /** What a kind's call function gets. */
@@ -150,6 +148,7 @@ extern const kind kinds_vars[];
 extern const kind kinds_settings[];
 extern const kind kinds_atts[];
 extern const kind kinds_data[];
+extern const kind kinds_types[];
 
 /** All of them in one list; index is op.kind. */
 const kind *fuzz_kind(int index);
@@ -171,8 +170,13 @@ bool is_decomposed(const context *c, short name);
 /** Whether some dimension (variable) of the file has one of the two names, in any group. */
 bool file_has_dim(const context *c, const char *a, const char *b);
 bool file_has_var(const context *c, const char *a, const char *b);
-/** Whether the op's group has a group of the op's name in it. */
+/** Whether some variable of the file has the dimension more than once. */
+bool file_repeats_dim(const context *c, int dimid);
+/** Whether the op's group has a group, or sees a type, of the op's name. */
 bool group_has_group(const context *c);
+/** Whether an attribute of the op's name that lies in the file gets `length` elements where
+ * netCDF-4 does not write that. */
+bool changes_att(const context *c, size_t length);
 /** Whether netCDF-4 converts numbers from 2^63 on wrongly. */
 bool is_large_unsigned(const context *c, nc_type file_type, nc_type memory_type);
 /** Whether renaming in data mode can be compared; notes what follows from it. */
@@ -192,8 +196,10 @@ typedef struct report {
     int rc[SIDES];
     int count;
     op ops[OPS_MAX];
+    bool stock_failed; /* ended by an HDF5 error of stock netCDF alone */
     uint64_t sequences;
     uint64_t calls;
+    uint64_t failures; /* sequences of that kind */
     char difference[8000];
 } report;
 

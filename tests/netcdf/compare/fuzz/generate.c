@@ -107,6 +107,8 @@ pick_type(generator *g)
 {
     if (one_in(g, 30))
         return (nc_type) pick(g, 20) - 2;
+    if (g->state->format == NC_FORMAT_NETCDF4 && one_in(g, 6))
+        return NC_FIRSTUSERTYPEID + (nc_type) pick(g, 6);
     bool classic = g->state->format != NC_FORMAT_NETCDF4 &&
                    g->state->format != NC_FORMAT_64BIT_DATA && !one_in(g, 15);
     nc_type last =
@@ -117,7 +119,7 @@ pick_type(generator *g)
 /* ---- kinds ---------------------------------------------------------------------------------- */
 
 static const kind *const lists[] = {kinds_files,    kinds_dims, kinds_groups, kinds_vars,
-                                    kinds_settings, kinds_atts, kinds_data};
+                                    kinds_settings, kinds_atts, kinds_data,   kinds_types};
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
 const kind *

@@ -159,14 +159,23 @@ is_late_fill(const context *c)
     return o->name == FILL_NAME && o->varid >= 0 && left_out("netcdf4-late-fill-value");
 }
 
-/* Of an unknown type, for an attribute that is there. */
+bool
+changes_att(const context *c, size_t length)
+{
+    const op *o = c->op;
+    return length == 0 && !is_netcdf3(c->state) && c->handle->kept &&
+           nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR;
+}
+
+/* Of an unknown type, for an attribute that is there, or cannot be removed afterwards. */
 static bool
 spoils_attribute(const context *c)
 {
     const op *o = c->op;
     return c->side == STOCK && !is_netcdf3(c->state) &&
            (o->argument[0] < NC_BYTE || o->argument[0] > NC_STRING) &&
-           nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR &&
+           (is_decomposed(c, o->name) ||
+            nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR) &&
            left_out("netcdf4-failed-attributes");
 }
 
@@ -175,6 +184,8 @@ call_put_att(context *c)
 {
     const op *o = c->op;
     int memory = memory_of(o);
+    if (c->side == STOCK && changes_att(c, o->length) && left_out("netcdf4-emptied-attributes"))
+        return skip(c);
     if (is_late_fill(c) || spoils_attribute(c) || is_large_unsigned(c, o->argument[0], memory - 1))
         return skip(c);
     say(c, "nc_put_att_%s($, %d, %s, %d, %zu, values(%d))", suffixes[memory], o->varid,
@@ -184,8 +195,6 @@ call_put_att(context *c)
         (o->name == FILL_NAME || o->argument[0] < NC_BYTE || o->argument[0] > NC_STRING) &&
         left_out("netcdf4-failed-attributes"))
         (void) nc_del_att(c->ncid, o->varid, fuzz_name(o->name));
-    if (rc == NC_NOERR && c->side == ESDM)
-        c->handle->touched = true;
     return rc;
 }
 
@@ -264,6 +273,7 @@ call_rename_att(context *c)
     if (is_decomposed(c, o->name) || is_decomposed(c, o->name2) ||
         !may_rename(c, fuzz_name(o->name), fuzz_name(o->name2)))
         return skip(c);
+    c->handle->removed = true;
     snprintf(old, sizeof old, "%s", fuzz_name_text(o->name));
     say(c, "nc_rename_att($, %d, %s, %s)", o->varid, old, fuzz_name_text(o->name2));
     return nc_rename_att(c->ncid, o->varid, fuzz_name(o->name), fuzz_name(o->name2));
@@ -275,6 +285,7 @@ call_del_att(context *c)
     const op *o = c->op;
     if (is_decomposed(c, o->name))
         return skip(c);
+    c->handle->removed = true;
     say(c, "nc_del_att($, %d, %s)", o->varid, fuzz_name_text(o->name));
     return nc_del_att(c->ncid, o->varid, fuzz_name(o->name));
 }

@@ -35,7 +35,8 @@ call_def_dim(context *c)
     if (!is_netcdf3(c->state) && c->op->length > INT64_MAX && left_out("large-dimensions"))
         return skip(c);
     if (c->side == STOCK && !is_netcdf3(c->state) &&
-        (file_has_var(c, fuzz_name(c->op->name), "") || group_has_group(c)) &&
+        (file_has_var(c, fuzz_name(c->op->name), "") || group_has_group(c) ||
+         is_decomposed(c, c->op->name)) &&
         left_out("netcdf4-dim-after-var"))
         return skip(c);
     say(c, "nc_def_dim($, %s, %zu, &id)", fuzz_name_text(c->op->name), c->op->length);

@@ -6,13 +6,22 @@
 #include "fuzz.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static bool
 is_open(const fuzz_state *state, int file)
 {
     for (int i = 0; i < HANDLES; i++)
         if (state->handles[i].open && state->handles[i].file == file)
+            return true;
+    return false;
+}
+
+/* Several may read, one may write. */
+static bool
+is_written(const fuzz_state *state, int file)
+{
+    for (int i = 0; i < HANDLES; i++)
+        if (state->handles[i].open && state->handles[i].writable && state->handles[i].file == file)
             return true;
     return false;
 }
@@ -26,10 +35,8 @@ opened(context *c, int rc, int ncid, int file, int mode, bool writable)
         c->handle->file = file;
         c->handle->shared = (mode & NC_SHARE) != 0;
         c->handle->writable = writable;
-        c->handle->touched = c->handle->defined = false;
-        c->handle->kept = false;
-        c->handle->replaces = false;
-        c->handle->published = c->handle->unseen = false;
+        c->handle->kept = c->handle->defined = c->handle->reopened = false;
+        c->handle->grown = c->handle->removed = false;
     }
 }
 
@@ -41,7 +48,7 @@ left_define(context *c, int rc)
         c->state->files[c->handle->file].loose_data = true;
     if (rc != NC_NOERR)
         return;
-    c->handle->defined = c->handle->unseen = false;
+    c->handle->defined = c->handle->removed = false;
     c->handle->kept = true;
 }
 
@@ -70,12 +77,8 @@ call_create(context *c)
     if (c->side == STOCK && (c->handle->open || is_open(c->state, file)))
         return skip(c);
     say(c, "nc_create(path%d, w->mode | %#x, &ncid)", file, (unsigned) c->op->argument[1]);
-    bool exists = access(c->state->files[file].path[STOCK], F_OK) == 0;
     int rc = nc_create(c->state->files[file].path[c->side], mode, &ncid);
-    if (c->side == STOCK)
-        c->state->replaces = exists;
     opened(c, rc, ncid, file, mode, true);
-    c->handle->replaces = c->state->replaces;
     if (rc == NC_NOERR) {
         fuzz_file *f = &c->state->files[file];
         f->loose_data = f->loose_order = f->loose_names = false;
@@ -96,12 +99,14 @@ call_open(context *c)
 {
     int file = c->op->argument[0];
     int ncid = CLOSED;
-    if (c->side == STOCK && (c->handle->open || is_open(c->state, file)))
+    bool writing = (c->op->argument[1] & NC_WRITE) != 0;
+    if (c->side == STOCK &&
+        (c->handle->open || (writing ? is_open(c->state, file) : is_written(c->state, file))))
         return skip(c);
     say(c, "nc_open(path%d, %#x, &ncid)", file, (unsigned) c->op->argument[1]);
     int rc = nc_open(c->state->files[file].path[c->side], c->op->argument[1], &ncid);
     opened(c, rc, ncid, file, c->op->argument[1], (c->op->argument[1] & NC_WRITE) != 0);
-    c->handle->kept = c->handle->published = true;
+    c->handle->kept = c->handle->reopened = true;
     return rc;
 }
 
@@ -111,23 +116,12 @@ make_nothing(generator *g, op *o)
     o->argument[0] = (int) pick(g, 4);
 }
 
-/* What was to be replaced is gone from the disk. */
-static void
-forget_replaced(const context *c)
-{
-    if (c->side == ESDM && c->handle->open && c->handle->replaces &&
-        left_out("abort-of-replacement"))
-        (void) nc_delete(c->state->files[c->handle->file].path[ESDM]);
-}
-
 static int
 call_close(context *c)
 {
     say(c, "nc_close($)");
     int rc = nc_close(c->handle->ncid[c->side]);
     left_define(c, rc);
-    if (rc != NC_NOERR)
-        forget_replaced(c);
     closed(c); /* netCDF-3 frees it when it fails, and keeps the ncid */
     return rc;
 }
@@ -135,13 +129,10 @@ call_close(context *c)
 static int
 call_abort(context *c)
 {
-    if (c->side == STOCK && c->handle->replaces && left_out("abort-of-replacement"))
+    if (c->side == STOCK && c->handle->grown && !c->handle->shared && is_netcdf3(c->state) &&
+        left_out("netcdf3-abort-forgets"))
         return skip(c);
-    if (c->side == STOCK && c->handle->touched && left_out("netcdf3-abort-forgets"))
-        return skip(c);
-    if (c->side == STOCK && c->handle->unseen && left_out("abort-of-unseen"))
-        return skip(c);
-    if (c->side == STOCK && c->handle->kept && c->state->format == NC_FORMAT_NETCDF4 &&
+    if (c->side == STOCK && c->handle->removed && !is_netcdf3(c->state) &&
         left_out("netcdf4-abort"))
         return skip(c);
     say(c, "nc_abort($)");
@@ -156,9 +147,7 @@ call_sync(context *c)
     say(c, "nc_sync($)");
     int rc = nc_sync(c->ncid);
     if (rc == NC_NOERR && c->side == ESDM)
-        c->handle->replaces = c->handle->touched = false;
-    c->handle->published |= rc == NC_NOERR && c->side == ESDM;
-    left_define(c, rc);
+        c->handle->grown = false;
     left_define(c, rc);
     return rc;
 }
@@ -166,12 +155,8 @@ call_sync(context *c)
 static int
 call_redef(context *c)
 {
-    if (c->side == STOCK && c->handle->touched && c->handle->shared &&
-        left_out("netcdf3-abort-forgets"))
-        return skip(c);
     say(c, "nc_redef($)");
     int rc = nc_redef(c->ncid);
-    c->handle->unseen |= rc == NC_NOERR && c->side == ESDM && !c->handle->published;
     return rc;
 }
 
@@ -206,7 +191,6 @@ call_set_fill(context *c)
     int old = -1;
     say(c, "nc_set_fill($, %#x, &old)", (unsigned) c->op->argument[0]);
     int rc = nc_set_fill(c->ncid, c->op->argument[0], &old);
-    c->handle->touched |= c->side == ESDM;
     if (rc == NC_NOERR)
         out_int(c, old);
     if (rc == NC_NOERR && c->op->argument[0] == NC_NOFILL && c->handle->open)
@@ -230,6 +214,46 @@ call_inq_format(context *c)
     return rc;
 }
 
+/* A second handle on the file, whose state is read after the first one is synchronised. */
+static int
+call_peek(context *c)
+{
+    int ncid = CLOSED;
+    journal lines = {0};
+    if (c->side == STOCK && !c->handle->open)
+        return skip(c);
+    say(c, "nc_sync($); nc_open(path%d, %#x, &second)", c->handle->file,
+        (unsigned) c->op->argument[1]);
+    int rc = nc_sync(c->handle->ncid[c->side]);
+    left_define(c, rc);
+    if (rc != NC_NOERR)
+        return rc;
+    if (c->side == ESDM)
+        c->handle->grown = false;
+    const fuzz_file *file = &c->state->files[c->handle->file];
+    rc = nc_open(file->path[c->side], c->op->argument[1], &ncid);
+    if (rc != NC_NOERR)
+        return rc;
+    journal_select(&lines);
+    note_parts(!file->loose_data, !file->loose_order);
+    note_file(ncid);
+    journal_select(NULL);
+    bool failed = false;
+    for (size_t i = 0; i < lines.count; i++) {
+        out_text(c, lines.entries[i].text);
+        failed |= lines.entries[i].is_call && lines.entries[i].rc == NC_EHDFERR;
+    }
+    journal_clear(&lines);
+    rc = nc_close(ncid);
+    return failed ? NC_EHDFERR : rc;
+}
+
+static void
+make_peek(generator *g, op *o)
+{
+    o->argument[1] = one_in(g, 2) ? NC_NOWRITE : NC_NOWRITE | NC_SHARE;
+}
+
 static int
 call_delete(context *c)
 {
@@ -250,5 +274,6 @@ const kind kinds_files[] = {{"create", 20, false, make_create, call_create},
                             {"_enddef", 2, false, make_nothing, call__enddef},
                             {"set_fill", 3, false, make_set_fill, call_set_fill},
                             {"inq_format", 2, false, make_nothing, call_inq_format},
+                            {"peek", 4, false, make_peek, call_peek},
                             {"delete", 1, false, make_nothing, call_delete},
                             {0}};

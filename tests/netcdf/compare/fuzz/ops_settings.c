@@ -130,6 +130,66 @@ call_inq_var_deflate(context *c)
 }
 
 static int
+call_def_var_szip(context *c)
+{
+    int mask = c->op->argument[0] % 2 == 0 ? 32 : 4;
+    say(c, "nc_def_var_szip($, %d, %d, %d)", c->op->varid, mask, 2 * c->op->argument[1]);
+    return nc_def_var_szip(c->ncid, c->op->varid, mask, 2 * c->op->argument[1]);
+}
+
+static int
+call_def_var_filter(context *c)
+{
+    static const unsigned ids[] = {1, 2, 3, 4, 307, 32015};
+    unsigned id = ids[(unsigned) c->op->argument[0] % 6];
+    unsigned parameter = (unsigned) c->op->argument[1];
+    say(c, "nc_def_var_filter($, %d, %u, 1, {%u})", c->op->varid, id, parameter);
+    return nc_def_var_filter(c->ncid, c->op->varid, id, 1, &parameter);
+}
+
+static int
+call_inq_var_filters(context *c)
+{
+    size_t count = 0;
+    unsigned ids[20] = {0};
+    unsigned parameters[40] = {0};
+    say(c, "nc_inq_var_filter_ids($, %d, &count, ids)", c->op->varid);
+    int rc = nc_inq_var_filter_ids(c->ncid, c->op->varid, &count, ids);
+    if (rc != NC_NOERR)
+        return rc;
+    out_int(c, (long long) count);
+    out_bytes(c, ids, sizeof ids);
+    for (size_t i = 0; i < count && i < 20; i++) {
+        size_t length = 0;
+        out_int(c, nc_inq_var_filter_info(c->ncid, c->op->varid, ids[i], &length, parameters));
+        out_bytes(c, parameters, length * sizeof parameters[0]);
+    }
+    return rc;
+}
+
+static int
+call_def_var_quantize(context *c)
+{
+    const int *a = c->op->argument;
+    if (c->side == STOCK && c->state->format == NC_FORMAT_NETCDF4_CLASSIC &&
+        left_out("netcdf4-quantized-classic-model"))
+        return skip(c);
+    say(c, "nc_def_var_quantize($, %d, %d, %d)", c->op->varid, a[0] % 5, a[1]);
+    return nc_def_var_quantize(c->ncid, c->op->varid, a[0] % 5, a[1]);
+}
+
+static int
+call_inq_var_quantize(context *c)
+{
+    int n[2] = {-1, -1};
+    say(c, "nc_inq_var_quantize($, %d, &mode, &digits)", c->op->varid);
+    int rc = nc_inq_var_quantize(c->ncid, c->op->varid, n, n + 1);
+    if (rc == NC_NOERR)
+        out_bytes(c, n, sizeof n);
+    return rc;
+}
+
+static int
 call_def_var_fletcher32(context *c)
 {
     say(c, "nc_def_var_fletcher32($, %d, %d)", c->op->varid, c->op->argument[0] & 1);
@@ -166,10 +226,19 @@ call_inq_var_endian(context *c)
     return rc;
 }
 
+/* As its first call for a variable netCDF-4 would tell, and set, something else. */
+static void
+look_at_var(const context *c)
+{
+    if (!is_netcdf3(c->state) && left_out("netcdf4-settings-unseen"))
+        (void) nc_inq_var_endian(c->ncid, c->op->varid, NULL);
+}
+
 static int
 call_set_var_chunk_cache(context *c)
 {
     float preemption = (float) c->op->argument[0] / 8;
+    look_at_var(c);
     say(c, "nc_set_var_chunk_cache($, %d, 100000, %d, %g)", c->op->varid, c->op->argument[1],
         (double) preemption);
     return nc_set_var_chunk_cache(c->ncid, c->op->varid, 100000, (size_t) (c->op->data + 1),
@@ -181,6 +250,7 @@ call_get_var_chunk_cache(context *c)
 {
     size_t n[2] = {0, 0};
     float preemption = 0;
+    look_at_var(c);
     say(c, "nc_get_var_chunk_cache($, %d, &bytes, &slots, &preemption)", c->op->varid);
     int rc = nc_get_var_chunk_cache(c->ncid, c->op->varid, n, n + 1, &preemption);
     if (rc == NC_NOERR) {
@@ -193,14 +263,19 @@ call_get_var_chunk_cache(context *c)
 const kind kinds_settings[] = {
     {"def_var_fill", 6, false, make_setting, call_def_var_fill},
     {"inq_var_fill", 2, false, make_setting, call_inq_var_fill},
-    {"def_var_chunking", 0, true, make_setting, call_def_var_chunking},
+    {"def_var_chunking", 4, true, make_setting, call_def_var_chunking},
     {"inq_var_chunking", 2, true, make_setting, call_inq_var_chunking},
-    {"def_var_deflate", 0, true, make_setting, call_def_var_deflate},
+    {"def_var_deflate", 3, true, make_setting, call_def_var_deflate},
     {"inq_var_deflate", 1, true, make_setting, call_inq_var_deflate},
-    {"def_var_fletcher32", 0, true, make_setting, call_def_var_fletcher32},
+    {"def_var_szip", 1, true, make_setting, call_def_var_szip},
+    {"def_var_filter", 2, true, make_setting, call_def_var_filter},
+    {"inq_var_filters", 2, true, make_setting, call_inq_var_filters},
+    {"def_var_quantize", 2, true, make_setting, call_def_var_quantize},
+    {"inq_var_quantize", 1, true, make_setting, call_inq_var_quantize},
+    {"def_var_fletcher32", 2, true, make_setting, call_def_var_fletcher32},
     {"inq_var_fletcher32", 1, true, make_setting, call_inq_var_fletcher32},
-    {"def_var_endian", 0, true, make_setting, call_def_var_endian},
+    {"def_var_endian", 2, true, make_setting, call_def_var_endian},
     {"inq_var_endian", 1, true, make_setting, call_inq_var_endian},
     {"set_var_chunk_cache", 1, true, make_setting, call_set_var_chunk_cache},
-    {"get_var_chunk_cache", 0, true, make_setting, call_get_var_chunk_cache},
+    {"get_var_chunk_cache", 1, true, make_setting, call_get_var_chunk_cache},
     {0}};

@@ -54,6 +54,27 @@ sees_dims(const context *c)
     return true;
 }
 
+/* netCDF-4 does not find types of other groups when it opens the file again. */
+static bool
+sees_type(const context *c)
+{
+    nc_type type = c->op->argument[0];
+    int ids[100];
+    int count = 0;
+    for (int group = c->ncid; type > NC_STRING && c->handle->open;) {
+        if (nc_inq_typeids(group, &count, ids) != NC_NOERR || count > 100)
+            break;
+        while (count > 0 && ids[count - 1] != type)
+            count--;
+        if (count > 0)
+            return true;
+        if (nc_inq_grp_parent(group, &group) != NC_NOERR)
+            return nc_inq_user_type(c->ncid, type, NULL, NULL, NULL, NULL, NULL) != NC_NOERR ||
+                   !left_out("netcdf4-types-of-other-groups");
+    }
+    return true;
+}
+
 /* Called like a dimension of its group, but not a coordinate variable. */
 static bool
 is_odd_coordinate(const context *c)
@@ -65,6 +86,16 @@ is_odd_coordinate(const context *c)
     return (o->argument[1] != 1 || o->argument[2] != dimid) && left_out("netcdf4-odd-coordinates");
 }
 
+/* It becomes a coordinate variable of a dimension in the file that some variable has twice. */
+static bool
+is_late_coordinate(const context *c)
+{
+    int dimid = -1;
+    return !is_netcdf3(c->state) && c->handle->kept &&
+           nc_inq_dimid(c->ncid, fuzz_name(c->op->name), &dimid) == NC_NOERR &&
+           file_repeats_dim(c, dimid) && left_out("netcdf4-late-coordinates");
+}
+
 static int
 call_def_var(context *c)
 {
@@ -73,7 +104,8 @@ call_def_var(context *c)
     int vars = 0;
     if (c->side == STOCK && nc_inq_nvars(c->ncid, &vars) == NC_NOERR && vars > 12)
         return skip(c);
-    if (c->side == STOCK && (is_large(c) || is_odd_coordinate(c) || !sees_dims(c)))
+    if (c->side == STOCK && (is_large(c) || is_odd_coordinate(c) || is_late_coordinate(c) ||
+                             !sees_dims(c) || !sees_type(c)))
         return skip(c);
     say(c, "nc_def_var($, %s, %d, %d, (int[]){%d, %d, %d, %d}, &id)", fuzz_name_text(o->name),
         o->argument[0], o->argument[1], o->argument[2], o->argument[3], o->argument[4],
@@ -83,6 +115,8 @@ call_def_var(context *c)
     if (rc == NC_NOERR)
         out_int(c, id);
     c->handle->defined |= rc == NC_NOERR;
+    /* A coordinate variable takes the place of its dimension in the file at once. */
+    c->handle->removed |= rc == NC_NOERR && nc_inq_dimid(c->ncid, fuzz_name(o->name), &id) == 0;
     return rc;
 }
 
@@ -203,11 +237,7 @@ make_copy_var(generator *g, op *o)
 static int
 call_copy_var(context *c)
 {
-    const fuzz_handle *other = &c->state->handles[c->op->argument[0]];
-    int to = other->ncid[c->side];
-    /* It enters define mode. */
-    if (c->side == STOCK && other->touched && other->shared && left_out("netcdf3-abort-forgets"))
-        return skip(c);
+    int to = c->state->handles[c->op->argument[0]].ncid[c->side];
     say(c, "nc_copy_var($, %d, ncid%d)", c->op->varid, c->op->argument[0]);
     return nc_copy_var(c->ncid, c->op->varid, to);
 }

@@ -428,14 +428,32 @@ test_sync__a_reader_follows_a_model(void **state)
 }
 
 static void
-test_abort__keeps_the_old_container(void **state)
+test_abort__takes_away_what_was_to_be_replaced(void **state)
 {
     (void) state;
+    const char *path = "esdm://processes/abort.nc";
     int ncid;
-    make("esdm://processes/abort.nc", 1);
-    assert_int_equal(nc_create("esdm://processes/abort.nc", NC_CLOBBER, &ncid), NC_NOERR);
+    int reader;
+    make(path, 1);
+    assert_int_equal(nc_open(path, NC_NOWRITE, &reader), NC_NOERR);
+    assert_int_equal(nc_create(path, NC_CLOBBER, &ncid), NC_NOERR);
     assert_int_equal(nc_abort(ncid), NC_NOERR);
-    check_file("esdm://processes/abort.nc", 1);
+    assert_int_equal(check(reader, 1), NC_NOERR); /* as an unlinked file */
+    assert_int_equal(nc_close(reader), NC_NOERR);
+    assert_int_equal(nc_open(path, NC_NOWRITE, &ncid), ENOENT);
+}
+
+static void
+test_abort__leaves_what_others_made_meanwhile(void **state)
+{
+    (void) state;
+    const char *path = "esdm://processes/abort.nc";
+    int ncid;
+    make(path, 1);
+    assert_int_equal(nc_create(path, NC_CLOBBER, &ncid), NC_NOERR);
+    make(path, 2);
+    assert_int_equal(nc_abort(ncid), NC_NOERR);
+    check_file(path, 2);
 }
 
 static void
@@ -589,7 +607,8 @@ main(void)
         cmocka_unit_test(test_remove__an_open_container_stays_readable),
         cmocka_unit_test(test_replace__a_reader_keeps_the_old_container),
         cmocka_unit_test(test_sync__a_reader_follows_a_model),
-        cmocka_unit_test(test_abort__keeps_the_old_container),
+        cmocka_unit_test(test_abort__takes_away_what_was_to_be_replaced),
+        cmocka_unit_test(test_abort__leaves_what_others_made_meanwhile),
         cmocka_unit_test(test_diskless__is_dropped_without_persist),
         cmocka_unit_test(test_table__many_files_at_once),
         cmocka_unit_test(test_readers__share_what_this_process_writes),

@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Node-local targets: two nodes, told apart by $ESDM_NODE, with folders of their own."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import time
+
+from esdmtest import Site, by_size, environment, expect, expect_error, main, run, tool
+from faults import PROGRAM, must, need_strace, program, shown, strace
+
+NODES = ("alpha", "beta")
+
+
+class Nodes(Site):
+    """A site whose target "burst" each node has for itself."""
+
+    def __init__(self, **changes):
+        targets = [{"name": "burst", "plugin": "posix", "accessibility": "local",
+                    "directory": "nodes/$ESDM_NODE"},
+                   {"name": "disk", "plugin": "posix", "directory": "disk"}]
+        changes.setdefault("engine", {"pack": "64KiB"})
+        super().__init__(targets=targets, make=False, **changes)
+
+    def __enter__(self):
+        super().__enter__()
+        (self.folder / "nodes").mkdir()
+        run([tool("esdm-mkfs")], env=on("alpha"))
+        return self
+
+    def local(self, node):
+        folder = self.folder / "nodes" / node
+        return sorted(p for p in folder.rglob("*") if p.is_file() and p.name.count("-") >= 2)
+
+
+def on(node, **more):
+    return environment({"ESDM_NODE": node, **more})
+
+
+def write(node, name, first, last):
+    return must("write", name, first, last, env={"ESDM_NODE": node})
+
+
+def check(node, name):
+    return int(re.search(r"generation (\d+)",
+                         must("check", name, env={"ESDM_NODE": node}).stdout).group(1))
+
+
+def drain(node, *options, status=0):
+    done = run([tool("esdm-drain"), "--json", *options], check=False, env=on(node))
+    expect(done.returncode == status, f"esdm-drain: status {done.returncode}\n"
+           f"{done.stdout[-3000:]}{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def fsck(node, *options):
+    run([tool("esdm-fsck"), "--data", *options], env=on(node))
+
+
+def test_drain__other_nodes_read_it_afterwards():
+    with Nodes() as site:
+        write("alpha", "a", 1, 3)
+        expect(site.local("alpha"), "nothing lies on the node")
+        expect(check("alpha", "a") == 3, "the node itself")
+        fsck("alpha")
+        done = program("check", "a", env={"ESDM_NODE": "beta"})
+        expect(done.returncode == 3, shown(done))
+        for word in ("alpha", "burst", "esdm-drain"):
+            expect(word in done.stderr, f"no '{word}': {done.stderr}")
+        text = run([tool("esdm-stat"), "--fragments", "a"], env=on("beta")).stdout
+        expect("burst@alpha" in text, text)
+
+        elsewhere = drain("beta")
+        expect(elsewhere["fragments"] == 0 and elsewhere["elsewhere"] > 0, f"{elsewhere}")
+        expect("alpha" in json.dumps(elsewhere["findings"]), "it does not name the node")
+        result = drain("alpha")
+        expect(result["fragments"] > 0 and result["packs"] > 0 and result["packs_left"] == 0,
+               f"{result}")
+        expect(not site.local("alpha"), "space was not freed")
+        for node in NODES:
+            expect(check(node, "a") == 3, f"on {node}")
+            fsck(node)
+        again = drain("alpha")
+        expect(again["fragments"] == again["packs"] == 0, f"twice: {again}")
+        write("beta", "a", 4, 4)
+        expect(check("beta", "a") == 4, "written on the other node")
+
+
+def test_drain__snapshots_do_not_change():
+    """Readers that have an old one open, and readers by its number, go on."""
+    with Nodes(history=10) as site:
+        write("alpha", "a", 1, 5)
+        before = run([tool("esdm-stat"), "--json", "a"], env=on("alpha")).stdout
+        readers = [subprocess.Popen([PROGRAM, "check", "a"], env=on("alpha"), text=True,
+                                    stdout=subprocess.PIPE) for _ in range(4)]
+        drain("alpha")
+        for reader in readers:
+            expect("generation 5" in reader.communicate()[0], "a reader was disturbed")
+        after = run([tool("esdm-stat"), "--json", "a"], env=on("alpha")).stdout
+        found = [re.findall(r'"snapshots": \[.*?\]', text, re.S) for text in (before, after)]
+        expect(found[0] and found[0] == found[1], f"snapshots changed: {found}")
+        expect(not site.local("alpha"), "old snapshots keep packs")
+        fsck("beta")
+
+
+def test_drain__while_it_is_written_and_read():
+    """Neither writers nor readers notice; what a writer has open stays until it is closed."""
+    with Nodes() as site:
+        write("alpha", "a", 1, 1)
+        writer = subprocess.Popen([PROGRAM, "write", "a", "2", str(by_size(40, 120, 1000))],
+                                  env=on("alpha"), stdout=subprocess.PIPE, text=True)
+        rounds = 0
+        while writer.poll() is None:
+            drain("alpha")
+            expect(check("alpha", "a") >= 1, "reading")
+            rounds += 1
+        out = writer.communicate()[0]
+        last = int(re.findall(r"committed (\d+)", out)[-1])
+        expect(last == by_size(40, 120, 1000) and rounds > 1, f"{last} {rounds}")
+        drain("alpha", "--wait")
+        expect(not site.local("alpha"), f"left: {site.local('alpha')}")
+        expect(check("beta", "a") == last, "on the other node")
+        fsck("beta")
+
+
+def test_drain__waits_for_living_writers():
+    with Nodes() as site:
+        writer = subprocess.Popen([PROGRAM, "write", "a", "1", "20"], env=on("alpha"),
+                                  stdout=subprocess.PIPE, text=True)
+        for line in writer.stdout:
+            if line.startswith("committed 3"):
+                break
+        writer.send_signal(signal.SIGSTOP)
+        result = drain("alpha")
+        expect(result["packs_left"] > 0, f"{result}")
+        waiter = subprocess.Popen([tool("esdm-drain"), "--wait", "--quiet"], env=on("alpha"))
+        time.sleep(0.3)
+        expect(waiter.poll() is None, "it did not wait")
+        writer.send_signal(signal.SIGCONT)
+        writer.communicate()
+        expect(waiter.wait(60) == 0 and not site.local("alpha"), f"{site.local('alpha')}")
+        expect(check("beta", "a") == 20, "on the other node")
+
+
+def test_drain__in_the_background():
+    with Nodes(engine={"pack": "64KiB", "drain": "background"}) as site:
+        write("alpha", "a", 1, 4)
+        expect(not site.local("alpha"), f"left: {site.local('alpha')}")
+        expect(check("beta", "a") == 4, "on the other node")
+        write("beta", "b", 1, 2)
+        expect(check("alpha", "b") == 2 and check("alpha", "a") == 4, "both nodes")
+        fsck("alpha")
+        run([tool("esdm-gc"), "--age", "0", "--yes"], env=on("alpha"))
+        fsck("beta")
+
+
+def kill_drain(site, name, after_s=None, call=None, number=0):
+    command = [tool("esdm-drain"), "--quiet", name]
+    if call is None:
+        child = subprocess.Popen(command, env=on("alpha"))
+        time.sleep(after_s)
+        child.kill()
+        return child.wait() != 0
+    inject = f"inject={call}:signal=SIGKILL:when={number}"
+    done = subprocess.run([*strace("-e", f"trace={call}", "-e", inject), *command], check=False,
+                          env=on("alpha"), stderr=subprocess.DEVNULL)
+    return done.returncode != 0
+
+
+def check_killed(site, name, last):
+    """Whatever the instant: all data are there, the next drain ends the work."""
+    expect(check("alpha", name) == last, f"{name}: data are lost")
+    fsck("alpha", name)
+    drain("alpha", name)
+    expect(check("beta", name) == last, f"{name}: on the other node")
+    fsck("beta", name)
+
+
+def test_drain__killed_at_system_calls():
+    need_strace()
+    with Nodes() as site:
+        killed = 0
+        for call in ("pwrite64", "pwritev", "openat", "unlinkat", "fcntl", "close", "ftruncate"):
+            for number in sorted({1, 3, *range(5, by_size(20, 60, 400), by_size(9, 7, 5))}):
+                name = f"{call}-{number}"
+                write("alpha", name, 1, 1)
+                killed += kill_drain(site, name, call=call, number=number)
+                check_killed(site, name, 1)
+        expect(killed > 10, f"only {killed} were killed")
+        run([tool("esdm-gc"), "--age", "0", "--yes"], env=on("alpha"))
+        expect(not site.local("alpha"), "local packs are left")
+        fsck("beta")
+
+
+def test_drain__killed_at_random_times():
+    generator = random.Random(7)
+    with Nodes(durability="system") as site:
+        for i in range(by_size(6, 20, 200)):
+            write("alpha", f"c{i}", 1, 4)
+            kill_drain(site, f"c{i}", after_s=generator.uniform(0.005, 0.15))
+            check_killed(site, f"c{i}", 4)
+
+
+def test_drain__with_copies():
+    targets = [{"name": "burst", "plugin": "posix", "accessibility": "local",
+                "directory": "nodes/$ESDM_NODE"}]
+    targets += [{"name": n, "plugin": "posix", "directory": n} for n in ("one", "two")]
+    with Nodes(copies=2) as site:
+        config = json.loads(site.config.read_text())
+        config["targets"] = targets
+        site.config.write_text(json.dumps(config))
+        run([tool("esdm-mkfs")], env=on("alpha"))
+        write("alpha", "a", 1, 2)
+        drain("alpha")
+        text = run([tool("esdm-stat"), "--json", "--fragments", "a"], env=on("beta")).stdout
+        places = set(re.findall(r'"target": "([^"]+)"', text)) - {"(inline)"}
+        expect(all(set(p.split(",")) == {"one", "two"} for p in places), f"{places}")
+        for name in ("one", "two"):
+            site.file(name).rename(site.file("away"))
+            expect(check("beta", "a") == 2, f"without {name}")
+            site.file("away").rename(site.file(name))
+
+
+def test_drain__keeps_to_the_policies():
+    """Where a variable may lie counts for what is drained, as far as other nodes can see it."""
+    with Nodes() as site:
+        config = json.loads(site.config.read_text())
+        config["targets"].append({"name": "tape", "plugin": "posix", "directory": "tape"})
+        config["policies"] = [{"variable": "large", "targets": ["burst", "tape"]},
+                              {"variable": "small", "targets": ["burst"]}]
+        site.config.write_text(json.dumps(config))
+        run([tool("esdm-mkfs")], env=on("alpha"))
+        write("alpha", "a", 1, 3)
+        drain("alpha")
+        text = run([tool("esdm-stat"), "--fragments", "a"], env=on("beta")).stdout
+        expect("burst" not in text and "tape" in text, text)
+        expect(check("beta", "a") == 3, "on the other node")
+
+
+def test_drain__nowhere_to_go():
+    with Nodes() as site:
+        write("alpha", "a", 1, 1)
+        site.file("disk").rename(site.file("away"))
+        done = run([tool("esdm-drain")], check=False, env=on("alpha"))
+        expect_error(done, "no target that all nodes see")
+        site.file("away").rename(site.file("disk"))
+        expect(check("alpha", "a") == 1, "data are lost")
+        expect_error(run([tool("esdm-drain"), "nothing"], check=False, env=on("alpha")), "nothing")
+        done = run([tool("esdm-drain"), "--node", "a,b"], check=False, env=on("alpha"))
+        expect_error(done, "node")
+
+
+def test_drain__lost_node():
+    """What a dead node had is told; the rest of the site goes on."""
+    with Nodes() as site:
+        write("alpha", "a", 1, 1)
+        write("beta", "b", 1, 1)
+        drain("beta")
+        site.file("nodes/alpha").rename(site.file("nodes/dead"))
+        done = program("check", "a", env={"ESDM_NODE": "alpha"})
+        expect(done.returncode == 3, shown(done))
+        expect(check("alpha", "b") == 1, "the other container")
+        run([tool("esdm-rm"), "a"], env=on("alpha"))
+        fsck("alpha")
+
+
+if __name__ == "__main__":
+    main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

@@ -1,0 +1,276 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-fsck finds each kind of damage and tells its place; esdm-gc removes what nobody can reach,
+and nothing else."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+
+from esdmtest import (Site, by_size, client, environment, expect, expect_error, main,
+                      need_program, run, tool)
+from faults import PROGRAM, database, generation, must
+
+
+def fsck(*options, status=0):
+    done = run([tool("esdm-fsck"), "--json", *options], check=False)
+    expect(done.returncode == status,
+           f"esdm-fsck {options}: status {done.returncode}, not {status}\n"
+           f"{done.stdout[-3000:]}{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def gc(*options, status=0):
+    done = run([tool("esdm-gc"), "--json", *options], check=False)
+    expect(done.returncode == status, f"esdm-gc {options}: status {done.returncode}\n"
+           f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+def problems(result, *words):
+    found = [f for f in result["findings"] if f["kind"] == "problem"]
+    expect(found, f"no problem was found: {result}")
+    for finding in found:
+        expect(finding["what"] and (finding["place"] or finding["remedy"]),
+               f"a finding without place or remedy: {finding}")
+    text = json.dumps(found)
+    for word in words:
+        expect(word in text, f"no finding says '{word}': {text[:3000]}")
+    return found
+
+
+def largest(site):
+    return max(site.pack_files(), key=lambda p: p.stat().st_size)
+
+
+def test_fsck__sound_site():
+    with Site(history=3):
+        must("write", "a/x", 1, 4)
+        must("write", "b", 1, 1)
+        result = fsck("--data")
+        expect(result["problems"] == 0 and result["containers"] == 2 and result["orphans"] == 0,
+               f"{result}")
+        expect(result["fragments"] > 3 and result["bytes_read"] > 1000000, f"{result}")
+        heads = fsck()
+        expect(heads["bytes_read"] < result["bytes_read"] / 10, "heads alone: too much was read")
+        expect(heads["fragments"] == result["fragments"], f"{heads}")
+        one = fsck("a")
+        expect(one["containers"] == 1 and 0 < one["packs"] < result["packs"], f"{one}")
+        fsck("nothing/here", status=3)
+        text = run([tool("esdm-fsck")]).stdout
+        expect("sound" in text, text)
+        done = run([tool("esdm-fsck"), "--wrong"], check=False)
+        expect(done.returncode == 2, "a wrong option")
+
+
+def test_fsck__missing_pack():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        pack = largest(site)
+        pack.rename(site.file("aside"))
+        found = problems(fsck(status=1), "missing", pack.name, "/large", "cannot be read")
+        expect(all(f["container"] == "a" for f in found), f"{found}")
+        result = fsck("--repair", status=4)
+        expect(result["repaired"] == 0, "nothing could be repaired")
+        site.file("aside").rename(pack)
+        fsck("--data")
+
+
+def test_fsck__short_pack():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        pack = largest(site)
+        os.truncate(pack, pack.stat().st_size - 10)
+        problems(fsck(status=1), "ends before", pack.name)
+
+
+def test_fsck__flipped_bits():
+    """Heads are looked at always, data with --data; nothing escapes."""
+    generator = random.Random(4)
+    with Site() as site:
+        must("write", "a", 1, 1)
+        for _ in range(by_size(4, 12, 100)):
+            pack = generator.choice(site.pack_files())
+            data = bytearray(pack.read_bytes())
+            at = generator.randrange(len(data))
+            data[at] ^= 1 << generator.randrange(8)
+            whole = pack.read_bytes()
+            pack.chmod(0o644)
+            pack.write_bytes(data)
+            result = fsck("--data", status=1)
+            problems(result, "damaged", pack.name)
+            pack.write_bytes(whole)
+        data = bytearray(pack.read_bytes())
+        data[8] ^= 1  # in the head of the first fragment
+        pack.write_bytes(data)
+        problems(fsck(status=1), "damaged", "byte 0")
+
+
+def test_fsck__absent_target():
+    targets = [{"name": n, "plugin": "posix", "directory": n} for n in ("one", "two")]
+    with Site(targets=targets) as site:
+        must("write", "a", 1, 1)
+        site.file("two").rename(site.file("away"))
+        problems(fsck(status=1), "target 'two'", "cannot be opened", "cannot be read")
+        gc("--age", "0", "--yes")
+        site.file("away").rename(site.file("two"))
+        fsck("--data")
+
+
+def test_fsck__index():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        with sqlite3.connect(database(site)) as base:
+            page, data = base.execute("SELECT page, data FROM page_data").fetchone()
+            broken = bytearray(data)
+            broken[len(broken) // 2] ^= 4
+            base.execute("UPDATE page_data SET data = ? WHERE page = ?", (bytes(broken), page))
+        base.close()
+        problems(fsck(status=1), f"index page {page}", "checksum")
+        fsck("--repair", status=4)
+        with sqlite3.connect(database(site)) as base:
+            base.execute("UPDATE page_data SET data = ? WHERE page = ?", (data, page))
+            base.execute("UPDATE snapshot SET attributes = NULL")
+        base.close()
+        problems(fsck(status=1), "attribute index")
+        result = fsck("--repair", status=1)
+        expect(result["repaired"] == result["problems"] == 1, f"{result}")
+        fsck("--data")
+        with sqlite3.connect(database(site)) as base:
+            base.execute("UPDATE snapshot SET document = '{\"format\": 1, \"groups\": 7}'")
+        base.close()
+        problems(fsck(status=1), "snapshot")
+
+
+def start_writer(name, first):
+    writer = subprocess.Popen([PROGRAM, "write", name, str(first), "1000000"],
+                              stdout=subprocess.PIPE, env=environment(), text=True)
+    expect(writer.stdout.readline().strip() == "started", "the writer did not start")
+    return writer
+
+
+def end(writer, number=signal.SIGKILL):
+    writer.send_signal(number)
+    writer.communicate()
+
+
+def test_gc__killed_writers():
+    """What they leave is removed, once it is old enough; what is committed stays."""
+    generator = random.Random(2)
+    with Site(engine={"pack": "4KiB"}) as site:
+        must("write", "a", 1, 1)
+        last = 1
+        for _ in range(by_size(5, 20, 200)):
+            writer = start_writer("a", last + 1)
+            time.sleep(generator.uniform(0.001, 0.08))
+            end(writer)
+            last = generation("a")
+        result = fsck()
+        young = gc()
+        expect(young["packs"] == 0 and young["young"] == result["orphans"], f"{young} {result}")
+        before = len(site.pack_files())
+        dry = gc("--age", "0", "--dry-run")
+        expect(dry["packs"] == result["orphans"] and len(site.pack_files()) == before, f"{dry}")
+        expect(gc("--age", "0", status=4) == {}, "it did not ask")
+        done = gc("--age", "0s", "--yes")
+        expect(done["packs"] == dry["packs"] and done["failed"] == 0, f"{done}")
+        expect(len(site.pack_files()) == before - done["packs"], "other packs went")
+        expect(fsck("--data")["orphans"] == 0, "orphans are left")
+        expect(generation("a") == last, "data went")
+        done = run([tool("esdm-gc"), "--age", "soon"], check=False)
+        expect(done.returncode == 2, "a wrong age")
+        expect_error(run([tool("esdm-gc"), "a"], check=False), "esdm-rm")
+
+
+def test_gc__living_writers_are_left_alone():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        writer = start_writer("new", 1)
+        try:
+            for _ in range(by_size(5, 20, 100)):
+                result = gc("--age", "0", "--yes")
+                time.sleep(0.01)
+        finally:
+            writer.send_signal(signal.SIGSTOP)
+        result = gc("--age", "0", "--yes")
+        expect(fsck()["problems"] == 0, "the site is damaged")
+        writer.send_signal(signal.SIGCONT)
+        end(writer)
+        expect(generation("new") > 0, "what it had committed is lost")
+        fsck("--data")
+        gc("--age", "0", "--yes")
+        fsck("--data")
+        expect(result["failed"] == 0 and site.pack_files(), f"{result}")
+
+
+def test_gc__packs_of_old_snapshots():
+    """Overwritten data go when the snapshot is not kept any more."""
+    with Site(engine={"pack": "4KiB"}) as site:
+        for first in (1, 21, 41):
+            must("write", "a", first, first + 19)
+            time.sleep(0.6)  # young snapshots are not pruned
+        used = sum(p.stat().st_size for p in site.pack_files())
+        done = gc("--age", "0", "--yes")
+        left = sum(p.stat().st_size for p in site.pack_files())
+        expect(0 < done["bytes"] == used - left, f"{done}, {used} {left}")
+        expect(fsck("--data")["problems"] == 0 and generation("a") == 60, "data went")
+
+
+def test_gc__files_of_others():
+    """What does not look like a pack of ours is not listed, and not removed."""
+    with Site() as site:
+        must("write", "a", 1, 1)
+        folder = site.pack_files()[0].parent
+        (folder / "notes.txt").write_text("mine")
+        gc("--age", "0", "--yes")
+        expect((folder / "notes.txt").exists(), "a foreign file was removed")
+
+
+def test_gc__containers_without_stubs():
+    """Those of removed stubs go when asked for; moved stubs, copies and other folders count."""
+    need_program("ncgen", "ncdump")
+    with Site() as site:
+        site.file("run/sub").mkdir(parents=True)
+        site.file("archive").mkdir()
+        config = json.loads(site.config.read_text())
+        config["netcdf"] = {"routes": [str(site.file("run"))]}
+        site.config.write_text(json.dumps(config))
+        cdl = site.file("a.cdl")
+        cdl.write_text("netcdf a { dimensions: x = 5000 ; variables: double v(x) ; data: v = "
+                       + ", ".join(map(str, range(5000))) + " ; }")
+        for kind, name in (("-3", "kept"), ("-4", "removed"), ("-6", "moved"), ("-5", "copied"),
+                           ("-4", "sub/deep")):
+            client(["ncgen", kind, "-o", site.file(f"run/{name}.nc"), cdl])
+        client(["ncgen", "-4", "-o", "esdm://elsewhere/b.nc", cdl])
+        run(["rm", site.file("run/removed.nc")])
+        run(["mv", site.file("run/moved.nc"), site.file("archive/m.nc")])
+        run(["cp", site.file("run/copied.nc"), site.file("run/sub/copy.nc")])
+        run(["rm", site.file("run/copied.nc")])
+        prefix = str(site.file("run")).lstrip("/")
+        here = ["--stubs", site.file("run")]
+        both = [*here, "--stubs", site.file("archive")]
+        count = lambda: len(run([tool("esdm-ls")]).stdout.split())
+        expect(count() == 6, run([tool("esdm-ls")]).stdout)
+        expect(gc(*both)["without_stub"] == [], "it is too young")
+        listed = gc(*both, "--age", "0", "--dry-run")
+        expect(listed["without_stub"] == [f"{prefix}/removed.nc"] and count() == 6, f"{listed}")
+        expect(len(gc(*here, "--age", "0", "--dry-run")["without_stub"]) == 2, "the archive")
+        expect(gc(*both, "--age", "0", status=4) == {} and count() == 6, "it did not ask")
+        done = gc(*both, "--age", "0", "--yes")
+        expect(done["without_stub"] == [f"{prefix}/removed.nc"] and count() == 5, f"{done}")
+        for name in ("run/kept.nc", "run/sub/deep.nc", "run/sub/copy.nc", "archive/m.nc"):
+            expect("v = 0, 1, 2" in client(["ncdump", site.file(name)]).stdout, name)
+        expect(fsck("--data")["problems"] == 0, "damaged")
+        site.file("run").rename(site.file("unmounted"))
+        site.file("run").mkdir()
+        expect_error(run([tool("esdm-gc"), "--age", "0", "--yes", *here], check=False), "mounted")
+        expect_error(run([tool("esdm-gc"), "--stubs", "/nowhere/at/all"], check=False), "nowhere")
+        expect(count() == 5, "containers went")
+
+
+if __name__ == "__main__":
+    main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

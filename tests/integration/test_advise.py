@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-advise: estimates agree with what is stored in the end, promises are measured, bad input."""
+
+import json
+import subprocess
+import xml.dom.minidom
+
+from esdmtest import Site, by_size, expect, expect_error, main, run, tool
+
+ROWS = by_size(60, 300, 300)
+# This mode does not weigh times, so that estimates are always the same.
+ACCURACY = "digits=4; mode=archive"
+
+
+def pattern(site, output, *options):
+    run([tool("esdm-pattern"), "-q", *options, output], cwd=site.folder)
+
+
+def advise(site, *arguments, check=True):
+    done = run([tool("esdm-advise"), "--json", *arguments], check=check, cwd=site.folder)
+    return json.loads(done.stdout) if check else done
+
+
+def result(told, variable, accuracy):
+    one = next(v for v in told["variables"] if v["name"] == variable)
+    return next(r for r in one["results"] if r["accuracy"] == accuracy)
+
+
+def total(told, accuracy):
+    return next(t for t in told["totals"] if t["accuracy"] == accuracy)
+
+
+def test_total__is_what_storing_everything_takes():
+    with Site() as site:
+        site.file("data").mkdir()
+        for i, kind in enumerate(("noise:octaves=1", "noise:octaves=6", "random", "steps")):
+            pattern(site, f"data/{i}.nc", "-s", f"{4 + 3 * i}x{ROWS}x400", "-p", kind, "-r", "250,300")
+        told = advise(site, "-n", "30", "data")
+        expect(told["sources"] == 4 and told["samples"] == 30, told)
+        raw = sum((4 + 3 * i) * ROWS * 400 * 4 for i in range(4))
+        none = total(told, "lossless, speed")["bytes"]
+        expect(none["low"] * 0.99 <= raw * 1.01, f"{raw} raw bytes, and {none}")
+        stored = 0
+        for i in range(4):
+            one = advise(site, "-n", by_size("8", "15", "15"), f"data/{i}.nc", "-a", ACCURACY)
+            share = result(one, "pattern", ACCURACY)["share_of_raw"]
+            expect(share["low"] <= share["estimate"] <= share["high"] < 1.0, share)
+            stored += share["estimate"] * (4 + 3 * i) * ROWS * 400 * 4
+        told = advise(site, "-n", "30", "--confidence", "0.9999", "data", "-a", ACCURACY)
+        together = total(told, ACCURACY)["bytes"]
+        expect(together["low"] <= stored <= together["high"],
+               f"{stored} bytes file by file, {together} together")
+
+
+def test_promises__are_measured():
+    with Site() as site:
+        pattern(site, "tas.nc", "-s", "8x200x200", "-r", "250,300", "--units", "K", "-l", "0.3")
+        told = advise(site, "-n", "12", "tas.nc", "-a", "abs=10 mK", "-a", "digits=3")
+        expect(result(told, "pattern", "lossless")["exact"], "lossless is not exact")
+        lossy = result(told, "pattern", "abs=10 mK")
+        expect(0 < lossy["largest_error"] <= 0.01, lossy)
+        expect(not lossy["exact"] and lossy["not_applicable"] == 0, lossy)
+        expect(lossy["ratio"] > result(told, "pattern", "lossless")["ratio"], "abs gains nothing")
+        expect(result(told, "pattern", "digits=3")["largest_error"] <= 300 * 1e-3, "digits=3")
+        for key in ("write_mib_per_s", "read_mib_per_s"):
+            expect(lossy[key] > 0, f"{key} is {lossy[key]}")
+
+
+def test_accuracy_of_other_units__is_told_and_kept_without_loss():
+    with Site() as site:
+        pattern(site, "pr.nc", "-s", "50x50", "--units", "kg m-2 s-1")
+        told = advise(site, "-n", "3", "pr.nc", "-a", "abs=0.1 K")
+        refused = result(told, "pattern", "abs=0.1 K")
+        expect(refused["not_applicable"] == 3 and refused["exact"], refused)
+
+
+def test_samples__follow_confidence_and_error():
+    with Site() as site:
+        pattern(site, "big.nc", "-s", by_size("12x500x500", "60x500x500", "60x500x500"), "-p", "constant", "--format", "classic")
+        normal = advise(site, "big.nc", "-a", "digits=3")["samples"]
+        strict = advise(site, "--error", "0.04", "big.nc", "-a", "digits=3")["samples"]
+        loose = advise(site, "--confidence", "0.8", "--error", "0.1", "big.nc")["samples"]
+        expect(loose < normal <= strict <= 60, f"{loose}, {normal} and {strict} samples")
+        one, two = (advise(site, "-n", "9", "--seed", seed, "big.nc")["samples"]
+                    for seed in ("1", "2"))
+        expect(one == two == 9, f"{one} and {two} samples instead of 9")
+
+
+def test_same_seed__draws_the_same_blocks():
+    with Site() as site:
+        pattern(site, "a.nc", "-s", by_size("6x300x300", "20x300x300", "20x300x300"), "-p", "noise:octaves=6")
+        # Other modes weigh the time that codecs take, which is not always the same.
+        shares = [total(advise(site, "-n", "5", "--seed", seed, "a.nc", "-a", "mode=archive"),
+                        "mode=archive")["share_of_now"]["estimate"] for seed in ("7", "7", "8")]
+        expect(shares[0] == shares[1] != shares[2], shares)
+
+
+def test_containers__are_sources():
+    with Site() as site:
+        pattern(site, "esdm:exp/a.nc", "-s", "10x200x200")
+        pattern(site, "esdm:exp/b.nc", "-s", "10x200x200", "--seed", "2")
+        told = advise(site, "-n", "6", "esdm:exp")
+        expect(told["sources"] == 2, told["sources"])
+        expect(told["bytes"] >= 2 * 10 * 200 * 200 * 4, told["bytes"])
+        expect(advise(site, "-n", "1", "esdm:")["sources"] == 2, "not all containers")
+        done = advise(site, "esdm:nothing", check=False)
+        expect_error(done, "nothing")
+        expect(done.returncode == 3, f"status {done.returncode}")
+
+
+def test_price_and_plot__come_from_the_estimates():
+    with Site() as site:
+        pattern(site, "a.nc", "-s", "4x200x200")
+        told = advise(site, "-n", "4", "--price", "1e6", "--years", "5", "--plot", "p.svg", "a.nc")
+        one = total(told, "lossless, archive")
+        expect(abs(one["cost"]["estimate"] - one["bytes"]["estimate"] / 1e12 * 5e6) < 1e-9, one)
+        expect(abs(told["cost_now"] - told["bytes"] / 1e12 * 5e6) < 1e-9, told["cost_now"])
+        svg = xml.dom.minidom.parse(str(site.file("p.svg")))
+        expect(len(svg.getElementsByTagName("rect")) >= 1 + 1 + 5, "bars are missing")
+        text = subprocess.run([tool("esdm-advise"), "-n", "4", "--price", "25", "a.nc"],
+                              cwd=site.folder, check=True, capture_output=True, text=True).stdout
+        for words in ("pattern", "lossless, archive", "EUR in 10 years", "95 %"):
+            expect(words in text, f"'{words}' is missing in {text}")
+
+
+def test_bad_input__is_named_and_the_rest_is_advised():
+    with Site() as site:
+        site.file("data").mkdir()
+        pattern(site, "data/good.nc", "-s", "4x200x200")
+        site.file("data/bad.nc").write_bytes(b"CDF\x01" + bytes(range(256)) * 2000)
+        done = run([tool("esdm-advise"), "--json", "-n", "30", "data"], cwd=site.folder)
+        expect("bad.nc" in done.stderr and "draws" in done.stderr, done.stderr)
+        told = json.loads(done.stdout)
+        expect(told["unreadable"] + told["samples"] == 30 and told["samples"] > 0, told)
+        for words, status, arguments in ((["nowhere"], 3, ["nowhere.nc"]),
+                                         (["NetCDF"], 3, ["empty"]),
+                                         (["--confidence"], 2, ["--confidence", "2", "data"]),
+                                         (["--error"], 2, ["--error", "x", "data"]),
+                                         (["nonsense"], 2, ["-a", "nonsense=1", "data"]),
+                                         (["which"], 2, [])):
+            site.file("empty").mkdir(exist_ok=True)
+            done = advise(site, *arguments, check=False)
+            expect_error(done, *words)
+            expect(done.returncode == status, f"{arguments}: status {done.returncode}")
+        expect(not list(site.file("data").glob("*.esdm*")), "leftovers")
+
+
+main(
+    test_total__is_what_storing_everything_takes,
+    test_promises__are_measured,
+    test_accuracy_of_other_units__is_told_and_kept_without_loss,
+    test_samples__follow_confidence_and_error,
+    test_same_seed__draws_the_same_blocks,
+    test_containers__are_sources,
+    test_price_and_plot__come_from_the_estimates,
+    test_bad_input__is_named_and_the_rest_is_advised,
+)

@@ -1,0 +1,336 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""The measured model of a site: calibration, what is kept of it, and where fragments go."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, need_program, run,
+                      tool)
+
+os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+
+
+@contextlib.contextmanager
+def site(speeds, **changes):
+    """A site with throttled targets: name -> MB/s."""
+    with Site(make=False) as s:
+        config = {
+            "targets": [{"name": name, "plugin": "throttled", "directory": name,
+                         "bytes_per_s": speed * 1e6, "latency_ms": 0.2, "service_ms": 0.05}
+                        for name, speed in speeds.items()],
+            "metadata": {"plugin": "sqlite", "directory": "metadata"}}
+        config.update(changes)
+        s.config.write_text(json.dumps(config))
+        run([tool("esdm-mkfs")])
+        yield s
+
+
+SECONDS = by_size("--seconds=0.4", "--seconds=1", "--seconds=3")
+ENOUGH = by_size("--seconds=1.5", "--seconds=2", "--seconds=6")  # to tell targets apart
+
+
+def calibrate(*options, seconds=SECONDS):
+    done = run([tool("esdm-mkfs"), "--calibrate=quick", seconds, "--json", *options])
+    return json.loads(done.stdout)
+
+
+def packs(s, target):
+    return [p for p in s.file(target).rglob("*") if p.is_file() and p.name.count("-") >= 2]
+
+
+def stored(s, target):
+    return sum(p.stat().st_size for p in packs(s, target))
+
+
+def write(name, mib=32):
+    run([BUILD / "tests/bench/bench_placement", "write", name, str(mib), str(mib)])
+    run([BUILD / "tests/bench/bench_placement", "read", name, str(mib), str(mib)])
+
+
+def test_calibration_finds_the_speed_of_targets():
+    with site({"fast": 800, "slow": 200}) as s:
+        dry = run([tool("esdm-mkfs"), "--calibrate", "--dry-run"]).stdout
+        expect("measure target 'slow'" in dry and "removed" in dry, dry)
+        plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--target",
+                     "slow"]).stdout
+        expect("slow, write: latency" in plain and "fast" not in plain, plain)
+        report = calibrate("--plot", str(s.file("model.svg")), seconds=ENOUGH)
+        models = {(m["target"], m["direction"]): m for m in report["models"]}
+        expect(len(models) == 4, f"{sorted(models)}")
+        for (target, direction), m in models.items():
+            speed = {"fast": 800e6, "slow": 200e6}[target]
+            expect(0.5 * speed < m["shared_bytes_per_s"] < 1.5 * speed, f"{target}: {m}")
+            expect(m["error"] < m["naive_error"] and m["held_out"] >= 6, f"{target}: {m}")
+        svg = s.file("model.svg").read_text()
+        expect(svg.count("<polyline") >= 8 and svg.rstrip().endswith("</svg>"), svg[:300])
+        expect("slow: read" in svg and "at once" in svg, svg[:300])
+        expect(not packs(s, "fast") and not packs(s, "slow"), "packs are left")
+        run([tool("esdm-mkfs"), "--plot", s.file("again.svg")])
+        expect(s.file("again.svg").read_text() == svg, "the plot alone differs")
+
+
+def test_fragments_are_shared_by_speed():
+    with site({"fast": 800, "slow": 200}) as s:
+        write("before")
+        ratio = stored(s, "fast") / stored(s, "slow")
+        expect(0.9 < ratio < 1.1, f"without a model targets take turns: {ratio}")
+        run([tool("esdm-rm"), "before"])
+        calibrate(seconds=ENOUGH)
+        write("after", 96)
+        ratio = stored(s, "fast") / max(stored(s, "slow"), 1)
+        expect(1.5 < ratio < 16, f"four to one, about: {ratio}")
+
+
+def explain(*arguments):
+    done = run([tool("esdm-stat"), "--explain", "--json", *arguments])
+    return json.loads(done.stdout)["containers"][0]["datasets"]
+
+
+def facts(s):
+    with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db:
+        return [row[0] for row in db.execute("SELECT key FROM store WHERE key LIKE '%/place/%'")]
+
+
+def test_decisions_are_explained():
+    with site({"fast": 800, "slow": 200}) as s:
+        write("turns")
+        by_turns = explain("turns")[0]["targets"]
+        expect(all(t["why"] == "targets take turns" and t["predicted_s"] is None
+                   for t in by_turns), f"{by_turns}")
+        calibrate(seconds=ENOUGH)
+        write("a/b", 64)
+        variable = explain("--fragments", "a/b/v")[0]
+        targets = {t["target"]: t for t in variable["targets"]}
+        fast = targets["fast"]
+        expect(fast["why"] == "does its share" and fast["predicted_s"] > 0 and
+               fast["observed_s"] > 0.03 and fast["alternatives"][0]["target"] == "slow" and
+               fast["alternatives"][0]["predicted_s"] > 0, f"{fast}")
+        parts = [f for f in variable["fragments"] if f["target"] == "fast"]
+        expect(len(parts) == fast["fragments"], "fragments are missing")
+        total = sum(f["observed_s"] for f in parts)
+        expect(abs(total / fast["observed_s"] - 1) < 1e-6, f"{total} {fast}")
+        text = run([tool("esdm-stat"), "--explain", "--fragments", "a/b"]).stdout
+        expect("predicted" in text and "observed" in text and "not slow:" in text, text)
+        expect_error(run([tool("esdm-stat"), "--explain", "a/b/w"], check=False),
+                     "no variable 'w'")
+        expect(len(facts(s)) == 2, f"{facts(s)}")
+        with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
+            db.execute("UPDATE store SET value = '{damaged' WHERE key LIKE '%/place/%'")
+        expect("nobody told why" in run([tool("esdm-stat"), "--explain", "a/b"]).stdout, "damage")
+        run([tool("esdm-rm"), "a/b", "turns"])
+        write("next", 4)
+        expect(len(facts(s)) == 1, f"what was told of removed containers is left: {facts(s)}")
+
+
+def posix_site(targets, **changes):
+    """A site with POSIX targets: name -> further keys."""
+    listed = [{"name": name, "plugin": "posix", "directory": name, **keys}
+              for name, keys in targets.items()]
+    return site({}, targets=listed, **changes)
+
+
+def holders(s):
+    return {t["name"] for t in json.loads(s.config.read_text())["targets"] if packs(s, t["name"])}
+
+
+def test_policies_choose_targets():
+    with posix_site({"ssd": {"tier": "hot", "cost": 5}, "hdd": {"cost": 1}, "tape": {"cost": 1}},
+                    policies=[{"container": "only/*", "variable": "v", "targets": ["tape"]},
+                              {"container": "hot/*", "tier": "hot"},
+                              {"variable": "/v", "container": "cheap", "prefer": "cost"},
+                              {"container": "series", "access": "time-series"}]) as s:
+        for name, wanted in (("only/this", {"tape"}), ("hot/a/b", {"ssd"}),
+                             ("cheap", {"hdd", "tape"}), ("any", {"ssd", "hdd", "tape"})):
+            write(name, 32)
+            expect(holders(s) == wanted, f"{name}: {holders(s)}")
+            run([tool("esdm-rm"), name])
+            run([tool("esdm-mkfs"), "--check"])
+        why = {}
+        write("cheap", 16)
+        for t in explain("cheap")[0]["targets"]:
+            why.update({a["target"]: a["why"] for a in t["alternatives"]})
+        expect(why["ssd"] == "costs more", f"{why}")
+        write("only/that", 16)
+        why = explain("only/that")[0]["targets"][0]["alternatives"]
+        expect(all(a["why"] == "is not allowed by the site's policies" for a in why), f"{why}")
+        write("series", 32)
+        shapes = {f["size"] for f in explain("--fragments", "series")[0]["fragments"]}
+        expect(all(shape.startswith("32x") for shape in shapes), f"{shapes}")
+
+
+def test_a_reserve_is_kept():
+    with posix_site({"small": {"reserve": "900 TiB"}, "large": {"reserve": "1 KiB"}}) as s:
+        write("a", 16)
+        expect(holders(s) == {"large"}, f"{holders(s)}")
+    with posix_site({"small": {"reserve": "900 TiB"}}) as s:
+        write("a", 16)  # nobody else takes it
+
+
+def test_wrong_policies_are_told():
+    for changes, words in (
+            ({"policies": [{"targets": ["b"]}]}, ("policies[0].targets[0]", 'no target "b"')),
+            ({"policies": [{"targets": []}]}, ("policies[0].targets", "nowhere")),
+            ({"policies": [{"tier": "x"}]}, ("policies[0].tier", 'no target has the tier "x"')),
+            ({"policies": [{"tier": "x", "targets": ["a"]}]}, ("exclude",)),
+            ({"policies": [{"targets": ["a"], "copies": 2}]}, ("copies",)),
+            ({"policies": [{"access": "often"}]}, ("policies[0].access",)),
+            ({"prefer": "both"}, ("prefer",)),
+            ({"targets": [{"name": "a", "plugin": "posix", "directory": "a", "cost": -1}]},
+             ("targets[0].cost",)),
+            ({"targets": [{"name": "a", "plugin": "posix", "directory": "a", "tier": ""}]},
+             ("targets[0].tier",)),
+            ({"targets": [{"name": "a", "plugin": "posix", "directory": "a", "reserve": "x"}]},
+             ("targets[0].reserve",))):
+        with posix_site({"a": {}}) as s:
+            s.config.write_text(json.dumps(dict(json.loads(s.config.read_text()), **changes)))
+            expect_error(run([tool("esdm-mkfs"), "--check"], check=False), *words)
+
+
+HEADER = """netcdf run1 { // an experiment
+dimensions:
+\ttime = UNLIMITED ; // (48 currently)
+\tlat = 96 ;
+\tlon = 192 ;
+variables:
+\tdouble time(time) ;
+\t\ttime:units = "days since 2000-1-1; \\"}" ;
+\tfloat tas(time, lat, lon) ;
+\t\ttas:esdm_access = "maps" ;
+\tfloat orog(lat, lon) ;
+\t\tstring orog:note = "a", "b" ;
+
+// global attributes:
+\t\t:Conventions = "CF-1.7" ;
+
+group: ocean {
+  dimensions:
+  \tdepth = 40 ;
+  variables:
+  \tfloat thetao(time, depth, lat, lon) ;
+  } // group ocean
+}
+"""
+
+
+def test_output_is_planned():
+    with site({"fast": 800, "slow": 200}) as s:
+        header = s.file("run1.cdl")
+        header.write_text(HEADER)
+        text = run([tool("esdm-mkfs"), "--plan", header]).stdout
+        expect("not known" in text and "--calibrate" in text and "fast 50 %" in text, text)
+        calibrate(seconds=ENOUGH)
+        text = run([tool("esdm-mkfs"), "--plan", header]).stdout
+        expect("ocean/thetao" in text and "together" in text and "fragments" in text, text)
+        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header]).stdout)
+        sizes = {v["path"]: v["bytes"] for v in plan["variables"]}
+        expect(sizes == {"time": 48 * 8, "tas": 48 * 96 * 192 * 4, "orog": 96 * 192 * 4,
+                         "ocean/thetao": 48 * 40 * 96 * 192 * 4}, f"{sizes}")
+        expect(sum(t["bytes"] for t in plan["targets"]) == sum(sizes.values()), f"{plan}")
+        seconds = plan["seconds"]
+        expect(sizes["ocean/thetao"] / 1000e6 < seconds < sizes["ocean/thetao"] / 200e6, f"{plan}")
+        twice = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header, "--steps",
+                                "96"]).stdout)
+        expect(1.8 < twice["seconds"] / seconds < 2.2, f"{twice}")
+        for wrong, words in ((HEADER.replace("lat = 96", "lat = many"), ("run1.cdl:4", "many")),
+                             (HEADER.replace("(lat, lon)", "(lat, level)"), ("no dimension",)),
+                             (HEADER[:200], ("run1.cdl",)), ("", ("netcdf",)),
+                             (HEADER.replace('"maps"', '"often"'), ("often",))):
+            header.write_text(wrong)
+            expect_error(run([tool("esdm-mkfs"), "--plan", header], check=False), *words)
+        expect_error(run([tool("esdm-mkfs"), "--plan", "no-such.cdl"], check=False), "no-such")
+        expect_error(run([tool("esdm-mkfs"), "--steps", "3"], check=False), "--plan")
+
+
+def test_netcdf_programs_say_how_data_are_read():
+    need_program("ncgen")
+    cdl = """netcdf a { dimensions: t = 2 ; x = 3 ; variables: int v(t, x) ;
+        v:esdm_access = "time-series" ; data: v = 1, 2, 3, 4, 5, 6 ; }"""
+    with Site() as s:
+        s.file("a.cdl").write_text(cdl)
+        client(["ncgen", "-o", "esdm://good.nc", s.file("a.cdl")])
+        expect("time-series" in run([tool("esdm-stat"), "-a", "good.nc"]).stdout, "the attribute")
+
+
+def test_wrong_uses_are_told():
+    with site({"one": 400}) as s:
+        expect_error(run([tool("esdm-mkfs"), "--calibrate=slowly"], check=False), "quick")
+        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick", "--target", "two"], check=False),
+                     "no target 'two'")
+        expect_error(run([tool("esdm-mkfs"), "--target", "one"], check=False), "--calibrate")
+        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False),
+                     "--calibrate")
+        expect_error(run([tool("esdm-mkfs"), "--calibrate", "--check"], check=False), "exclude")
+        calibrate()
+        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("no/such/x.svg")], check=False),
+                     "no/such")
+        s.file("one/esdm-mark.json").unlink()
+        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick"], check=False), "one")
+
+
+def test_interruption_keeps_the_old_model_and_no_packs():
+    with site({"one": 100}) as s:
+        before = calibrate()["models"][0]["measured"]
+        busy = subprocess.Popen([tool("esdm-mkfs"), "--calibrate"], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while not packs(s, "one") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        busy.send_signal(signal.SIGINT)
+        message = busy.communicate(timeout=60)[1]
+        expect(busy.returncode > 0 and "interrupted" in message, f"{busy.returncode} {message}")
+        expect(not packs(s, "one"), "packs are left")
+        done = run([tool("esdm-mkfs"), "--plot", s.file("x.svg"), "--json"])
+        expect(json.loads(done.stdout)["models"][0]["measured"] == before, "another model")
+
+
+def damage(s, change):
+    with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
+        text = db.execute("SELECT value FROM store WHERE key = 'fact:model'").fetchone()[0]
+        db.execute("UPDATE store SET value = ? WHERE key = 'fact:model'", (change(text),))
+
+
+def test_a_damaged_model_is_told_and_does_without():
+    with site({"fast": 800, "slow": 200}) as s:
+        calibrate()
+        kept = []
+        damage(s, lambda t: kept.append(t) or t)
+        for change in (lambda t: t[:500],
+                       lambda t: re.sub(r'"stream_s_per_byte":[^,]*', '"stream_s_per_byte":-1', t)):
+            damage(s, lambda _, change=change: change(kept[0]))
+            expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False),
+                         "damaged", "esdm-mkfs --calibrate")
+            write("default", 16)
+            ratio = stored(s, "fast") / stored(s, "slow")
+            expect(0.9 < ratio < 1.1, f"targets take turns: {ratio}")
+            run([tool("esdm-rm"), "default"])
+        damage(s, lambda _: kept[0].replace('"format":1', '"format":2'))
+        expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False), "newer")
+        expect_error(run([tool("esdm-mkfs"), "--calibrate=quick"], check=False), "newer")
+        write("default", 16)
+
+        damage(s, lambda _: kept[0])  # and a good one survives a migration
+        old = run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg")]).stdout
+        config = json.loads(s.config.read_text())
+        config["metadata"]["directory"] = "elsewhere"
+        new = s.file("new.json")
+        new.write_text(json.dumps(config))
+        told = explain("default")
+        run([tool("esdm-mkfs"), "--migrate", s.config, new])
+        moved = run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg"), new]).stdout
+        expect(json.loads(old)["models"] == json.loads(moved)["models"], "another model")
+        expect(explain("--config", new, "default") == told, "another explanation")
+
+
+main(test_calibration_finds_the_speed_of_targets, test_fragments_are_shared_by_speed,
+     test_decisions_are_explained, test_policies_choose_targets, test_a_reserve_is_kept,
+     test_output_is_planned, test_netcdf_programs_say_how_data_are_read,
+     test_wrong_policies_are_told,
+     test_wrong_uses_are_told, test_interruption_keeps_the_old_model_and_no_packs,
+     test_a_damaged_model_is_told_and_does_without)

@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Accuracy of variables: stated by attributes, by esdm-cp and by the site; kept on real fields; told by
+esdm-stat and to readers."""
+
+import json
+import pathlib
+
+from clients import python_of
+from esdmtest import (Site, by_size, client, expect, expect_error, main, need_data, need_program, run,
+                      tool)
+
+HERE = pathlib.Path(__file__).parent
+FIELDS = ["ccm_fice", "cesm_PRECT", "cesm_TS", "era5_clwc", "era5_q", "era5_u", "etopo5", "glosea_ts",
+          "levitus_SALT", "merra_q", "pop_SSH", "pop_SST", "rap_pres"]
+
+CDL = """netcdf in {
+dimensions: x = 3000 ;
+variables:
+  float t(x) ; t:units = "K" ; %s
+  int n(x) ;
+data: t = %s ; n = %s ; }
+"""
+
+
+def make_file(site, name, attributes=""):
+    """A NetCDF file with a temperature and a number."""
+    values = ", ".join(f"{273 + (i * 7919 % 1000) / 37:.6f}" for i in range(3000))
+    cdl = site.file(name + ".cdl")
+    cdl.write_text(CDL % (attributes, values, ", ".join(str(i % 977) for i in range(3000))),
+                   encoding="ascii")
+    file = site.file(name + ".nc")
+    run(["ncgen", "-4", "-o", file, cdl])
+    return file
+
+
+def accuracy_of(container, variable="t"):
+    shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", container]).stdout)
+    for dataset in shown["containers"][0]["root"]["datasets"]:
+        if dataset["name"] == variable:
+            return dataset["accuracy"]
+    return None
+
+
+def test_real_fields():
+    folder = need_data("fields")
+    python = python_of("debian")
+    script = HERE / "accuracy_fields.py"
+    most, step = by_size((24, 9), (40, 4), (100000, 1))
+    with Site():
+        for field in FIELDS:
+            header = run(["ncdump", "-h", folder / f"{field}.nc"]).stdout
+            name = [line.split("(")[0].split()[-1] for line in header.splitlines()
+                    if line.strip().startswith(("float", "double")) and "(" in line][-1]
+            done = client([python, script, f"esdm://{field}", folder / f"{field}.nc", name, most,
+                           step])
+            print(done.stdout.strip())
+            expect("used" in done.stdout, done.stdout)
+
+
+def test_attributes():
+    """Programs that know nothing of ESDM state accuracies with attributes."""
+    need_program("ncgen", "ncdump", "ncatted", "ncks")
+    with Site() as site:
+        file = make_file(site, "stated", "t:esdm_absolute_tolerance = 0.05 ; t:esdm_mode = \"archive\" ;")
+        client(["nccopy", file, "esdm://nccopy.nc"])
+        facts = accuracy_of("nccopy.nc")
+        expect(facts["stated"] == "absolute_tolerance=0.050000000000000003; mode=archive" or
+               facts["stated"] == "absolute_tolerance=0.05; mode=archive", facts)
+        expect(0 < facts["largest_error"] <= 0.05 and facts["lossy_fragments"] == 1, facts)
+        expect(facts["absolute"] == 0.05, facts)
+        expect(accuracy_of("nccopy.nc", "n")["lossy_fragments"] == 0, "n is exact")
+        header = client(["ncdump", "-h", "esdm://nccopy.nc"]).stdout
+        expect("t:quantization_maximum_absolute_error = 0.05" in header, header)
+        expect("t:esdm_absolute_tolerance = 0.05" in header, header)
+        # set by another program before the data come
+        plain = make_file(site, "plain")
+        client(["ncks", "-O", "-h", file, "esdm://ncks.nc"])
+        expect(accuracy_of("ncks.nc")["lossy_fragments"] == 1, "ncks")
+        client(["ncatted", "-h", "-a", "esdm_significant_digits,t,c,l,3", plain])
+        client(["ncks", "-h", plain, "esdm://digits.nc"])
+        facts = accuracy_of("digits.nc")
+        expect(facts["stated"] == "significant_digits=3" and facts["lossy_fragments"] == 1, facts)
+        header = client(["ncdump", "-h", "esdm://digits.nc"]).stdout
+        expect("t:quantization_nsd = 3" in header, header)
+
+
+def test_wrong_attributes_are_told():
+    need_program("ncgen", "nccopy")
+    with Site() as site:
+        for i, (attributes, texts) in enumerate([
+                ("t:esdm_absolut_tolerance = 1. ;", ["esdm_absolut_tolerance", "'t'", "no quantity"]),
+                ("t:esdm_absolute_tolerance = -1. ;", ["esdm_absolute_tolerance", "negative"]),
+                ("t:esdm_absolute_tolerance = \"1 Pa\" ;", ["units 'Pa'", "'K'"]),
+                ("t:esdm_relative_finest = 1. ;", ["without relative_tolerance"]),
+                ("t:esdm_mode = \"best\" ;", ["esdm_mode", "archive or energy"]),
+                ("t:esdm_compression_speed = \"2 network\" ;", ["compression_speed", "not known"])]):
+            file = make_file(site, f"wrong{i}", attributes)
+            expect_error(client(["nccopy", file, f"esdm://wrong{i}.nc"], check=False), *texts)
+
+
+def test_removal():
+    """A site may want the attributes gone; what they stated stays."""
+    need_program("ncgen", "ncdump", "nccopy")
+    with Site() as site:
+        config = json.loads(site.config.read_text())
+        config["netcdf"] = {"accuracy_attributes": "remove"}
+        site.config.write_text(json.dumps(config))
+        file = make_file(site, "stated", "t:esdm_absolute_tolerance = \"50 mK\" ;")
+        client(["nccopy", file, "esdm://removed.nc"])
+        header = client(["ncdump", "-h", "esdm://removed.nc"]).stdout
+        expect("esdm_" not in header and "quantization_maximum_absolute_error" in header, header)
+        expect(accuracy_of("removed.nc")["stated"] == "absolute_tolerance=0.05", "stated")
+
+
+def test_esdm_cp():
+    need_program("ncgen")
+    with Site() as site:
+        file = make_file(site, "in")
+        run([tool("esdm-cp"), "--accuracy", "t: abs=10 mK; mode=archive", file, "esdm://cp.nc"])
+        facts = accuracy_of("cp.nc")
+        expect(facts["stated"] == "absolute_tolerance=0.01; mode=archive", facts)
+        expect(0 < facts["largest_error"] <= 0.01, facts)
+        shown = run([tool("esdm-stat"), "--accuracy", "cp.nc"]).stdout
+        expect("accuracy: absolute_tolerance=0.01; mode=archive" in shown and "bound 0.01" in shown,
+               shown)
+        run([tool("esdm-cp"), "--accuracy", "*: abs=3", file, "esdm://all.nc"])
+        expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 1, "a pattern")
+        # out again: a copy of what is there, which needs no accuracy
+        run([tool("esdm-cp"), "esdm://cp.nc", site.file("out.nc")])
+        for option, text in [("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'"),
+                             ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy")]:
+            expect_error(run([tool("esdm-cp"), "--accuracy", option, file, "esdm://no.nc"],
+                             check=False), text)
+
+
+def test_site_rules():
+    """The site states what programs do not."""
+    need_program("ncgen", "ncdump", "nccopy")
+    rules = [{"variable": "n", "quantities": "abs=2"},
+             {"standard_name": "air_temperature", "units": "K", "container": "runs/*",
+              "quantities": "abs=50 mK; compression_speed=0.001 network"}]
+    with Site(accuracy=rules, speeds={"network": "1 MiB"}) as site:
+        file = make_file(site, "in", "t:standard_name = \"air_temperature\" ;")
+        for options in [], ["-d", "1"]:
+            client(["nccopy", *options, file, "esdm://runs/a.nc"])
+            facts = accuracy_of("runs/a.nc")
+            expect(facts["absolute"] == 0.05 and 0 < facts["largest_error"] <= 0.05, facts)
+            expect(accuracy_of("runs/a.nc", "n")["absolute"] == 2, "the other rule")
+            header = client(["ncdump", "-h", "esdm://runs/a.nc"]).stdout
+            expect("t:quantization_maximum_absolute_error = 0.05" in header, header)
+            client(["nccopy", *options, file, "esdm://other.nc"])
+            expect(accuracy_of("other.nc")["lossy_fragments"] == 0, "another container")
+        stated = make_file(site, "stated", "t:standard_name = \"air_temperature\" ; "
+                           "t:esdm_absolute_tolerance = 0. ;")
+        client(["nccopy", stated, "esdm://runs/b.nc"])
+        expect(accuracy_of("runs/b.nc")["lossy_fragments"] == 0, "the program wants it lossless")
+        client(["nccopy", file, "esdm://runs/c.nc"])
+        run([tool("esdm-cp"), file, "esdm://runs/d.nc"])
+        expect(accuracy_of("runs/d.nc")["lossy_fragments"] == 1, "esdm-cp")
+
+
+def test_wrong_rules_are_told():
+    for rule, text in [({"quantities": "abs=1 K"}, "no units"), ({"variable": "t"}, "quantities"),
+                       ({"quantities": "abs=x"}, "expected a number"), ({"quantities": ""}, "nothing"),
+                       ({"variables": "t", "quantities": "abs=1"}, "variable"),
+                       ({"units": "K", "quantities": "abs=1 m"}, "units 'm'")]:
+        with Site(make=False, accuracy=[rule]):
+            expect_error(run([tool("esdm-mkfs")], check=False), "accuracy[0]", text)
+    with Site(make=False, speeds={"network": 0}):
+        expect_error(run([tool("esdm-mkfs")], check=False), "speeds.network")
+
+
+def test_deflate_is_lossless_and_chosen():
+    need_program("ncgen", "nccopy", "ncdump")
+    with Site() as site:
+        file = make_file(site, "in")
+        for level, mode in [(1, "balanced"), (9, "archive")]:
+            client(["nccopy", "-s", "-d", level, file, f"esdm://d{level}.nc"])
+            facts = accuracy_of(f"d{level}.nc")
+            expect(facts["stated"] == f"mode={mode}" and facts["lossy_fragments"] == 0, facts)
+            header = client(["ncdump", "-hs", f"esdm://d{level}.nc"]).stdout
+            expect(f"t:_DeflateLevel = {level}" in header and "t:_Shuffle" in header, header)
+            client(["nccopy", f"esdm://d{level}.nc", site.file("back.nc")])
+            back = run(["ncdump", site.file("back.nc")]).stdout.split("\n", 1)[1]
+            expect(back == run(["ncdump", file]).stdout.split("\n", 1)[1], "the data differ")
+
+
+main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules,
+     test_wrong_rules_are_told, test_esdm_cp,
+     test_deflate_is_lossless_and_chosen)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "esdm/accuracy.h"
+
+static esdm_error error;
+
+/* Parses on top of nothing; the text that is printed again. */
+static char *
+again(const char *text, const char *units)
+{
+    esdm_accuracy a;
+    char *printed = NULL;
+    esdm_accuracy_init(&a);
+    if (esdm_accuracy_parse(&a, text, units, &error) != ESDM_OK)
+        fail_msg("%s: %s", text, error.message);
+    assert_int_equal(esdm_accuracy_print(&a, &printed, &error), ESDM_OK);
+    return printed;
+}
+
+static void
+test_accuracy__texts_round_trip(void **state)
+{
+    static const char *const cases[][3] = {
+        {"abs=0.01", NULL, "absolute_tolerance=0.01"},
+        {" absolute_tolerance = 0.01 K ; mode = archive ", "K",
+         "absolute_tolerance=0.01; mode=archive"},
+        {"abs=10 mK", "K", "absolute_tolerance=0.01"},
+        {"abs=0.01 degC", "K", "absolute_tolerance=0.01"},
+        {"abs=1 hPa", "Pa", "absolute_tolerance=100"},
+        {"abs=1 Pa", "hPa", "absolute_tolerance=0.01"},
+        {"abs=1 Pa", "kPa", "absolute_tolerance=0.001"},
+        {"abs=1 m/s", "m s-1", "absolute_tolerance=1"},
+        {"abs=1 kg m-2", "kg m-2", "absolute_tolerance=1"},
+        {"rel=1%", NULL, "relative_tolerance=0.01"},
+        {"rel=0.001, finest=1e-6", NULL, "relative_tolerance=0.001; relative_finest=1e-06"},
+        {"digits=3", NULL, "significant_digits=3"},
+        {"bits=10,conserve=mean", NULL, "significant_bits=10; conserve=1e-06"},
+        {"abs=1;lossless_up_to=-5;lossless_from=1e3", NULL,
+         "absolute_tolerance=1; lossless_up_to=-5; lossless_from=1000"},
+        {"abs=0.1;exact=1 2.5  -9e9", NULL,
+         "absolute_tolerance=0.1; exact_values=1 2.5 -9000000000"},
+        {"compression_speed=200 MiB/s; decompression_speed=0.5 network", NULL,
+         "compression_speed=209715200 B/s; decompression_speed=0.5 network"},
+        {"mode=energy;;", NULL, "mode=energy"},
+        {"abs=0.1;abs=0.2", NULL, "absolute_tolerance=0.2"},
+        {"", NULL, ""},
+    };
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *printed = again(cases[i][0], cases[i][1]);
+        assert_string_equal(printed, cases[i][2]);
+        char *twice = again(printed, NULL);
+        assert_string_equal(twice, printed);
+        free(printed);
+        free(twice);
+    }
+}
+
+static void
+test_accuracy__nonsense_is_refused(void **state)
+{
+    static const char *const cases[][3] = {
+        {"abs", NULL, "NAME=VALUE"},
+        {"absolut=1", NULL, "no quantity 'absolut'"},
+        {"abs=", NULL, "expected a number"},
+        {"abs=x", NULL, "expected a number"},
+        {"abs=-1", NULL, "must not be negative"},
+        {"abs=nan", NULL, "finite"},
+        {"abs=inf", NULL, "finite"},
+        {"abs=1 K", NULL, "no units"},
+        {"abs=1 Pa", "K", "units 'Pa' are not those of the dataset, 'K'"},
+        {"abs=1 min", "h", "are not those"},
+        {"abs=1 kin", "in", "are not those"},
+        {"abs=1;lossless_from=3 degC", "K", "are not those"},
+        {"rel=1 K", "K", "no units but %"},
+        {"digits=0", NULL, "whole number from 1 to 17"},
+        {"digits=2.5", NULL, "whole number"},
+        {"bits=54", NULL, "whole number from 1 to 53"},
+        {"finest=1", NULL, "without relative_tolerance"},
+        {"lossless_up_to=1", NULL, "nothing that numbers may be off by"},
+        {"abs=1;lossless_up_to=5;lossless_from=3", NULL, "leave no number"},
+        {"mode=fast", NULL, "expected speed, balanced, archive or energy"},
+        {"compression_speed=3", NULL, "expected a speed"},
+        {"compression_speed=0 MiB/s", NULL, "positive"},
+        {"exact=1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17", NULL, "at most 16"},
+    };
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        esdm_accuracy a;
+        esdm_accuracy_init(&a);
+        const esdm_accuracy before = a;
+        if (esdm_accuracy_parse(&a, cases[i][0], cases[i][1], &error) != ESDM_EINVAL)
+            fail_msg("'%s' is accepted", cases[i][0]);
+        if (strstr(error.message, cases[i][2]) == NULL)
+            fail_msg("'%s' gives '%s'", cases[i][0], error.message);
+        assert_memory_equal(&a, &before, sizeof a);
+    }
+}
+
+static void
+test_accuracy__members_out_of_range_are_refused(void **state)
+{
+    (void) state;
+    esdm_accuracy a;
+    esdm_accuracy_init(&a);
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_OK);
+    a.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE;
+    a.absolute_tolerance = NAN;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+    a.absolute_tolerance = -1;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+    a.absolute_tolerance = 0;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_OK);
+    a.stated |= 1u << 20;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+    a.stated = ESDM_ACCURACY_MODE;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+}
+
+/* Programs run under locales with another decimal point. */
+static void
+test_accuracy__the_locale_does_not_matter(void **state)
+{
+    (void) state;
+    if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL && setlocale(LC_ALL, "fr_FR.UTF-8") == NULL)
+        skip();
+    char *printed = again("abs=0.25", NULL);
+    assert_string_equal(printed, "absolute_tolerance=0.25");
+    free(printed);
+    (void) setlocale(LC_ALL, "C");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accuracy__texts_round_trip),
+        cmocka_unit_test(test_accuracy__nonsense_is_refused),
+        cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
+        cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
+    };
+    return cmocka_run_group_tests_name("model.accuracy", tests, NULL, NULL);
+}
