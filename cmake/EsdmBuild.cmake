@@ -33,13 +33,48 @@ function(esdm_layer name)
   set(ESDM_LAYER_DEPS_${name} ${ARGN} CACHE INTERNAL "")
 endfunction()
 
+# Loops over all numbers that are written.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify.c
+  ${PROJECT_SOURCE_DIR}/src/codec/verify_base.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi")
+
 # Sources that are compiled for newer CPUs and called after a check at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx2.c
     PROPERTIES COMPILE_OPTIONS -mavx2)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx512.c
     PROPERTIES COMPILE_OPTIONS -mavx512f)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify_avx2.c
+    PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx2")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify_avx512.c
+    PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx512f;-mavx512dq")
 endif()
+
+# The codec "field": loops optimised and for newer CPUs as above; no contraction of floating-point
+# operations anywhere, all builds compute the same. For sources compiled in the calling folder.
+function(esdm_field_options)
+  set(folder ${PROJECT_SOURCE_DIR}/backends/codec/field)
+  file(GLOB sources ${folder}/*.c)
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(avx2 -O3 -ffp-contract=off -mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt)
+    set_source_files_properties(${folder}/kernels_avx2.c PROPERTIES COMPILE_OPTIONS "${avx2}")
+    set_source_files_properties(${folder}/kernels_avx512.c PROPERTIES COMPILE_OPTIONS
+      "${avx2};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")
+  endif()
+endfunction()
+
+# The same of the codec "bitround".
+function(esdm_bitround_options)
+  set(folder ${PROJECT_SOURCE_DIR}/backends/codec/bitround)
+  set_source_files_properties(${folder}/floats.c ${folder}/round_base.c PROPERTIES COMPILE_OPTIONS
+    "-O3;-ffp-contract=off;-Wno-psabi")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set_source_files_properties(${folder}/round_avx2.c PROPERTIES COMPILE_OPTIONS
+      "-O3;-ffp-contract=off;-Wno-psabi;-mavx2")
+    set_source_files_properties(${folder}/round_avx512.c PROPERTIES COMPILE_OPTIONS
+      "-O3;-ffp-contract=off;-Wno-psabi;-mavx512f;-mavx512dq")
+  endif()
+endfunction()
 
 # esdm_builtin(KIND NAME [LIBRARY…]): OBJECT target from backends/KIND/NAME/*.c, entered into the
 # generated table as `esdm_<kind>_<name>_plugin`.
@@ -49,6 +84,9 @@ function(esdm_builtin kind name)
   target_include_directories(esdm_${kind}_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src
     ${PROJECT_SOURCE_DIR}/src/include)
   target_link_libraries(esdm_${kind}_${name} PRIVATE esdm_options Threads::Threads ${ARGN})
+  if(kind STREQUAL codec) # the same arithmetic on every machine
+    target_compile_options(esdm_${kind}_${name} PRIVATE -ffp-contract=off)
+  endif()
   set(ESDM_BUILTIN_OBJECTS ${ESDM_BUILTIN_OBJECTS} esdm_${kind}_${name} CACHE INTERNAL "")
   set(ESDM_BUILTIN_SYMBOLS ${ESDM_BUILTIN_SYMBOLS} esdm_${kind}_${name}_plugin CACHE INTERNAL "")
 endfunction()
@@ -61,6 +99,9 @@ function(esdm_loadable kind name)
   set_target_properties(esdm-${kind}-${name} PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
   target_compile_definitions(esdm-${kind}-${name} PRIVATE ESDM_PLUGIN_LOADABLE)
+  if(kind STREQUAL codec)
+    target_compile_options(esdm-${kind}-${name} PRIVATE -ffp-contract=off)
+  endif()
   target_include_directories(esdm-${kind}-${name} PRIVATE ${PROJECT_SOURCE_DIR}/src
     ${PROJECT_SOURCE_DIR}/src/include)
   target_link_libraries(esdm-${kind}-${name} PRIVATE esdm_options Threads::Threads
