@@ -92,9 +92,10 @@ postgres__link_open(postgres__link *link, const postgres__config *config,
 void
 postgres__link_close(postgres__link *link)
 {
-    if (link->conn != NULL)
-        PQfinish(link->conn);
+    /* Out of sight first: a process that another thread forks meanwhile must not touch it. */
+    PGconn *conn = link->conn;
     link->conn = NULL;
+    PQfinish(conn);
     link->pending = 0;
     memset(link->prepared, 0, sizeof link->prepared);
 }
