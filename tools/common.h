@@ -130,12 +130,6 @@ void tool_json_print(json_t *root);
 /** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
 json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
 
-/* ---- findings (common_findings.c) --------------------------------------------------------- */
-
-json_t *tool_json_finding(const esdm_finding *finding);
-/** One line on standard output. */
-void tool_print_finding(const esdm_finding *finding);
-
 /* ---- progress (common_progress.c) --------------------------------------------------------- */
 
 typedef struct tool_progress {
@@ -151,5 +145,20 @@ void tool_progress_show(tool_progress *progress, double share, const char *text)
 /** Takes the bar away. */
 void tool_progress_end(tool_progress *progress);
 double tool_progress_seconds(const tool_progress *progress);
+
+/* ---- what upkeep tells (common_findings.c) ------------------------------------------------- */
+
+/** The `user` of the options of esdm_fsck(), esdm_gc() and esdm_drain(), whose findings and
+ * progress go to the two functions below. */
+typedef struct tool_watch {
+    json_t *findings; /**< owned, an array: with --json they are gathered, else printed */
+    bool notes;       /**< print notes, too */
+    tool_progress progress;
+} tool_watch;
+void tool_watch_start(tool_watch *watch, bool notes, bool progress);
+/** @return the findings, owned by the caller. */
+json_t *tool_watch_end(tool_watch *watch);
+void tool_watch_finding(const esdm_finding *finding, void *watch);
+void tool_watch_progress(double share, const char *container, void *watch);
 
 #endif

@@ -17,8 +17,8 @@ set_text(json_t *object, const char *key, const char *text)
     tool_json_set(object, key, text != NULL ? tool_json_text(text) : json_null());
 }
 
-json_t *
-tool_json_finding(const esdm_finding *finding)
+static json_t *
+json_finding(const esdm_finding *finding)
 {
     json_t *object = json_object();
     tool_json_set(object, "kind", json_string(kind_name(finding->kind)));
@@ -31,8 +31,8 @@ tool_json_finding(const esdm_finding *finding)
     return object;
 }
 
-void
-tool_print_finding(const esdm_finding *finding)
+static void
+print_finding(const esdm_finding *finding)
 {
     GString *line = g_string_new(kind_name(finding->kind));
     g_string_append(line, ": ");
@@ -48,4 +48,37 @@ tool_print_finding(const esdm_finding *finding)
     g_autofree char *printable = tool_printable(line->str);
     (void) printf("%s\n", printable);
     (void) g_string_free(line, TRUE);
+}
+
+void
+tool_watch_start(tool_watch *watch, bool notes, bool progress)
+{
+    *watch = (tool_watch){.findings = json_array(), .notes = notes};
+    tool_progress_start(&watch->progress, progress && !tool.json);
+}
+
+json_t *
+tool_watch_end(tool_watch *watch)
+{
+    json_t *findings = watch->findings;
+    tool_progress_end(&watch->progress);
+    watch->findings = NULL;
+    return findings;
+}
+
+void
+tool_watch_finding(const esdm_finding *finding, void *watch)
+{
+    const tool_watch *all = watch;
+    if (tool.json)
+        tool_json_append(all->findings, json_finding(finding));
+    else if (all->notes || finding->kind != ESDM_FINDING_NOTE)
+        print_finding(finding);
+}
+
+void
+tool_watch_progress(double share, const char *container, void *watch)
+{
+    tool_watch *all = watch;
+    tool_progress_show(&all->progress, share, container);
 }

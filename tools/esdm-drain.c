@@ -35,28 +35,8 @@ static const GOptionEntry entries[] = {
     {0},
 };
 
-static json_t *findings; /* with --json */
-static tool_progress progress;
-
 static void
-show_progress(double share, const char *container, void *user)
-{
-    (void) user;
-    tool_progress_show(&progress, share, container);
-}
-
-static void
-report(const esdm_finding *finding, void *user)
-{
-    (void) user;
-    if (tool.json)
-        tool_json_append(findings, tool_json_finding(finding));
-    else
-        tool_print_finding(finding);
-}
-
-static void
-print_result(const esdm_session *session, const esdm_drain_result *result)
+print_result(const esdm_session *session, const esdm_drain_result *result, json_t *findings)
 {
     g_autofree char *bytes = tool_bytes(result->bytes);
     g_autofree char *freed = tool_bytes(result->freed_bytes);
@@ -87,19 +67,22 @@ print_result(const esdm_session *session, const esdm_drain_result *result)
 static tool_exit
 drain(esdm_session *session, GPtrArray *names)
 {
+    tool_watch watch;
     esdm_drain_result result = {0};
     esdm_error err = {0};
     const esdm_drain_options options = {
         .containers = names->len > 0 ? (const char *const *) names->pdata : NULL,
         .ncontainers = names->len,
         .wait = wait_for_writers,
-        .report = report,
-        .progress = show_progress,
+        .report = tool_watch_finding,
+        .progress = tool_watch_progress,
+        .user = &watch,
     };
-    tool_progress_start(&progress, !tool.json && !quiet);
+    tool_watch_start(&watch, true, !quiet);
     esdm_status status = esdm_drain(session, &options, &result, &err);
-    tool_progress_end(&progress);
-    print_result(session, &result);
+    json_t *findings = tool_watch_end(&watch);
+    print_result(session, &result, findings);
+    json_decref(findings);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     return result.failed > 0 ? TOOL_DAMAGED : TOOL_OK;
@@ -119,9 +102,7 @@ main(int argc, char **argv)
     result = tool_session(false, &session);
     if (result != TOOL_OK)
         return result;
-    findings = json_array();
     result = drain(session, names);
-    json_decref(findings);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -46,28 +46,8 @@ static const GOptionEntry entries[] = {
     {0},
 };
 
-static json_t *findings; /* with --json */
-static tool_progress progress;
-
-static void
-show_progress(double share, const char *container, void *user)
-{
-    (void) user;
-    tool_progress_show(&progress, share, container);
-}
-
-static void
-report(const esdm_finding *finding, void *user)
-{
-    (void) user;
-    if (tool.json)
-        tool_json_append(findings, tool_json_finding(finding));
-    else if (finding->kind != ESDM_FINDING_NOTE || !quiet)
-        tool_print_finding(finding);
-}
-
 static json_t *
-json_of(const esdm_fsck_result *result, esdm_status status, const esdm_error *err)
+json_of(const esdm_fsck_result *result, json_t *findings, esdm_status status, const esdm_error *err)
 {
     json_t *root = json_object();
     tool_json_set(root, "findings", findings);
@@ -88,17 +68,16 @@ json_of(const esdm_fsck_result *result, esdm_status status, const esdm_error *er
 }
 
 static void
-print_summary(const esdm_fsck_result *result)
+print_summary(const esdm_fsck_result *result, double seconds)
 {
     g_autofree char *bytes = tool_bytes(result->bytes);
     if (quiet && result->problems == 0)
         return;
-    (void) printf("%" G_GUINT64_FORMAT " container%s, %" G_GUINT64_FORMAT
-                  " index pages, %" G_GUINT64_FORMAT " fragments in %" G_GUINT64_FORMAT
-                  " packs; %s read in %.1f s: ",
-                  (guint64) result->containers, result->containers == 1 ? "" : "s",
-                  (guint64) result->pages, (guint64) result->fragments, (guint64) result->packs,
-                  bytes, tool_progress_seconds(&progress));
+    (void) printf(
+        "%" G_GUINT64_FORMAT " container%s, %" G_GUINT64_FORMAT " index pages, %" G_GUINT64_FORMAT
+        " fragments in %" G_GUINT64_FORMAT " packs; %s read in %.1f s: ",
+        (guint64) result->containers, result->containers == 1 ? "" : "s", (guint64) result->pages,
+        (guint64) result->fragments, (guint64) result->packs, bytes, seconds);
     if (result->problems == 0)
         (void) printf("sound\n");
     else
@@ -110,6 +89,7 @@ print_summary(const esdm_fsck_result *result)
 static int
 check(esdm_session *session, GPtrArray *names)
 {
+    tool_watch watch;
     esdm_fsck_result result = {0};
     esdm_error err = {0};
     const esdm_fsck_options options = {
@@ -117,16 +97,18 @@ check(esdm_session *session, GPtrArray *names)
         .ncontainers = names->len,
         .data = data,
         .repair = repair,
-        .report = report,
-        .progress = show_progress,
+        .report = tool_watch_finding,
+        .progress = tool_watch_progress,
+        .user = &watch,
     };
-    tool_progress_start(&progress, !tool.json && !quiet);
+    tool_watch_start(&watch, !quiet, !quiet);
     esdm_status status = esdm_fsck(session, &options, &result, &err);
-    tool_progress_end(&progress);
+    json_t *findings = tool_watch_end(&watch);
     if (tool.json)
-        tool_json_print(json_of(&result, status, &err));
+        tool_json_print(json_of(&result, json_incref(findings), status, &err));
     else if (status == ESDM_OK)
-        print_summary(&result);
+        print_summary(&result, tool_progress_seconds(&watch.progress));
+    json_decref(findings);
     if (status != ESDM_OK)
         return tool_fail(status, &err) == TOOL_NOT_FOUND ? (int) TOOL_NOT_FOUND : FSCK_INCOMPLETE;
     if (result.problems == 0)
@@ -146,7 +128,6 @@ main(int argc, char **argv)
     failed = tool_session(false, &session); /* whether writers live is asked of a writable store */
     if (failed != TOOL_OK)
         return failed == TOOL_NOT_FOUND ? (int) failed : FSCK_INCOMPLETE;
-    findings = tool.json ? json_array() : NULL;
     int result = check(session, names);
     esdm_session_close(session);
     return tool_finish(TOOL_OK) == TOOL_OK ? result : FSCK_INCOMPLETE;

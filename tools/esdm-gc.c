@@ -46,17 +46,7 @@ static const GOptionEntry entries[] = {
     {0},
 };
 
-static json_t *findings; /* with --json */
-
-static void
-report(const esdm_finding *finding, void *user)
-{
-    (void) user;
-    if (tool.json)
-        tool_json_append(findings, tool_json_finding(finding));
-    else if (verbose || finding->kind == ESDM_FINDING_PROBLEM)
-        tool_print_finding(finding);
-}
+static tool_watch watch;
 
 /* "12h" in seconds. */
 static bool
@@ -115,7 +105,7 @@ print_result(const esdm_gc_result *result, bool removed)
     if (tool.json) {
         json_t *root = json_object();
         tool_json_set(root, "dry_run", json_boolean(!removed));
-        tool_json_set(root, "findings", json_incref(findings));
+        tool_json_set(root, "findings", json_incref(watch.findings));
         json_t *names = json_array();
         for (guint i = 0; i < stubless->len; i++)
             tool_json_append(names, tool_json_text(g_ptr_array_index(stubless, i)));
@@ -161,7 +151,7 @@ rehearse(esdm_session *session, esdm_gc_options options, bool *ret_go_on)
     esdm_gc_result result = {0};
     esdm_error err = {0};
     options.dry_run = true;
-    options.report = dry_run ? report : NULL;
+    options.report = dry_run ? tool_watch_finding : NULL;
     *ret_go_on = false;
     esdm_status status = esdm_gc(session, &options, &result, &err);
     if (status != ESDM_OK)
@@ -189,7 +179,7 @@ collect(esdm_session *session, esdm_gc_options *options)
     tool_exit removed = remove_stubless(session, true);
     if (removed != TOOL_OK)
         return removed;
-    options->report = report;
+    options->report = tool_watch_finding;
     esdm_status status = esdm_gc(session, options, &result, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
@@ -211,7 +201,8 @@ main(int argc, char **argv)
     tool_exit result = tool_session(false, &session);
     if (result != TOOL_OK)
         return result;
-    findings = json_array();
+    tool_watch_start(&watch, verbose, false);
+    options.user = &watch;
     uint64_t age_s = age_text != NULL ? options.age_s : ESDM_GC_AGE_S;
     if (stub_folders != NULL)
         result = gc_find_stubless(session, stub_folders, age_s, &stubless);
@@ -221,7 +212,7 @@ main(int argc, char **argv)
         result = collect(session, &options);
     if (stubless != NULL)
         g_ptr_array_unref(stubless);
-    json_decref(findings);
+    json_decref(tool_watch_end(&watch));
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -243,6 +243,23 @@ esdm__json_is_array(const esdm__json_node *node, esdm_error *err)
 }
 
 esdm_status
+esdm__json_list(const esdm__json_node *object, const char *key, size_t max,
+                esdm__json_node *ret_list, size_t *ret_count, esdm_error *err)
+{
+    *ret_count = 0;
+    if (!esdm__json_member(object, key, ret_list))
+        return ESDM_OK;
+    esdm_status status = esdm__json_is_array(ret_list, err);
+    if (status != ESDM_OK)
+        return status;
+    size_t count = json_array_size(ret_list->value);
+    if (count > max)
+        return esdm__json_error(ret_list, err, "more than %zu %s", max, key);
+    *ret_count = count;
+    return ESDM_OK;
+}
+
+esdm_status
 esdm__json_string(const esdm__json_node *node, const char **ret_text, esdm_error *err)
 {
     if (!json_is_string(node->value))

@@ -56,6 +56,9 @@ esdm__json_node esdm__json_element(const esdm__json_node *array, size_t index);
 
 esdm_status esdm__json_is_object(const esdm__json_node *node, esdm_error *err);
 esdm_status esdm__json_is_array(const esdm__json_node *node, esdm_error *err);
+/** A member that is an array of at most `max` elements. Its absence is fine: *ret_count is 0. */
+esdm_status esdm__json_list(const esdm__json_node *object, const char *key, size_t max,
+                            esdm__json_node *ret_list, size_t *ret_count, esdm_error *err);
 
 /** Refuses keys that are not among `keys` (NULL-terminated) and names the nearest one. */
 esdm_status esdm__json_known_keys(const esdm__json_node *object, const char *const *keys,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,6 +19,9 @@
 
 /* Marks are written under this prefix and then linked into place. */
 #define MARK_TEMPORARY ESDM__MARK_FILE "."
+
+/* With less than this free a disk counts as full. */
+#define LOW_SPACE_BYTES (UINT64_C(16) << 20)
 
 typedef struct mark_words {
     char where[PATH_MAX + 16];
@@ -489,4 +493,69 @@ esdm__place_check(const char *plugin, const esdm_plugin_config *config,
     if (all.status != ESDM_OK && err != NULL)
         *err = all.first;
     return all.status;
+}
+
+void
+esdm__place_inspect_file(const esdm__place *place, int fd, const char *file, esdm__findings *all)
+{
+    esdm_error problem;
+    if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        (void) !esdm__error_set(&problem, ESDM_EACCES,
+                                "%s: no permission to write in '%s'; this user can at most read",
+                                place->path, place->directory);
+        esdm__findings_add(all, &problem);
+    }
+    if (faccessat(fd, file, R_OK, AT_EACCESS) != 0) {
+        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot use '%s/%s'", place->path,
+                                      place->directory, file);
+        esdm__findings_add(all, &problem);
+    }
+}
+
+void
+esdm__place_inspect_space(const esdm__place *place, int fd, esdm__findings *all)
+{
+    esdm_error problem;
+    struct statvfs space;
+    if (fstatvfs(fd, &space) != 0) {
+        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot ask for the space of '%s'",
+                                      place->path, place->directory);
+        esdm__findings_add(all, &problem);
+        return;
+    }
+    uint64_t total = (uint64_t) space.f_blocks * space.f_frsize;
+    uint64_t available = (uint64_t) space.f_bavail * space.f_frsize;
+    if (available < LOW_SPACE_BYTES || space.f_favail == 0) {
+        /* Some file systems count no inodes: f_files is 0 there. */
+        if (available >= LOW_SPACE_BYTES && space.f_files == 0)
+            return;
+        (void) !esdm__error_set(&problem, ESDM_ENOSPC,
+                                "%s: '%s' is full: %llu MiB and %llu files are free", place->path,
+                                place->directory, (unsigned long long) (available >> 20),
+                                (unsigned long long) space.f_favail);
+        esdm__findings_add(all, &problem);
+    } else if (available < total / 20) {
+        esdm__report(all->report, all->user, "%s: note: '%s' has only %llu of %llu MiB left",
+                     place->path, place->directory, (unsigned long long) (available >> 20),
+                     (unsigned long long) (total >> 20));
+    }
+}
+
+esdm_status
+esdm__place_remove(const char *plugin, const esdm_plugin_config *config, esdm__place_emptier empty,
+                   bool dry_run, esdm_plugin_reporter report, void *user, esdm_error *err)
+{
+    esdm__place place = {0};
+    int fd = -1;
+    esdm_status status = esdm__place_init(&place, plugin, config, err);
+    if (status == ESDM_OK)
+        status = esdm__place_open(&place, &fd, err);
+    if (status == ESDM_OK)
+        status = empty(&place, fd, config, dry_run, report, user, err);
+    if (status == ESDM_OK)
+        status = esdm__place_unmark(&place, fd, dry_run, report, user, err);
+    if (fd >= 0)
+        (void) close(fd);
+    esdm__place_clear(&place);
+    return status;
 }

@@ -79,4 +79,20 @@ esdm_status esdm__place_check(const char *plugin, const esdm_plugin_config *conf
                               esdm__place_inspector inspect, esdm_plugin_reporter report,
                               void *user, esdm_error *err);
 
+/** Adds when `file` of the directory cannot be used, or the directory not be written to. */
+void esdm__place_inspect_file(const esdm__place *place, int fd, const char *file,
+                              esdm__findings *all);
+/** Adds when the disk has no space or no files left; reports a note when little is left. */
+void esdm__place_inspect_space(const esdm__place *place, int fd, esdm__findings *all);
+
+/** Removes what the plug-in keeps in an open place; a dry run only reports. */
+typedef esdm_status (*esdm__place_emptier)(const esdm__place *place, int fd,
+                                           const esdm_plugin_config *config, bool dry_run,
+                                           esdm_plugin_reporter report, void *user,
+                                           esdm_error *err);
+/** The `remove` of a plug-in that owns a directory: verifies the mark, empties, takes it off. */
+esdm_status esdm__place_remove(const char *plugin, const esdm_plugin_config *config,
+                               esdm__place_emptier empty, bool dry_run, esdm_plugin_reporter report,
+                               void *user, esdm_error *err);
+
 #endif

@@ -474,15 +474,14 @@ parse_netcdf(const esdm__json_node *root, const esdm__site_folder *folder, esdm_
     if (status == ESDM_OK && esdm__json_member(&node, "accuracy_attributes", &list))
         status = esdm__json_choice(&list, policies, &policy, err);
     site->removes_accuracy = policy == 1;
-    if (status != ESDM_OK || !esdm__json_member(&node, "routes", &list) ||
-        (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+    size_t count = 0;
+    if (status == ESDM_OK)
+        status = esdm__json_list(&node, "routes", MAX_ROUTES, &list, &count, err);
+    if (status != ESDM_OK || count == 0)
         return status;
-    size_t count = json_array_size(list.value);
-    if (count > MAX_ROUTES)
-        return esdm__json_error(&list, err, "more than %d routes", MAX_ROUTES);
-    site->routes = calloc(count + 1, sizeof *site->routes);
+    site->routes = calloc(count, sizeof *site->routes);
     if (site->routes == NULL)
-        return esdm__error_nomem(err, (count + 1) * sizeof *site->routes, "routes");
+        return esdm__error_nomem(err, count * sizeof *site->routes, "routes");
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__json_node route = esdm__json_element(&list, i);
         status = esdm__site_directory(&route, folder, &site->routes[i], err);

@@ -69,16 +69,15 @@ esdm_status
 esdm__site_parse_accuracy(const esdm__json_node *root, esdm__site *site, esdm_error *err)
 {
     esdm__json_node list;
+    size_t count = 0;
     esdm_status status = parse_speeds(root, site, err);
-    if (status != ESDM_OK || !esdm__json_member(root, "accuracy", &list) ||
-        (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+    if (status == ESDM_OK)
+        status = esdm__json_list(root, "accuracy", MAX_RULES, &list, &count, err);
+    if (status != ESDM_OK || count == 0)
         return status;
-    size_t count = json_array_size(list.value);
-    if (count > MAX_RULES)
-        return esdm__json_error(&list, err, "more than %d rules", MAX_RULES);
-    site->rules = calloc(count + 1, sizeof *site->rules);
+    site->rules = calloc(count, sizeof *site->rules);
     if (site->rules == NULL)
-        return esdm__error_nomem(err, (count + 1) * sizeof *site->rules, "rules");
+        return esdm__error_nomem(err, count * sizeof *site->rules, "rules");
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__json_node node = esdm__json_element(&list, i);
         site->nrules++;

@@ -76,15 +76,14 @@ esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site, esdm_er
         status = parse_copies(&member, site, &site->copies, err);
     if (status == ESDM_OK && esdm__json_member(root, "prefer", &member))
         status = esdm__site_parse_prefer(&member, &site->prefer, err);
-    if (status != ESDM_OK || !esdm__json_member(root, "policies", &list) ||
-        (status = esdm__json_is_array(&list, err)) != ESDM_OK)
+    size_t count = 0;
+    if (status == ESDM_OK)
+        status = esdm__json_list(root, "policies", MAX_POLICIES, &list, &count, err);
+    if (status != ESDM_OK || count == 0)
         return status;
-    size_t count = json_array_size(list.value);
-    if (count > MAX_POLICIES)
-        return esdm__json_error(&list, err, "more than %d policies", MAX_POLICIES);
-    site->policies = calloc(count + 1, sizeof *site->policies);
+    site->policies = calloc(count, sizeof *site->policies);
     if (site->policies == NULL)
-        return esdm__error_nomem(err, (count + 1) * sizeof *site->policies, "policies");
+        return esdm__error_nomem(err, count * sizeof *site->policies, "policies");
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
         esdm__json_node node = esdm__json_element(&list, i);
         status = parse_policy(&node, site, &site->policies[site->npolicies++], err);

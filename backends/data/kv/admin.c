@@ -6,14 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "kv.h"
-
-/* Less free space than this is a problem. */
-#define LOW_SPACE_BYTES (UINT64_C(16) << 20)
 
 esdm_status
 kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report, void *user,
@@ -41,29 +37,6 @@ kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter re
 
 /* ---- check ---------------------------------------------------------------------------------- */
 
-static void
-check_directory(const esdm__place *place, int fd, esdm__findings *all)
-{
-    esdm_error problem;
-    struct statvfs space;
-    if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
-        (void) !esdm__error_set(&problem, ESDM_EACCES,
-                                "%s: no permission to write in '%s'; this user can at most read",
-                                place->path, place->directory);
-        esdm__findings_add(all, &problem);
-    }
-    if (faccessat(fd, KV__LOCK_FILE, R_OK, AT_EACCESS) != 0) {
-        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot use '%s/%s'", place->path,
-                                      place->directory, KV__LOCK_FILE);
-        esdm__findings_add(all, &problem);
-    }
-    if (fstatvfs(fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE_BYTES) {
-        (void) !esdm__error_set(&problem, ESDM_ENOSPC, "%s: the disk of '%s' is full", place->path,
-                                place->directory);
-        esdm__findings_add(all, &problem);
-    }
-}
-
 static bool
 go_on(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 {
@@ -88,7 +61,8 @@ check_shards(const esdm_plugin_config *config, esdm__findings *all)
 static void
 inspect(const esdm__place *place, int fd, const esdm_plugin_config *config, esdm__findings *all)
 {
-    check_directory(place, fd, all);
+    esdm__place_inspect_file(place, fd, KV__LOCK_FILE, all);
+    esdm__place_inspect_space(place, fd, all);
     check_shards(config, all);
 }
 
@@ -102,9 +76,10 @@ kv__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *u
 /* ---- remove --------------------------------------------------------------------------------- */
 
 static esdm_status
-remove_files(const esdm__place *place, int fd, bool dry_run, esdm_plugin_reporter report,
-             void *user, esdm_error *err)
+remove_files(const esdm__place *place, int fd, const esdm_plugin_config *config, bool dry_run,
+             esdm_plugin_reporter report, void *user, esdm_error *err)
 {
+    (void) config;
     unsigned files = 0;
     esdm_status status = ESDM_OK;
     DIR *dir = opendir(place->directory);
@@ -131,17 +106,5 @@ esdm_status
 kv__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report, void *user,
            esdm_error *err)
 {
-    esdm__place place = {0};
-    int fd = -1;
-    esdm_status status = esdm__place_init(&place, "kv", config, err);
-    if (status == ESDM_OK)
-        status = esdm__place_open(&place, &fd, err);
-    if (status == ESDM_OK)
-        status = remove_files(&place, fd, dry_run, report, user, err);
-    if (status == ESDM_OK)
-        status = esdm__place_unmark(&place, fd, dry_run, report, user, err);
-    if (fd >= 0)
-        (void) close(fd);
-    esdm__place_clear(&place);
-    return status;
+    return esdm__place_remove("kv", config, remove_files, dry_run, report, user, err);
 }

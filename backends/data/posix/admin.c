@@ -7,14 +7,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "posix.h"
 
 /* Less free space than this is a problem, less than a twentieth worth a line. */
-#define LOW_SPACE_BYTES (UINT64_C(16) << 20)
 
 static void
 shard_name(unsigned shard, char ret_name[3])
@@ -172,40 +170,11 @@ check_access(const esdm__place *place, int fd, esdm__findings *all)
 }
 
 static void
-check_space(const esdm__place *place, int fd, esdm__findings *all)
-{
-    esdm_error problem;
-    struct statvfs space;
-    if (fstatvfs(fd, &space) != 0) {
-        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot ask for the space of '%s'",
-                                      place->path, place->directory);
-        esdm__findings_add(all, &problem);
-        return;
-    }
-    uint64_t total = (uint64_t) space.f_blocks * space.f_frsize;
-    uint64_t available = (uint64_t) space.f_bavail * space.f_frsize;
-    if (available < LOW_SPACE_BYTES || space.f_favail == 0) {
-        /* Some file systems count no inodes: f_files is 0 there. */
-        if (available >= LOW_SPACE_BYTES && space.f_files == 0)
-            return;
-        (void) !esdm__error_set(&problem, ESDM_ENOSPC,
-                                "%s: '%s' is full: %llu MiB and %llu files are free", place->path,
-                                place->directory, (unsigned long long) (available >> 20),
-                                (unsigned long long) space.f_favail);
-        esdm__findings_add(all, &problem);
-    } else if (available < total / 20) {
-        esdm__report(all->report, all->user, "%s: note: '%s' has only %llu of %llu MiB left",
-                     place->path, place->directory, (unsigned long long) (available >> 20),
-                     (unsigned long long) (total >> 20));
-    }
-}
-
-static void
 inspect(const esdm__place *place, int fd, const esdm_plugin_config *config, esdm__findings *all)
 {
     (void) config;
     check_access(place, fd, all);
-    check_space(place, fd, all);
+    esdm__place_inspect_space(place, fd, all);
 }
 
 esdm_status
@@ -243,9 +212,10 @@ remove_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 }
 
 static esdm_status
-remove_contents(const esdm__place *place, int fd, bool dry_run, esdm_plugin_reporter report,
-                void *user, esdm_error *err)
+remove_contents(const esdm__place *place, int fd, const esdm_plugin_config *config, bool dry_run,
+                esdm_plugin_reporter report, void *user, esdm_error *err)
 {
+    (void) config;
     removal all = {.fd = fd, .dry_run = dry_run};
     esdm_status status = ESDM_OK;
     uint64_t before = 0;
@@ -278,17 +248,5 @@ esdm_status
 posix__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
               void *user, esdm_error *err)
 {
-    esdm__place place = {0};
-    int fd = -1;
-    esdm_status status = esdm__place_init(&place, "posix", config, err);
-    if (status == ESDM_OK)
-        status = esdm__place_open(&place, &fd, err);
-    if (status == ESDM_OK)
-        status = remove_contents(&place, fd, dry_run, report, user, err);
-    if (status == ESDM_OK)
-        status = esdm__place_unmark(&place, fd, dry_run, report, user, err);
-    if (fd >= 0)
-        (void) close(fd);
-    esdm__place_clear(&place);
-    return status;
+    return esdm__place_remove("posix", config, remove_contents, dry_run, report, user, err);
 }

@@ -28,18 +28,18 @@ after_fork_in_parent(void)
     (void) pthread_mutex_unlock(&list_mutex);
 }
 
-/* Only the thread that forked lives on in the child, but the thread sanitizer does not know it before
- * fork() returns: it takes what the others last did for a race with the handler. */
+/* Only the thread that forked lives on in the child, but the thread sanitizer does not know it
+ * before fork() returns: it takes what the others last did for a race with the handler. */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
 #else
-#define AnnotateIgnoreReadsBegin(file, line) ((void) 0)
-#define AnnotateIgnoreReadsEnd(file, line) ((void) 0)
+#define AnnotateIgnoreReadsBegin(file, line)  ((void) 0)
+#define AnnotateIgnoreReadsEnd(file, line)    ((void) 0)
 #define AnnotateIgnoreWritesBegin(file, line) ((void) 0)
-#define AnnotateIgnoreWritesEnd(file, line) ((void) 0)
+#define AnnotateIgnoreWritesEnd(file, line)   ((void) 0)
 #endif
 
 static void

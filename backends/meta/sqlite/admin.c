@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +16,6 @@
 /* Two makers at once get in each other's way when the journal mode is set. */
 #define MAKE_ATTEMPTS 200
 #define MAKE_NAP_NS   10000000
-
-/* Less free space than this is a problem. */
-#define LOW_SPACE_BYTES (UINT64_C(16) << 20)
 
 static const char *const files[] = {SQLITE__FILE, SQLITE__FILE "-wal", SQLITE__FILE "-shm",
                                     SQLITE__FILE "-journal", SQLITE__PINS};
@@ -158,24 +154,13 @@ static void
 check_files(const esdm__place *place, int fd, esdm__findings *all)
 {
     esdm_error problem;
-    struct statvfs space;
-    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0 ||
-        (faccessat(fd, SQLITE__FILE, W_OK, AT_EACCESS) != 0 && errno != ENOENT)) {
-        (void) !esdm__error_set(&problem, ESDM_EACCES,
-                                "%s: no permission to write in '%s'; this user can at most read",
-                                place->path, place->directory);
+    esdm__place_inspect_file(place, fd, SQLITE__PINS, all);
+    if (faccessat(fd, SQLITE__FILE, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot write to '%s/%s'", place->path,
+                                      place->directory, SQLITE__FILE);
         esdm__findings_add(all, &problem);
     }
-    if (faccessat(fd, SQLITE__PINS, R_OK, AT_EACCESS) != 0) {
-        (void) !esdm__error_set_errno(&problem, errno, "%s: cannot use '%s/%s'", place->path,
-                                      place->directory, SQLITE__PINS);
-        esdm__findings_add(all, &problem);
-    }
-    if (fstatvfs(fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE_BYTES) {
-        (void) !esdm__error_set(&problem, ESDM_ENOSPC, "%s: the disk of '%s' is full", place->path,
-                                place->directory);
-        esdm__findings_add(all, &problem);
-    }
+    esdm__place_inspect_space(place, fd, all);
 }
 
 static void
@@ -219,28 +204,24 @@ sqlite__check(const esdm_plugin_config *config, esdm_plugin_reporter report, voi
 
 /* ---- remove --------------------------------------------------------------------------------- */
 
+static esdm_status
+remove_database(const esdm__place *place, int fd, const esdm_plugin_config *config, bool dry_run,
+                esdm_plugin_reporter report, void *user, esdm_error *err)
+{
+    esdm_status status = refuse_migrated(config, err);
+    if (status == ESDM_OK)
+        esdm__report(report, user, "remove the database %s/%s", place->directory, SQLITE__FILE);
+    for (size_t i = 0; i < FILES && status == ESDM_OK && !dry_run; i++) {
+        if (unlinkat(fd, files[i], 0) != 0 && errno != ENOENT)
+            status = esdm__error_set_errno(err, errno, "%s: cannot remove '%s/%s'", place->path,
+                                           place->directory, files[i]);
+    }
+    return status;
+}
+
 esdm_status
 sqlite__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                void *user, esdm_error *err)
 {
-    esdm__place place = {0};
-    int fd = -1;
-    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
-    if (status == ESDM_OK)
-        status = esdm__place_open(&place, &fd, err);
-    if (status == ESDM_OK)
-        status = refuse_migrated(config, err);
-    if (status == ESDM_OK)
-        esdm__report(report, user, "remove the database %s/%s", place.directory, SQLITE__FILE);
-    for (size_t i = 0; i < FILES && status == ESDM_OK && !dry_run; i++) {
-        if (unlinkat(fd, files[i], 0) != 0 && errno != ENOENT)
-            status = esdm__error_set_errno(err, errno, "%s: cannot remove '%s/%s'", place.path,
-                                           place.directory, files[i]);
-    }
-    if (status == ESDM_OK)
-        status = esdm__place_unmark(&place, fd, dry_run, report, user, err);
-    if (fd >= 0)
-        (void) close(fd);
-    esdm__place_clear(&place);
-    return status;
+    return esdm__place_remove("sqlite", config, remove_database, dry_run, report, user, err);
 }

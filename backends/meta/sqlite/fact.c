@@ -40,26 +40,22 @@ sqlite__fact_put(void *self, const char *name, const char *text, esdm_error *err
     return sqlite__end_write(store, status, err);
 }
 
+typedef struct fact_visit {
+    esdm_meta_fact_visitor visit;
+    void *user;
+} fact_visit;
+
+static bool
+visit_fact(sqlite3_stmt *row, void *user)
+{
+    const fact_visit *asked = user;
+    return asked->visit(sqlite__text(row, 0), sqlite__text(row, 1), asked->user);
+}
+
 esdm_status
 sqlite__fact_list(void *self, const char *prefix, esdm_meta_fact_visitor visit, void *user,
                   esdm_error *err)
 {
-    sqlite__store *store = self;
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    esdm_status status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__prepare(&store->reader, SQLITE__FACT_LIST, &statement, err, "t", prefix);
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    while (status == ESDM_OK && row) {
-        if (!visit(sqlite__text(statement, 0), sqlite__text(statement, 1), user))
-            break;
-        status = sqlite__step(&store->reader, statement, &row, err);
-    }
-    if (row)
-        (void) sqlite3_reset(statement);
-    sqlite__end_read(store);
-    return status;
+    fact_visit asked = {visit, user};
+    return sqlite__read_rows(self, SQLITE__FACT_LIST, prefix, visit_fact, &asked, err);
 }

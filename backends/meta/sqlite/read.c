@@ -59,33 +59,48 @@ sqlite__container_find(void *self, const char *name, esdm_meta_container *ret_re
 }
 
 esdm_status
-sqlite__container_list(void *self, const char *prefix, esdm_meta_container_visitor visit,
-                       void *user, esdm_error *err)
+sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *text,
+                  sqlite__row_visitor visit, void *user, esdm_error *err)
 {
-    sqlite__store *store = self;
     sqlite3_stmt *statement = NULL;
     bool row = false;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    if (prefix == NULL || prefix[0] == '\0')
-        status = sqlite__prepare(&store->reader, SQLITE__CONTAINER_LIST_ALL, &statement, err, "");
-    else
-        status =
-            sqlite__prepare(&store->reader, SQLITE__CONTAINER_LIST, &statement, err, "t", prefix);
+    status = text != NULL ? sqlite__prepare(&store->reader, id, &statement, err, "t", text)
+                          : sqlite__prepare(&store->reader, id, &statement, err, "");
     if (status == ESDM_OK)
         status = sqlite__step(&store->reader, statement, &row, err);
-    while (status == ESDM_OK && row) {
-        esdm_meta_container record;
-        sqlite__read_record(statement, &record);
-        if (!visit(sqlite__text(statement, 10), &record, user))
-            break;
+    while (status == ESDM_OK && row && visit(statement, user))
         status = sqlite__step(&store->reader, statement, &row, err);
-    }
     if (row)
         (void) sqlite3_reset(statement);
     sqlite__end_read(store);
     return status;
+}
+
+typedef struct container_visit {
+    esdm_meta_container_visitor visit;
+    void *user;
+} container_visit;
+
+static bool
+visit_container(sqlite3_stmt *row, void *user)
+{
+    const container_visit *asked = user;
+    esdm_meta_container record;
+    sqlite__read_record(row, &record);
+    return asked->visit(sqlite__text(row, 10), &record, asked->user);
+}
+
+esdm_status
+sqlite__container_list(void *self, const char *prefix, esdm_meta_container_visitor visit,
+                       void *user, esdm_error *err)
+{
+    container_visit asked = {visit, user};
+    bool all = prefix == NULL || prefix[0] == '\0';
+    return sqlite__read_rows(self, all ? SQLITE__CONTAINER_LIST_ALL : SQLITE__CONTAINER_LIST,
+                             all ? NULL : prefix, visit_container, &asked, err);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
@@ -237,32 +252,30 @@ sqlite__unpin(void *self, uint64_t container, uint64_t snapshot)
         sqlite__pins_drop(&store->pins, sqlite__key(container, snapshot));
 }
 
+typedef struct snapshot_visit {
+    esdm_meta_snapshot_visitor visit;
+    void *user;
+    bool any;
+} snapshot_visit;
+
+static bool
+visit_snapshot(sqlite3_stmt *row, void *user)
+{
+    snapshot_visit *asked = user;
+    asked->any = true;
+    return asked->visit(sqlite__u64(row, 0), sqlite__u64(row, 1), sqlite__u64(row, 2),
+                        sqlite__text(row, 3), sqlite__text(row, 4), asked->user);
+}
+
 esdm_status
 sqlite__snapshot_list(void *self, const char *name, esdm_meta_snapshot_visitor visit, void *user,
                       esdm_error *err)
 {
-    sqlite__store *store = self;
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    bool any = false;
-    esdm_status status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__prepare(&store->reader, SQLITE__SNAPSHOT_LIST, &statement, err, "t", name);
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    while (status == ESDM_OK && row) {
-        any = true;
-        if (!visit(sqlite__u64(statement, 0), sqlite__u64(statement, 1), sqlite__u64(statement, 2),
-                   sqlite__text(statement, 3), sqlite__text(statement, 4), user))
-            break;
-        status = sqlite__step(&store->reader, statement, &row, err);
-    }
-    if (row)
-        (void) sqlite3_reset(statement);
-    sqlite__end_read(store);
+    snapshot_visit asked = {visit, user, false};
+    esdm_status status =
+        sqlite__read_rows(self, SQLITE__SNAPSHOT_LIST, name, visit_snapshot, &asked, err);
     /* The newest snapshot always stays, so a container has at least one. */
-    return status == ESDM_OK && !any ? no_container(name, err) : status;
+    return status == ESDM_OK && !asked.any ? no_container(name, err) : status;
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */

@@ -106,6 +106,12 @@ bool sqlite__frozen_changed(const sqlite__store *store);
 /** Locks the reader and returns it ready to use; sqlite__end_read() in every case of ESDM_OK. */
 esdm_status sqlite__begin_read(sqlite__store *store, esdm_error *err);
 void sqlite__end_read(sqlite__store *store);
+/** Looks at a row; false: no more are wanted. */
+typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
+/** One whole reading: calls `visit` for each row of a question.
+ *  @param text the question's one parameter; NULL: it has none. */
+esdm_status sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *text,
+                              sqlite__row_visitor visit, void *user, esdm_error *err);
 /**
  * Locks the writer and begins a transaction. On ESDM_OK sqlite__end_write() must follow.
  * @param durable whether the commit is to survive power loss.

@@ -8,29 +8,25 @@
 #include "base/error.h"
 #include "store.h"
 
+typedef struct record_visit {
+    esdm_meta_record_visitor visit;
+    void *user;
+} record_visit;
+
+static bool
+visit_record(sqlite3_stmt *row, void *user)
+{
+    const record_visit *asked = user;
+    bool garbage = sqlite3_column_type(row, 2) == SQLITE_NULL;
+    return asked->visit(sqlite__u64(row, 0), sqlite__text(row, 1),
+                        garbage ? NULL : sqlite__text(row, 2), asked->user);
+}
+
 esdm_status
 sqlite__record_list(void *self, esdm_meta_record_visitor visit, void *user, esdm_error *err)
 {
-    sqlite__store *store = self;
-    sqlite3_stmt *statement = NULL;
-    bool row = false;
-    esdm_status status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__prepare(&store->reader, SQLITE__RECORD_LIST, &statement, err, "");
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    while (status == ESDM_OK && row) {
-        bool garbage = sqlite3_column_type(statement, 2) == SQLITE_NULL;
-        if (!visit(sqlite__u64(statement, 0), sqlite__text(statement, 1),
-                   garbage ? NULL : sqlite__text(statement, 2), user))
-            break;
-        status = sqlite__step(&store->reader, statement, &row, err);
-    }
-    if (row)
-        (void) sqlite3_reset(statement);
-    sqlite__end_read(store);
-    return status;
+    record_visit asked = {visit, user};
+    return sqlite__read_rows(self, SQLITE__RECORD_LIST, NULL, visit_record, &asked, err);
 }
 
 /* ---- writers -------------------------------------------------------------------------------- */
