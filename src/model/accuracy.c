@@ -2,13 +2,13 @@
 #include "model/accuracy.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain_locale.h"
 #include "model/accuracy_units.h"
 #include "model/container.h"
 
@@ -309,13 +309,12 @@ esdm_accuracy_set(esdm_accuracy *accuracy, const char *name, const char *text, c
 {
     if (accuracy == NULL || name == NULL || text == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_set: NULL argument");
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-    if (plain == (locale_t) 0)
-        return esdm__error_nomem(err, 0, "the C locale");
-    locale_t before = uselocale(plain);
-    esdm_status st = set_plainly(accuracy, name, text, units, err);
-    (void) uselocale(before);
-    freelocale(plain);
+    esdm__plain_locale locale;
+    esdm_status st = esdm__plain_locale_enter(&locale, err);
+    if (st != ESDM_OK)
+        return st;
+    st = set_plainly(accuracy, name, text, units, err);
+    esdm__plain_locale_leave(&locale);
     return st;
 }
 
@@ -438,16 +437,15 @@ esdm_accuracy_print(const esdm_accuracy *accuracy, char **ret_text, esdm_error *
     esdm_status st = esdm_accuracy_check(accuracy, err);
     if (st != ESDM_OK)
         return st;
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-    if (plain == (locale_t) 0)
-        return esdm__error_nomem(err, 0, "the C locale");
-    locale_t before = uselocale(plain);
+    esdm__plain_locale locale;
+    st = esdm__plain_locale_enter(&locale, err);
+    if (st != ESDM_OK)
+        return st;
     esdm__buffer out;
     esdm__buffer_init(&out);
     esdm__accuracy_put(&out, accuracy);
     esdm__buffer_put_u8(&out, '\0');
-    (void) uselocale(before);
-    freelocale(plain);
+    esdm__plain_locale_leave(&locale);
     if (out.failed) {
         esdm__buffer_clear(&out);
         return esdm__error_nomem(err, 0, "the text of an accuracy");

@@ -2,11 +2,11 @@
 /** @file Reading the container document (schemas/container.schema.json), which nobody trusts. */
 
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain_locale.h"
 #include "model/accuracy.h"
 #include "model/document_value.h"
 #include "model/group.h"
@@ -482,18 +482,16 @@ esdm_status
 esdm__document_read(const char *text, size_t bytes, esdm_container *container, esdm_error *err)
 {
     esdm__document_reader reader = {.container = container, .err = err};
-    /* The program may run under a locale with another decimal point. */
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-    if (plain == (locale_t) 0)
-        return esdm__error_nomem(err, 0, "the C locale");
-    locale_t before = uselocale(plain);
-    esdm_status st = esdm__tape_parse(&reader.tape, text, bytes, err);
+    esdm__plain_locale locale;
+    esdm_status st = esdm__plain_locale_enter(&locale, err);
+    if (st != ESDM_OK)
+        return st;
+    st = esdm__tape_parse(&reader.tape, text, bytes, err);
     if (st == ESDM_OK)
         st = read_document(&reader);
     else
         st = esdm__error_prefix(err, st, "container document");
     esdm__tape_clear(&reader.tape);
-    (void) uselocale(before);
-    freelocale(plain);
+    esdm__plain_locale_leave(&locale);
     return st;
 }

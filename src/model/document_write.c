@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /** @file Writing the container document (schemas/container.schema.json). */
 
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain_locale.h"
 #include "model/accuracy.h"
 #include "model/attribute.h"
 #include "model/document_put.h"
@@ -333,16 +333,14 @@ esdm__document_write(const esdm_container *container, char **ret_text, size_t *r
     esdm_status st = esdm__usertypes_complete(container, err);
     if (st != ESDM_OK)
         return st;
-    /* The program may run under a locale with another decimal point. */
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-    if (plain == (locale_t) 0)
-        return esdm__error_nomem(err, 0, "the C locale");
-    locale_t before = uselocale(plain);
+    esdm__plain_locale locale;
+    st = esdm__plain_locale_enter(&locale, err);
+    if (st != ESDM_OK)
+        return st;
     esdm__buffer_init(&out);
     put_document(&out, container);
     esdm__buffer_put_u8(&out, '\0');
-    (void) uselocale(before);
-    freelocale(plain);
+    esdm__plain_locale_leave(&locale);
 
     if (out.failed) {
         bytes = out.bytes;
