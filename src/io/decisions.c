@@ -73,6 +73,13 @@ esdm__decisions_free(esdm__decisions *d)
 
 /* ---- noting ------------------------------------------------------------------------------- */
 
+/* Seconds that can be added up and written: JSON has no infinity, and one would spoil a sum. */
+static double
+countable(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
 /* With the lock held; the newest packs are at the end. NULL: not there. */
 static noted *
 find_pack(const esdm__decisions *d, const char *pack)
@@ -127,14 +134,15 @@ esdm__decisions_note(esdm__decisions *d, const esdm__decision *decision)
         standing *s = &n->standings[c->target];
         bool took = i == decision->chosen && i > 0; /* those before it refused */
         s->whys[i < decision->chosen ? ESDM__PLACE_FAILED : took ? ESDM__PLACE_SOONEST : c->why]++;
-        s->predicted_s += c->completion_s;
-        s->predicted += c->completion_s > 0;
+        double seconds = countable(c->completion_s);
+        s->predicted_s += seconds;
+        s->predicted += seconds > 0;
     }
     if (n != NULL) {
         n->fragments++;
         n->bytes += decision->bytes;
-        n->predicted_s += decision->predicted_s;
-        n->observed_s += decision->observed_s;
+        n->predicted_s += countable(decision->predicted_s);
+        n->observed_s += countable(decision->observed_s);
         d->changed = true;
     }
     (void) pthread_mutex_unlock(&d->lock);
@@ -148,7 +156,7 @@ esdm__decisions_spent(esdm__decisions *d, const char *pack, double seconds)
     (void) pthread_mutex_lock(&d->lock);
     noted *n = find_pack(d, pack);
     if (n != NULL)
-        n->observed_s += seconds;
+        n->observed_s += countable(seconds);
     (void) pthread_mutex_unlock(&d->lock);
 }
 
@@ -170,7 +178,8 @@ put_standings(const noted *n, size_t ntargets)
             }
         }
         double seconds = s->predicted > 0 ? s->predicted_s / (double) s->predicted : 0;
-        (void) json_array_append_new(list, json_pack("[i, f]", most > 0 ? why : -1, seconds));
+        (void) json_array_append_new(list,
+                                     json_pack("[i, f]", most > 0 ? why : -1, countable(seconds)));
     }
     return list;
 }
@@ -185,9 +194,10 @@ put_all(const esdm__decisions *d, const esdm_session *session)
     for (size_t i = 0; i < d->count && packs != NULL; i++) {
         const noted *n = &d->packs[i];
         (void) json_array_append_new(
-            packs, json_pack("[s, I, I, I, f, f, o?]", n->pack, (json_int_t) n->target,
-                             (json_int_t) n->fragments, (json_int_t) n->bytes, n->predicted_s,
-                             n->observed_s, put_standings(n, d->ntargets)));
+            packs,
+            json_pack("[s, I, I, I, f, f, o?]", n->pack, (json_int_t) n->target,
+                      (json_int_t) n->fragments, (json_int_t) n->bytes, countable(n->predicted_s),
+                      countable(n->observed_s), put_standings(n, d->ntargets)));
     }
     return json_pack("{s:i, s:o?, s:o?}", "format", FORMAT, "targets", targets, "packs", packs);
 }

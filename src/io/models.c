@@ -166,15 +166,6 @@ seen(const way *w)
     return w->drift.observations - w->loaded.observations;
 }
 
-/* Adds what this session has seen to what is stored by now: others may have written, too. */
-static void
-add_way(esdm__measured *m, const way *w)
-{
-    m->drift.latency += w->drift.latency - w->loaded.latency;
-    m->drift.bandwidth += w->drift.bandwidth - w->loaded.bandwidth;
-    m->drift.observations += seen(w);
-}
-
 static void
 write_back(const esdm__models *models, const esdm_session *session)
 {
@@ -186,8 +177,11 @@ write_back(const esdm__models *models, const esdm_session *session)
         esdm__target_model *t = esdm__site_model_find(&model, session->targets[i].name);
         if (t == NULL || t->measured_ns != models->ways[2 * i].measured_ns)
             continue;
-        add_way(&t->write, &models->ways[2 * i]);
-        add_way(&t->read, &models->ways[2 * i + 1]);
+        const way *write = &models->ways[2 * i];
+        const way *read = write + 1;
+        /* Added to what is stored by now: others may have written, too. */
+        esdm__drift_add(&t->write.drift, &write->loaded, &write->drift);
+        esdm__drift_add(&t->read.drift, &read->loaded, &read->drift);
     }
     model.observed_ns = esdm__now_ns();
     if (esdm__site_drifts_encode(&model, &text, NULL) == ESDM_OK)

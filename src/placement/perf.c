@@ -3,6 +3,11 @@
 
 #include <math.h>
 
+/* Requests that take a month, or bytes that take a quarter of an hour, are damage. Below that, no
+ * number of bytes and requests makes a sum of times infinite, however far the model has drifted. */
+#define SECONDS_MOST          2.6e6
+#define SECONDS_PER_BYTE_MOST 1e3
+
 double
 esdm__perf_busy(const esdm__perf *perf, double bytes)
 {
@@ -34,13 +39,16 @@ esdm__perf_saturation(const esdm__perf *perf, double bytes)
 bool
 esdm__perf_valid(const esdm__perf *perf)
 {
-    const double numbers[] = {perf->latency_s, perf->stream_s_per_byte, perf->service_s,
-                              perf->shared_s_per_byte};
-    double sum = 0;
+    const struct {
+        double value;
+        double most;
+    } numbers[] = {{perf->latency_s, SECONDS_MOST},
+                   {perf->service_s, SECONDS_MOST},
+                   {perf->stream_s_per_byte, SECONDS_PER_BYTE_MOST},
+                   {perf->shared_s_per_byte, SECONDS_PER_BYTE_MOST}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (!isfinite(numbers[i]) || numbers[i] < 0)
+        if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].most))
             return false;
-        sum += numbers[i];
     }
-    return sum > 0 && esdm__perf_seconds(perf, 1, 1) > 0;
+    return esdm__perf_seconds(perf, 1, 1) > 0;
 }

@@ -51,7 +51,8 @@ double esdm__perf_busy(const esdm__perf *perf, double bytes);
 double esdm__perf_bandwidth(const esdm__perf *perf, double bytes, double concurrency);
 /** Requests of `bytes` at once from which on more of them gain nothing; ≥ 1. */
 double esdm__perf_saturation(const esdm__perf *perf, double bytes);
-/** Whether all numbers are finite, none is negative, and some time passes. */
+/** Whether all numbers are times that can be, none negative or beyond all reason, and some time
+ *  passes. */
 bool esdm__perf_valid(const esdm__perf *perf);
 
 /** Fewest samples that a model can be made of. */

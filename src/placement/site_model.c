@@ -76,6 +76,24 @@ clamp(double value, double most)
     return fmax(-most, fmin(most, value));
 }
 
+esdm__drift
+esdm__drift_limited(const esdm__drift *drift)
+{
+    esdm__drift limited = *drift;
+    limited.latency = isnan(drift->latency) ? 0 : clamp(drift->latency, LARGEST_DRIFT);
+    limited.bandwidth = isnan(drift->bandwidth) ? 0 : clamp(drift->bandwidth, LARGEST_DRIFT);
+    return limited;
+}
+
+void
+esdm__drift_add(esdm__drift *drift, const esdm__drift *before, const esdm__drift *now)
+{
+    const esdm__drift sum = {drift->latency + (now->latency - before->latency),
+                             drift->bandwidth + (now->bandwidth - before->bandwidth),
+                             drift->observations + (now->observations - before->observations)};
+    *drift = esdm__drift_limited(&sum);
+}
+
 void
 esdm__drift_observe(esdm__drift *drift, const esdm__perf *measured, double bytes,
                     double concurrency, double seconds)

@@ -65,6 +65,11 @@ esdm_status esdm__site_drifts_encode(const esdm__site_model *model, char **ret_t
 esdm_status esdm__site_model_decode(const char *text, const char *observed,
                                     esdm__site_model *ret_model, esdm_error *err);
 
+/** What a drift may be: at most a factor of 100 either way, and no drift where there is no number.
+ */
+esdm__drift esdm__drift_limited(const esdm__drift *drift);
+/** Adds to a drift what changed from `before` to `now`. */
+void esdm__drift_add(esdm__drift *drift, const esdm__drift *before, const esdm__drift *now);
 /** The model as corrected by what was observed. */
 esdm__perf esdm__perf_drifted(const esdm__perf *measured, const esdm__drift *drift);
 /**

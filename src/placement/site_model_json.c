@@ -11,8 +11,27 @@
 #define SOURCE "the site's model"
 /* A calibration makes some hundred. */
 #define SAMPLES_MAX 100000u
+/* A model that is wrong by this factor is as good as none: what is worse is no number to write. */
+#define ERROR_MOST 1e9
 
 /* ---- out ---------------------------------------------------------------------------------- */
+
+static bool
+is_sample(const double *values)
+{
+    for (size_t i = 0; i < 3; i++) {
+        if (!(values[i] >= 0) || !isfinite(values[i]))
+            return false;
+    }
+    return true;
+}
+
+/* JSON has no infinity. */
+static double
+error_of(double error)
+{
+    return error < ERROR_MOST ? error : ERROR_MOST;
+}
 
 static json_t *
 put_measured(const esdm__measured *m)
@@ -20,14 +39,18 @@ put_measured(const esdm__measured *m)
     json_t *samples = json_array();
     for (size_t i = 0; i < m->nsamples && samples != NULL; i++) {
         const esdm__perf_sample *s = &m->samples[i];
+        const double values[3] = {s->bytes, s->concurrency, s->seconds};
+        if (!is_sample(values) || json_array_size(samples) == SAMPLES_MAX)
+            continue;
         (void) json_array_append_new(samples,
                                      json_pack("[f, f, f]", s->bytes, s->concurrency, s->seconds));
     }
     return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:o?}", "latency_s",
                      m->perf.latency_s, "stream_s_per_byte", m->perf.stream_s_per_byte, "service_s",
                      m->perf.service_s, "shared_s_per_byte", m->perf.shared_s_per_byte, "error",
-                     m->error.model, "naive_error", m->error.naive, "median_error", m->error.median,
-                     "held_out", (json_int_t) m->error.samples, "samples", samples);
+                     error_of(m->error.model), "naive_error", error_of(m->error.naive),
+                     "median_error", error_of(m->error.median), "held_out",
+                     (json_int_t) m->error.samples, "samples", samples);
 }
 
 static json_t *
@@ -100,11 +123,10 @@ read_sample(const esdm__json_node *node, esdm__perf_sample *ret_sample, esdm_err
     if (!json_is_array(node->value) || json_array_size(node->value) != 3)
         return esdm__json_error(node, err, "expected bytes, concurrency and seconds");
     double values[3];
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         values[i] = json_number_value(json_array_get(node->value, i));
-        if (!(values[i] >= 0) || !isfinite(values[i]))
-            return esdm__json_error(node, err, "expected three numbers");
-    }
+    if (!is_sample(values))
+        return esdm__json_error(node, err, "expected three numbers");
     *ret_sample = (esdm__perf_sample){values[0], values[1], values[2]};
     return ESDM_OK;
 }
@@ -225,8 +247,8 @@ read_drift(const json_t *target, const char *key, esdm__drift *drift)
     double latency = json_number_value(json_object_get(node, "latency"));
     double bandwidth = json_number_value(json_object_get(node, "bandwidth"));
     json_int_t observations = json_integer_value(json_object_get(node, "observations"));
-    if (fabs(latency) < 10 && fabs(bandwidth) < 10 && observations > 0)
-        *drift = (esdm__drift){latency, bandwidth, (uint64_t) observations};
+    if (observations > 0)
+        *drift = esdm__drift_limited(&(esdm__drift){latency, bandwidth, (uint64_t) observations});
 }
 
 /* What is damaged is as good as not there. */

@@ -194,6 +194,13 @@ test_perf__invalid_models_are_told(void **state)
     assert_false(esdm__perf_valid(&(esdm__perf){0}));
     assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = -1, .stream_s_per_byte = 1}));
     assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = (double) NAN}));
+    assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = (double) INFINITY}));
+    assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = 1e300, .shared_s_per_byte = 1e-9}));
+    assert_false(esdm__perf_valid(&(esdm__perf){.latency_s = 1e-3, .stream_s_per_byte = 1e300}));
+    /* The slowest that is taken, at its worst, still takes some time. */
+    const esdm__perf slowest = {2.6e6, 1e3, 2.6e6, 1e3};
+    assert_true(esdm__perf_valid(&slowest));
+    assert_true(isfinite(100 * esdm__perf_seconds(&slowest, 0x1p64, 0x1p64)));
 }
 
 int

@@ -142,6 +142,54 @@ test_site_model__observations_move_the_model(void **state)
     assert_true(exp(drift.latency) < 101);
 }
 
+/* What cannot be written in JSON, or is no number, does not cost the whole document. */
+static void
+test_site_model__odd_numbers_leave_it_readable(void **state)
+{
+    (void) state;
+    esdm__site_model model = new_model();
+    esdm__site_model copy = {0};
+    char *text = NULL;
+    char *observed = NULL;
+    esdm__measured *write = &model.targets[0].write;
+    write->error = (esdm__perf_error){(double) INFINITY, (double) NAN, 1e300, 2};
+    write->samples[0].seconds = (double) INFINITY;
+    write->drift = (esdm__drift){23, -1e300, 8};
+    model.targets[0].read.drift = (esdm__drift){(double) NAN, 0.25, 3};
+    assert_int_equal(esdm__site_model_encode(&model, &text, NULL), ESDM_OK);
+    assert_int_equal(esdm__site_drifts_encode(&model, &observed, NULL), ESDM_OK);
+    assert_int_equal(esdm__site_model_decode(text, observed, &copy, NULL), ESDM_OK);
+    const esdm__measured *back = &copy.targets[0].write;
+    assert_true(back->error.model == 1e9 && back->error.naive == 1e9 && back->error.median == 1e9);
+    assert_int_equal(back->nsamples, 1);
+    assert_true(back->samples[0].seconds == 0.25);
+    assert_true(back->drift.observations == 8); /* far off is at its limit, not forgotten */
+    assert_true(exp(back->drift.latency) > 99 && exp(back->drift.latency) < 101);
+    assert_true(exp(back->drift.bandwidth) > 0.0099 && exp(back->drift.bandwidth) < 0.0101);
+    assert_true(copy.targets[0].read.drift.observations == 0);
+    assert_true(copy.targets[1].read.drift.observations == 77);
+    free(text);
+    free(observed);
+    esdm__site_model_clear(&model);
+    esdm__site_model_clear(&copy);
+}
+
+/* Sessions beside each other add what each of them saw. */
+static void
+test_site_model__sums_of_drifts_have_a_limit(void **state)
+{
+    (void) state;
+    const esdm__drift before = {0.5, -0.5, 10};
+    const esdm__drift now = {4.5, -4.5, 110};
+    esdm__drift drift = before;
+    esdm__drift_add(&drift, &before, &now);
+    assert_true(drift.latency == 4.5 && drift.bandwidth == -4.5 && drift.observations == 110);
+    for (int i = 0; i < 5; i++)
+        esdm__drift_add(&drift, &before, &now);
+    assert_true(exp(drift.latency) < 101 && exp(-drift.bandwidth) < 101);
+    assert_true(drift.observations == 610);
+}
+
 int
 main(void)
 {
@@ -150,6 +198,8 @@ main(void)
         cmocka_unit_test(test_site_model__drifts_of_an_earlier_measurement_do_not_count),
         cmocka_unit_test(test_site_model__damage_is_told_and_never_crashes),
         cmocka_unit_test(test_site_model__observations_move_the_model),
+        cmocka_unit_test(test_site_model__odd_numbers_leave_it_readable),
+        cmocka_unit_test(test_site_model__sums_of_drifts_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
