@@ -8,7 +8,6 @@
 
 #define BLOB_NEWEST   ESDM__BLOB_VERSION_SHAPED
 #define BLOB_LOG2_MIN 9u
-#define BLOB_LOG2_MAX 26u
 #define LENGTH_BYTES  ESDM__BLOB_LENGTH_BYTES
 
 static uint64_t
@@ -166,7 +165,7 @@ parse_geometry(const uint8_t *head, size_t head_bytes, esdm__blob_view *view, es
         if (st != ESDM_OK)
             return st;
     } else {
-        if (view->block_log2 < BLOB_LOG2_MIN || view->block_log2 > BLOB_LOG2_MAX)
+        if (view->block_log2 < BLOB_LOG2_MIN || view->block_log2 > ESDM__BLOCK_LOG2_MAX)
             return corrupt(err, "the block size is out of range");
         if (get_u32(head + 24) != 0)
             return corrupt(err, "a field has an impossible value");

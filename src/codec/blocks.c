@@ -5,9 +5,6 @@
 
 #include "base/checked.h"
 
-/* Of a block; a block's stored length has 32 bits, and buffers must be possible. */
-#define BLOCK_BYTES_MAX (UINT64_C(1) << 30)
-
 void
 esdm__blocks_plain(uint64_t raw_bytes, uint32_t blocks, uint32_t block_log2,
                    esdm__blocks *ret_blocks)
@@ -60,7 +57,7 @@ esdm__blocks_shaped(uint32_t rank, const uint64_t *shape, uint32_t axis, uint64_
     uint64_t group = inner * length;
     uint64_t blocks;
     if (!esdm__mul_u64(raw_bytes / group, per_group, &blocks) || blocks > UINT32_MAX ||
-        inner * extent > BLOCK_BYTES_MAX)
+        inner * extent > UINT64_C(1) << ESDM__BLOCK_LOG2_MAX)
         return false;
     *ret_blocks = (esdm__blocks){.raw_bytes = raw_bytes,
                                  .blocks = (uint32_t) blocks,

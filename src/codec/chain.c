@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "codec/chain.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +36,44 @@ add_codec(const char *text, const char *name, size_t length, esdm__chain *chain,
     return ESDM_OK;
 }
 
+/* Filters, and codecs that look at values, want what they are told that the bytes are: numbers. */
+static esdm_status
+check_order(const char *text, const esdm__chain *chain, esdm_error *err)
+{
+    const uint32_t values = ESDM_CODEC_LOSSY | ESDM_CODEC_SHAPED;
+    for (uint32_t i = 1; i < chain->count; i++) {
+        const esdm_codec_plugin *before = chain->codecs[i - 1];
+        const esdm_codec_plugin *codec = chain->codecs[i];
+        bool compressed = (before->flags & ESDM_CODEC_FILTER) == 0;
+        bool numbers = (before->flags & ESDM_CODEC_ROUNDS) != 0;
+        if (compressed && (codec->flags & (values | ESDM_CODEC_FILTER)) != 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "codec chain '%s': '%s' cannot stand behind '%s', which "
+                                   "compresses: it works on numbers; put it first",
+                                   text, codec->base.name, before->base.name);
+        if (!numbers && (codec->flags & values) != 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "codec chain '%s': '%s' cannot stand behind '%s', which leaves "
+                                   "no numbers: put it first",
+                                   text, codec->base.name, before->base.name);
+    }
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__chain_parse(const char *text, esdm__chain *ret_chain, esdm_error *err)
+{
+    esdm__chain chain = {.count = 0};
+    esdm_status st = esdm__chain_parse_stored(text, &chain, err);
+    if (st == ESDM_OK)
+        st = check_order(text, &chain, err);
+    if (st == ESDM_OK)
+        *ret_chain = chain;
+    return st;
+}
+
+esdm_status
+esdm__chain_parse_stored(const char *text, esdm__chain *ret_chain, esdm_error *err)
 {
     esdm__chain chain = {.count = 0};
     if (strcmp(text, "none") != 0) {

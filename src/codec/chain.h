@@ -7,8 +7,11 @@
 #include "codec/blob.h"
 
 /** Parses names joined by '+'. ESDM_ENOENT names the unknown codec and lists those that exist;
- *  ESDM_EINVAL when a filter stands last, behind which nothing compresses. */
+ *  ESDM_EINVAL when a filter stands last, behind which nothing compresses, or a codec that needs
+ *  numbers behind one that leaves none. */
 esdm_status esdm__chain_parse(const char *text, esdm__chain *ret_chain, esdm_error *err);
+/** The same for a chain that a document has: earlier versions took codecs in any order. */
+esdm_status esdm__chain_parse_stored(const char *text, esdm__chain *ret_chain, esdm_error *err);
 /** The inverse, from ids: writes "lz4" or "none" into text. */
 void esdm__chain_print(const uint8_t ids[4], char *text, size_t bytes);
 

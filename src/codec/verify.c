@@ -45,12 +45,14 @@ bound_at(const esdm_codec_accuracy *a, long double x)
     return bound < (long double) a->absolute ? bound : (long double) a->absolute;
 }
 
-/* Where the quick look was not sure: an error that equals its bound, or a violation. */
+/* Where the quick look was not sure: an error that equals its bound, or a violation. Zeros of
+ * different sign are equal, unless nothing may change. */
 static bool
 keeps_bound(const esdm_codec_accuracy *a, long double x, long double y)
 {
     long double error = fabsl(y - x);
-    return !is_exact(a, x) && isfinite(y) && error > 0 && error <= bound_at(a, x);
+    long double bound = bound_at(a, x);
+    return !is_exact(a, x) && isfinite(y) && bound > 0 && error <= bound;
 }
 
 /* ---- many numbers ------------------------------------------------------------------------- */

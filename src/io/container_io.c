@@ -195,7 +195,8 @@ esdm__io_revert(esdm_container *container)
         if (io == NULL)
             continue;
         chain = container->session->default_chain;
-        if (dataset->codec != NULL && esdm__chain_parse(dataset->codec, &chain, NULL) != ESDM_OK)
+        if (dataset->codec != NULL &&
+            esdm__chain_parse_stored(dataset->codec, &chain, NULL) != ESDM_OK)
             continue; /* which it was before: the codec is gone meanwhile */
         (void) pthread_mutex_lock(&io->write_lock);
         io->chain = chain;

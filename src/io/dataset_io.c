@@ -133,7 +133,7 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     io->chain = session->default_chain;
     if (dataset->codec == NULL)
         return ESDM_OK;
-    return esdm__chain_parse(dataset->codec, &io->chain, err);
+    return esdm__chain_parse_stored(dataset->codec, &io->chain, err);
 }
 
 static esdm_status

@@ -252,7 +252,7 @@ field__keeps_bound(const field__job *job, const field__map *map, double value, d
     bool exact = job->accuracy == NULL;
     double bound = exact ? 0 : field__bound(job->accuracy, value) * (1 - 0x1p-50);
     bool good = fabs(again - value) <= bound;
-    if (map->kind == FIELD__MAP_LOG || bound == 0)
+    if (map->kind == FIELD__MAP_LOG || !(bound > 0)) /* else it covers the sign of a zero */
         good = good && signbit(again) == signbit(value);
     return good && (exact || !is_exact_value(job, again));
 }
@@ -264,7 +264,9 @@ all_near(const field__job *job, const field__map *map, const double *values, con
          size_t first, size_t count)
 {
     const esdm_codec_accuracy *a = job->accuracy;
-    if (a == NULL || a->relative < INFINITY || map->kind != FIELD__MAP_GRID || a->exact_count > 8)
+    double bound = a != NULL ? a->absolute * (1 - 0x1p-50) : 0;
+    if (!(bound > 0) || a->relative < INFINITY || map->kind != FIELD__MAP_GRID ||
+        a->exact_count > 8)
         return false;
     for (uint32_t i = 0; i < a->exact_count; i++) {
         double exact;
@@ -272,8 +274,7 @@ all_near(const field__job *job, const field__map *map, const double *values, con
         if (exact >= job->least - a->absolute && exact <= job->most + a->absolute)
             return false;
     }
-    return field__kernels_best()->count_far(values, again, job->mask + first, count,
-                                            a->absolute * (1 - 0x1p-50)) == 0;
+    return field__kernels_best()->count_far(values, again, job->mask + first, count, bound) == 0;
 }
 
 /* Masks the points of a chunk that their codes miss; returns how many. */

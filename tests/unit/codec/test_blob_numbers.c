@@ -349,6 +349,47 @@ test_numbers__a_codec_that_misses_is_found_out(void **state)
     free(raw);
 }
 
+/* Puts the checksum of a head right. */
+static void
+seal(uint8_t *head, size_t head_bytes)
+{
+    uint64_t sum = esdm__checksum(head + 64, head_bytes - 64);
+    memcpy(head + 56, &sum, sizeof sum);
+    sum = esdm__checksum(head, 64);
+    memcpy(head + 56, &sum, sizeof sum);
+}
+
+/* A fragment of a gigabyte is stored in blocks, and a head that says that it is one block would
+ * make a reader of one point allocate all of it, and the codecs some times more. */
+static void
+test_numbers__blocks_without_measure_are_corrupt(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {1000};
+    static const struct {
+        uint64_t elements;
+        esdm_status status;
+    } claims[] = {{UINT64_C(1) << 28, ESDM_ECORRUPT},
+                  {(UINT64_C(1) << 22) + 1, ESDM_ECORRUPT},
+                  {UINT64_C(1) << 22, ESDM_OK}};
+    float *raw = make_waves(1000);
+    esdm__blob blob;
+    esdm__blob_view view;
+    const esdm__blob_numbers numbers = numbers_of(&chain_round, 1, shape, raw, &hundredth);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+    for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        uint64_t raw_bytes = claims[i].elements * 4;
+        memcpy(blob.head + 32, &raw_bytes, sizeof raw_bytes);
+        memcpy(blob.head + 72, &claims[i].elements, sizeof raw_bytes); /* extent, shape */
+        memcpy(blob.head + 80, &claims[i].elements, sizeof raw_bytes);
+        seal(blob.head, blob.head_bytes);
+        assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                         claims[i].status);
+    }
+    esdm__blob_clear(&blob);
+    free(raw);
+}
+
 /* A head that is changed anywhere is refused: by its checksum, or, with that put right, by what it
  * says, or it says something that can be. Nothing is read outside of it. */
 static void
@@ -370,10 +411,7 @@ test_numbers__damaged_heads_are_corrupt(void **state)
             head[at] ^= flips[f];
             esdm_status status = esdm__blob_parse(head, blob.head_bytes, find_codec, &view, NULL);
             assert_true(status == ESDM_ECORRUPT || status == ESDM_ENOTSUP);
-            uint64_t sum = esdm__checksum(head + 64, blob.head_bytes - 64);
-            memcpy(head + 56, &sum, sizeof sum);
-            sum = esdm__checksum(head, 64);
-            memcpy(head + 56, &sum, sizeof sum);
+            seal(head, blob.head_bytes);
             (void) !esdm__blob_parse(head, blob.head_bytes, find_codec, &view, NULL);
             free(head);
         }
@@ -400,6 +438,7 @@ main(void)
         cmocka_unit_test(test_numbers__the_sum_is_conserved),
         cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
         cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
+        cmocka_unit_test(test_numbers__blocks_without_measure_are_corrupt),
         cmocka_unit_test(test_numbers__damaged_heads_are_corrupt),
     };
     return cmocka_run_group_tests_name("codec.blob_numbers", tests, NULL, NULL);

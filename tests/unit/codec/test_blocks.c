@@ -98,6 +98,24 @@ test_blocks__nonsense_is_refused(void **state)
     assert_true(esdm__blocks_shaped(3, shape, 1, 3, 4, 11200, &b));
 }
 
+/* A head alone must not make a reader allocate as much as the fragment has. */
+static void
+test_blocks__are_no_larger_than_a_reader_believes(void **state)
+{
+    (void) state;
+    const uint64_t n = UINT64_C(1) << 26;
+    const uint64_t most = (UINT64_C(1) << ESDM__BLOCK_LOG2_MAX) / 4;
+    const uint64_t plane[2] = {n / 8, 8};
+    esdm__blocks b;
+    assert_false(esdm__blocks_shaped(1, &n, 0, n, 4, n * 4, &b));
+    assert_false(esdm__blocks_shaped(1, &n, 0, most + 1, 4, n * 4, &b));
+    assert_true(esdm__blocks_shaped(1, &n, 0, most, 4, n * 4, &b));
+    assert_int_equal(b.blocks, 16);
+    assert_false(esdm__blocks_shaped(2, plane, 0, most / 8 + 1, 4, n * 4, &b));
+    assert_true(esdm__blocks_shaped(2, plane, 0, most / 8, 4, n * 4, &b));
+    assert_true(esdm__blocks_cut(1, &n, 4, 1 << 20, &b)); /* a writer has no trouble with it */
+}
+
 int
 main(void)
 {
@@ -105,6 +123,7 @@ main(void)
         cmocka_unit_test(test_blocks__boxes_whole_in_the_fastest_axes),
         cmocka_unit_test(test_blocks__plain_ones_have_a_power_of_two),
         cmocka_unit_test(test_blocks__nonsense_is_refused),
+        cmocka_unit_test(test_blocks__are_no_larger_than_a_reader_believes),
     };
     return cmocka_run_group_tests_name("codec.blocks", tests, NULL, NULL);
 }

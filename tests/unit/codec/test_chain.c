@@ -64,6 +64,41 @@ test_chain__wrong_texts_are_refused(void **state)
 }
 
 static void
+test_chain__codecs_that_need_numbers_get_them(void **state)
+{
+    static const struct {
+        const char *chain;
+        const char *message;
+    } refused[] = {
+        {"lz4+field", "'field' cannot stand behind 'lz4', which compresses"},
+        {"zstd+field+lz4", "'field' cannot stand behind 'zstd', which compresses"},
+        {"field+field", "'field' cannot stand behind 'field', which compresses"},
+        {"lz4+shuffle+zstd", "'shuffle' cannot stand behind 'lz4', which compresses"},
+        {"lz4+bitround+zstd", "'bitround' cannot stand behind 'lz4', which compresses"},
+        {"bitround+zstd+shuffle+lz4", "'shuffle' cannot stand behind 'zstd', which compresses"},
+        {"shuffle+field", "'field' cannot stand behind 'shuffle', which leaves no numbers"},
+        {"shuffle+bitround+zstd", "'bitround' cannot stand behind 'shuffle', which leaves no"},
+    };
+    static const char *const taken[] = {"bitround+field", "bitround+shuffle+zstd", "field+zstd",
+                                        "bitround+zstd",  "shuffle+lz4+zstd",      "zstd+lz4"};
+    (void) state;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        esdm__chain chain = {.count = 77};
+        esdm_error err;
+        assert_int_equal(esdm__chain_parse(refused[i].chain, &chain, &err), ESDM_EINVAL);
+        assert_non_null(strstr(err.message, refused[i].chain));
+        assert_non_null(strstr(err.message, refused[i].message));
+        assert_int_equal(chain.count, 77);
+        /* What earlier versions took stays readable. */
+        assert_int_equal(esdm__chain_parse_stored(refused[i].chain, &chain, NULL), ESDM_OK);
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        esdm__chain chain;
+        assert_int_equal(esdm__chain_parse(taken[i], &chain, NULL), ESDM_OK);
+    }
+}
+
+static void
 test_chain__ids_print_as_names(void **state)
 {
     (void) state;
@@ -116,6 +151,7 @@ main(void)
         cmocka_unit_test(test_chain__none_is_empty),
         cmocka_unit_test(test_chain__names_become_codecs_in_order),
         cmocka_unit_test(test_chain__wrong_texts_are_refused),
+        cmocka_unit_test(test_chain__codecs_that_need_numbers_get_them),
         cmocka_unit_test(test_chain__ids_print_as_names),
         cmocka_unit_test(test_chain__lz4_blobs_come_back),
     };

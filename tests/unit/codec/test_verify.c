@@ -127,6 +127,36 @@ test_verify__a_changed_sum_is_found(void **state)
     assert_true(esdm__accuracy_magnitude(&a, ESDM_TYPE_FLOAT32, raw, 100) == 4950);
 }
 
+/* The sign of a zero is covered by a bound, also where another number needs a closer look; without
+ * one it is kept. */
+static void
+test_verify__a_bound_covers_the_sign_of_zero(void **state)
+{
+    (void) state;
+    static const double before[16] = {-0.0, 1.0, 0.0};
+    static const double tie[16] = {0.0, 1.5, -0.0};
+    static const double same[16] = {0.0, 1.0, -0.0};
+    const double zero = 0.0;
+    for (size_t n = 3; n <= 16; n += 13) { /* one by one, and in vectors */
+        esdm_codec_accuracy a = plain;
+        esdm__accuracy_facts facts = {0};
+        a.absolute = 0.5;
+        assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, tie, n, &facts));
+        assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, same, n, &facts));
+        a.exact_values = &zero; /* unless one of the two is to be kept */
+        a.exact_count = 1;
+        assert_false(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, tie, n, &facts));
+        assert_false(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, same, n, &facts));
+        a = plain;
+        a.relative = 0.5;
+        assert_false(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, tie, n, &facts));
+        assert_false(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, same, n, &facts));
+        a.finest = 0x1p-1074;
+        assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, tie, n, &facts));
+        assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT64, before, same, n, &facts));
+    }
+}
+
 static size_t
 looks_here(const esdm__looks **list)
 {
@@ -204,6 +234,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verify__agrees_with_another_check),
         cmocka_unit_test(test_verify__a_changed_sum_is_found),
+        cmocka_unit_test(test_verify__a_bound_covers_the_sign_of_zero),
         cmocka_unit_test(test_verify__all_kernels_give_the_same),
     };
     return cmocka_run_group_tests_name("codec.verify", tests, NULL, NULL);
