@@ -114,9 +114,9 @@ const omission behaviours_left_out[] = {
     {"netcdf4-failed-creation",
      "What goes on after settings that HDF5 refuses when nc_enddef() or nc_close() creates the "
      "variable (NC_EFILTER, NC_EHDFERR)."},
-    {"netcdf4-large-unsigned", "Floating-point numbers from 2^63 on that are written as NC_UINT64: "
-                               "netCDF-4 stores 2^63, ESDM "
-                               "and CDF-5 the number."},
+    {"netcdf4-large-unsigned",
+     "Floating-point numbers from 2^63 on that are written or read as NC_UINT64: netCDF-4 makes "
+     "2^63 of them, ESDM and CDF-5 give the number."},
     {"netcdf4-default-chunks", "The default chunks of a variable over an unlimited dimension that "
                                "has a length already depend "
                                "on when the length was asked for last."},
@@ -129,6 +129,15 @@ const omission behaviours_left_out[] = {
     {"netcdf4-emptied-attributes", "An attribute in the file that gets a value without elements: "
                                    "netCDF-4 does not write that, so "
                                    "that the old value is there when the file is opened again."},
+    {"netcdf4-rewritten-attributes",
+     "An attribute in the file that is written again and, before that is synchronised, removed or "
+     "renamed: netCDF-4 leaves the old one in the file."},
+    {"netcdf4-padded-attributes",
+     "Attributes of compounds that are written to an opened file: netCDF-4 takes the values to lie "
+     "as in the file, with the padding that the type was defined with."},
+    {"netcdf4-equal-types",
+     "Of two user-defined types that are alike but for their names, netCDF-4 finds the first one "
+     "when it opens the file again, whichever a variable or an attribute has."},
     {"netcdf4-failed-types",
      "Compounds and enumerations without members, and types of types that do not exist: netCDF-4 "
      "takes them, and cannot write the file."},

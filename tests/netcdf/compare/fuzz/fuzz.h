@@ -77,11 +77,12 @@ typedef struct fuzz_handle {
     bool open;
     bool shared; /* NC_SHARE */
     bool writable;
-    bool reopened; /* not made by nc_create() */
-    bool kept;     /* define mode was left, so that nc_abort() does not take all back */
-    bool defined;  /* variables were defined since define mode was left */
-    bool grown;    /* records may have been added since it was synchronised */
-    bool removed;  /* something was taken out of the file since it was synchronised */
+    bool reopened;  /* not made by nc_create() */
+    bool kept;      /* define mode was left, so that nc_abort() does not take all back */
+    bool defined;   /* variables were defined since define mode was left */
+    bool grown;     /* records may have been added since it was synchronised */
+    bool removed;   /* something was taken out of the file since it was synchronised */
+    bool rewritten; /* an attribute in the file was written again since it was synchronised */
 } fuzz_handle;
 
 typedef struct fuzz_state {
@@ -177,8 +178,13 @@ bool group_has_group(const context *c);
 /** Whether an attribute of the op's name that lies in the file gets `length` elements where
  * netCDF-4 does not write that. */
 bool changes_att(const context *c, size_t length);
+/** Notes that an attribute of the op's name is about to be written; see leaves_attribute(). */
+void rewrites_att(context *c);
+/** Whether values of the type, which the op's group knows, are written as an attribute through a
+ * handle where netCDF-4 takes them for values as they lie in the file. */
+bool writes_padding(const context *c, nc_type type, const fuzz_handle *to);
 /** Whether netCDF-4 converts numbers from 2^63 on wrongly. */
-bool is_large_unsigned(const context *c, nc_type file_type, nc_type memory_type);
+bool is_large_unsigned(const context *c, nc_type from, nc_type to);
 /** Whether renaming in data mode can be compared; notes what follows from it. */
 bool may_rename(context *c, const char *old_name, const char *new_name);
 

@@ -167,6 +167,22 @@ changes_att(const context *c, size_t length)
            nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR;
 }
 
+void
+rewrites_att(context *c)
+{
+    const op *o = c->op;
+    if (c->handle->kept && nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR)
+        c->handle->rewritten = true;
+}
+
+/* Stock would not take it out of the file. */
+static bool
+leaves_attribute(const context *c)
+{
+    return c->side == STOCK && !is_netcdf3(c->state) && c->handle->rewritten &&
+           left_out("netcdf4-rewritten-attributes");
+}
+
 /* Of an unknown type, for an attribute that is there, or cannot be removed afterwards. */
 static bool
 spoils_attribute(const context *c)
@@ -186,8 +202,9 @@ call_put_att(context *c)
     int memory = memory_of(o);
     if (c->side == STOCK && changes_att(c, o->length) && left_out("netcdf4-emptied-attributes"))
         return skip(c);
-    if (is_late_fill(c) || spoils_attribute(c) || is_large_unsigned(c, o->argument[0], memory - 1))
+    if (is_late_fill(c) || spoils_attribute(c) || is_large_unsigned(c, memory - 1, o->argument[0]))
         return skip(c);
+    rewrites_att(c);
     say(c, "nc_put_att_%s($, %d, %s, %d, %zu, values(%d))", suffixes[memory], o->varid,
         fuzz_name_text(o->name), o->argument[0], o->length, (int) o->data);
     int rc = putters[memory](c);
@@ -217,6 +234,10 @@ call_get_att(context *c)
         return skip(c);
     say(c, "nc_get_att_%s($, %d, %s, values)", suffixes[memory], o->varid, fuzz_name_text(o->name));
     int rc = getters[memory](c);
+    nc_type type = NC_NAT;
+    (void) nc_inq_atttype(c->ncid, o->varid, fuzz_name(o->name), &type);
+    if (is_large_unsigned(c, type, memory - 1))
+        c->out->bytes = 0;
     return rc;
 }
 
@@ -270,7 +291,7 @@ call_rename_att(context *c)
 {
     const op *o = c->op;
     char old[300];
-    if (is_decomposed(c, o->name) || is_decomposed(c, o->name2) ||
+    if (leaves_attribute(c) || is_decomposed(c, o->name) || is_decomposed(c, o->name2) ||
         !may_rename(c, fuzz_name(o->name), fuzz_name(o->name2)))
         return skip(c);
     c->handle->removed = true;
@@ -283,7 +304,7 @@ static int
 call_del_att(context *c)
 {
     const op *o = c->op;
-    if (is_decomposed(c, o->name))
+    if (leaves_attribute(c) || is_decomposed(c, o->name))
         return skip(c);
     c->handle->removed = true;
     say(c, "nc_del_att($, %d, %s)", o->varid, fuzz_name_text(o->name));
@@ -295,7 +316,12 @@ call_copy_att(context *c)
 {
     const op *o = c->op;
     int to = c->state->handles[o->argument[2]].ncid[c->side];
-    const fuzz_handle *other = &c->state->handles[o->argument[2]];
+    fuzz_handle *other = &c->state->handles[o->argument[2]];
+    nc_type type = NC_NAT;
+    (void) nc_inq_atttype(c->ncid, o->varid, fuzz_name(o->name), &type);
+    if (c->side == STOCK && writes_padding(c, type, other))
+        return skip(c);
+    other->rewritten |= other->kept;
     if (c->side == STOCK && !is_netcdf3(c->state) && other->open && other->kept &&
         left_out("netcdf4-order-of-attributes"))
         c->state->files[other->file].loose_order = true;

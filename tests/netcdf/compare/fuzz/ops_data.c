@@ -386,7 +386,7 @@ call_put(context *c)
         (t.type == NC_STRING) != (memory_of(c->op, &t) == NC_STRING) &&
         left_out("netcdf4-past-the-extent"))
         return skip(c);
-    if (is_large_unsigned(c, t.type, memory_of(c->op, &t)) || is_big_endian(c))
+    if (is_large_unsigned(c, memory_of(c->op, &t), t.type) || is_big_endian(c))
         return skip(c);
     say_call(c, &a, true);
     c->handle->kept = c->handle->grown = true;
@@ -468,7 +468,7 @@ call_get(context *c)
         (void) nc_free_string(elements, buffer.strings);
         return rc;
     }
-    if (!loose)
+    if (!loose && !is_large_unsigned(c, t.type, memory))
         out_bytes(c, &buffer, elements * memories[memory].bytes);
     return rc;
 }

@@ -36,7 +36,7 @@ opened(context *c, int rc, int ncid, int file, int mode, bool writable)
         c->handle->shared = (mode & NC_SHARE) != 0;
         c->handle->writable = writable;
         c->handle->kept = c->handle->defined = c->handle->reopened = false;
-        c->handle->grown = c->handle->removed = false;
+        c->handle->grown = c->handle->removed = c->handle->rewritten = false;
     }
 }
 
@@ -48,7 +48,7 @@ left_define(context *c, int rc)
         c->state->files[c->handle->file].loose_data = true;
     if (rc != NC_NOERR)
         return;
-    c->handle->defined = c->handle->removed = false;
+    c->handle->defined = c->handle->removed = c->handle->rewritten = false;
     c->handle->kept = true;
 }
 

@@ -237,7 +237,10 @@ make_copy_var(generator *g, op *o)
 static int
 call_copy_var(context *c)
 {
-    int to = c->state->handles[c->op->argument[0]].ncid[c->side];
+    const fuzz_handle *other = &c->state->handles[c->op->argument[0]];
+    int to = other->ncid[c->side];
+    if (c->handle->open && other->open && c->state->files[c->handle->file].loose_data)
+        c->state->files[other->file].loose_data = true;
     say(c, "nc_copy_var($, %d, ncid%d)", c->op->varid, c->op->argument[0]);
     return nc_copy_var(c->ncid, c->op->varid, to);
 }

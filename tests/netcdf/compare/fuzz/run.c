@@ -67,10 +67,9 @@ is_decomposed(const context *c, short name)
 }
 
 bool
-is_large_unsigned(const context *c, nc_type file_type, nc_type memory_type)
+is_large_unsigned(const context *c, nc_type from, nc_type to)
 {
-    return !is_netcdf3(c->state) && file_type == NC_UINT64 &&
-           (memory_type == NC_FLOAT || memory_type == NC_DOUBLE) &&
+    return !is_netcdf3(c->state) && (from == NC_FLOAT || from == NC_DOUBLE) && to == NC_UINT64 &&
            left_out("netcdf4-large-unsigned");
 }
 
