@@ -51,7 +51,7 @@ meet_to_write(const esdmnc_request *r, int rc)
     const esdm_dataspace *space = rc == NC_NOERR && !r->nothing ? r->space : NULL;
     if (esdm_dataset_align(r->var->dataset, space, true, &err) == ESDM_OK)
         return rc;
-    return rc == NC_NOERR ? esdmnc_error(&err, "write", r->file->name) : rc;
+    return rc == NC_NOERR ? esdmnc_error_data(&err, "write", r->file->name) : rc;
 }
 
 /* netCDF-4 lets dimensions grow by collective writes only. */
@@ -112,7 +112,7 @@ meet_to_read(esdmnc_id id, int varid, const esdmnc_request *r)
     bool known = raw_space(r, var->rank, &space);
     if (esdm_dataset_align(var->dataset, known ? &space : NULL, false, &err) == ESDM_OK)
         return NC_NOERR;
-    return esdmnc_error(&err, "read", file->name);
+    return esdmnc_error_data(&err, "read", file->name);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
             return rc;
     } else if (esdm_write(r->var->dataset, r->space, esdmnc_type_to_esdm(r->file, memory_type),
                           data, &out_of_range, &err) != ESDM_OK) {
-        return esdmnc_error(&err, "write", r->file->name);
+        return esdmnc_error_data(&err, "write", r->file->name);
     }
     if (r->late != NC_NOERR)
         return r->late;
@@ -174,7 +174,7 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
     esdm_type memory_type =
         esdmnc_type_to_esdm(r->file, esdmnc_memory_type(r->file, r->var->type, r->memory_type));
     if (esdm_read(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK)
-        return esdmnc_error(&err, "read", r->file->name);
+        return esdmnc_error_data(&err, "read", r->file->name);
     if (r->late != NC_NOERR)
         return r->late;
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;

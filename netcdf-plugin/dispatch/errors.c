@@ -68,20 +68,39 @@ esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name)
 /* A program that ignores errors may fail a million times in a row. */
 #define LOUD_MAX 20
 
+static int
+loud_at_first(const esdm_error *err, const char *what, const char *name)
+{
+    static atomic_int count;
+    if (atomic_fetch_add(&count, 1) < LOUD_MAX)
+        return esdmnc_error_loud(err, what, name);
+    atomic_store(&count, LOUD_MAX); /* never wraps around */
+    return esdmnc_error_quiet(err, what, name);
+}
+
 int
 esdmnc_error(const esdm_error *err, const char *what, const char *name)
 {
-    static atomic_int count;
     switch (err->status) {
     case ESDM_EIO:
     case ESDM_ENOSPC:
     case ESDM_ECORRUPT:
     case ESDM_ECONFLICT:
-        if (atomic_fetch_add(&count, 1) < LOUD_MAX)
-            return esdmnc_error_loud(err, what, name);
-        atomic_store(&count, LOUD_MAX); /* never wraps around */
-        return esdmnc_error_quiet(err, what, name);
+        return loud_at_first(err, what, name);
     default:
         return esdmnc_error_quiet(err, what, name);
+    }
+}
+
+int
+esdmnc_error_data(const esdm_error *err, const char *what, const char *name)
+{
+    switch (err->status) {
+    case ESDM_ENOENT:
+    case ESDM_EACCES:
+    case ESDM_ETIMEDOUT:
+        return loud_at_first(err, what, name);
+    default:
+        return esdmnc_error(err, what, name);
     }
 }

@@ -224,7 +224,11 @@ int esdmnc_error(const esdm_error *err, const char *what, const char *name);
 /** The same, always printed: for a lost commit. */
 int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name);
 
-/** The same, printed with $ESDM_DEBUG alone. */
+/** esdmnc_error() for reading and writing data: ENOENT, EACCES and ETIMEDOUT are a target's then,
+ *  and printed as failing storage is. */
+int esdmnc_error_data(const esdm_error *err, const char *what, const char *name);
+
+/** esdmnc_error(), printed with $ESDM_DEBUG alone. */
 int esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name);
 
 /* ---- ranks.c ------------------------------------------------------------------------------- */

@@ -328,7 +328,7 @@ write_parts(const esdmnc_file *file, writer *w)
             break;
         quantize_part(w, &p);
         if (store_part(w, &p, &err) != ESDM_OK)
-            rc = esdmnc_error(&err, "write", file->name);
+            rc = esdmnc_error_data(&err, "write", file->name);
     } while (rc == NC_NOERR && next_part(w, &p));
     free(w->copy);
     return rc;

@@ -10,6 +10,7 @@
  *     nc_trouble steps COUNT   commits that many steps; says which ones, on rank 0
  *     nc_trouble verify STEP   one process: every step up to the last one is whole, STEP is there
  *     nc_trouble append        all ranks write one more step
+ *     nc_trouble neighbours    each rank reads what the next one wrote; says what it gets
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -424,6 +425,29 @@ append(void)
     check_steps("esdm:killed", length + 1);
 }
 
+static void
+neighbours(void)
+{
+    int ncid = -1;
+    size_t length = 0;
+    int next = (rank + 1) % size;
+    OK(nc_open_par("esdm:killed", NC_NOWRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid));
+    OK(nc_var_par_access(ncid, 0, NC_COLLECTIVE));
+    OK(nc_inq_dimlen(ncid, 0, &length));
+    CHECK(length > 0);
+    int rc = NC_NOERR;
+    for (size_t t = 0; t < length; t++) { /* all of them: the others wait in the collective call */
+        int code = nc_get_vara_int(ncid, 0, (size_t[]){t, (size_t) (ROWS * next), 0},
+                                   (size_t[]){1, ROWS, COLUMNS}, &field[0][0]);
+        for (int i = 0; i < ROWS * COLUMNS && code == NC_NOERR; i++)
+            CHECK(field[i / COLUMNS][i % COLUMNS] == (int) t + 1);
+        rc = rc == NC_NOERR ? code : rc;
+    }
+    printf("rank %d reads rank %d: %s\n", rank, next, rc == NC_NOERR ? "good" : nc_strerror(rc));
+    fflush(stdout);
+    OK(nc_close(ncid));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -447,6 +471,8 @@ main(int argc, char **argv)
         verify(strtoll(argv[2], NULL, 10));
     else if (strcmp(mode, "append") == 0)
         append();
+    else if (strcmp(mode, "neighbours") == 0)
+        neighbours();
     else
         MPI_Abort(MPI_COMM_WORLD, 2);
     MPI_Finalize();
