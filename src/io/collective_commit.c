@@ -20,6 +20,10 @@
 #include "io/page_source.h"
 #include "io/page_stream.h"
 
+/* Commits of a dataset that follow one which found nothing to merge, and do not look again: for
+ * that rank 0 has to load the directory, which commits make it forget. */
+#define MERGE_PAUSE 15u
+
 /* What rank 0 tells the others to do. */
 enum { COMMAND_SEND_PAGES = 1, COMMAND_END = 2 };
 
@@ -106,6 +110,10 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
     uint64_t *candidates = NULL;
     size_t ncandidates = 0;
     esdm_status status = esdm__dataset_io_get(dataset, &io, err);
+    if (status == ESDM_OK && io->merge_pause > 0) {
+        io->merge_pause--;
+        return ESDM_OK;
+    }
     if (status == ESDM_OK)
         status = esdm__dataset_load_directory(dataset, io, err);
     if (status != ESDM_OK)
@@ -113,6 +121,7 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
     (void) pthread_mutex_lock(&io->lock);
     status = esdm__index_merge_candidates(io->index, &candidates, &ncandidates, err);
     (void) pthread_mutex_unlock(&io->lock);
+    io->merge_pause = status == ESDM_OK && ncandidates == 0 ? MERGE_PAUSE : 0;
     if (status == ESDM_OK && ncandidates > 0)
         status = esdm__dataset_load_pages(dataset, io, candidates, ncandidates, err);
     if (status == ESDM_OK && ncandidates > 0) {

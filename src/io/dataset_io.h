@@ -55,6 +55,8 @@ typedef struct esdm__dataset_io {
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */
+    uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
+                              container's commit_lock */
     atomic_bool gathered;  /* the gather holds something */
     atomic_bool listed;    /* in the container's dirty list */
     esdm__chain chain;

@@ -59,13 +59,15 @@ no_memory(const rows *all, esdm_error *err)
     return esdm__error_nomem(err, all->capacity * 2 * sizeof(old_snapshot), "old snapshots");
 }
 
-/* Reads all snapshots of a record and says which ones the history does not need. */
+/* Reads all snapshots of a record and says which ones the history does not need; as few as tell
+ * that there are none. */
 static esdm_status
 scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t history,
                uint64_t now_ns, rows *ret_all, size_t *ret_victims, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
+    uint64_t keep = history > 0 ? history : 1;
     esdm_status status = sqlite__prepare(link, SQLITE__SNAPSHOT_SCAN, &statement, err, "ii",
                                          sqlite__key(container, 1), sqlite__key(container, head));
     if (status == ESDM_OK)
@@ -74,7 +76,10 @@ scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t h
         uint64_t number = sqlite__u64(statement, 0);
         uint64_t age_ns = now_ns - sqlite__u64(statement, 2);
         uint64_t later = head - number;
-        if (ret_all->count == 0 && later > MANY_SNAPSHOTS && head % MANY_EVERY != 0) {
+        bool old_enough = later >= keep && (age_ns > GRACE_NS || later >= GRACE_SNAPSHOTS);
+        bool too_many = ret_all->count == 0 && later > MANY_SNAPSHOTS && head % MANY_EVERY != 0;
+        /* Those after one that is too young are younger. */
+        if (too_many || (!old_enough && *ret_victims == 0)) {
             (void) sqlite3_reset(statement);
             return ESDM_OK;
         }
@@ -86,8 +91,7 @@ scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t h
         *old = (old_snapshot){.snapshot = number, .document_at = sqlite__u64(statement, 1)};
         if (sqlite__u64(statement, 3) != 0)
             old->fate = PRUNED;
-        else if (later >= (history > 0 ? history : 1) &&
-                 (age_ns > GRACE_NS || later >= GRACE_SNAPSHOTS))
+        else if (old_enough)
             old->fate = VICTIM;
         *ret_victims += old->fate == VICTIM;
         status = sqlite__step(link, statement, &row, err);

@@ -86,8 +86,10 @@ static const char *const texts[SQLITE__STATEMENTS] = {
         "raw_bytes, stored_bytes, box) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
     [SQLITE__PAGE_DATA_INSERT] = "INSERT INTO page_data(page, dataset, data) VALUES(?1, ?2, ?3)",
     [SQLITE__PAGE_DATASET] = "SELECT dataset FROM page_data WHERE page = ?1",
+    /* OR FAIL: SQLite then keeps no journal of the statement, which would take most of its time.
+     * What fails is taken back with the whole transaction. */
     [SQLITE__PAGE_RETIRE] =
-        "UPDATE page SET removed = ?4 WHERE container = ?1 AND dataset = ?2 AND page = ?3 "
+        "UPDATE OR FAIL page SET removed = ?4 WHERE container = ?1 AND dataset = ?2 AND page = ?3 "
         "AND removed = 0 RETURNING raw_bytes, stored_bytes, records",
     [SQLITE__PAGE_RETIRED] = "SELECT dataset, page, added, removed FROM page "
                              "INDEXED BY page_removed WHERE container = ?1 AND removed <> 0",
