@@ -75,8 +75,8 @@ prices_of(esdm_accuracy_mode mode)
         return (prices){ARCHIVE, 1e6, 0.1};
     case ESDM_MODE_ENERGY:
         return (prices){ENERGY, 1e9, 1};
-    default:
-        return (prices){BALANCED, 250e6, 1};
+    default: /* what one of many cores has of a computing centre's storage */
+        return (prices){BALANCED, 40e6, 1};
     }
 }
 

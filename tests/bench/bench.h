@@ -101,11 +101,27 @@ fill_step(size_t step, float *buffer)
         buffer[k] = field_value(step, k);
 }
 
-static inline void
-verify_step(size_t step, const float *buffer)
+static inline bool
+is_within(float value, float expected, double tolerance)
 {
+    double error = (double) value - (double) expected;
+    return value == expected || (error <= tolerance && -error <= tolerance);
+}
+
+/** The error that FORMAT allows: "esdm_absolute_tolerance=TOLERANCE", else none. */
+static inline double
+tolerance_of(const bench *b)
+{
+    static const char name[] = "esdm_absolute_tolerance=";
+    return strncmp(b->format, name, sizeof name - 1) == 0 ? atof(b->format + sizeof name - 1) : 0;
+}
+
+static inline void
+verify_step(const bench *b, size_t step, const float *buffer)
+{
+    double tolerance = tolerance_of(b);
     for (size_t k = 0; k < STEP_ELEMS; k++)
-        if (buffer[k] != field_value(step, k)) {
+        if (!is_within(buffer[k], field_value(step, k), tolerance)) {
             fprintf(stderr, "step %zu, element %zu: read %g\n", step, k, (double) buffer[k]);
             exit(1);
         }

@@ -79,7 +79,7 @@ read_variable(const bench *b)
     ok(esdm_container_close(container, &err));
     report(b, now() - t);
     for (size_t step = 0; step < b->steps; step++)
-        verify_step(step, buffer + step * STEP_ELEMS);
+        verify_step(b, step, buffer + step * STEP_ELEMS);
     free(buffer);
 }
 
@@ -98,7 +98,7 @@ read_steps(const bench *b)
         step_space(step, 1, &space);
         ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, buffer, NULL, &err));
         total += now() - t;
-        verify_step(step, buffer);
+        verify_step(b, step, buffer);
     }
     t = now();
     ok(esdm_container_close(container, &err));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* The tasks through libnetcdf. FORMAT: contiguous, chunked, deflate, cdf5. For ESDM the same
- * program runs under esdm-run with a path of esdm://; FORMAT is then "plain". */
+ * program runs under esdm-run with a path of esdm://; FORMAT is then "plain", or NAME=VALUE for an
+ * attribute of the variable that states an accuracy. */
 
 #include <netcdf.h>
 
@@ -30,6 +31,12 @@ define_layout(const bench *b, int ncid, int var)
         nc(nc_def_var_chunking(ncid, var, NC_CHUNKED, one_step));
     if (strcmp(b->format, "deflate") == 0)
         nc(nc_def_var_deflate(ncid, var, 1, 1, 1));
+    const char *value = strchr(b->format, '=');
+    if (value != NULL) {
+        char name[NC_MAX_NAME + 1];
+        snprintf(name, sizeof name, "%.*s", (int) (value - b->format), b->format);
+        nc(nc_put_att_text(ncid, var, name, strlen(value + 1), value + 1));
+    }
     nc(nc_set_fill(ncid, NC_NOFILL, &old));
 }
 
@@ -77,7 +84,7 @@ read_variable(const bench *b)
     nc(nc_close(ncid));
     report(b, now() - t);
     for (size_t step = 0; step < b->steps; step++)
-        verify_step(step, buffer + step * STEP_ELEMS);
+        verify_step(b, step, buffer + step * STEP_ELEMS);
     free(buffer);
 }
 
@@ -97,7 +104,7 @@ read_steps(const bench *b)
         t = now();
         nc(nc_get_vara_float(ncid, var, (const size_t[]){step, 0, 0, 0}, count, buffer));
         total += now() - t;
-        verify_step(step, buffer);
+        verify_step(b, step, buffer);
     }
     t = now();
     nc(nc_close(ncid));
@@ -122,7 +129,7 @@ read_points(const bench *b)
         nc(nc_get_vara_float(ncid, var, start, count, series));
         total += now() - t;
         for (size_t step = 0; step < b->steps; step++)
-            if (series[step] != field_value(step, k))
+            if (!is_within(series[step], field_value(step, k), tolerance_of(b)))
                 fail("point", "wrong value");
     }
     nc(nc_close(ncid));

@@ -89,7 +89,7 @@ run_steps(const bench *b, bool writing, size_t steps_at_once)
         move(parts, threads, buffer, steps_at_once * step_bytes, step * step_bytes);
         total += now() - t;
         if (!writing && steps_at_once == 1)
-            verify_step(step, buffer);
+            verify_step(b, step, buffer);
     }
     t = now();
     for (size_t i = 0; i < threads; i++)

@@ -51,6 +51,11 @@ UNITS = {
 }
 
 
+def sum_stored(told):
+    """Bytes of the containers in the JSON of esdm-stat."""
+    return sum(container["stored_bytes"] for container in told["containers"])
+
+
 class Variant:
     def __init__(self, name, program, fmt, tasks, stock=False):
         self.name, self.program, self.format, self.tasks = name, program, fmt, tasks
@@ -59,6 +64,15 @@ class Variant:
     @property
     def is_esdm(self):
         return self.name.startswith("ESDM")
+
+    @property
+    def runs_netcdf(self):
+        return self.program == "bench_netcdf"
+
+    @property
+    def compresses(self):
+        return self.format == "deflate" or "=" in self.format or "+" in self.name or \
+            "lz4" in self.name
 
 
 VARIANTS = [
@@ -73,6 +87,10 @@ VARIANTS = [
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
     Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
     Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", LARGE),
+    Variant("ESDM lossless (deflate-1 asked for)", "bench_netcdf", "deflate", LARGE),
+    Variant("ESDM lossless (balanced)", "bench_netcdf", "esdm_mode=balanced", LARGE),
+    # 1e-3 of the range of the field
+    Variant("ESDM within 0.128", "bench_netcdf", "esdm_absolute_tolerance=0.128", LARGE),
 ]
 
 
@@ -131,7 +149,7 @@ class Place:
             kind = CALLS[task] or task
         name = f"{kind}-{VARIANTS.index(variant)}"
         if variant.is_esdm:
-            return f"esdm://{name}" if "netCDF" in variant.name else name
+            return f"esdm://{name}" if variant.runs_netcdf else name
         return str(self.folder / name)
 
     def clean(self, variant, task):
@@ -162,7 +180,7 @@ class Place:
                    variant.format, options.steps, count]
         if task == "ncdump -h":
             command = ["ncdump", "-h", self.path(variant, task)]
-        if variant.is_esdm and "netCDF" in variant.name:
+        if variant.is_esdm and variant.runs_netcdf:
             command.insert(0, options.build / "tools/esdm-run")
         if options.priority:
             command = ["chrt", "--fifo", "10", *command]
@@ -174,6 +192,16 @@ class Place:
         if task == "ncdump -h":
             return time.perf_counter() - began
         return float(done.stdout.split()[1])
+
+    def stored_bytes(self, variant):
+        """What the large variable takes."""
+        path = self.path(variant, "write")
+        if not variant.is_esdm:
+            return sum(f.stat().st_size for f in self.folder.glob(f"{pathlib.Path(path).name}*"))
+        told = subprocess.run([self.options.build / "tools/esdm-stat", "--json",
+                               path.removeprefix("esdm://")], check=True, text=True,
+                              stdout=subprocess.PIPE, env=self.environment(variant)).stdout
+        return sum_stored(json.loads(told))
 
     def warm_memory(self):
         """Page-cache memory that a virtual machine touches for the first time costs about 1 ns a
@@ -195,6 +223,7 @@ def measure(options, tasks, variants):
         place = Place(parent, options)
         try:
             seconds = {}
+            stored = {}
             for repetition in range(options.repeat):
                 for task in tasks:
                     turn = repetition % len(variants)
@@ -202,9 +231,12 @@ def measure(options, tasks, variants):
                         if task in variant.tasks:
                             key = (task, variant.name)
                             seconds.setdefault(key, []).append(place.run(variant, task))
+                            if task == "write" and variant.compresses:
+                                stored[variant.name] = place.stored_bytes(variant)
                 print(f"{parent}: repetition {repetition + 1} of {options.repeat}", file=sys.stderr)
             results += [{"folder": parent, "task": task, "variant": name, "seconds": values,
-                         "median": statistics.median(values)}
+                         "median": statistics.median(values),
+                         "stored_bytes": stored.get(name) if task == "write" else None}
                         for (task, name), values in seconds.items()]
         finally:
             place.remove()
@@ -227,6 +259,26 @@ def print_table(results, options, tasks, variants):
             print(f"{variant.name:44}" +
                   "".join(f"{figure(c, options):18.2f}" if c else f"{'-':>18}" for c in cells))
         print_ratios(rows, tasks, variants)
+        print_compression(rows, options.steps * STEP_BYTES)
+
+
+def print_compression(rows, raw_bytes):
+    """How small the large variable became, and the speed beside netCDF's deflate and its fastest."""
+    packed = [r for (_, task), r in rows.items() if task == "write" and r["stored_bytes"]]
+    deflate = "netCDF-4 deflate-1"
+    if not packed:
+        return
+    print(f"{'compression':44}{'ratio':>18}{'write / deflate':>18}{'read / deflate':>18}"
+          f"{'write / plain':>18}")
+    for written in packed:
+        name = written["variant"]
+        cells = [f"{raw_bytes / written['stored_bytes']:18.3f}"]
+        for task, others in (("write", [deflate]), ("read", [deflate]),
+                             ("write", ["netCDF-4 contiguous", "netCDF-4 chunked"])):
+            mine = rows.get((name, task))
+            times = [rows[(o, task)]["median"] for o in others if (o, task) in rows]
+            cells.append(f"{min(times) / mine['median']:18.2f}" if mine and times else f"{'-':>18}")
+        print(f"{name:44}" + "".join(cells))
 
 
 def print_ratios(rows, tasks, variants):

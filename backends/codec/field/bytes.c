@@ -4,12 +4,53 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "mask.h"
 
 #define LEVEL 1
 
 /* Methods: as they are; zstd; bytes of equal weight together, then zstd. */
 enum { BYTES_RAW, BYTES_ZSTD, BYTES_SHUFFLED };
+
+/* Making one takes longer than encoding the bytes of a block. */
+typedef struct contexts {
+    ZSTD_CCtx *encoder;
+    ZSTD_DCtx *decoder;
+} contexts;
+
+static void
+clear_contexts(void *memory)
+{
+    contexts *own = memory;
+    (void) ZSTD_freeCCtx(own->encoder);
+    (void) ZSTD_freeDCtx(own->decoder);
+}
+
+static esdm__per_thread threads = ESDM__PER_THREAD(contexts, clear_contexts);
+
+__attribute__((destructor)) static void
+drop_contexts(void)
+{
+    esdm__per_thread_drop(&threads);
+}
+
+static ZSTD_CCtx *
+own_encoder(void)
+{
+    contexts *own = esdm__per_thread_get(&threads);
+    if (own != NULL && own->encoder == NULL)
+        own->encoder = ZSTD_createCCtx();
+    return own != NULL ? own->encoder : NULL;
+}
+
+static ZSTD_DCtx *
+own_decoder(void)
+{
+    contexts *own = esdm__per_thread_get(&threads);
+    if (own != NULL && own->decoder == NULL)
+        own->decoder = ZSTD_createDCtx();
+    return own != NULL ? own->decoder : NULL;
+}
 
 static void
 shuffle(const uint8_t *raw, size_t elements, size_t size, uint8_t *to)
@@ -45,7 +86,8 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
     size_t room = ZSTD_compressBound(raw_bytes);
     uint8_t *shuffled = malloc(raw_bytes + 1);
     uint8_t *packed = malloc(room);
-    if (shuffled == NULL || packed == NULL) {
+    ZSTD_CCtx *encoder = own_encoder();
+    if (shuffled == NULL || packed == NULL || encoder == NULL) {
         free(shuffled);
         free(packed);
         return esdm__error_nomem(err, room, "compressed bytes");
@@ -53,7 +95,8 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
     bool apart = element_bytes > 1;
     if (apart)
         shuffle(raw, raw_bytes / element_bytes, element_bytes, shuffled);
-    size_t bytes = ZSTD_compress(packed, room, apart ? shuffled : raw, raw_bytes, LEVEL);
+    size_t bytes =
+        ZSTD_compressCCtx(encoder, packed, room, apart ? shuffled : raw, raw_bytes, LEVEL);
     if (ZSTD_isError(bytes) || bytes >= raw_bytes)
         put_bytes(out, BYTES_RAW, raw, raw_bytes);
     else
@@ -79,10 +122,14 @@ field__bytes_decode(void *raw, size_t raw_bytes, size_t element_bytes, esdm__cur
         memcpy(raw, from, raw_bytes);
         return ESDM_OK;
     }
+    ZSTD_DCtx *decoder = own_decoder();
     uint8_t *shuffled = method == BYTES_SHUFFLED ? malloc(raw_bytes) : NULL;
-    if (method == BYTES_SHUFFLED && shuffled == NULL)
+    if (decoder == NULL || (method == BYTES_SHUFFLED && shuffled == NULL)) {
+        free(shuffled);
         return esdm__error_nomem(err, raw_bytes, "special values");
-    size_t n = ZSTD_decompress(shuffled != NULL ? shuffled : raw, raw_bytes, from, (size_t) bytes);
+    }
+    size_t n = ZSTD_decompressDCtx(decoder, shuffled != NULL ? shuffled : raw, raw_bytes, from,
+                                   (size_t) bytes);
     if (!ZSTD_isError(n) && n == raw_bytes && shuffled != NULL)
         unshuffle(shuffled, raw_bytes / element_bytes, element_bytes, raw);
     free(shuffled);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "pack.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "mask.h"
 
-#define PROBES 24 /* rows that the axes are chosen by */
+#define PROBES 24    /* rows that the axes are chosen by */
+#define PROBED 4096u /* values of each whose bytes are counted */
 
 /* The rows that row r is taken the difference to. */
 typedef struct near {
@@ -33,14 +35,31 @@ near_of(const field__volume *v, uint32_t axes, size_t r)
 static void
 difference(const field__volume *v, uint32_t axes, size_t r, uint32_t *out)
 {
+    if (axes == 0) {
+        memcpy(out, field__row32(v, r), (size_t) v->axes.nx * sizeof *out);
+        return;
+    }
     near at = near_of(v, axes, r);
     field__kernels_best()->difference_row(field__row32(v, r), at.n, at.z, at.zn,
                                           (size_t) v->axes.nx, out);
 }
 
-/* Bits of the differences of some rows. */
-static uint64_t
-cost_of(const field__volume *v, uint32_t axes, uint32_t *differences)
+/* Takes the differences back. */
+static void
+restore(const field__volume *v, uint32_t axes, size_t r, uint32_t *differences)
+{
+    if (axes == 0) {
+        memcpy(field__row32(v, r), differences, (size_t) v->axes.nx * sizeof *differences);
+        return;
+    }
+    near at = near_of(v, axes, r);
+    field__kernels_best()->restore_row(differences, at.n, at.z, at.zn, (size_t) v->axes.nx,
+                                       field__row32(v, r));
+}
+
+/* Packed bits of the differences of some rows. */
+static double
+bits_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
 {
     size_t nx = (size_t) v->axes.nx;
     size_t step = v->rows / PROBES + 1;
@@ -54,17 +73,41 @@ cost_of(const field__volume *v, uint32_t axes, uint32_t *differences)
             bits += 32 - (uint32_t) __builtin_clz(any);
         }
     }
-    return bits;
+    return (double) bits;
+}
+
+/* Entropy of the byte planes of the differences of some rows. */
+static double
+planes_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
+{
+    uint32_t counts[4][256] = {{0}};
+    size_t n = v->axes.nx < PROBED ? (size_t) v->axes.nx : PROBED;
+    size_t step = v->rows / PROBES + 1;
+    double bits = 0;
+    for (size_t r = v->rows / 2 % step; r < v->rows; r += step) {
+        difference(v, axes, r, differences);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = 0; k < 4; k++)
+                counts[k][differences[i] >> 8 * k & 255]++;
+        }
+    }
+    for (size_t k = 0; k < 4; k++) {
+        for (size_t i = 0; i < 256; i++)
+            bits -= counts[k][i] > 0 ? counts[k][i] * log2(counts[k][i]) : 0;
+    }
+    return bits; /* less a number that is the same for all axes */
 }
 
 static uint32_t
-choose_axes(const field__volume *v, uint32_t *differences)
+choose_axes(const field__volume *v, field__pack_method method, uint32_t *differences)
 {
+    double (*cost_of)(const field__volume *, uint32_t, uint32_t *) =
+        method == FIELD__PACK_BITS ? bits_cost : planes_cost;
     uint32_t most = v->axes.nz > 1 ? 3 : v->axes.ny > 1 ? 2 : 1;
-    uint32_t best = 1;
-    uint64_t least = cost_of(v, 1, differences);
-    for (uint32_t axes = 2; axes <= most; axes++) {
-        uint64_t cost = cost_of(v, axes, differences);
+    uint32_t best = method == FIELD__PACK_BITS ? 1 : 0;
+    double least = cost_of(v, best, differences);
+    for (uint32_t axes = best + 1; axes <= most; axes++) {
+        double cost = cost_of(v, axes, differences);
         if (cost < least) {
             least = cost;
             best = axes;
@@ -138,7 +181,6 @@ static esdm_status
 decode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__cursor *in,
             field__row_sink sink, void *user, esdm_error *err)
 {
-    const field__kernels *kernels = field__kernels_best();
     size_t nx = (size_t) v->axes.nx;
     size_t groups = group_count(v->elements);
     const uint8_t *widths = esdm__cursor_take(in, groups);
@@ -155,8 +197,7 @@ decode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__curs
             if (!unpack_group(&u, waiting + have))
                 return esdm__error_set(err, ESDM_ECORRUPT, "field: packed values are cut off");
         }
-        near at = near_of(v, axes, r);
-        kernels->restore_row(waiting, at.n, at.z, at.zn, nx, field__row32(v, r));
+        restore(v, axes, r, waiting);
         used = nx;
         sink(user, v, r);
     }
@@ -203,9 +244,7 @@ decode_planes(const field__volume *v, uint32_t axes, esdm__cursor *in, field__ro
     if (st == ESDM_OK)
         field__kernels_best()->join_planes(planes, n, differences);
     for (size_t r = 0; r < v->rows && st == ESDM_OK; r++) {
-        near at = near_of(v, axes, r);
-        field__kernels_best()->restore_row(differences + r * nx, at.n, at.z, at.zn, nx,
-                                           field__row32(v, r));
+        restore(v, axes, r, differences + r * nx);
         sink(user, v, r);
     }
     free(differences);
@@ -232,7 +271,7 @@ field__pack_encode(const field__volume *volume, field__pack_method method, esdm_
     uint32_t *waiting = waiting_new(volume, err);
     if (waiting == NULL)
         return ESDM_ENOMEM;
-    uint32_t axes = choose_axes(volume, waiting);
+    uint32_t axes = choose_axes(volume, method, waiting);
     esdm__buffer_put_u8(out, (uint8_t) axes);
     esdm__buffer_put_u8(out, (uint8_t) method);
     esdm_status st = method == FIELD__PACK_BITS ? encode_bits(volume, axes, waiting, out, err)
@@ -247,7 +286,7 @@ field__pack_decode(const field__volume *volume, esdm__cursor *in, field__row_sin
 {
     uint8_t axes = esdm__cursor_u8(in);
     uint8_t method = esdm__cursor_u8(in);
-    if (in->failed || volume->wide || axes < 1 || axes > 3 || method > FIELD__PACK_PLANES)
+    if (in->failed || volume->wide || axes > 3 || method > FIELD__PACK_PLANES)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: bad parameters of packed values");
     uint32_t *waiting = waiting_new(volume, err);
     if (waiting == NULL)

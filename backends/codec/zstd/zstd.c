@@ -3,13 +3,12 @@
 /** @file Codec "zstd" (id 2): Zstandard frames without checksum (libzstd), level 1 unless more
  * effort is asked for. */
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #include "base/error.h"
+#include "base/per_thread.h"
 #include "esdm/sys/codec.h"
 
 static int
@@ -20,53 +19,26 @@ level_of(const esdm_codec_input *input)
 
 /* ---- contexts ----------------------------------------------------------------------------- */
 
-/* Making one takes longer than encoding a block: every thread keeps its own. */
+/* Making one takes longer than encoding a block. */
 typedef struct contexts {
     ZSTD_CCtx *encoder;
     ZSTD_DCtx *decoder;
 } contexts;
 
-static pthread_key_t key;
-static bool have_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 static void
-free_contexts(void *memory)
+clear_contexts(void *memory)
 {
     contexts *own = memory;
     (void) ZSTD_freeCCtx(own->encoder);
     (void) ZSTD_freeDCtx(own->decoder);
-    free(own);
 }
 
-static void
-make_key(void)
-{
-    have_key = pthread_key_create(&key, free_contexts) == 0;
-}
+static esdm__per_thread threads = ESDM__PER_THREAD(contexts, clear_contexts);
 
-/* A thread that outlives the library must not call into it. */
 __attribute__((destructor)) static void
-drop_key(void)
+drop_contexts(void)
 {
-    if (have_key)
-        (void) pthread_key_delete(key);
-}
-
-/* NULL when out of memory or keys. */
-static contexts *
-own_contexts(void)
-{
-    (void) pthread_once(&once, make_key);
-    contexts *own = have_key ? pthread_getspecific(key) : NULL;
-    if (own != NULL || !have_key)
-        return own;
-    own = calloc(1, sizeof *own);
-    if (own != NULL && pthread_setspecific(key, own) != 0) {
-        free(own);
-        own = NULL;
-    }
-    return own;
+    esdm__per_thread_drop(&threads);
 }
 
 /* ---- codec -------------------------------------------------------------------------------- */
@@ -82,7 +54,7 @@ static esdm_status
 zstd_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
             size_t out_bytes, size_t *ret_bytes, esdm_error *err)
 {
-    contexts *own = own_contexts();
+    contexts *own = esdm__per_thread_get(&threads);
     if (own != NULL && own->encoder == NULL)
         own->encoder = ZSTD_createCCtx();
     if (own == NULL || own->encoder == NULL)
@@ -100,7 +72,7 @@ zstd_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
             size_t raw_bytes, esdm_error *err)
 {
     (void) input;
-    contexts *own = own_contexts();
+    contexts *own = esdm__per_thread_get(&threads);
     if (own != NULL && own->decoder == NULL)
         own->decoder = ZSTD_createDCtx();
     if (own == NULL || own->decoder == NULL)
