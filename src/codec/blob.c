@@ -290,7 +290,7 @@ stage_size(const esdm__blob_view *view, size_t *ret_bytes, esdm_error *err)
                                    view->chain.codecs[i]->base.name);
         most = bound > most ? bound : most;
     }
-    *ret_bytes = most;
+    *ret_bytes = most > 0 ? most : 1;
     return ESDM_OK;
 }
 

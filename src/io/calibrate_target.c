@@ -104,7 +104,8 @@ read_pack(worker *w)
     w->read_s = esdm__seconds_now() - started;
     for (uint64_t at = 0; at < p->bytes && status == ESDM_OK; at += PIECE_BYTES) {
         uint64_t left = p->bytes - at;
-        if (memcmp(w->buffer + at, p->piece, (size_t) (left < PIECE_BYTES ? left : PIECE_BYTES)))
+        if (memcmp(w->buffer + at, p->piece, (size_t) (left < PIECE_BYTES ? left : PIECE_BYTES)) !=
+            0)
             status =
                 esdm__error_set(&w->error, ESDM_ECORRUPT, "what was read is not what was written");
     }

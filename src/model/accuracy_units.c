@@ -17,9 +17,7 @@ static const prefix prefixes[] = {
 /* Spellings of one unit, the first of which takes prefixes. */
 static const char *const same[][5] = {
     {"K", "kelvin", "Kelvin", "degK", "degree_Kelvin"},
-    {"degC", "celsius", "Celsius", "degree_Celsius",
-     "\xc2\xb0"
-     "C"},
+    {"degC", "celsius", "Celsius", "degree_Celsius", "\302\260C"},
     {"Pa", "pascal", "Pascal", "pascals", NULL},
     {"m", "meter", "meters", "metre", "metres"},
     {"s", "second", "seconds", "sec", NULL},

@@ -101,7 +101,7 @@ esdm__drain_later(esdm_session *session, const char *name)
     while (e != NULL && strcmp(e->name, name) != 0)
         e = e->next;
     if (e == NULL && (e = malloc(sizeof *e + strlen(name) + 1)) != NULL) {
-        strcpy(e->name, name);
+        memcpy(e->name, name, strlen(name) + 1);
         e->next = drainer->entries;
         drainer->entries = e;
     }

@@ -211,7 +211,8 @@ list_names(const drain *d, esdm__buffer *names, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (options->containers == NULL)
         status = meta->container_list(d->session->store, NULL, note_name, names, err);
-    for (size_t i = 0; i < options->ncontainers && status == ESDM_OK; i++) {
+    size_t named = options->containers != NULL ? options->ncontainers : 0;
+    for (size_t i = 0; i < named && status == ESDM_OK; i++) {
         size_t before = names->bytes;
         status =
             meta->container_list(d->session->store, options->containers[i], note_name, names, err);

@@ -238,7 +238,8 @@ list_names(esdm__fsck *check, name_list *list, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (options->containers == NULL)
         status = session->meta->container_list(session->store, NULL, note_name, list, err);
-    for (size_t i = 0; i < options->ncontainers && status == ESDM_OK; i++) {
+    size_t named = options->containers != NULL ? options->ncontainers : 0;
+    for (size_t i = 0; i < named && status == ESDM_OK; i++) {
         size_t before = list->count;
         status = session->meta->container_list(session->store, options->containers[i], note_name,
                                                list, err);

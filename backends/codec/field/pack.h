@@ -7,8 +7,8 @@
  * Coder "pack", for speed: differences along up to three axes, packed into as many bits as the
  * largest of 512 needs, or compressed as bytes of equal weight.
  *
- * Stored: axes of the differences u8 (0 none, 1 x, 2 y too, 3 z too), method u8; packed: a width u8 for
- * each 512 differences, then the packed ones; else the four byte planes (field__bytes_encode).
+ * Stored: axes of the differences u8 (0 none, 1 x, 2 y too, 3 z too), method u8; packed: a width u8
+ * for each 512 differences, then the packed ones; else the four byte planes (field__bytes_encode).
  */
 
 #include "volume.h"
