@@ -126,9 +126,9 @@ const omission behaviours_left_out[] = {
     {"netcdf4-order-of-unlimited",
      "With several unlimited dimensions, which of them nc_inq_unlimdim() gives and the order of "
      "nc_inq_unlimdims() change when a netCDF-4 file is opened again; in a container they stay."},
-    {"netcdf4-emptied-attributes", "An attribute in the file that gets a value without elements: "
-                                   "netCDF-4 does not write that, so "
-                                   "that the old value is there when the file is opened again."},
+    {"netcdf4-emptied-attributes",
+     "An attribute in the file that gets a value without elements, or had none: netCDF-4 does not "
+     "write that, so that the old value is there when the file is opened again."},
     {"netcdf4-rewritten-attributes",
      "An attribute in the file that is written again and, before that is synchronised, removed or "
      "renamed: netCDF-4 leaves the old one in the file."},

@@ -159,12 +159,20 @@ is_late_fill(const context *c)
     return o->name == FILL_NAME && o->varid >= 0 && left_out("netcdf4-late-fill-value");
 }
 
+/* Whether an attribute that lies in the file has no elements, or is to get none. */
+static bool
+is_emptied(const fuzz_handle *handle, int ncid, int varid, const char *name, size_t length)
+{
+    size_t old = 0;
+    return handle->kept && nc_inq_attlen(ncid, varid, name, &old) == NC_NOERR &&
+           (length == 0) != (old == 0);
+}
+
 bool
 changes_att(const context *c, size_t length)
 {
-    const op *o = c->op;
-    return length == 0 && !is_netcdf3(c->state) && c->handle->kept &&
-           nc_inq_attid(c->ncid, o->varid, fuzz_name(o->name), NULL) == NC_NOERR;
+    return !is_netcdf3(c->state) &&
+           is_emptied(c->handle, c->ncid, c->op->varid, fuzz_name(c->op->name), length);
 }
 
 void
@@ -319,7 +327,13 @@ call_copy_att(context *c)
     fuzz_handle *other = &c->state->handles[o->argument[2]];
     nc_type type = NC_NAT;
     (void) nc_inq_atttype(c->ncid, o->varid, fuzz_name(o->name), &type);
+    size_t length = 0;
+    (void) nc_inq_attlen(c->ncid, o->varid, fuzz_name(o->name), &length);
     if (c->side == STOCK && writes_padding(c, type, other))
+        return skip(c);
+    if (c->side == STOCK && !is_netcdf3(c->state) && other->open &&
+        is_emptied(other, to, o->argument[3], fuzz_name(o->name), length) &&
+        left_out("netcdf4-emptied-attributes"))
         return skip(c);
     other->rewritten |= other->kept;
     if (c->side == STOCK && !is_netcdf3(c->state) && other->open && other->kept &&
