@@ -201,20 +201,32 @@ esdmnc_chunks_set(const esdmnc_file *file, esdmnc_var *var, const size_t *shape)
     return esdmnc_chunks_apply(file, var);
 }
 
+/* Values may have another size when the container is opened again: compounds without the padding at
+ * their end that the program gave them. */
+static bool
+may_shrink(const esdmnc_file *file, const esdmnc_var *var)
+{
+    esdm_type_info info;
+    return var->type > NC_STRING &&
+           esdm_type_inquire(file->container, esdm_dataset_type(var->dataset), &info) &&
+           info.kind == ESDM_CLASS_COMPOUND;
+}
+
 /* Most variables are defined while there are no records, and need no memory for it. */
 int
 esdmnc_chunks_start(const esdmnc_file *file, esdmnc_var *var)
 {
     bool has_records = false;
+    bool shrinks = var->rank > 0 && may_shrink(file, var);
     for (uint32_t i = 0; i < var->rank; i++)
         has_records |= var->axes[i].unlimited && length_of(file, &var->axes[i]) > 0;
-    if (!has_records || esdmnc_is_nc3(file))
+    if ((!has_records && !shrinks) || esdmnc_is_nc3(file))
         return NC_NOERR;
     size_t now[ESDM_MAX_RANK] = {0};
     size_t later[ESDM_MAX_RANK] = {0};
     choose(file, var, now);
     choose(NULL, var, later);
-    if (memcmp(now, later, var->rank * sizeof now[0]) == 0)
+    if (!shrinks && memcmp(now, later, var->rank * sizeof now[0]) == 0)
         return NC_NOERR;
     char text[ESDM_MAX_RANK * sizeof "18446744073709551615"] = "";
     int length = 0;

@@ -236,8 +236,39 @@ attributes(const world *w)
     CALL(nc_close(ncid));
 }
 
+/* Default chunks stay what they were for the size that the program gave, padding included. */
+static void
+padding(const world *w)
+{
+    int ncid = create(w);
+    int dims[3] = {-1, -1, -1};
+    int kind = -1;
+    nc_type type = -1;
+    size_t shape[2] = {0};
+    CALL(nc_def_compound(ncid, 32, "padded", &type));
+    CALL(nc_insert_compound(ncid, type, "a", 0, NC_INT));
+    CALL(nc_def_dim(ncid, "time", NC_UNLIMITED, &dims[0]));
+    CALL(nc_def_dim(ncid, "y", 3000, &dims[1]));
+    CALL(nc_def_dim(ncid, "x", 3000, &dims[2]));
+    CALL(nc_def_var(ncid, "series", type, 1, dims, NULL));
+    CALL(nc_def_var(ncid, "step", type, 2, dims, NULL));
+    CALL(nc_def_var(ncid, "map", type, 2, dims + 1, NULL));
+    CALL(nc_def_var_deflate(ncid, 2, 0, 1, 1));
+    for (int again = 0; again < 2; again++) {
+        for (int v = 0; v < 3; v++) {
+            CALL(nc_inq_var_chunking(ncid, v, &kind, shape));
+            note("kind %d", kind);
+            note_sizes("chunk", shape, v == 0 ? 1 : 2);
+        }
+        CALL(nc_close(ncid));
+        ncid = reopen(w, NC_NOWRITE);
+    }
+    CALL(nc_close(ncid));
+}
+
 const scenario scenarios_usertypes[] = {{"usertypes", "definition", IN_NC4, definition},
                                         {"usertypes", "refused", IN_CDF | IN_NC4C, refused},
                                         {"usertypes", "data", IN_NC4, data},
                                         {"usertypes", "attributes", IN_NC4, attributes},
+                                        {"usertypes", "padding", IN_NC4, padding},
                                         {0}};
