@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "model/convert.h"
+#include "model/spread.h"
 
 /* One axis: number of elements and the step on both sides in bytes. */
 typedef struct axis {
@@ -29,6 +30,7 @@ typedef struct plan {
     char *target;
     size_t source_bytes, target_bytes; /* of one element */
     esdm__converter convert;           /* NULL: copy bits */
+    esdm__spread_fn spread;            /* of copy_spread() */
     uint64_t out_of_range;
     uint32_t count; /* of axes; slowest first */
     axis axes[ESDM_MAX_RANK + 1];
@@ -185,6 +187,14 @@ copy_dense(plan *p, const axis *outer, const axis *inner, const char *source, ch
     }
 }
 
+/* The step of the inner axis is one element of the source and two of the target. */
+static void
+copy_spread(plan *p, const axis *outer, const axis *inner, const char *source, char *target)
+{
+    for (uint64_t i = 0; i < outer->n; i++, source += outer->source, target += outer->target)
+        p->spread(inner->n, source, target);
+}
+
 static void
 run_bits(size_t element_bytes, uint64_t n, const char *source, int64_t source_step, char *target,
          int64_t target_step)
@@ -335,6 +345,10 @@ choose_kernel(plan *p)
     int64_t element = (int64_t) p->source_bytes;
     if (inner->source == element && inner->target == element)
         return copy_dense;
+    bool spreads = inner->source == element && inner->target == 2 * element;
+    p->spread = spreads ? esdm__spread_of(p->source_bytes) : NULL;
+    if (p->spread != NULL)
+        return copy_spread;
     bool tiles = find_tiles(p);
     switch (element) {
     case 1:

@@ -188,6 +188,36 @@ test_copy__transposes_every_element_size(void **state)
     }
 }
 
+/* Elements of 2, 4 and 8 bytes to every second, third and fourth place, in runs of every length:
+ * what lies between stays. */
+static void
+test_copy__spread_runs_leave_the_gaps(void **state)
+{
+    static const esdm_type types[] = {ESDM_TYPE_INT16, ESDM_TYPE_FLOAT32, ESDM_TYPE_FLOAT64};
+    random_source source = {11};
+    (void) state;
+    for (size_t i = 0; i < ARENA; i++)
+        source_arena[i] = (uint8_t) random_next(&source);
+    for (uint64_t at = 0; at < 3 * 3 * 70; at++) {
+        esdm_type type = types[at % 3];
+        size_t bytes = esdm_type_size(type);
+        int64_t step = 2 + (int64_t) (at / 3 % 3);
+        const uint64_t n[2] = {3, at / 9};
+        const int64_t dense[2] = {(int64_t) n[1], 1};
+        const int64_t spread[2] = {300, step};
+        size_t skew = at % 7;
+        memset(target_arena, 0x77, sizeof target_arena);
+        memset(expected_arena, 0x77, sizeof expected_arena);
+        for (uint64_t i = 0; i < 3 * n[1]; i++)
+            memcpy(expected_arena + skew +
+                       (300 * (i / n[1]) + (uint64_t) step * (i % n[1])) * bytes,
+                   source_arena + skew + i * bytes, bytes);
+        esdm__copy_nd(2, n, type, source_arena + skew, dense, type, target_arena + skew, spread,
+                      NULL);
+        assert_memory_equal(target_arena, expected_arena, sizeof target_arena);
+    }
+}
+
 static void
 test_copy__empty_arrays_touch_nothing(void **state)
 {
@@ -271,6 +301,7 @@ main(void)
         cmocka_unit_test(test_copy__equal_types_agree_with_a_loop),
         cmocka_unit_test(test_copy__conversions_agree_with_a_loop),
         cmocka_unit_test(test_copy__transposes_every_element_size),
+        cmocka_unit_test(test_copy__spread_runs_leave_the_gaps),
         cmocka_unit_test(test_copy__empty_arrays_touch_nothing),
         cmocka_unit_test(test_copy__nan_payloads_survive),
         cmocka_unit_test(test_copy__strings_copy_pointers),
