@@ -116,18 +116,42 @@ endfunction()
 # esdm_optional(KIND NAME PACKAGE…): a loadable plug-in that ESDM brings along and that needs
 # PACKAGEs, names for pkg-config: left out where they are not installed. It lies in the folder
 # `esdm` beside libesdm, built as well as installed, where the registry looks.
+# esdm_optional(KIND NAME HEADER header.h LIBRARY name): the same for a library that has no file for
+# pkg-config; it becomes the target esdm_foreign_<library>.
 function(esdm_optional kind name)
-  string(TOUPPER ${name} upper)
+  cmake_parse_arguments(O "" "HEADER;LIBRARY" "" ${ARGN})
   set(ESDM_OPTIONAL_PLUGINS ${ESDM_OPTIONAL_PLUGINS} ${kind}/${name} CACHE INTERNAL "")
-  pkg_check_modules(${upper} IMPORTED_TARGET ${ARGN})
-  if(NOT ${upper}_FOUND)
-    message(STATUS "plug-in ${kind}/${name} is left out, not installed: ${ARGN}")
+  if(O_LIBRARY)
+    esdm_find_foreign(${O_HEADER} ${O_LIBRARY})
+    set(library esdm_foreign_${O_LIBRARY})
+    set(needs ${O_HEADER} lib${O_LIBRARY})
+  else()
+    string(TOUPPER ${name} upper)
+    pkg_check_modules(${upper} IMPORTED_TARGET ${ARGN})
+    set(library PkgConfig::${upper})
+    set(needs ${ARGN})
+  endif()
+  if(NOT TARGET ${library})
+    message(STATUS "plug-in ${kind}/${name} is left out, not installed: ${needs}")
     return()
   endif()
-  esdm_loadable(${kind} ${name} PkgConfig::${upper})
+  esdm_loadable(${kind} ${name} ${library})
   set_target_properties(esdm-${kind}-${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/esdm)
   install(TARGETS esdm-${kind}-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm)
+endfunction()
+
+# esdm_find_foreign(HEADER LIBRARY): the target esdm_foreign_<library>, or none.
+function(esdm_find_foreign header library)
+  string(TOUPPER ${library} upper)
+  find_path(ESDM_${upper}_INCLUDE ${header})
+  find_library(ESDM_${upper}_LIBRARY ${library})
+  mark_as_advanced(ESDM_${upper}_INCLUDE ESDM_${upper}_LIBRARY)
+  if(ESDM_${upper}_INCLUDE AND ESDM_${upper}_LIBRARY AND NOT TARGET esdm_foreign_${library})
+    add_library(esdm_foreign_${library} INTERFACE IMPORTED GLOBAL)
+    target_include_directories(esdm_foreign_${library} INTERFACE ${ESDM_${upper}_INCLUDE})
+    target_link_libraries(esdm_foreign_${library} INTERFACE ${ESDM_${upper}_LIBRARY})
+  endif()
 endfunction()
 
 # esdm_sql_header(TARGET PREFIX FILE…): the SQL files as arrays PREFIX<name>_sql in a header that is

@@ -12,7 +12,7 @@ set -eu
 
 build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
     libxxhash-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
-    libssl-dev"
+    libssl-dev libzfp-dev libaec-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"
 test="git libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
     libnetcdff-dev strace python3-venv python3-jsonschema sqlite3 util-linux ca-certificates

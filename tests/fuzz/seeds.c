@@ -2,6 +2,7 @@
 
 /* Writes valid inputs for the fuzz targets: FOLDER/blob/, FOLDER/page/, FOLDER/document/. */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,13 @@
 #include "layout/index.h"
 #include "model/container.h"
 #include "plugin/registry.h"
+
+#ifdef WITH_ZFP
+extern const esdm_codec_plugin esdm_codec_zfp_plugin;
+#endif
+#ifdef WITH_SZIP
+extern const esdm_codec_plugin esdm_codec_szip_plugin;
+#endif
 
 static esdm_error err;
 
@@ -242,6 +250,55 @@ save_fields(const char *folder)
     }
 }
 
+/* Codec, type, what to do, rank and shape, then a block: see fuzz_foreign.c. */
+static void
+save_foreign(const char *folder)
+{
+    static const esdm_codec_plugin *const codecs[] = {
+#ifdef WITH_ZFP
+        &esdm_codec_zfp_plugin,
+#endif
+#ifdef WITH_SZIP
+        &esdm_codec_szip_plugin,
+#endif
+        NULL};
+    static const int32_t types[] = {ESDM_TYPE_FLOAT32, ESDM_TYPE_FLOAT64, ESDM_TYPE_INT16};
+    const uint64_t shape[] = {4, 5, 60};
+    const esdm_codec_accuracy accuracy = {.absolute = 0.5,
+                                          .relative = (double) INFINITY,
+                                          .exact_below = -(double) INFINITY,
+                                          .exact_above = (double) INFINITY,
+                                          .sum_bound = (double) INFINITY};
+    static uint8_t raw[4 * 5 * 60 * 8];
+    static uint8_t encoded[sizeof raw + 64];
+    int number = 0;
+    for (uint8_t c = 0; codecs[c] != NULL; c++) {
+        for (int i = 0; i < 6; i++) {
+            esdm_codec_input input = {.type = types[i % 3],
+                                      .element_bytes = (uint32_t) esdm_type_size(types[i % 3]),
+                                      .rank = 3,
+                                      .shape = shape,
+                                      .accuracy = i < 3 ? NULL : &accuracy};
+            size_t bytes = 0;
+            for (size_t k = 0; k < 4 * 5 * 60; k++) {
+                float single = k % 97 == 5 ? (float) NAN : 280.0F + (float) k / 64;
+                double value = (double) single;
+                int16_t whole = (int16_t) k;
+                const void *from = i % 3 == 0   ? (const void *) &single
+                                   : i % 3 == 1 ? (const void *) &value
+                                                : &whole;
+                memcpy(raw + k * input.element_bytes, from, input.element_bytes);
+            }
+            ok(codecs[c]->encode(&input, raw, 4 * 5 * 60 * input.element_bytes, encoded,
+                                 sizeof encoded, &bytes, &err));
+            const uint8_t head[8] = {c, (uint8_t) types[i % 3], 1, 3, 3, 4, 59, 0};
+            if (bytes > 0)
+                save(folder, "foreign", number++, (piece[]){{head, sizeof head}, {encoded, bytes}},
+                     2);
+        }
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -255,5 +312,6 @@ main(int argc, char **argv)
     save_values(argv[1]);
     save_answers(argv[1]);
     save_fields(argv[1]);
+    save_foreign(argv[1]);
     return 0;
 }

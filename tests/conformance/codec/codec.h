@@ -26,5 +26,6 @@ void test_codec__shaped_hostile_input_stays_in_bounds(void **state);
 void test_codec__lossy_keeps_every_bound(void **state);
 void test_codec__lossy_special_values_keep_their_bits(void **state);
 void test_codec__equal_input_gives_equal_bytes(void **state);
+void test_codec__what_shrinks_is_shrunk(void **state);
 
 #endif

@@ -137,6 +137,42 @@ test_codec__equal_input_gives_equal_bytes(void **state)
     free(out[1]);
 }
 
+/* Being allowed to keep everything as it is, a codec could pass all other tests so. */
+void
+test_codec__what_shrinks_is_shrunk(void **state)
+{
+    (void) state;
+    const field_shape shape = {3, {4, 24, 40}};
+    const esdm_codec_accuracy accuracy = {.absolute = 0.05,
+                                          .relative = INFINITY,
+                                          .exact_below = -INFINITY,
+                                          .exact_above = INFINITY,
+                                          .sum_bound = INFINITY};
+    const esdm_type types[] = {ESDM_TYPE_FLOAT32, ESDM_TYPE_FLOAT64};
+    uint8_t raw[4 * 24 * 40 * 8];
+    uint8_t *out = malloc(codec()->bound(sizeof raw));
+    assert_non_null(out);
+    bool compresses = codec()->id != 0 && (codec()->flags & ESDM_CODEC_FILTER) == 0;
+    for (size_t t = 0; t < 2 && compresses; t++) {
+        size_t raw_bytes = elements_of(&shape) * field_type_bytes(types[t]);
+        size_t bytes[3]; /* of zeros, of waves as they are, of waves within a bound */
+        for (int i = 0; i < 3; i++) {
+            esdm_codec_input input = input_of(types[t], &shape, i == 2 ? &accuracy : NULL);
+            memset(raw, 0, raw_bytes);
+            if (i > 0)
+                field_make(FIELD_SMOOTH, types[t], elements_of(&shape), raw);
+            assert_ok(codec()->encode(&input, raw, raw_bytes, out, codec()->bound(raw_bytes),
+                                      &bytes[i], &place_error));
+        }
+        assert_in_range(bytes[0], 1, raw_bytes / 8);
+        if ((codec()->flags & ESDM_CODEC_LOSSY) != 0) {
+            assert_in_range(bytes[1], 1, raw_bytes);
+            assert_in_range(bytes[2], 1, bytes[1] * 3 / 4);
+        }
+    }
+    free(out);
+}
+
 /* Shapes that do not belong to the bytes come from damaged fragments as well. */
 void
 test_codec__shaped_hostile_input_stays_in_bounds(void **state)

@@ -266,6 +266,7 @@ main(void)
         cmocka_unit_test(test_codec__hostile_input_stays_in_bounds),
         cmocka_unit_test(test_codec__shapes_round_trip),
         cmocka_unit_test(test_codec__equal_input_gives_equal_bytes),
+        cmocka_unit_test(test_codec__what_shrinks_is_shrunk),
         cmocka_unit_test(test_codec__shaped_hostile_input_stays_in_bounds),
         cmocka_unit_test(test_codec__lossy_keeps_every_bound),
         cmocka_unit_test(test_codec__lossy_special_values_keep_their_bits),
