@@ -12,13 +12,13 @@
 
 #include <getopt.h>
 #include <math.h>
-#include <netcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "field.h"
+#include "field_file.h"
 
 typedef struct options {
     double absolute, relative;
@@ -27,11 +27,8 @@ typedef struct options {
 } options;
 
 typedef struct variable {
-    char name[NC_MAX_NAME + 1];
-    uint64_t shape[NC_MAX_VAR_DIMS];
+    field_file file;
     field__block block;
-    float *values;
-    double range;
 } variable;
 
 static double
@@ -54,32 +51,11 @@ check(int status, const char *what)
 static void
 load(const char *path, variable *v)
 {
-    int file, rank, dims[NC_MAX_VAR_DIMS];
-    memset(v, 0, sizeof *v);
-    check(nc_open(path, NC_NOWRITE, &file), path);
-    check(nc_inq_var(file, 0, v->name, NULL, &rank, dims, NULL), path);
-    v->block =
-        (field__block){.type = NC_FLOAT, .rank = (uint32_t) rank, .shape = v->shape, .elements = 1};
-    for (int i = 0; i < rank; i++) {
-        size_t length;
-        check(nc_inq_dimlen(file, dims[i], &length), path);
-        v->shape[i] = length;
-        v->block.elements *= length;
-    }
-    v->values = malloc(v->block.elements * sizeof(float));
-    if (v->values == NULL)
-        check(NC_ENOMEM, path);
-    check(nc_get_var_float(file, 0, v->values), path);
-    check(nc_close(file), path);
-    float least = INFINITY;
-    float most = -INFINITY;
-    for (size_t i = 0; i < v->block.elements; i++) {
-        if (!(fabsf(v->values[i]) < 1e9f))
-            continue;
-        least = v->values[i] < least ? v->values[i] : least;
-        most = v->values[i] > most ? v->values[i] : most;
-    }
-    v->range = (double) most - least;
+    check(field_file_load(path, &v->file), path);
+    v->block = (field__block){.type = NC_FLOAT,
+                              .rank = v->file.rank,
+                              .shape = v->file.shape,
+                              .elements = v->file.elements};
 }
 
 /* Points that are outside the bound. */
@@ -89,11 +65,11 @@ violations(const variable *v, const esdm_codec_accuracy *a, const float *again, 
     size_t count = 0;
     double worst = 0;
     for (size_t i = 0; i < v->block.elements; i++) {
-        long double x = v->values[i];
+        long double x = v->file.values[i];
         long double y = again[i];
-        bool special = !(fabsl(x) < 1e9L);
+        bool special = !(fabsl(x) < FIELD_FILE_HUGE);
         if (a == NULL || special) {
-            count += memcmp(&v->values[i], &again[i], sizeof(float)) != 0;
+            count += memcmp(&v->file.values[i], &again[i], sizeof(float)) != 0;
             continue;
         }
         long double relative = a->relative < INFINITY ? a->relative * fabsl(x) : INFINITY;
@@ -114,8 +90,8 @@ run(const char *path, const options *o)
     load(path, &v);
     float fill = 9.96921e36f;
     float fills[2] = {fill, -1e10f};
-    esdm_codec_accuracy accuracy = {.absolute =
-                                        o->absolute < INFINITY ? o->absolute * v.range : INFINITY,
+    esdm_codec_accuracy accuracy = {.absolute = o->absolute < INFINITY ? o->absolute * v.file.range
+                                                                       : INFINITY,
                                     .relative = o->relative,
                                     .exact_below = -INFINITY,
                                     .exact_above = INFINITY,
@@ -134,7 +110,8 @@ run(const char *path, const options *o)
         esdm__buffer out;
         esdm__buffer_init(&out);
         double t = seconds();
-        if (again == NULL || field__encode(&v.block, a, o->effort, v.values, &out, &err) != ESDM_OK)
+        if (again == NULL ||
+            field__encode(&v.block, a, o->effort, v.file.values, &out, &err) != ESDM_OK)
             check(NC_EINVAL, err.message);
         encode_s = fmin(encode_s, seconds() - t);
         memset(again, 0x55, v.block.elements * sizeof(float));
@@ -150,9 +127,9 @@ run(const char *path, const options *o)
     size_t bad = violations(&v, a, again, &worst);
     double ratio = raw_bytes / (double) bytes;
     printf("%-14s %9zu bytes  ratio %8.3f  %6.0f / %6.0f MB/s  worst %.4f  violations %zu\n",
-           v.name, bytes, ratio, raw_bytes / encode_s / 1e6, raw_bytes / decode_s / 1e6, worst,
+           v.file.name, bytes, ratio, raw_bytes / encode_s / 1e6, raw_bytes / decode_s / 1e6, worst,
            bad);
-    free(v.values);
+    field_file_clear(&v.file);
     free(again);
     return ratio;
 }

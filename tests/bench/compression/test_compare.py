@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""compare.py runs, its checks see what is wrong, and its tables agree with its results."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+BUILD = pathlib.Path(os.environ["ESDM_BUILD"])
+HERE = pathlib.Path(__file__).parent
+SKIPPED = 77
+if os.environ.get("ESDM_SANITIZE"):
+    print("a Python without sanitizers cannot load the library with them")
+    sys.exit(SKIPPED)
+try:
+    import numpy
+except ImportError:
+    print("numpy is missing")
+    sys.exit(SKIPPED)
+if not (BUILD / "tests/bench/bench_rivals.so").exists():
+    print("bench_rivals was not built: zlib is missing")
+    sys.exit(SKIPPED)
+sys.path.insert(0, str(HERE))
+import measure  # pylint: disable=wrong-import-position
+import report  # pylint: disable=wrong-import-position
+
+
+def field_of(values, fill=None):
+    values = numpy.array(values, numpy.float32)
+    is_data = numpy.abs(values) < measure.HUGE
+    if fill is not None:
+        is_data &= values != fill
+    return types.SimpleNamespace(values=values, is_data=is_data, range=10.0, name="f")
+
+
+class Checks(unittest.TestCase):
+    """A checker that sees nothing would call every rival good."""
+
+    def test_points_beyond_the_bound_are_counted(self):
+        field = field_of([0, 1, 2, 3])
+        again = numpy.array([0.5, 1.25, 2, 2.25], numpy.float32)
+        self.assertEqual(measure.compare(field, "absolute", 0.25, again, False), (2, 3.0, 0.0))
+        self.assertEqual(measure.compare(field, "absolute", 0.75, again, False)[0], 0)
+        self.assertEqual(measure.compare(field, "relative", 0.25, again, False)[0], 1)
+
+    def test_fill_values_must_come_back_unless_masked(self):
+        field = field_of([1, math.nan, 1e20, -5], fill=-5)
+        again = numpy.array([1, 0, 1e20, -5], numpy.float32)
+        self.assertEqual(measure.compare(field, "absolute", 1, again, False)[0], 1)
+        self.assertEqual(measure.compare(field, "absolute", 1, again, True)[0], 0)
+
+    def test_lossless_is_bit_for_bit(self):
+        field = field_of([0.0, 1])
+        again = numpy.array([-0.0, 1], numpy.float32)
+        self.assertEqual(measure.compare(field, "lossless", 0, again, False)[0], 1)
+
+    def test_change_of_the_mean_is_a_share_of_the_range(self):
+        field = field_of([0, 0])
+        again = numpy.array([1, 0], numpy.float32)
+        self.assertAlmostEqual(measure.compare(field, "absolute", 1, again, False)[2], 0.05)
+
+
+class Goals(unittest.TestCase):
+    def result(self, name, ratio, **more):
+        return {"name": name, "own": name.startswith("ESDM"), "field": "f", "kind": "absolute",
+                "bound": 1e-3, "raw_bytes": 8e6, "ratio": ratio, "encode_s": 0.5, "decode_s": 0.25,
+                "violations": 0, "worst": 0.5, "mean_change": 0.0, **more}
+
+    def test_best_rival_of_each_field_counts(self):
+        results = [self.result("ESDM archive", 6), self.result("ESDM archive", 4, field="g"),
+                   self.result("zfp", 2), self.result("SZ3", 3),
+                   self.result("zfp", 8, field="g"), self.result("SZ3", 1, field="g")]
+        found = {g["goal"].split(":")[1].strip(): g for g in report.goals(results)}
+        self.assertAlmostEqual(found["ratio by the best of zfp, SZ3, SPERR"]["reached"], 1.0)
+        self.assertFalse(found["ratio by the best of zfp, SZ3, SPERR"]["met"])
+        self.assertAlmostEqual(found["share of fields not lost"]["reached"], 0.5)
+
+    def test_a_violation_by_esdm_is_a_goal_not_met(self):
+        bad = report.goals([self.result("ESDM archive", 2, violations=3)])[-1]
+        self.assertEqual((bad["reached"], bad["met"]), (3, False))
+
+
+class Run(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.folder.name)
+        for name, *options in (("waves", "--land", "0.3"), ("random",)):
+            subprocess.run([BUILD / "tools/esdm-pattern", "--shape", "4x30x40", "--pattern", name,
+                            "--variable", name, *options, folder / f"{name}.nc"],
+                           check=True, capture_output=True)
+        done = subprocess.run(
+            [sys.executable, HERE / "compare.py", "--build", BUILD, "--fields", folder, "--quick",
+             "--per-field", "--json", folder / "out.json"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        cls.text, cls.out = done.stdout, json.loads((folder / "out.json").read_text())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_every_compressor_has_a_result_for_every_field(self):
+        names = {r["name"] for r in self.out["results"]}
+        self.assertLessEqual({"ESDM speed", "ESDM balanced", "ESDM archive", "field fast",
+                              "shuffle+zstd-3", "shuffle+zlib-4"}, names)
+        for name in names:
+            fields = [r["field"] for r in self.out["results"]
+                      if r["name"] == name and r["kind"] == "lossless"]
+            self.assertIn(len(fields), (0, 2), name)
+
+    def test_summary_is_the_mean_of_the_results(self):
+        for line in self.out["summary"]:
+            rows = [r for r in self.out["results"] if "failed" not in r and
+                    all(r[key] == line[key] for key in ("kind", "bound", "name"))]
+            product = math.prod(r["raw_bytes"] / r["stored_bytes"] for r in rows)
+            self.assertAlmostEqual(line["ratio"], product ** (1 / len(rows)), places=9)
+            self.assertIn(f"{line['name']:<32}{line['ratio']:8.2f}", self.text)
+
+    def test_own_results_keep_their_bounds_and_lossless_loses_nothing(self):
+        for r in self.out["results"]:
+            if r["own"] or r["kind"] == "lossless":
+                self.assertEqual(r["violations"], 0, r)
+        archive = next(s for s in self.out["summary"]
+                       if (s["kind"], s["name"]) == ("absolute", "ESDM archive"))
+        self.assertTrue(0 < archive["worst"] <= 1)
+
+    def test_absent_ones_are_named(self):
+        names = {r["name"] for r in self.out["results"]} | set(self.out["absent"])
+        self.assertLessEqual({"zfp", "fpzip", "libaec", "SZ3", "SPERR", "pcodec-8", "blosc2"}, names)
+        for name in self.out["absent"]:
+            self.assertIn(f"absent: {name}: ", self.text)
+
+    def test_goals_are_printed_with_their_gap(self):
+        for goal in self.out["goals"]:
+            line = next(l for l in self.text.split("\n") if goal["goal"] in l)
+            expected = "not measured" if math.isnan(goal["reached"]) else \
+                "met" if goal["met"] else ("%" if goal["wanted"] else "not met")
+            self.assertIn(expected, line)
+
+
+if __name__ == "__main__":
+    unittest.main()
