@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Encodes fragments: blocks through the chain, those with an accuracy verified at once. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -147,10 +148,12 @@ bounds_of(const encoder *enc, const uint8_t *raw, size_t raw_bytes, double part)
     a.relative *= part;
     a.finest *= part;
     a.sum_bound = (double) INFINITY;
-    if (enc->numbers->conserved < (double) INFINITY)
-        a.sum_bound = part * enc->numbers->conserved *
-                      esdm__accuracy_magnitude(&a, enc->input.type, raw,
-                                               raw_bytes / enc->input.element_bytes);
+    if (enc->numbers->conserved < (double) INFINITY) {
+        double magnitude = esdm__accuracy_magnitude(&a, enc->input.type, raw,
+                                                    raw_bytes / enc->input.element_bytes);
+        /* A sum beyond all doubles is a bound still, not none. */
+        a.sum_bound = part * enc->numbers->conserved * fmin(magnitude, DBL_MAX);
+    }
     return a;
 }
 

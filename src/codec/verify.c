@@ -302,8 +302,8 @@ esdm__accuracy_verify(const esdm_codec_accuracy *a, int32_t type, const void *ra
     }
     if (!(a->relative < (double) INFINITY) && a->absolute > 0)
         sum.largest_share = sum.largest_error / a->absolute;
-    if (fabs(sum.sum_change) > a->sum_bound)
-        return false;
+    if (a->sum_bound < (double) INFINITY && !(fabs(sum.sum_change) <= a->sum_bound))
+        return false; /* also when the sum has no number any more */
     esdm__accuracy_add(facts, &sum);
     return true;
 }

@@ -88,6 +88,7 @@ static const esdm_codec_plugin half =
 static const esdm_codec_plugin liar =
     CODEC("liar", 141, ESDM_CODEC_SHAPED | ESDM_CODEC_LOSSY, liar_encode, half_decode);
 extern const esdm_codec_plugin esdm_codec_bitround_plugin;
+extern const esdm_codec_plugin esdm_codec_field_plugin;
 extern const esdm_codec_plugin esdm_codec_shuffle_plugin;
 extern const esdm_codec_plugin esdm_codec_zstd_plugin;
 
@@ -97,6 +98,7 @@ find_codec(uint8_t id)
     return id == 140   ? &half
            : id == 141 ? &liar
            : id == 9   ? &esdm_codec_bitround_plugin
+           : id == 4   ? &esdm_codec_field_plugin
            : id == 3   ? &esdm_codec_shuffle_plugin
            : id == 2   ? &esdm_codec_zstd_plugin
                        : NULL;
@@ -104,6 +106,7 @@ find_codec(uint8_t id)
 
 static const esdm__chain chain_half = {1, {&half}};
 static const esdm__chain chain_liar = {1, {&liar}};
+static const esdm__chain chain_field = {1, {&esdm_codec_field_plugin}};
 static const esdm__chain chain_round = {
     3, {&esdm_codec_bitround_plugin, &esdm_codec_shuffle_plugin, &esdm_codec_zstd_plugin}};
 
@@ -300,6 +303,42 @@ test_numbers__the_sum_is_conserved(void **state)
     free(back);
 }
 
+/* Numbers of which the sum is beyond all doubles; its change is not. */
+static void
+test_numbers__the_sum_of_huge_numbers_is_conserved(void **state)
+{
+    (void) state;
+    static const uint64_t shape[1] = {1000};
+    size_t n = 1000;
+    double *raw = malloc(n * sizeof *raw);
+    double *back = malloc(n * sizeof *back);
+    assert_true(raw != NULL && back != NULL);
+    for (size_t i = 0; i < n; i++) /* all are rounded down */
+        raw[i] = 0x1p1020 * (1.003 + 1e-4 * (double) (i % 10));
+    esdm_codec_accuracy one_percent = hundredth;
+    one_percent.absolute = INFINITY;
+    one_percent.relative = 0.01;
+    esdm__blob blob;
+    esdm__blob_view view;
+    esdm__blob_numbers numbers = numbers_of(&chain_field, 1, shape, raw, &one_percent);
+    numbers.type = ESDM_TYPE_FLOAT64;
+    numbers.element_bytes = 8;
+    numbers.conserved = 1e-6;
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+    assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                     ESDM_OK);
+    decode_all(&blob, &view, (uint8_t *) back);
+    assert_int_equal(accuracy_first_violation(&one_percent, ESDM_TYPE_FLOAT64, 8, raw, back, n), n);
+    long double change = accuracy_sum_change(&one_percent, ESDM_TYPE_FLOAT64, 8, raw, back, n);
+    long double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (long double) raw[i];
+    assert_true(fabsl(change) <= 1e-6L * sum);
+    esdm__blob_clear(&blob);
+    free(raw);
+    free(back);
+}
+
 /* Where the bound is half a step, no number but ties can be turned within it. */
 static void
 test_numbers__the_sum_is_conserved_with_round_bounds(void **state)
@@ -436,6 +475,7 @@ main(void)
         cmocka_unit_test(test_numbers__without_need_it_is_version_1),
         cmocka_unit_test(test_numbers__accuracy_is_kept_and_told),
         cmocka_unit_test(test_numbers__the_sum_is_conserved),
+        cmocka_unit_test(test_numbers__the_sum_of_huge_numbers_is_conserved),
         cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
         cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
         cmocka_unit_test(test_numbers__blocks_without_measure_are_corrupt),
