@@ -58,6 +58,55 @@ save(const char *folder, const char *target, int number, const piece *pieces, si
 
 /* A byte for the number of blocks, head, payload: see fuzz_blob.c. */
 static void
+save_blob(const char *folder, int *number, const esdm__blob *blob, size_t second_bytes)
+{
+    size_t blocks =
+        (blob->head_bytes - ESDM__BLOB_HEADER_BYTES - second_bytes) / ESDM__BLOB_ENTRY_BYTES;
+    uint8_t first = (uint8_t) blocks;
+    const piece pieces[] = {
+        {&first, 1}, {blob->head, blob->head_bytes}, {blob->payload, blob->payload_bytes}};
+    if (blocks < 16)
+        save(folder, "blob", (*number)++, pieces, 3);
+}
+
+/* Of every chain for numbers and every effort, exact and rounded. */
+static void
+save_number_blobs(const char *folder, int *number)
+{
+    static const char *const chains[] = {"field", "shuffle+zstd", "bitround+shuffle+lz4",
+                                         "bitround+field+zstd"};
+    static const uint64_t shape[3] = {3, 20, 31};
+    static const esdm_codec_accuracy accuracy = {.absolute = 0.01,
+                                                 .relative = 0.001,
+                                                 .finest = 0.001,
+                                                 .exact_below = -(double) INFINITY,
+                                                 .exact_above = (double) INFINITY};
+    static float raw[3 * 20 * 31];
+    for (int i = 0; i < 3 * 20 * 31; i++)
+        raw[i] = i % 97 == 5 ? NAN : 280 + (float) (i % 31 * (i % 31)) / 16 + (float) (i % 7) / 64;
+    for (int i = 0; i < 4 * 3 * 2; i++) {
+        esdm__chain chain;
+        esdm__blob blob;
+        uint16_t second = 0;
+        ok(esdm__chain_parse(chains[i / 6], &chain, &err));
+        const esdm__blob_numbers numbers = {.chain = &chain,
+                                            .type = ESDM_TYPE_FLOAT32,
+                                            .element_bytes = 4,
+                                            .rank = 3,
+                                            .shape = shape,
+                                            .raw = raw,
+                                            .accuracy = i % 2 == 0 ? &accuracy : NULL,
+                                            .conserved = (double) INFINITY,
+                                            .effort = (esdm_codec_effort) (1 + i / 2 % 3)};
+        ok(esdm__blob_encode_numbers(&numbers, &blob, NULL, &err));
+        if (blob.head[8] == 3)
+            memcpy(&second, blob.head + 24, sizeof second);
+        save_blob(folder, number, &blob, second);
+        esdm__blob_clear(&blob);
+    }
+}
+
+static void
 save_blobs(const char *folder)
 {
     static const char *const chains[] = {"none", "lz4"};
@@ -72,16 +121,11 @@ save_blobs(const char *folder)
             esdm__blob blob;
             ok(esdm__chain_parse(chains[c], &chain, &err));
             ok(esdm__blob_encode(&chain, ESDM_TYPE_INT32, 4, 1, raw, sizes[s], &blob, &err));
-            uint8_t blocks =
-                (uint8_t) ((blob.head_bytes - ESDM__BLOB_HEADER_BYTES) / ESDM__BLOB_ENTRY_BYTES);
-            if (blocks < 16) {
-                const piece pieces[] = {
-                    {&blocks, 1}, {blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
-                save(folder, "blob", number++, pieces, 3);
-            }
+            save_blob(folder, &number, &blob, 0);
             esdm__blob_clear(&blob);
         }
     }
+    save_number_blobs(folder, &number);
 }
 
 static void
