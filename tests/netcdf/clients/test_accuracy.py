@@ -46,16 +46,18 @@ def test_real_fields():
     folder = need_data("fields")
     python = python_of("debian")
     script = HERE / "accuracy_fields.py"
-    most, step = by_size((24, 9), (40, 4), (100000, 1))
+    most, step = by_size((24, 11), (40, 5), (100000, 1))
     with Site():
         for field in FIELDS:
             header = run(["ncdump", "-h", folder / f"{field}.nc"]).stdout
             name = [line.split("(")[0].split()[-1] for line in header.splitlines()
                     if line.strip().startswith(("float", "double")) and "(" in line][-1]
-            done = client([python, script, f"esdm://{field}", folder / f"{field}.nc", name, most,
-                           step])
-            print(done.stdout.strip())
-            expect("used" in done.stdout, done.stdout)
+            for kind in ("float32", "float64"):
+                done = client([python, script, f"esdm://{field}.{kind}", folder / f"{field}.nc", name,
+                               most, step, kind])
+                print(done.stdout.strip())
+                expect("used" in done.stdout, done.stdout)
+                run([tool("esdm-rm"), f"{field}.{kind}"])
 
 
 def test_attributes():
