@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/pack_set.h"
+#include "io/pack_set_inner.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,20 +9,6 @@
 #include "io/decisions.h"
 #include "io/models.h"
 #include "layout/places.h"
-
-struct esdm__pack_set {
-    esdm__pack_owner owner;
-    pthread_mutex_t lock; /* guards lists, turn and busy flags; never held across target calls */
-    pthread_cond_t idle;  /* some pack ceased to be busy */
-    esdm__pack *open;     /* those that are not sealed, or failed */
-    esdm__pack *sealed;   /* since the last commit */
-    esdm__pack *kept;     /* sealed and committed: nothing is left to do */
-    uint64_t turn;        /* blobs that were placed */
-    bool committed;       /* something was */
-    esdm__decisions *decisions; /* NULL: nothing is noted */
-    bool writing;               /* the metadata store knows that the writer lives */
-    pid_t process;              /* a forked child has no part in what its parent writes */
-};
 
 esdm__pack_set *
 esdm__pack_set_new(const esdm__pack_owner *owner)
@@ -52,15 +37,8 @@ esdm__place_pack_name(const esdm__place *place)
     return place->pack->name;
 }
 
-static void
-push(esdm__pack **list, esdm__pack *p)
-{
-    p->next = *list;
-    *list = p;
-}
-
-static void
-release(esdm__pack_set *packs, esdm__pack *p)
+void
+esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *p)
 {
     (void) pthread_mutex_lock(&packs->lock);
     p->busy = false;
@@ -68,7 +46,7 @@ release(esdm__pack_set *packs, esdm__pack *p)
          at = &(*at)->next) {
         if (*at == p) {
             *at = p->next;
-            push(&packs->sealed, p);
+            esdm__pack_push(&packs->sealed, p);
             break;
         }
     }
@@ -116,9 +94,8 @@ say_writing(esdm__pack_set *packs, esdm_error *err)
     return ESDM_OK;
 }
 
-/* Tells the model how long the requests took of which it has not heard yet. */
-static void
-tell_model(const esdm__pack_set *packs, esdm__pack *p)
+void
+esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *p)
 {
     esdm_session *session = packs->owner.session;
     double n = (double) p->spent.requests;
@@ -128,8 +105,8 @@ tell_model(const esdm__pack_set *packs, esdm__pack *p)
     memset(&p->spent, 0, sizeof p->spent);
 }
 
-static bool
-is_full(const esdm__pack_set *packs, const esdm__pack *p)
+bool
+esdm__pack_set_is_full(const esdm__pack_set *packs, const esdm__pack *p)
 {
     const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
     return p->length_bytes >= packs->owner.session->site->engine.pack_bytes ||
@@ -169,7 +146,7 @@ limit_ending(esdm__pack_set *packs, esdm__target *target)
         if (oldest == NULL) /* other threads wait for them already */
             return;
         (void) !seal_full(packs, oldest, NULL);
-        release(packs, oldest);
+        esdm__pack_set_release(packs, oldest);
     }
 }
 
@@ -187,14 +164,14 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_target
         if (created != ESDM_OK)
             return created;
         (void) pthread_mutex_lock(&packs->lock);
-        push(&packs->open, p);
+        esdm__pack_push(&packs->open, p);
         (void) pthread_mutex_unlock(&packs->lock);
     }
     ret_place->pack = p;
     esdm_status status =
         esdm__pack_append(p, iov, niov, &ret_place->position, &ret_place->places, err);
     if (status == ESDM_OK) {
-        bool ends = is_full(packs, p) && !esdm__pack_needs_sync(&packs->owner, p);
+        bool ends = esdm__pack_set_is_full(packs, p) && !esdm__pack_needs_sync(&packs->owner, p);
         if (ends && target->plugin->pack_begin_seal != NULL)
             esdm__pack_begin_seal(p);
         else if (ends)
@@ -204,9 +181,9 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_target
         p->spent.concurrency += atomic_load(&target->queued_requests);
         p->spent.seconds += esdm__seconds_now() - started;
         if (ends)
-            tell_model(packs, p);
+            esdm__pack_set_tell_model(packs, p);
     }
-    release(packs, p);
+    esdm__pack_set_release(packs, p);
     limit_ending(packs, target);
     return status;
 }
@@ -428,189 +405,4 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const 
                                            "the site's policies allow no target for this data");
     order_clear(&o);
     return status;
-}
-
-/* ---- publishing ----------------------------------------------------------------------------- */
-
-/* What is done to every pack. */
-typedef struct visit {
-    esdm__pack_set *packs;
-    esdm__pack **list;
-    esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *);
-    void *user;
-} visit;
-
-/* Calls fn while no other thread uses the pack. */
-static esdm_status
-visit_one(void *context, size_t i, esdm_error *err)
-{
-    const visit *v = context;
-    esdm__pack_set *packs = v->packs;
-    esdm__pack *p = v->list[i];
-    (void) pthread_mutex_lock(&packs->lock);
-    while (p->busy)
-        (void) pthread_cond_wait(&packs->idle, &packs->lock);
-    p->busy = true;
-    (void) pthread_mutex_unlock(&packs->lock);
-    esdm__target *target = esdm__pack_target(p);
-    bool waits = esdm__target_waits(target);
-    if (waits)
-        esdm__pool_wait_begin(packs->owner.session->pool);
-    esdm_status status = v->fn(packs, p, v->user, err);
-    if (waits)
-        esdm__pool_wait_end(packs->owner.session->pool);
-    release(packs, p);
-    return status == ESDM_OK ? ESDM_OK
-                             : esdm__error_prefix(err, status, "target '%s'", target->name);
-}
-
-/* Calls fn on every pack that is not sealed, on several at once where targets wait for servers;
- * stops at the first failure. Those that are begun meanwhile are not concerned. */
-static esdm_status
-for_each(esdm__pack_set *packs,
-         esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *), void *user,
-         esdm_error *err)
-{
-    esdm__pack *few[16];
-    size_t room = sizeof few / sizeof few[0];
-    size_t count = 0;
-    esdm__pool *pool = packs->owner.session->pool;
-    visit v = {.packs = packs, .list = few, .fn = fn, .user = user};
-    (void) pthread_mutex_lock(&packs->lock);
-    for (const esdm__pack *p = packs->open; p != NULL; p = p->next)
-        count++;
-    if (count > room)
-        v.list = malloc(count * sizeof(esdm__pack *));
-    size_t i = 0;
-    for (esdm__pack *p = packs->open; p != NULL && v.list != NULL; p = p->next)
-        v.list[i++] = p;
-    (void) pthread_mutex_unlock(&packs->lock);
-    if (v.list == NULL)
-        return esdm__error_nomem(err, count * sizeof(esdm__pack *), "packs");
-    esdm_status status = ESDM_OK;
-    if (count > 1 && pool != NULL && esdm__pool_may_wait(pool))
-        status = esdm__pool_run(pool, count, visit_one, &v, err);
-    else
-        for (i = 0; i < count && status == ESDM_OK; i++)
-            status = visit_one(&v, i, err);
-    if (v.list != few)
-        free(v.list);
-    return status;
-}
-
-static esdm_status
-make_readable(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
-{
-    (void) user;
-    if (p->handle == NULL || esdm__pack_reads_unsealed(p))
-        return ESDM_OK;
-    return esdm__pack_seal(&packs->owner, p, err);
-}
-
-static esdm_status
-publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err)
-{
-    esdm_status status = esdm__pack_failed(p, err);
-    if (status == ESDM_OK)
-        status = make_readable(packs, p, NULL, err); /* which may move it */
-    if (status == ESDM_OK && durable && p->handle != NULL &&
-        esdm__pack_needs_sync(&packs->owner, p)) {
-        status = esdm__pack_sync(p, err);
-        if (status == ESDM_OK && is_full(packs, p))
-            status = esdm__pack_seal(&packs->owner, p, err);
-    }
-    return status;
-}
-
-static esdm_status
-publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
-{
-    const bool *durable = user;
-    double started = esdm__seconds_now();
-    esdm_status status = publish_pack(packs, p, *durable, err);
-    double seconds = esdm__seconds_now() - started;
-    if (p->spent.requests > 0) {
-        p->spent.seconds += seconds;
-        esdm__decisions_spent(packs->decisions, p->name, seconds);
-    }
-    tell_model(packs, p);
-    return status;
-}
-
-esdm_status
-esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
-{
-    return for_each(packs, publish, &durable, err);
-}
-
-esdm_status
-esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
-{
-    const esdm_session *session = packs->owner.session;
-    for (size_t i = 0; i < session->ntargets; i++) {
-        if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
-            return for_each(packs, make_readable, NULL, err);
-    }
-    return ESDM_OK;
-}
-
-void
-esdm__pack_set_committed(esdm__pack_set *packs)
-{
-    esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
-                          packs->owner.writer, true);
-    (void) pthread_mutex_lock(&packs->lock);
-    packs->committed = true;
-    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
-        p->committed = true;
-    while (packs->sealed != NULL) {
-        esdm__pack *p = packs->sealed;
-        packs->sealed = p->next;
-        p->committed = true;
-        push(&packs->kept, p);
-    }
-    (void) pthread_mutex_unlock(&packs->lock);
-}
-
-void
-esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
-{
-    (void) pthread_mutex_lock(&packs->lock);
-    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
-        p->offered = offered;
-    for (esdm__pack *p = packs->sealed; p != NULL; p = p->next)
-        p->offered = offered;
-    (void) pthread_mutex_unlock(&packs->lock);
-}
-
-static void
-end_all(esdm__pack_set *packs, esdm__pack **list, bool forget)
-{
-    while (*list != NULL) {
-        esdm__pack *p = *list;
-        *list = p->next;
-        esdm__pack_end(&packs->owner, p, forget);
-    }
-}
-
-void
-esdm__pack_set_free(esdm__pack_set *packs)
-{
-    if (packs == NULL)
-        return;
-    bool ours = packs->process == getpid();
-    end_all(packs, &packs->open, !ours);
-    end_all(packs, &packs->sealed, !ours);
-    end_all(packs, &packs->kept, !ours);
-    if (ours && packs->committed)
-        esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
-                              packs->owner.writer, false);
-    esdm__decisions_free(packs->decisions);
-    if (ours && packs->writing)
-        packs->owner.session->meta->writer_end(packs->owner.session->store, packs->owner.writer);
-    if (ours) { /* else a thread of the parent may be waiting in them */
-        (void) pthread_cond_destroy(&packs->idle);
-        (void) pthread_mutex_destroy(&packs->lock);
-    }
-    free(packs);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_PACK_SET_INNER_H
+#define ESDM_IO_PACK_SET_INNER_H
+
+/** @file What pack_set.c (appending) and pack_publish.c (publishing, ending) share. */
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "io/decisions.h"
+#include "io/pack_set.h"
+
+struct esdm__pack_set {
+    esdm__pack_owner owner;
+    pthread_mutex_t lock; /* guards lists, turn and busy flags; never held across target calls */
+    pthread_cond_t idle;  /* some pack ceased to be busy */
+    esdm__pack *open;     /* those that are not sealed, or failed */
+    esdm__pack *sealed;   /* since the last commit */
+    esdm__pack *kept;     /* sealed and committed: nothing is left to do */
+    uint64_t turn;        /* blobs that were placed */
+    bool committed;       /* something was */
+    esdm__decisions *decisions; /* NULL: nothing is noted */
+    bool writing;               /* the metadata store knows that the writer lives */
+    pid_t process;              /* a forked child has no part in what its parent writes */
+};
+
+static inline void
+esdm__pack_push(esdm__pack **list, esdm__pack *pack)
+{
+    pack->next = *list;
+    *list = pack;
+}
+
+/** A pack that the caller had busy is free for others; a sealed one goes to its list. */
+void esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *pack);
+/** Tells the model how long the requests took of which it has not heard yet. */
+void esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *pack);
+/** Whether nothing more is to be appended. */
+bool esdm__pack_set_is_full(const esdm__pack_set *packs, const esdm__pack *pack);
+
+#endif
