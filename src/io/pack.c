@@ -43,7 +43,8 @@ esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
                  const esdm__mirror_targets *mirrors, uint64_t allowed)
 {
     return esdm__pack_target(pack) == target && pack->allowed == allowed && pack->handle != NULL &&
-           !pack->ending && pack->failure == NULL && esdm__mirrors_are_on(&pack->mirrors, mirrors);
+           !pack->ending && pack->failure == NULL && pack->lost == NULL &&
+           esdm__mirrors_are_on(&pack->mirrors, mirrors);
 }
 
 bool
@@ -84,18 +85,30 @@ esdm__pack_failed(const esdm__pack *pack, esdm_error *err)
     return pack->failure->status;
 }
 
+static esdm_error *
+copy_error(esdm_status status, const esdm_error *why)
+{
+    esdm_error *copy = malloc(sizeof *copy);
+    if (copy == NULL)
+        return &no_memory;
+    *copy = *why;
+    copy->status = status;
+    return copy;
+}
+
+static void
+free_error(esdm_error *error)
+{
+    if (error != &no_memory)
+        free(error);
+}
+
 /* The next sync or seal would succeed, but the data would still be lost. */
 static esdm_status
 keep_failure(esdm__pack *p, esdm_status status, const esdm_error *why, esdm_error *err)
 {
-    esdm_error *copy = p->failure == NULL ? malloc(sizeof *copy) : NULL;
-    if (copy != NULL) {
-        *copy = *why;
-        copy->status = status;
-        p->failure = copy;
-    } else if (p->failure == NULL) {
-        p->failure = &no_memory;
-    }
+    if (p->failure == NULL)
+        p->failure = copy_error(status, why);
     return esdm__pack_failed(p, err);
 }
 
@@ -179,8 +192,9 @@ bool
 esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack)
 {
     uint32_t flags = esdm__pack_target(pack)->plugin->flags & esdm__mirrors_flags(&pack->mirrors);
-    return owner->session->site->durability == ESDM__DURABLE_SYSTEM &&
-           (flags & ESDM_DATA_SEAL_DURABLE) == 0;
+    bool wanted = owner->session->site->durability == ESDM__DURABLE_SYSTEM ||
+                  (owner->durable && (flags & ESDM_DATA_VOLATILE) == 0);
+    return wanted && (flags & ESDM_DATA_SEAL_DURABLE) == 0;
 }
 
 esdm_status
@@ -202,6 +216,10 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             esdm__pack_drop(target, p->handle, p->name);
         if (status == ESDM_OK || !recalls || p->mirrors.count > 0)
             p->handle = NULL;
+        if (status == ESDM_OK && p->lost != NULL) {
+            why = *p->lost;
+            status = why.status;
+        }
         /* What is lost here and whole elsewhere is not lost: esdm-fsck makes the copy again. */
         if (esdm__mirrors_seal(&p->mirrors))
             status = ESDM_OK;
@@ -232,6 +250,12 @@ esdm__pack_sync(esdm__pack *p, esdm_error *err)
     esdm_status status = ESDM_OK;
     if (p->mirrors.count == 0 || (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0)
         status = plugin->pack_sync(p->handle, &why);
+    if (status != ESDM_OK && p->mirrors.count > 0 && p->lost == NULL)
+        p->lost = copy_error(status, &why);
+    if (p->lost != NULL) {
+        why = *p->lost;
+        status = why.status;
+    }
     if (esdm__mirrors_sync(&p->mirrors))
         status = ESDM_OK;
     return status == ESDM_OK ? ESDM_OK : keep_failure(p, status, &why, err);
@@ -246,29 +270,35 @@ esdm__pack_begin_seal(esdm__pack *p)
     atomic_fetch_add(&target->ending_bytes, p->length_bytes);
 }
 
+/* Sealing may move it: the target is asked for anew. */
+static void
+end_wanted(const esdm__pack_owner *owner, esdm__pack *p)
+{
+    bool lost = p->failure != NULL && esdm__pack_target(p)->plugin->pack_recall != NULL;
+    if (p->handle != NULL && !lost)
+        (void) esdm__pack_seal(owner, p, NULL);
+    const esdm__target *target = esdm__pack_target(p);
+    if (p->handle != NULL && target->plugin->pack_recall != NULL)
+        esdm__pack_drop(target, p->handle, p->name);
+    else if (p->handle != NULL) /* it could not be flushed, but may be whole */
+        (void) target->plugin->pack_seal(p->handle, NULL);
+    (void) esdm__mirrors_seal(&p->mirrors);
+}
+
 void
 esdm__pack_end(const esdm__pack_owner *owner, esdm__pack *p, bool forget)
 {
-    esdm__target *target = esdm__pack_target(p);
     if (p->ending)
-        atomic_fetch_sub(&target->ending_bytes, p->length_bytes);
+        atomic_fetch_sub(&esdm__pack_target(p)->ending_bytes, p->length_bytes);
     p->ending = false;
-    bool wanted = p->committed || p->offered;
-    bool lost = p->failure != NULL && target->plugin->pack_recall != NULL;
-    if (p->handle != NULL && !forget && (lost || (!wanted && target->plugin->pack_discard != NULL)))
-        esdm__pack_drop(target, p->handle, p->name);
-    else if (!forget) {
-        if (p->handle != NULL)
-            (void) esdm__pack_seal(owner, p, NULL);
-        if (!wanted)
-            (void) target->plugin->pack_remove(target->handle, p->name, NULL);
-    }
-    if (!forget && wanted)
-        (void) esdm__mirrors_seal(&p->mirrors);
-    else if (!forget)
+    if (!forget && (p->committed || p->offered)) {
+        end_wanted(owner, p);
+    } else if (!forget) {
+        esdm__pack_drop(esdm__pack_target(p), p->handle, p->name);
         esdm__mirrors_drop(&p->mirrors, p->name);
-    if (p->failure != &no_memory)
-        free(p->failure);
+    }
+    free_error(p->failure);
+    free_error(p->lost);
     free(p->places);
     free(p->fewer);
     free(p);

@@ -37,7 +37,9 @@ typedef struct esdm__pack {
     bool unsynced;
     bool ending;         /* nothing more is appended, it is being stored */
     bool committed;      /* a commit refers to it */
-    bool offered;        /* another process is committing it */
+    bool offered;        /* it is being committed, and the answer has not come */
+    bool doubted;        /* of an earlier commit the answer never came */
+    esdm_error *lost;    /* NULL: no; else the target may lack what the mirrors have, for good */
     esdm_error *failure; /* NULL: none; else what was appended may be lost, for good */
     char name[96];
 } esdm__pack;
@@ -47,6 +49,7 @@ typedef struct esdm__pack_owner {
     esdm_session *session;
     esdm__pack_moved moved; /* NULL: they stay where they are */
     void *user;
+    bool durable;                  /* whatever the site wants: other data go when these are there */
     char uuid[ESDM__UUID_BYTES];   /* of the container */
     char writer[ESDM__UUID_BYTES]; /* in the names of the packs; esdm__pack_set_new() sets it */
 } esdm__pack_owner;

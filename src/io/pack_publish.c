@@ -149,14 +149,22 @@ esdm__pack_set_committed(esdm__pack_set *packs)
     (void) pthread_mutex_unlock(&packs->lock);
 }
 
+/* Offered already: nobody knows what became of that commit, and no later one tells. */
+static void
+offer(esdm__pack *p, bool offered)
+{
+    p->doubted |= offered && p->offered && !p->committed;
+    p->offered = offered || p->doubted;
+}
+
 void
 esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
 {
     (void) pthread_mutex_lock(&packs->lock);
     for (esdm__pack *p = packs->open; p != NULL; p = p->next)
-        p->offered = offered;
+        offer(p, offered);
     for (esdm__pack *p = packs->sealed; p != NULL; p = p->next)
-        p->offered = offered;
+        offer(p, offered);
     (void) pthread_mutex_unlock(&packs->lock);
 }
 

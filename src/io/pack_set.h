@@ -54,7 +54,8 @@ esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).
- *  What is offered must stay as well, since the answer may never come. */
+ *  What is offered must stay as well, since the answer may never come; what was offered to a commit
+ *  whose outcome is unknown stays although a later one fails. */
 void esdm__pack_set_offer(esdm__pack_set *packs, bool offered);
 /** Seals all packs, removes those that no commit refers to, frees; in a forked child only frees.
  *  NULL is accepted. */

@@ -21,6 +21,9 @@ static struct {
     bool full;
     bool fail_sync;
     bool fail_seal;
+    bool fail_mirror_sync;
+    bool fail_mirror_seal;
+    uint64_t recalled; /* bytes */
 } did;
 
 static esdm_status
@@ -87,17 +90,63 @@ fake_discard(void *pack, esdm_error *err)
     return ESDM_OK;
 }
 
+/* One that keeps the handle of what it could not seal. */
+static esdm_status
+fake_seal_or_keep(void *pack, esdm_error *err)
+{
+    if (did.fail_seal)
+        return esdm__error_set(err, ESDM_EIO, "the server is gone");
+    return fake_seal(pack, err);
+}
+
+static esdm_status
+fake_recall(void *pack, uint64_t position, size_t bytes, void *buffer, esdm_error *err)
+{
+    (void) pack;
+    (void) position;
+    (void) err;
+    memset(buffer, 0, bytes);
+    did.recalled += bytes;
+    return ESDM_OK;
+}
+
+static esdm_status
+mirror_sync(void *pack, esdm_error *err)
+{
+    (void) pack;
+    return did.fail_mirror_sync ? esdm__error_set(err, ESDM_EIO, "the other disk is broken")
+                                : ESDM_OK;
+}
+
+static esdm_status
+mirror_seal(void *pack, esdm_error *err)
+{
+    free(pack);
+    return did.fail_mirror_seal ? esdm__error_set(err, ESDM_EIO, "the other server is gone")
+                                : ESDM_OK;
+}
+
+static esdm_data_plugin mirror_plugin = {.flags = ESDM_DATA_READ_UNSEALED,
+                                         .pack_create = fake_create,
+                                         .pack_append = fake_append,
+                                         .pack_sync = mirror_sync,
+                                         .pack_seal = mirror_seal,
+                                         .pack_remove = fake_remove};
 static esdm_data_plugin plugin = {.pack_create = fake_create,
                                   .pack_append = fake_append,
                                   .pack_sync = fake_sync,
                                   .pack_seal = fake_seal,
                                   .pack_remove = fake_remove};
 static esdm__site site;
-static esdm__target target = {.plugin = &plugin, .name = "fake", .state = ESDM__TARGET_OPEN};
-static esdm_session session = {.site = &site, .targets = &target, .ntargets = 1};
+static esdm__target targets[2] = {
+    {.plugin = &plugin, .name = "fake", .place = (char *) "fake", .state = ESDM__TARGET_OPEN},
+    {.plugin = &mirror_plugin,
+     .name = "other",
+     .place = (char *) "other",
+     .state = ESDM__TARGET_OPEN}};
+static esdm_session session = {.site = &site, .targets = targets, .ntargets = 1};
 
-static const esdm__pack_owner owner = {.session = &session,
-                                       .uuid = "00112233445566778899aabbccddeeff"};
+static esdm__pack_owner owner = {.session = &session, .uuid = "00112233445566778899aabbccddeeff"};
 
 static esdm__pack_set *
 new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
@@ -106,14 +155,36 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     plugin.flags = flags;
     plugin.pack_is_full = NULL;
     plugin.pack_discard = NULL;
+    plugin.pack_recall = NULL;
+    plugin.pack_seal = fake_seal;
+    session.ntargets = 1;
+    for (size_t i = 0; i < 2; i++)
+        atomic_store(&targets[i].full, false);
+    owner.durable = false;
+    owner.moved = NULL;
     site.durability = durability;
     site.engine.pack_bytes = pack_bytes;
     if (session.models == NULL) {
-        session.models = esdm__models_new(1);
+        session.models = esdm__models_new(2);
         assert_non_null(session.models);
     }
     esdm__pack_set *packs = esdm__pack_set_new(&owner);
     assert_non_null(packs);
+    return packs;
+}
+
+/* With a copy of each pack on the other target. */
+static esdm__pack_set *
+new_copied_packs(void)
+{
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_SYSTEM, 1000);
+    esdm__place place;
+    session.ntargets = 2;
+    static const bool allowed[2] = {true, true};
+    const esdm__pack_hint hint = {.copies = 2, .allowed = allowed};
+    assert_int_equal(
+        esdm__pack_set_append(packs, &hint, &(esdm_iov){"12345678", 8}, 1, &place, NULL), ESDM_OK);
+    assert_int_equal(did.created, 2);
     return packs;
 }
 
@@ -263,10 +334,139 @@ test_pack_set__what_nobody_refers_to_is_discarded(void **state)
     assert_int_equal(did.removed + did.discarded, 0);
 }
 
+static void
+test_pack_set__what_replaces_others_is_durable_on_any_site(void **state)
+{
+    (void) state;
+    esdm__pack_set_free(new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_PROCESS, 1000));
+    owner.durable = true;
+    esdm__pack_set *packs = esdm__pack_set_new(&owner);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    assert_int_equal(did.synced, 1);
+    assert_int_equal(append(packs), ESDM_OK);
+    did.fail_sync = true;
+    assert_fails(packs, true, "the disk is broken");
+    esdm__pack_set_free(packs);
+
+    /* A target whose contents go with the process has nothing to promise. */
+    esdm__pack_set_free(
+        new_packs(ESDM_DATA_READ_UNSEALED | ESDM_DATA_VOLATILE, ESDM__DURABLE_PROCESS, 1000));
+    owner.durable = true;
+    packs = esdm__pack_set_new(&owner);
+    did.fail_sync = true;
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    esdm__pack_set_free(packs);
+}
+
+/* The primary's flush fails, its seal does not; then the copy is lost, too. */
+static void
+test_pack_set__a_failed_sync_counts_when_the_copy_is_lost_later(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_copied_packs();
+    did.fail_sync = true;
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK); /* the copy has it */
+    did.fail_sync = false;
+    assert_int_equal(append(packs), ESDM_OK); /* not into the pack of which a part is lost */
+    assert_int_equal(did.created, 3);
+    did.fail_mirror_seal = true;
+    plugin.flags = 0; /* all packs are sealed, so that they can be read */
+    esdm_error error = {0};
+    assert_int_equal(esdm__pack_set_publish(packs, true, &error), ESDM_EIO);
+    assert_non_null(strstr(error.message, "the disk is broken"));
+    esdm__pack_set_free(packs);
+}
+
+static void
+test_pack_set__a_later_sync_does_not_make_good_a_failed_one(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_copied_packs();
+    esdm_error error = {0};
+    did.fail_sync = true;
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    did.fail_sync = false;
+    did.fail_mirror_sync = true;
+    plugin.flags = 0;
+    did.fail_mirror_seal = true;
+    assert_int_equal(esdm__pack_set_publish(packs, true, &error), ESDM_EIO);
+    assert_int_equal(esdm__pack_set_publish(packs, true, &error), ESDM_EIO);
+    esdm__pack_set_free(packs);
+
+    packs = new_copied_packs(); /* the copy alone */
+    did.fail_mirror_sync = did.fail_mirror_seal = true;
+    assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+    esdm__pack_set_free(packs);
+}
+
+static void
+test_pack_set__packs_of_a_commit_in_doubt_stay(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_PROCESS, 1000);
+    assert_int_equal(append(packs), ESDM_OK);
+    esdm__pack_set_offer(packs, true);
+    esdm__pack_set_offer(packs, false); /* refused */
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.removed, 1);
+
+    packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_PROCESS, 12);
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(append(packs), ESDM_OK); /* full: sealed */
+    assert_int_equal(append(packs), ESDM_OK);
+    esdm__pack_set_offer(packs, true); /* no answer */
+    assert_int_equal(append(packs), ESDM_OK);
+    assert_int_equal(append(packs), ESDM_OK);
+    esdm__pack_set_offer(packs, true);
+    esdm__pack_set_offer(packs, false); /* refused: the first commit may have taken place */
+    esdm__pack_set_free(packs);
+    assert_int_equal(did.created, 3);
+    assert_int_equal(did.removed, 1);
+}
+
+static esdm_status
+note_move(void *user, const char *pack, const char *from, const char *to, esdm_error *err)
+{
+    (void) user, (void) pack, (void) from, (void) to, (void) err;
+    return ESDM_OK;
+}
+
+/* A pack that can be sealed nowhere is not kept in memory for good; one that can, elsewhere, is
+ * not removed there. */
+static void
+test_pack_set__the_end_of_a_pack_whose_target_is_gone(void **state)
+{
+    (void) state;
+    for (int others = 0; others < 2; others++) {
+        esdm__pack_set_free(new_packs(0, ESDM__DURABLE_PROCESS, 1000));
+        plugin.pack_seal = fake_seal_or_keep;
+        plugin.pack_recall = fake_recall;
+        plugin.pack_discard = fake_discard;
+        owner.moved = note_move;
+        session.ntargets = others == 0 ? 1 : 2;
+        esdm__pack_set *packs = esdm__pack_set_new(&owner);
+        assert_int_equal(append(packs), ESDM_OK);
+        esdm__pack_set_offer(packs, true);
+        did.fail_seal = true;
+        esdm__pack_set_free(packs);
+        assert_int_equal(did.discarded, 1);
+        assert_int_equal(did.removed, 0);
+        assert_int_equal(did.recalled, others == 0 ? 0 : 8);
+        assert_int_equal(did.created, others == 0 ? 1 : 2);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pack_set__what_replaces_others_is_durable_on_any_site),
+        cmocka_unit_test(test_pack_set__a_failed_sync_counts_when_the_copy_is_lost_later),
+        cmocka_unit_test(test_pack_set__a_later_sync_does_not_make_good_a_failed_one),
+        cmocka_unit_test(test_pack_set__packs_of_a_commit_in_doubt_stay),
+        cmocka_unit_test(test_pack_set__the_end_of_a_pack_whose_target_is_gone),
         cmocka_unit_test(test_pack_set__a_target_may_ask_for_the_end_of_a_pack),
         cmocka_unit_test(test_pack_set__a_seal_that_is_durable_needs_no_flush),
         cmocka_unit_test(test_pack_set__what_nobody_refers_to_is_discarded),
