@@ -88,6 +88,26 @@ tool_absent(esdm_session *session, const char *name)
 
 /* ---- texts -------------------------------------------------------------------------------- */
 
+bool
+tool_age(const char *text, uint64_t *ret_seconds)
+{
+    static const struct {
+        char letter;
+        uint64_t seconds;
+    } units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char *end = NULL;
+    guint64 number = g_ascii_strtoull(text, &end, 10);
+    if (!g_ascii_isdigit(text[0]) || number > G_MAXUINT32)
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (end[0] == units[i].letter && (end[0] == '\0' || end[1] == '\0')) {
+            *ret_seconds = number * units[i].seconds;
+            return true;
+        }
+    }
+    return false;
+}
+
 char *
 tool_bytes(uint64_t bytes)
 {

@@ -103,6 +103,8 @@ GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);
 
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 
+/** "12h" in seconds; without a letter they are. false: not such a text. */
+bool tool_age(const char *text, uint64_t *ret_seconds);
 /** "1.5 MiB"; owned, g_free(). */
 char *tool_bytes(uint64_t bytes);
 /** "2026-03-01 12:00:05" in local time; owned. */

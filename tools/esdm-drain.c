@@ -16,6 +16,10 @@ static const tool_help help = {
         "What programs have not committed yet stays. With --wait it goes on until they have\n"
         "closed their containers and nothing is left here, as at the end of a job.\n"
         "\n"
+        "With metadata in PostgreSQL a program whose connection was lost seems to have ended.\n"
+        "What nothing refers to is freed at once if this call has moved it, else when nothing\n"
+        "was written to it for one day; --age states another time: 90s, 30m, 12h, 7d.\n"
+        "\n"
         "A node is known by the name of its host, or by the environment variable ESDM_NODE;\n"
         "--node states another one, for a node whose targets are mounted here.",
     .examples = "  esdm-drain\n"
@@ -25,12 +29,13 @@ static const tool_help help = {
 };
 
 static gboolean wait_for_writers, quiet;
-static char *node;
+static char *node, *age_text;
 
 static const GOptionEntry entries[] = {
     {"wait", 'w', 0, G_OPTION_ARG_NONE, &wait_for_writers, "Wait for programs that are writing",
      NULL},
     {"node", 0, 0, G_OPTION_ARG_STRING, &node, "Name of the node", "NAME"},
+    {"age", 'a', 0, G_OPTION_ARG_STRING, &age_text, "Keep packs that are younger", "AGE"},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "Print problems alone", NULL},
     {0},
 };
@@ -52,6 +57,7 @@ print_result(const esdm_session *session, const esdm_drain_result *result, json_
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "freed_bytes", tool_json_u64(result->freed_bytes));
         tool_json_set(root, "packs_left", tool_json_u64(result->packs_left));
+        tool_json_set(root, "young", tool_json_u64(result->young));
         tool_json_print(root);
         return;
     }
@@ -65,7 +71,7 @@ print_result(const esdm_session *session, const esdm_drain_result *result, json_
 }
 
 static tool_exit
-drain(esdm_session *session, GPtrArray *names)
+drain(esdm_session *session, GPtrArray *names, uint64_t age_s)
 {
     tool_watch watch;
     esdm_drain_result result = {0};
@@ -74,6 +80,8 @@ drain(esdm_session *session, GPtrArray *names)
         .containers = names->len > 0 ? (const char *const *) names->pdata : NULL,
         .ncontainers = names->len,
         .wait = wait_for_writers,
+        .any_age = age_text != NULL,
+        .age_s = age_s,
         .report = tool_watch_finding,
         .progress = tool_watch_progress,
         .user = &watch,
@@ -96,13 +104,17 @@ main(int argc, char **argv)
     g_autoptr(GPtrArray) names = tool_names(argc, argv, &result);
     if (names == NULL)
         return result;
+    uint64_t age_s = 0;
+    if (age_text != NULL && !tool_age(age_text, &age_s))
+        return tool_usage("--age: expected a number with s, m, h or d behind it, not '%s'",
+                          age_text);
     if (node != NULL)
         (void) g_setenv("ESDM_NODE", node, TRUE);
     esdm_session *session = NULL;
     result = tool_session(false, &session);
     if (result != TOOL_OK)
         return result;
-    result = drain(session, names);
+    result = drain(session, names, age_s);
     esdm_session_close(session);
     return tool_finish(result);
 }

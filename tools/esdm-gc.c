@@ -48,27 +48,6 @@ static const GOptionEntry entries[] = {
 
 static tool_watch watch;
 
-/* "12h" in seconds. */
-static bool
-parse_age(const char *text, uint64_t *ret_seconds)
-{
-    static const struct {
-        char letter;
-        uint64_t seconds;
-    } units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    char *end = NULL;
-    guint64 number = g_ascii_strtoull(text, &end, 10);
-    if (!g_ascii_isdigit(text[0]) || number > G_MAXUINT32)
-        return false;
-    for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
-        if (end[0] == units[i].letter && (end[0] == '\0' || end[1] == '\0')) {
-            *ret_seconds = number * units[i].seconds;
-            return true;
-        }
-    }
-    return false;
-}
-
 static char *
 describe(const esdm_gc_result *result)
 {
@@ -194,7 +173,7 @@ main(int argc, char **argv)
     if (argc > 1)
         return tool_usage("esdm-gc looks at the whole site; to remove containers: esdm-rm");
     esdm_gc_options options = {.any_age = age_text != NULL};
-    if (age_text != NULL && !parse_age(age_text, &options.age_s))
+    if (age_text != NULL && !tool_age(age_text, &options.age_s))
         return tool_usage("--age: expected a number with s, m, h or d behind it, not '%s'",
                           age_text);
     esdm_session *session = NULL;

@@ -53,7 +53,8 @@ esdm_drain(esdm_session *session, const esdm_drain_options *options, esdm_drain_
                                "the metadata store of site '%s' is read-only for this process: "
                                "nothing can be drained",
                                session->site->name);
-    return esdm__upkeep_drain(session, options, ret_result != NULL ? ret_result : &result, err);
+    return esdm__upkeep_drain(session, options, NULL, ret_result != NULL ? ret_result : &result,
+                              err);
 }
 
 const char *

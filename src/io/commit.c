@@ -78,7 +78,8 @@ esdm__commit_settle(work *w, esdm_error *err)
     if (status != ESDM_OK || packs == NULL || !esdm__commit_has_changes(w))
         return status;
     bool durable = w->io->session->site->durability == ESDM__DURABLE_SYSTEM;
-    return esdm__pack_set_publish(packs, durable, err);
+    status = esdm__pack_set_publish(packs, durable, err);
+    return status == ESDM_OK ? esdm__pack_set_check(packs, NULL, err) : status;
 }
 
 /* ---- pages -------------------------------------------------------------------------------- */
@@ -191,6 +192,28 @@ kind_of(const esdm__container_io *io)
     return io->replace ? ESDM_META_REPLACE : ESDM_META_CREATE;
 }
 
+/* Of a new container: once more would replace it by itself, and the packs would go with the record
+ * that was replaced. */
+static esdm_status
+settle_doubt(esdm__container_io *io, const char *name, esdm_error *err)
+{
+    const esdm_session *session = io->session;
+    esdm_meta_container found;
+    esdm_error why = {0};
+    esdm_status status = session->meta->container_find(session->store, name, &found, &why);
+    if (status != ESDM_OK && status != ESDM_ENOENT) {
+        if (err != NULL)
+            *err = why;
+        return esdm__error_prefix(err, status, "whether an earlier commit took place is not known");
+    }
+    if (status == ESDM_OK && strcmp(found.uuid, io->uuid) == 0)
+        return esdm__error_set(err, ESDM_EIO,
+                               "the earlier commit whose outcome was unknown did take place; open "
+                               "the container again and write what came after it");
+    io->doubted = false;
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source, void *user,
                      esdm_meta_committed *ret_committed, esdm_error *err)
@@ -220,7 +243,14 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
         .history = session->site->history,
     };
-    return session->meta->commit(session->store, &commit, ret_committed, err);
+    esdm_status status = ESDM_OK;
+    if (w->io->doubted)
+        status = settle_doubt(w->io, w->container->name, err);
+    if (status != ESDM_OK)
+        return status;
+    status = session->meta->commit(session->store, &commit, ret_committed, err);
+    w->io->doubted = w->io->record == 0 && status != ESDM_OK && !esdm__commit_is_refused(status);
+    return status;
 }
 
 /* A merge that another writer did first is no reason to fail: publish without merging. */
@@ -400,6 +430,20 @@ publish_offered(work *w, const char *message, esdm_meta_committed *ret_committed
     return status;
 }
 
+/* The connection may have been lost unnoticed until the commit itself. */
+static esdm_status
+check_committed(const work *w, esdm_error *err)
+{
+    esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    esdm_error why = {0};
+    bool gone = false;
+    if (packs == NULL || esdm__pack_set_check(packs, &gone, &why) == ESDM_OK || !gone)
+        return ESDM_OK; /* what cannot be told now is asked for at the next commit */
+    if (err != NULL)
+        *err = why;
+    return esdm__error_prefix(err, why.status, "it took place, but");
+}
+
 static esdm_status
 commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *err)
 {
@@ -419,8 +463,9 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
     if (status != ESDM_OK)
         return status;
     *ret_replaced = committed.replaced;
+    status = check_committed(w, err);
     adopt(w, &committed);
-    return ESDM_OK;
+    return status;
 }
 
 esdm_status

@@ -33,6 +33,7 @@ typedef struct esdm__container_io {
     bool pinned;
     bool historic; /* opened at an old snapshot */
     bool replace;  /* first commit may replace */
+    bool doubted;  /* nobody knows whether the first commit took place; under commit_lock */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
     pthread_mutex_t lock;        /* guards packs, dirty, published, and changes of record and

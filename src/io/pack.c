@@ -112,6 +112,52 @@ keep_failure(esdm__pack *p, esdm_status status, const esdm_error *why, esdm_erro
     return esdm__pack_failed(p, err);
 }
 
+/* ---- packs that others have removed --------------------------------------------------------- */
+
+typedef struct sighting {
+    const esdm__pack *pack;
+    bool whole;
+} sighting;
+
+static bool
+see_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    sighting *s = user;
+    (void) modified_ns;
+    s->whole |= strcmp(name, s->pack->name) == 0 && bytes >= s->pack->length_bytes;
+    return !s->whole;
+}
+
+static esdm_status
+look_for(const esdm__target *target, sighting *s, esdm_error *err)
+{
+    if (s->whole)
+        return ESDM_OK;
+    return target->plugin->pack_list(target->handle, s->pack->name, see_pack, s, err);
+}
+
+esdm_status
+esdm__pack_check(esdm__pack *p, bool *ret_gone, esdm_error *err)
+{
+    sighting s = {.pack = p, .whole = p->length_bytes == 0};
+    if (p->handle != NULL && !esdm__pack_reads_unsealed(p))
+        return ESDM_OK; /* nobody can see it, so nobody has removed it */
+    esdm_status status = look_for(esdm__pack_target(p), &s, err);
+    for (uint32_t i = 0; i < p->mirrors.count && status == ESDM_OK; i++) {
+        if (!p->mirrors.list[i].lost)
+            status = look_for(p->mirrors.list[i].target, &s, err);
+    }
+    if (status != ESDM_OK || s.whole)
+        return status;
+    esdm_error why = {0};
+    *ret_gone = true;
+    (void) esdm__error_set(&why, ESDM_EIO,
+                           "pack '%s' was removed while the connection to the metadata store was "
+                           "lost: what was written to it and not committed is gone",
+                           p->name);
+    return keep_failure(p, ESDM_EIO, &why, err);
+}
+
 /* ---- moving --------------------------------------------------------------------------------- */
 
 static esdm_status

@@ -131,6 +131,47 @@ esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
     return ESDM_OK;
 }
 
+static esdm_status
+check_one(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
+{
+    (void) packs;
+    return esdm__pack_check(p, user, err);
+}
+
+static esdm_status
+check_all(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    esdm__pack *sealed = packs->sealed; /* others may put more in front of it */
+    (void) pthread_mutex_unlock(&packs->lock);
+    esdm_status status = for_each(packs, check_one, ret_gone, err);
+    for (esdm__pack *p = sealed; p != NULL && status == ESDM_OK; p = p->next)
+        status = esdm__pack_check(p, ret_gone, err);
+    return status;
+}
+
+esdm_status
+esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
+{
+    const esdm_session *session = packs->owner.session;
+    bool gone = false;
+    bool lost = false;
+    (void) pthread_mutex_lock(&packs->lock);
+    bool writing = packs->writing;
+    (void) pthread_mutex_unlock(&packs->lock);
+    if (!writing || session->meta->writer_check == NULL)
+        return ESDM_OK;
+    esdm_status status =
+        session->meta->writer_check(session->store, packs->owner.writer, &lost, err);
+    packs->unsure |= lost;
+    if (status == ESDM_OK && packs->unsure)
+        status = check_all(packs, &gone, err);
+    packs->unsure &= status != ESDM_OK;
+    if (ret_gone != NULL)
+        *ret_gone = gone;
+    return status;
+}
+
 void
 esdm__pack_set_committed(esdm__pack_set *packs)
 {

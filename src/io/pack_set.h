@@ -51,6 +51,12 @@ esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
 /** Makes everything appended readable for this process. */
 esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
+/**
+ * For those who commit, one thread at a time: when others may have taken the writer for dead, looks
+ * whether what it wrote since the last commit is still there. A failure stays one.
+ * @param ret_gone set when it is not; may be NULL.
+ */
+esdm_status esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err);
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).

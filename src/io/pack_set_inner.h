@@ -21,6 +21,7 @@ struct esdm__pack_set {
     bool committed;       /* something was */
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */
+    bool unsure;                /* it may have seemed dead: packs may be gone. Under commit_lock */
     pid_t process;              /* a forked child has no part in what its parent writes */
 };
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "upkeep/upkeep.h"
 
@@ -17,7 +18,9 @@ typedef struct entry {
 
 struct esdm__drainer {
     esdm_session *session;
-    pthread_mutex_t lock; /* guards all that follows */
+    pid_t process;           /* a forked child has no part in what its parent drains */
+    esdm__departed departed; /* of the thread */
+    pthread_mutex_t lock;    /* guards all that follows */
     pthread_cond_t work;
     entry *entries; /* all containers that were committed; none is taken out */
     bool ends;
@@ -31,7 +34,7 @@ drain_one(esdm__drainer *drainer, entry *e)
     esdm_drain_result result;
     const esdm_drain_options options = {.containers = names, .ncontainers = 1};
     /* What fails now is tried again at the end, and can be done by esdm-drain. */
-    (void) !esdm__upkeep_drain(drainer->session, &options, &result, NULL);
+    (void) !esdm__upkeep_drain(drainer->session, &options, &drainer->departed, &result, NULL);
 }
 
 static void *
@@ -65,6 +68,7 @@ start(esdm_session *session)
     if (drainer == NULL)
         return NULL;
     drainer->session = session;
+    drainer->process = getpid();
     (void) pthread_mutex_init(&drainer->lock, NULL);
     (void) pthread_cond_init(&drainer->work, NULL);
     if (pthread_create(&drainer->thread, NULL, work, drainer) == 0)
@@ -94,7 +98,7 @@ esdm__drain_later(esdm_session *session, const char *name)
         session->drainer = start(session);
     esdm__drainer *drainer = session->drainer;
     (void) pthread_mutex_unlock(&session->writer_lock);
-    if (drainer == NULL)
+    if (drainer == NULL || drainer->process != getpid())
         return;
     (void) pthread_mutex_lock(&drainer->lock);
     entry *e = drainer->entries;
@@ -111,6 +115,16 @@ esdm__drain_later(esdm_session *session, const char *name)
     (void) pthread_mutex_unlock(&drainer->lock);
 }
 
+static void
+free_entries(esdm__drainer *drainer)
+{
+    while (drainer->entries != NULL) {
+        entry *e = drainer->entries;
+        drainer->entries = e->next;
+        free(e);
+    }
+}
+
 void
 esdm__drain_end(esdm_session *session)
 {
@@ -118,6 +132,13 @@ esdm__drain_end(esdm_session *session)
     if (drainer == NULL)
         return;
     session->drainer = NULL;
+    if (drainer->process != getpid()) {
+        /* Its thread is not here; what it was about to change, the lock too, is in an unknown
+         * state. */
+        free_entries(drainer);
+        free(drainer);
+        return;
+    }
     (void) pthread_mutex_lock(&drainer->lock);
     drainer->ends = true;
     /* All containers are closed: their packs can go now. */
@@ -126,11 +147,8 @@ esdm__drain_end(esdm_session *session)
     (void) pthread_cond_signal(&drainer->work);
     (void) pthread_mutex_unlock(&drainer->lock);
     (void) pthread_join(drainer->thread, NULL);
-    while (drainer->entries != NULL) {
-        entry *e = drainer->entries;
-        drainer->entries = e->next;
-        free(e);
-    }
+    esdm__departed_clear(&drainer->departed);
+    free_entries(drainer);
     (void) pthread_cond_destroy(&drainer->work);
     (void) pthread_mutex_destroy(&drainer->lock);
     free(drainer);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "io/container_io.h"
 #include "io/io.h"
 #include "layout/places.h"
@@ -24,6 +25,8 @@ typedef struct drain {
     const esdm_drain_options *options;
     esdm_drain_result result;
     uint32_t globals; /* targets that all nodes see, and that can be opened */
+    esdm__departed *departed;
+    uint64_t waiting; /* local packs that may be freed soon */
     /* of the container at hand */
     const char *name;
     uint64_t container;
@@ -75,6 +78,12 @@ wants(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *re
     return true;
 }
 
+static void
+note_moved(void *user, const char *pack, uint64_t bytes)
+{
+    esdm__departed_add(((const drain *) user)->departed, pack, bytes);
+}
+
 static bool
 step(void *user)
 {
@@ -96,11 +105,22 @@ free_pack(drain *d, const esdm__pack_entry *entry)
     d->result.freed_bytes += entry->bytes;
 }
 
-/* What was moved, now or by an earlier call, and what killed programs left behind. Living writers
- * go on with what they have. */
-static esdm_status
-free_space(drain *d, const char *uuid, esdm_error *err)
+/* Where a writer that lives may seem dead, only what we have moved ourselves, to its last byte, is
+ * certain to be no loss. */
+static bool
+may_go(const drain *d, const esdm__pack_entry *entry, uint64_t now_ns)
 {
+    return d->session->meta->writer_check == NULL ||
+           esdm__departed_bytes(d->departed, entry->name) >= entry->bytes ||
+           esdm__pack_is_old(entry, d->options->any_age, d->options->age_s, now_ns);
+}
+
+/* What was moved, now or by an earlier call, and what killed programs left behind. Living writers
+ * go on with what they have. @param unread whether fragments are left that cannot be read. */
+static esdm_status
+free_space(drain *d, const char *uuid, bool unread, esdm_error *err)
+{
+    uint64_t now_ns = esdm__now_ns();
     esdm__inventory packs = {0};
     esdm__strays strays = {0};
     esdm_status status = esdm__inventory_add(&packs, d->session, uuid, err);
@@ -108,17 +128,20 @@ free_space(drain *d, const char *uuid, esdm_error *err)
         esdm__inventory_sort(&packs);
         status = esdm__strays_find(d->session, &packs, true, &strays, err);
     }
-    uint64_t left = 0;
-    for (size_t i = 0; i < packs.count && status == ESDM_OK; i++)
-        left += d->session->targets[packs.entries[i].target].local;
-    for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
-        const esdm__pack_entry *entry = &packs.entries[strays.dead_packs[i]];
+    for (size_t i = 0, next = 0; i < packs.count && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &packs.entries[i];
+        bool dead = next < strays.dead && strays.dead_packs[next] == i;
+        next += dead;
         if (!d->session->targets[entry->target].local)
             continue;
-        free_pack(d, entry);
-        left--;
+        bool young = dead && !may_go(d, entry, now_ns);
+        bool freed = dead && !young && esdm__stray_stays_dead(d->session, entry);
+        if (freed)
+            free_pack(d, entry);
+        d->result.packs_left += !freed;
+        d->result.young += young;
+        d->waiting += !dead && !(unread && atomic_load(&entry->used));
     }
-    d->result.packs_left += left;
     free(strays.dead_packs);
     esdm__inventory_clear(&packs);
     return status;
@@ -139,7 +162,7 @@ report(const drain *d, esdm_status status, const char *what, const char *remedy)
 }
 
 static esdm_status
-move_all(drain *d, const char *uuid, esdm_error *err)
+move_all(drain *d, const char *uuid, bool *ret_unread, esdm_error *err)
 {
     esdm__moved moved = {0};
     esdm_error first = {0};
@@ -151,11 +174,13 @@ move_all(drain *d, const char *uuid, esdm_error *err)
                                 .global = true,
                                 .wants = wants,
                                 .step = step,
+                                .moved = note_moved,
                                 .user = d};
     esdm_status status = esdm__move(&job, &moved, &first, err);
     d->result.fragments += moved.fragments;
     d->result.bytes += moved.bytes;
     d->result.failed += moved.failed;
+    *ret_unread = moved.failed > 0;
     if (moved.failed > 0)
         report(d, first.status, first.message, "esdm-fsck tells what is lost");
     return status;
@@ -174,9 +199,10 @@ drain_container(drain *d, const char *name, esdm_error *err)
     if (status == ESDM_OK) {
         const esdm__container_io *io = esdm__io_of(d->model);
         d->container = io->record;
-        status = move_all(d, io->uuid, &error);
+        bool unread = false;
+        status = move_all(d, io->uuid, &unread, &error);
         if (status == ESDM_OK)
-            status = free_space(d, io->uuid, &error);
+            status = free_space(d, io->uuid, unread, &error);
         d->result.containers++;
         d->result.elsewhere += d->elsewhere;
         esdm__container_drop(d->model);
@@ -232,7 +258,10 @@ drain_all(drain *d, esdm_error *err)
     esdm__buffer names;
     esdm__buffer_init(&names);
     d->result.packs_left = 0;
+    d->result.young = 0;
+    d->result.failed = 0;
     d->result.elsewhere = 0;
+    d->waiting = 0;
     esdm_status status = list_names(d, &names, err);
     for (size_t at = 0; at < names.bytes && status == ESDM_OK;) {
         const char *name = (const char *) names.data + at;
@@ -264,18 +293,21 @@ look_at_targets(drain *d, bool *ret_local, esdm_error *err)
 
 esdm_status
 esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
-                   esdm_drain_result *ret_result, esdm_error *err)
+                   esdm__departed *departed, esdm_drain_result *ret_result, esdm_error *err)
 {
-    drain d = {.session = session, .options = options};
+    esdm__departed own = {0};
+    drain d = {
+        .session = session, .options = options, .departed = departed != NULL ? departed : &own};
     bool local = false;
     esdm_status status = look_at_targets(&d, &local, err);
     if (status == ESDM_OK)
         status = drain_all(&d, err);
-    while (status == ESDM_OK && options->wait && local && d.result.packs_left > 0 && step(&d)) {
+    while (status == ESDM_OK && options->wait && local && d.waiting > 0 && step(&d)) {
         const struct timespec nap = {.tv_nsec = WAIT_NS};
         (void) nanosleep(&nap, NULL);
         status = drain_all(&d, err);
     }
+    esdm__departed_clear(&own);
     *ret_result = d.result;
     return status;
 }

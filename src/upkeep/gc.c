@@ -61,17 +61,6 @@ remove_stray(collection *c, const esdm__pack_entry *entry)
     c->result.bytes += entry->bytes;
 }
 
-/* The clock of a server may be ahead of ours: what seems to come from the future is young. */
-static bool
-is_old(const collection *c, const esdm__pack_entry *entry, uint64_t now_ns)
-{
-    uint64_t age_s =
-        c->options->any_age || c->options->age_s > 0 ? c->options->age_s : ESDM_GC_AGE_S;
-    if (entry->modified_ns > now_ns)
-        return age_s == 0;
-    return (now_ns - entry->modified_ns) / UINT64_C(1000000000) >= age_s;
-}
-
 static esdm_status
 remove_strays(collection *c, esdm_error *err)
 {
@@ -86,10 +75,12 @@ remove_strays(collection *c, esdm_error *err)
     c->result.living = strays.living;
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &c->packs.entries[strays.dead_packs[i]];
-        if (is_old(c, entry, now_ns))
+        if (!esdm__pack_is_old(entry, c->options->any_age, c->options->age_s, now_ns))
+            c->result.young++;
+        else if (esdm__stray_stays_dead(c->session, entry))
             remove_stray(c, entry);
         else
-            c->result.young++;
+            c->result.living++;
     }
     free(strays.dead_packs);
     return status;

@@ -129,6 +129,16 @@ esdm__inventory_first(const esdm__inventory *inventory, const char *uuid)
     return from;
 }
 
+/* The clock of a server may be ahead of ours: what seems to come from the future is young. */
+bool
+esdm__pack_is_old(const esdm__pack_entry *entry, bool any_age, uint64_t age_s, uint64_t now_ns)
+{
+    uint64_t limit_s = any_age || age_s > 0 ? age_s : ESDM_GC_AGE_S;
+    if (entry->modified_ns > now_ns)
+        return limit_s == 0;
+    return (now_ns - entry->modified_ns) / UINT64_C(1000000000) >= limit_s;
+}
+
 void
 esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES])
 {

@@ -40,6 +40,10 @@ esdm__pack_entry *esdm__inventory_find(const esdm__inventory *inventory, uint32_
 /** First entry of a container, or the place where it would be. */
 size_t esdm__inventory_first(const esdm__inventory *inventory, const char *uuid);
 
+/** Whether nothing was written to the pack for a time. @param any_age `age_s` counts even if 0;
+ * else 0 means ESDM_GC_AGE_S. */
+bool esdm__pack_is_old(const esdm__pack_entry *entry, bool any_age, uint64_t age_s,
+                       uint64_t now_ns);
 /** Digits of the writer in the name of a pack, "" when it has none. */
 void esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES]);
 

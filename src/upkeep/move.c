@@ -198,6 +198,8 @@ note_results(page_tasks *p, esdm_error *err)
         m->batch_fragments++;
         m->batch_bytes += t->fragment.stored_bytes;
         m->result.bytes += t->fragment.stored_bytes;
+        if (m->job->moved != NULL)
+            m->job->moved(m->job->user, t->from->pack, t->fragment.stored_bytes);
     }
     return ESDM_OK;
 }
@@ -261,12 +263,13 @@ publish_batch(mover *m, bool *ret_progress, esdm_error *err)
     const esdm_session *session = m->job->session;
     if (m->count == 0)
         return ESDM_OK;
-    bool durable = session->site->durability == ESDM__DURABLE_SYSTEM;
-    esdm_status status = esdm__pack_set_publish(m->packs, durable, err);
+    esdm_status status = esdm__pack_set_publish(m->packs, true, err);
+    if (status == ESDM_OK)
+        status = esdm__pack_set_check(m->packs, NULL, err);
     if (status == ESDM_OK) {
         esdm__pack_set_offer(m->packs, true);
         status = session->meta->relocate(session->store, m->job->container, m->batch, m->count,
-                                         durable, err);
+                                         true, err);
     }
     if (status == ESDM_OK) {
         esdm__pack_set_committed(m->packs);
@@ -358,7 +361,7 @@ esdm_status
 esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
            esdm_error *err)
 {
-    esdm__pack_owner owner = {.session = job->session};
+    esdm__pack_owner owner = {.session = job->session, .durable = true};
     (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
     mover m = {.job = job, .packs = esdm__pack_set_new(&owner), .names = esdm__packs_new()};
     bool progress = true;

@@ -6,7 +6,8 @@
  * @file
  * Storing fragments of a container elsewhere, or on more targets: they are read, verified, written
  * to new packs, and then the index pages that name them are replaced. No snapshot changes. What is
- * interrupted leaves the old state, and new packs that nothing refers to. Old packs stay.
+ * interrupted leaves the old state, and new packs that nothing refers to. Old packs stay. Since
+ * they go soon, all of this survives power loss before it counts, whatever the site wants.
  */
 
 #include "io/pack_set.h"
@@ -25,6 +26,9 @@ typedef struct esdm__move_job {
                   uint32_t *ret_copies);
     /** Called after each page. NULL: nobody listens. false: stop (ESDM_ECANCELED). */
     bool (*step)(void *user);
+    /** Tells of each fragment that was stored anew, by the pack that has it still. NULL: nobody
+     *  listens. */
+    void (*moved)(void *user, const char *pack, uint64_t bytes);
     void *user;
 } esdm__move_job;
 

@@ -129,8 +129,6 @@ mark_record(const marking *m, const record *one, esdm_error *err)
     esdm_error error = {0};
     bool again = true;
     esdm_status status = ESDM_OK;
-    if (m->fence) /* an empty change comes after those that are in progress */
-        (void) !m->session->meta->relocate(m->session->store, one->container, NULL, 0, false, NULL);
     for (int attempt = 0; attempt < 100 && again && status == ESDM_OK; attempt++)
         status = mark_pages(m, one, &again, &error);
     /* A damaged page says nothing about its packs, one of a newer ESDM neither. */
@@ -143,6 +141,17 @@ mark_record(const marking *m, const record *one, esdm_error *err)
     return status;
 }
 
+/* An empty change comes after those that are in progress. */
+static esdm_status
+wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
+{
+    esdm_status status =
+        session->meta->relocate(session->store, one->container, NULL, 0, false, err);
+    return status == ESDM_OK
+               ? ESDM_OK
+               : esdm__error_prefix(err, status, "cannot tell which commits are in progress");
+}
+
 static esdm_status
 mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error *err)
 {
@@ -151,8 +160,12 @@ mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error 
     esdm_status status = session->meta->record_list(session->store, note_record, &list, err);
     if (status == ESDM_OK && list.failed)
         status = esdm__error_nomem(err, list.count * sizeof *list.items, "records");
-    for (size_t i = 0; i < list.count && status == ESDM_OK; i++)
-        status = mark_record(&m, &list.items[i], err);
+    for (size_t i = 0; i < list.count && status == ESDM_OK; i++) {
+        if (fence)
+            status = wait_for_commits(session, &list.items[i], err);
+        if (status == ESDM_OK)
+            status = mark_record(&m, &list.items[i], err);
+    }
     free(list.items);
     return status;
 }
@@ -203,4 +216,15 @@ esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
     }
     free(dead);
     return status;
+}
+
+bool
+esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry)
+{
+    char writer[ESDM__UUID_BYTES];
+    bool lives = true;
+    if (session->meta->writer_check == NULL)
+        return true;
+    esdm__pack_writer(entry->name, writer);
+    return session->meta->writer_lives(session->store, writer, &lives, NULL) == ESDM_OK && !lives;
 }

@@ -5,6 +5,7 @@
 /** @file What the API layer calls, and packs that nothing refers to. */
 
 #include "esdm/upkeep.h"
+#include "upkeep/departed.h"
 #include "upkeep/inventory.h"
 
 typedef struct esdm__drainer esdm__drainer;
@@ -15,8 +16,11 @@ esdm_status esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *op
 esdm_status esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options,
                             esdm_gc_result *ret_result, esdm_error *err);
 
+/** @param departed what earlier calls have moved away, and are to remember; NULL: there are none.
+ */
 esdm_status esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
-                               esdm_drain_result *ret_result, esdm_error *err);
+                               esdm__departed *departed, esdm_drain_result *ret_result,
+                               esdm_error *err);
 
 /** A container was committed: where the site wants that (`engine.drain`), it is drained beside the
  *  program. */
@@ -41,5 +45,8 @@ typedef struct esdm__strays {
  */
 esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
                               esdm__strays *ret_strays, esdm_error *err);
+/** Whether the writer of a dead pack has not come back since: where a living one may have seemed
+ *  dead. To be asked before the pack is removed. */
+bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry);
 
 #endif

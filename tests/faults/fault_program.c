@@ -2,9 +2,11 @@
 /* The program that the fault tests run, kill and starve. Datasets of several sizes always hold one
  * generation: every value of the container tells its number.
  *
- *     fault_program write NAME FIRST LAST   writes and commits generations; "committed N" after
- * each fault_program check NAME              "generation N" when all values say N fault_program
- * read NAME               one line for each dataset: "D ok N" or "D STATUS TEXT"
+ * - fault_program write NAME FIRST LAST: writes and commits generations, "committed N" after each
+ * - fault_program write NAME FIRST LAST pause: also "written N" before each commit, and waits for a
+ *   line of input before the last one
+ * - fault_program check NAME: "generation N" when all values say N
+ * - fault_program read NAME: one line for each dataset, "D ok N" or "D STATUS TEXT"
  *
  * Exit status 0; 3 after an error of ESDM, whose status and text stand on standard error as
  * "STATUS: TEXT"; 4 when data are wrong. With ESDM_FAIL_AT=N and fail_malloc.so preloaded, the N-th
@@ -98,7 +100,7 @@ write_generation(esdm_container *container, int64_t generation)
 }
 
 static int
-write_generations(esdm_session *session, const char *name, int64_t first, int64_t last)
+write_generations(esdm_session *session, const char *name, int64_t first, int64_t last, bool pauses)
 {
     esdm_container *container;
     esdm_status st = esdm_container_open(session, name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST,
@@ -112,6 +114,12 @@ write_generations(esdm_session *session, const char *name, int64_t first, int64_
         return report(st);
     for (int64_t generation = first; generation <= last; generation++) {
         st = write_generation(container, generation);
+        if (st == ESDM_OK && pauses) {
+            printf("written %" PRId64 "\n", generation);
+            fflush(stdout);
+            while (generation == last && getchar() != '\n' && !feof(stdin))
+                ;
+        }
         if (st == ESDM_OK)
             st = esdm_container_commit(container, NULL, &error);
         if (st != ESDM_OK) {
@@ -266,9 +274,9 @@ main(int argc, char **argv)
     if (st != ESDM_OK)
         return report(st);
     int code = 2;
-    if (strcmp(argv[1], "write") == 0 && argc == 5)
+    if (strcmp(argv[1], "write") == 0 && argc >= 5)
         code = write_generations(session, argv[2], strtol(argv[3], NULL, 10),
-                                 strtol(argv[4], NULL, 10));
+                                 strtol(argv[4], NULL, 10), argc > 5);
     else if (strcmp(argv[1], "check") == 0)
         code = with_container(session, argv[2], check_container);
     else if (strcmp(argv[1], "read") == 0)

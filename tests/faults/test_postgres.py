@@ -3,6 +3,7 @@
 """PostgreSQL as metadata store: connections that break, servers that restart or go away. What was
 committed is there, once; what was not says so."""
 
+import json
 import random
 import subprocess
 import threading
@@ -182,6 +183,92 @@ def test_postgres__unknown_outcome_is_found_out():
                        f"{kind}: {answer}{count}{found}")
 
 
+def test_postgres__unknown_outcome_then_refused():
+    """The server commits, nobody hears of it, and then it lets nobody in: that is no answer, and
+    what the commit may need stays."""
+    with Server() as server:
+        server.sql("CREATE ROLE writer LOGIN SUPERUSER")
+        with Proxy(server.port) as proxy, \
+                Site(metadata=metadata(proxy.port, user="writer", timeout=5)):
+            must("write", "plain", 1, 1)
+            before = proxy.messages
+            must("write", "plain", 2, 2)
+            messages = proxy.messages - before
+            hit = 0
+            for number in range(1, messages + 1):
+                name = f"refused-{number}"
+                must("write", name, 1, 1)
+                first = proxy.messages
+
+                def plan(*_, at=first + number):
+                    if proxy.messages != at:
+                        return None
+                    server.sql("ALTER ROLE writer NOLOGIN")
+                    return "after"
+
+                proxy.plan = plan
+                done = program("write", name, 2, 2)
+                proxy.plan = lambda *_: None
+                server.sql("ALTER ROLE writer LOGIN")
+                found = generation(name)
+                if done.returncode == 0:
+                    expect(found == 2, f"{name}: generation {found}")
+                    continue
+                expect(found in (1, 2), f"{name}: generation {found}")
+                if found == 2:
+                    expect("may have taken place" in done.stderr, shown(done))
+                hit += found == 2
+            expect(hit > 0, "no commit took place unheard")
+
+
+def test_postgres__drain_spares_writers_whose_session_was_lost():
+    """What a program has not committed stays on its node while the server does not know of it."""
+    targets = [{"name": "burst", "plugin": "posix", "accessibility": "local",
+                "directory": "burst"},
+               {"name": "disk", "plugin": "posix", "directory": "disk"}]
+    env = {"ESDM_NODE": "alpha"}
+    with Server() as server, Site(metadata=metadata(server.port), targets=targets, make=False,
+                                  engine={"pack": "64KiB"}) as site:
+        run([tool("esdm-mkfs")], env=environment(env))
+        with subprocess.Popen([PROGRAM, "write", "a", "1", "2", "pause"], env=environment(env),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+            for line in writer.stdout:  # the second generation is written, and not committed
+                if line == "written 2\n":
+                    break
+            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                       "WHERE application_name = 'esdm'")
+            done = json.loads(run([tool("esdm-drain"), "--json"], env=environment(env)).stdout)
+            expect(done["fragments"] > 0 and done["young"] > 0, f"{done}")
+            run([tool("esdm-gc"), "--yes"], env=environment(env))
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+            out = writer.communicate(timeout=60)[0]
+            expect(writer.returncode == 0 and "committed 2" in out, out)
+        expect("generation 2" in must("check", "a", env=env).stdout, "data are lost")
+        run([tool("esdm-drain"), "--age", "0"], env=environment(env))
+        left = [p for p in site.file("burst").rglob("*") if p.name.count("-") >= 2]
+        expect(not left, f"left: {left}")
+        expect("generation 2" in must("check", "a", env={"ESDM_NODE": "beta"}).stdout, "drained")
+
+
+def test_postgres__writer_learns_that_its_packs_are_gone():
+    """They were removed, with --age 0, while the server did not know of the writer."""
+    with Server() as server, Site(metadata=metadata(server.port)):
+        must("write", "a", 1, 1)
+        with subprocess.Popen([PROGRAM, "write", "a", "2", "2", "pause"], env=environment(),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as writer:
+            for line in writer.stdout:
+                if line == "written 2\n":
+                    break
+            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                       "WHERE application_name = 'esdm'")
+            run([tool("esdm-gc"), "--age", "0", "--yes"])
+            _, text = writer.communicate("\n", timeout=60)
+            expect(writer.returncode == 3 and "was removed while" in text, text)
+        check_goes_on("a", 1)
+
+
 def test_postgres__writer_is_killed():
     with Server() as server, Site(metadata=metadata(server.port)):
         must("write", "a", 1, 1)
@@ -243,5 +330,8 @@ if __name__ == "__main__":
          test_postgres__sessions_are_terminated,
          test_postgres__server_goes_away,
          test_postgres__unknown_outcome_is_found_out,
+         test_postgres__unknown_outcome_then_refused,
+         test_postgres__drain_spares_writers_whose_session_was_lost,
+         test_postgres__writer_learns_that_its_packs_are_gone,
          test_postgres__writer_is_killed,
          test_postgres__large_commit_is_one_transaction)

@@ -210,6 +210,44 @@ test_all_at_once(void)
         esdm_session_close(sessions[i]);
 }
 
+/* A child that closes its copy of a session has no thread that drains, and waits for none. */
+static void
+test_forked_children_close(void)
+{
+    static char background[2200];
+    const char *engine = strstr(config, "\"engine\": {");
+    check(engine != NULL);
+    int head = (int) (engine - config) + 11;
+    snprintf(background, sizeof background, "%.*s\"drain\": \"background\", %s", head, config,
+             engine + 11);
+    esdm_session *session;
+    const esdm_session_options options = {.config_json = background};
+    ok(esdm_session_open(&options, &session, ERR));
+    esdm_container *container = make_container(session, "forked");
+    for (uint64_t row = 0; row < ROWS; row++)
+        write_row(container, row, 5);
+    ok(esdm_container_commit(container, NULL, ERR)); /* starts the thread */
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        (void) alarm(60);
+        esdm_container_discard(container);
+        esdm_session_close(session);
+        _exit(0);
+    }
+    wait_children(&child, 1);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    session = open_here();
+    const char *const names[] = {"forked"};
+    const esdm_drain_options forked = {.containers = names, .ncontainers = 1};
+    esdm_drain_result result;
+    ok(esdm_drain(session, &forked, &result, ERR));
+    check(result.containers == 1 && result.fragments == 0); /* all of it was, by the thread */
+    must_be_sound(session);
+    esdm_session_close(session);
+}
+
 static void
 test_wrong_arguments(void)
 {
@@ -238,6 +276,7 @@ main(void)
     test_open_readers_follow();
     test_open_writers_go_on();
     test_all_at_once();
+    test_forked_children_close();
     test_wrong_arguments();
     return 0;
 }

@@ -41,6 +41,11 @@ postgres__doubt_commit(postgres__store *store, const esdm_meta_commit *commit,
                        const char token[ESDM_META_UUID_BYTES], esdm_status status, esdm_error *err)
 {
     bool update = commit->kind == ESDM_META_UPDATE;
+    /* The server looks for the earlier attempt before it finds these. */
+    if (status == ESDM_ECONFLICT || status == ESDM_EEXIST)
+        return status;
+    if (status != ESDM_ETIMEDOUT && status != ESDM_ENOMEM)
+        status = ESDM_EIO; /* others would say that nothing was published */
     postgres__doubt *doubt = calloc(1, sizeof *doubt);
     char *name = update || doubt == NULL ? NULL : strdup(commit->name);
     if (doubt == NULL || (!update && name == NULL)) {

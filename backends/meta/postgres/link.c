@@ -101,6 +101,19 @@ postgres__link_close(postgres__link *link)
 }
 
 void
+postgres__link_look(postgres__link *link)
+{
+    /* Answers that nobody waits for come first, then perhaps why the server ends the session. */
+    for (int i = 0; i < PENDING_MAX && link->conn != NULL; i++) {
+        struct pollfd readable = {.fd = PQsocket(link->conn), .events = POLLIN};
+        if (poll(&readable, 1, 0) <= 0)
+            return;
+        if (PQconsumeInput(link->conn) != 1 || PQstatus(link->conn) != CONNECTION_OK)
+            postgres__link_close(link);
+    }
+}
+
+void
 postgres__link_abandon(postgres__link *link)
 {
     /* PQfinish() would tell the server that the parent's session is over. */

@@ -153,6 +153,8 @@ typedef enum postgres__failure {
 esdm_status postgres__link_open(postgres__link *link, const postgres__config *config,
                                 postgres__failure *ret_failure, esdm_error *err);
 void postgres__link_close(postgres__link *link); /* a closed one is accepted */
+/** Closes it if the server has closed its end, as far as that has been heard. Does not wait. */
+void postgres__link_look(postgres__link *link);
 /** In a forked child: gives up the connection without a word to the server. */
 void postgres__link_abandon(postgres__link *link);
 

@@ -186,6 +186,7 @@ postgres__pins_renew(postgres__store *store, postgres__failure *ret_failure, esd
 {
     postgres__pins *pins = &store->pins;
     for (size_t i = pins->count; i-- > 0;) {
+        pins->entries[i].unseen |= pins->entries[i].container == 0 && pins->entries[i].held > 0;
         pins->entries[i].held = 0;
         if (pins->entries[i].count == 0)
             postgres__pins_erase(pins, &pins->entries[i]);

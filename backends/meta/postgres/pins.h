@@ -19,6 +19,7 @@ typedef struct postgres__pin_entry {
     uint32_t count; /* of our users; 0: of nobody yet, see `floating` */
     uint32_t held;  /* of locks that the server counts for this session */
     bool lost;      /* it was deleted while there was no connection */
+    bool unseen;    /* a writer's: others may have taken it for dead since it was last asked */
 } postgres__pin_entry;
 
 typedef struct postgres__pins {

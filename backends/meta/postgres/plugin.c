@@ -47,6 +47,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .writer_end = postgres__writer_end,
     .writer_lives = postgres__writer_lives,
     .relocate = postgres__relocate,
+    .writer_check = postgres__writer_check,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -117,7 +117,8 @@ esdm_status postgres__pins_renew(postgres__store *store, postgres__failure *ret_
 /** Whether a change, given by its parameters, has taken place. One attempt. */
 esdm_status postgres__happened(postgres__store *store, const postgres__params *change,
                                bool *ret_happened, postgres__failure *ret_failure, esdm_error *err);
-/** Notes a commit of which nobody knows, and says so in front of the message. Returns status. */
+/** Notes a commit of which nobody knows, and says so in front of the message. Returns what is
+ *  to be told: nothing that says that it was refused. */
 esdm_status postgres__doubt_commit(postgres__store *store, const esdm_meta_commit *commit,
                                    const char token[ESDM_META_UUID_BYTES], esdm_status status,
                                    esdm_error *err);
@@ -230,6 +231,8 @@ esdm_status postgres__record_list(void *store, esdm_meta_record_visitor visit, v
                                   esdm_error *err);
 esdm_status postgres__writer_begin(void *store, const char *writer, esdm_error *err);
 void postgres__writer_end(void *store, const char *writer);
+esdm_status postgres__writer_check(void *store, const char *writer, bool *ret_lost,
+                                   esdm_error *err);
 esdm_status postgres__writer_lives(void *store, const char *writer, bool *ret_lives,
                                    esdm_error *err);
 esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,

@@ -83,6 +83,30 @@ postgres__writer_lives(void *self, const char *writer, bool *ret_lives, esdm_err
     return status;
 }
 
+/* Connects anew when the server has gone: that takes the pins again and notes who was not seen. */
+esdm_status
+postgres__writer_check(void *self, const char *writer, bool *ret_lost, esdm_error *err)
+{
+    postgres__store *store = self;
+    postgres__params params = {0};
+    esdm_status status = postgres__enter(store, err);
+    if (status != ESDM_OK)
+        return status;
+    postgres__link_look(&store->link);
+    postgres__put_int(&params, writer_number(writer));
+    if (store->link.conn == NULL)
+        status = postgres__run(store, POSTGRES__WRITER_LIVES, &params, NULL, err);
+    postgres__params_clear(&params);
+    postgres__pin_entry *entry = postgres__pins_find(&store->pins, 0, writer_number(writer));
+    if (status == ESDM_OK) {
+        *ret_lost = entry == NULL || entry->unseen;
+        if (entry != NULL)
+            entry->unseen = false;
+    }
+    postgres__leave(store);
+    return status;
+}
+
 /* ---- pages ---------------------------------------------------------------------------------- */
 
 /* Without a token: what a repetition finds to have happened already counts as not moved, and the

@@ -100,7 +100,11 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_gc(esdm_session *session, const esdm_g
 typedef struct esdm_drain_options {
     const char *const *containers; /**< NULL: all; else names, each with what lies below it */
     size_t ncontainers;
-    bool wait; /**< until living writers of this node have closed their containers, too */
+    bool wait;      /**< until living writers of this node have closed their containers, too */
+    bool any_age;   /**< `age_s` counts even if 0; else 0 means ESDM_GC_AGE_S */
+    uint64_t age_s; /**< where a writer that lives can be taken for dead (PostgreSQL: its connection
+                         is lost): packs that nothing refers to, that were not moved by this call
+                       and that were written to within this time stay */
     esdm_finding_visitor report;
     esdm_upkeep_progress progress; /**< the share is not known: 0 */
     void *user;
@@ -115,6 +119,7 @@ typedef struct esdm_drain_result {
     uint64_t packs;     /**< of this node that were removed */
     uint64_t freed_bytes;
     uint64_t packs_left; /**< of this node: living writers may go on with them */
+    uint64_t young;      /**< of those: what nothing refers to, and stays because of its age */
 } esdm_drain_result;
 
 /**

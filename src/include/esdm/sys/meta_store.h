@@ -377,7 +377,8 @@ typedef struct esdm_meta_plugin {
      */
     esdm_status (*writer_begin)(void *store, const char *writer, esdm_error *err);
     void (*writer_end)(void *store, const char *writer);
-    /** Whether the writer lives, in any process; true as well when it cannot be told. */
+    /** Whether the writer lives, in any process; true as well when it cannot be told. One that has
+     *  lost its connection may seem dead until it has another one: see writer_check(). */
     esdm_status (*writer_lives)(void *store, const char *writer, bool *ret_lives, esdm_error *err);
     /**
      * Replaces pages, each one at once, live or not. A page gets a new number, so that who holds
@@ -387,6 +388,16 @@ typedef struct esdm_meta_plugin {
      */
     esdm_status (*relocate)(void *store, uint64_t container, esdm_meta_relocation *pages,
                             size_t npages, bool durable, esdm_error *err);
+
+    /* Optional: NULL when a writer that lives never seems dead. */
+
+    /**
+     * Asked by a writer between writer_begin() and writer_end(): makes sure that it is seen, and
+     * tells whether it may have seemed dead since then, or since this was asked before. What it
+     * wrote and did not commit may have been removed meanwhile. Cheap: no question to a server
+     * unless the connection is known to be lost.
+     */
+    esdm_status (*writer_check)(void *store, const char *writer, bool *ret_lost, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "faulty_meta.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+extern const esdm_meta_plugin esdm_meta_sqlite_plugin;
+#define inner esdm_meta_sqlite_plugin
+
+typedef struct fault {
+    uint64_t calls;
+    uint64_t first; /* number of the first call that is hit */
+    uint64_t count; /* 0: all that follow */
+    esdm_faulty_meta_action action;
+} fault;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
+static fault faults[ESDM_FAULTY_META_OPS];
+
+static const char *const op_names[] = {"commit", "relocate", "lives", "check"};
+static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie"};
+
+/* ---- arming --------------------------------------------------------------------------------- */
+
+void
+esdm_faulty_meta_arm(esdm_faulty_meta_op op, uint64_t nth, uint64_t count,
+                     esdm_faulty_meta_action action)
+{
+    (void) pthread_mutex_lock(&mutex);
+    faults[op].first = faults[op].calls + nth;
+    faults[op].count = count;
+    faults[op].action = action;
+    (void) pthread_mutex_unlock(&mutex);
+}
+
+static int
+index_of(const char *word, const char *const *names, int count)
+{
+    int i = 0;
+    while (i < count && strcmp(word, names[i]) != 0)
+        i++;
+    return i;
+}
+
+static bool environment_is_wrong;
+
+static void
+read_environment(void)
+{
+    const char *text = getenv("ESDM_FAULTY_META");
+    while (text != NULL && *text != '\0') {
+        char op[16];
+        char action[16];
+        unsigned long long nth;
+        unsigned long long count;
+        int used = 0;
+        int found = sscanf(text, "%15[a-z]:%llu+%llu:%15[a-z]%n", op, &nth, &count, action, &used);
+        int o = found == 4 ? index_of(op, op_names, ESDM_FAULTY_META_OPS) : ESDM_FAULTY_META_OPS;
+        int a = found == 4 ? index_of(action, action_names, ESDM_FAULTY_META_LIE + 1) : 0;
+        environment_is_wrong = o == ESDM_FAULTY_META_OPS || a > ESDM_FAULTY_META_LIE || nth == 0;
+        if (environment_is_wrong)
+            return;
+        esdm_faulty_meta_arm((esdm_faulty_meta_op) o, nth, count, (esdm_faulty_meta_action) a);
+        text += used;
+        text += *text == ',';
+    }
+}
+
+/* Counts a call; what is to happen to it. */
+static esdm_faulty_meta_action
+next_call(esdm_faulty_meta_op op)
+{
+    (void) pthread_mutex_lock(&mutex);
+    fault *f = &faults[op];
+    uint64_t number = ++f->calls;
+    bool hit = number >= f->first && (f->count == 0 || number - f->first < f->count);
+    esdm_faulty_meta_action action = hit ? f->action : ESDM_FAULTY_META_NONE;
+    (void) pthread_mutex_unlock(&mutex);
+    return action;
+}
+
+static esdm_status
+report(esdm_faulty_meta_op op, esdm_faulty_meta_action action, esdm_error *err)
+{
+    return esdm__error_set(err, action == ESDM_FAULTY_META_REFUSE ? ESDM_ECONFLICT : ESDM_EIO,
+                           "faulty: %s: %s, as it was told", op_names[op], action_names[action]);
+}
+
+static bool
+is_refused(esdm_faulty_meta_action action)
+{
+    return action == ESDM_FAULTY_META_FAIL || action == ESDM_FAULTY_META_REFUSE;
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+static esdm_status
+faulty_open(const esdm_plugin_config *config, bool read_only, void **ret_store, esdm_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void) pthread_once(&once, read_environment);
+    if (environment_is_wrong)
+        return esdm__error_set(err, ESDM_EINVAL, "faulty: $ESDM_FAULTY_META is wrong");
+    return inner.open(config, read_only, ret_store, err);
+}
+
+static esdm_status
+faulty_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
+              esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_COMMIT);
+    esdm_meta_committed unheard;
+    if (is_refused(action))
+        return report(ESDM_FAULTY_COMMIT, action, err);
+    if (action != ESDM_FAULTY_META_UNKNOWN)
+        return inner.commit(store, commit, ret_committed, err);
+    esdm_status status = inner.commit(store, commit, &unheard, err);
+    return status != ESDM_OK ? status : report(ESDM_FAULTY_COMMIT, action, err);
+}
+
+static esdm_status
+faulty_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, size_t npages,
+                bool durable, esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_RELOCATE);
+    if (is_refused(action))
+        return report(ESDM_FAULTY_RELOCATE, action, err);
+    esdm_status status = inner.relocate(store, container, pages, npages, durable, err);
+    if (status == ESDM_OK && action == ESDM_FAULTY_META_UNKNOWN)
+        return report(ESDM_FAULTY_RELOCATE, action, err);
+    return status;
+}
+
+static esdm_status
+faulty_writer_lives(void *store, const char *writer, bool *ret_lives, esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_LIVES);
+    if (is_refused(action))
+        return report(ESDM_FAULTY_LIVES, action, err);
+    esdm_status status = inner.writer_lives(store, writer, ret_lives, err);
+    if (status == ESDM_OK && action == ESDM_FAULTY_META_LIE)
+        *ret_lives = false;
+    return status;
+}
+
+static esdm_status
+faulty_writer_check(void *store, const char *writer, bool *ret_lost, esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_CHECK);
+    (void) store, (void) writer;
+    if (is_refused(action))
+        return report(ESDM_FAULTY_CHECK, action, err);
+    *ret_lost = action == ESDM_FAULTY_META_LIE;
+    return ESDM_OK;
+}
+
+ESDM_API const esdm_plugin *esdm_plugin_entry(void);
+
+const esdm_plugin *
+esdm_plugin_entry(void)
+{
+    static esdm_meta_plugin plugin;
+    plugin = inner;
+    plugin.base.name = "faulty";
+    plugin.base.summary = "sqlite with faults (tests)";
+    plugin.open = faulty_open;
+    plugin.commit = faulty_commit;
+    plugin.relocate = faulty_relocate;
+    plugin.writer_lives = faulty_writer_lives;
+    plugin.writer_check = faulty_writer_check;
+    return &plugin.base;
+}
