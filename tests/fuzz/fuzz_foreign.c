@@ -17,12 +17,18 @@
 #ifdef WITH_ZFP
 extern const esdm_codec_plugin esdm_codec_zfp_plugin;
 #endif
+#ifdef WITH_FPZIP
+extern const esdm_codec_plugin esdm_codec_fpzip_plugin;
+#endif
 #ifdef WITH_SZIP
 extern const esdm_codec_plugin esdm_codec_szip_plugin;
 #endif
 static const esdm_codec_plugin *const codecs[] = {
 #ifdef WITH_ZFP
     &esdm_codec_zfp_plugin,
+#endif
+#ifdef WITH_FPZIP
+    &esdm_codec_fpzip_plugin,
 #endif
 #ifdef WITH_SZIP
     &esdm_codec_szip_plugin,

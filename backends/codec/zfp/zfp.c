@@ -14,6 +14,7 @@
 #include <string.h>
 #include <zfp.h>
 
+#include "base/axes.h"
 #include "base/error.h"
 #include "base/seal.h"
 #include "esdm/types.h"
@@ -53,17 +54,7 @@ static block
 block_of(const esdm_codec_input *input, size_t raw_bytes, uint32_t most)
 {
     block b = {.bytes = input->element_bytes, .n = raw_bytes / input->element_bytes};
-    size_t rest = b.n;
-    for (uint32_t d = input->rank; d-- > 0 && b.axes + 1 < most;) {
-        uint64_t length = input->shape[d];
-        if (length == 0 || rest % length != 0) /* hostile: not the shape of these bytes */
-            break;
-        if (length > 1)
-            b.length[b.axes++] = (size_t) length;
-        rest /= (size_t) length;
-    }
-    if (rest > 1 || b.axes == 0)
-        b.length[b.axes++] = rest;
+    b.axes = esdm__axes_join(input->rank, input->shape, b.n, most, b.length);
     return b;
 }
 
