@@ -111,7 +111,7 @@ def wheel_folder(version):
 
 
 def unpack_sdist(folder, version):
-    quietly([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=:all:",
+    quietly([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=netCDF4",
              "-d", folder, f"netCDF4=={version}"])
     archive = next(folder.glob("*.tar.gz"))
     shutil.unpack_archive(archive, folder)
