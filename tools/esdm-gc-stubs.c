@@ -16,7 +16,8 @@
 typedef struct search {
     GHashTable *named; /* by stubs: container → itself */
     GPtrArray *names;
-    guint64 oldest_ns; /* containers that were changed later are left out */
+    guint64 newest_ns; /* containers that were changed later are left out */
+    guint64 young;     /* how many these are */
 } search;
 
 /* ---- stubs -------------------------------------------------------------------------------- */
@@ -104,8 +105,12 @@ static bool
 note_container(const esdm_container_info *info, void *user)
 {
     search *s = user;
-    if (!g_hash_table_contains(s->named, info->name) && info->modified_ns <= s->oldest_ns)
+    if (g_hash_table_contains(s->named, info->name))
+        return true;
+    if (info->modified_ns <= s->newest_ns)
         g_ptr_array_add(s->names, g_strdup(info->name));
+    else
+        s->young++;
     return true;
 }
 
@@ -157,24 +162,28 @@ search_folders(search *s, esdm_session *session, char **folders)
     for (guint i = 0; i < prefixes->len && result == TOOL_OK; i++)
         result = list_containers(s, session, g_ptr_array_index(prefixes, i));
     if (result == TOOL_OK && s->names->len > 0 && g_hash_table_size(s->named) == 0) {
-        tool_error("no stub file at all was found: is the file system mounted? To remove the "
-                   "containers use esdm-rm");
+        g_autofree char *prefix = tool_printable(g_ptr_array_index(prefixes, 0));
+        tool_error("no stub file at all was found: is the file system mounted? If it is, and all "
+                   "stubs were removed, remove the containers with esdm-rm -r '%s'",
+                   prefix);
         return TOOL_REFUSED;
     }
     return result;
 }
 
 tool_exit
-gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, GPtrArray **ret_names)
+gc_find_stubless(esdm_session *session, char **folders, uint64_t age_s, GPtrArray **ret_names,
+                 guint64 *ret_young)
 {
     guint64 now_ns = (guint64) g_get_real_time() * 1000;
     guint64 age_ns =
         MIN(age_s, now_ns / G_GUINT64_CONSTANT(1000000000)) * G_GUINT64_CONSTANT(1000000000);
     search s = {.named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
                 .names = g_ptr_array_new_with_free_func(g_free),
-                .oldest_ns = now_ns - age_ns};
+                .newest_ns = now_ns - age_ns};
     tool_exit result = search_folders(&s, session, folders);
     g_hash_table_unref(s.named);
+    *ret_young = s.young;
     if (result == TOOL_OK)
         *ret_names = s.names;
     else

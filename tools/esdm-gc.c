@@ -33,7 +33,8 @@ static const tool_help help = {
 static gboolean dry_run, yes, verbose;
 static char *age_text;
 static char **stub_folders;
-static GPtrArray *stubless; /* names, with --stubs */
+static GPtrArray *stubless;    /* names, with --stubs */
+static guint64 stubless_young; /* too young to be removed */
 
 static const GOptionEntry entries[] = {
     {"age", 'a', 0, G_OPTION_ARG_STRING, &age_text, "Keep packs that are younger", "AGE"},
@@ -89,6 +90,7 @@ print_result(const esdm_gc_result *result, bool removed)
         for (guint i = 0; i < stubless->len; i++)
             tool_json_append(names, tool_json_text(g_ptr_array_index(stubless, i)));
         tool_json_set(root, "without_stub", names);
+        tool_json_set(root, "without_stub_young", tool_json_u64(stubless_young));
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "bytes", tool_json_u64(result->bytes));
         tool_json_set(root, "containers", tool_json_u64(result->containers));
@@ -103,6 +105,11 @@ print_result(const esdm_gc_result *result, bool removed)
                   " of living writers\n",
                   removed ? "removed " : "would remove ", what, (guint64) result->young,
                   result->young == 1 ? "" : "s", (guint64) result->living);
+    if (stubless_young > 0)
+        (void) printf("%" G_GUINT64_FORMAT " container%s without stub left, written to within %s: "
+                      "--age 0 removes the youngest, too\n",
+                      stubless_young, stubless_young == 1 ? "" : "s",
+                      age_text != NULL ? age_text : "one day");
 }
 
 /* Tells the names, and removes the containers unless this is a dry run. */
@@ -184,7 +191,7 @@ main(int argc, char **argv)
     options.user = &watch;
     uint64_t age_s = age_text != NULL ? options.age_s : ESDM_GC_AGE_S;
     if (stub_folders != NULL)
-        result = gc_find_stubless(session, stub_folders, age_s, &stubless);
+        result = gc_find_stubless(session, stub_folders, age_s, &stubless, &stubless_young);
     else
         stubless = g_ptr_array_new();
     if (result == TOOL_OK)

@@ -255,7 +255,10 @@ def test_gc__containers_without_stubs():
         both = [*here, "--stubs", site.file("archive")]
         count = lambda: len(run([tool("esdm-ls")]).stdout.split())
         expect(count() == 6, run([tool("esdm-ls")]).stdout)
-        expect(gc(*both)["without_stub"] == [], "it is too young")
+        young = gc(*both)
+        expect(young["without_stub"] == [] and young["without_stub_young"] == 1, f"{young}")
+        text = run([tool("esdm-gc"), *both]).stdout
+        expect("1 container without stub left" in text and "--age 0" in text, text)
         listed = gc(*both, "--age", "0", "--dry-run")
         expect(listed["without_stub"] == [f"{prefix}/removed.nc"] and count() == 6, f"{listed}")
         expect(len(gc(*here, "--age", "0", "--dry-run")["without_stub"]) == 2, "the archive")
@@ -267,7 +270,8 @@ def test_gc__containers_without_stubs():
         expect(fsck("--data")["problems"] == 0, "damaged")
         site.file("run").rename(site.file("unmounted"))
         site.file("run").mkdir()
-        expect_error(run([tool("esdm-gc"), "--age", "0", "--yes", *here], check=False), "mounted")
+        expect_error(run([tool("esdm-gc"), "--age", "0", "--yes", *here], check=False), "mounted",
+                     f"esdm-rm -r '{prefix}'")
         expect_error(run([tool("esdm-gc"), "--stubs", "/nowhere/at/all"], check=False), "nowhere")
         expect(count() == 5, "containers went")
 
