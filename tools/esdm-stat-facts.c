@@ -149,12 +149,16 @@ visit_snapshot(const esdm_snapshot_info *info, void *user)
 }
 
 esdm_status
-stat_facts_read(esdm_session *session, const char *name, stat_facts *ret_facts, esdm_error *err)
+stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,
+                esdm_error *err)
 {
+    const char *name = esdm_container_name(container);
     *ret_facts = (stat_facts){.snapshots = g_ptr_array_new_with_free_func(free_snapshot)};
     esdm_status status = esdm_container_stat(session, name, &ret_facts->info, err);
     if (status == ESDM_OK)
         status = esdm_container_snapshots(session, name, visit_snapshot, ret_facts->snapshots, err);
+    if (status == ESDM_OK)
+        status = esdm_container_write_history(container, &ret_facts->writes, err);
     return status;
 }
 

@@ -213,6 +213,11 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
     const char *format = esdm_container_hint(container, "netcdf.format");
     if (format != NULL)
         tool_json_set(object, "netcdf_format", tool_json_text(format));
+    json_t *writes = json_object();
+    tool_json_set(writes, "fragments", tool_json_u64(facts->writes.fragments));
+    tool_json_set(writes, "elsewhere", tool_json_u64(facts->writes.elsewhere));
+    tool_json_set(writes, "fewer_copies", tool_json_u64(facts->writes.fewer_copies));
+    tool_json_set(object, "writes", writes);
     tool_json_set(object, "snapshots", snapshots_json(facts->snapshots));
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {

@@ -259,6 +259,22 @@ print_group(esdm_group *group, const char *indent, esdm_error *err)
 
 /* ---- containers --------------------------------------------------------------------------- */
 
+/* Nothing for writes that went as planned. */
+static void
+print_writes(const esdm_write_counts *writes)
+{
+    if (writes->elsewhere > 0)
+        print("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+              " fragments were written to another target than planned, which was full, failed or "
+              "was not reached\n",
+              (guint64) writes->elsewhere, (guint64) writes->fragments);
+    if (writes->fewer_copies > 0)
+        print("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+              " fragments were written with fewer copies than asked for (esdm-fsck --repair makes "
+              "the others)\n",
+              (guint64) writes->fewer_copies, (guint64) writes->fragments);
+}
+
 static void
 print_facts(esdm_container *container, const stat_facts *facts)
 {
@@ -274,6 +290,7 @@ print_facts(esdm_container *container, const stat_facts *facts)
     print("%s, stored %s, %" G_GUINT64_FORMAT " fragment%s, %u dataset%s\n", raw, stored,
           (guint64) info->fragments, info->fragments == 1 ? "" : "s", info->datasets,
           info->datasets == 1 ? "" : "s");
+    print_writes(&facts->writes);
     print("snapshots:\n");
     for (guint i = 0; i < facts->snapshots->len; i++) {
         const stat_snapshot *snapshot = g_ptr_array_index(facts->snapshots, i);
@@ -320,7 +337,7 @@ show(esdm_session *session, const char *argument, json_t *list)
         return tool_absent(session, name);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    status = stat_facts_read(session, name, &facts, &err);
+    status = stat_facts_read(session, container, &facts, &err);
     if (status == ESDM_OK)
         status = tool.json ? show_json(container, &facts, list, &err)
                            : show_text(container, &facts, &err);

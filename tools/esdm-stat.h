@@ -5,6 +5,7 @@
 /** @file What the files of esdm-stat share. */
 
 #include "common.h"
+#include "esdm/placement.h"
 
 typedef struct stat_options {
     gboolean attributes;
@@ -61,10 +62,11 @@ typedef struct stat_snapshot {
 /** What is known about a container without its structure. */
 typedef struct stat_facts {
     esdm_container_info info;
-    GPtrArray *snapshots; /* stat_snapshot, oldest first */
+    esdm_write_counts writes; /* of all writers */
+    GPtrArray *snapshots;     /* stat_snapshot, oldest first */
 } stat_facts;
 
-esdm_status stat_facts_read(esdm_session *session, const char *name, stat_facts *ret_facts,
+esdm_status stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,
                             esdm_error *err);
 void stat_facts_clear(stat_facts *facts);
 

@@ -3,6 +3,9 @@
 
 #include "storage.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "calls.h"
 
 /* ---- commits -------------------------------------------------------------------------------- */
@@ -315,6 +318,39 @@ give_up(esdmnc_id id, esdmnc_file *file)
     return rc;
 }
 
+/* What a program cannot see otherwise: its data are safe, but not where they were to be. Of
+ * parallel files one rank tells it for all. */
+static void
+warn_of_writes(const esdmnc_file *file)
+{
+    esdm_write_counts writes;
+    esdm_error err;
+    esdm_comm *comm = esdmnc_comm(file);
+    if (!file->writable || file->transient)
+        return;
+    esdm_container_write_counts(file->container, &writes);
+    const uint64_t mine[3] = {writes.fragments, writes.elsewhere, writes.fewer_copies};
+    uint64_t all[3] = {mine[0], mine[1], mine[2]};
+    uint64_t lower[3];
+    if (comm != NULL && comm->ops->sums(comm, mine, 3, lower, all, &err) != ESDM_OK) {
+        (void) esdmnc_error(&err, "parallel access to", file->name);
+        return;
+    }
+    if (comm != NULL && comm->rank != 0)
+        return;
+    if (all[1] > 0)
+        fprintf(stderr,
+                "esdm: close '%s': a target was full, failed or was not reached: %" PRIu64
+                " of %" PRIu64 " fragments are on another one than planned\n",
+                file->name, all[1], all[0]);
+    if (all[2] > 0)
+        fprintf(
+            stderr,
+            "esdm: close '%s': %" PRIu64 " of %" PRIu64
+            " fragments have fewer copies than asked for: esdm-fsck --repair makes the others\n",
+            file->name, all[2], all[0]);
+}
+
 int
 esdmnc_close(esdmnc_id id, void *memory)
 {
@@ -341,6 +377,7 @@ esdmnc_close(esdmnc_id id, void *memory)
     rc = commit(file, "commit at close of");
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */
+    warn_of_writes(file);
     dispose(id, file);
     return NC_NOERR;
 }

@@ -8,7 +8,9 @@
 #include "io/calibrate.h"
 #include "io/decisions.h"
 #include "io/forecast.h"
+#include "io/io.h"
 #include "io/models.h"
+#include "io/pack_set.h"
 
 esdm_status
 esdm_site_calibrate(const esdm_site_options *options, const esdm_calibrate_options *how,
@@ -24,6 +26,29 @@ esdm_container_decisions(esdm_container *container, esdm_decision_visitor visit,
     if (container == NULL || visit == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_decisions: an argument is NULL");
     return esdm__container_decisions(container, visit, user, err);
+}
+
+void
+esdm_container_write_counts(esdm_container *container, esdm_write_counts *ret_counts)
+{
+    *ret_counts = (esdm_write_counts){0};
+    if (container == NULL)
+        return;
+    esdm__container_io *io = esdm__io_of(container);
+    esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
+    if (packs != NULL)
+        esdm__pack_set_counts(packs, ret_counts);
+}
+
+esdm_status
+esdm_container_write_history(esdm_container *container, esdm_write_counts *ret_counts,
+                             esdm_error *err)
+{
+    if (container == NULL || ret_counts == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "esdm_container_write_history: an argument is NULL");
+    const esdm__container_io *io = esdm__io_of(container);
+    return esdm__decisions_history(io->session, io->uuid, ret_counts, err);
 }
 
 esdm_status

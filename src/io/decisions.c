@@ -185,7 +185,7 @@ put_standings(const noted *n, size_t ntargets)
 }
 
 static json_t *
-put_all(const esdm__decisions *d, const esdm_session *session)
+put_all(const esdm__decisions *d, const esdm_session *session, const esdm_write_counts *counts)
 {
     json_t *targets = json_array();
     json_t *packs = json_array();
@@ -199,13 +199,16 @@ put_all(const esdm__decisions *d, const esdm_session *session)
                       (json_int_t) n->fragments, (json_int_t) n->bytes, countable(n->predicted_s),
                       countable(n->observed_s), put_standings(n, d->ntargets)));
     }
-    return json_pack("{s:i, s:o?, s:o?}", "format", FORMAT, "targets", targets, "packs", packs);
+    return json_pack("{s:i, s:[I, I, I], s:o?, s:o?}", "format", FORMAT, "writes",
+                     (json_int_t) counts->fragments, (json_int_t) counts->elsewhere,
+                     (json_int_t) counts->fewer_copies, "targets", targets, "packs", packs);
 }
 
 void
-esdm__decisions_store(esdm__decisions *d, esdm_session *session, const char *uuid,
-                      const char *writer, bool rarely)
+esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
+                      const esdm_write_counts *counts, bool rarely)
 {
+    esdm_session *session = owner->session;
     char name[ESDM_META_FACT_NAME_MAX + 1];
     char *text = NULL;
     double now = esdm__seconds_now();
@@ -213,7 +216,7 @@ esdm__decisions_store(esdm__decisions *d, esdm_session *session, const char *uui
         return;
     (void) pthread_mutex_lock(&d->lock);
     if (d->changed && (!rarely || now - d->stored_at >= STORE_SECONDS)) {
-        json_t *root = put_all(d, session);
+        json_t *root = put_all(d, session, counts);
         text = root != NULL ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
         json_decref(root);
         d->changed = false;
@@ -222,7 +225,7 @@ esdm__decisions_store(esdm__decisions *d, esdm_session *session, const char *uui
     (void) pthread_mutex_unlock(&d->lock);
     if (text == NULL)
         return;
-    (void) snprintf(name, sizeof name, "%s/place/%.16s", uuid, writer);
+    (void) snprintf(name, sizeof name, "%s/place/%.16s", owner->uuid, owner->writer);
     (void) !session->meta->fact_put(session->store, name, text, NULL);
     free(text);
 }
@@ -299,6 +302,35 @@ esdm__decisions_visit(esdm_session *session, const char *uuid, esdm_decision_vis
     (void) snprintf(prefix, sizeof prefix, "%s/place/", uuid);
     esdm_status status = session->meta->fact_list(session->store, prefix, visit_fact, v, err);
     free(v);
+    return status;
+}
+
+static bool
+add_counts(const char *name, const char *text, void *user)
+{
+    esdm_write_counts *sum = user;
+    json_t *root = json_loads(text, 0, NULL);
+    const json_t *writes = json_object_get(root, "writes");
+    (void) name;
+    if (json_integer_value(json_object_get(root, "format")) == FORMAT) {
+        sum->fragments += (uint64_t) json_integer_value(json_array_get(writes, 0));
+        sum->elsewhere += (uint64_t) json_integer_value(json_array_get(writes, 1));
+        sum->fewer_copies += (uint64_t) json_integer_value(json_array_get(writes, 2));
+    }
+    json_decref(root);
+    return true;
+}
+
+esdm_status
+esdm__decisions_history(esdm_session *session, const char *uuid, esdm_write_counts *ret_counts,
+                        esdm_error *err)
+{
+    char prefix[ESDM_META_FACT_NAME_MAX + 1];
+    esdm_write_counts sum = {0};
+    (void) snprintf(prefix, sizeof prefix, "%s/place/", uuid);
+    esdm_status status = session->meta->fact_list(session->store, prefix, add_counts, &sum, err);
+    if (status == ESDM_OK)
+        *ret_counts = sum;
     return status;
 }
 

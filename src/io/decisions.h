@@ -10,7 +10,7 @@
  * container. Written at the end and now and then, best effort. Threads: locked inside.
  */
 
-#include "esdm/placement.h"
+#include "io/pack.h"
 #include "placement/placement.h"
 
 typedef struct esdm__decisions esdm__decisions;
@@ -34,11 +34,14 @@ typedef struct esdm__decision {
 void esdm__decisions_note(esdm__decisions *d, const esdm__decision *decision);
 /** The pack took some more time: it was synced or sealed. NULL is accepted. */
 void esdm__decisions_spent(esdm__decisions *d, const char *pack, double seconds);
-/** Writes what was noted as a fact of container `uuid`; `rarely`: only when a minute has passed
- * since the last time. NULL is accepted. */
-void esdm__decisions_store(esdm__decisions *d, esdm_session *session, const char *uuid,
-                           const char *writer, bool rarely);
+/** Writes what was noted, and the counts of all that was written, as a fact of the container;
+ *  `rarely`: only when a minute has passed since the last time. NULL is accepted. */
+void esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
+                           const esdm_write_counts *counts, bool rarely);
 
+/** The sum of the counts that all writers of a container have stored. */
+esdm_status esdm__decisions_history(esdm_session *session, const char *uuid,
+                                    esdm_write_counts *ret_counts, esdm_error *err);
 /** As below, for an open container. */
 esdm_status esdm__container_decisions(const esdm_container *container, esdm_decision_visitor visit,
                                       void *user, esdm_error *err);

@@ -77,6 +77,15 @@ esdm__mirrors_seal(esdm__mirrors *mirrors)
     return whole;
 }
 
+uint32_t
+esdm__mirrors_good(const esdm__mirrors *mirrors)
+{
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < mirrors->count; i++)
+        good += !mirrors->list[i].lost;
+    return good;
+}
+
 bool
 esdm__mirrors_any_full(const esdm__mirrors *mirrors)
 {

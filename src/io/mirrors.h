@@ -41,6 +41,8 @@ bool esdm__mirrors_append(esdm__mirrors *mirrors, const esdm_iov *iov, size_t ni
 /** Flushes them, or ends them. @return whether one of them holds all that the pack holds. */
 bool esdm__mirrors_sync(esdm__mirrors *mirrors);
 bool esdm__mirrors_seal(esdm__mirrors *mirrors);
+/** How many are not lost. */
+uint32_t esdm__mirrors_good(const esdm__mirrors *mirrors);
 bool esdm__mirrors_any_full(const esdm__mirrors *mirrors);
 /** The ESDM_DATA_* flags that all of them have. */
 uint32_t esdm__mirrors_flags(const esdm__mirrors *mirrors);

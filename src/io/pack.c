@@ -205,6 +205,8 @@ move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_err
     p->handle = handle;
     p->unsynced = true;
     atomic_store(&p->target, to); /* before it is told: whoever looks later finds it */
+    atomic_fetch_add(&owner->counters->elsewhere, p->blobs);
+    p->blobs = 0;
     status = owner->moved(owner->user, p->name, from->place, to->place, err);
     esdm__pack_drop(from, left, p->name);
     return status;
@@ -232,6 +234,14 @@ move_away(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
     return status;
 }
 
+/* A copy of what it holds is lost. */
+static void
+count_fewer(const esdm__pack_owner *owner, esdm__pack *p)
+{
+    atomic_fetch_add(&owner->counters->fewer_copies, p->blobs);
+    p->blobs = 0;
+}
+
 /* ---- ending --------------------------------------------------------------------------------- */
 
 bool
@@ -251,7 +261,8 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
         esdm_error why = {0};
         esdm__target *target = esdm__pack_target(p);
         bool recalls = target->plugin->pack_recall != NULL;
-        esdm_status status = esdm__pack_needs_sync(owner, p) ? esdm__pack_sync(p, err) : ESDM_OK;
+        esdm_status status =
+            esdm__pack_needs_sync(owner, p) ? esdm__pack_sync(owner, p, err) : ESDM_OK;
         if (status != ESDM_OK)
             return status;
         status = target->plugin->pack_seal(p->handle, &why);
@@ -267,7 +278,11 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             status = why.status;
         }
         /* What is lost here and whole elsewhere is not lost: esdm-fsck makes the copy again. */
-        if (esdm__mirrors_seal(&p->mirrors))
+        uint32_t good = esdm__mirrors_good(&p->mirrors) + 1;
+        bool whole = esdm__mirrors_seal(&p->mirrors);
+        if (whole && esdm__mirrors_good(&p->mirrors) + (status == ESDM_OK) < good)
+            count_fewer(owner, p);
+        if (whole)
             status = ESDM_OK;
         if (status == ESDM_OK)
             return ESDM_OK;
@@ -286,7 +301,7 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
 }
 
 esdm_status
-esdm__pack_sync(esdm__pack *p, esdm_error *err)
+esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
 {
     esdm_error why = {0};
     if (!p->unsynced)
@@ -302,9 +317,11 @@ esdm__pack_sync(esdm__pack *p, esdm_error *err)
         why = *p->lost;
         status = why.status;
     }
-    if (esdm__mirrors_sync(&p->mirrors))
-        status = ESDM_OK;
-    return status == ESDM_OK ? ESDM_OK : keep_failure(p, status, &why, err);
+    uint32_t good = esdm__mirrors_good(&p->mirrors) + 1;
+    bool whole = esdm__mirrors_sync(&p->mirrors);
+    if (whole && esdm__mirrors_good(&p->mirrors) + (status == ESDM_OK) < good)
+        count_fewer(owner, p);
+    return status == ESDM_OK || whole ? ESDM_OK : keep_failure(p, status, &why, err);
 }
 
 void

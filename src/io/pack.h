@@ -10,6 +10,7 @@
  * Threads: one at a time, which has the pack busy; the target may be asked for by any.
  */
 
+#include "esdm/placement.h"
 #include "io/mirrors.h"
 
 /** Tells that a pack is at another place (layout/places.h) now. Called by the thread that has it
@@ -26,7 +27,8 @@ typedef struct esdm__pack {
     char *places; /* owned; NULL: no mirrors. Of what lies on the target and all mirrors */
     char *fewer;  /* owned; of the last blob, when a mirror refused it; else NULL */
     uint64_t length_bytes;
-    struct { /* what the model has not been told yet */
+    uint64_t blobs; /* that are whole on all targets of the pack, and not counted as degraded */
+    struct {        /* what the model has not been told yet */
         uint64_t requests;
         double bytes;
         double concurrency; /* sum over requests */
@@ -44,14 +46,22 @@ typedef struct esdm__pack {
     char name[96];
 } esdm__pack;
 
+/** How appends went; see esdm_write_counts. */
+typedef struct esdm__write_counters {
+    atomic_uint_fast64_t fragments;
+    atomic_uint_fast64_t elsewhere;
+    atomic_uint_fast64_t fewer_copies;
+} esdm__write_counters;
+
 /** Who writes the packs, and who is told when one moves. */
 typedef struct esdm__pack_owner {
     esdm_session *session;
     esdm__pack_moved moved; /* NULL: they stay where they are */
     void *user;
-    bool durable;                  /* whatever the site wants: other data go when these are there */
-    char uuid[ESDM__UUID_BYTES];   /* of the container */
-    char writer[ESDM__UUID_BYTES]; /* in the names of the packs; esdm__pack_set_new() sets it */
+    bool durable; /* whatever the site wants: other data go when these are there */
+    esdm__write_counters *counters; /* esdm__pack_set_new() sets it */
+    char uuid[ESDM__UUID_BYTES];    /* of the container */
+    char writer[ESDM__UUID_BYTES];  /* in the names of the packs; esdm__pack_set_new() sets it */
 } esdm__pack_owner;
 
 static inline esdm__target *
@@ -85,7 +95,7 @@ esdm_status esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *pack, esd
  *  full. */
 void esdm__pack_begin_seal(esdm__pack *pack);
 /** Makes durable what can be before the pack is sealed. A failure is remembered. */
-esdm_status esdm__pack_sync(esdm__pack *pack, esdm_error *err);
+esdm_status esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);
 /** Whether what was appended is still there, as far as others can see the pack; else a failure,
  * that is remembered. *ret_gone tells that from an answer that could not be had. */
 esdm_status esdm__pack_check(esdm__pack *pack, bool *ret_gone, esdm_error *err);

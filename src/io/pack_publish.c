@@ -92,7 +92,7 @@ publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err
         status = make_readable(packs, p, NULL, err); /* which may move it */
     if (status == ESDM_OK && durable && p->handle != NULL &&
         esdm__pack_needs_sync(&packs->owner, p)) {
-        status = esdm__pack_sync(p, err);
+        status = esdm__pack_sync(&packs->owner, p, err);
         if (status == ESDM_OK && esdm__pack_set_is_full(packs, p))
             status = esdm__pack_seal(&packs->owner, p, err);
     }
@@ -173,10 +173,27 @@ esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
 }
 
 void
+esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
+{
+    *ret_counts = (esdm_write_counts){
+        .fragments = atomic_load(&packs->counters.fragments),
+        .elsewhere = atomic_load(&packs->counters.elsewhere),
+        .fewer_copies = atomic_load(&packs->counters.fewer_copies),
+    };
+}
+
+static void
+store_decisions(esdm__pack_set *packs, bool rarely)
+{
+    esdm_write_counts counts;
+    esdm__pack_set_counts(packs, &counts);
+    esdm__decisions_store(packs->decisions, &packs->owner, &counts, rarely);
+}
+
+void
 esdm__pack_set_committed(esdm__pack_set *packs)
 {
-    esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
-                          packs->owner.writer, true);
+    store_decisions(packs, true);
     (void) pthread_mutex_lock(&packs->lock);
     packs->committed = true;
     for (esdm__pack *p = packs->open; p != NULL; p = p->next)
@@ -229,8 +246,7 @@ esdm__pack_set_free(esdm__pack_set *packs)
     end_all(packs, &packs->sealed, !ours);
     end_all(packs, &packs->kept, !ours);
     if (ours && packs->committed)
-        esdm__decisions_store(packs->decisions, packs->owner.session, packs->owner.uuid,
-                              packs->owner.writer, false);
+        store_decisions(packs, false);
     esdm__decisions_free(packs->decisions);
     if (ours && packs->writing)
         packs->owner.session->meta->writer_end(packs->owner.session->store, packs->owner.writer);

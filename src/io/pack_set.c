@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "io/decisions.h"
 #include "io/models.h"
+#include "io/pack_order.h"
 #include "layout/places.h"
 
 esdm__pack_set *
@@ -17,6 +18,7 @@ esdm__pack_set_new(const esdm__pack_owner *owner)
     if (packs == NULL)
         return NULL;
     packs->owner = *owner;
+    packs->owner.counters = &packs->counters;
     esdm__uuid_new(packs->owner.writer);
     packs->process = getpid();
     packs->decisions = esdm__decisions_new();
@@ -150,17 +152,42 @@ limit_ending(esdm__pack_set *packs, esdm__target *target)
     }
 }
 
+/* One blob that is being placed. */
+typedef struct blob {
+    const esdm_iov *iov;
+    size_t niov;
+    uint64_t bytes;
+    uint32_t copies;  /* wanted */
+    uint64_t allowed; /* as in esdm__pack */
+    const esdm__pack_order *order;
+    esdm__mirror_targets mirrors;
+} blob;
+
+/* How it went, beside what was planned. Whether as planned. */
+static bool
+count_write(esdm__pack_set *packs, const blob *b, const esdm__place *place)
+{
+    const char *places = esdm__place_target_name(place);
+    bool fewer = esdm__places_count(places) < b->copies;
+    bool kept = !fewer && esdm__pack_order_kept(packs->owner.session, b->order, places);
+    atomic_fetch_add(&packs->counters.fragments, 1u);
+    if (fewer)
+        atomic_fetch_add(&packs->counters.fewer_copies, 1u);
+    else if (!kept)
+        atomic_fetch_add(&packs->counters.elsewhere, 1u);
+    return kept;
+}
+
 static esdm_status
-append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_targets *mirrors,
-          uint64_t allowed, const esdm_iov *iov, size_t niov, uint64_t bytes,
-          esdm__place *ret_place, esdm_error *err)
+append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__place *ret_place,
+          esdm_error *err)
 {
     double started = esdm__seconds_now();
-    esdm__pack *p = take_idle(packs, target, mirrors, allowed);
+    esdm__pack *p = take_idle(packs, target, &b->mirrors, b->allowed);
     if (p == NULL) {
         esdm_status created = say_writing(packs, err);
         if (created == ESDM_OK)
-            created = esdm__pack_create(&packs->owner, target, mirrors, allowed, &p, err);
+            created = esdm__pack_create(&packs->owner, target, &b->mirrors, b->allowed, &p, err);
         if (created != ESDM_OK)
             return created;
         (void) pthread_mutex_lock(&packs->lock);
@@ -169,15 +196,16 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_target
     }
     ret_place->pack = p;
     esdm_status status =
-        esdm__pack_append(p, iov, niov, &ret_place->position, &ret_place->places, err);
+        esdm__pack_append(p, b->iov, b->niov, &ret_place->position, &ret_place->places, err);
     if (status == ESDM_OK) {
+        p->blobs += count_write(packs, b, ret_place);
         bool ends = esdm__pack_set_is_full(packs, p) && !esdm__pack_needs_sync(&packs->owner, p);
         if (ends && target->plugin->pack_begin_seal != NULL)
             esdm__pack_begin_seal(p);
         else if (ends)
             status = seal_full(packs, p, err);
         p->spent.requests++;
-        p->spent.bytes += (double) bytes;
+        p->spent.bytes += (double) b->bytes;
         p->spent.concurrency += atomic_load(&target->queued_requests);
         p->spent.seconds += esdm__seconds_now() - started;
         if (ends)
@@ -189,84 +217,6 @@ append_to(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_target
 }
 
 /* ---- placing ------------------------------------------------------------------------------ */
-
-/* Sites have few targets; those with more pay for memory. */
-#define FEW_TARGETS 16u
-
-/* The targets in the order in which they are to be asked. */
-typedef struct order {
-    esdm__place_target *targets;
-    esdm__place_choice *choices;
-    size_t count;      /* that may be asked */
-    bool ask_failed;   /* its turn has come to try failed targets for copies */
-    bool worth_noting; /* there was a choice, or there is a model */
-    esdm__perf *perfs;
-    bool *measured;
-    esdm__place_target few_targets[FEW_TARGETS];
-    esdm__place_choice few_choices[FEW_TARGETS];
-    esdm__perf few_perfs[FEW_TARGETS];
-    bool few_measured[FEW_TARGETS];
-} order;
-
-static void
-order_clear(order *o)
-{
-    if (o->targets != o->few_targets)
-        free(o->targets);
-    if (o->choices != o->few_choices)
-        free(o->choices);
-    if (o->perfs != o->few_perfs)
-        free(o->perfs);
-    if (o->measured != o->few_measured)
-        free(o->measured);
-}
-
-static esdm_status
-order_init(order *o, size_t ntargets, esdm_error *err)
-{
-    o->targets = o->few_targets;
-    o->choices = o->few_choices;
-    o->perfs = o->few_perfs;
-    o->measured = o->few_measured;
-    if (ntargets <= FEW_TARGETS)
-        return ESDM_OK;
-    o->targets = calloc(ntargets, sizeof *o->targets);
-    o->choices = calloc(ntargets, sizeof *o->choices);
-    o->perfs = calloc(ntargets, sizeof *o->perfs);
-    o->measured = calloc(ntargets, sizeof *o->measured);
-    if (o->targets != NULL && o->choices != NULL && o->perfs != NULL && o->measured != NULL)
-        return ESDM_OK;
-    order_clear(o);
-    return esdm__error_nomem(err, ntargets * sizeof *o->targets, "the placement");
-}
-
-/* With the lock of the packs held, so that two threads do not both take the idle target. The bytes
- * are queued at the first one. */
-static void
-choose(esdm__pack_set *packs, const esdm__pack_hint *hint, uint64_t bytes, order *o)
-{
-    esdm_session *session = packs->owner.session;
-    bool any = esdm__models_write(session, o->perfs, o->measured);
-    for (size_t i = 0; i < session->ntargets; i++) {
-        esdm__target *t = &session->targets[i];
-        o->targets[i] = (esdm__place_target){
-            .write = any && o->measured[i] ? &o->perfs[i] : NULL,
-            .cost = t->cost,
-            .allowed = (!hint->global || !t->local) && (hint->allowed == NULL || hint->allowed[i]),
-            .failed = atomic_load(&t->full) || atomic_load(&t->short_of_space),
-            .queued_bytes = atomic_load(&t->queued_bytes),
-            .queued_requests = atomic_load(&t->queued_requests),
-        };
-    }
-    const esdm__place_request request = {.bytes = bytes,
-                                         .behind = hint->behind_bytes,
-                                         .turn = packs->turn++,
-                                         .prefer =
-                                             hint->cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};
-    o->count = esdm__placement_order(o->targets, session->ntargets, &request, o->choices);
-    o->ask_failed = request.turn % 64 == 0;
-    o->worth_noting = any || session->ntargets > 1;
-}
 
 static void
 enqueue(esdm__target *target, uint64_t bytes)
@@ -283,42 +233,20 @@ dequeue(esdm__target *target, uint64_t bytes)
 }
 
 static esdm_status
-append_waiting(esdm__pack_set *packs, esdm__target *target, const esdm__mirror_targets *mirrors,
-               uint64_t allowed, const esdm_iov *iov, size_t niov, uint64_t bytes,
-               esdm__place *ret_place, esdm_error *err)
+append_waiting(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__place *ret_place,
+               esdm_error *err)
 {
     esdm__pool *pool = packs->owner.session->pool;
     if (!target->slow) /* those that need a network wait inside */
-        return append_to(packs, target, mirrors, allowed, iov, niov, bytes, ret_place, err);
+        return append_to(packs, target, b, ret_place, err);
     esdm__pool_wait_begin(pool);
-    esdm_status status =
-        append_to(packs, target, mirrors, allowed, iov, niov, bytes, ret_place, err);
+    esdm_status status = append_to(packs, target, b, ret_place, err);
     esdm__pool_wait_end(pool);
     return status;
 }
 
-/* The next targets of the order take the copies, if they can be opened. One that has failed is
- * asked now and then. */
-static esdm__mirror_targets
-choose_mirrors(const esdm__pack_set *packs, const order *o, size_t first, uint32_t copies)
-{
-    esdm_session *session = packs->owner.session;
-    esdm__mirror_targets list = {.count = 0};
-    for (size_t i = 0; i < o->count && list.count + 1 < copies; i++) {
-        size_t number = o->choices[i].target;
-        esdm__target *target = &session->targets[number];
-        if (i == first || (o->targets[number].failed && !o->ask_failed))
-            continue;
-        if (esdm__target_need(session, target, NULL) == ESDM_OK)
-            list.targets[list.count++] = target;
-        else
-            atomic_store(&target->full, true);
-    }
-    return list;
-}
-
 static void
-note_decision(const esdm__pack_set *packs, const order *o, size_t chosen, uint64_t bytes,
+note_decision(const esdm__pack_set *packs, const esdm__pack_order *o, size_t chosen, uint64_t bytes,
               double seconds, const esdm__place *place)
 {
     const esdm__decision decision = {.pack = esdm__place_pack_name(place),
@@ -334,34 +262,29 @@ note_decision(const esdm__pack_set *packs, const order *o, size_t chosen, uint64
 
 /* Asks one target after the other; the first has the bytes in its queue already. */
 static esdm_status
-append_in_order(esdm__pack_set *packs, const order *o, const esdm__pack_hint *hint, uint64_t bytes,
-                const esdm_iov *iov, size_t niov, esdm__place *ret_place, esdm_error *err)
+append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_error *err)
 {
     esdm_session *session = packs->owner.session;
+    const esdm__pack_order *o = b->order;
     esdm_error refusal = {0};
-    uint64_t allowed = 0;
     for (size_t i = 0; i < o->count; i++)
-        allowed |= o->choices[i].target < 64 ? UINT64_C(1) << o->choices[i].target : 0;
+        b->allowed |= o->choices[i].target < 64 ? UINT64_C(1) << o->choices[i].target : 0;
     for (size_t i = 0; i < o->count && refusal.status != ESDM_ENOMEM; i++) {
         esdm__target *target = &session->targets[o->choices[i].target];
         esdm_error error = {0};
         if (i > 0)
-            enqueue(target, bytes);
+            enqueue(target, b->bytes);
         double started = esdm__seconds_now();
         esdm_status opened = esdm__target_need(session, target, &error);
-        const esdm__mirror_targets mirrors = choose_mirrors(packs, o, i, hint->copies);
-        esdm_status status = opened == ESDM_OK ? append_waiting(packs, target, &mirrors, allowed,
-                                                                iov, niov, bytes, ret_place, &error)
-                                               : opened;
-        dequeue(target, bytes);
-        atomic_fetch_add(&target->unchecked_bytes, bytes);
+        b->mirrors = esdm__pack_order_mirrors(session, o, i, b->copies);
+        esdm_status status =
+            opened == ESDM_OK ? append_waiting(packs, target, b, ret_place, &error) : opened;
+        dequeue(target, b->bytes);
+        atomic_fetch_add(&target->unchecked_bytes, b->bytes);
         if (status == ESDM_OK) {
             if (atomic_load(&target->full))
                 atomic_store(&target->full, false);
-            if (hint->copies > 1 &&
-                esdm__places_count(esdm__place_target_name(ret_place)) < hint->copies)
-                atomic_fetch_add(&session->degraded, 1u);
-            note_decision(packs, o, i, bytes, esdm__seconds_now() - started, ret_place);
+            note_decision(packs, o, i, b->bytes, esdm__seconds_now() - started, ret_place);
             return ESDM_OK;
         }
         if (refusal.status == ESDM_OK || status == ESDM_ENOMEM) {
@@ -383,26 +306,26 @@ esdm_status
 esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
                       size_t niov, esdm__place *ret_place, esdm_error *err)
 {
-    order o;
-    uint64_t bytes = 0;
+    esdm__pack_order o;
+    blob b = {.iov = iov, .niov = niov, .copies = hint->copies, .order = &o};
     if (packs->process != getpid())
         return esdm__error_set(err, ESDM_EINVAL,
                                "the container was opened before fork(); open it again in the "
                                "child, with a session of its own");
     for (size_t i = 0; i < niov; i++)
-        bytes += iov[i].bytes;
-    esdm_status status = order_init(&o, packs->owner.session->ntargets, err);
+        b.bytes += iov[i].bytes;
+    esdm_status status = esdm__pack_order_init(&o, packs->owner.session->ntargets, err);
     if (status != ESDM_OK)
         return status;
     esdm__targets_check_reserves(packs->owner.session);
     (void) pthread_mutex_lock(&packs->lock);
-    choose(packs, hint, bytes, &o);
+    esdm__pack_order_choose(packs->owner.session, hint, b.bytes, packs->turn++, &o);
     if (o.count > 0)
-        enqueue(&packs->owner.session->targets[o.choices[0].target], bytes);
+        enqueue(&packs->owner.session->targets[o.choices[0].target], b.bytes);
     (void) pthread_mutex_unlock(&packs->lock);
-    status = o.count > 0 ? append_in_order(packs, &o, hint, bytes, iov, niov, ret_place, err)
+    status = o.count > 0 ? append_in_order(packs, &b, ret_place, err)
                          : esdm__error_set(err, ESDM_EINVAL,
                                            "the site's policies allow no target for this data");
-    order_clear(&o);
+    esdm__pack_order_clear(&o);
     return status;
 }

@@ -40,12 +40,14 @@ typedef struct esdm__pack_hint {
 /**
  * Appends one blob where the placement wants it (placement/placement.h). A target that is full or
  * fails is tried last from then on, and the blob goes to the next one; only when all targets refuse
- * is the first refusal returned. With fewer targets than copies it is stored all the same, and
- * session->degraded counts it.
+ * is the first refusal returned. With fewer targets than copies it is stored all the same.
  */
 esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint,
                                   const esdm_iov *iov, size_t niov, esdm__place *ret_place,
                                   esdm_error *err);
+
+/** How the appends went so far. */
+void esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts);
 
 /** Makes everything appended readable for other processes, and durable if asked. */
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);

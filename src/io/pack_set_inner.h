@@ -19,6 +19,7 @@ struct esdm__pack_set {
     esdm__pack *kept;     /* sealed and committed: nothing is left to do */
     uint64_t turn;        /* blobs that were placed */
     bool committed;       /* something was */
+    esdm__write_counters counters;
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */
     bool unsure;                /* it may have seemed dead: packs may be gone. Under commit_lock */

@@ -36,7 +36,6 @@ struct esdm_session {
     bool read_only;
     char *made_site;               /* folder of the default site, when opening this made it */
     atomic_uint next_pack;         /* number in the names of packs */
-    atomic_uint_fast64_t degraded; /* fragments stored with fewer copies than wanted */
     atomic_uint_fast64_t rescued;  /* reads that another copy had to answer */
     atomic_uint_fast64_t gathered; /* bytes in gather buffers */
     uint64_t gather_limit_bytes;   /* of them all */

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """Running fault_program, also under strace with injected faults."""
 
+import json
 import os
 import re
 import subprocess
 
-from esdmtest import BUILD, SANITIZE, Failed, environment, expect, need_program, skip
+from esdmtest import (BUILD, SANITIZE, SOURCE, Failed, environment, expect, need_program, run,
+                      skip, tool)
 
 PROGRAM = str(BUILD / "tests/faults/fault_program")
+DYING = str(SOURCE / "tests/faults/dying.py")  # of netCDF4-python
 
 # System calls that change something, on a file or in the order of things.
 CHANGING = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "fsync",
@@ -48,6 +51,18 @@ def check_last_commit(name, at_least, at_most):
     expect(at_least <= found <= at_most,
            f"{name}: generation {found}, expected {at_least} to {at_most}")
     return found
+
+
+def need_netcdf4_python():
+    if subprocess.run(["/usr/bin/python3", "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        skip("python3-netcdf4 is not installed")
+
+
+def writes(name, env=None):
+    """How the writes of a container went, as esdm-stat tells: fragments, elsewhere, fewer_copies."""
+    done = run([tool("esdm-stat"), "--json", "--summary", name], env=environment(env))
+    return json.loads(done.stdout)["containers"][0]["writes"]
 
 
 def check_goes_on(name, last):

@@ -7,9 +7,10 @@ import random
 import re
 import subprocess
 
-from esdmtest import (BUILD, Site, by_size, environment, expect, expect_error, main, run, skip,
-                      tool)
-from faults import PROGRAM, check_goes_on, generation, must, program, shown
+from esdmtest import (BUILD, Site, by_size, client, environment, expect, expect_error, main,
+                      run, skip, tool)
+from faults import (DYING, PROGRAM, check_goes_on, generation, must, need_netcdf4_python, program,
+                    shown, writes)
 
 NAMES = ("one", "two", "three")
 
@@ -49,6 +50,9 @@ def stat_targets(name):
 def test_copies__lie_on_distinct_targets():
     with site() as place:
         must("write", "a", 1, 2)
+        told = writes("a")
+        expect(told["fragments"] > 0 and told["elsewhere"] == told["fewer_copies"] == 0, f"{told}")
+        expect("than planned" not in run([tool("esdm-stat"), "a"]).stdout, "it went as planned")
         found = all_packs(place)
         expect(found and all(len(targets) == 2 for targets in found.values()), f"{found}")
         for pack, (first, second) in found.items():
@@ -110,6 +114,10 @@ def test_copies__fewer_targets_than_copies():
         must("write", "a", 1, 2)
         place.file("away").rename(place.file("two"))
         expect(generation("a") == 2, "written to the other target alone")
+        told = writes("a")
+        expect(told["fewer_copies"] == told["fragments"] > 0 == told["elsewhere"], f"{told}")
+        text = run([tool("esdm-stat"), "a"]).stdout
+        expect("with fewer copies than asked for" in text and "--repair" in text, text)
         check_goes_on("a", 2)
 
 
@@ -122,14 +130,47 @@ def test_copies__a_target_that_dies_while_it_is_written():
     path = {"ESDM_PLUGIN_PATH": str(BUILD / "plugins")}
     with Site(make=False, targets=targets, copies=2, durability="system"):
         run([tool("esdm-mkfs")], env=environment(path))
+        must("write", "well", 1, 3, env=path)
+        expect(writes("well", path)["fewer_copies"] == 0, f"{writes('well', path)}")
         for number, fault in enumerate(("create:1+0:fail:EIO", "append:1+0:fail:ENOSPC",
                                         "append:2:fail:EIO", "append:3+0:short:ENOSPC",
                                         "sync:1+0:fail:EIO", "seal:1+0:fail:EIO",
                                         "append:2:flip")):
             must("write", f"a{number}", 1, 3, env={**path, "ESDM_FAULTY": fault})
             expect("generation 3" in must("check", f"a{number}", env=path).stdout, fault)
+            told = writes(f"a{number}", path)
+            expect(told["fewer_copies"] <= told["fragments"], f"{fault}: {told}")
+            if "+0" in fault:  # one that comes once may meet what is tried again
+                expect(told["fewer_copies"] > 0, f"{fault}: {told}")
+            if "flip" in fault:  # nobody has noticed
+                expect(told["fewer_copies"] == 0, f"{fault}: {told}")
         done = run([tool("esdm-fsck"), "--data"], check=False, env=environment(path))
         expect(done.returncode == 1, f"nothing was found: {done.stdout}")
+
+
+def test_copies__what_went_elsewhere_is_counted():
+    """One copy on two targets that take turns; one of them dies, for good or for a moment."""
+    if not (BUILD / "plugins/esdm-data-faulty.so").exists():
+        skip("esdm-data-faulty was not built")
+    need_netcdf4_python()
+    targets = [{"name": "one", "plugin": "faulty", "directory": "one"},
+               {"name": "two", "plugin": "posix", "directory": "two"}]
+    path = {"ESDM_PLUGIN_PATH": str(BUILD / "plugins")}
+    with Site(make=False, targets=targets):
+        run([tool("esdm-mkfs")], env=environment(path))
+        for fault, some in (("append:3+0:fail:EIO", True), ("append:2:fail:EIO", True), ("", False)):
+            done = client(["/usr/bin/python3", DYING, "write", "esdm://a.nc", "12", "0", "true"],
+                          env={**path, "ESDM_FAULTY": fault})
+            told = writes("a.nc", path)
+            expect(told["fewer_copies"] == 0 < told["fragments"] and
+                   (0 < told["elsewhere"] <= told["fragments"]) == some, f"{fault}: {told}")
+            expect(("esdm: close 'a.nc'" in done.stderr) == some, f"{fault}: {shown(done)}")
+            if some:
+                words = f"{told['elsewhere']} of {told['fragments']} fragments"
+                expect(words in done.stderr, f"{fault}: {told}: {shown(done)}")
+                text = run([tool("esdm-stat"), "a.nc"], env=environment(path)).stdout
+                expect(words in text and "another target than planned" in text, text)
+            run([tool("esdm-fsck"), "--data"], env=environment(path))
 
 
 def repair(status=1):

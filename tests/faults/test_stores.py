@@ -10,8 +10,9 @@ import time
 
 import postgres
 import s3server
-from esdmtest import (BUILD, SOURCE, Site, by_size, client, expect, expect_error, main, run, skip, tool)
-from faults import PROGRAM, check_goes_on, generation, must, program, shown
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, run, skip, tool)
+from faults import (DYING, PROGRAM, check_goes_on, generation, must, need_netcdf4_python, program,
+                    shown, writes)
 from s3server import Server
 from stores import OUTPUTS, Timed, finish, s3_site
 
@@ -96,14 +97,7 @@ def test_stores__without_any_target_nothing_is_begun():
 
 # ---- dying in the middle of a write -------------------------------------------------------------
 
-DYING = str(SOURCE / "tests/faults/dying.py")
 RECORDS = by_size(30, 40, 200)
-
-
-def need_data_of_python():
-    if subprocess.run(["/usr/bin/python3", "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
-                      check=False).returncode:
-        skip("python3-netcdf4 is not installed")
 
 
 def target_of(server, name, **keys):
@@ -123,10 +117,12 @@ def write_while_dying(server, name, at, survivor):
     """The server dies before record `at`; the program notices nothing. Then it comes back, and all is
     there."""
     with Timed(90):
-        client(["/usr/bin/python3", DYING, "write", f"esdm://{name}", RECORDS, at,
-                f"kill -9 {server.process.pid}"])
+        told = client(["/usr/bin/python3", DYING, "write", f"esdm://{name}", RECORDS, at,
+                       f"kill -9 {server.process.pid}"]).stderr
     server.kill()
     expect(stored_on(name, survivor) > 0, f"nothing is on {survivor}")
+    count = writes(name)["elsewhere"]
+    expect(count > 0 and f": {count} of " in told, f"{count}: {told}")
     server.start()
     done = client(["/usr/bin/python3", DYING, "check", f"esdm://{name}", RECORDS])
     expect("all values are there" in done.stdout, shown(done))
@@ -134,7 +130,7 @@ def write_while_dying(server, name, at, survivor):
 
 
 def test_stores__one_of_two_servers_is_killed_during_a_write():
-    need_data_of_python()
+    need_netcdf4_python()
     with Server() as server, Server() as second:
         others = [target_of(second, "second")]
         for codec in by_size(["none"], ["none"], ["none", "lz4"]):
@@ -145,7 +141,7 @@ def test_stores__one_of_two_servers_is_killed_during_a_write():
 
 
 def test_stores__the_server_beside_a_folder_is_killed_during_a_write():
-    need_data_of_python()
+    need_netcdf4_python()
     with Server() as server:
         for durability in by_size(["process"], ["process", "system"], ["process", "system"]):
             with s3_site(server, others=[DISK], timeout=2, durability=durability):
@@ -154,7 +150,7 @@ def test_stores__the_server_beside_a_folder_is_killed_during_a_write():
 
 
 def test_stores__a_database_that_is_full_is_left():
-    need_data_of_python()
+    need_netcdf4_python()
     if not (BUILD / "esdm/esdm-data-kv.so").exists():
         skip("built without Kyoto Cabinet (package libkyotocabinet-dev)")
     tiny = {"name": "tiny", "plugin": "kv", "directory": "kv"}

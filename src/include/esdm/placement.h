@@ -124,6 +124,26 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_forecast_write(esdm_session *session,
                                                          esdm_forecast_visitor visit, void *user,
                                                          double *ret_seconds, esdm_error *err);
 
+/* ---- how writes went ---------------------------------------------------------------------- */
+
+/** Fragments as they were written; small ones that stay in the metadata store do not count. */
+typedef struct esdm_write_counts {
+    uint64_t fragments;    /**< all */
+    uint64_t elsewhere;    /**< of these: on another target than planned, because one was full,
+                                failed, or could not be reached */
+    uint64_t fewer_copies; /**< of these: on fewer targets than "copies" asks for */
+} esdm_write_counts;
+
+/** What this handle has written since it was opened, committed or not; on a container of several
+ *  ranks what this rank has. Complete after a commit: targets may fail until then. */
+ESDM_API void esdm_container_write_counts(esdm_container *container, esdm_write_counts *ret_counts);
+/** The same of all writers so far, since the container was made, whether or not the fragments are
+ *  still there or were brought in order since (esdm-fsck --repair). Writers tell it when they
+ *  close, and now and then; as in esdm_container_decisions() some may be missing. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_write_history(esdm_container *container,
+                                                                  esdm_write_counts *ret_counts,
+                                                                  esdm_error *err);
+
 /* ---- why data lie where they lie ---------------------------------------------------------- */
 
 /** How a target stood when the fragments of a pack were placed. */

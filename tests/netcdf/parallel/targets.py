@@ -62,6 +62,12 @@ def targets_of(env):
     return set(re.findall(r'"target": "([^"]+)"', text)) - {"(inline)"}
 
 
+def writes(env):
+    """How the writes of all ranks went."""
+    text = tool(env, "esdm-stat", "--json", "--summary", "killed").stdout
+    return json.loads(text)["containers"][0]["writes"]
+
+
 @contextlib.contextmanager
 def without(folder):
     folder.rename(folder.with_suffix(".away"))
@@ -87,8 +93,11 @@ def a_target_dies(folder):
             env, place = site(folder, f"dies-{ranks}-{number}",
                               [disk("one", "faulty"), disk("two")])
             make(env)
-            job(env, ranks, "steps", STEPS, script=dying(victim, fault))
-            expect("two" in targets_of(env), f"nothing went elsewhere: {targets_of(env)}")
+            told = job(env, ranks, "steps", STEPS, script=dying(victim, fault)).stdout
+            counts = writes(env)
+            expect(told.count("esdm: close 'killed'") == 1 and
+                   f"{counts['elsewhere']} of {ranks * STEPS} fragments" in told, told[-2000:])
+            expect(counts["fragments"] == ranks * STEPS and counts["elsewhere"] > 0, f"{counts}")
             tool(env, "esdm-fsck", "--data", "--quiet")
             job(env, ranks, "append")  # the target is well again
             verify(env, STEPS)
@@ -116,6 +125,7 @@ def copies(folder):
             verify(env, STEPS - 1)
             counts = {t.count(",") + 1 for t in targets_of(env)}
             expect(2 in counts and (1 in counts or number == 0), f"{names}: {targets_of(env)}")
+            expect(writes(env)["fewer_copies"] > 0, f"{names}: {writes(env)}")
             tool(env, "esdm-fsck", "--data", "--repair", "--quiet", check=False)
             tool(env, "esdm-fsck", "--data", "--quiet")
             expect(all("," in t for t in targets_of(env)), f"{names}: {targets_of(env)}")

@@ -51,6 +51,7 @@ typedef struct seen {
     double observed_s;
     size_t ntargets;
     double standings[4];
+    esdm_write_counts writes;
 } seen;
 
 static bool
@@ -100,7 +101,10 @@ there_and_back(const double *predicted, const double *observed, const double *co
         esdm__decisions_note(d, &decision);
     }
     esdm__decisions_spent(d, "p", observed[0]);
-    esdm__decisions_store(d, &session, "uuid", "writer", false);
+    const esdm__pack_owner owner = {.session = &session, .uuid = "uuid", .writer = "writer"};
+    const esdm_write_counts writes = {.fragments = 7, .elsewhere = 2, .fewer_copies = UINT32_MAX};
+    esdm__decisions_store(d, &owner, &writes, false);
+    assert_int_equal(esdm__decisions_history(&session, "uuid", &found.writes, NULL), ESDM_OK);
     assert_int_equal(esdm__decisions_visit(&session, "uuid", see, &found, NULL), ESDM_OK);
     esdm__decisions_free(d);
     free(store);
@@ -117,6 +121,8 @@ test_decisions__times_add_up(void **state)
     assert_string_equal(found.target, "slow");
     assert_int_equal(found.fragments, 3);
     assert_true(found.predicted_s == 1.75 && found.observed_s == 2.25);
+    assert_true(found.writes.fragments == 7 && found.writes.elsewhere == 2 &&
+                found.writes.fewer_copies == UINT32_MAX);
     assert_int_equal(found.ntargets, 2);
     assert_true(found.standings[0] == 0.5 && fabs(found.standings[1] - 1.75 / 3) < 1e-5);
 }
