@@ -81,7 +81,7 @@ def test_full_disk__c_program_is_told():
 
 def test_full_disk__netcdf_program_is_told():
     source = need_data("fields", "cesm_TS.nc")
-    with small_disk(16) as folder, Site(parent=folder) as site:
+    with small_disk(8) as folder, Site(parent=folder) as site:
         must("write", "a", 1, 1)
         for command in (["ncks", "-4", "-h", source, "esdm://full.nc"],
                         ["nccopy", source, "esdm://full2.nc"],

@@ -25,6 +25,9 @@
 #define PARTS_FULL 9000u
 /* The first memory of a part. */
 #define FIRST_BYTES ((size_t) 64 << 10)
+/* A pack with less does not end because memory is short; it would have twice the memory with more
+ * than 1 MiB. */
+#define PRESSED_BYTES (UINT64_C(896) << 10)
 
 esdm_status
 s3__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
@@ -105,7 +108,9 @@ give_spare(s3__target *target, uint8_t *buffer, size_t capacity)
     bool kept = false;
     (void) pthread_mutex_lock(&target->lock);
     if (buffer != NULL && capacity >= target->options.object_bytes &&
-        target->spare_bytes + capacity <= target->options.memory_bytes / 2) {
+        target->spare_bytes + capacity <= target->options.memory_bytes / 2 &&
+        target->spare_bytes + capacity + atomic_load(&target->held_bytes) <=
+            target->options.memory_bytes) {
         s3__spare *spare = (s3__spare *) (void *) buffer;
         *spare = (s3__spare){.next = target->spares, .capacity = capacity};
         target->spares = spare;
@@ -137,6 +142,17 @@ s3__free_tail(s3__pack *to)
     to->tail_capacity = 0;
 }
 
+/* What the last part of a pack may take, at least `bytes`: the append that fills the object may
+ * exceed it somewhat. */
+static size_t
+rest_bytes(const s3__pack *to, size_t bytes)
+{
+    uint64_t object = to->target->options.object_bytes;
+    uint64_t sent = to->length_bytes - to->tail_bytes;
+    uint64_t rest = (object > sent ? object - sent : 0) + FIRST_BYTES;
+    return rest > bytes ? (size_t) rest : SIZE_MAX;
+}
+
 /* Room for `bytes` in all, which a part can have. */
 static esdm_status
 grow_tail(s3__pack *to, size_t bytes, esdm_error *err)
@@ -147,7 +163,9 @@ grow_tail(s3__pack *to, size_t bytes, esdm_error *err)
         return ESDM_OK;
     while (capacity < bytes)
         capacity *= 2;
-    if (capacity > most || to->nparts > 0) /* a pack that has parts fills this one too */
+    if (to->nparts > 0) /* a pack that has parts fills this one too, as far as its object goes */
+        capacity = rest_bytes(to, bytes);
+    if (capacity > most)
         capacity = most;
     uint8_t *grown =
         to->tail == NULL && bytes > FIRST_BYTES ? take_spare(to->target, bytes, &capacity) : NULL;
@@ -361,8 +379,10 @@ s3__pack_is_full(void *self)
 {
     const s3__pack *of = self;
     const s3__target *target = of->target;
-    return of->length_bytes >= target->options.object_bytes || of->nparts >= PARTS_FULL ||
-           atomic_load(&target->held_bytes) > target->options.memory_bytes;
+    /* Ending small packs frees little, and gives a server that is slow already more to do. */
+    bool pressed = of->length_bytes >= PRESSED_BYTES &&
+                   atomic_load(&target->held_bytes) > target->options.memory_bytes;
+    return pressed || of->length_bytes >= target->options.object_bytes || of->nparts >= PARTS_FULL;
 }
 
 esdm_status
