@@ -165,8 +165,11 @@ def test_gc__killed_writers():
         must("write", "a", 1, 1)
         last = 1
         for _ in range(by_size(5, 20, 200)):
+            before = len(site.pack_files())
             writer = start_writer("a", last + 1)
-            time.sleep(generator.uniform(0.001, 0.08))
+            while len(site.pack_files()) == before and writer.poll() is None:
+                time.sleep(0.001)
+            time.sleep(generator.uniform(0, 0.05))
             end(writer)
             last = generation("a")
         result = fsck()
