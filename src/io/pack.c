@@ -137,7 +137,7 @@ look_for(const esdm__target *target, sighting *s, esdm_error *err)
 }
 
 esdm_status
-esdm__pack_check(esdm__pack *p, bool *ret_gone, esdm_error *err)
+esdm__pack_check(esdm__pack *p, atomic_bool *ret_gone, esdm_error *err)
 {
     sighting s = {.pack = p, .whole = p->length_bytes == 0};
     if (p->handle != NULL && !esdm__pack_reads_unsealed(p))
@@ -150,7 +150,7 @@ esdm__pack_check(esdm__pack *p, bool *ret_gone, esdm_error *err)
     if (status != ESDM_OK || s.whole)
         return status;
     esdm_error why = {0};
-    *ret_gone = true;
+    atomic_store(ret_gone, true);
     (void) esdm__error_set(&why, ESDM_EIO,
                            "pack '%s' was removed while the connection to the metadata store was "
                            "lost: what was written to it and not committed is gone",

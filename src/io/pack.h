@@ -98,7 +98,7 @@ void esdm__pack_begin_seal(esdm__pack *pack);
 esdm_status esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);
 /** Whether what was appended is still there, as far as others can see the pack; else a failure,
  * that is remembered. *ret_gone tells that from an answer that could not be had. */
-esdm_status esdm__pack_check(esdm__pack *pack, bool *ret_gone, esdm_error *err);
+esdm_status esdm__pack_check(esdm__pack *pack, atomic_bool *ret_gone, esdm_error *err);
 /** The failure that was remembered. */
 esdm_status esdm__pack_failed(const esdm__pack *pack, esdm_error *err);
 /** Seals the pack, or throws it away when no commit refers to it. With `forget` the record alone

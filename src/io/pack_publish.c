@@ -139,7 +139,7 @@ check_one(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 }
 
 static esdm_status
-check_all(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
+check_all(esdm__pack_set *packs, atomic_bool *ret_gone, esdm_error *err)
 {
     (void) pthread_mutex_lock(&packs->lock);
     esdm__pack *sealed = packs->sealed; /* others may put more in front of it */
@@ -154,7 +154,7 @@ esdm_status
 esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
 {
     const esdm_session *session = packs->owner.session;
-    bool gone = false;
+    atomic_bool gone = false; /* several threads look */
     bool lost = false;
     (void) pthread_mutex_lock(&packs->lock);
     bool writing = packs->writing;

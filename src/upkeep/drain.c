@@ -181,6 +181,9 @@ move_all(drain *d, const char *uuid, bool *ret_unread, esdm_error *err)
     d->result.bytes += moved.bytes;
     d->result.failed += moved.failed;
     *ret_unread = moved.failed > 0;
+    /* What was not published moves again, and must not count twice: packs then go by age. */
+    if (status != ESDM_OK)
+        esdm__departed_clear(d->departed);
     if (moved.failed > 0)
         report(d, first.status, first.message, "esdm-fsck tells what is lost");
     return status;

@@ -57,7 +57,6 @@ note_record(uint64_t container, const char *uuid, const char *name, void *user)
 typedef struct marking {
     esdm_session *session;
     esdm__inventory *packs;
-    bool fence;
 } marking;
 
 /* Of a target that this configuration does not name: it may have another name now. */
@@ -155,7 +154,7 @@ wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
 static esdm_status
 mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error *err)
 {
-    const marking m = {.session = session, .packs = packs, .fence = fence};
+    const marking m = {.session = session, .packs = packs};
     records list = {.packs = packs};
     esdm_status status = session->meta->record_list(session->store, note_record, &list, err);
     if (status == ESDM_OK && list.failed)

@@ -12,8 +12,6 @@
 #include "base/error.h"
 #include "posix.h"
 
-/* Less free space than this is a problem, less than a twentieth worth a line. */
-
 static void
 shard_name(unsigned shard, char ret_name[3])
 {
