@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codec/blob_bytes.h"
+#include "codec/float_env.h"
 
 #define BLOB_NEWEST   ESDM__BLOB_VERSION_SHAPED
 #define BLOB_LOG2_MIN 9u
@@ -333,19 +334,25 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     if (bytes != stored_bytes || esdm__blob_raw_bytes(view, first, count) != raw_bytes)
         return esdm__error_set(err, ESDM_EINVAL, "buffers of %zu and %zu bytes do not fit blocks",
                                stored_bytes, raw_bytes);
-    if (view->chain.count < 2)
-        return decode_blocks(view, first, count, stored, raw, (uint8_t *const[2]){NULL, NULL}, 0,
-                             err);
-
-    size_t most = 1;
-    esdm_status st = stage_size(view, &most, err);
-    if (st != ESDM_OK)
-        return st;
-    uint8_t *stage[2] = {malloc(most), malloc(most)};
-    if (stage[0] == NULL || stage[1] == NULL)
-        st = esdm__error_nomem(err, most, "results between codecs");
-    else
+    uint8_t *stage[2] = {NULL, NULL};
+    size_t most = 0;
+    esdm_status st = ESDM_OK;
+    fenv_t program;
+    if (view->chain.count == 0)
+        return decode_blocks(view, first, count, stored, raw, stage, 0, err);
+    if (view->chain.count > 1) {
+        st = stage_size(view, &most, err);
+        if (st != ESDM_OK)
+            return st;
+        stage[0] = malloc(most);
+        stage[1] = malloc(most);
+        if (stage[0] == NULL || stage[1] == NULL)
+            st = esdm__error_nomem(err, most, "results between codecs");
+    }
+    esdm__float_env_enter(&program);
+    if (st == ESDM_OK)
         st = decode_blocks(view, first, count, stored, raw, stage, most, err);
+    esdm__float_env_leave(&program);
     free(stage[0]);
     free(stage[1]);
     return st;

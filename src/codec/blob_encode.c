@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "codec/blob_bytes.h"
+#include "codec/float_env.h"
 
 /* Raw bytes of shaped blocks, about: codecs that predict values want neighbours. */
 #define SHAPED_BYTES   (UINT64_C(1) << 20)
@@ -494,8 +495,13 @@ esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blo
 {
     uint32_t flags = flags_of(numbers->chain);
     bool lossy = numbers->accuracy != NULL && (flags & ESDM_CODEC_LOSSY) != 0;
-    if (lossy || (flags & ESDM_CODEC_SHAPED) != 0)
-        return encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);
+    if (lossy || (flags & ESDM_CODEC_SHAPED) != 0) {
+        fenv_t program;
+        esdm__float_env_enter(&program);
+        esdm_status st = encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);
+        esdm__float_env_leave(&program);
+        return st;
+    }
     uint64_t bytes = numbers->element_bytes;
     for (uint32_t d = 0; d < numbers->rank; d++)
         bytes *= numbers->shape[d];

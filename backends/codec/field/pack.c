@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "pack.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "exponent.h"
 #include "mask.h"
 
 #define PROBES 24    /* rows that the axes are chosen by */
@@ -93,7 +93,7 @@ planes_cost(const field__volume *v, uint32_t axes, uint32_t *differences)
     }
     for (size_t k = 0; k < 4; k++) {
         for (size_t i = 0; i < 256; i++)
-            bits -= counts[k][i] > 0 ? counts[k][i] * log2(counts[k][i]) : 0;
+            bits -= counts[k][i] > 0 ? counts[k][i] * field__log2(counts[k][i]) : 0;
     }
     return bits; /* less a number that is the same for all axes */
 }

@@ -2,6 +2,7 @@
 
 /** @file Version 3 of a fragment's stored form: shaped blocks, verified accuracy. */
 
+#include <fenv.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,12 @@
 #include <string.h>
 
 #include <cmocka.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#define FLUSH_DENORMALS() _mm_setcsr(_mm_getcsr() | 0x8040)
+#else
+#define FLUSH_DENORMALS() ((void) 0)
+#endif
 
 #include "base/checksum.h"
 #include "codec/blob.h"
@@ -398,6 +405,54 @@ seal(uint8_t *head, size_t head_bytes)
     memcpy(head + 56, &sum, sizeof sum);
 }
 
+/* What is stored does not depend on how the program computes, which is as it was afterwards. */
+static void
+test_numbers__are_stored_alike_by_every_program(void **state)
+{
+    (void) state;
+    static const uint64_t shape[2] = {50, 200};
+    float *raw = make_waves(10000);
+    float *decoded = calloc(10000, sizeof *decoded);
+    esdm__blob plain, odd;
+    esdm__blob_accuracy told, told_oddly;
+    esdm__blob_view view;
+    assert_non_null(decoded);
+    for (size_t i = 0; i < 100; i++)
+        raw[i * 7] = (float) i * 1e-41F;
+    raw[1] = INFINITY;
+    raw[2] = -INFINITY;
+    raw[3] = 3e38F;
+    raw[4] = -3e38F;
+    const esdm__blob_numbers numbers = numbers_of(&chain_round, 2, shape, raw, &hundredth);
+    assert_int_equal(esdm__blob_encode_numbers(&numbers, &plain, &told, NULL), ESDM_OK);
+    fenv_t before;
+    assert_int_equal(fegetenv(&before), 0);
+    (void) fesetround(FE_UPWARD);
+    FLUSH_DENORMALS();
+    int traps = feenableexcept(FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO);
+    esdm_status st = esdm__blob_encode_numbers(&numbers, &odd, &told_oddly, NULL);
+    if (st == ESDM_OK)
+        st = esdm__blob_parse(odd.head, odd.head_bytes, find_codec, &view, NULL);
+    if (st == ESDM_OK)
+        st = esdm__blob_decode(&view, 0, view.blocks, odd.payload, odd.payload_bytes, decoded,
+                               10000 * sizeof *decoded, NULL);
+    int rounding = fegetround();
+    int trapped = fegetexcept();
+    (void) fesetenv(&before);
+    assert_int_equal(st, ESDM_OK);
+    assert_int_equal(rounding, FE_UPWARD);
+    assert_true(traps == -1 || trapped == (FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO));
+    assert_int_equal(odd.payload_bytes, plain.payload_bytes);
+    assert_memory_equal(odd.head, plain.head, plain.head_bytes);
+    assert_memory_equal(odd.payload, plain.payload, plain.payload_bytes);
+    assert_true(memcmp(&told, &told_oddly, sizeof told) == 0);
+    assert_true(decoded[1] == INFINITY && decoded[3] == 3e38F);
+    esdm__blob_clear(&plain);
+    esdm__blob_clear(&odd);
+    free(decoded);
+    free(raw);
+}
+
 /* A fragment of a gigabyte is stored in blocks, and a head that says that it is one block would
  * make a reader of one point allocate all of it, and the codecs some times more. */
 static void
@@ -478,6 +533,7 @@ main(void)
         cmocka_unit_test(test_numbers__the_sum_of_huge_numbers_is_conserved),
         cmocka_unit_test(test_numbers__the_sum_is_conserved_with_round_bounds),
         cmocka_unit_test(test_numbers__a_codec_that_misses_is_found_out),
+        cmocka_unit_test(test_numbers__are_stored_alike_by_every_program),
         cmocka_unit_test(test_numbers__blocks_without_measure_are_corrupt),
         cmocka_unit_test(test_numbers__damaged_heads_are_corrupt),
     };
