@@ -8,23 +8,6 @@
 
 #define MAX_RULES 1024
 
-/* The text of a member; NULL when it is not there. */
-static esdm_status
-copy_member(const esdm__json_node *object, const char *key, char **ret_copy, esdm_error *err)
-{
-    esdm__json_node member;
-    const char *text = NULL;
-    if (!esdm__json_member(object, key, &member))
-        return ESDM_OK;
-    esdm_status status = esdm__json_string(&member, &text, err);
-    if (status != ESDM_OK)
-        return status;
-    if (*text == '\0')
-        return esdm__json_error(&member, err, "must not be empty");
-    *ret_copy = strdup(text);
-    return *ret_copy != NULL ? ESDM_OK : esdm__error_nomem(err, strlen(text), "a rule");
-}
-
 static esdm_status
 parse_rule(const esdm__json_node *node, esdm__site_rule *rule, esdm_error *err)
 {
@@ -35,10 +18,11 @@ parse_rule(const esdm__json_node *node, esdm__site_rule *rule, esdm_error *err)
     esdm_error why = {0};
     esdm_status status = esdm__json_known_keys(node, keys, err);
     if (status != ESDM_OK ||
-        (status = copy_member(node, "variable", &rule->variable, err)) != ESDM_OK ||
-        (status = copy_member(node, "container", &rule->container, err)) != ESDM_OK ||
-        (status = copy_member(node, "standard_name", &rule->standard_name, err)) != ESDM_OK ||
-        (status = copy_member(node, "units", &rule->units, err)) != ESDM_OK ||
+        (status = esdm__site_parse_pattern(node, "variable", &rule->variable, err)) != ESDM_OK ||
+        (status = esdm__site_parse_pattern(node, "container", &rule->container, err)) != ESDM_OK ||
+        (status = esdm__site_parse_pattern(node, "standard_name", &rule->standard_name, err)) !=
+            ESDM_OK ||
+        (status = esdm__site_parse_pattern(node, "units", &rule->units, err)) != ESDM_OK ||
         (status = esdm__json_require(node, "quantities", &member, err)) != ESDM_OK ||
         (status = esdm__json_string(&member, &text, err)) != ESDM_OK)
         return status;

@@ -47,6 +47,9 @@ esdm_status esdm__site_parse_prefer(const esdm__json_node *node, esdm__prefer *r
 esdm_status esdm__site_parse_placement(const esdm__json_node *node, const esdm__site *site,
                                        esdm__site_policy *policy, esdm_error *err);
 
+/** The text of an optional member that something is compared with; owned. Empty: ESDM_EINVAL. */
+esdm_status esdm__site_parse_pattern(const esdm__json_node *object, const char *key,
+                                     char **ret_pattern, esdm_error *err);
 /** Fills in `copies` and `policies`; after the targets. */
 esdm_status esdm__site_parse_policies(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);

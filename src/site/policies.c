@@ -29,8 +29,9 @@ parse_copies(const esdm__json_node *node, const esdm__site *site, uint32_t *ret_
     return ESDM_OK;
 }
 
-static esdm_status
-parse_glob(const esdm__json_node *object, const char *key, char **ret_glob, esdm_error *err)
+esdm_status
+esdm__site_parse_pattern(const esdm__json_node *object, const char *key, char **ret_pattern,
+                         esdm_error *err)
 {
     esdm__json_node member;
     const char *text = NULL;
@@ -41,9 +42,10 @@ parse_glob(const esdm__json_node *object, const char *key, char **ret_glob, esdm
         return status;
     if (text[0] == '\0')
         return esdm__json_error(&member, err, "an empty pattern matches nothing");
-    *ret_glob = strdup(text);
-    return *ret_glob != NULL ? ESDM_OK
-                             : esdm__error_nomem(err, strlen(text) + 1, "the site configuration");
+    *ret_pattern = strdup(text);
+    return *ret_pattern != NULL
+               ? ESDM_OK
+               : esdm__error_nomem(err, strlen(text) + 1, "the site configuration");
 }
 
 static esdm_status
@@ -57,9 +59,9 @@ parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_pol
     if (status == ESDM_OK)
         status = esdm__json_known_keys(node, keys, err);
     if (status == ESDM_OK)
-        status = parse_glob(node, "container", &policy->container, err);
+        status = esdm__site_parse_pattern(node, "container", &policy->container, err);
     if (status == ESDM_OK)
-        status = parse_glob(node, "variable", &policy->variable, err);
+        status = esdm__site_parse_pattern(node, "variable", &policy->variable, err);
     if (status == ESDM_OK && esdm__json_member(node, "copies", &member))
         status = parse_copies(&member, site, &policy->copies, err);
     return status == ESDM_OK ? esdm__site_parse_placement(node, site, policy, err) : status;
