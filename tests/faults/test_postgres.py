@@ -199,17 +199,22 @@ def test_postgres__unknown_outcome_then_refused():
                 name = f"refused-{number}"
                 must("write", name, 1, 1)
                 first = proxy.messages
+                turn = threading.Lock()
+                over = threading.Event()
 
                 def plan(*_, at=first + number):
-                    if proxy.messages != at:
-                        return None
-                    server.sql("ALTER ROLE writer NOLOGIN")
-                    return "after"
+                    with turn:  # the last message waits for no answer: the program may have ended
+                        if proxy.messages != at or over.is_set():
+                            return None
+                        server.sql("ALTER ROLE writer NOLOGIN")
+                        return "after"
 
                 proxy.plan = plan
                 done = program("write", name, 2, 2)
-                proxy.plan = lambda *_: None
-                server.sql("ALTER ROLE writer LOGIN")
+                with turn:
+                    over.set()
+                    proxy.plan = lambda *_: None
+                    server.sql("ALTER ROLE writer LOGIN")
                 found = generation(name)
                 if done.returncode == 0:
                     expect(found == 2, f"{name}: generation {found}")
