@@ -8,9 +8,9 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "io/fetch.h"
+#include "io/page_list.h"
 #include "layout/packs.h"
 #include "layout/places.h"
-#include "upkeep/pages.h"
 
 /* Pages that are replaced with one call, and bytes that are stored for them. */
 #define BATCH_PAGES 64u
@@ -265,7 +265,7 @@ publish_batch(mover *m, bool *ret_progress, esdm_error *err)
         return ESDM_OK;
     esdm_status status = esdm__pack_set_publish(m->packs, true, err);
     if (status == ESDM_OK)
-        status = esdm__pack_set_check(m->packs, NULL, err);
+        status = esdm__pack_set_check(m->packs, err);
     if (status == ESDM_OK) {
         esdm__pack_set_offer(m->packs, true);
         status = session->meta->relocate(session->store, m->job->container, m->batch, m->count,

@@ -148,6 +148,31 @@ write_half(esdm_container *container, int number, int32_t value)
     ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
 }
 
+/* One row of the second half, smaller than a pack: that stays open. */
+static void
+write_row(esdm_container *container, int row, int32_t value)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){(uint64_t) (ROWS + row), 0},
+                           (uint64_t[]){1, COLUMNS}, ERR));
+    for (int i = 0; i < COLUMNS; i++)
+        data[i] = value * 1000000 + row * COLUMNS + i;
+    ok(esdm_write(esdm_group_dataset_find(esdm_container_root(container), "a"), &space,
+                  ESDM_TYPE_INT32, data, NULL, ERR));
+}
+
+static void
+read_row(esdm_container *container, int row, int32_t value)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){(uint64_t) (ROWS + row), 0},
+                           (uint64_t[]){1, COLUMNS}, ERR));
+    ok(esdm_read(esdm_group_dataset_find(esdm_container_root(container), "a"), &space,
+                 ESDM_TYPE_INT32, data, NULL, ERR));
+    for (int i = 0; i < COLUMNS; i++)
+        check(data[i] == value * 1000000 + row * COLUMNS + i);
+}
+
 static void
 read_half(esdm_container *container, int number, int32_t value)
 {
@@ -369,6 +394,127 @@ test_writer_learns_that_packs_are_gone(void)
     remove_container("gone");
 }
 
+/* What others move while the writer seems dead: it may go. */
+static void
+drain_all(esdm_session *session)
+{
+    esdm_drain_result result;
+    arm_meta(ESDM_FAULTY_LIVES, 1, 0, ESDM_FAULTY_META_LIE);
+    ok(esdm_drain(session, NULL, &result, ERR));
+    arm_meta(ESDM_FAULTY_LIVES, 1, 1, ESDM_FAULTY_META_NONE);
+    check(result.packs > 0 && count_packs("burst") == 0);
+}
+
+static void
+change_structure(esdm_container *container, const char *name)
+{
+    ok(esdm_attribute_set(esdm_group_attributes(esdm_container_root(container)), name,
+                          ESDM_TYPE_CHAR, 1, "x", ERR));
+}
+
+/* What was committed and moved is no loss: the writer goes on, with other packs. */
+static void
+test_writer_goes_on_after_a_drain(void)
+{
+    esdm_session *session = open_here();
+    esdm_session *other = open_here();
+    esdm_container *container = make_container(session, "goes on");
+    write_half(container, 0, 1);
+    write_row(container, 0, 2);
+    ok(esdm_container_commit(container, NULL, ERR));
+    drain_all(other);
+    arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+    change_structure(container, "first");
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_row(container, 1, 3);
+    ok(esdm_container_commit(container, NULL, ERR));
+    check(count_packs("burst") > 0);
+    drain_all(other); /* noticed after the commit */
+    arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_LIE);
+    change_structure(container, "second");
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_row(container, 2, 4);
+    read_half(container, 0, 1);
+    read_row(container, 0, 2);
+    read_row(container, 1, 3);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    esdm_session_close(other);
+    must_hold("goes on", 1, 0);
+    session = open_here();
+    ok(esdm_container_open(session, "goes on", ESDM_OPEN_READ, 0, &container, ERR));
+    for (int row = 0; row < 3; row++)
+        read_row(container, row, row + 2);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    remove_container("goes on");
+}
+
+/* The pack was committed and moved; what was appended after that is lost, and told at every
+ * commit. */
+static void
+test_writer_appends_to_what_is_gone(void)
+{
+    esdm_session *session = open_here();
+    esdm_session *other = open_here();
+    esdm_container *container = make_container(session, "appends");
+    write_half(container, 0, 1);
+    write_row(container, 0, 2);
+    ok(esdm_container_commit(container, NULL, ERR));
+    drain_all(other);
+    write_row(container, 1, 3);
+    arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "was removed while");
+    write_row(container, 2, 4);
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "was removed while");
+    esdm_container_discard(container);
+    esdm_session_close(session);
+    esdm_session_close(other);
+    must_hold("appends", 1, 0);
+    remove_container("appends");
+}
+
+/* The store does not answer after the commit, which took packs that are sealed, and goes on later:
+ * the next commit tells, also one that has nothing to publish. */
+static void
+test_check_without_answer(void)
+{
+    for (int empty = 0; empty < 2; empty++) {
+        esdm_session *session = open_here();
+        esdm_container *container = make_container(session, "unheard");
+        write_half(container, 0, 1);
+        ok(esdm_container_commit(container, NULL, ERR));
+        write_half(container, 1, 2);
+        remove_packs("burst");
+        arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_FAIL);
+        ok(esdm_container_commit(container, NULL, ERR));
+        arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+        if (empty == 0)
+            change_structure(container, "later");
+        fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "to which it refers");
+        ok(esdm_container_close(container, ERR)); /* told */
+        esdm_session_close(session);
+        remove_container("unheard");
+
+        /* They were there, and moved since. */
+        session = open_here();
+        esdm_session *other = open_here();
+        container = make_container(session, "moved");
+        write_half(container, 0, 1);
+        arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_FAIL);
+        ok(esdm_container_commit(container, NULL, ERR));
+        drain_all(other);
+        arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+        if (empty == 0)
+            change_structure(container, "later");
+        ok(esdm_container_close(container, ERR));
+        esdm_session_close(session);
+        esdm_session_close(other);
+        must_hold("moved", 1, 0);
+        remove_container("moved");
+    }
+}
+
 /* ---- upkeep ------------------------------------------------------------------------------- */
 
 /* Whoever cannot tell which commits are in progress removes nothing. */
@@ -433,6 +579,9 @@ main(void)
     test_drain_spares_writers_that_seem_dead();
     test_drain_frees_what_is_old();
     test_writer_learns_that_packs_are_gone();
+    test_writer_goes_on_after_a_drain();
+    test_writer_appends_to_what_is_gone();
+    test_check_without_answer();
     test_failed_fence();
     return 0;
 }
