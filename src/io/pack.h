@@ -64,6 +64,7 @@ typedef struct esdm__pack_owner {
     esdm__pack_moved moved;   /* NULL: they stay where they are */
     esdm__pack_needed needed; /* NULL: everything is */
     void *user;
+    bool moves;   /* what others have written: the record of it counts no writes */
     bool durable; /* whatever the site wants: other data go when these are there */
     esdm__write_counters *counters; /* esdm__pack_set_new() sets it */
     char uuid[ESDM__UUID_BYTES];    /* of the container */

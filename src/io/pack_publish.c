@@ -140,8 +140,9 @@ esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
 static void
 store_decisions(esdm__pack_set *packs, bool rarely)
 {
-    esdm_write_counts counts;
-    esdm__pack_set_counts(packs, &counts);
+    esdm_write_counts counts = {0};
+    if (!packs->owner.moves)
+        esdm__pack_set_counts(packs, &counts);
     esdm__decisions_store(packs->decisions, &packs->owner, &counts, rarely);
 }
 

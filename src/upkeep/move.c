@@ -361,7 +361,7 @@ esdm_status
 esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
            esdm_error *err)
 {
-    esdm__pack_owner owner = {.session = job->session, .durable = true};
+    esdm__pack_owner owner = {.session = job->session, .moves = true, .durable = true};
     (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
     mover m = {.job = job, .packs = esdm__pack_set_new(&owner), .names = esdm__packs_new()};
     bool progress = true;

@@ -465,11 +465,41 @@ test_what_moves_is_flushed(void)
     remove_container("flushed");
 }
 
+static esdm_write_counts
+history(esdm_session *session, const char *name)
+{
+    esdm_container *container;
+    esdm_write_counts writes;
+    ok(esdm_container_open(session, name, ESDM_OPEN_READ, 0, &container, ERR));
+    ok(esdm_container_write_history(container, &writes, ERR));
+    ok(esdm_container_close(container, ERR));
+    return writes;
+}
+
+/* The counts tell how the program's writes went. */
+static void
+test_what_moves_is_no_write(void)
+{
+    esdm_session *session = open_here();
+    esdm_container *container = make_container(session, "counts");
+    write_half(container, 0, 1);
+    ok(esdm_container_close(container, ERR));
+    esdm_write_counts before = history(session, "counts");
+    esdm_drain_result result;
+    ok(esdm_drain(session, NULL, &result, ERR));
+    check(before.fragments > 0 && result.fragments == before.fragments);
+    esdm_write_counts after = history(session, "counts");
+    check(memcmp(&before, &after, sizeof before) == 0);
+    esdm_session_close(session);
+    remove_container("counts");
+}
+
 int
 main(void)
 {
     describe_site();
     test_what_moves_is_flushed();
+    test_what_moves_is_no_write();
     test_unknown_outcome();
     test_unknown_outcome_of_the_first_commit();
     test_unknown_outcome_then_refused();
