@@ -37,7 +37,7 @@ import urllib.request
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from esdmtest import SIZE, SOURCE, skip  # noqa: E402
+from esdmtest import SIZE, SOURCE, free_port, skip  # noqa: E402
 
 MODULES = {
     "versitygw": "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
@@ -219,12 +219,6 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def make_certificate(folder):
     """A self-signed certificate for 127.0.0.1, which is its own authority."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
@@ -309,16 +303,16 @@ class Server:
 
     def start(self):
         """Starts it, on the port that it had before if it had one; waits until it answers."""
+        again = self.port is not None
         for _ in range(3):
-            self.port = self.port or free_port()
+            self.port = self.port if again else free_port()
             self.log = open(self.folder / "log", "ab")
             self.process = subprocess.Popen(self.command(), env=self.environment(),
                                             stdin=subprocess.DEVNULL, stdout=self.log,
                                             stderr=self.log, preexec_fn=die_with_parent)
-            if self.answers(30):
+            if self.answers(120):
                 return
-            self.kill()
-            self.port = None  # somebody took it between our look and the server's
+            self.kill()  # somebody took the port between our look and the server's
         raise RuntimeError("the server does not start: "
                            + (self.folder / "log").read_text(errors="replace")[-500:])
 
