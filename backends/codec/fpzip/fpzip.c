@@ -41,6 +41,28 @@ lengths_of(const esdm_codec_input *input, size_t n, size_t length[AXES])
     return n <= INT_MAX;
 }
 
+/* Whether every machine and compiler makes the same predictions of them: a sum with an infinity may
+ * be NaN, whose bits differ, and of several NaN any may be the result. One alone is safe, if it is
+ * the one that all machines make of it. */
+static bool
+predictions_agree(size_t bytes, const void *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes == sizeof(float)) {
+            uint32_t bits;
+            memcpy(&bits, (const uint8_t *) numbers + i * sizeof bits, sizeof bits);
+            if ((bits >> 23 & 0xffu) == 0xffu && bits != UINT32_C(0x7fc00000))
+                return false;
+        } else {
+            uint64_t bits;
+            memcpy(&bits, (const uint8_t *) numbers + i * sizeof bits, sizeof bits);
+            if ((bits >> 52 & 0x7ffu) == 0x7ffu && bits != UINT64_C(0x7ff8000000000000))
+                return false;
+        }
+    }
+    return true;
+}
+
 static size_t
 fpzip_bound(size_t raw_bytes)
 {
@@ -72,7 +94,8 @@ fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, v
     size_t bytes = number_bytes(input, raw_bytes);
     *ret_bytes = 0;
     if (bytes == 0 || out_bytes <= ESDM__SEAL_BYTES || raw_bytes <= ESDM__SEAL_BYTES ||
-        !lengths_of(input, raw_bytes / bytes, length))
+        !lengths_of(input, raw_bytes / bytes, length) ||
+        !predictions_agree(bytes, raw, raw_bytes / bytes))
         return ESDM_OK;
     size_t room = (out_bytes < raw_bytes ? out_bytes : raw_bytes) - ESDM__SEAL_BYTES;
     void *numbers = malloc(2 * raw_bytes); /* aligned; what goes in and what comes back */
