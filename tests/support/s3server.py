@@ -159,9 +159,9 @@ class Client:
     def connect(self):
         if self.url.scheme == "https":
             context = ssl.create_default_context(cafile=self.ca_file)
-            return http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=30,
+            return http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=300,
                                                context=context)
-        return http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=30)
+        return http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=300)
 
     def request(self, method, path, query=None, body=b"", headers=None):
         query = "&".join(f"{quote(k)}={quote(v)}" for k, v in sorted((query or {}).items()))
