@@ -4,10 +4,12 @@
  * @file
  * Codec "fpzip" (id 7): what a Lorenzo predictor leaves of floating-point numbers, range coded;
  * encoded by libfpzip, without loss. After the head (base/seal.h), whose variant is 0, come its
- * bytes without its header.
+ * bytes without its header. With FPZIP_READS_ONLY it does without libfpzip.
  */
 
+#ifndef FPZIP_READS_ONLY
 #include <fpzip.h>
+#endif
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,27 @@ lengths_of(const esdm_codec_input *input, size_t n, size_t length[AXES])
     return n <= INT_MAX;
 }
 
+static size_t
+fpzip_bound(size_t raw_bytes)
+{
+    return raw_bytes; /* longer ones are not kept */
+}
+
+#ifdef FPZIP_READS_ONLY
+#define FLAGS (ESDM_CODEC_SHAPED | ESDM_CODEC_READS)
+
+static esdm_status
+fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
+             size_t out_bytes, size_t *ret_bytes, esdm_error *err)
+{
+    (void) input, (void) raw, (void) raw_bytes, (void) out, (void) out_bytes, (void) ret_bytes;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           NAME ": this ESDM was built without libfpzip; it reads what others "
+                                "wrote and cannot write");
+}
+#else
+#define FLAGS ESDM_CODEC_SHAPED
+
 /* Whether every machine and compiler makes the same predictions of them: a sum with an infinity may
  * be NaN, whose bits differ, and of several NaN any may be the result. One alone is safe, if it is
  * the one that all machines make of it. */
@@ -61,12 +84,6 @@ predictions_agree(size_t bytes, const void *numbers, size_t n)
         }
     }
     return true;
-}
-
-static size_t
-fpzip_bound(size_t raw_bytes)
-{
-    return raw_bytes; /* longer ones are not kept */
 }
 
 static size_t
@@ -113,6 +130,7 @@ fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, v
     free(numbers);
     return ESDM_OK;
 }
+#endif
 
 static esdm_status
 fpzip_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes, void *raw,
@@ -156,7 +174,7 @@ const esdm_codec_plugin esdm_codec_fpzip_plugin = {
     .bound = fpzip_bound,
     .encode = fpzip_encode,
     .decode = fpzip_decode,
-    .flags = ESDM_CODEC_SHAPED,
+    .flags = FLAGS,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE
