@@ -22,7 +22,8 @@
  * of c > 1 codecs, a block that is not raw begins with c-1 lengths (u32): of the results of all
  * codecs but the last, in order of encoding. A block that its chain does not shrink is raw.
  *
- * Version 3 is written where a codec wants shaped blocks, or values were rounded. `version` is 3,
+ * Version 3 is written where a codec wants shaped blocks, or larger blocks than the usual are
+ * wanted, or values were rounded. `version` is 3,
  * `block_log2` 0, and the bytes 24…27 (u32) are the length of a second header between the first and
  * the table, which the checksum covers as it does the table:
  *
@@ -108,6 +109,7 @@ typedef struct esdm__blob_numbers {
     const esdm_codec_accuracy *accuracy; /* NULL: lossless. Its sum_bound is not looked at: */
     double conserved;                    /* as in esdm__blob_accuracy */
     esdm_codec_effort effort;            /* 0: each codec's own choice */
+    uint64_t block_bytes;                /* raw bytes of a block, about; 0: the usual */
 } esdm__blob_numbers;
 
 /**

@@ -11,6 +11,8 @@
 /* Raw bytes of shaped blocks, about: codecs that predict values want neighbours. */
 #define SHAPED_BYTES   (UINT64_C(1) << 20)
 #define UNSHAPED_BYTES (UINT64_C(128) << 10)
+/* Where larger blocks are wanted: what compresses bytes gains little beyond that. */
+#define UNSHAPED_MOST (UINT64_C(1) << 20)
 /* How often the chain is run on a block at most: as asked, with half the bounds, without loss. */
 #define ATTEMPTS 3
 
@@ -449,6 +451,17 @@ encode_shaped(encoder *enc, const head_facts *f, const void *raw, bool lossy, es
     return ESDM_OK;
 }
 
+/* Raw bytes of a block, about. */
+static uint64_t
+target_bytes(const esdm__blob_numbers *n, uint32_t flags)
+{
+    bool shaped = (flags & ESDM_CODEC_SHAPED) != 0;
+    uint64_t most = shaped ? UINT64_C(1) << ESDM__BLOCK_LOG2_MAX : UNSHAPED_MOST;
+    if (n->block_bytes == 0)
+        return shaped ? SHAPED_BYTES : UNSHAPED_BYTES;
+    return n->block_bytes < most ? n->block_bytes : most;
+}
+
 /* Of version 3. */
 static esdm_status
 encode_numbers(const esdm__blob_numbers *n, uint32_t flags, esdm__blob *ret_blob,
@@ -456,8 +469,7 @@ encode_numbers(const esdm__blob_numbers *n, uint32_t flags, esdm__blob *ret_blob
 {
     esdm__blocks blocks;
     bool lossy = n->accuracy != NULL && (flags & ESDM_CODEC_LOSSY) != 0;
-    uint64_t target = (flags & ESDM_CODEC_SHAPED) != 0 ? SHAPED_BYTES : UNSHAPED_BYTES;
-    if (!esdm__blocks_cut(n->rank, n->shape, n->element_bytes, target, &blocks))
+    if (!esdm__blocks_cut(n->rank, n->shape, n->element_bytes, target_bytes(n, flags), &blocks))
         return esdm__error_set(err, ESDM_EINVAL,
                                "a fragment of this shape does not fit the format; "
                                "use smaller fragments");
@@ -495,7 +507,8 @@ esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blo
 {
     uint32_t flags = flags_of(numbers->chain);
     bool lossy = numbers->accuracy != NULL && (flags & ESDM_CODEC_LOSSY) != 0;
-    if (lossy || (flags & ESDM_CODEC_SHAPED) != 0) {
+    bool sized = numbers->block_bytes > 0 && numbers->chain->count > 0;
+    if (lossy || sized || (flags & ESDM_CODEC_SHAPED) != 0) {
         fenv_t program;
         esdm__float_env_enter(&program);
         esdm_status st = encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);

@@ -17,9 +17,9 @@
 
 #include "esdm/types.h"
 
-/** Largest block that a reader believes in; writers make some of 1 MiB. Buffers for it and the
- *  memory of codecs, some times as much, are all that a hostile head can make a reader allocate,
- *  whatever the size of the fragment. */
+/** Largest block that a reader believes in; writers make some of 1 MiB, in mode archive of this
+ * size where memory allows. Buffers for it and the memory of codecs, some times as much, are all
+ * that a hostile head can make a reader allocate, whatever the size of the fragment. */
 #define ESDM__BLOCK_LOG2_MAX 24u
 
 typedef struct esdm__blocks {

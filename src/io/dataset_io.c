@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/accuracy.h"
 #include "io/io.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
@@ -85,34 +86,14 @@ note_moved_pack(void *user, const char *pack, const char *from, const char *to, 
     return status;
 }
 
-/* Whether pending fragments of any dataset lie in the pack. */
-static bool
-needs_pack(void *user, const char *pack)
-{
-    const esdm_container *container = user;
-    bool needed = false;
-    for (size_t i = 0; i < container->datasets.count && !needed; i++) {
-        esdm_dataset *dataset = container->datasets.items[i];
-        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
-        if (io == NULL)
-            continue;
-        (void) pthread_mutex_lock(&io->lock);
-        needed = esdm__index_needs_pack(io->index, pack);
-        (void) pthread_mutex_unlock(&io->lock);
-    }
-    return needed;
-}
-
 esdm_status
 esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     (void) pthread_mutex_lock(&io->lock);
     if (io->packs == NULL) { /* others look without the lock whether there are any */
-        esdm__pack_owner owner = {.session = io->session,
-                                  .moved = note_moved_pack,
-                                  .needed = needs_pack,
-                                  .user = container};
+        esdm__pack_owner owner = {
+            .session = io->session, .moved = note_moved_pack, .user = container};
         memcpy(owner.uuid, io->uuid, sizeof owner.uuid);
         __atomic_store_n(&io->packs, esdm__pack_set_new(&owner), __ATOMIC_RELEASE);
     }
@@ -132,6 +113,36 @@ esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error
     return status;
 }
 
+/* Blocks of mode archive. Codecs make 32-bit numbers of all that is shorter. */
+static uint64_t
+archive_block_bytes(const esdm_session *session, const esdm__dataset_io *io)
+{
+    size_t bytes = io->elements.bytes < 4 ? io->elements.bytes : 4;
+    return session->archive_block_bytes / 4 * bytes;
+}
+
+void
+esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_session *session = dataset->group->container->session;
+    esdm_accuracy accuracy;
+    bool archive = dataset->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy) &&
+                   (accuracy.stated & ESDM_ACCURACY_MODE) != 0 &&
+                   accuracy.mode == ESDM_MODE_ARCHIVE;
+    uint64_t preferred = session->fragment_bytes;
+    io->block_bytes = archive ? archive_block_bytes(session, io) : 0;
+    if (io->block_bytes > preferred && !session->site->engine.fragment_stated)
+        preferred = io->block_bytes;
+    io->preferred_bytes = preferred;
+    io->minimum_bytes = archive ? preferred : preferred / 4;
+    if (!archive && io->minimum_bytes > SMALL_FRAGMENT_BYTES)
+        io->minimum_bytes = SMALL_FRAGMENT_BYTES;
+    io->direct_bytes = preferred;
+    if (!archive && io->direct_bytes > ESDM__DIRECT_BYTES)
+        io->direct_bytes = ESDM__DIRECT_BYTES;
+    io->gather.limit_bytes = preferred;
+}
+
 static esdm_status
 init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
@@ -147,9 +158,6 @@ init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     io->allowed = esdm__site_allowed(session->site, container, path);
     io->cheap = esdm__site_prefer(session->site, container, path) == ESDM__PREFER_CHEAP;
     free(path);
-    io->preferred_bytes = session->fragment_bytes;
-    io->minimum_bytes = io->preferred_bytes / 4 < SMALL_FRAGMENT_BYTES ? io->preferred_bytes / 4
-                                                                       : SMALL_FRAGMENT_BYTES;
     io->chain = session->default_chain;
     if (dataset->codec == NULL)
         return ESDM_OK;
@@ -176,6 +184,7 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     (void) pthread_mutex_init(&io->write_lock, NULL);
     (void) pthread_mutex_init(&io->lock, NULL);
     esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
+    esdm__dataset_io_size(dataset, io);
     uint64_t record;
     uint64_t snapshot;
     esdm__container_position(dataset->group->container, &record, &snapshot);
@@ -509,6 +518,7 @@ esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *c
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);
         io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;
+        esdm__dataset_io_size(dataset, io);
         (void) pthread_mutex_unlock(&io->write_lock);
     }
     return ESDM_OK;

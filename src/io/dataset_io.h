@@ -65,8 +65,10 @@ typedef struct esdm__dataset_io {
     const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */
     bool cheap;               /* cost counts, not speed */
     uint32_t copies;          /* of new fragments, by the site's policies */
-    uint64_t minimum_bytes;   /* of fragments when chunks are grouped */
+    uint64_t minimum_bytes;   /* of fragments when chunks are grouped; these under write_lock */
     uint64_t preferred_bytes; /* of fragments */
+    uint64_t direct_bytes;    /* writes from here on are not gathered */
+    uint64_t block_bytes;     /* of codecs that the engine chose; 0: the usual */
 } esdm__dataset_io;
 
 /** Creates the engine state of a fresh container object. */
@@ -92,6 +94,9 @@ esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **re
 /** Engine state of a dataset, made at first use (thread-safe). */
 esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err);
 void esdm__dataset_io_free(esdm_dataset *dataset);
+/** Sets the sizes of fragments and blocks by what the dataset states. Caller holds the write lock.
+ */
+void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 /** Directory entries of a dataset's committed pages. */

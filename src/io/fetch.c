@@ -326,36 +326,52 @@ fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uin
     return status;
 }
 
+/* Bytes [from, to) of a block that the cache has: no copy of all of it. */
+static bool
+take_part(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out)
+{
+    uint64_t start = esdm__blocks_start(&b->geometry, block);
+    b->key.block = block;
+    return esdm__cache_get_part(b->session->cache, &b->key, (size_t) (from - start), out,
+                                (size_t) (to - from));
+}
+
+/* The bytes of a blob that a want meets, in memory of the caller; and others around them. */
+static esdm_status
+fetch_want(blob *b, const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
+{
+    uint32_t first = esdm__blocks_at(&b->geometry, want->from);
+    uint32_t last = esdm__blocks_at(&b->geometry, want->to - 1);
+    uint64_t from = esdm__blocks_start(&b->geometry, first);
+    uint64_t to = esdm__blocks_start(&b->geometry, last + 1);
+    uint8_t *staging = malloc((size_t) (to - from));
+    if (staging == NULL)
+        return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
+    *ret_data = staging;
+    *ret_from = want->from;
+    if (first == last && take_part(b, first, want->from, want->to, staging))
+        return ESDM_OK;
+    *ret_from = from;
+    esdm_status status = fetch_blocks(b, want, first, last, staging, err);
+    if (status != ESDM_OK)
+        free(staging);
+    return status;
+}
+
 esdm_status
 esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
             const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
 {
     blob b;
     esdm_status status = blob_open(session, fragment, target, &b, err);
-    uint8_t *staging = NULL;
     if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT,
                                  "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
                                  b.geometry.raw_bytes, want->to);
-    if (status == ESDM_OK) {
-        uint32_t first = esdm__blocks_at(&b.geometry, want->from);
-        uint32_t last = esdm__blocks_at(&b.geometry, want->to - 1);
-        uint64_t from = esdm__blocks_start(&b.geometry, first);
-        uint64_t to = esdm__blocks_start(&b.geometry, last + 1);
-        staging = malloc((size_t) (to - from));
-        if (staging == NULL)
-            status = esdm__error_nomem(err, (size_t) (to - from), "a fragment");
-        else
-            status = fetch_blocks(&b, want, first, last, staging, err);
-        *ret_from = from;
-    }
+    if (status == ESDM_OK)
+        status = fetch_want(&b, want, ret_data, ret_from, err);
     blob_close(&b);
-    if (status != ESDM_OK) {
-        free(staging);
-        return status;
-    }
-    *ret_data = staging;
-    return ESDM_OK;
+    return status;
 }
 
 /* ---- direct ------------------------------------------------------------------------------- */
@@ -367,6 +383,8 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
     esdm__want want = {.from = from, .to = to};
     uint64_t start = esdm__blocks_start(&b->geometry, block);
     uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
+    if (take_part(b, block, from, to, out))
+        return ESDM_OK;
     uint8_t *staging = malloc((size_t) (end - start));
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (end - start), "a block");

@@ -8,7 +8,8 @@
 
 /* Fragments in flight in one round of the pool. */
 #define ESDM__WRITE_BATCH 64u
-/* Writes from here on go to fragments at once, without a copy in the gather buffer. */
+/* Writes from here on go to fragments at once, without a copy in the gather buffer, unless the
+ * dataset wants large ones. */
 #define ESDM__DIRECT_BYTES (UINT64_C(256) << 10)
 
 /** esdm_write() and esdm_read() after their argument checks. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "codec/blocks.h"
 #include "io/models.h"
 #include "plugin/registry.h"
 #include "site/parts.h"
@@ -23,6 +24,11 @@
 #define READ_BYTES_MAX 524288.0
 /* The memory of a session has room for so many fragments of any size that a model may choose. */
 #define FRAGMENTS_IN_MEMORY 64
+/* Each thread may encode a block of mode archive, which takes so many times its size with all that
+ * codecs make of it, in half of the memory. Then a quarter of the cache has room for it as well. */
+#define ARCHIVE_WORKING_SETS 8u
+#define ARCHIVE_BLOCK_LEAST  (UINT64_C(1) << 20)
+#define ARCHIVE_BLOCK_MOST   (UINT64_C(1) << ESDM__BLOCK_LOG2_MAX)
 /* Smaller reads are not worth looking at the clock. */
 #define OBSERVED_READ_BYTES 65536u
 
@@ -170,6 +176,14 @@ waiting_tasks(const esdm_session *session)
     return wanted < most ? wanted : (uint32_t) most;
 }
 
+static uint64_t
+archive_block_bytes(const esdm__site_engine *engine, uint32_t threads)
+{
+    uint64_t bytes = engine->memory_bytes / 2 / threads / ARCHIVE_WORKING_SETS;
+    bytes = bytes < ARCHIVE_BLOCK_MOST ? bytes : ARCHIVE_BLOCK_MOST;
+    return bytes > ARCHIVE_BLOCK_LEAST ? bytes : ARCHIVE_BLOCK_LEAST;
+}
+
 static esdm_status
 init_engine(esdm_session *session, esdm_error *err)
 {
@@ -181,6 +195,7 @@ init_engine(esdm_session *session, esdm_error *err)
     session->gather_limit_bytes = engine->memory_bytes / 4;
     session->index_limit_bytes = engine->memory_bytes / 8;
     session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
+    session->archive_block_bytes = archive_block_bytes(engine, threads);
     session->cache = esdm__cache_new(engine->memory_bytes / 4);
     session->models = esdm__models_new(session->ntargets);
     session->fragment_bytes = engine->fragment_bytes;

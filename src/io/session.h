@@ -43,6 +43,7 @@ struct esdm_session {
     uint32_t streams;              /* fragments under way at once */
     uint64_t fragment_bytes;       /* preferred: stated, or by the model */
     uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
+    uint64_t archive_block_bytes;  /* blocks of mode archive: as large as memory allows */
 };
 
 esdm_status esdm__session_new(const esdm_session_options *options, esdm_session **ret_session,

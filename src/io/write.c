@@ -131,9 +131,7 @@ static esdm_status
 write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
             const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
 {
-    uint64_t limit =
-        ESDM__DIRECT_BYTES < io->preferred_bytes ? ESDM__DIRECT_BYTES : io->preferred_bytes;
-    if (esdm__box_elements(box) < limit / io->elements.bytes)
+    if (esdm__box_elements(box) < io->direct_bytes / io->elements.bytes)
         return gather_converted(dataset, io, box, form, buffer, stride, out_of_range, err);
     esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
     if (status != ESDM_OK)

@@ -156,7 +156,9 @@ numbers_of(const round *r, const esdm__box *part, const void *raw)
                                 .raw = raw,
                                 .accuracy = r->accuracy->lossy ? &r->accuracy->codec : NULL,
                                 .conserved = r->accuracy->conserved,
-                                .effort = r->effort};
+                                .effort = r->effort,
+                                .block_bytes =
+                                    r->chain == &r->io->choice.chain ? r->io->block_bytes : 0};
 }
 
 /* Numbers keep their shape, other elements are bytes for the codecs. */
@@ -292,6 +294,7 @@ choose_codecs(round *r, esdm_error *err)
     void *owned = NULL;
     if (!r->accuracy->stated || r->dataset->codec != NULL)
         return ESDM_OK;
+    r->chain = &r->io->choice.chain;
     if (esdm__choice_is_due(&r->io->choice) &&
         esdm__box_elements(part) * r->io->elements.bytes > engine->inline_bytes) {
         uint64_t out_of_range = atomic_load(&r->out_of_range);
@@ -310,7 +313,6 @@ choose_codecs(round *r, esdm_error *err)
         if (status != ESDM_OK)
             return status;
     }
-    r->chain = &r->io->choice.chain;
     r->effort = r->io->choice.effort;
     return ESDM_OK;
 }

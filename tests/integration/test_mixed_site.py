@@ -16,7 +16,7 @@ from esdmtest import (BUILD, SOURCE, Failed, Site, by_size, client, expect, expe
 from s3server import Server
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
-from stores import OUTPUTS, giving_up, s3_site  # noqa: E402
+from stores import OUTPUTS, s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
 BUDGET = [by_size("--seconds=2", "--seconds=3", "--seconds=6")]
@@ -29,7 +29,7 @@ def mixed_site(server, database):
     saved = os.environ.get("PGPASSWORD")
     os.environ["PGPASSWORD"] = PASSWORD
     try:
-        with s3_site(server, others=[TINY], metadata={
+        with s3_site(server, others=[TINY], timeout=2, metadata={
                 "plugin": "postgres", "schema": f"mixed{os.getpid()}",
                 "connection": database.connection()}) as site:
             yield site
@@ -149,14 +149,13 @@ def check_without_servers(server, database, site, explained):
     """The model and the explanations are metadata: they stay when a target is away."""
     before = run([MKFS, "--plot", site.file("x.svg"), "--json"]).stdout
     server.kill()
-    with giving_up(site, 2):
-        done = run([MKFS, "--calibrate=quick", *BUDGET], check=False)
-        expect_error(done, "cloud", "127.0.0.1")
-        expect(run([MKFS, "--plot", site.file("x.svg"), "--json"]).stdout == before,
-               "a calibration that failed changed the model")
-        expect(not list(site.file("kv").glob("*.kch")) or explained, "databases are left")
-        check_plan(site)
-        expect(explain("--fragments", "exp/large")["v"] == explained, "another explanation")
+    done = run([MKFS, "--calibrate=quick", *BUDGET], check=False)
+    expect_error(done, "cloud", "127.0.0.1")
+    expect(run([MKFS, "--plot", site.file("x.svg"), "--json"]).stdout == before,
+           "a calibration that failed changed the model")
+    expect(not list(site.file("kv").glob("*.kch")) or explained, "databases are left")
+    check_plan(site)
+    expect(explain("--fragments", "exp/large")["v"] == explained, "another explanation")
     server.start()
     database.restart("immediate")
     check_plan(site)

@@ -19,7 +19,7 @@ import mpirun
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else ""
 SLOW = 5 if esdmtest.SANITIZE else 1
-SECONDS = 300 * SLOW  # within which every job ends, whatever happens to its ranks
+SECONDS = 60 * SLOW  # within which every job ends, whatever happens to its ranks
 
 
 def job(env, ranks, *arguments, check=True, prefix=()):

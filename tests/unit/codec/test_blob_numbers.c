@@ -215,6 +215,47 @@ test_numbers__blocks_are_boxes_and_decode_alone(void **state)
     }
 }
 
+/* Up to the limit of the format; bytes gain little beyond 1 MiB. */
+static void
+test_numbers__blocks_are_as_large_as_wanted(void **state)
+{
+    static const esdm__chain bytes = {2, {&esdm_codec_shuffle_plugin, &esdm_codec_zstd_plugin}};
+    static const esdm__chain none = {0};
+    static const uint64_t shape[3] = {19, 512, 512}; /* 19 MiB */
+    static const struct {
+        const esdm__chain *chain;
+        uint64_t wanted;
+        uint32_t blocks;
+    } cases[] = {{&chain_half, 0, 19},       {&chain_half, 4 << 20, 5}, {&chain_half, 16 << 20, 2},
+                 {&chain_half, 64 << 20, 2}, {&bytes, 512 << 10, 38},   {&bytes, 16 << 20, 19}};
+    size_t n = 19 * 512 * 512;
+    float *raw = make_halves(n);
+    uint8_t *back = malloc(n * 4);
+    esdm__blob blob;
+    esdm__blob_view view;
+    (void) state;
+    assert_non_null(back);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        esdm__blob_numbers numbers = numbers_of(cases[i].chain, 3, shape, raw, NULL);
+        numbers.block_bytes = cases[i].wanted;
+        assert_int_equal(esdm__blob_encode_numbers(&numbers, &blob, NULL, NULL), ESDM_OK);
+        assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, find_codec, &view, NULL),
+                         ESDM_OK);
+        assert_int_equal(view.blocks, cases[i].blocks);
+        memset(back, 0x5A, n * 4);
+        decode_all(&blob, &view, back);
+        assert_memory_equal(back, raw, n * 4);
+        esdm__blob_clear(&blob);
+    }
+    esdm__blob_numbers plain = numbers_of(&none, 3, shape, raw, NULL);
+    plain.block_bytes = 16 << 20;
+    assert_int_equal(esdm__blob_encode_numbers(&plain, &blob, NULL, NULL), ESDM_OK);
+    assert_int_equal(blob.head[8], 1);
+    esdm__blob_clear(&blob);
+    free(back);
+    free(raw);
+}
+
 static void
 test_numbers__without_need_it_is_version_1(void **state)
 {
@@ -527,6 +568,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers__blocks_are_boxes_and_decode_alone),
+        cmocka_unit_test(test_numbers__blocks_are_as_large_as_wanted),
         cmocka_unit_test(test_numbers__without_need_it_is_version_1),
         cmocka_unit_test(test_numbers__accuracy_is_kept_and_told),
         cmocka_unit_test(test_numbers__the_sum_is_conserved),
