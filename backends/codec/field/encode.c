@@ -193,6 +193,22 @@ encode_levels(field__job *job, field__map *refined, const field__levels *levels,
     return st;
 }
 
+/* Rows in place of the levels since `start`, where that is shorter. */
+static esdm_status
+encode_shorter(field__job *job, const field__map *map, field__volume *volume, size_t start,
+               esdm__buffer *out, esdm_error *err)
+{
+    esdm__buffer rows;
+    esdm__buffer_init(&rows);
+    esdm_status st = encode_rows(job, map, volume, &rows, err);
+    if (st == ESDM_OK && !rows.failed && rows.bytes < out->bytes - start) {
+        out->bytes = start;
+        esdm__buffer_put(out, rows.data, rows.bytes);
+    }
+    esdm__buffer_clear(&rows);
+    return st;
+}
+
 static esdm_status
 encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
 {
@@ -201,6 +217,7 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
     field__volume volume;
     field__coder coder;
     bool done = false;
+    size_t start = out->bytes;
     esdm_status st = make_codes(job, &map, &volume, &coder, err);
     if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
         field__map_refine(job, &map, &refined)) {
@@ -208,6 +225,8 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
         st = field__plan_make(job, &map, &refined, &plan, err);
         if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
             st = encode_levels(job, &refined, &plan.levels, out, &done, err);
+        if (st == ESDM_OK && done && plan.close)
+            st = encode_shorter(job, &map, &volume, start, out, err);
     }
     if (st == ESDM_OK && !done && coder == FIELD__CODER_NONE)
         st = put_block(job, &map, coder, false, out, err);

@@ -91,6 +91,7 @@ esdm_status field__fast_codes(const field__job *job, field__map *map, field__vol
 /** How a block is coded. */
 typedef struct field__plan {
     field__coder coder; /**< ROWS or LEVELS */
+    bool close;         /**< LEVELS, but rows may be as good */
     field__levels levels;
 } field__plan;
 

@@ -12,6 +12,9 @@
 #define BOX_MOST   131072
 #define BOX_PLANES 17 /* two runs of eight planes, and the one that ends them */
 #define SAMPLES    6000
+/* Bytes of levels by those of rows between which a part says too little about the whole. */
+#define CLOSE_LEAST 0.7
+#define CLOSE_MOST  1.05
 
 typedef struct box {
     field__axes axes;
@@ -150,7 +153,8 @@ field__plan_make(const field__job *job, field__map *map, field__map *refined, fi
         plan.levels.depth = levels.levels.depth;
         st = keep_better(&t, &plan, &levels, &levels_bytes, err);
     }
-    if (levels_bytes < rows_bytes)
+    if (levels_bytes < CLOSE_MOST * rows_bytes)
         *ret_plan = levels;
+    ret_plan->close = levels_bytes > CLOSE_LEAST * rows_bytes;
     return st;
 }
