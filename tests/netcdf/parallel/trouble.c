@@ -12,50 +12,15 @@
  *     nc_trouble append        all ranks write one more step
  *     nc_trouble neighbours    each rank reads what the next one wrote; says what it gets
  */
+#include "checks.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <mpi.h>
 #include <netcdf.h>
 #include <netcdf_par.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int rank;
-static int size;
-
-#define CHECK(condition)  check((condition), #condition, __LINE__)
-#define GIVES(call, code) gives((call), (code), #call, __LINE__)
-#define OK(call)          GIVES(call, NC_NOERR)
-
-static void
-check(bool holds, const char *text, int line)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "rank %d: trouble.c:%d: %s does not hold\n", rank, line, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void
-gives(int rc, int code, const char *text, int line)
-{
-    if (rc == code)
-        return;
-    fprintf(stderr, "rank %d: trouble.c:%d: %s gives %d (%s), not %d\n", rank, line, text, rc,
-            nc_strerror(rc), code);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static int
-create(const char *path, int mode)
-{
-    int ncid = -1;
-    OK(nc_create_par(path, mode, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid));
-    return ncid;
-}
 
 /* ---- definitions that differ ---------------------------------------------------------------- */
 
@@ -452,9 +417,7 @@ int
 main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    checks_start(&argc, &argv);
     if (strcmp(mode, "differ") == 0)
         differ();
     else if (strcmp(mode, "refused") == 0)

@@ -19,12 +19,17 @@ import mpirun
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else ""
 SLOW = 5 if esdmtest.SANITIZE else 1
-SECONDS = 60 * SLOW  # within which every job ends, whatever happens to its ranks
+SECONDS = 60 * SLOW
+
+
+def limit(ranks):
+    """Seconds within which every job ends, whatever happens to its ranks."""
+    return SECONDS + 5 * ranks * SLOW
 
 
 def job(env, ranks, *arguments, check=True, prefix=()):
     return mpirun.run("openmpi", ranks, [*prefix, PROGRAM, *map(str, arguments)], env,
-                      timeout=SECONDS, check=check)
+                      timeout=limit(ranks), check=check)
 
 
 def mistakes(folder):
@@ -151,9 +156,10 @@ def processes_of(launcher):
 def killed_at_times(folder):
     """SIGKILL some milliseconds after a commit."""
     generator = random.Random(7)
-    for number in range(esdmtest.by_size(1, 2, 20)):
+    jobs = esdmtest.by_size((4,), (4, 16), (4, 4, 16, 4, 64) * 4)
+    for number, ranks in enumerate(jobs):
         env = mpirun.make_site(folder, f"times{number}")
-        line = [mpirun.launcher("openmpi"), "-n", "4", PROGRAM, "steps", "100000"]
+        line = [mpirun.launcher("openmpi"), "-n", str(ranks), PROGRAM, "steps", "100000"]
         told = ""
         with subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True) as process:
@@ -167,13 +173,13 @@ def killed_at_times(folder):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(victims[number % len(victims)], 9)
             try:
-                told += process.communicate(timeout=SECONDS)[0]
+                told += process.communicate(timeout=limit(ranks))[0]
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise SystemExit("the other ranks wait for one that was killed")
         if process.returncode == 0 or not victims:
             raise SystemExit("a job with a killed rank succeeded")
-        check_after(env, 4, told, f"one of {len(victims)} ranks after some time")
+        check_after(env, ranks, told, f"one of {len(victims)} ranks after some time")
         shutil.rmtree(folder / f"times{number}")
 
 
