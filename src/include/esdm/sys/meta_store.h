@@ -302,7 +302,8 @@ typedef struct esdm_meta_plugin {
     esdm_status (*snapshot_open)(void *store, const char *name, uint64_t snapshot,
                                  uint64_t known_container, uint64_t known_structure,
                                  esdm_meta_snapshot *ret_snapshot, esdm_error *err);
-    /** Pins a snapshot that the caller just committed. */
+    /** Pins a snapshot that the caller just committed. ESDM_ENOENT: others have committed
+     *  meanwhile, and it was deleted already; snapshot_open() has the newest one. */
     esdm_status (*pin)(void *store, uint64_t container, uint64_t snapshot, esdm_error *err);
     void (*unpin)(void *store, uint64_t container, uint64_t snapshot);
     /** Oldest first. */
