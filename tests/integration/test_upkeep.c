@@ -230,7 +230,7 @@ test_forked_children_close(void)
     pid_t child = fork();
     check(child >= 0);
     if (child == 0) {
-        (void) alarm(60);
+        (void) alarm(600);
         esdm_container_discard(container);
         esdm_session_close(session);
         _exit(0);

@@ -37,7 +37,7 @@ size_t meta_count_pages(void *store, uint64_t container, uint64_t snapshot, uint
 size_t meta_count_snapshots(void *store, const char *name);
 /** Whether the record is listed as garbage without pins. */
 bool meta_is_garbage(void *store, uint64_t container);
-/** Whether it is within a few seconds: a server may hear of freed pins a little later. */
+/** Whether it is so after a while: a server may hear of freed pins a little later. */
 bool meta_becomes_garbage(void *store, uint64_t container);
 /** Opens, counts and closes the newest snapshot: pages must equal records, see meta_append(). */
 uint64_t meta_check_whole(void *store, const char *name);

@@ -206,7 +206,7 @@ meta_is_garbage(void *store, uint64_t container)
 bool
 meta_becomes_garbage(void *store, uint64_t container)
 {
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 10000; i++) {
         if (meta_is_garbage(store, container))
             return true;
         (void) usleep(10000);

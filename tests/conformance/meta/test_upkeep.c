@@ -59,7 +59,7 @@ static bool
 lives(void *store)
 {
     bool alive = true;
-    for (int i = 0; i < 100 && alive; i++) { /* a server may hear of the end a little later */
+    for (int i = 0; i < 5000 && alive; i++) { /* a server may hear of the end a little later */
         assert_ok(meta()->writer_lives(store, WRITER, &alive, &place_error));
         if (alive && i > 0)
             (void) usleep(20000);

@@ -30,7 +30,7 @@ enum { FORMATS = IN_HDF5 };
 #endif
 
 /* For a scenario on one side: HDF5 takes long with many ranks on few cores. */
-enum { SECONDS_MAX = 120, SECONDS_A_RANK = 5 };
+enum { SECONDS_MAX = 450, SECONDS_A_RANK = 90 };
 
 extern const scenario scenarios_par_access[];
 extern const scenario scenarios_par_files[];

@@ -67,6 +67,7 @@ typedef struct waiters {
     atomic_uint most_working;
     atomic_uint waiting;
     atomic_uint most_waiting;
+    unsigned wanted; /* all wait until so many have waited at once */
     atomic_uint done;
 } waiters;
 
@@ -97,6 +98,8 @@ wait_for_answer(void *context, size_t i, esdm_error *err)
     esdm__pool_wait_begin(w->pool);
     raise_to(&w->most_waiting, atomic_fetch_add(&w->waiting, 1u) + 1);
     pause_ms(20);
+    for (int k = 0; k < 60000 && atomic_load(&w->most_waiting) < w->wanted; k++)
+        pause_ms(1);
     atomic_fetch_sub(&w->waiting, 1u);
     esdm__pool_wait_end(w->pool);
     raise_to(&w->most_working, atomic_fetch_add(&w->working, 1u) + 1);
@@ -111,7 +114,7 @@ test_pool__others_work_while_some_wait(void **state)
 {
     (void) state;
     for (unsigned threads = 1; threads <= 3; threads++) {
-        waiters w = {.pool = esdm__pool_new(threads, 8)};
+        waiters w = {.pool = esdm__pool_new(threads, 8), .wanted = threads + 1};
         assert_int_equal(ESDM_OK, esdm__pool_run(w.pool, 100, wait_for_answer, &w, NULL));
         assert_int_equal(100, w.done);
         assert_int_equal(0, w.working);

@@ -43,7 +43,7 @@ static inline double
 now_ms(void)
 {
     struct timespec now;
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double) now.tv_sec * 1e3 + (double) now.tv_nsec / 1e6;
 }
 

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 40, SEQUENCE_SECONDS = 30, FILE_BYTES_MAX = 256 << 20 };
+enum { BATCH = 40, SEQUENCE_SECONDS = 120, FILE_BYTES_MAX = 256 << 20 };
 
 typedef struct options {
     double seconds;

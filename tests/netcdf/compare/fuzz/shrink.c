@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_SECONDS = 20 };
+enum { CHILD_SECONDS = 120 };
 
 bool
 fuzz_same_failure(const report *wanted, const op *ops, int count, int format)
