@@ -106,34 +106,72 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
     return out->failed ? esdm__error_nomem(err, raw_bytes, "compressed bytes") : ESDM_OK;
 }
 
+/* Bytes as they are stored, and how. */
+typedef struct stored {
+    uint8_t method;
+    const uint8_t *bytes;
+    size_t count;
+} stored;
+
+static esdm_status
+take_stored(esdm__cursor *in, size_t raw_bytes, stored *ret, esdm_error *err)
+{
+    ret->method = esdm__cursor_u8(in);
+    uint64_t count = esdm__cursor_varint(in);
+    if (in->failed || count > esdm__cursor_left(in) || ret->method > BYTES_SHUFFLED ||
+        (ret->method == BYTES_RAW && count != raw_bytes))
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: bytes of special values are damaged");
+    ret->count = (size_t) count;
+    ret->bytes = esdm__cursor_take(in, ret->count);
+    return ESDM_OK;
+}
+
+static esdm_status
+decompress(const stored *from, uint8_t *to, size_t bytes, esdm_error *err)
+{
+    ZSTD_DCtx *decoder = own_decoder();
+    if (decoder == NULL)
+        return esdm__error_nomem(err, bytes, "special values");
+    size_t n = ZSTD_decompressDCtx(decoder, to, bytes, from->bytes, from->count);
+    if (ZSTD_isError(n) || n != bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: bytes of special values do not decode");
+    return ESDM_OK;
+}
+
 esdm_status
 field__bytes_decode(void *raw, size_t raw_bytes, size_t element_bytes, esdm__cursor *in,
                     esdm_error *err)
 {
-    uint8_t method = esdm__cursor_u8(in);
-    uint64_t bytes = esdm__cursor_varint(in);
-    if (bytes > esdm__cursor_left(in) || method > BYTES_SHUFFLED ||
-        (method == BYTES_RAW && bytes != raw_bytes))
-        return esdm__error_set(err, ESDM_ECORRUPT, "field: bytes of special values are damaged");
-    if (raw_bytes == 0)
-        return ESDM_OK;
-    const uint8_t *from = esdm__cursor_take(in, (size_t) bytes);
-    if (method == BYTES_RAW) {
-        memcpy(raw, from, raw_bytes);
+    stored from;
+    esdm_status st = take_stored(in, raw_bytes, &from, err);
+    if (st != ESDM_OK || raw_bytes == 0)
+        return st;
+    if (from.method == BYTES_RAW) {
+        memcpy(raw, from.bytes, raw_bytes);
         return ESDM_OK;
     }
-    ZSTD_DCtx *decoder = own_decoder();
-    uint8_t *shuffled = method == BYTES_SHUFFLED ? malloc(raw_bytes) : NULL;
-    if (decoder == NULL || (method == BYTES_SHUFFLED && shuffled == NULL)) {
-        free(shuffled);
+    if (from.method == BYTES_ZSTD)
+        return decompress(&from, raw, raw_bytes, err);
+    uint8_t *shuffled = malloc(raw_bytes);
+    if (shuffled == NULL)
         return esdm__error_nomem(err, raw_bytes, "special values");
-    }
-    size_t n = ZSTD_decompressDCtx(decoder, shuffled != NULL ? shuffled : raw, raw_bytes, from,
-                                   (size_t) bytes);
-    if (!ZSTD_isError(n) && n == raw_bytes && shuffled != NULL)
+    st = decompress(&from, shuffled, raw_bytes, err);
+    if (st == ESDM_OK)
         unshuffle(shuffled, raw_bytes / element_bytes, element_bytes, raw);
     free(shuffled);
-    if (ZSTD_isError(n) || n != raw_bytes)
-        return esdm__error_set(err, ESDM_ECORRUPT, "field: bytes of special values do not decode");
-    return ESDM_OK;
+    return st;
+}
+
+esdm_status
+field__bytes_view(uint8_t *room, size_t raw_bytes, esdm__cursor *in, const uint8_t **ret_bytes,
+                  esdm_error *err)
+{
+    stored from;
+    esdm_status st = take_stored(in, raw_bytes, &from, err);
+    *ret_bytes = room;
+    if (st == ESDM_OK && from.method == BYTES_RAW)
+        *ret_bytes = from.bytes;
+    else if (st == ESDM_OK && raw_bytes > 0) /* of single bytes there is nothing to shuffle */
+        st = decompress(&from, room, raw_bytes, err);
+    return st;
 }

@@ -77,7 +77,8 @@ typedef struct target {
     uint8_t *raw;
     int64_t *codes; /* a row */
     uint8_t *row;
-    bool simple; /* single precision, a multiple of a step */
+    bool simple;  /* single precision, a multiple of a step */
+    bool ordered; /* single precision, the codes are the patterns in order */
 } target;
 
 static void
@@ -97,6 +98,8 @@ target_init(target *t, const field__map *map, const field__volume *volume, uint8
     t->simple = map->kind == FIELD__MAP_GRID && map->type == FIELD__FLOAT32 && map->base == 0 &&
                 map->divisor == 1 && !volume->wide && ((uintptr_t) raw & 3) == 0 &&
                 map->origin > -(INT64_C(1) << 52) && map->origin < INT64_C(1) << 52;
+    t->ordered = map->kind == FIELD__MAP_ORDERED && map->type == FIELD__FLOAT32 &&
+                 map->origin == 0 && !volume->wide && ((uintptr_t) raw & 3) == 0;
     t->codes = malloc(nx * sizeof *t->codes);
     t->row = malloc(nx * field__kind_bytes(map->type));
     if (t->codes != NULL && t->row != NULL)
@@ -119,6 +122,9 @@ put_row(void *user, const field__volume *volume, size_t r)
     if (t->simple) {
         field__kernels_best()->scale_codes(field__row32(volume, r), nx, t->map->multiplier,
                                            t->map->origin, (float *) (void *) values);
+    } else if (t->ordered) {
+        field__kernels_best()->order_patterns((const uint32_t *) field__row32(volume, r), nx,
+                                              (int32_t *) (void *) values);
     } else {
         for (size_t x = 0; x < nx; x++)
             t->codes[x] = volume->wide ? field__row64(volume, r)[x] : field__row32(volume, r)[x];

@@ -121,7 +121,7 @@ typedef struct field__kernels {
                        int32_t *codes);
     void (*scale_codes)(const int32_t *codes, size_t count, double step, int64_t origin,
                         float *values);
-    /** Patterns as integers in the order of the floats. */
+    /** Patterns as integers in the order of the floats, and back: it is its own inverse. */
     void (*order_patterns)(const uint32_t *patterns, size_t count, int32_t *codes);
     /** Differences of a row to the rows N, Z and ZN given (or NULL) and along itself, folded. */
     void (*difference_row)(const int32_t *q, const int32_t *n, const int32_t *z, const int32_t *zn,
@@ -133,9 +133,9 @@ typedef struct field__kernels {
     uint32_t (*bits_needed)(const uint32_t *values);
     void (*pack)(const uint32_t *values, uint32_t width, void *out);
     void (*unpack)(const void *in, uint32_t width, uint32_t *values);
-    /** Bytes of equal weight together, lowest first. */
-    void (*split_planes)(const uint32_t *values, size_t count, uint8_t *planes);
-    void (*join_planes)(const uint8_t *planes, size_t count, uint32_t *values);
+    /** Byte k of each value, lowest first, goes to planes[k], or comes from there. */
+    void (*split_planes)(const uint32_t *values, size_t count, uint8_t *const planes[4]);
+    void (*join_planes)(const uint8_t *const planes[4], size_t count, uint32_t *values);
 
     /** Maps of grids (map.h); codes beyond FIELD__CODE_MAX are INT64_MIN. */
     void (*grid_codes)(const double *values, size_t count, double base, double multiplier,

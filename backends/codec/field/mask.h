@@ -18,5 +18,9 @@ esdm_status field__bytes_encode(const void *raw, size_t raw_bytes, size_t elemen
                                 esdm__buffer *out, esdm_error *err);
 esdm_status field__bytes_decode(void *raw, size_t raw_bytes, size_t element_bytes, esdm__cursor *in,
                                 esdm_error *err);
+/** The same of elements of one byte, which are not copied where they are stored as they are:
+ *  *ret_bytes is `room` (of raw_bytes) or lies in what `in` reads. */
+esdm_status field__bytes_view(uint8_t *room, size_t raw_bytes, esdm__cursor *in,
+                              const uint8_t **ret_bytes, esdm_error *err);
 
 #endif

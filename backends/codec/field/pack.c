@@ -207,47 +207,46 @@ decode_bits(const field__volume *v, uint32_t axes, uint32_t *waiting, esdm__curs
 /* ---- byte planes ------------------------------------------------------------------------- */
 
 static esdm_status
-encode_planes(const field__volume *v, uint32_t axes, esdm__buffer *out, esdm_error *err)
+encode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__buffer *out,
+              esdm_error *err)
 {
     size_t nx = (size_t) v->axes.nx;
     size_t n = v->elements;
-    uint32_t *differences = malloc(n * sizeof *differences);
     uint8_t *planes = malloc(n * 4);
     esdm_status st = ESDM_OK;
-    if (differences == NULL || planes == NULL) {
-        st = esdm__error_nomem(err, n * 8, "differences of a block");
-    } else {
-        for (size_t r = 0; r < v->rows; r++)
-            difference(v, axes, r, differences + r * nx);
-        field__kernels_best()->split_planes(differences, n, planes);
-        for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
-            st = field__bytes_encode(planes + k * n, n, 1, out, err);
+    if (planes == NULL)
+        return esdm__error_nomem(err, n * 4, "differences of a block");
+    for (size_t r = 0; r < v->rows; r++) {
+        uint8_t *to = planes + r * nx;
+        uint8_t *const parts[4] = {to, to + n, to + 2 * n, to + 3 * n};
+        difference(v, axes, r, row);
+        field__kernels_best()->split_planes(row, nx, parts);
     }
-    free(differences);
+    for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
+        st = field__bytes_encode(planes + k * n, n, 1, out, err);
     free(planes);
     return st;
 }
 
 static esdm_status
-decode_planes(const field__volume *v, uint32_t axes, esdm__cursor *in, field__row_sink sink,
-              void *user, esdm_error *err)
+decode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__cursor *in,
+              field__row_sink sink, void *user, esdm_error *err)
 {
     size_t nx = (size_t) v->axes.nx;
     size_t n = v->elements;
-    uint32_t *differences = malloc(n * sizeof *differences);
+    const uint8_t *parts[4];
     uint8_t *planes = malloc(n * 4);
-    esdm_status st = differences == NULL || planes == NULL
-                         ? esdm__error_nomem(err, n * 8, "differences of a block")
-                         : ESDM_OK;
+    esdm_status st =
+        planes == NULL ? esdm__error_nomem(err, n * 4, "differences of a block") : ESDM_OK;
     for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
-        st = field__bytes_decode(planes + k * n, n, 1, in, err);
-    if (st == ESDM_OK)
-        field__kernels_best()->join_planes(planes, n, differences);
+        st = field__bytes_view(planes + k * n, n, in, &parts[k], err);
     for (size_t r = 0; r < v->rows && st == ESDM_OK; r++) {
-        restore(v, axes, r, differences + r * nx);
+        field__kernels_best()->join_planes(parts, nx, row);
+        for (size_t k = 0; k < 4; k++)
+            parts[k] += nx;
+        restore(v, axes, r, row);
         sink(user, v, r);
     }
-    free(differences);
     free(planes);
     return st;
 }
@@ -275,7 +274,7 @@ field__pack_encode(const field__volume *volume, field__pack_method method, esdm_
     esdm__buffer_put_u8(out, (uint8_t) axes);
     esdm__buffer_put_u8(out, (uint8_t) method);
     esdm_status st = method == FIELD__PACK_BITS ? encode_bits(volume, axes, waiting, out, err)
-                                                : encode_planes(volume, axes, out, err);
+                                                : encode_planes(volume, axes, waiting, out, err);
     free(waiting);
     return st;
 }
@@ -293,7 +292,7 @@ field__pack_decode(const field__volume *volume, esdm__cursor *in, field__row_sin
         return ESDM_ENOMEM;
     esdm_status st = method == FIELD__PACK_BITS
                          ? decode_bits(volume, axes, waiting, in, sink, user, err)
-                         : decode_planes(volume, axes, in, sink, user, err);
+                         : decode_planes(volume, axes, waiting, in, sink, user, err);
     free(waiting);
     return st;
 }
