@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "codec/blob_bytes.h"
 #include "codec/float_env.h"
 
@@ -344,8 +345,8 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
         st = stage_size(view, &most, err);
         if (st != ESDM_OK)
             return st;
-        stage[0] = malloc(most);
-        stage[1] = malloc(most);
+        stage[0] = esdm__scratch_new(most);
+        stage[1] = esdm__scratch_new(most);
         if (stage[0] == NULL || stage[1] == NULL)
             st = esdm__error_nomem(err, most, "results between codecs");
     }
@@ -353,7 +354,7 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     if (st == ESDM_OK)
         st = decode_blocks(view, first, count, stored, raw, stage, most, err);
     esdm__float_env_leave(&program);
-    free(stage[0]);
-    free(stage[1]);
+    esdm__scratch_free(stage[0]);
+    esdm__scratch_free(stage[1]);
     return st;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "codec/blob_bytes.h"
 #include "codec/float_env.h"
 
@@ -34,10 +35,10 @@ typedef struct encoder {
 static void
 encoder_clear(encoder *enc)
 {
-    free(enc->stage[0]);
-    free(enc->stage[1]);
-    free(enc->decoded[0]);
-    free(enc->decoded[1]);
+    esdm__scratch_free(enc->stage[0]);
+    esdm__scratch_free(enc->stage[1]);
+    esdm__scratch_free(enc->decoded[0]);
+    esdm__scratch_free(enc->decoded[1]);
 }
 
 static esdm_status
@@ -57,8 +58,8 @@ encoder_init(encoder *enc, const esdm__chain *chain, int32_t type, uint32_t elem
     if (chain->count < 2)
         return ESDM_OK;
     enc->stage_bytes = most;
-    enc->stage[0] = malloc(most);
-    enc->stage[1] = malloc(most);
+    enc->stage[0] = esdm__scratch_new(most);
+    enc->stage[1] = esdm__scratch_new(most);
     if (enc->stage[0] == NULL || enc->stage[1] == NULL)
         return esdm__error_nomem(err, most, "results between codecs");
     return ESDM_OK;
@@ -426,8 +427,8 @@ accuracy_init(encoder *enc, const esdm__blob_numbers *n, size_t block_bytes_max,
                                           .finest = n->accuracy->finest,
                                           .conserved = n->conserved};
     size_t bytes = enc->stage_bytes > block_bytes_max ? enc->stage_bytes : block_bytes_max;
-    enc->decoded[0] = malloc(bytes);
-    enc->decoded[1] = enc->last_lossy > 0 ? malloc(bytes) : NULL;
+    enc->decoded[0] = esdm__scratch_new(bytes);
+    enc->decoded[1] = enc->last_lossy > 0 ? esdm__scratch_new(bytes) : NULL;
     if (enc->decoded[0] == NULL || (enc->last_lossy > 0 && enc->decoded[1] == NULL))
         return esdm__error_nomem(err, bytes, "the verification of a block");
     return ESDM_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
 #include "base/error.h"
 #include "base/per_thread.h"
+#include "base/scratch.h"
 #include "mask.h"
 
 #define LEVEL 1
@@ -84,15 +84,15 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
                     esdm_error *err)
 {
     size_t room = ZSTD_compressBound(raw_bytes);
-    uint8_t *shuffled = malloc(raw_bytes + 1);
-    uint8_t *packed = malloc(room);
+    bool apart = element_bytes > 1;
+    uint8_t *shuffled = apart ? esdm__scratch_new(raw_bytes) : NULL;
+    uint8_t *packed = esdm__scratch_new(room);
     ZSTD_CCtx *encoder = own_encoder();
-    if (shuffled == NULL || packed == NULL || encoder == NULL) {
-        free(shuffled);
-        free(packed);
+    if ((apart && shuffled == NULL) || packed == NULL || encoder == NULL) {
+        esdm__scratch_free(shuffled);
+        esdm__scratch_free(packed);
         return esdm__error_nomem(err, room, "compressed bytes");
     }
-    bool apart = element_bytes > 1;
     if (apart)
         shuffle(raw, raw_bytes / element_bytes, element_bytes, shuffled);
     size_t bytes =
@@ -101,8 +101,8 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
         put_bytes(out, BYTES_RAW, raw, raw_bytes);
     else
         put_bytes(out, apart ? BYTES_SHUFFLED : BYTES_ZSTD, packed, bytes);
-    free(shuffled);
-    free(packed);
+    esdm__scratch_free(shuffled);
+    esdm__scratch_free(packed);
     return out->failed ? esdm__error_nomem(err, raw_bytes, "compressed bytes") : ESDM_OK;
 }
 
@@ -152,13 +152,13 @@ field__bytes_decode(void *raw, size_t raw_bytes, size_t element_bytes, esdm__cur
     }
     if (from.method == BYTES_ZSTD)
         return decompress(&from, raw, raw_bytes, err);
-    uint8_t *shuffled = malloc(raw_bytes);
+    uint8_t *shuffled = esdm__scratch_new(raw_bytes);
     if (shuffled == NULL)
         return esdm__error_nomem(err, raw_bytes, "special values");
     st = decompress(&from, shuffled, raw_bytes, err);
     if (st == ESDM_OK)
         unshuffle(shuffled, raw_bytes / element_bytes, element_bytes, raw);
-    free(shuffled);
+    esdm__scratch_free(shuffled);
     return st;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "exponent.h"
 #include "mask.h"
 
@@ -212,7 +213,7 @@ encode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__buffer
 {
     size_t nx = (size_t) v->axes.nx;
     size_t n = v->elements;
-    uint8_t *planes = malloc(n * 4);
+    uint8_t *planes = esdm__scratch_new(n * 4);
     esdm_status st = ESDM_OK;
     if (planes == NULL)
         return esdm__error_nomem(err, n * 4, "differences of a block");
@@ -224,7 +225,7 @@ encode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__buffer
     }
     for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
         st = field__bytes_encode(planes + k * n, n, 1, out, err);
-    free(planes);
+    esdm__scratch_free(planes);
     return st;
 }
 
@@ -235,7 +236,7 @@ decode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__cursor
     size_t nx = (size_t) v->axes.nx;
     size_t n = v->elements;
     const uint8_t *parts[4];
-    uint8_t *planes = malloc(n * 4);
+    uint8_t *planes = esdm__scratch_new(n * 4);
     esdm_status st =
         planes == NULL ? esdm__error_nomem(err, n * 4, "differences of a block") : ESDM_OK;
     for (size_t k = 0; k < 4 && st == ESDM_OK; k++)
@@ -247,7 +248,7 @@ decode_planes(const field__volume *v, uint32_t axes, uint32_t *row, esdm__cursor
         restore(v, axes, r, row);
         sink(user, v, r);
     }
-    free(planes);
+    esdm__scratch_free(planes);
     return st;
 }
 

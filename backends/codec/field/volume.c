@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/scratch.h"
 
 #define ROW_LEAST 16 /* shorter rows are joined: room around them would be most of the memory */
 
@@ -62,14 +63,14 @@ field__volume_init(field__volume *volume, const field__axes *axes, bool wide, es
     if (!esdm__mul_size(volume->rows, volume->stride, &bytes) ||
         !esdm__mul_size(bytes, wide ? 8 : 4, &bytes))
         return esdm__error_nomem(err, SIZE_MAX, "codes of a block");
-    volume->codes = malloc(bytes);
+    volume->codes = esdm__scratch_new(bytes);
     return volume->codes != NULL ? ESDM_OK : esdm__error_nomem(err, bytes, "codes of a block");
 }
 
 void
 field__volume_clear(field__volume *volume)
 {
-    free(volume->codes);
+    esdm__scratch_free(volume->codes);
     free(volume->mask);
     memset(volume, 0, sizeof *volume);
 }

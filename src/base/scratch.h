@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BASE_SCRATCH_H
+#define ESDM_BASE_SCRATCH_H
+
+/**
+ * @file
+ * Memory for the time of a call that is made for block after block. What is given back stays with
+ * its thread, up to ESDM__SCRATCH_KEPT bytes, because the system takes longer to hand out fresh
+ * pages than a fast codec takes to fill them. It ends with its thread.
+ */
+
+#include <stddef.h>
+
+#define ESDM__SCRATCH_KEPT ((size_t) 4 << 20)
+
+/** Uninitialised, aligned as malloc's. NULL when out of memory. */
+void *esdm__scratch_new(size_t bytes);
+/** By any thread; NULL is nothing. */
+void esdm__scratch_free(void *memory);
+
+#endif

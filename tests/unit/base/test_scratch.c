@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/scratch.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void
+test_scratch__pieces_do_not_overlap(void **state)
+{
+    (void) state;
+    uint8_t *piece[9];
+    for (int round = 0; round < 50; round++) {
+        for (size_t i = 0; i < 9; i++) {
+            size_t bytes = ((size_t) round * 7919 + i * 104729) % 3000000 + 1;
+            piece[i] = esdm__scratch_new(bytes);
+            assert_non_null(piece[i]);
+            memset(piece[i], (int) i, bytes);
+        }
+        for (size_t i = 0; i < 9; i++) {
+            size_t bytes = ((size_t) round * 7919 + i * 104729) % 3000000 + 1;
+            assert_int_equal(piece[i][0], i);
+            assert_int_equal(piece[i][bytes / 2], i);
+            assert_int_equal(piece[i][bytes - 1], i);
+        }
+        for (size_t i = 0; i < 9; i++)
+            esdm__scratch_free(piece[(i * 4) % 9]);
+    }
+    esdm__scratch_free(NULL);
+}
+
+static void
+test_scratch__sizes_at_the_limits(void **state)
+{
+    (void) state;
+    assert_null(esdm__scratch_new(SIZE_MAX));
+    assert_null(esdm__scratch_new(SIZE_MAX / 2));
+    const size_t sizes[] = {0, 1, ESDM__SCRATCH_KEPT, ESDM__SCRATCH_KEPT + 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int again = 0; again < 3; again++) {
+            uint8_t *piece = esdm__scratch_new(sizes[i]);
+            assert_non_null(piece);
+            memset(piece, 1, sizes[i]);
+            esdm__scratch_free(piece);
+        }
+    }
+}
+
+static void *
+give_back(void *memory)
+{
+    esdm__scratch_free(memory);
+    void *own = esdm__scratch_new(100000);
+    if (own != NULL)
+        memset(own, 2, 100000);
+    esdm__scratch_free(own);
+    return own != NULL ? memory : NULL;
+}
+
+static void
+test_scratch__another_thread_gives_back(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *done;
+        uint8_t *piece = esdm__scratch_new(100000);
+        assert_non_null(piece);
+        memset(piece, 3, 100000);
+        assert_int_equal(pthread_create(&thread, NULL, give_back, piece), 0);
+        assert_int_equal(pthread_join(thread, &done), 0);
+        assert_non_null(done);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scratch__pieces_do_not_overlap),
+        cmocka_unit_test(test_scratch__sizes_at_the_limits),
+        cmocka_unit_test(test_scratch__another_thread_gives_back),
+    };
+    return cmocka_run_group_tests_name("base.scratch", tests, NULL, NULL);
+}
