@@ -25,7 +25,7 @@ compile() {
     "$clang" "$@" "${vectors[@]}" -c -o "$work/$(basename "$(dirname "$file")")-$(basename "$file" .c).o" "$file"
 }
 export -f compile
-printf '%s\n' "$codec"/field/*.c "$codec"/bitround/*.c "$source"/src/base/{buffer,error,per_thread}.c \
+printf '%s\n' "$codec"/field/*.c "$codec"/bitround/*.c "$source"/src/base/{buffer,error,per_thread,scratch}.c \
     "$source/tests/unit/field/bytes_of_all.c" |
     xargs -P "$(nproc)" -I{} bash -c 'compile "$@"' compile {} "${flags[@]}"
 "$clang" -o "$work/by_clang" "$work"/*.o -pthread -lzstd -lm
