@@ -18,6 +18,10 @@ usable(const esdm__perf_sample *s)
            s->bytes >= 0 && s->concurrency >= 1 && s->seconds > 0;
 }
 
+/* No target moves a terabyte a second: less than that is what the search has made of a number that
+ * limits nothing. */
+#define BYTE_LEAST_S 1e-12
+
 /* ---- one line ----------------------------------------------------------------------------- */
 
 /* seconds = a * scale + b * scale * bytes, where scale is 1 or the concurrency. */
@@ -237,6 +241,10 @@ fit(const esdm__perf_sample *samples, size_t count, bool *in, double *scratch, e
         set_line(&perf, true, &l);
     alternate(&set, in, &perf);
     polish(samples, count, &perf);
+    if (perf.stream_s_per_byte < BYTE_LEAST_S)
+        perf.stream_s_per_byte = 0;
+    if (perf.shared_s_per_byte < BYTE_LEAST_S)
+        perf.shared_s_per_byte = 0;
     if (!esdm__perf_valid(&perf))
         return esdm__error_set(err, ESDM_EINVAL, "the samples cannot be fitted");
     *ret_perf = perf;

@@ -174,6 +174,25 @@ test_perf__bad_samples_are_left_out(void **state)
     assert_near("latency", found.latency_s, disk.latency_s, 0.03);
 }
 
+/* Measured on a busy machine, where more at once took hardly longer than one. */
+static void
+test_perf__what_limits_nothing_is_zero(void **state)
+{
+    (void) state;
+    static const esdm__perf_sample samples[] = {
+        {4096, 1, 1.86659375e-05},    {4096, 4, 2.00525625e-05},   {4096, 16, 1.98534765e-05},
+        {32768, 1, 2.05669375e-05},   {32768, 4, 2.06121563e-05},  {32768, 16, 2.1595293e-05},
+        {262144, 1, 0.00039088675},   {262144, 4, 4.98617031e-05}, {262144, 16, 9.86116094e-05},
+        {2097152, 1, 0.000527907375}, {2097152, 4, 0.00116274581}, {16777216, 1, 0.020440937},
+        {16777216, 4, 0.0436923368},  {4096, 1, 1.868225e-05}};
+    esdm__perf perf;
+    assert_int_equal(esdm__perf_fit(samples, sizeof samples / sizeof samples[0], &perf, NULL),
+                     ESDM_OK);
+    assert_true(perf.stream_s_per_byte == 0 || perf.stream_s_per_byte > 1e-12);
+    assert_true(perf.shared_s_per_byte == 0 || perf.shared_s_per_byte > 1e-12);
+    assert_true(esdm__perf_valid(&perf));
+}
+
 static void
 test_perf__too_few_samples_are_an_error(void **state)
 {
@@ -214,6 +233,7 @@ main(void)
         cmocka_unit_test(test_perf__saturation_is_where_the_bounds_meet),
         cmocka_unit_test(test_perf__beats_the_naive_mean_on_what_it_has_not_seen),
         cmocka_unit_test(test_perf__bad_samples_are_left_out),
+        cmocka_unit_test(test_perf__what_limits_nothing_is_zero),
         cmocka_unit_test(test_perf__too_few_samples_are_an_error),
         cmocka_unit_test(test_perf__invalid_models_are_told),
     };
