@@ -63,6 +63,7 @@ esdm__container_begin(esdm_session *session, const char *name, esdm_create_mode 
         return status;
     esdm__container_io *io = esdm__io_of(container);
     io->replace = mode == ESDM_CREATE_REPLACE;
+    io->sole = true;
     esdm__uuid_new(io->uuid);
     container->writable = true;
     container->structure_dirty = true;

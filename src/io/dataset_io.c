@@ -185,10 +185,6 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
     (void) pthread_mutex_init(&io->lock, NULL);
     esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
     esdm__dataset_io_size(dataset, io);
-    uint64_t record;
-    uint64_t snapshot;
-    esdm__container_position(dataset->group->container, &record, &snapshot);
-    io->directory_loaded = record == 0;
     *ret_io = io;
     return ESDM_OK;
 }
@@ -204,6 +200,9 @@ esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
             return status;
         (void) pthread_mutex_lock(&container_io->lock);
         esdm__dataset_io *other = dataset->io;
+        /* What this handle alone has published, it knows: of this dataset nothing so far. */
+        io->directory_loaded =
+            container_io->record == 0 || (container_io->sole && container_io->comm == NULL);
         if (other == NULL)
             __atomic_store_n(&dataset->io, io, __ATOMIC_RELEASE);
         (void) pthread_mutex_unlock(&container_io->lock);
@@ -465,6 +464,10 @@ esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io)
 void
 esdm__container_forget_pages(const esdm_container *container)
 {
+    esdm__container_io *container_io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&container_io->lock);
+    container_io->sole = false;
+    (void) pthread_mutex_unlock(&container_io->lock);
     for (size_t i = 0; i < container->datasets.count; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
         esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);

@@ -34,9 +34,10 @@ typedef struct esdm__container_io {
     bool historic; /* opened at an old snapshot */
     bool replace;  /* first commit may replace */
     bool doubted;  /* nobody knows whether the first commit took place; under commit_lock */
+    bool sole;     /* it made the container, and nobody else has committed to it since */
     char uuid[ESDM__UUID_BYTES];
     pthread_mutex_t commit_lock; /* one commit or refresh at a time */
-    pthread_mutex_t lock;        /* guards packs, dirty, published, and changes of record and
+    pthread_mutex_t lock;        /* guards packs, dirty, published, sole, and changes of record and
                                     snapshot; a leaf lock */
     esdm__pack_set *packs;       /* made with the first append */
     esdm_dataset **dirty;        /* datasets with uncommitted data; owned array */

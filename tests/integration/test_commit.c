@@ -196,6 +196,50 @@ memory_in_use(void)
     return info.uordblks + info.hblkhd;
 }
 
+/* Who has made a container does not ask for what nobody else can have written; as soon as somebody
+ * could, it does. */
+static void
+datasets_that_others_wrote_first_are_known(esdm_session *session, esdm_session *other)
+{
+    enum { DATASETS = 4 };
+    const double fill = 9.9692099683868690e+36;
+    const char *const names[DATASETS] = {"a", "b", "c", "d"};
+    esdm_dataset *mine[DATASETS];
+    esdm_container *container;
+    esdm_container *second;
+    esdm_dimension *dim;
+    double value[2];
+    ok(esdm_container_create(session, "untouched", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "n", 2, &dim, ERR));
+    for (int i = 0; i < DATASETS; i++)
+        ok(esdm_dataset_create(esdm_container_root(container), names[i], ESDM_TYPE_FLOAT64, 1, &dim,
+                               &mine[i], ERR));
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_row(mine[0], 0, 1);
+    ok(esdm_container_commit(container, NULL, ERR));
+
+    ok(esdm_container_open(other, "untouched", ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &second,
+                           ERR));
+    for (int i = 1; i < DATASETS; i++)
+        write_row(find(second, names[i]), 0, 10 + i);
+    ok(esdm_container_close(second, ERR));
+
+    read_rows(mine[1], 2, value); /* of its own snapshot */
+    check(value[0] == fill && value[1] == fill);
+    write_row(mine[3], 1, 20);
+    ok(esdm_container_commit(container, NULL, ERR));
+    for (int i = 1; i < DATASETS; i++) { /* 1 was asked for before, 2 never, 3 written to */
+        read_rows(mine[i], 2, value);
+        check(value[0] == 10 + i && value[1] == (i == 3 ? 20 : fill));
+    }
+    write_row(mine[2], 1, 30);
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open(other, "untouched", ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &second, ERR));
+    read_rows(find(second, "c"), 2, value);
+    check(value[0] == 12 && value[1] == 30);
+    ok(esdm_container_close(second, ERR));
+}
+
 static void
 commits_do_not_fill_memory(esdm_session *session)
 {
@@ -307,6 +351,7 @@ main(void)
     commits_beside_writers_lose_nothing(session);
     refreshes_beside_readers_show_all_data(session, other);
     a_commit_takes_over_what_others_appended(session, other);
+    datasets_that_others_wrote_first_are_known(session, other);
     commits_do_not_fill_memory(session);
     small_fragments_do_not_fill_memory(session);
     esdm_session_close(other);
