@@ -23,6 +23,8 @@
 #define KV__SMALL_BYTES ((size_t) 1 << 20)
 /** Small packs of a writer that share a shard: by their number divided by this. */
 #define KV__SHARD_PACKS 256
+/** Names that are listed at once: numbers that differ in their last hexadecimal digit. */
+#define KV__LISTED_AHEAD 16
 
 /** Longest pack name in bytes; longest name of a file, with its NUL. */
 #define KV__NAME_MAX   120
@@ -36,9 +38,21 @@
 #define KV__WRITE_WAIT_MS  500
 #define KV__REMOVE_WAIT_MS 5000
 
+/** A shard that this process has made, and so knows: see made.c. */
+typedef struct kv__made {
+    char file[KV__FILE_BYTES];         /* "": none */
+    uint8_t used[KV__SHARD_PACKS / 8]; /* numbers of packs, a bit each */
+    uint32_t listed;                   /* groups of KV__LISTED_AHEAD numbers, a bit each, … */
+    char container[KV__NAME_MAX + 1];  /* … of this one */
+} kv__made;
+
+#define KV__MADE 32
+
 typedef struct kv__target {
     char *directory;
-    int fd; /* of the directory */
+    int fd;                    /* of the directory */
+    pthread_mutex_t made_lock; /* guards `made` */
+    kv__made made[KV__MADE];
 } kv__target;
 
 /* ---- names.c -------------------------------------------------------------------------------- */
@@ -49,6 +63,10 @@ esdm_status kv__check_name(const char *name, esdm_error *err);
 void kv__own_file(const char *name, char ret_file[KV__FILE_BYTES]);
 /** Name of the shard that it lies in when it is small. */
 void kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES]);
+/** The pack's number in its shard. */
+unsigned kv__shard_number(const char *name);
+/** <container>-<writer>-<n>, n without leading zeros: shard, container and number are the name. */
+bool kv__is_numbered(const char *name);
 /** The pack that a file of its own is for; NULL for other files. Borrowed. @param ret_bytes. */
 const char *kv__pack_of(const char *file, size_t *ret_bytes);
 bool kv__is_shard(const char *file);
@@ -91,6 +109,18 @@ void kv__prepare_forks(void);
 /** Deletes a pack's own database: nobody opens it for writing again. */
 esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
 
+/* ---- made.c: shards of this process --------------------------------------------------------- */
+
+/** The shard of a pack that is about to be made is not there: who makes it knows all that is in
+ *  it. */
+void kv__made_note(kv__target *target, const char *shard);
+/** Takes the pack's number in its shard. false: there may be a pack of that name already. */
+bool kv__made_take(kv__target *target, const char *shard, const char *name);
+/** Whether this process has listed the pack's group; an empty shard has no list. */
+bool kv__made_is_listed(kv__target *target, const char *shard, const char *name, bool empty);
+/** It has now. */
+void kv__made_list(kv__target *target, const char *shard, const char *name);
+
 /* ---- records.c ------------------------------------------------------------------------------ */
 
 /** Key of a chunk, or of the head of a pack. @return its length. */
@@ -103,9 +133,12 @@ bool kv__write_length(const kv__handle *handle, const char *name, uint64_t bytes
 bool kv__read_chunk(const kv__handle *handle, const char *name, uint64_t chunk, size_t from,
                     size_t bytes, void *to);
 
-/** The list of a shard's packs: "name\n" for each. */
-bool kv__list_add(const kv__handle *handle, const char *name);
-bool kv__list_remove(const kv__handle *handle, const char *name, bool *ret_empty);
+/** Lists a pack of a shard: "name\n". The list is long, and rewritten whole: the others of the
+ *  name's group are listed along, whether they will come or not.
+ *  @param ret_group all of the group are listed now. */
+bool kv__list_add(const kv__handle *handle, const char *name, bool *ret_group);
+/** Whether there are any in the shard. Those that were removed stay listed as long. */
+bool kv__has_packs(const kv__handle *handle);
 /** @param ret_list owned, kcfree(); NULL: no packs. */
 void kv__list_read(const kv__handle *handle, char **ret_list, size_t *ret_bytes);
 

@@ -35,17 +35,46 @@ kv__own_file(const char *name, char ret_file[KV__FILE_BYTES])
     (void) snprintf(ret_file, KV__FILE_BYTES, OWN_PREFIX "%.*s" SUFFIX, KV__NAME_MAX, name);
 }
 
-/* <container>-<writer>-<n>: s-<writer>-<n / KV__SHARD_PACKS>.kch */
-void
-kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES])
+/* The writer in <container>-<writer>-<n>, and n. */
+static const char *
+writer_of(const char *name, size_t *ret_bytes, unsigned long long *ret_number)
 {
     const char *writer = strchr(name, '-');
     writer = writer != NULL ? writer + 1 : "";
     const char *number = strrchr(writer, '-');
-    size_t bytes = number != NULL ? (size_t) (number - writer) : strlen(writer);
-    unsigned long long n = number != NULL ? strtoull(number + 1, NULL, 16) : 0;
+    *ret_bytes = number != NULL ? (size_t) (number - writer) : strlen(writer);
+    *ret_number = number != NULL ? strtoull(number + 1, NULL, 16) : 0;
+    return writer;
+}
+
+/* s-<writer>-<n / KV__SHARD_PACKS>.kch */
+void
+kv__shard_file(const char *name, char ret_file[KV__FILE_BYTES])
+{
+    size_t bytes = 0;
+    unsigned long long n = 0;
+    const char *writer = writer_of(name, &bytes, &n);
     (void) snprintf(ret_file, KV__FILE_BYTES, SHARD_PREFIX "%.*s-%llx" SUFFIX, (int) bytes, writer,
                     n / KV__SHARD_PACKS);
+}
+
+unsigned
+kv__shard_number(const char *name)
+{
+    size_t bytes = 0;
+    unsigned long long n = 0;
+    (void) writer_of(name, &bytes, &n);
+    return (unsigned) (n % KV__SHARD_PACKS);
+}
+
+bool
+kv__is_numbered(const char *name)
+{
+    const char *last = strrchr(name, '-');
+    if (last == NULL || last == strchr(name, '-'))
+        return false;
+    size_t digits = strlen(last + 1);
+    return digits > 0 && digits <= 16 && (last[1] != '0' || digits == 1);
 }
 
 /* Length without the suffix, 0 when it has another one. */

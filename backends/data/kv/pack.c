@@ -12,14 +12,18 @@
 #include "base/error.h"
 #include "kv.h"
 
+/* What a small pack has in memory at first. */
+#define FIRST_BYTES ((size_t) 2 << 10)
+
 typedef struct pack {
     struct pack *next; /* list of unsealed packs of this process */
-    const kv__target *target;
+    kv__target *target;
     kv__handle *own; /* its own database; NULL: it is small so far */
     uint8_t *data;   /* owned: of a small pack all bytes, else the chunk that is not full */
     size_t capacity;
     uint64_t length_bytes;
     uint64_t stored_bytes; /* of a small pack, by a sync: what the shard has */
+    bool offered;          /* to the shard, which may have it or a part of it */
     bool lost;             /* its own database did not take all of it */
     char name[KV__NAME_MAX + 1];
 } pack;
@@ -61,23 +65,6 @@ free_pack(pack *gone)
 }
 
 static esdm_status
-check_vacant(const kv__target *target, const char *name, esdm_error *err)
-{
-    kv__handle *there = NULL;
-    esdm_error why = {0};
-    esdm_status status = kv__find_pack(target, name, &there, &why);
-    (void) !kv__release(there, NULL);
-    if (status == ESDM_ENOENT)
-        return ESDM_OK;
-    if (status == ESDM_OK)
-        return esdm__error_set(err, ESDM_EEXIST, "kv: pack '%s' exists in '%s'", name,
-                               target->directory);
-    if (err != NULL)
-        *err = why;
-    return status;
-}
-
-static esdm_status
 check_writable(const kv__target *target, esdm_error *err)
 {
     if (faccessat(target->fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
@@ -85,13 +72,56 @@ check_writable(const kv__target *target, esdm_error *err)
     return esdm__error_set_errno(err, errno, "kv: cannot create a pack in '%s'", target->directory);
 }
 
+static bool
+is_there(const kv__target *target, const char *file)
+{
+    return faccessat(target->fd, file, F_OK, 0) == 0 || errno != ENOENT;
+}
+
+static esdm_status
+exists_error(const kv__target *target, const char *name, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EEXIST, "kv: pack '%s' exists in '%s'", name,
+                           target->directory);
+}
+
+/* Opening a shard takes longer than storing a few bytes in it: for those of this process its
+ * memory is asked. Whether it was right shows when the pack is stored. */
+static esdm_status
+check_vacant(kv__target *target, const char *name, esdm_error *err)
+{
+    char own[KV__FILE_BYTES];
+    char shard[KV__FILE_BYTES];
+    kv__handle *there = NULL;
+    esdm_error why = {0};
+    kv__own_file(name, own);
+    kv__shard_file(name, shard);
+    if (kv__made_take(target, shard, name))
+        return ESDM_OK;
+    esdm_status status = check_writable(target, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!is_there(target, shard) && !is_there(target, own)) {
+        kv__made_note(target, shard);
+        (void) kv__made_take(target, shard, name);
+        return ESDM_OK;
+    }
+    status = kv__find_pack(target, name, &there, &why);
+    (void) !kv__release(there, NULL);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status == ESDM_OK)
+        return exists_error(target, name, err);
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
 esdm_status
 kv__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
 {
-    const kv__target *target = self;
+    kv__target *target = self;
     esdm_status status = kv__check_name(name, err);
-    if (status == ESDM_OK)
-        status = check_writable(target, err);
     if (status == ESDM_OK)
         status = check_vacant(target, name, err);
     if (status != ESDM_OK)
@@ -148,6 +178,8 @@ move_out(pack *of, uint64_t more, esdm_error *err)
 {
     char file[KV__FILE_BYTES];
     kv__own_file(of->name, file);
+    if (is_there(of->target, file))
+        return exists_error(of->target, of->name, err);
     esdm_status status = kv__acquire(of->target, file, KV__WRITE, KV__WRITE_WAIT_MS, &of->own, err);
     if (status != ESDM_OK)
         return status;
@@ -184,7 +216,7 @@ static esdm_status
 append_small(pack *to, const esdm_iov *iov, size_t niov, uint64_t end, esdm_error *err)
 {
     if (end > to->capacity) {
-        size_t capacity = to->capacity == 0 ? KV__CHUNK_BYTES : to->capacity;
+        size_t capacity = to->capacity == 0 ? FIRST_BYTES : to->capacity;
         while (capacity < end)
             capacity *= 2;
         uint8_t *grown = realloc(to->data, capacity);
@@ -286,12 +318,17 @@ store_small(pack *of, bool durable, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     KCDB *db = kv__database(shard);
-    bool listed = kcdbcheck(db, of->name, strlen(of->name)) >= 0;
-    status = kv__reserve(of->target, shard, of->length_bytes,
-                         of->length_bytes / KV__CHUNK_BYTES + 1, err);
+    if (!of->offered && kcdbcheck(db, of->name, strlen(of->name)) >= 0)
+        status = exists_error(of->target, of->name, err);
+    bool listed = kv__made_is_listed(of->target, file, of->name, kcdbcount(db) == 0);
+    if (status == ESDM_OK)
+        status = kv__reserve(of->target, shard, of->length_bytes,
+                             of->length_bytes / KV__CHUNK_BYTES + 1, err);
     bool good = status == ESDM_OK && kcdbbegintran(db, durable) != 0;
+    bool group = false;
+    of->offered |= good;
     if (good) {
-        good = put_small(shard, of) && (listed || kv__list_add(shard, of->name));
+        good = put_small(shard, of) && (listed || kv__list_add(shard, of->name, &group));
         esdm_status failed = good ? ESDM_OK : kv__error(of->target, file, db, "write", err);
         if (kcdbendtran(db, good) == 0 && good)
             failed = kv__error(of->target, file, db, "write", err);
@@ -300,7 +337,10 @@ store_small(pack *of, bool durable, esdm_error *err)
         status = kv__error(of->target, file, db, "write", err);
     }
     esdm_status closed = kv__release(shard, status == ESDM_OK ? err : NULL);
-    return status == ESDM_OK ? closed : status;
+    status = status == ESDM_OK ? closed : status;
+    if (status == ESDM_OK && group)
+        kv__made_list(of->target, file, of->name);
+    return status;
 }
 
 /* The bytes behind the last whole chunk, and the length. */
@@ -400,7 +440,7 @@ kv__pack_discard(void *self, esdm_error *err)
         (void) !kv__release(of->own, NULL);
         status = kv__delete(of->target, file, err);
     } else if (of->stored_bytes > 0) {
-        status = kv__pack_remove((void *) (uintptr_t) of->target, of->name, err);
+        status = kv__pack_remove(of->target, of->name, err);
     }
     free_pack(of);
     return status;

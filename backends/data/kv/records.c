@@ -104,36 +104,79 @@ kv__list_read(const kv__handle *handle, char **ret_list, size_t *ret_bytes)
     *ret_list = kcdbget(kv__database(handle), LIST_KEY, strlen(LIST_KEY), ret_bytes);
 }
 
-bool
-kv__list_add(const kv__handle *handle, const char *name)
+/* Length of the entry that begins there, with its end of line. */
+static size_t
+entry_bytes(const char *list, size_t bytes, size_t at)
 {
-    char entry[KV__NAME_MAX + 2];
-    int n = snprintf(entry, sizeof entry, "%.*s\n", KV__NAME_MAX, name);
-    return kcdbappend(kv__database(handle), LIST_KEY, strlen(LIST_KEY), entry, (size_t) n) != 0;
+    const char *end = memchr(list + at, '\n', bytes - at);
+    return end != NULL ? (size_t) (end - (list + at)) + 1 : bytes - at;
 }
 
-bool
-kv__list_remove(const kv__handle *handle, const char *name, bool *ret_empty)
+/* What a name may end with. Names that differ in a digit there are a group. */
+static const char ends[] = "0123456789abcdef-";
+
+static uint32_t
+bit_of(char end)
+{
+    const char *found = end != '\0' ? strchr(ends, end) : NULL;
+    return found != NULL ? UINT32_C(1) << (found - ends) : 0;
+}
+
+/* Those of the name's group that are listed. */
+static uint32_t
+listed_of_group(const kv__handle *handle, const char *name, size_t *ret_list_bytes)
 {
     char *list = NULL;
     size_t bytes = 0;
-    size_t kept = 0;
-    size_t name_bytes = strlen(name);
+    size_t stem = strlen(name) - 1;
+    uint32_t found = 0;
     kv__list_read(handle, &list, &bytes);
-    *ret_empty = true;
-    if (list == NULL)
-        return true;
-    for (size_t at = 0; at < bytes;) {
-        const char *end = memchr(list + at, '\n', bytes - at);
-        size_t entry = end != NULL ? (size_t) (end - (list + at)) + 1 : bytes - at;
-        if (entry != name_bytes + 1 || memcmp(list + at, name, name_bytes) != 0) {
-            memmove(list + kept, list + at, entry);
-            kept += entry;
-        }
+    for (size_t at = 0; list != NULL && at < bytes;) {
+        size_t entry = entry_bytes(list, bytes, at);
+        if (entry == stem + 2 && memcmp(list + at, name, stem) == 0)
+            found |= bit_of(list[at + stem]);
         at += entry;
     }
-    bool good = kcdbset(kv__database(handle), LIST_KEY, strlen(LIST_KEY), list, kept) != 0;
     kcfree(list);
-    *ret_empty = kept == 0;
-    return good;
+    *ret_list_bytes = bytes;
+    return found;
+}
+
+/* Entries of those that are chosen of the group. */
+static size_t
+put_names(const char *name, uint32_t chosen, char ret_entries[sizeof ends * (KV__NAME_MAX + 2)])
+{
+    size_t bytes = strlen(name);
+    size_t used = 0;
+    for (const char *end = ends; *end != '\0'; end++) {
+        if ((chosen & bit_of(*end)) == 0)
+            continue;
+        memcpy(ret_entries + used, name, bytes);
+        ret_entries[used + bytes - 1] = *end;
+        ret_entries[used + bytes] = '\n';
+        used += bytes + 1;
+    }
+    return used;
+}
+
+bool
+kv__list_add(const kv__handle *handle, const char *name, bool *ret_group)
+{
+    char entries[sizeof ends * (KV__NAME_MAX + 2)];
+    size_t bytes = 0;
+    uint32_t own = bit_of(name[strlen(name) - 1]);
+    uint32_t listed = listed_of_group(handle, name, &bytes);
+    size_t used = put_names(name, (own | (bit_of('-') - 1)) & ~listed, entries);
+    /* Where containers share a writer, names that never come would make the list too long. */
+    *ret_group = bytes + used <= KV__SHARD_PACKS * (strlen(name) + 1);
+    if (!*ret_group)
+        used = put_names(name, own & ~listed, entries);
+    return used == 0 ||
+           kcdbappend(kv__database(handle), LIST_KEY, strlen(LIST_KEY), entries, used) != 0;
+}
+
+bool
+kv__has_packs(const kv__handle *handle)
+{
+    return kcdbcount(kv__database(handle)) > 1; /* beside the list */
 }

@@ -35,8 +35,9 @@
 #define LONGER_NAP UINT64_C(5000000)
 
 /* Databases are not mapped into memory: on a full disk a mapping ends the program by SIGBUS. Few
- * buckets: a shard has some thousand records, and empty ones shall be small. */
-#define TUNING "#msiz=0#bnum=8191#opts=l"
+ * buckets: a shard has some thousand records, and empty ones shall be small. Few free blocks are
+ * remembered: they are read whenever it is opened, and there are none but of the list. */
+#define TUNING "#msiz=0#bnum=8191#opts=l#fpow=4"
 
 struct kv__handle {
     struct kv__handle *next;
@@ -109,15 +110,23 @@ locked_error(const kv__target *target, const char *file, pid_t holder, unsigned 
 
 /* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. */
 static esdm_status
-make_file(const kv__target *target, const char *file, esdm_error *err)
+make_file(const kv__target *target, const char *file, int *ret_fd, esdm_error *err)
 {
-    int fd = openat(target->fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0 && errno != EEXIST)
-        return esdm__error_set_errno(err, errno, "kv: cannot make '%s/%s'", target->directory,
-                                     file);
-    if (fd >= 0)
-        (void) close(fd);
+    *ret_fd = openat(target->fd, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (*ret_fd < 0)
+        return esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s' for writing",
+                                     target->directory, file);
     return ESDM_OK;
+}
+
+/* A shard is written in transactions alone: then what was cut off is undone by its log, and none of
+ * it need be put in order anew. */
+static uint32_t
+flags_of(const char *file, kv__mode mode)
+{
+    if (mode == KV__READ)
+        return KCOREADER | KCOTRYLOCK;
+    return KCOWRITER | KCOCREATE | KCOTRYLOCK | (kv__is_shard(file) ? (uint32_t) KCOAUTOTRAN : 0);
 }
 
 /* -1: no lock could be had; then nothing is deleted, and nothing need be protected. */
@@ -135,7 +144,7 @@ lock_directory(const kv__target *target, int how)
 /* One attempt. ESDM_ECANCELED: somebody has it locked. */
 static esdm_status
 open_database(const kv__target *target, const char *file, const char *path, kv__mode mode,
-              KCDB **ret_db, esdm_error *err)
+              KCDB **ret_db, int *ret_fd, esdm_error *err)
 {
     char tuned[PATH_MAX];
     if (snprintf(tuned, sizeof tuned, "%s" TUNING, path) >= (int) sizeof tuned)
@@ -147,20 +156,23 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     if (db == NULL)
         return esdm__error_nomem(err, 1, "a database");
     int directory_lock = mode == KV__WRITE ? lock_directory(target, LOCK_SH) : -1;
-    esdm_status status = mode == KV__WRITE ? make_file(target, file, err) : ESDM_OK;
-    uint32_t flags =
-        mode == KV__WRITE ? KCOWRITER | KCOCREATE | KCOTRYLOCK : KCOREADER | KCOTRYLOCK;
+    int fd = -1;
+    esdm_status status = mode == KV__WRITE ? make_file(target, file, &fd, err) : ESDM_OK;
     errno = 0;
-    if (status == ESDM_OK && kcdbopen(db, tuned, flags) == 0) {
+    if (status == ESDM_OK && kcdbopen(db, tuned, flags_of(file, mode)) == 0) {
         bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
         status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
     }
     if (directory_lock >= 0)
         (void) close(directory_lock);
-    if (status != ESDM_OK)
-        kcdbdel(db);
-    else
+    if (status == ESDM_OK) {
         *ret_db = db;
+        *ret_fd = fd;
+        return ESDM_OK;
+    }
+    kcdbdel(db);
+    if (fd >= 0)
+        (void) close(fd);
     return status;
 }
 
@@ -173,10 +185,10 @@ nap(uint64_t ns)
 
 static esdm_status
 open_patiently(const kv__target *target, const char *file, const char *path, kv__mode mode,
-               uint64_t until_ns, unsigned wait_ms, KCDB **ret_db, esdm_error *err)
+               uint64_t until_ns, unsigned wait_ms, KCDB **ret_db, int *ret_fd, esdm_error *err)
 {
     for (unsigned attempt = 0;; attempt++) {
-        esdm_status status = open_database(target, file, path, mode, ret_db, err);
+        esdm_status status = open_database(target, file, path, mode, ret_db, ret_fd, err);
         if (status != ESDM_ECANCELED)
             return status;
         if (esdm__now_ns() >= until_ns)
@@ -300,10 +312,8 @@ kv__acquire(const kv__target *target, const char *file, kv__mode mode, unsigned 
     if (handle == NULL)
         return esdm__error_nomem(err, sizeof *handle, "a database");
     KCDB *db = NULL;
-    esdm_status status = open_patiently(target, file, path, mode, until_ns, wait_ms, &db, err);
-    int fd = status == ESDM_OK && mode == KV__WRITE
-                 ? openat(target->fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
-                 : -1;
+    int fd = -1;
+    esdm_status status = open_patiently(target, file, path, mode, until_ns, wait_ms, &db, &fd, err);
     (void) pthread_mutex_lock(&mutex);
     handle->db = db;
     handle->fd = fd;
@@ -349,6 +359,9 @@ kv__release(kv__handle *handle, esdm_error *err)
 #define END_BYTES    (KV__CHUNK_BYTES + (UINT64_C(48) << 10))
 /* An empty database, and the log of a transaction. */
 #define EMPTY_BYTES (UINT64_C(64) << 10)
+/* What is reserved for packs to come. */
+#define AHEAD_BYTES (UINT64_C(64) << 10)
+#define STAT_BLOCK  512u /* st_blocks */
 
 static esdm_status
 no_space(const kv__target *target, uint64_t bytes, esdm_error *err)
@@ -380,10 +393,14 @@ kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes, 
     uint64_t need = bytes + records * RECORD_BYTES + END_BYTES;
     if (handle->fd < 0 || fstat(handle->fd, &found) != 0)
         return has_free(target, need) ? ESDM_OK : no_space(target, bytes, err);
-    if (!is_within_limit((uint64_t) found.st_size + need))
+    uint64_t end = (uint64_t) found.st_size + need;
+    if (!is_within_limit(end))
         return no_space(target, bytes, err);
-    /* Blocks behind the end of the file, where the records go. */
-    if (fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) need) == 0)
+    /* Blocks behind the end of the file, where the records go; some for the next ones, too. */
+    if ((uint64_t) found.st_blocks * STAT_BLOCK >= end ||
+        fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) (need + AHEAD_BYTES)) ==
+            0 ||
+        fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) need) == 0)
         return ESDM_OK;
     if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && has_free(target, need))
         return ESDM_OK; /* the file system cannot do that */

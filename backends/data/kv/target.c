@@ -29,6 +29,7 @@ kv__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err)
         return esdm__error_nomem(err, sizeof *target, "a kv target");
     }
     target->fd = -1;
+    (void) pthread_mutex_init(&target->made_lock, NULL);
     status = esdm__place_open(&place, &target->fd, err);
     target->directory = place.directory;
     place.directory = NULL;
@@ -49,6 +50,7 @@ kv__close(void *self)
         return;
     if (target->fd >= 0)
         (void) close(target->fd);
+    (void) pthread_mutex_destroy(&target->made_lock);
     free(target->directory);
     free(target);
 }
@@ -268,7 +270,6 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
     KCDB *db = kv__database(shard);
     uint64_t length = 0;
     uint64_t modified_ns = 0;
-    bool empty = false;
     if (kv__read_length(shard, name, &length, &modified_ns) != ESDM_OK)
         return ESDM_OK;
     bool good = kcdbbegintran(db, 0) != 0;
@@ -277,11 +278,11 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
         size_t key_bytes = kv__chunk_key(name, at / KV__CHUNK_BYTES, key);
         (void) kcdbremove(db, key, key_bytes);
     }
-    good = good && kcdbremove(db, name, strlen(name)) != 0 && kv__list_remove(shard, name, &empty);
+    good = good && kcdbremove(db, name, strlen(name)) != 0;
     esdm_status status = good ? ESDM_OK : kv__error(target, file, db, "remove from", err);
     if (kcdbendtran(db, good) == 0 && good)
         status = kv__error(target, file, db, "remove from", err);
-    if (status == ESDM_OK && empty)
+    if (status == ESDM_OK && !kv__has_packs(shard))
         kv__delete_empty(target, file);
     return status;
 }

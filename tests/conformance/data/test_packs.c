@@ -402,6 +402,59 @@ test_pack__removed_pack_is_gone(void **state)
     expect_list(f, NULL, 0, 0);
 }
 
+/* What one handle makes and another one removes, as a writer and esdm-gc do. */
+static void
+check_listed(void *target, const bool *there, size_t count)
+{
+    seen s = {.prefix = PACK, .oldest_ns = UINT64_MAX};
+    size_t expected = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        expected += there[i];
+        bytes += there[i] ? i * 7 : 0;
+    }
+    assert_ok(data_plugin()->pack_list(target, NULL, see, &s, &place_error));
+    assert_int_equal(s.count, expected);
+    assert_int_equal(s.bytes, bytes);
+}
+
+static void
+test_pack__packs_come_and_go(void **state)
+{
+    enum { PACKS = 300 };
+    fixture *f = *state;
+    skip_if(!place_current_kind->shared);
+    void *other = NULL;
+    bool there[PACKS] = {false};
+    uint32_t random = 1;
+    assert_ok(data_plugin()->open(&f->place.config, &other, &place_error));
+    for (unsigned step = 0; step < 900; step++) {
+        char name[80];
+        random = random * 1664525u + 1013904223u;
+        unsigned n = (random >> 8) % (step < 300 ? 40 : PACKS);
+        bool clearing = step % 150 > 125; /* until nothing is left, now and then */
+        for (unsigned i = clearing ? 0 : n; i < (clearing ? PACKS : n + 1); i++) {
+            (void) snprintf(name, sizeof name, PACK "%x", i);
+            if (there[i])
+                assert_ok(
+                    data_plugin()->pack_remove(step % 2 ? other : f->target, name, &place_error));
+            else if (!clearing)
+                data_make_pack(f->target, name, i, (size_t) i * 7);
+            there[i] = !clearing && !there[i];
+        }
+        if (step % 25 == 0 || clearing)
+            check_listed(other, there, PACKS);
+    }
+    for (unsigned i = 0; i < PACKS; i++) {
+        char name[80];
+        (void) snprintf(name, sizeof name, PACK "%x", i);
+        if (there[i] && i > 0)
+            data_check_pack(other, name, i, 0, (size_t) i * 7);
+    }
+    check_listed(f->target, there, PACKS);
+    data_plugin()->close(other);
+}
+
 /* ---- full ----------------------------------------------------------------------------------- */
 
 /* Appends until nothing fits, then checks that the pack is as it was and goes on with less. */
@@ -521,6 +574,7 @@ const struct CMUnitTest data_pack_tests[] = {
     WITH_PLACE(test_pack__lists_by_prefix),
     WITH_PLACE(test_pack__usage_sums_packs),
     WITH_PLACE(test_pack__removed_pack_is_gone),
+    WITH_PLACE(test_pack__packs_come_and_go),
     cmocka_unit_test(test_pack__full_memory_target),
     cmocka_unit_test(test_pack__file_size_limit),
     cmocka_unit_test(test_pack__full_disk),
