@@ -15,6 +15,7 @@ calibrated. A dataset is written, in calls of --call-mib, and read back:
 from the models alone, within 15 %. The models are to predict what they have not seen at least twice
 as well as the mean does. Exit status 1 when something does not hold. On a machine that others use,
 --priority (as root) runs the programs with real-time priority: most of their time they sleep.
+stores.py --tasks placement,... runs it together with what the other stores are to reach.
 """
 
 import argparse
@@ -26,13 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-FAILED = []
-
-
-def check(name, holds, text):
-    print(f"{'ok' if holds else 'MISSED':8}{name}: {text}")
-    if not holds:
-        FAILED.append(name)
+from goals import Goals
 
 
 class Bench:
@@ -98,17 +93,27 @@ def main():
     options.build = options.build.resolve()
     if options.quick:
         options.mib, options.call_mib = 256, 128
+    goals = Goals()
+    placement(options, goals)
+    sys.exit(goals.end(options.json))
+
+
+def placement(options, goals):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-placement.", dir=options.folder))
     try:
-        result = measure(Bench(options, folder), options)
+        goals.results["placement"] = measure(Bench(options, folder), options, goals)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2))
-    sys.exit(1 if FAILED else 0)
 
 
-def measure(bench, options):
+def models(report, goals, what):
+    """How well the models of a calibration predict what they were not fitted to."""
+    for m in report["models"]:
+        goals.most(f"{what}: error of {m['target']}, {m['direction']}", m["error"] * 100,
+                   m["naive_error"] * 50, " %")
+
+
+def measure(bench, options, goals):
     speeds = {"fast": options.fast, "slow": options.slow}
     alone = {name: bench.rates(bench.site(name, {name: speed})) for name, speed in speeds.items()}
     both = bench.site("both", speeds)
@@ -117,22 +122,22 @@ def measure(bench, options):
     placed = bench.rates(both)
     result = {"alone": alone, "turns": turns, "placed": placed, "models": report["models"]}
     for task in ("write", "read"):
-        models = {m["target"]: m for m in report["models"] if m["direction"] == task}
-        speed = {name: bandwidth(models[name], 4 * 2**20) for name in speeds}
+        model = {m["target"]: m for m in report["models"] if m["direction"] == task}
+        speed = {name: bandwidth(model[name], 4 * 2**20) for name in speeds}
         total = sum(speed.values())
         wanted = {"fast": total / max(speed.values()), "turns": total / (2 * min(speed.values()))}
-        print(f"\n{task}: placed {placed[task]:.0f} MB/s, turns {turns[task]:.0f}, "
-              + ", ".join(f"{name} alone {alone[name][task]:.0f}" for name in speeds))
+        print(f"{options.mib} MiB, {task}: placed {placed[task]:.0f} MB/s, in turns "
+              f"{turns[task]:.0f}, " +
+              ", ".join(f"{name} alone {alone[name][task]:.0f}" for name in speeds))
         share = placed[task] / sum(a[task] for a in alone.values())
-        check(f"{task} sum", share >= 0.9, f"{share:.1%} of both together (at least 90 %)")
-        for rival, rate in (("fast", alone["fast"][task]), ("turns", turns[task])):
-            ratio = placed[task] / rate
-            check(f"{task} against {rival}", abs(ratio / wanted[rival] - 1) <= 0.15,
-                  f"{ratio:.2f} times as fast; the models say {wanted[rival]:.2f}")
-        for name, model in models.items():
-            check(f"{task} model of {name}", model["error"] <= 0.5 * model["naive_error"],
-                  f"wrong by {model['error']:.1%}, the mean by {model['naive_error']:.1%}")
+        goals.least(f"{task}: share of both targets' speed", share * 100, 90, " %")
+        for rival, rate in (("fast alone", alone["fast"][task]), ("turns", turns[task])):
+            ratio, model_ratio = placed[task] / rate, wanted[rival.split()[0]]
+            goals.add(f"{task}: times as fast as {rival}", f"{model_ratio:.2f} +- 15 %",
+                      f"{ratio:.2f}", abs(ratio / model_ratio - 1) <= 0.15 and ratio > 1)
+    models(report, goals, "throttled")
     return result
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,16 +3,21 @@
 """Benchmarks targets on servers and metadata in PostgreSQL, each against what it is to be measured by.
 
     tests/bench/stores.py --build build-bench [--repeat 5] [--steps 36] [--tiny 10000] [--priority]
-                          [--tasks s3,tiny,metadata]
+                          [--tasks s3,tiny,models,placement,metadata] [--mib 1024] [--json FILE]
 
 s3        a variable written to and read from an S3 server, and what a bare program on libcurl's multi
           interface gets from the same server with the same object sizes (bench_s3.c; the best of
           several numbers of connections)
 tiny      many variables of a few values in one container, on kv and on s3, one commit each as NetCDF
-          programs make them with nc_sync
+          programs make them with nc_sync: what a commit takes, what of it is the store's (more than
+          when the values lie with the metadata), and the whole program with its 10,000 definitions
+models    a site of all kinds of targets is calibrated: how wrong its models are on what they were
+          not fitted to
+placement two targets of different speed, as placement.py does
 metadata  small containers created, opened and committed to, with PostgreSQL and with SQLite
 
-Repetitions take turns; medians and ratios are printed. --priority (as root) runs everything, servers
+Repetitions take turns; medians and ratios are printed, and a table of what is to be reached. Exit
+status 1 when something is not. --priority (as root) runs everything, servers
 too, with real-time priority. All data lies in $TMPDIR, best on tmpfs.
 """
 
@@ -24,6 +29,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+
+import placement
+from goals import Goals
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 os.environ.setdefault("TMPDIR", "/dev/shm")
@@ -42,6 +51,8 @@ def arguments():
     parser.add_argument("--steps", type=int, default=36)
     parser.add_argument("--tiny", type=int, default=10000)
     parser.add_argument("--tasks", default="s3,tiny,metadata")
+    parser.add_argument("--mib", type=int, default=1024, help="of placement")
+    parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--priority", action="store_true")
     options = parser.parse_args()
     options.build = options.build.resolve()
@@ -51,6 +62,7 @@ def arguments():
 class Bench:
     def __init__(self, options, folder, server):
         self.options, self.folder, self.server = options, folder, server
+        self.goals = Goals()
         self.environment = {**os.environ, **server.client_environment()}
 
     def site(self, name, targets, metadata=None, **engine):
@@ -65,16 +77,19 @@ class Bench:
         return env
 
     def tool(self, name, *arguments, env):
-        subprocess.run([self.options.build / "tools" / name, *arguments], env=env, check=True,
-                       stdout=subprocess.DEVNULL)
+        return subprocess.run([self.options.build / "tools" / name, *arguments], env=env,
+                              check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    def run(self, program, *arguments, env=None):
-        """Seconds that the program tells."""
+    def run(self, program, *arguments, env=None, whole=None):
+        """Seconds that the program tells; those that it ran are added to the list `whole`."""
         command = [self.options.build / "tests/bench" / program, *map(str, arguments)]
+        begin = time.monotonic()
         done = subprocess.run(command, env=env or self.environment, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode:
             sys.exit(f"{command}: {done.stderr}")
+        if whole is not None:
+            whole.append(time.monotonic() - begin)
         return float(done.stdout.split()[1])
 
 
@@ -112,7 +127,8 @@ def s3(bench):
     for task, rows in (("written", write), ("read", read)):
         table(f"{total / 1e6:.0f} MB {task}", rows, "MB/s", lambda s: total / s / 1e6)
         best = min(statistics.median(v) for k, v in rows.items() if k != "ESDM")
-        print(f"  ESDM has {best / statistics.median(rows['ESDM']):.2f} of the best bare figure")
+        bench.goals.least(f"s3, {task}: share of the best bare curl-multi figure",
+                          100 * best / statistics.median(rows["ESDM"]), 90, " %")
 
 
 def tiny(bench):
@@ -121,16 +137,43 @@ def tiny(bench):
              "s3": [bench.server.target("cloud", prefix="tiny", sign_payload=False)],
              "posix": [{"name": "disk", "plugin": "posix", "directory": "packs"}]}
     sites = {k: bench.site(f"tiny-{k}", t, inline=0) for k, t in kinds.items()}
-    write, read = {}, {}
+    sites["none (with the metadata)"] = bench.site("tiny-inline", kinds["posix"])
+    write, read, whole = {}, {}, {}
     for i in range(options.repeat):
         for kind, env in sites.items():
             write.setdefault(kind, []).append(
-                bench.run("bench_stores", "write", f"t{i}", options.tiny, env=env))
+                bench.run("bench_stores", "write", f"t{i}", options.tiny, env=env,
+                          whole=whole.setdefault(kind, [])))
             read.setdefault(kind, []).append(
                 bench.run("bench_stores", "read", f"t{i}", options.tiny, env=env))
-    for task, rows in (("written, a commit each", write), ("read", read)):
+    for task, rows in (("written, a commit each", write), ("read", read),
+                       ("defined and written: whole programs", whole)):
         table(f"{options.tiny} variables of 25 numbers {task}", rows, "us each",
               lambda s: s / options.tiny * 1e6)
+    middle = {kind: statistics.median(seconds) for kind, seconds in write.items()}
+    common = middle["none (with the metadata)"]
+    bench.goals.least("tiny variables: kv times as fast as s3", middle["s3"] / middle["kv"], 5)
+    bench.goals.least("  of it what the stores do, without what the metadata take",
+                      (middle["s3"] - common) / (middle["kv"] - common), 5)
+    bench.goals.results["tiny"] = {"written": write, "read": read, "whole": whole}
+
+
+def models(bench):
+    """Of a site of all kinds; the throttled ones have known speeds."""
+    env = bench.site("models", [bench.server.target("cloud", prefix="models"),
+                                {"name": "tiny", "plugin": "kv", "directory": "kv"},
+                                {"name": "disk", "plugin": "posix", "directory": "packs"}])
+    report = json.loads(bench.tool("esdm-mkfs", "--calibrate", "--seconds=20", "--json",
+                                   env=env))
+    placement.models(report, bench.goals, "model")
+    bench.goals.results["models"] = report["models"]
+
+
+def place(bench):
+    options = argparse.Namespace(
+        build=bench.options.build, fast=160, slow=80, mib=bench.options.mib,
+        call_mib=min(256, bench.options.mib // 2), folder=os.environ["TMPDIR"], priority=False)
+    placement.placement(options, bench.goals)
 
 
 def metadata(bench):
@@ -160,7 +203,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="esdm-bench.") as folder, s3server.Server() as server:
         bench = Bench(options, pathlib.Path(folder), server)
         for task in options.tasks.split(","):
-            {"s3": s3, "tiny": tiny, "metadata": metadata}[task](bench)
+            {"s3": s3, "tiny": tiny, "metadata": metadata, "models": models,
+             "placement": place}[task](bench)
+        status = bench.goals.end(options.json)
+    sys.exit(status)
 
 
 if __name__ == "__main__":
