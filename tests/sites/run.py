@@ -6,8 +6,9 @@
     run.py both    data on S3 and on POSIX in turn
     run.py all     data on S3, POSIX and Kyoto Cabinet in turn, metadata in PostgreSQL
 
-Further arguments choose the programs whose names contain one of them. Smaller inputs than on a
-folder, but in the long form of the tests.
+All kinds of NetCDF programs run on the last one in all but the quick form of the tests. Further
+arguments choose the programs whose names contain one of them. Smaller inputs than on a folder, but
+in the long form of the tests.
 """
 
 import contextlib
@@ -23,19 +24,26 @@ from s3server import Server
 INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "threads", "types",
                "usertypes"]
 CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian", "xarray-pypi"]
-SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_unclosed.py",
-           "test_operators.py", "test_netcdf4_python.py", "test_routes.py", "test_dask.py"]
+SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_operators.py",
+           "test_netcdf4_python.py", "test_nctools.py", "test_usertypes.sh", "test_ncview.py"]
+MORE_SCRIPTS = ["test_unclosed.py", "test_routes.py", "test_dask.py", "test_settings.py",
+                "test_xarray_backends.py"]
+# nc_create_par and nc_open_par, from Fortran.
+PARALLEL = ["fortran.py"]
 
 
 def commands(kind):
     programs = [[str(BUILD / f"tests/integration/integration_{name}")] for name in INTEGRATION]
     clients = SOURCE / "tests/netcdf/clients"
     copies = [["/usr/bin/python3", str(clients / "roundtrip.py"), name] for name in CLIENTS]
-    scripts = [[{"sh": "/bin/bash", "py": "/usr/bin/python3"}[name.split(".")[1]],
-                str(clients / name)] for name in SCRIPTS]
+    paths = [clients / name for name in SCRIPTS]
+    paths += [SOURCE / "tests/netcdf/parallel" / name for name in PARALLEL]
+    paths += [clients / name for name in MORE_SCRIPTS]
+    scripts = [[{".sh": "/bin/bash", ".py": "/usr/bin/python3"}[path.suffix], str(path)]
+               for path in paths]
     everything = programs + copies + scripts
     if kind == "all":
-        return by_size(scripts[:1], copies[:1] + scripts[:2], everything)
+        return by_size(scripts[:1], copies + scripts[:-len(MORE_SCRIPTS)], everything)
     if kind == "s3":
         return by_size(programs[:4], programs + copies[1:2], everything)
     return by_size(programs[3:4], programs[3:5] + copies[:1] + scripts[:1], everything)

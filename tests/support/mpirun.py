@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import esdmtest
+
 # Memory that MPI itself never frees, nor HDF5 1.10 and netCDF-4 on it.
 LEAKS = "leak:libopen-pal\nleak:libopen-rte\nleak:libmpi\nleak:mca_\nleak:libpmix\nleak:libevent\n" \
         "leak:libhdf5\nleak:NC4_\nleak:nc4_\n" \
@@ -47,7 +49,8 @@ def environment(folder, **more):
 
 def make_site(folder, name, plugin="posix", targets=None, threads=2, **more):
     """Makes a site below `folder`, with one target unless told otherwise; the environment of its
-    ranks. `threads` of each rank; None: as many as ESDM thinks right. `more` goes into that."""
+    ranks. `threads` of each rank; None: as many as ESDM thinks right. `more` goes into that.
+    $ESDM_TEST_SITE names another site for those that do not ask for targets."""
     build = pathlib.Path(os.environ["ESDM_BUILD"])
     folder = pathlib.Path(folder)
     target = {"name": "disk", "plugin": plugin, "directory": f"{name}/packs"}
@@ -55,6 +58,10 @@ def make_site(folder, name, plugin="posix", targets=None, threads=2, **more):
             "metadata": {"plugin": "sqlite", "directory": f"{name}/metadata"},
             "engine": {"threads": threads} if threads else {}}
     path = folder / f"{name}.json"
+    if targets is None and "ESDM_TEST_SITE" in os.environ:
+        path = folder / name / "site.json"
+        path.parent.mkdir()
+        site = json.loads(esdmtest.site_text(pathlib.PurePath(f"{folder.name}-{name}")))
     path.write_text(json.dumps(site))
     env = environment(folder, ESDM_CONFIG=str(path), ESDM_PLUGIN_PATH=str(build / "plugins"), **more)
     subprocess.run([build / "tools/esdm-mkfs", str(path)], env=env, check=True,
