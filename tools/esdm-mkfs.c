@@ -37,7 +37,8 @@ static const tool_help help = {
         "and the error of the prediction for measurements that it has not seen. Fragments\n"
         "are placed by this model from then on, and it follows what programs meet. It\n"
         "writes at most 4 GiB and takes about a minute for each target (--calibrate=quick:\n"
-        "256 MiB, some seconds). Others that use a target at the same time disturb.\n"
+        "256 MiB, some seconds). Others that use a target at the same time disturb. One\n"
+        "that cannot be measured is told, and gives the exit status; the others are kept.\n"
         "\n"
         "--plot draws the measurements (dots) and the model (lines) as SVG, after a\n"
         "calibration or alone: seconds of a request over its bytes, a colour for each\n"
@@ -333,8 +334,14 @@ main(int argc, char **argv)
     esdm_status status = act(&options, &err);
     if (status == ESDM_OK && want_check)
         report_models(&options);
-    if (status == ESDM_OK && !dry_run && (want_calibrate || plot_file != NULL))
-        status = show_models(&options, &models, &err);
+    if (status != ESDM_ECANCELED && !dry_run && (want_calibrate || plot_file != NULL)) {
+        esdm_error why = {0}; /* what could be measured is shown in any case */
+        esdm_status shown = show_models(&options, &models, &why);
+        if (status == ESDM_OK) {
+            status = shown;
+            err = why;
+        }
+    }
     tool_exit result = status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
     if (tool.json)
         print_result(&options, models, status, &err);

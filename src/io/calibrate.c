@@ -146,6 +146,48 @@ calibrate_one(esdm_session *session, esdm__target *target, const esdm__calibrati
     return ESDM_OK;
 }
 
+/* How many targets could not be measured, and why the first one. */
+typedef struct unmeasured {
+    size_t count;
+    esdm_error first;
+} unmeasured;
+
+/* One that fails does not cost the measurements of the others. */
+static esdm_status
+calibrate_next(esdm_session *session, esdm__target *target, const esdm__calibration *c,
+               const esdm__calibration_watch *watch, const esdm__report_to *say,
+               esdm__site_model *model, unmeasured *failed, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = calibrate_one(session, target, c, watch, say, model, &why);
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    why.status = status;
+    if (status == ESDM_ECANCELED || status == ESDM_ENOMEM) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    esdm__say(say, "target '%s' was not measured", target->name);
+    if (failed->count++ == 0)
+        failed->first = why;
+    return ESDM_OK;
+}
+
+static esdm_status
+report_failed(const unmeasured *failed, size_t targets, esdm_error *err)
+{
+    if (failed->count == 0)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = failed->first;
+    if (targets == 1)
+        return failed->first.status;
+    return esdm__error_prefix(err, failed->first.status, "%zu of %zu targets were not measured%s",
+                              failed->count, targets,
+                              failed->count < targets ? ", the others' measurements are kept" : "");
+}
+
 static esdm_status
 calibrate_session(esdm_session *session, const esdm_site_options *options,
                   const esdm_calibrate_options *how, esdm_error *err)
@@ -155,6 +197,7 @@ calibrate_session(esdm_session *session, const esdm_site_options *options,
     esdm__calibration_watch watch = {.how = how,
                                      .targets = how->target != NULL ? 1 : session->ntargets};
     esdm__site_model model = {0};
+    unmeasured failed = {.count = 0};
     if (how->target != NULL && esdm__session_target(session, how->target) == NULL)
         return esdm__error_set(err, ESDM_ENOENT, "%s: there is no target '%.100s'",
                                session->site->source, how->target);
@@ -169,13 +212,13 @@ calibrate_session(esdm_session *session, const esdm_site_options *options,
         if (options->dry_run)
             say_plan(&say, target, &c);
         else
-            status = calibrate_one(session, target, &c, &watch, &say, &model, err);
+            status = calibrate_next(session, target, &c, &watch, &say, &model, &failed, err);
         watch.target++;
     }
-    if (status == ESDM_OK && !options->dry_run)
+    if (status == ESDM_OK && !options->dry_run && failed.count < watch.targets)
         status = esdm__models_store(session, &model, err);
     esdm__site_model_clear(&model);
-    return status;
+    return status == ESDM_OK ? report_failed(&failed, watch.targets, err) : status;
 }
 
 esdm_status

@@ -15,6 +15,10 @@
 #define PIECE_BYTES (UINT64_C(1) << 20)
 /* A point that is expected to take more than this part of the time that is left is left out. */
 #define POINT_SHARE 0.5
+/* What is measured in any case. */
+#define NEEDED_BYTES       (UINT64_C(256) << 10)
+#define NEEDED_REPETITIONS 2u
+#define NEEDED_SIZES       3u
 /* Of the free space of a target. */
 #define FREE_SHARE 10u
 
@@ -292,8 +296,20 @@ go_on(const run *r, const char *target, uint64_t bytes, uint32_t concurrency)
                          text, how->user);
 }
 
+/* Measured whatever the time: latency and bandwidth need several sizes, saturation several requests
+ * at once, and every number some measurements more than one. */
+static bool
+is_needed(const run *r, unsigned repetition, size_t size, size_t concurrency)
+{
+    if (repetition >= NEEDED_REPETITIONS)
+        return false;
+    if (concurrency == 0)
+        return r->c->sizes[size] <= NEEDED_BYTES;
+    return size == 0 && concurrency + 1 == r->c->nconcurrencies;
+}
+
 static esdm_status
-one_point(run *r, point *p, size_t size, size_t concurrency, esdm__target_model *model,
+one_point(run *r, point *p, size_t size, size_t concurrency, bool needed, esdm__target_model *model,
           esdm_error *err)
 {
     p->bytes = r->c->sizes[size];
@@ -304,7 +320,7 @@ one_point(run *r, point *p, size_t size, size_t concurrency, esdm__target_model 
     r->points++;
     bool late = left <= 0 || expected_seconds(r, size, concurrency) > POINT_SHARE * left;
     if (total > r->bytes_left || p->bytes * p->concurrency > r->c->memory_bytes ||
-        (late && model->write.nsamples >= ESDM__PERF_LEAST_SAMPLES))
+        (late && !needed))
         return ESDM_OK;
     if (!go_on(r, p->target->name, p->bytes, p->concurrency))
         return esdm__error_set(err, ESDM_ECANCELED, "the calibration was interrupted");
@@ -328,14 +344,35 @@ all_points(run *r, point *p, esdm__target_model *model, esdm_error *err)
     for (unsigned k = 0; k < c->repetitions && status == ESDM_OK; k++)
         for (size_t i = 0; i < c->nsizes && status == ESDM_OK; i++)
             for (size_t j = 0; j < c->nconcurrencies && status == ESDM_OK; j++)
-                status = one_point(r, p, i, j, model, err);
+                status = one_point(r, p, i, j, is_needed(r, k, i, j), model, err);
     return status;
+}
+
+/* Where bytes or memory are short, what remains may tell nothing. */
+static esdm_status
+check_sizes(const esdm__measured *m, esdm_error *err)
+{
+    size_t sizes = 0;
+    for (size_t i = 0; i < m->nsamples; i++) {
+        size_t first = 0;
+        while (m->samples[first].bytes != m->samples[i].bytes)
+            first++;
+        sizes += first == i;
+    }
+    if (sizes >= NEEDED_SIZES && m->nsamples >= ESDM__PERF_LEAST_SAMPLES)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "%zu measurements of %zu sizes; a model needs at least %u of %u. The "
+                           "target may be too full, or engine.memory too small",
+                           m->nsamples, sizes, ESDM__PERF_LEAST_SAMPLES, NEEDED_SIZES);
 }
 
 static esdm_status
 fit_measured(esdm__measured *m, esdm_error *err)
 {
-    esdm_status status = esdm__perf_fit(m->samples, m->nsamples, &m->perf, err);
+    esdm_status status = check_sizes(m, err);
+    if (status == ESDM_OK)
+        status = esdm__perf_fit(m->samples, m->nsamples, &m->perf, err);
     if (status == ESDM_OK) /* too few for a validation: the errors stay 0, of 0 samples */
         (void) !esdm__perf_validate(m->samples, m->nsamples, &m->error, NULL);
     return status;

@@ -55,8 +55,8 @@ double esdm__perf_saturation(const esdm__perf *perf, double bytes);
  *  passes. */
 bool esdm__perf_valid(const esdm__perf *perf);
 
-/** Fewest samples that a model can be made of. */
-#define ESDM__PERF_LEAST_SAMPLES 4u
+/** Fewest samples that a model can be made of: it has four numbers, and some have to contradict. */
+#define ESDM__PERF_LEAST_SAMPLES 6u
 
 /**
  * Fits the model: iteratively reweighted least squares of relative residuals with Huber's weights,

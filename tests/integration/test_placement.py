@@ -61,13 +61,19 @@ def test_calibration_finds_the_speed_of_targets():
         plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--target",
                      "slow"]).stdout
         expect("slow, write: latency" in plain and "fast" not in plain, plain)
-        report = calibrate("--plot", str(s.file("model.svg")), seconds=ENOUGH)
-        models = {(m["target"], m["direction"]): m for m in report["models"]}
-        expect(len(models) == 4, f"{sorted(models)}")
-        for (target, direction), m in models.items():
-            speed = {"fast": 800e6, "slow": 200e6}[target]
-            expect(0.5 * speed < m["shared_bytes_per_s"] < 1.5 * speed, f"{target}: {m}")
-            expect(m["error"] < m["naive_error"] and m["held_out"] >= 6, f"{target}: {m}")
+        speeds = {"fast": 800e6, "slow": 200e6}
+        wrong = None
+        for _ in range(6):  # other programs may have the processors for most of a calibration
+            report = calibrate("--plot", str(s.file("model.svg")), seconds=ENOUGH)
+            models = {(m["target"], m["direction"]): m for m in report["models"]}
+            expect(len(models) == 4, f"{sorted(models)}")
+            expect(all(m["held_out"] >= 6 for m in models.values()), f"{models}")
+            wrong = [m for (target, _), m in models.items()
+                     if not 0.5 < m["shared_bytes_per_s"] / speeds[target] < 1.5 or
+                     m["error"] >= m["naive_error"]]
+            if not wrong:
+                break
+        expect(not wrong, f"{wrong}")
         svg = s.file("model.svg").read_text()
         expect(svg.count("<polyline") >= 8 and svg.rstrip().endswith("</svg>"), svg[:300])
         expect("slow: read" in svg and "at once" in svg, svg[:300])
@@ -290,6 +296,46 @@ def test_interruption_keeps_the_old_model_and_no_packs():
         expect(json.loads(done.stdout)["models"][0]["measured"] == before, "another model")
 
 
+def measured(report):
+    """Target -> when it was measured."""
+    return {m["target"]: m["measured"] for m in report["models"]}
+
+
+def test_a_dead_target_does_not_cost_the_others_their_models():
+    with site({"one": 400, "two": 300, "three": 200}) as s:
+        before = measured(calibrate())
+        expect(set(before) == {"one", "two", "three"}, f"{before}")
+        s.file("two").rename(s.file("away"))
+        time.sleep(1.1)  # the report tells seconds
+        done = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--json", "--plot",
+                    s.file("model.svg")], check=False)
+        expect_error(done, "1 of 3 targets were not measured", "'two'")
+        report = json.loads(done.stdout)
+        after = measured(report)
+        expect(report["status"] != "ok" and "two" in report["message"], f"{report}")
+        expect(after["two"] == before["two"], f"{before} {after}")
+        expect(after["one"] > before["one"] and after["three"] > before["three"], f"{after}")
+        expect(s.file("model.svg").stat().st_size > 0, "no plot")
+        plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS], check=False)
+        expect_error(plain, "the others' measurements are kept")
+        expect("target 'two' was not measured" in plain.stdout, plain.stdout)
+        for name in ("one", "three"):
+            s.file(name).rename(s.file(f"{name}-away"))
+        done = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS], check=False)
+        expect_error(done, "3 of 3 targets were not measured")
+
+
+def test_a_slow_target_is_measured_enough():
+    with site({"slow": 4}) as s:
+        config = json.loads(s.config.read_text())
+        config["targets"][0]["latency_ms"] = 20
+        s.config.write_text(json.dumps(config))
+        for model in calibrate(seconds="--seconds=0.01")["models"]:
+            sizes = {sample[0] for sample in model["samples"]}
+            expect(len(sizes) >= 3 and len(model["samples"]) >= 6, f"{model}")
+            expect(len({sample[1] for sample in model["samples"]}) > 1, f"{model}")
+
+
 def damage(s, change):
     with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
         text = db.execute("SELECT value FROM store WHERE key = 'fact:model'").fetchone()[0]
@@ -333,4 +379,6 @@ main(test_calibration_finds_the_speed_of_targets, test_fragments_are_shared_by_s
      test_output_is_planned, test_netcdf_programs_say_how_data_are_read,
      test_wrong_policies_are_told,
      test_wrong_uses_are_told, test_interruption_keeps_the_old_model_and_no_packs,
+     test_a_dead_target_does_not_cost_the_others_their_models,
+     test_a_slow_target_is_measured_enough,
      test_a_damaged_model_is_told_and_does_without)

@@ -50,7 +50,8 @@ typedef struct esdm_calibrate_options {
  * disturbed.
  * @param options config_path, config_json, dry_run, report and user count.
  * @return ESDM_ECANCELED when `progress` said so; nothing is kept then. ESDM_ENOENT: no such
- * target.
+ * target. A target that cannot be measured keeps its model, the others are measured all the same,
+ * and its failure is returned, with its name.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_calibrate(const esdm_site_options *options,
                                                          const esdm_calibrate_options *how,

@@ -201,7 +201,7 @@ test_perf__too_few_samples_are_an_error(void **state)
     esdm_error err = {0};
     const esdm__perf_sample samples[3] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 2}};
     assert_int_equal(esdm__perf_fit(samples, 3, &found, &err), ESDM_EINVAL);
-    assert_string_equal(err.message, "3 usable measurements; a model needs at least 4");
+    assert_string_equal(err.message, "3 usable measurements; a model needs at least 6");
     assert_true(found.latency_s == 7);
 }
 
