@@ -44,6 +44,7 @@ struct esdm__pool {
 static _Thread_local struct here {
     const esdm__pool *pool;
     bool is_caller;
+    unsigned waits; /* begun and not ended */
 } here;
 
 esdm__pool *
@@ -241,7 +242,7 @@ esdm__pool_may_wait(const esdm__pool *pool)
 void
 esdm__pool_wait_begin(esdm__pool *pool)
 {
-    if (here.pool != pool)
+    if (here.pool != pool || here.waits++ > 0)
         return;
     (void) pthread_mutex_lock(&pool->lock);
     if (here.is_caller)
@@ -257,7 +258,7 @@ esdm__pool_wait_begin(esdm__pool *pool)
 void
 esdm__pool_wait_end(esdm__pool *pool)
 {
-    if (here.pool != pool)
+    if (here.pool != pool || --here.waits > 0)
         return;
     (void) pthread_mutex_lock(&pool->lock);
     if (here.is_caller) {

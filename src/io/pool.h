@@ -36,7 +36,7 @@ esdm_status esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, v
 
 /**
  * Around what a task waits for without using the CPU: a server's answer. Meanwhile another task of
- * the pool runs in its place. Outside of tasks nothing happens. No lock may be held.
+ * the pool runs in its place. May be nested. Outside of tasks nothing happens. No lock may be held.
  */
 void esdm__pool_wait_begin(esdm__pool *pool);
 void esdm__pool_wait_end(esdm__pool *pool);

@@ -140,6 +140,40 @@ test_pool__waiting_outside_of_tasks_is_nothing(void **state)
     esdm__pool_free(other);
 }
 
+/* As one who waits for a slow target does, in which it waits for a server. */
+static esdm_status
+wait_inside_of_waiting(void *context, size_t i, esdm_error *err)
+{
+    waiters *w = context;
+    (void) i, (void) err;
+    raise_to(&w->most_working, atomic_fetch_add(&w->working, 1u) + 1);
+    atomic_fetch_sub(&w->working, 1u);
+    esdm__pool_wait_begin(w->pool);
+    esdm__pool_wait_begin(w->pool);
+    pause_ms(2);
+    esdm__pool_wait_end(w->pool);
+    pause_ms(1);
+    esdm__pool_wait_end(w->pool);
+    raise_to(&w->most_working, atomic_fetch_add(&w->working, 1u) + 1);
+    pause_ms(1);
+    atomic_fetch_sub(&w->working, 1u);
+    atomic_fetch_add(&w->done, 1u);
+    return ESDM_OK;
+}
+
+static void
+test_pool__waits_are_nested(void **state)
+{
+    (void) state;
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        waiters w = {.pool = esdm__pool_new(threads, 4)};
+        assert_int_equal(ESDM_OK, esdm__pool_run(w.pool, 100, wait_inside_of_waiting, &w, NULL));
+        assert_int_equal(100, w.done);
+        assert_true(w.most_working <= threads + 1);
+        esdm__pool_free(w.pool);
+    }
+}
+
 static void *
 waiting_caller(void *argument)
 {
@@ -198,6 +232,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pool__others_work_while_some_wait),
         cmocka_unit_test(test_pool__waiting_outside_of_tasks_is_nothing),
+        cmocka_unit_test(test_pool__waits_are_nested),
         cmocka_unit_test(test_pool__many_callers_wait),
         cmocka_unit_test(test_pool__runs_each_task_once),
         cmocka_unit_test(test_pool__a_failure_is_reported_and_stops_the_rest),
