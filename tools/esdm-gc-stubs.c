@@ -114,12 +114,52 @@ note_container(const esdm_container_info *info, void *user)
     return true;
 }
 
-/* The folder as routes see it, and the name of its containers. NULL: no such folder. Both owned. */
+/* What a route calls the containers of a folder: NAME for what lies in the routed one, NAME/… below
+ * it. NULL: the route is that of another folder. Owned. */
+static char *
+name_by_route(const char *routed, const char *name, const char *folder)
+{
+    char *real = realpath(routed, NULL);
+    size_t bytes = real != NULL ? strlen(real) : 0;
+    bool above = bytes > 1 && strncmp(folder, real, bytes) == 0 &&
+                 (folder[bytes] == '/' || folder[bytes] == '\0');
+    free(real);
+    if (!above)
+        return NULL;
+    const char *rest = folder + bytes + (folder[bytes] == '/');
+    return *rest != '\0' ? g_strdup_printf("%s/%s", name, rest) : g_strdup(name);
+}
+
+/* By $ESDM_NC_ROUTE, whose first entry for the folder counts, else by the folder's own path. */
+static char *
+name_of(const char *folder)
+{
+    const char *routes = g_getenv("ESDM_NC_ROUTE");
+    g_auto(GStrv) entries = g_strsplit(routes != NULL ? routes : "", ":", -1);
+    for (char **entry = entries; *entry != NULL; entry++) {
+        char *name = strchr(*entry, '=');
+        if (name != NULL)
+            *name++ = '\0';
+        char *own = name == NULL ? realpath(*entry, NULL) : NULL;
+        if (own != NULL)
+            name = own + 1;
+        if (name == NULL)
+            continue;
+        char *found = name_by_route(*entry, name + strspn(name, "/"), folder);
+        free(own);
+        if (found != NULL)
+            return found;
+    }
+    return g_strdup(folder + 1);
+}
+
+/* The folder as routes see it, and the name of its containers. A folder that is there has no name
+ * behind it, whatever it is called. NULL: no such folder. Both owned. */
 static char *
 split(const char *argument, char **ret_prefix)
 {
     g_autofree char *copy = g_strdup(argument);
-    char *name = strrchr(copy, '=');
+    char *name = g_file_test(argument, G_FILE_TEST_IS_DIR) ? NULL : strchr(copy, '=');
     if (name != NULL)
         *name++ = '\0';
     char *folder = realpath(copy, NULL);
@@ -128,7 +168,7 @@ split(const char *argument, char **ret_prefix)
         free(folder);
         return NULL;
     }
-    *ret_prefix = g_strdup(name != NULL ? name : folder + 1);
+    *ret_prefix = name != NULL ? g_strdup(name + strspn(name, "/")) : name_of(folder);
     return folder;
 }
 

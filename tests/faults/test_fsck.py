@@ -279,5 +279,39 @@ def test_gc__containers_without_stubs():
         expect(count() == 5, "containers went")
 
 
+def test_gc__folders_routed_to_a_name():
+    """The variable's routes count for folders below them, and names are written as there."""
+    need_program("ncgen")
+    with Site() as site:
+        cdl = site.file("a.cdl")
+        cdl.write_text("netcdf a { dimensions: x = 3 ; variables: double v(x) ; data: v = 1, 2, 3 ; }")
+        run_folder, odd = site.file("run"), site.file("odd=x")
+        (run_folder / "sub").mkdir(parents=True)
+        odd.mkdir()
+        route = {"ESDM_NC_ROUTE": f"{site.file('none')}=n:{run_folder}=/exp/one=1:{odd}=lost"}
+        for folder in (run_folder, run_folder / "sub"):
+            for name in ("kept", "removed"):
+                client(["ncgen", "-4", "-o", folder / f"{name}.nc", cdl], env=route)
+            (folder / "removed.nc").unlink()
+        client(["ncgen", "-4", "-o", "esdm://exp/one=10/other.nc", cdl])
+        names = run([tool("esdm-ls")]).stdout.split()
+        expect("exp/one=1/removed.nc" in names and "exp/one=1/sub/removed.nc" in names, f"{names}")
+
+        def stubless(*folders, env=None):
+            options = [o for folder in folders for o in ("--stubs", folder)]
+            done = run([tool("esdm-gc"), "--json", "--dry-run", "--age", "0", *options],
+                       env=environment(env))
+            return json.loads(done.stdout)["without_stub"]
+
+        deep = ["exp/one=1/sub/removed.nc"]
+        both = ["exp/one=1/removed.nc", *deep]
+        expect(stubless(run_folder) == [], "nothing has the folder's own name")
+        expect(stubless(run_folder, env=route) == both, "the variable")
+        expect(stubless(run_folder / "sub", env=route) == deep, "below a routed folder")
+        for name in ("exp/one=1", "/exp/one=1"):
+            expect(stubless(f"{run_folder}={name}") == both, name)
+        expect(stubless(odd) == [], "a folder with = in its name")
+
+
 if __name__ == "__main__":
     main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
