@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # How ESDM is put together: layers, plug-ins, the library, packages.
 
+include(CheckSymbolExists)
+
 add_library(esdm_options INTERFACE)
 target_compile_options(esdm_options INTERFACE
   -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wvla -Wmissing-prototypes -Wstrict-prototypes
@@ -116,26 +118,49 @@ endfunction()
 # esdm_optional(KIND NAME PACKAGE…): a loadable plug-in that ESDM brings along and that needs
 # PACKAGEs, names for pkg-config: left out where they are not installed. It lies in the folder
 # `esdm` beside libesdm, built as well as installed, where the registry looks.
-# esdm_optional(KIND NAME HEADER header.h LIBRARY name): the same for a library that has no file for
-# pkg-config; it becomes the target esdm_foreign_<library>.
+# esdm_optional(KIND NAME HEADER header.h LIBRARY name [SYMBOL function VERSION text]): the same for
+# a library that has no file for pkg-config; it becomes the target esdm_foreign_<library>. One that
+# lacks the function, which came with that version, is too old, and the plug-in is left out, too.
+# With WITHOUT definition the plug-in is built without the library as well, with that definition,
+# and can do less.
 function(esdm_optional kind name)
-  cmake_parse_arguments(O "" "HEADER;LIBRARY" "" ${ARGN})
-  set(ESDM_OPTIONAL_PLUGINS ${ESDM_OPTIONAL_PLUGINS} ${kind}/${name} CACHE INTERNAL "")
+  cmake_parse_arguments(O "" "HEADER;LIBRARY;SYMBOL;VERSION;WITHOUT" "" ${ARGN})
   if(O_LIBRARY)
     esdm_find_foreign(${O_HEADER} ${O_LIBRARY})
     set(library esdm_foreign_${O_LIBRARY})
     set(needs ${O_HEADER} lib${O_LIBRARY})
+    string(STRIP "lib${O_LIBRARY} ${O_VERSION}" told)
   else()
     string(TOUPPER ${name} upper)
     pkg_check_modules(${upper} IMPORTED_TARGET ${ARGN})
     set(library PkgConfig::${upper})
     set(needs ${ARGN})
+    list(JOIN needs " and " told)
+  endif()
+  set(ESDM_OPTIONAL_PLUGINS ${ESDM_OPTIONAL_PLUGINS} "${kind}/${name}=${told}" CACHE INTERNAL "")
+  if(NOT TARGET ${library} AND O_WITHOUT)
+    message(STATUS "plug-in ${kind}/${name} can do less, not installed: ${needs}")
+    esdm_optional_build(${kind} ${name})
+    target_compile_definitions(esdm-${kind}-${name} PRIVATE ${O_WITHOUT})
+    return()
   endif()
   if(NOT TARGET ${library})
     message(STATUS "plug-in ${kind}/${name} is left out, not installed: ${needs}")
     return()
   endif()
-  esdm_loadable(${kind} ${name} ${library})
+  if(O_SYMBOL)
+    esdm_foreign_has(${O_HEADER} ${O_LIBRARY} ${O_SYMBOL} found)
+    if(NOT found)
+      message(WARNING "plug-in ${kind}/${name} is left out: lib${O_LIBRARY} is too old, it lacks "
+        "${O_SYMBOL}(); ${O_VERSION} or newer is needed")
+      return()
+    endif()
+  endif()
+  esdm_optional_build(${kind} ${name} ${library})
+endfunction()
+
+function(esdm_optional_build kind name)
+  esdm_loadable(${kind} ${name} ${ARGN})
   set_target_properties(esdm-${kind}-${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/esdm)
   install(TARGETS esdm-${kind}-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm)
@@ -152,6 +177,16 @@ function(esdm_find_foreign header library)
     target_include_directories(esdm_foreign_${library} INTERFACE ${ESDM_${upper}_INCLUDE})
     target_link_libraries(esdm_foreign_${library} INTERFACE ${ESDM_${upper}_LIBRARY})
   endif()
+endfunction()
+
+# esdm_foreign_has(HEADER LIBRARY FUNCTION RET): whether header and library have it.
+function(esdm_foreign_has header library function ret)
+  string(TOUPPER ${library} upper)
+  set(CMAKE_REQUIRED_INCLUDES ${ESDM_${upper}_INCLUDE})
+  set(CMAKE_REQUIRED_LIBRARIES ${ESDM_${upper}_LIBRARY} m)
+  set(CMAKE_REQUIRED_QUIET ON)
+  check_symbol_exists(${function} ${header} ESDM_${upper}_HAS_${function})
+  set(${ret} ${ESDM_${upper}_HAS_${function}} PARENT_SCOPE)
 endfunction()
 
 # esdm_sql_header(TARGET PREFIX FILE…): the SQL files as arrays PREFIX<name>_sql in a header that is

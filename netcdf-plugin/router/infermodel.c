@@ -41,6 +41,7 @@ NC_infermodel(const char *path, int *omodep, int iscreate, int useparallel, void
         return NC_ENOTNC;
     }
     esdmnc__library *library = esdmnc__library_for(__builtin_return_address(0));
+    esdmnc__initialised();
     /* In memory the path is a mere label, which libnetcdf must not take for a URL. */
     bool in_memory = (*omodep & NC_INMEMORY) != 0;
     if (in_memory && path && esdmnc__path_prefixed(path)) {

@@ -399,6 +399,7 @@ static void
 serve_unlock_in_child(void)
 {
     esdmnc__table_forked();
+    esdmnc__filelist_forked();
     serve_lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
 }
 

@@ -25,6 +25,9 @@
 /** Functions of a libnetcdf that the router calls in place of an override or for itself. */
 #define ESDMNC_REAL_FUNCTIONS(X)                                                                   \
     X(NC_infermodel)                                                                               \
+    X(nc_initialize)                                                                               \
+    X(add_to_NCList)                                                                               \
+    X(del_from_NCList)                                                                             \
     X(nc_create)                                                                                   \
     X(nc__create)                                                                                  \
     X(nc__create_mp)                                                                               \
@@ -109,6 +112,11 @@ int esdmnc__library_serve(esdmnc__library *library);
  *  process's search order. May be NULL. */
 void *esdmnc__real(const esdmnc__library *library, esdmnc__function function);
 extern const char *const esdmnc__function_names[ESDMNC_FN_COUNT];
+
+/** Waits until no other thread is initialising a libnetcdf (filelist.c). */
+void esdmnc__initialised(void);
+/** In a forked child, as esdmnc__table_forked(). */
+void esdmnc__filelist_forked(void);
 
 /* ---- the dispatcher (core.c) ---------------------------------------------------------------- */
 

@@ -82,6 +82,8 @@ esdm_dataset_set_codec(esdm_dataset *dataset, const char *chain, esdm_error *err
     esdm__chain parsed = {0};
     if (chain != NULL) {
         esdm_status status = esdm__chain_parse(chain, &parsed, err);
+        if (status == ESDM_OK)
+            status = esdm__chain_check_writes(&parsed, chain, err);
         if (status != ESDM_OK)
             return esdm__dataset_prefix(dataset, status, err);
     }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
+#include "codec/chain.h"
 #include "codec/float_env.h"
 
 #define BLOB_NEWEST   ESDM__BLOB_VERSION_SHAPED
@@ -79,10 +80,7 @@ parse_chain(const uint8_t *head, esdm__codec_by_id find, esdm__chain *ret_chain,
             continue;
         ret_chain->codecs[i] = find != NULL ? find(id) : NULL;
         if (ret_chain->codecs[i] == NULL)
-            return esdm__error_set(err, ESDM_ENOTSUP,
-                                   "no codec with id %u; install its plug-in "
-                                   "(ESDM_PLUGIN_PATH)",
-                                   id);
+            return esdm__chain_missing(id, err);
     }
     return ESDM_OK;
 }

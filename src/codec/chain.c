@@ -96,6 +96,32 @@ esdm__chain_parse_stored(const char *text, esdm__chain *ret_chain, esdm_error *e
     return ESDM_OK;
 }
 
+esdm_status
+esdm__chain_check_writes(const esdm__chain *chain, const char *text, esdm_error *err)
+{
+    for (uint32_t i = 0; i < chain->count; i++) {
+        if ((chain->codecs[i]->flags & ESDM_CODEC_READS) != 0)
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "codec chain '%s': '%s' reads what others wrote and cannot "
+                                   "write: its plug-in was built without the library that it needs",
+                                   text, chain->codecs[i]->base.name);
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__chain_missing(uint8_t id, esdm_error *err)
+{
+    const esdm_plugin *plugin = NULL;
+    esdm_error why = {0};
+    const char *name = esdm__plugin_codec_name(id);
+    if (name != NULL && esdm__plugin_find(ESDM_PLUGIN_CODEC, name, &plugin, &why) != ESDM_OK)
+        return esdm__error_set(err, ESDM_ENOTSUP, "it needs the codec '%s' (id %u): %s", name, id,
+                               why.message);
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "no codec with id %u; install its plug-in (ESDM_PLUGIN_PATH)", id);
+}
+
 void
 esdm__chain_print(const uint8_t ids[4], char *text, size_t bytes)
 {
@@ -107,8 +133,9 @@ esdm__chain_print(const uint8_t ids[4], char *text, size_t bytes)
         const esdm_codec_plugin *codec = esdm__plugin_codec_by_id(ids[i]);
         char unknown[16];
         (void) snprintf(unknown, sizeof unknown, "codec-%u", (unsigned) ids[i]);
+        const char *name = codec != NULL ? codec->base.name : esdm__plugin_codec_name(ids[i]);
         int n = snprintf(text + used, bytes - used, "%s%s", i > 0 ? "+" : "",
-                         codec != NULL ? codec->base.name : unknown);
+                         name != NULL ? name : unknown);
         used += n > 0 ? (size_t) n : 0;
     }
 }

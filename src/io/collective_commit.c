@@ -10,6 +10,7 @@
  * 4. Rank 0 begins a transaction of the metadata store and fetches the pages of all ranks in it
  *    (page_source.c).
  * 5. All hear of the result and pin the new snapshot.
+ * 6. Where writers that live may seem dead, each looks whether its packs are still there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,9 @@ typedef struct work {
     uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
     news *news;        /* owned */
     size_t news_bytes;
-    bool answered; /* it is known whether the transaction took place */
+    bool answered;   /* it is known whether the transaction took place */
+    bool checked;    /* all ranks have looked for their packs */
+    esdm_error gone; /* what is lost of this rank's packs, if anything */
 } work;
 
 /* ---- index pages of this rank ------------------------------------------------------------- */
@@ -258,8 +261,16 @@ move_along(work *g)
 }
 
 static void
+check_packs(work *g, uint64_t record)
+{
+    g->checked = g->own.io->session->meta->writer_check != NULL;
+    g->gone.status = esdm__commit_check(&g->own, record, &g->gone);
+}
+
+static void
 adopt(work *g)
 {
+    check_packs(g, g->committed.container);
     esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_committed(packs);
@@ -347,6 +358,17 @@ follow(work *g, esdm_status status, esdm_error *err)
     return ESDM_OK;
 }
 
+/* What one rank has lost all are told. */
+static esdm_status
+agree_on_packs(const work *g, esdm_error *err)
+{
+    if (!g->checked)
+        return ESDM_OK;
+    if (g->gone.status != ESDM_OK)
+        *err = g->gone;
+    return esdm__comm_agree(g->comm, g->gone.status, err);
+}
+
 /* ---- the call ----------------------------------------------------------------------------- */
 
 /* Memory for what is exchanged later; then the ranks need not agree on that any more. */
@@ -367,19 +389,23 @@ reserve(work *g, esdm_error *err)
     return status;
 }
 
-/* Steps 1 and 2. *ret_changed: whether any rank has something to publish. */
+/* Steps 1 and 2. *ret_changed: whether any rank has something to publish; *ret_unanswered: whether
+ * one does not know what became of its packs. */
 static esdm_status
-prepare(work *g, esdm_status status, bool *ret_changed, esdm_error *err)
+prepare(work *g, esdm_status status, bool *ret_changed, bool *ret_unanswered, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
+    const esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     if (status == ESDM_OK)
         status = esdm__commit_settle(w, err);
     if (status == ESDM_OK)
         status = reserve(g, err);
-    uint64_t values[3] = {0, status == ESDM_OK && esdm__commit_has_changes(w),
-                          w->container->structure_dirty};
-    status = esdm__comm_agree_on(g->comm, status, values, 2, err);
+    uint64_t values[4] = {0, status == ESDM_OK && esdm__commit_has_changes(w),
+                          w->container->structure_dirty,
+                          packs != NULL && esdm__pack_set_is_unanswered(packs)};
+    status = esdm__comm_agree_on(g->comm, status, values, 3, err);
     *ret_changed = values[1] != 0;
+    *ret_unanswered = values[3] != 0;
     if (status == ESDM_OK && values[2] != 0)
         status = esdm__collective_compare(w->container, err);
     return status;
@@ -401,14 +427,11 @@ exchange(work *g, esdm_error *err)
     return status;
 }
 
+/* Steps 3 to 5. */
 static esdm_status
-commit_locked(work *g, esdm_status status, esdm_error *err)
+publish_all(work *g, esdm_error *err)
 {
-    bool changed = false;
-    status = prepare(g, status, &changed, err);
-    if (status != ESDM_OK || !changed)
-        return status;
-    status = exchange(g, err);
+    esdm_status status = exchange(g, err);
     if (status != ESDM_OK)
         return status;
     /* A rank that fails from here on says so when rank 0 asks for its pages. */
@@ -422,6 +445,24 @@ commit_locked(work *g, esdm_status status, esdm_error *err)
     if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
     return status;
+}
+
+static esdm_status
+commit_locked(work *g, esdm_status status, esdm_error *err)
+{
+    bool changed = false;
+    bool unanswered = false;
+    esdm_error lost = {0};
+    status = prepare(g, status, &changed, &unanswered, err);
+    if (status == ESDM_OK && changed)
+        status = publish_all(g, err);
+    else if (status == ESDM_OK && unanswered)
+        check_packs(g, g->own.io->record);
+    esdm_status checked = agree_on_packs(g, &lost);
+    if (status != ESDM_OK || checked == ESDM_OK)
+        return status;
+    *err = lost;
+    return checked;
 }
 
 esdm_status

@@ -79,7 +79,7 @@ esdm__commit_settle(work *w, esdm_error *err)
         return status;
     bool durable = w->io->session->site->durability == ESDM__DURABLE_SYSTEM;
     status = esdm__pack_set_publish(packs, durable, err);
-    return status == ESDM_OK ? esdm__pack_set_check(packs, NULL, err) : status;
+    return status == ESDM_OK ? esdm__pack_set_check(packs, err) : status;
 }
 
 /* ---- pages -------------------------------------------------------------------------------- */
@@ -430,25 +430,37 @@ publish_offered(work *w, const char *message, esdm_meta_committed *ret_committed
     return status;
 }
 
-/* The connection may have been lost unnoticed until the commit itself. */
-static esdm_status
-check_committed(const work *w, esdm_error *err)
+esdm_status
+esdm__commit_check(const work *w, uint64_t record, esdm_error *err)
 {
     esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
     esdm_error why = {0};
-    bool gone = false;
-    if (packs == NULL || esdm__pack_set_check(packs, &gone, &why) == ESDM_OK || !gone)
-        return ESDM_OK; /* what cannot be told now is asked for at the next commit */
+    bool lost = false;
+    if (packs == NULL || esdm__pack_set_check_committed(packs, record, &lost, &why) == ESDM_OK ||
+        !lost)
+        return ESDM_OK;
     if (err != NULL)
         *err = why;
     return esdm__error_prefix(err, why.status, "it took place, but");
+}
+
+/* What an earlier commit could not be told. */
+static esdm_status
+check_earlier(const work *w, esdm_error *err)
+{
+    const esdm__pack_set *packs = __atomic_load_n(&w->io->packs, __ATOMIC_ACQUIRE);
+    if (packs == NULL || !esdm__pack_set_is_unanswered(packs))
+        return ESDM_OK;
+    return esdm__commit_check(w, w->io->record, err);
 }
 
 static esdm_status
 commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *err)
 {
     esdm_status status = esdm__commit_settle(w, err);
-    if (status != ESDM_OK || !esdm__commit_has_changes(w))
+    if (status == ESDM_OK && !esdm__commit_has_changes(w))
+        return check_earlier(w, err);
+    if (status != ESDM_OK)
         return status;
     if (w->io->session->read_only)
         return esdm__error_set(err, ESDM_EACCES, "the site was opened for reading only");
@@ -463,7 +475,7 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
     if (status != ESDM_OK)
         return status;
     *ret_replaced = committed.replaced;
-    status = check_committed(w, err);
+    status = esdm__commit_check(w, committed.container, err);
     adopt(w, &committed);
     return status;
 }

@@ -49,6 +49,9 @@ esdm_status esdm__commit_publish(esdm__commit_work *work, const char *message,
                                  esdm_meta_committed *ret_committed, esdm_error *err);
 /** Whether a transaction that failed so has certainly not taken place. */
 bool esdm__commit_is_refused(esdm_status status);
+/** After the commit, before packs are told of it: whether something is lost to which index pages of
+ *  `record` refer. What cannot be told now is asked for at the next commit. */
+esdm_status esdm__commit_check(const esdm__commit_work *work, uint64_t record, esdm_error *err);
 /** Frees pages and merged. */
 void esdm__commit_clear_pages(esdm__commit_work *work);
 /** Moves the handle to what was published and takes over the lengths of other writers.

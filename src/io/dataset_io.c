@@ -86,14 +86,34 @@ note_moved_pack(void *user, const char *pack, const char *from, const char *to, 
     return status;
 }
 
+/* Whether pending fragments of any dataset lie in the pack. */
+static bool
+needs_pack(void *user, const char *pack)
+{
+    const esdm_container *container = user;
+    bool needed = false;
+    for (size_t i = 0; i < container->datasets.count && !needed; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        needed = esdm__index_needs_pack(io->index, pack);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    return needed;
+}
+
 esdm_status
 esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     (void) pthread_mutex_lock(&io->lock);
     if (io->packs == NULL) { /* others look without the lock whether there are any */
-        esdm__pack_owner owner = {
-            .session = io->session, .moved = note_moved_pack, .user = container};
+        esdm__pack_owner owner = {.session = io->session,
+                                  .moved = note_moved_pack,
+                                  .needed = needs_pack,
+                                  .user = container};
         memcpy(owner.uuid, io->uuid, sizeof owner.uuid);
         __atomic_store_n(&io->packs, esdm__pack_set_new(&owner), __ATOMIC_RELEASE);
     }

@@ -46,6 +46,7 @@ struct esdm__decisions {
     size_t ntargets;
     double stored_at; /* monotonic */
     bool changed;
+    esdm_write_counts told; /* of the last record */
 };
 
 esdm__decisions *
@@ -204,6 +205,15 @@ put_all(const esdm__decisions *d, const esdm_session *session, const esdm_write_
                      (json_int_t) counts->fewer_copies, "targets", targets, "packs", packs);
 }
 
+/* With the lock held. Writes that went as planned are worth a record only beside decisions: sites
+ * without a choice have none. */
+static bool
+has_news(const esdm__decisions *d, const esdm_write_counts *counts)
+{
+    return d->changed || counts->elsewhere != d->told.elsewhere ||
+           counts->fewer_copies != d->told.fewer_copies;
+}
+
 void
 esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
                       const esdm_write_counts *counts, bool rarely)
@@ -215,18 +225,23 @@ esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
     if (d == NULL)
         return;
     (void) pthread_mutex_lock(&d->lock);
-    if (d->changed && (!rarely || now - d->stored_at >= STORE_SECONDS)) {
+    if (has_news(d, counts) && (!rarely || now - d->stored_at >= STORE_SECONDS)) {
         json_t *root = put_all(d, session, counts);
         text = root != NULL ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
         json_decref(root);
         d->changed = false;
+        d->told = *counts;
         d->stored_at = now;
     }
     (void) pthread_mutex_unlock(&d->lock);
     if (text == NULL)
         return;
     (void) snprintf(name, sizeof name, "%s/place/%.16s", owner->uuid, owner->writer);
-    (void) !session->meta->fact_put(session->store, name, text, NULL);
+    if (session->meta->fact_put(session->store, name, text, NULL) != ESDM_OK) {
+        (void) pthread_mutex_lock(&d->lock);
+        d->changed = true; /* the next record has it */
+        (void) pthread_mutex_unlock(&d->lock);
+    }
     free(text);
 }
 

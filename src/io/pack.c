@@ -136,26 +136,35 @@ look_for(const esdm__target *target, sighting *s, esdm_error *err)
     return target->plugin->pack_list(target->handle, s->pack->name, see_pack, s, err);
 }
 
-esdm_status
-esdm__pack_check(esdm__pack *p, atomic_bool *ret_gone, esdm_error *err)
+static void
+stop_ending(esdm__pack *p)
 {
-    sighting s = {.pack = p, .whole = p->length_bytes == 0};
+    if (p->ending)
+        atomic_fetch_sub(&esdm__pack_target(p)->ending_bytes, p->length_bytes);
+    p->ending = false;
+}
+
+esdm_status
+esdm__pack_look(esdm__pack *p, esdm_error *err)
+{
+    sighting s = {.pack = p, .whole = p->length_bytes == 0 || p->gone};
     if (p->handle != NULL && !esdm__pack_reads_unsealed(p))
         return ESDM_OK; /* nobody can see it, so nobody has removed it */
-    esdm_status status = look_for(esdm__pack_target(p), &s, err);
+    const esdm__target *target = esdm__pack_target(p);
+    esdm_status status = look_for(target, &s, err);
     for (uint32_t i = 0; i < p->mirrors.count && status == ESDM_OK; i++) {
         if (!p->mirrors.list[i].lost)
             status = look_for(p->mirrors.list[i].target, &s, err);
     }
     if (status != ESDM_OK || s.whole)
         return status;
-    esdm_error why = {0};
-    atomic_store(ret_gone, true);
-    (void) esdm__error_set(&why, ESDM_EIO,
-                           "pack '%s' was removed while the connection to the metadata store was "
-                           "lost: what was written to it and not committed is gone",
-                           p->name);
-    return keep_failure(p, ESDM_EIO, &why, err);
+    p->gone = true;
+    stop_ending(p);
+    if (p->handle != NULL)
+        (void) target->plugin->pack_seal(p->handle, NULL);
+    p->handle = NULL;
+    (void) esdm__mirrors_seal(&p->mirrors);
+    return ESDM_OK;
 }
 
 /* ---- moving --------------------------------------------------------------------------------- */
@@ -266,9 +275,7 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
         if (status != ESDM_OK)
             return status;
         status = target->plugin->pack_seal(p->handle, &why);
-        if (p->ending)
-            atomic_fetch_sub(&target->ending_bytes, p->length_bytes);
-        p->ending = false;
+        stop_ending(p);
         if (status != ESDM_OK && p->mirrors.count > 0 && recalls)
             esdm__pack_drop(target, p->handle, p->name);
         if (status == ESDM_OK || !recalls || p->mirrors.count > 0)
@@ -351,9 +358,7 @@ end_wanted(const esdm__pack_owner *owner, esdm__pack *p)
 void
 esdm__pack_end(const esdm__pack_owner *owner, esdm__pack *p, bool forget)
 {
-    if (p->ending)
-        atomic_fetch_sub(&esdm__pack_target(p)->ending_bytes, p->length_bytes);
-    p->ending = false;
+    stop_ending(p);
     if (!forget && (p->committed || p->offered)) {
         end_wanted(owner, p);
     } else if (!forget) {

@@ -18,6 +18,9 @@
 typedef esdm_status (*esdm__pack_moved)(void *user, const char *pack, const char *from,
                                         const char *to, esdm_error *err);
 
+/** Whether something that is to be committed lies in the pack. */
+typedef bool (*esdm__pack_needed)(void *user, const char *pack);
+
 /* Once made, a record stays as long as its esdm__pack_set, because fragments refer to it. */
 typedef struct esdm__pack {
     struct esdm__pack *next;
@@ -41,6 +44,8 @@ typedef struct esdm__pack {
     bool committed;      /* a commit refers to it */
     bool offered;        /* it is being committed, and the answer has not come */
     bool doubted;        /* of an earlier commit the answer never came */
+    bool gone;           /* others have removed it; nothing is appended any more */
+    bool unverified;     /* committed, and nobody could tell whether it was there then */
     esdm_error *lost;    /* NULL: no; else the target may lack what the mirrors have, for good */
     esdm_error *failure; /* NULL: none; else what was appended may be lost, for good */
     char name[96];
@@ -56,8 +61,10 @@ typedef struct esdm__write_counters {
 /** Who writes the packs, and who is told when one moves. */
 typedef struct esdm__pack_owner {
     esdm_session *session;
-    esdm__pack_moved moved; /* NULL: they stay where they are */
+    esdm__pack_moved moved;   /* NULL: they stay where they are */
+    esdm__pack_needed needed; /* NULL: everything is */
     void *user;
+    bool moves;   /* what others have written: the record of it counts no writes */
     bool durable; /* whatever the site wants: other data go when these are there */
     esdm__write_counters *counters; /* esdm__pack_set_new() sets it */
     char uuid[ESDM__UUID_BYTES];    /* of the container */
@@ -96,9 +103,9 @@ esdm_status esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *pack, esd
 void esdm__pack_begin_seal(esdm__pack *pack);
 /** Makes durable what can be before the pack is sealed. A failure is remembered. */
 esdm_status esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);
-/** Whether what was appended is still there, as far as others can see the pack; else a failure,
- * that is remembered. *ret_gone tells that from an answer that could not be had. */
-esdm_status esdm__pack_check(esdm__pack *pack, atomic_bool *ret_gone, esdm_error *err);
+/** Whether what was appended is still there, as far as others can see the pack: else it is `gone`.
+ *  A failure is an answer that could not be had. */
+esdm_status esdm__pack_look(esdm__pack *pack, esdm_error *err);
 /** The failure that was remembered. */
 esdm_status esdm__pack_failed(const esdm__pack *pack, esdm_error *err);
 /** Seals the pack, or throws it away when no commit refers to it. With `forget` the record alone

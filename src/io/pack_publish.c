@@ -13,7 +13,7 @@
 typedef struct visit {
     esdm__pack_set *packs;
     esdm__pack **list;
-    esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *);
+    esdm__pack_visitor fn;
     void *user;
 } visit;
 
@@ -41,12 +41,8 @@ visit_one(void *context, size_t i, esdm_error *err)
                              : esdm__error_prefix(err, status, "target '%s'", target->name);
 }
 
-/* Calls fn on every pack that is not sealed, on several at once where targets wait for servers;
- * stops at the first failure. Those that are begun meanwhile are not concerned. */
-static esdm_status
-for_each(esdm__pack_set *packs,
-         esdm_status (*fn)(esdm__pack_set *, esdm__pack *, void *, esdm_error *), void *user,
-         esdm_error *err)
+esdm_status
+esdm__pack_set_visit(esdm__pack_set *packs, esdm__pack_visitor fn, void *user, esdm_error *err)
 {
     esdm__pack *few[16];
     size_t room = sizeof few / sizeof few[0];
@@ -117,7 +113,7 @@ publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 esdm_status
 esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
 {
-    return for_each(packs, publish, &durable, err);
+    return esdm__pack_set_visit(packs, publish, &durable, err);
 }
 
 esdm_status
@@ -126,50 +122,9 @@ esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
     const esdm_session *session = packs->owner.session;
     for (size_t i = 0; i < session->ntargets; i++) {
         if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
-            return for_each(packs, make_readable, NULL, err);
+            return esdm__pack_set_visit(packs, make_readable, NULL, err);
     }
     return ESDM_OK;
-}
-
-static esdm_status
-check_one(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
-{
-    (void) packs;
-    return esdm__pack_check(p, user, err);
-}
-
-static esdm_status
-check_all(esdm__pack_set *packs, atomic_bool *ret_gone, esdm_error *err)
-{
-    (void) pthread_mutex_lock(&packs->lock);
-    esdm__pack *sealed = packs->sealed; /* others may put more in front of it */
-    (void) pthread_mutex_unlock(&packs->lock);
-    esdm_status status = for_each(packs, check_one, ret_gone, err);
-    for (esdm__pack *p = sealed; p != NULL && status == ESDM_OK; p = p->next)
-        status = esdm__pack_check(p, ret_gone, err);
-    return status;
-}
-
-esdm_status
-esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err)
-{
-    const esdm_session *session = packs->owner.session;
-    atomic_bool gone = false; /* several threads look */
-    bool lost = false;
-    (void) pthread_mutex_lock(&packs->lock);
-    bool writing = packs->writing;
-    (void) pthread_mutex_unlock(&packs->lock);
-    if (!writing || session->meta->writer_check == NULL)
-        return ESDM_OK;
-    esdm_status status =
-        session->meta->writer_check(session->store, packs->owner.writer, &lost, err);
-    packs->unsure |= lost;
-    if (status == ESDM_OK && packs->unsure)
-        status = check_all(packs, &gone, err);
-    packs->unsure &= status != ESDM_OK;
-    if (ret_gone != NULL)
-        *ret_gone = gone;
-    return status;
 }
 
 void
@@ -185,8 +140,9 @@ esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
 static void
 store_decisions(esdm__pack_set *packs, bool rarely)
 {
-    esdm_write_counts counts;
-    esdm__pack_set_counts(packs, &counts);
+    esdm_write_counts counts = {0};
+    if (!packs->owner.moves)
+        esdm__pack_set_counts(packs, &counts);
     esdm__decisions_store(packs->decisions, &packs->owner, &counts, rarely);
 }
 
@@ -202,6 +158,7 @@ esdm__pack_set_committed(esdm__pack_set *packs)
         esdm__pack *p = packs->sealed;
         packs->sealed = p->next;
         p->committed = true;
+        p->unverified = packs->unanswered;
         esdm__pack_push(&packs->kept, p);
     }
     (void) pthread_mutex_unlock(&packs->lock);

@@ -55,10 +55,20 @@ esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_err
 esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
 /**
  * For those who commit, one thread at a time: when others may have taken the writer for dead, looks
- * whether what it wrote since the last commit is still there. A failure stays one.
- * @param ret_gone set when it is not; may be NULL.
+ * whether what it wrote is still there. What was committed may be gone, since it was moved: a
+ * failure is that something is gone which is to be committed (esdm__pack_owner.needed), and stays
+ * one.
  */
-esdm_status esdm__pack_set_check(esdm__pack_set *packs, bool *ret_gone, esdm_error *err);
+esdm_status esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err);
+/**
+ * The same after a commit, before esdm__pack_set_committed(): whether something is gone to which
+ * index pages of the record `container` refer. An answer that cannot be had is asked for again by
+ * the next call, as long as esdm__pack_set_is_unanswered().
+ * @param ret_lost whether the failure is that, and not a missing answer.
+ */
+esdm_status esdm__pack_set_check_committed(esdm__pack_set *packs, uint64_t container,
+                                           bool *ret_lost, esdm_error *err);
+bool esdm__pack_set_is_unanswered(const esdm__pack_set *packs);
 /** What was appended so far is referenced by a commit now: it must stay. */
 void esdm__pack_set_committed(esdm__pack_set *packs);
 /** Another process is about to commit what was appended so far (`offered`), or could not (false).

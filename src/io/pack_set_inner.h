@@ -22,7 +22,11 @@ struct esdm__pack_set {
     esdm__write_counters counters;
     esdm__decisions *decisions; /* NULL: nothing is noted */
     bool writing;               /* the metadata store knows that the writer lives */
-    bool unsure;                /* it may have seemed dead: packs may be gone. Under commit_lock */
+    bool unsure;                /* it may have seemed dead: packs may be gone. Under commit_lock, as
+                                   the next three */
+    bool missing;               /* some pack is gone */
+    bool unanswered;            /* whether what was committed is there could not be told */
+    bool look_back;             /* it can be told now, and may not be there */
     pid_t process;              /* a forked child has no part in what its parent writes */
 };
 
@@ -33,6 +37,13 @@ esdm__pack_push(esdm__pack **list, esdm__pack *pack)
     *list = pack;
 }
 
+typedef esdm_status (*esdm__pack_visitor)(esdm__pack_set *packs, esdm__pack *pack, void *user,
+                                          esdm_error *err);
+
+/** Calls fn on every pack that is not sealed, on several at once where targets wait for servers;
+ *  stops at the first failure. Those that are begun meanwhile are not concerned. */
+esdm_status esdm__pack_set_visit(esdm__pack_set *packs, esdm__pack_visitor fn, void *user,
+                                 esdm_error *err);
 /** A pack that the caller had busy is free for others; a sealed one goes to its list. */
 void esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *pack);
 /** Tells the model how long the requests took of which it has not heard yet. */

@@ -2,6 +2,7 @@
 #include "layout/index.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "layout/index_private.h"
@@ -409,6 +410,19 @@ esdm__index_move_pack(esdm__index *index, const char *pack, const char *from, co
             index->pending.items[i].pack = new;
     }
     return ESDM_OK;
+}
+
+bool
+esdm__index_needs_pack(const esdm__index *index, const char *pack)
+{
+    const esdm__pack_name *other = NULL; /* neighbours lie in the same one */
+    for (uint32_t i = 0; i < index->pending.count; i++) {
+        const esdm__pack_name *name = index->pending.items[i].pack;
+        if (name != NULL && name != other && strcmp(name->pack, pack) == 0)
+            return true;
+        other = name;
+    }
+    return false;
 }
 
 void

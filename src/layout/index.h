@@ -41,6 +41,8 @@ esdm_status esdm__index_add_pending(esdm__index *index, const esdm__fragment *fr
 /** The pack is on target `to` now, with all that was in it: pending fragments say so. */
 esdm_status esdm__index_move_pack(esdm__index *index, const char *pack, const char *from,
                                   const char *to, esdm_error *err);
+/** Whether a pending fragment lies in the pack, wherever that is. */
+bool esdm__index_needs_pack(const esdm__index *index, const char *pack);
 size_t esdm__index_pending_count(const esdm__index *index);
 /** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
 typedef struct esdm__order_run {

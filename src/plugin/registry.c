@@ -264,17 +264,17 @@ is_name(const char *name)
     return bytes > 0 && bytes <= PLUGIN_NAME_MAX && name[bytes] == '\0';
 }
 
-/* Whether ESDM brings it along as a shared object, though not everywhere. */
-static bool
-is_optional(esdm_plugin_kind kind, const char *name)
+/* What it needs, when ESDM brings it along as a shared object, though not everywhere; else NULL. */
+static const char *
+needs_of(esdm_plugin_kind kind, const char *name)
 {
     char entry[PLUGIN_NAME_MAX + 16];
-    (void) snprintf(entry, sizeof entry, "%s/%s", kind_names[kind], name);
+    int bytes = snprintf(entry, sizeof entry, "%s/%s=", kind_names[kind], name);
     for (const char *const *at = esdm__optional_plugins; *at != NULL; at++) {
-        if (strcmp(*at, entry) == 0)
-            return true;
+        if (strncmp(*at, entry, (size_t) bytes) == 0)
+            return *at + bytes;
     }
-    return false;
+    return NULL;
 }
 
 static esdm_status
@@ -288,11 +288,12 @@ unknown_plugin(esdm_plugin_kind kind, const char *name, esdm_error *err)
             snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", plugin->name);
         used += n > 0 ? (size_t) n : 0;
     }
-    if (is_optional(kind, name))
+    const char *needs = needs_of(kind, name);
+    if (needs != NULL)
         return esdm__error_set(err, ESDM_ENOENT,
-                               "the %s plug-in '%s' is not there: this ESDM was built without it, "
-                               "or esdm-%s-%s.so is not installed",
-                               kind_names[kind], name, kind_names[kind], name);
+                               "the %s plug-in '%s' is not there: install esdm-%s-%s.so, or build "
+                               "ESDM where %s is installed",
+                               kind_names[kind], name, kind_names[kind], name, needs);
     return esdm__error_set(err, ESDM_ENOENT,
                            "there is no %s plug-in '%.64s' (known: %s); others are looked for in "
                            "$ESDM_PLUGIN_PATH",
@@ -369,6 +370,13 @@ load_codecs(const char *folder, void *user)
     }
     (void) closedir(dir);
     return found;
+}
+
+const char *
+esdm__plugin_codec_name(uint8_t id)
+{
+    static const char *const names[] = {[6] = "zfp", [7] = "fpzip", [8] = "szip"};
+    return id < sizeof names / sizeof names[0] ? names[id] : NULL;
 }
 
 const esdm_codec_plugin *

@@ -20,6 +20,8 @@ esdm_status esdm__plugin_find(esdm_plugin_kind kind, const char *name,
                               const esdm_plugin **ret_plugin, esdm_error *err);
 /** A codec by its stored id; NULL when none is loaded or loadable. */
 const esdm_codec_plugin *esdm__plugin_codec_by_id(uint8_t id);
+/** What ESDM calls the codec of this id that it brings along as a plug-in; NULL: none. */
+const char *esdm__plugin_codec_name(uint8_t id);
 /** Built-in and already loaded plug-ins of a kind, index from 0; NULL at the end. */
 const esdm_plugin *esdm__plugin_at(esdm_plugin_kind kind, size_t index);
 

@@ -12,9 +12,9 @@
 #include "base/ids.h"
 #include "io/container_io.h"
 #include "io/io.h"
+#include "io/page_list.h"
 #include "layout/places.h"
 #include "upkeep/move.h"
-#include "upkeep/pages.h"
 #include "upkeep/upkeep.h"
 
 /* Between two looks at packs of living writers. */

@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 #include "esdm/upkeep.h"
+#include "io/page_list.h"
 #include "model/container.h"
 #include "upkeep/inventory.h"
 #include "upkeep/needs.h"
-#include "upkeep/pages.h"
 
 typedef struct esdm__fsck_findings {
     esdm_finding *items; /* owned, with their texts */

@@ -8,9 +8,9 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "io/fetch.h"
+#include "io/page_list.h"
 #include "layout/packs.h"
 #include "layout/places.h"
-#include "upkeep/pages.h"
 
 /* Pages that are replaced with one call, and bytes that are stored for them. */
 #define BATCH_PAGES 64u
@@ -265,7 +265,7 @@ publish_batch(mover *m, bool *ret_progress, esdm_error *err)
         return ESDM_OK;
     esdm_status status = esdm__pack_set_publish(m->packs, true, err);
     if (status == ESDM_OK)
-        status = esdm__pack_set_check(m->packs, NULL, err);
+        status = esdm__pack_set_check(m->packs, err);
     if (status == ESDM_OK) {
         esdm__pack_set_offer(m->packs, true);
         status = session->meta->relocate(session->store, m->job->container, m->batch, m->count,
@@ -361,7 +361,7 @@ esdm_status
 esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
            esdm_error *err)
 {
-    esdm__pack_owner owner = {.session = job->session, .durable = true};
+    esdm__pack_owner owner = {.session = job->session, .moves = true, .durable = true};
     (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
     mover m = {.job = job, .packs = esdm__pack_set_new(&owner), .names = esdm__packs_new()};
     bool progress = true;

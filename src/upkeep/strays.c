@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/page_list.h"
 #include "layout/places.h"
-#include "upkeep/pages.h"
 #include "upkeep/upkeep.h"
 
 /* ---- records ------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 
 from esdmtest import (BUILD, SANITIZE, SOURCE, Failed, environment, expect, need_program, run,
                       skip, tool)
@@ -18,11 +19,70 @@ CHANGING = ["pwrite64", "pwritev", "pwritev2", "write", "writev", "fdatasync", "
             "renameat2", "link", "linkat", "mkdir", "mkdirat", "fcntl", "mmap", "close"]
 
 
-def program(*arguments, prefix=(), env=None, timeout=120):
+LONG = 500  # seconds; what takes longer hangs, also on a machine that is busy
+
+
+def program(*arguments, prefix=(), env=None, timeout=LONG):
     """Runs it; returns the finished process, whatever its status."""
     return subprocess.run([*prefix, PROGRAM, *map(str, arguments)], env=environment(env),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, errors="replace", timeout=timeout, check=False)
+
+
+class Writer:
+    """fault_program that writes generations beside the test; use as a context manager, which kills
+    what still runs. With "pause" it waits before its last commit until go_on()."""
+
+    def __init__(self, name, first, last, *more, env=None):
+        self.process = subprocess.Popen(
+            [PROGRAM, "write", name, str(first), str(last), *more], env=environment(env),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace")
+        self.lines = []
+        self.ended = False  # all lines are there
+        self.news = threading.Condition()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.news:
+                self.lines.append(line)
+                self.news.notify_all()
+        with self.news:
+            self.ended = True
+            self.news.notify_all()
+
+    def wait_for(self, start, count=1):
+        """Until it has printed so many lines that start so."""
+        def printed():
+            return sum(line.startswith(start) for line in self.lines) >= count
+        with self.news:
+            self.news.wait_for(lambda: printed() or self.ended, LONG)
+            expect(printed(), f"no '{start}':\n{''.join(self.lines)}")
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        return self.finish()
+
+    def finish(self):
+        """Waits for its end; the finished process with all that it has printed."""
+        self.process.wait(LONG)
+        self.reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        text = "".join(self.lines)
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, text, text)
 
 
 def shown(done):

@@ -12,7 +12,7 @@ import time
 from esdmtest import Site, by_size, environment, expect, main, run, tool
 from faults import check_goes_on, generation, must
 from s3server import Server
-from stores import Timed
+from stores import Timed, giving_up
 
 
 @contextlib.contextmanager
@@ -21,7 +21,7 @@ def site_on(server, *others, **changes):
     saved = dict(os.environ)
     os.environ.update(server.client_environment())
     os.environ["ESDM_NODE"] = "alpha"
-    cloud = server.target(prefix=f"t{time.monotonic_ns():x}", part="5 MiB", timeout=2)
+    cloud = server.target(prefix=f"t{time.monotonic_ns():x}", part="5 MiB", timeout=60)
     try:
         with Site(targets=[cloud, *others], engine={"threads": 2, "memory": "256 MiB"},
                   **changes) as site:
@@ -44,7 +44,7 @@ def test_copies__the_server_dies_and_comes_back():
         must("write", "a", 1, 2)
         fsck("--data")
         server.kill()
-        with Timed(60):
+        with giving_up(site, 2), Timed(60):
             expect(generation("a") == 2, "without the server")
             must("write", "b", 1, 1)
             expect(generation("b") == 1, "written without the server")

@@ -5,12 +5,11 @@
 import json
 import random
 import re
-import signal
 import subprocess
 import time
 
 from esdmtest import Site, by_size, environment, expect, expect_error, main, run, tool
-from faults import PROGRAM, must, need_strace, program, shown, strace
+from faults import (LONG, PROGRAM, Writer, committed, must, need_strace, program, shown, strace)
 
 NODES = ("alpha", "beta")
 
@@ -110,16 +109,15 @@ def test_drain__while_it_is_written_and_read():
     """Neither writers nor readers notice; what a writer has open stays until it is closed."""
     with Nodes() as site:
         write("alpha", "a", 1, 1)
-        writer = subprocess.Popen([PROGRAM, "write", "a", "2", str(by_size(40, 120, 1000))],
-                                  env=on("alpha"), stdout=subprocess.PIPE, text=True)
-        rounds = 0
-        while writer.poll() is None:
-            drain("alpha")
-            expect(check("alpha", "a") >= 1, "reading")
-            rounds += 1
-        out = writer.communicate()[0]
-        last = int(re.findall(r"committed (\d+)", out)[-1])
-        expect(last == by_size(40, 120, 1000) and rounds > 1, f"{last} {rounds}")
+        last = by_size(40, 120, 1000)
+        with Writer("a", 2, last, "pause", env={"ESDM_NODE": "alpha"}) as writer:
+            writer.wait_for("started")
+            for _ in range(by_size(3, 6, 40)):
+                drain("alpha")
+                expect(check("alpha", "a") >= 1, "reading")
+            writer.go_on()
+            done = writer.finish()
+        expect(done.returncode == 0 and committed(done) == last, shown(done))
         drain("alpha", "--wait")
         expect(not site.local("alpha"), f"left: {site.local('alpha')}")
         expect(check("beta", "a") == last, "on the other node")
@@ -128,21 +126,24 @@ def test_drain__while_it_is_written_and_read():
 
 def test_drain__waits_for_living_writers():
     with Nodes() as site:
-        writer = subprocess.Popen([PROGRAM, "write", "a", "1", "20"], env=on("alpha"),
-                                  stdout=subprocess.PIPE, text=True)
-        for line in writer.stdout:
-            if line.startswith("committed 3"):
-                break
-        writer.send_signal(signal.SIGSTOP)
-        result = drain("alpha")
-        expect(result["packs_left"] > 0, f"{result}")
-        waiter = subprocess.Popen([tool("esdm-drain"), "--wait", "--quiet"], env=on("alpha"))
-        time.sleep(0.3)
-        expect(waiter.poll() is None, "it did not wait")
-        writer.send_signal(signal.SIGCONT)
-        writer.communicate()
-        expect(waiter.wait(60) == 0 and not site.local("alpha"), f"{site.local('alpha')}")
-        expect(check("beta", "a") == 20, "on the other node")
+        with Writer("a", 1, 4, "pause", env={"ESDM_NODE": "alpha"}) as writer:
+            writer.wait_for("written 4")
+            result = drain("alpha")
+            expect(result["packs_left"] > 0, f"{result}")
+            waiter = subprocess.Popen([tool("esdm-drain"), "--wait", "--quiet"], env=on("alpha"))
+            try:
+                time.sleep(0.3)
+                drain("alpha")
+                expect(waiter.poll() is None, "it did not wait")
+                writer.go_on()
+                done = writer.finish()
+                expect(done.returncode == 0, shown(done))
+                expect(waiter.wait(LONG) == 0, "it failed")
+            finally:
+                waiter.kill()
+                waiter.wait()
+        expect(not site.local("alpha"), f"{site.local('alpha')}")
+        expect(check("beta", "a") == 4, "on the other node")
 
 
 def test_drain__in_the_background():

@@ -6,14 +6,12 @@ and nothing else."""
 import json
 import os
 import random
-import signal
 import sqlite3
-import subprocess
 import time
 
-from esdmtest import (Site, by_size, client, environment, expect, expect_error, main,
+from esdmtest import (Site, by_size, client, expect, expect_error, main,
                       need_program, run, tool)
-from faults import PROGRAM, database, generation, must
+from faults import Writer, database, generation, must, shown
 
 
 def fsck(*options, status=0):
@@ -146,18 +144,6 @@ def test_fsck__index():
         problems(fsck(status=1), "snapshot")
 
 
-def start_writer(name, first):
-    writer = subprocess.Popen([PROGRAM, "write", name, str(first), "1000000"],
-                              stdout=subprocess.PIPE, env=environment(), text=True)
-    expect(writer.stdout.readline().strip() == "started", "the writer did not start")
-    return writer
-
-
-def end(writer, number=signal.SIGKILL):
-    writer.send_signal(number)
-    writer.communicate()
-
-
 def test_gc__killed_writers():
     """What they leave is removed, once it is old enough; what is committed stays."""
     generator = random.Random(2)
@@ -166,11 +152,10 @@ def test_gc__killed_writers():
         last = 1
         for _ in range(by_size(5, 20, 200)):
             before = len(site.pack_files())
-            writer = start_writer("a", last + 1)
-            while len(site.pack_files()) == before and writer.poll() is None:
-                time.sleep(0.001)
-            time.sleep(generator.uniform(0, 0.05))
-            end(writer)
+            with Writer("a", last + 1, 1000000) as writer:
+                while len(site.pack_files()) == before and writer.process.poll() is None:
+                    time.sleep(0.001)
+                time.sleep(generator.uniform(0, 0.05))
             last = generation("a")
         result = fsck()
         young = gc()
@@ -190,24 +175,23 @@ def test_gc__killed_writers():
 
 
 def test_gc__living_writers_are_left_alone():
-    with Site() as site:
+    with Site():
         must("write", "a", 1, 1)
-        writer = start_writer("new", 1)
-        try:
+        last = by_size(40, 120, 1000)
+        with Writer("new", 1, last, "pause") as writer:
+            writer.wait_for("started")
             for _ in range(by_size(5, 20, 100)):
-                result = gc("--age", "0", "--yes")
-                time.sleep(0.01)
-        finally:
-            writer.send_signal(signal.SIGSTOP)
-        result = gc("--age", "0", "--yes")
-        expect(fsck()["problems"] == 0, "the site is damaged")
-        writer.send_signal(signal.SIGCONT)
-        end(writer)
-        expect(generation("new") > 0, "what it had committed is lost")
+                expect(gc("--age", "0", "--yes")["failed"] == 0, "something could not be removed")
+            writer.wait_for(f"written {last}")  # and not committed
+            result = gc("--age", "0", "--yes")
+            expect(result["failed"] == 0, f"{result}")
+            expect(fsck()["problems"] == 0, "the site is damaged")
+            writer.go_on()
+            done = writer.finish()
+        expect(done.returncode == 0 and generation("new") == last, f"lost: {shown(done)}")
         fsck("--data")
         gc("--age", "0", "--yes")
         fsck("--data")
-        expect(result["failed"] == 0 and site.pack_files(), f"{result}")
 
 
 def test_gc__packs_of_old_snapshots():

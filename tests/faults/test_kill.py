@@ -3,7 +3,6 @@
 """kill -9 at every system call that changes something, and at random times: the last commit stays
 readable as a whole, and the next writer works."""
 
-import os
 import random
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import time
 
 from esdmtest import (BUILD, Site, by_size, client, environment, expect, main, need_program, run,
                       tool)
-from faults import (PROGRAM, check_goes_on, check_last_commit, committed, count_calls, must,
+from faults import (Writer, check_goes_on, check_last_commit, committed, count_calls, must,
                     need_strace, program, shown, strace, sweep)
 
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
@@ -61,15 +60,10 @@ def test_kill__at_random_times():
         must("write", "random", 1, 1)
         last = 1
         for _ in range(by_size(10, 40, 400)):
-            writer = subprocess.Popen([PROGRAM, "write", "random", str(last + 1), "1000000"],
-                                      stdout=subprocess.PIPE, env=environment(), text=True)
-            expect(writer.stdout.readline().strip() == "started", "writer did not start")
-            time.sleep(generator.uniform(0.001, 0.12))
-            os.kill(writer.pid, signal.SIGKILL)
-            told = [int(line.split()[1]) for line in writer.stdout if line.startswith("committed")]
-            writer.wait()
-            writer.stdout.close()
-            at_least = told[-1] if told else last
+            with Writer("random", last + 1, 1000000) as writer:
+                writer.wait_for("started")
+                time.sleep(generator.uniform(0.001, 0.12))
+                at_least = max(committed(writer.kill()), last)
             last = check_last_commit("random", at_least, at_least + 1)
         check_goes_on("random", last)
         run([tool("esdm-mkfs"), "--check"])
@@ -108,17 +102,12 @@ def test_kill__of_one_writer_leaves_the_other():
     with Site():
         must("write", "a", 1, 1)
         must("write", "b", 1, 1)
-        victim = subprocess.Popen([PROGRAM, "write", "a", "2", "1000000"],
-                                  stdout=subprocess.PIPE, env=environment(), text=True)
-        victim.stdout.readline()
-        time.sleep(0.05)
-        other = subprocess.Popen([PROGRAM, "write", "b", "2", "20"], stdout=subprocess.PIPE,
-                                 env=environment(), text=True)
-        time.sleep(0.05)
-        victim.kill()
-        victim.communicate()
-        other.communicate(timeout=120)
-        expect(other.returncode == 0, "the other writer failed")
+        with Writer("a", 2, 1000000) as victim, Writer("b", 2, 20) as other:
+            victim.wait_for("committed")
+            other.wait_for("committed")
+            victim.kill()
+            done = other.finish()
+        expect(done.returncode == 0, shown(done))
         check_last_commit("b", 20, 20)
         check_goes_on("a", check_last_commit("a", 1, 1000000))
 

@@ -11,7 +11,7 @@ import time
 
 from esdmtest import (BUILD, Site, by_size, client, environment, expect, expect_error, main,
                       need_data, run, skip, tool)
-from faults import PROGRAM, check_goes_on, committed, generation, must, program, shown
+from faults import PROGRAM, Writer, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, binaries
 
 TARGETS = [{"name": "tiny", "plugin": "kv", "directory": "kv"}]
@@ -80,12 +80,10 @@ def test_kv__writers_killed_at_random():
         must("write", "a", 1, 1)
         last = 1
         for _ in range(by_size(4, 12, 100)):
-            writer = subprocess.Popen([PROGRAM, "write", "a", str(last + 1), str(last + 1000)],
-                                      env=environment(), stdout=subprocess.PIPE, text=True)
-            time.sleep(0.05 + generator.random() * 0.15)
-            writer.kill()
-            out, _ = writer.communicate()
-            told = max(committed(subprocess.CompletedProcess([], 0, out, "")), last)
+            with Writer("a", last + 1, 1000000) as writer:
+                writer.wait_for("started")
+                time.sleep(0.05 + generator.random() * 0.15)
+                told = max(committed(writer.kill()), last)
             last = generation("a")
             expect(told <= last <= told + 1, f"generation {last}, told {told}")
         check_goes_on("a", last)

@@ -106,7 +106,7 @@ def test_address_space_limit__is_told_or_enough():
             limit = megabytes << 20
             done = subprocess.run(
                 [PROGRAM, "check", "u"], env=environment(), stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+                stderr=subprocess.PIPE, text=True, check=False, timeout=600,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
             # 2: not even the program's own buffer; 127: not even its libraries.
             expect(done.returncode in (0, 2, 3, 127), f"{megabytes} MiB:\n{shown(done)}")

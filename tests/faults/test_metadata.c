@@ -2,114 +2,12 @@
 /* Metadata stores that answer late, wrongly or not at all, as servers do: what may be needed stays,
  * and what is lost is told. Stores and targets with faults: tests/support/faulty_{meta,data}.h. */
 
-#include <dlfcn.h>
-#include <ftw.h>
+#include "faulty_site.h"
 
 #include "esdm/upkeep.h"
-#include "integration/testing.h"
-#include "support/faulty_data.h"
-#include "support/faulty_meta.h"
 
 /* Far more than what lies in index pages. */
 enum { ROWS = 40, COLUMNS = 3000 };
-
-static char config[2048];
-static void (*arm_meta)(esdm_faulty_meta_op op, uint64_t nth, uint64_t count,
-                        esdm_faulty_meta_action action);
-static void (*arm_data)(esdm_faulty_op op, uint64_t nth, uint64_t count, esdm_faulty_action action,
-                        esdm_status status);
-static uint64_t (*count_data)(esdm_faulty_op op);
-
-/* ---- the site ----------------------------------------------------------------------------- */
-
-static void *
-function(const char *file, const char *name)
-{
-    char path[512];
-    const char *build = getenv("ESDM_BUILD");
-    snprintf(path, sizeof path, "%s/plugins/%s", build != NULL ? build : "build", file);
-    void *object = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (object == NULL)
-        die("not loaded: %s", dlerror());
-    void *found = dlsym(object, name);
-    check(found != NULL);
-    return found;
-}
-
-static esdm_session *
-open_here(void)
-{
-    esdm_session *session;
-    const esdm_session_options options = {.config_json = config};
-    ok(esdm_session_open(&options, &session, ERR));
-    return session;
-}
-
-static void
-describe_site(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    const char *build = getenv("ESDM_BUILD");
-    char path[512];
-    snprintf(path, sizeof path, "%s/plugins", build != NULL ? build : "build");
-    setenv("ESDM_PLUGIN_PATH", path, 1);
-    snprintf(test_folder, sizeof test_folder, "%s/esdm-test.XXXXXX", tmp ? tmp : "/tmp");
-    check(mkdtemp(test_folder) != NULL);
-    test_owner = getpid();
-    atexit(remove_test_folder);
-    snprintf(config, sizeof config,
-             "{\"targets\": [{\"name\": \"burst\", \"plugin\": \"posix\", \"accessibility\": "
-             "\"local\", \"directory\": \"%s/burst\"}, {\"name\": \"disk\", \"plugin\": "
-             "\"faulty\", \"directory\": \"%s/disk\"}], \"policies\": [{\"variable\": \"a\", "
-             "\"targets\": [\"burst\"]}], \"metadata\": {\"plugin\": \"faulty\", \"directory\": "
-             "\"%s/meta\"}, \"engine\": {\"pack\": \"64KiB\", \"memory\": \"64MiB\"}}",
-             test_folder, test_folder, test_folder);
-    esdm_site_options options = {.config_json = config};
-    ok(esdm_site_create(&options, ERR));
-    esdm_session_close(open_here());
-    *(void **) &arm_meta = function("esdm-meta-faulty.so", "esdm_faulty_meta_arm");
-    *(void **) &arm_data = function("esdm-data-faulty.so", "esdm_faulty_arm");
-    *(void **) &count_data = function("esdm-data-faulty.so", "esdm_faulty_calls");
-}
-
-static int packs_found;
-static bool packs_removed;
-
-static int
-see_file(const char *path, const struct stat *info, int type, struct FTW *at)
-{
-    (void) info;
-    int dashes = 0;
-    for (const char *c = path + at->base; *c != '\0'; c++)
-        dashes += *c == '-';
-    packs_found += type == FTW_F && dashes >= 2;
-    if (type == FTW_F && dashes >= 2 && packs_removed)
-        check(unlink(path) == 0);
-    return 0;
-}
-
-static int
-walk(const char *target, bool remove)
-{
-    char path[300];
-    snprintf(path, sizeof path, "%s/%s", test_folder, target);
-    packs_found = 0;
-    packs_removed = remove;
-    check(nftw(path, see_file, 16, FTW_PHYS) == 0);
-    return packs_found;
-}
-
-static int
-count_packs(const char *target)
-{
-    return walk(target, false);
-}
-
-static void
-remove_packs(const char *target)
-{
-    check(walk(target, true) > 0);
-}
 
 /* ---- containers --------------------------------------------------------------------------- */
 
@@ -146,6 +44,31 @@ write_half(esdm_container *container, int number, int32_t value)
     for (int i = 0; i < ROWS * COLUMNS; i++)
         data[i] = value * 1000000 + i;
     ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
+}
+
+/* One row of the second half, smaller than a pack: that stays open. */
+static void
+write_row(esdm_container *container, int row, int32_t value)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){(uint64_t) (ROWS + row), 0},
+                           (uint64_t[]){1, COLUMNS}, ERR));
+    for (int i = 0; i < COLUMNS; i++)
+        data[i] = value * 1000000 + row * COLUMNS + i;
+    ok(esdm_write(esdm_group_dataset_find(esdm_container_root(container), "a"), &space,
+                  ESDM_TYPE_INT32, data, NULL, ERR));
+}
+
+static void
+read_row(esdm_container *container, int row, int32_t value)
+{
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){(uint64_t) (ROWS + row), 0},
+                           (uint64_t[]){1, COLUMNS}, ERR));
+    ok(esdm_read(esdm_group_dataset_find(esdm_container_root(container), "a"), &space,
+                 ESDM_TYPE_INT32, data, NULL, ERR));
+    for (int i = 0; i < COLUMNS; i++)
+        check(data[i] == value * 1000000 + row * COLUMNS + i);
 }
 
 static void
@@ -369,6 +292,127 @@ test_writer_learns_that_packs_are_gone(void)
     remove_container("gone");
 }
 
+/* What others move while the writer seems dead: it may go. */
+static void
+drain_all(esdm_session *session)
+{
+    esdm_drain_result result;
+    arm_meta(ESDM_FAULTY_LIVES, 1, 0, ESDM_FAULTY_META_LIE);
+    ok(esdm_drain(session, NULL, &result, ERR));
+    arm_meta(ESDM_FAULTY_LIVES, 1, 1, ESDM_FAULTY_META_NONE);
+    check(result.packs > 0 && count_packs("burst") == 0);
+}
+
+static void
+change_structure(esdm_container *container, const char *name)
+{
+    ok(esdm_attribute_set(esdm_group_attributes(esdm_container_root(container)), name,
+                          ESDM_TYPE_CHAR, 1, "x", ERR));
+}
+
+/* What was committed and moved is no loss: the writer goes on, with other packs. */
+static void
+test_writer_goes_on_after_a_drain(void)
+{
+    esdm_session *session = open_here();
+    esdm_session *other = open_here();
+    esdm_container *container = make_container(session, "goes on");
+    write_half(container, 0, 1);
+    write_row(container, 0, 2);
+    ok(esdm_container_commit(container, NULL, ERR));
+    drain_all(other);
+    arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+    change_structure(container, "first");
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_row(container, 1, 3);
+    ok(esdm_container_commit(container, NULL, ERR));
+    check(count_packs("burst") > 0);
+    drain_all(other); /* noticed after the commit */
+    arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_LIE);
+    change_structure(container, "second");
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_row(container, 2, 4);
+    read_half(container, 0, 1);
+    read_row(container, 0, 2);
+    read_row(container, 1, 3);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    esdm_session_close(other);
+    must_hold("goes on", 1, 0);
+    session = open_here();
+    ok(esdm_container_open(session, "goes on", ESDM_OPEN_READ, 0, &container, ERR));
+    for (int row = 0; row < 3; row++)
+        read_row(container, row, row + 2);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+    remove_container("goes on");
+}
+
+/* The pack was committed and moved; what was appended after that is lost, and told at every
+ * commit. */
+static void
+test_writer_appends_to_what_is_gone(void)
+{
+    esdm_session *session = open_here();
+    esdm_session *other = open_here();
+    esdm_container *container = make_container(session, "appends");
+    write_half(container, 0, 1);
+    write_row(container, 0, 2);
+    ok(esdm_container_commit(container, NULL, ERR));
+    drain_all(other);
+    write_row(container, 1, 3);
+    arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "was removed while");
+    write_row(container, 2, 4);
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "was removed while");
+    esdm_container_discard(container);
+    esdm_session_close(session);
+    esdm_session_close(other);
+    must_hold("appends", 1, 0);
+    remove_container("appends");
+}
+
+/* The store does not answer after the commit, which took packs that are sealed, and goes on later:
+ * the next commit tells, also one that has nothing to publish. */
+static void
+test_check_without_answer(void)
+{
+    for (int empty = 0; empty < 2; empty++) {
+        esdm_session *session = open_here();
+        esdm_container *container = make_container(session, "unheard");
+        write_half(container, 0, 1);
+        ok(esdm_container_commit(container, NULL, ERR));
+        write_half(container, 1, 2);
+        remove_packs("burst");
+        arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_FAIL);
+        ok(esdm_container_commit(container, NULL, ERR));
+        arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+        if (empty == 0)
+            change_structure(container, "later");
+        fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "to which it refers");
+        ok(esdm_container_close(container, ERR)); /* told */
+        esdm_session_close(session);
+        remove_container("unheard");
+
+        /* They were there, and moved since. */
+        session = open_here();
+        esdm_session *other = open_here();
+        container = make_container(session, "moved");
+        write_half(container, 0, 1);
+        arm_meta(ESDM_FAULTY_CHECK, 2, 1, ESDM_FAULTY_META_FAIL);
+        ok(esdm_container_commit(container, NULL, ERR));
+        drain_all(other);
+        arm_meta(ESDM_FAULTY_CHECK, 1, 1, ESDM_FAULTY_META_LIE);
+        if (empty == 0)
+            change_structure(container, "later");
+        ok(esdm_container_close(container, ERR));
+        esdm_session_close(session);
+        esdm_session_close(other);
+        must_hold("moved", 1, 0);
+        remove_container("moved");
+    }
+}
+
 /* ---- upkeep ------------------------------------------------------------------------------- */
 
 /* Whoever cannot tell which commits are in progress removes nothing. */
@@ -421,11 +465,41 @@ test_what_moves_is_flushed(void)
     remove_container("flushed");
 }
 
+static esdm_write_counts
+history(esdm_session *session, const char *name)
+{
+    esdm_container *container;
+    esdm_write_counts writes;
+    ok(esdm_container_open(session, name, ESDM_OPEN_READ, 0, &container, ERR));
+    ok(esdm_container_write_history(container, &writes, ERR));
+    ok(esdm_container_close(container, ERR));
+    return writes;
+}
+
+/* The counts tell how the program's writes went. */
+static void
+test_what_moves_is_no_write(void)
+{
+    esdm_session *session = open_here();
+    esdm_container *container = make_container(session, "counts");
+    write_half(container, 0, 1);
+    ok(esdm_container_close(container, ERR));
+    esdm_write_counts before = history(session, "counts");
+    esdm_drain_result result;
+    ok(esdm_drain(session, NULL, &result, ERR));
+    check(before.fragments > 0 && result.fragments == before.fragments);
+    esdm_write_counts after = history(session, "counts");
+    check(memcmp(&before, &after, sizeof before) == 0);
+    esdm_session_close(session);
+    remove_container("counts");
+}
+
 int
 main(void)
 {
     describe_site();
     test_what_moves_is_flushed();
+    test_what_moves_is_no_write();
     test_unknown_outcome();
     test_unknown_outcome_of_the_first_commit();
     test_unknown_outcome_then_refused();
@@ -433,6 +507,9 @@ main(void)
     test_drain_spares_writers_that_seem_dead();
     test_drain_frees_what_is_old();
     test_writer_learns_that_packs_are_gone();
+    test_writer_goes_on_after_a_drain();
+    test_writer_appends_to_what_is_gone();
+    test_check_without_answer();
     test_failed_fence();
     return 0;
 }

@@ -11,7 +11,7 @@ import time
 
 from esdmtest import (Failed, Site, by_size, client, client_environment, environment, expect,
                       expect_error, main, run, tool)
-from faults import PROGRAM, check_goes_on, committed, generation, must, program, shown
+from faults import LONG, PROGRAM, Writer, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, skip_without_postgres
 from proxy import Proxy
 
@@ -60,7 +60,7 @@ def test_postgres__connections_cut_at_random():
                                     env=environment(), stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True) for i in range(3)]
         for writer in writers:
-            _, text = writer.communicate(timeout=300)
+            _, text = writer.communicate(timeout=LONG)
             expect(writer.returncode == 0, f"writer: {text}")
         proxy.plan = lambda *_: None
         for i in range(3):
@@ -70,57 +70,45 @@ def test_postgres__connections_cut_at_random():
 
 
 def test_postgres__server_restarts_while_writing():
-    with Server() as server, Site(metadata=metadata(server.port)):
+    with Server() as server, Site(metadata=metadata(server.port, timeout=300)):
         last = by_size(40, 80, 2000)
-        writer = subprocess.Popen([PROGRAM, "write", "a", "1", str(last)], env=environment(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        modes = ["fast", "immediate", "fast", "immediate"]
-        for mode in modes:
-            time.sleep(0.2)
-            if writer.poll() is not None:
-                break
-            server.restart(mode)
-        out, text = writer.communicate(timeout=300)
-        expect(writer.returncode == 0, f"writer: {out[-200:]}{text}")
+        with Writer("a", 1, last) as writer:
+            for number, mode in enumerate(["fast", "immediate", "fast", "immediate"]):
+                writer.wait_for("committed", 1 + number * last // 8)
+                server.restart(mode)
+            done = writer.finish()
+        expect(done.returncode == 0, shown(done))
         expect_commits(server, "a", last)
         check_goes_on("a", last)
 
 
 def test_postgres__sessions_are_terminated():
-    stop = threading.Event()
-
-    def terminate(server):
-        while not stop.wait(0.1):
-            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-                       "WHERE application_name = 'esdm'")
-
+    """Some time after each commit, so that the writer gets on in any case."""
+    generator = random.Random(6)
     with Server() as server, Site(metadata=metadata(server.port)):
-        killer = threading.Thread(target=terminate, args=(server,))
-        killer.start()
-        try:
-            last = by_size(10, 20, 500)
-            must("write", "a", 1, last, timeout=300)
-        finally:
-            stop.set()
-            killer.join()
+        last = by_size(10, 20, 500)
+        with Writer("a", 1, last) as writer:
+            for number in range(1, last):
+                writer.wait_for("committed", number)
+                time.sleep(generator.random() * 0.05)
+                server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                           "WHERE application_name = 'esdm'")
+            done = writer.finish()
+        expect(done.returncode == 0, shown(done))
         expect_commits(server, "a", last)
 
 
 def test_postgres__server_goes_away():
     with Server() as server, Site(metadata=metadata(server.port, timeout=1)):
         must("write", "a", 1, 2)
-        writer = subprocess.Popen([PROGRAM, "write", "a", "3", "100000"], env=environment(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.5)
-        server.stop("immediate")
-        out, text = writer.communicate(timeout=60)
-        expect(writer.returncode == 3, f"writer: status {writer.returncode}, {text}")
-        expect("metadata store" in text, f"message: {text}")
-        told = int(out.split()[-1])
-        begin = time.monotonic()
+        with Writer("a", 3, 1000000) as writer:
+            writer.wait_for("committed")
+            server.stop("immediate")
+            done = writer.finish()
+        expect(done.returncode == 3 and "metadata store" in done.stderr, shown(done))
+        told = committed(done)
         done = run([tool("esdm-ls")], check=False)
         expect_error(done, "metadata store", "Connection refused")
-        expect(time.monotonic() - begin < 10, "took too long to say that nobody is there")
         server.start()
         found = generation("a")
         expect(told <= found <= told + 1, f"generation {found}, told {told}")
@@ -199,17 +187,22 @@ def test_postgres__unknown_outcome_then_refused():
                 name = f"refused-{number}"
                 must("write", name, 1, 1)
                 first = proxy.messages
+                turn = threading.Lock()
+                over = threading.Event()
 
                 def plan(*_, at=first + number):
-                    if proxy.messages != at:
-                        return None
-                    server.sql("ALTER ROLE writer NOLOGIN")
-                    return "after"
+                    with turn:  # the last message waits for no answer: the program may have ended
+                        if proxy.messages != at or over.is_set():
+                            return None
+                        server.sql("ALTER ROLE writer NOLOGIN")
+                        return "after"
 
                 proxy.plan = plan
                 done = program("write", name, 2, 2)
-                proxy.plan = lambda *_: None
-                server.sql("ALTER ROLE writer LOGIN")
+                with turn:
+                    over.set()
+                    proxy.plan = lambda *_: None
+                    server.sql("ALTER ROLE writer LOGIN")
                 found = generation(name)
                 if done.returncode == 0:
                     expect(found == 2, f"{name}: generation {found}")
@@ -230,21 +223,17 @@ def test_postgres__drain_spares_writers_whose_session_was_lost():
     with Server() as server, Site(metadata=metadata(server.port), targets=targets, make=False,
                                   engine={"pack": "64KiB"}) as site:
         run([tool("esdm-mkfs")], env=environment(env))
-        with subprocess.Popen([PROGRAM, "write", "a", "1", "2", "pause"], env=environment(env),
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
-            for line in writer.stdout:  # the second generation is written, and not committed
-                if line == "written 2\n":
-                    break
-            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-                       "WHERE application_name = 'esdm'")
+        with Writer("a", 1, 2, "pause", env=env) as writer:
+            writer.wait_for("written 2")  # and not committed
+            server.end_sessions()
             done = json.loads(run([tool("esdm-drain"), "--json"], env=environment(env)).stdout)
             expect(done["fragments"] > 0 and done["young"] > 0, f"{done}")
             run([tool("esdm-gc"), "--yes"], env=environment(env))
-            writer.stdin.write("\n")
-            writer.stdin.flush()
-            out = writer.communicate(timeout=60)[0]
-            expect(writer.returncode == 0 and "committed 2" in out, out)
+            writer.go_on()
+            done = writer.finish()
+            expect(done.returncode == 0 and committed(done) == 2, shown(done))
         expect("generation 2" in must("check", "a", env=env).stdout, "data are lost")
+        server.wait_until_gone(server.sessions())
         run([tool("esdm-drain"), "--age", "0"], env=environment(env))
         left = [p for p in site.file("burst").rglob("*") if p.name.count("-") >= 2]
         expect(not left, f"left: {left}")
@@ -255,17 +244,13 @@ def test_postgres__writer_learns_that_its_packs_are_gone():
     """They were removed, with --age 0, while the server did not know of the writer."""
     with Server() as server, Site(metadata=metadata(server.port)):
         must("write", "a", 1, 1)
-        with subprocess.Popen([PROGRAM, "write", "a", "2", "2", "pause"], env=environment(),
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True) as writer:
-            for line in writer.stdout:
-                if line == "written 2\n":
-                    break
-            server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-                       "WHERE application_name = 'esdm'")
+        with Writer("a", 2, 2, "pause") as writer:
+            writer.wait_for("written 2")
+            server.end_sessions()
             run([tool("esdm-gc"), "--age", "0", "--yes"])
-            _, text = writer.communicate("\n", timeout=60)
-            expect(writer.returncode == 3 and "was removed while" in text, text)
+            writer.go_on()
+            done = writer.finish()
+            expect(done.returncode == 3 and "was removed while" in done.stderr, shown(done))
         check_goes_on("a", 1)
 
 
@@ -274,16 +259,15 @@ def test_postgres__writer_is_killed():
         must("write", "a", 1, 1)
         last = 1
         for _ in range(by_size(3, 4, 50)):
-            writer = subprocess.Popen([PROGRAM, "write", "a", str(last + 1), str(last + 1000)],
-                                      env=environment(), stdout=subprocess.PIPE, text=True)
-            time.sleep(0.15 + random.random() * 0.1)
-            writer.kill()
-            out, _ = writer.communicate()
-            done = subprocess.CompletedProcess([], 0, out, "")
-            told = max(committed(done), last)
+            with Writer("a", last + 1, 1000000) as writer:
+                writer.wait_for("started")
+                time.sleep(0.1 + random.random() * 0.15)
+                told = max(committed(writer.kill()), last)
+            server.wait_until_gone(server.sessions())  # what it asked for last may be done still
             last = generation("a")
             expect(told <= last <= told + 1, f"generation {last}, told {told}")
         check_goes_on("a", last)
+        server.wait_until_gone(server.sessions())
         locks = server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
         expect(locks == ["0"], f"pins are left: {locks}")
 

@@ -6,7 +6,7 @@ readable, what cannot work is an error in time that says why, and no message hol
 import email.utils
 import itertools
 import os
-import signal
+import random
 import time
 
 import s3proxy
@@ -15,7 +15,7 @@ from esdmtest import by_size, expect, expect_error, main, run, skip, tool
 from faults import check_goes_on, committed, environment, generation, must, program, shown
 from s3proxy import Proxy, Rule
 from s3server import Server
-from stores import OUTPUTS, Timed, finish, s3_site, start_writer
+from stores import OUTPUTS, RecordedWriter, Timed, giving_up, s3_site
 
 MKFS = tool("esdm-mkfs")
 WRONG_SECRET = "wrongSECRET/wrong+secret0"
@@ -72,9 +72,11 @@ def test_s3__a_bucket_is_made_when_asked_for():
 
 
 def test_s3__clock_skew_is_told_in_seconds():
-    date = email.utils.formatdate(time.time() + 3600, usegmt=True)
-    rule = Rule(s3proxy.fail(403, "RequestTimeTooSkewed", headers=[("Date", date)]))
-    with Server() as server, Proxy(server, [rule]) as proxy:
+    def refuse(proxy, exchange):
+        date = email.utils.formatdate(time.time() + 3600, usegmt=True)
+        exchange.reply(403, "RequestTimeTooSkewed", headers=[("Date", date)])
+
+    with Server() as server, Proxy(server, [Rule(refuse)]) as proxy:
         with s3_site(server, make=False, endpoint=proxy.endpoint):
             done = mkfs()
             expect_error(done, "clock", "behind", "NTP")
@@ -182,24 +184,24 @@ def test_s3__servers_without_conditions_are_used():
 
 def test_s3__lasting_failures_end_in_time():
     with Server() as server, Proxy(server) as proxy:
-        with s3_site(server, endpoint=proxy.endpoint, timeout=2):
+        with s3_site(server, endpoint=proxy.endpoint) as site:
             must("write", "a", 1, 1)
-            cases = [(s3proxy.fail(503, "SlowDown"), ["SlowDown", "attempts"]),
-                     (s3proxy.reset, ["attempts"]),
-                     (s3proxy.hang, ["timed out"]),
-                     (s3proxy.fail(507, "XMinioStorageFull"), ["no space", "full"]),
-                     (s3proxy.fail(403, "AccessDenied"), ["permission", "AccessDenied"]),
-                     (s3proxy.fail(403, "QuotaExceeded"), ["quota"])]
-            for action, words in cases:
+            cases = [(s3proxy.fail(503, "SlowDown"), 5, ["SlowDown", "attempts"]),
+                     (s3proxy.reset, 5, ["attempts"]),
+                     (s3proxy.hang, 2, ["timed out"]),
+                     (s3proxy.fail(507, "XMinioStorageFull"), 60, ["no space", "full"]),
+                     (s3proxy.fail(403, "AccessDenied"), 60, ["permission", "AccessDenied"]),
+                     (s3proxy.fail(403, "QuotaExceeded"), 60, ["quota"])]
+            for action, seconds, words in cases:
                 proxy.rules = [Rule(action, method="PUT|POST")]
-                with Timed(30):
+                with giving_up(site, seconds), Timed(30):
                     done = program("write", "a", 2, 2)
                 expect(done.returncode == 3, shown(done))
                 expect_error(done, "cloud", *words)
                 proxy.rules = []
                 expect(generation("a") == 1, "the last commit is not there")
             proxy.rules = [Rule(s3proxy.hang, method="GET", path=PACKS)]
-            with Timed(40):
+            with giving_up(site, 2), Timed(40):
                 done = program("check", "a")
             expect_error(done, "timed out", "container 'a'", "dataset")
             proxy.rules = []
@@ -238,12 +240,13 @@ def test_s3__slow_servers_are_waited_for():
 def test_s3__another_target_takes_over():
     """The server refuses everything: what follows goes to the second target."""
     with Server() as server, Proxy(server) as proxy:
-        with s3_site(server, endpoint=proxy.endpoint, timeout=2,
-                     others=[{"name": "disk", "plugin": "posix", "directory": "packs"}]):
+        with s3_site(server, endpoint=proxy.endpoint, others=[
+                {"name": "disk", "plugin": "posix", "directory": "packs"}]) as site:
             must("write", "a", 1, 1)
             for action in (s3proxy.fail(507, "InsufficientStorage"), s3proxy.reset):
                 proxy.rules = [Rule(action, method="PUT|POST")]
-                done = program("write", "b", 1, 1)
+                with giving_up(site, 5):
+                    done = program("write", "b", 1, 1)
                 proxy.rules = []
                 # What it had taken before it refused cannot be had back: then the commit fails.
                 if done.returncode == 0:
@@ -257,19 +260,22 @@ def test_s3__another_target_takes_over():
 
 
 def test_s3__server_killed_during_a_write():
+    generator = random.Random(8)
     with Server() as server:
-        with s3_site(server, timeout=2):
+        with s3_site(server) as site:
             must("write", "a", 1, 1)
-            for pause in by_size([0.3], [0.4], [0.05 * i for i in range(20)]):
+            for commits in by_size([1], [2], [i % 5 for i in range(20)]):
                 last = generation("a")
-                writer = start_writer("a", last + 1, last + 1000)
-                time.sleep(pause)
-                server.kill()
-                with Timed(40):
-                    done = finish(writer)
+                with giving_up(site, 5), RecordedWriter("a", last + 1, 1000000) as writer:
+                    writer.wait_for("started")
+                    writer.wait_for("committed", commits)
+                    time.sleep(generator.uniform(0.02, 0.1))
+                    server.kill()
+                    with Timed(60):
+                        done = writer.finish()
+                    expect_error(program("check", "a"), "127.0.0.1")
                 expect(done.returncode == 3, shown(done))
                 expect_error(done, "cloud", "cannot")
-                expect_error(program("check", "a"), "127.0.0.1")
                 server.start()
                 found = generation("a")
                 told = committed(done) or last
@@ -280,14 +286,13 @@ def test_s3__server_killed_during_a_write():
 
 def test_s3__server_restarted_during_a_write():
     with Server() as server:
-        with s3_site(server, timeout=30):
-            writer = start_writer("a", 1, 40)
-            for _ in range(by_size(1, 2, 5)):
-                time.sleep(0.3)
+        with s3_site(server, timeout=300), RecordedWriter("a", 1, 40) as writer:
+            for number in range(by_size(1, 2, 5)):
+                writer.wait_for("committed", 1 + 5 * number)
                 server.kill()
                 time.sleep(0.5)
                 server.start()
-            done = finish(writer)
+            done = writer.finish()
             expect(done.returncode == 0 and committed(done) == 40, shown(done))
             expect(generation("a") == 40, "wrong data")
 
@@ -295,11 +300,11 @@ def test_s3__server_restarted_during_a_write():
 def test_s3__server_stopped_during_a_read():
     """It keeps its connections open and says nothing; then it goes on."""
     with Server() as server:
-        with s3_site(server, timeout=2):
+        with s3_site(server) as site:
             must("write", "a", 1, 1)
             server.pause()
             try:
-                with Timed(30):
+                with giving_up(site, 2), Timed(30):
                     expect_error(program("check", "a"), "127.0.0.1")
             finally:
                 server.resume()
@@ -312,12 +317,9 @@ def test_s3__killed_writer_leaves_the_last_commit():
             must("write", "a", 1, 1)
             # It dies while the end of its upload is on the way.
             proxy.rules = [Rule(s3proxy.hang, method="POST", path=r".*\?uploadId.*")]
-            writer = start_writer("a", 2, 2)
-            end = time.monotonic() + 20
-            while proxy.count(r"POST .*\?uploadId.*") < 2 and time.monotonic() < end:
-                time.sleep(0.05)
-            writer.send_signal(signal.SIGKILL)
-            finish(writer)
+            with RecordedWriter("a", 2, 2) as writer:
+                while proxy.count(r"POST .*\?uploadId.*") < 2 and writer.process.poll() is None:
+                    time.sleep(0.05)
             proxy.rules = []
             expect(generation("a") == 1, "the last commit is not there")
             uploads = server.client().uploads(site.prefix)

@@ -14,7 +14,7 @@ from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, 
 from faults import (DYING, PROGRAM, check_goes_on, generation, must, need_netcdf4_python, program,
                     shown, writes)
 from s3server import Server
-from stores import OUTPUTS, Timed, finish, s3_site
+from stores import OUTPUTS, Timed, finish, giving_up, s3_site
 
 MKFS = tool("esdm-mkfs")
 DISK = {"name": "disk", "plugin": "posix", "directory": "packs"}
@@ -53,10 +53,10 @@ def check_without(words, target="cloud", last=1):
 
 
 def test_stores__what_is_not_there_stops_nobody():
-    with Server() as server, s3_site(server, others=[DISK], timeout=1) as site:
+    with Server() as server, s3_site(server, others=[DISK]) as site:
         must("write", "a", 1, 1)
         good = json.loads(site.config.read_text())["targets"][0]
-        cases = [({"endpoint": "http://127.0.0.1:1"}, ["127.0.0.1:1"]),
+        cases = [({"endpoint": "http://127.0.0.1:1", "timeout": 1}, ["127.0.0.1:1"]),
                  ({"access_key": "nobody", "secret_key": "wrongSECRET/0"}, ["access_key"]),
                  ({"bucket": "no-such-bucket"}, ["no-such-bucket"])]
         for keys, words in cases:
@@ -66,7 +66,8 @@ def test_stores__what_is_not_there_stops_nobody():
             config["targets"][0] = good
             site.config.write_text(json.dumps(config))
         server.kill()
-        check_without(["127.0.0.1"])
+        with giving_up(site, 1):
+            check_without(["127.0.0.1"])
         server.start()
         expect(generation("a") == 1, "it is back, its data is not")
         check_goes_on("a", 1)
@@ -86,11 +87,11 @@ def test_stores__wrong_settings_are_not_passed_over():
 
 
 def test_stores__without_any_target_nothing_is_begun():
-    with Server() as server, s3_site(server, timeout=1):
+    with Server() as server, s3_site(server) as site:
         must("write", "a", 1, 1)
         server.kill()
         expect("a" in run([tool("esdm-ls")]).stdout.split(), "esdm-ls")
-        with Timed(20):
+        with giving_up(site, 1), Timed(20):
             expect_error(program("write", "b", 1, 1), "container 'b'", "cloud", "127.0.0.1")
         expect("b" not in run([tool("esdm-ls")]).stdout.split(), "it was made")
 
@@ -101,8 +102,7 @@ RECORDS = by_size(30, 40, 200)
 
 
 def target_of(server, name, **keys):
-    return server.target(name, prefix=f"second{time.monotonic_ns():x}", part="5 MiB", timeout=2,
-                         **keys)
+    return server.target(name, prefix=f"second{time.monotonic_ns():x}", part="5 MiB", **keys)
 
 
 def stored_on(name, target):
@@ -113,10 +113,10 @@ def stored_on(name, target):
     return sum(f["stored_bytes"] for f in seen if f["target"] == target)
 
 
-def write_while_dying(server, name, at, survivor):
+def write_while_dying(server, site, name, at, survivor):
     """The server dies before record `at`; the program notices nothing. Then it comes back, and all is
     there."""
-    with Timed(90):
+    with giving_up(site, 5), Timed(90):
         told = client(["/usr/bin/python3", DYING, "write", f"esdm://{name}", RECORDS, at,
                        f"kill -9 {server.process.pid}"]).stderr
     server.kill()
@@ -134,19 +134,19 @@ def test_stores__one_of_two_servers_is_killed_during_a_write():
     with Server() as server, Server() as second:
         others = [target_of(second, "second")]
         for codec in by_size(["none"], ["none"], ["none", "lz4"]):
-            with s3_site(server, others=others, timeout=2, engine={"codec": codec}):
+            with s3_site(server, others=others, engine={"codec": codec}) as site:
                 for at in by_size([RECORDS // 2], [0, RECORDS // 2, RECORDS - 1],
                                   range(0, RECORDS, 10)):
-                    write_while_dying(server, f"w{at}", at, "second")
+                    write_while_dying(server, site, f"w{at}", at, "second")
 
 
 def test_stores__the_server_beside_a_folder_is_killed_during_a_write():
     need_netcdf4_python()
     with Server() as server:
         for durability in by_size(["process"], ["process", "system"], ["process", "system"]):
-            with s3_site(server, others=[DISK], timeout=2, durability=durability):
+            with s3_site(server, others=[DISK], durability=durability) as site:
                 for at in by_size([RECORDS // 3], [1, RECORDS // 3], range(0, RECORDS, 10)):
-                    write_while_dying(server, f"w{at}", at, "disk")
+                    write_while_dying(server, site, f"w{at}", at, "disk")
 
 
 def test_stores__a_database_that_is_full_is_left():
@@ -194,7 +194,7 @@ class Node:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def must(self, *command):
-        done = finish(self.run(*command), 120)
+        done = finish(self.run(*command))
         expect(done.returncode == 0, shown(done))
         return done.stdout
 
@@ -213,10 +213,10 @@ def test_stores__nodes_share_nothing_but_servers():
             writers += [node.run(PROGRAM, "write", "shared", 1 + 10 * i, 4 + 10 * i)
                         for i, node in enumerate(nodes)]
             for writer in writers[:3]:
-                done = finish(writer, 120)
+                done = finish(writer)
                 expect(done.returncode == 0, shown(done))
             for writer in writers[3:]:  # the same structure at once: one of them makes it
-                done = finish(writer, 120)
+                done = finish(writer)
                 expect(done.returncode in (0, 3), shown(done))
             for node in nodes:
                 for i in range(3):

@@ -180,7 +180,7 @@ def test_migrate__writers_are_refused_and_readers_go_on():
                               text=True) as user:
             expect(user.stdout.readline() == "ready\n", "writer")
             expect_success(migrate(str(site.config), new))
-            out, _ = user.communicate("\n", timeout=60)
+            out, _ = user.communicate("\n", timeout=600)
             expect("refused" in out, f"a commit went into the closed store: {out}")
         done = in_site(new, ["ncdump", "esdm://open.nc"], esdm_client=True)
         expect("v = 1 ;" in done.stdout, done.stdout)

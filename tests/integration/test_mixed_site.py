@@ -16,7 +16,7 @@ from esdmtest import (BUILD, SOURCE, Failed, Site, by_size, client, expect, expe
 from s3server import Server
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
-from stores import OUTPUTS, s3_site  # noqa: E402
+from stores import OUTPUTS, giving_up, s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
 BUDGET = [by_size("--seconds=2", "--seconds=3", "--seconds=6")]
@@ -29,7 +29,7 @@ def mixed_site(server, database):
     saved = os.environ.get("PGPASSWORD")
     os.environ["PGPASSWORD"] = PASSWORD
     try:
-        with s3_site(server, others=[TINY], timeout=2, metadata={
+        with s3_site(server, others=[TINY], metadata={
                 "plugin": "postgres", "schema": f"mixed{os.getpid()}",
                 "connection": database.connection()}) as site:
             yield site
@@ -153,13 +153,14 @@ def check_without_servers(server, database, site, explained):
 
     before = model_of_cloud()
     server.kill()
-    done = run([MKFS, "--calibrate=quick", *BUDGET], check=False)
-    expect_error(done, "cloud", "127.0.0.1")
-    expect(len(before) == 2 and model_of_cloud() == before,
-           "a calibration that failed changed the model")
-    expect(not list(site.file("kv").glob("*.kch")) or explained, "databases are left")
-    check_plan(site)
-    expect(explain("--fragments", "exp/large")["v"] == explained, "another explanation")
+    with giving_up(site, 2):
+        done = run([MKFS, "--calibrate=quick", *BUDGET], check=False)
+        expect_error(done, "cloud", "127.0.0.1")
+        expect(len(before) == 2 and model_of_cloud() == before,
+               "a calibration that failed changed the model")
+        expect(not list(site.file("kv").glob("*.kch")) or explained, "databases are left")
+        check_plan(site)
+        expect(explain("--fragments", "exp/large")["v"] == explained, "another explanation")
     server.start()
     database.restart("immediate")
     check_plan(site)

@@ -244,7 +244,7 @@ def test_postgres__two_nodes_append_to_one_container():
                                   env=client_environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True) for i in range(3)]
         for node in nodes:
-            out, _ = node.communicate(timeout=300)
+            out, _ = node.communicate(timeout=600)
             expect(node.returncode == 0, out)
         done = client(["/usr/bin/python3", "-c", check])
         expect(done.stdout.strip() == "True", "values are lost")

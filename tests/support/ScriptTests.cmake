@@ -3,9 +3,7 @@
 # esdm_run_test(NAME LABEL TIMEOUT COMMAND…): a test with the environment that tests/support wants.
 function(esdm_run_test name label timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
-  if(ESDM_SANITIZE)
-    math(EXPR timeout "${timeout} * 5")
-  endif()
+  esdm_hangs_after(timeout ${timeout})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77
     ENVIRONMENT "ESDM_BUILD=${PROJECT_BINARY_DIR};ESDM_SOURCE=${PROJECT_SOURCE_DIR};\
 ESDM_SANITIZE=${ESDM_SANITIZE};\

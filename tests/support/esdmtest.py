@@ -8,7 +8,9 @@ import contextlib
 import json
 import os
 import pathlib
+import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,19 @@ def sanitizer_preload():
     out = subprocess.run(["gcc", f"-print-file-name={name}"], stdout=subprocess.PIPE, text=True,
                          check=True)
     return out.stdout.strip()
+
+
+def free_port():
+    """A port of the loopback that nobody uses. None of those that the system gives to connections: so
+    it stays free while a server that listens there is restarted."""
+    file = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first, last = map(int, file.read_text().split())
+    ports = [p for p in range(10000, 65000) if not first <= p <= last] or range(10000, 65000)
+    while True:
+        port = secrets.choice(ports)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def environment(extra=None):

@@ -85,7 +85,7 @@ def launcher(mpi):
     return missing(f"no mpirun of {mpi}")
 
 
-def run(mpi, ranks, command, env, timeout=300, check=True):
+def run(mpi, ranks, command, env, timeout=600, check=True):
     """Runs the command on `ranks` ranks. A job that takes longer than `timeout` seconds hangs."""
     line = [launcher(mpi), "-n", str(ranks)] + command
     try:

@@ -15,11 +15,13 @@ import pathlib
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from esdmtest import free_port  # noqa: E402
 
 SETTINGS = {
     "fsync": "off",  # the machine does not lose power during a test
@@ -42,12 +44,6 @@ def binaries():
     return pathlib.Path(on_path).parent if on_path and shutil.which("initdb") else None
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
 
@@ -68,7 +64,6 @@ class Server:
         self.folder.chmod(0o755)
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self.port = free_port()
         self.as_user = []
         self.user = pwd.getpwuid(os.geteuid()).pw_name
         if os.geteuid() == 0:
@@ -79,7 +74,7 @@ class Server:
                             f"HOME={self.folder}"]
         try:
             self.make()
-            self.start()
+            self.start_somewhere()
         except BaseException:
             self.__exit__()
             raise
@@ -105,6 +100,17 @@ class Server:
         if done.returncode != 0:
             raise RuntimeError(f"initdb: {done.stdout}")
 
+    def start_somewhere(self):
+        """Others may take a port between our look and the server's."""
+        for attempt in range(3):
+            self.port = free_port()
+            try:
+                self.start()
+                return
+            except RuntimeError:
+                if attempt == 2:
+                    raise
+
     def start(self):
         options = [item for key, value in self.settings.items() for item in ("-c", f"{key}={value}")]
         with open(self.log, "ab") as log:
@@ -115,7 +121,7 @@ class Server:
         self.wait_until_ready()
 
     def wait_until_ready(self):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.log.read_text()}")
@@ -133,7 +139,7 @@ class Server:
         self.process.send_signal({"smart": signal.SIGTERM, "fast": signal.SIGINT,
                                   "immediate": signal.SIGQUIT}[mode])
         try:
-            self.process.wait(30)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -141,6 +147,25 @@ class Server:
     def restart(self, mode="fast"):
         self.stop(mode)
         self.start()
+
+    def sessions(self):
+        """Processes of the server that work for ESDM."""
+        return set(self.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'esdm'"))
+
+    def end_sessions(self):
+        """Cuts all connections of ESDM, and waits until the server has forgotten them."""
+        pids = self.sessions()
+        for pid in pids:
+            self.sql(f"SELECT pg_terminate_backend({pid})")
+        self.wait_until_gone(pids)
+
+    def wait_until_gone(self, pids):
+        """Until the server has noticed that these sessions have ended."""
+        deadline = time.monotonic() + 300
+        while self.sessions() & pids:
+            if time.monotonic() > deadline:
+                raise RuntimeError("sessions do not end")
+            time.sleep(0.02)
 
     def connection(self, database="postgres", user="esdm"):
         return f"host=127.0.0.1 port={self.port} dbname={database} user={user}"

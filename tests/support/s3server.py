@@ -37,7 +37,7 @@ import urllib.request
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from esdmtest import SIZE, SOURCE, skip  # noqa: E402
+from esdmtest import SIZE, SOURCE, free_port, skip  # noqa: E402
 
 MODULES = {
     "versitygw": "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
@@ -159,9 +159,9 @@ class Client:
     def connect(self):
         if self.url.scheme == "https":
             context = ssl.create_default_context(cafile=self.ca_file)
-            return http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=30,
+            return http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=300,
                                                context=context)
-        return http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=30)
+        return http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=300)
 
     def request(self, method, path, query=None, body=b"", headers=None):
         query = "&".join(f"{quote(k)}={quote(v)}" for k, v in sorted((query or {}).items()))
@@ -217,12 +217,6 @@ def elements(xml, name):
 def die_with_parent():
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def make_certificate(folder):
@@ -309,16 +303,16 @@ class Server:
 
     def start(self):
         """Starts it, on the port that it had before if it had one; waits until it answers."""
+        again = self.port is not None
         for _ in range(3):
-            self.port = self.port or free_port()
+            self.port = self.port if again else free_port()
             self.log = open(self.folder / "log", "ab")
             self.process = subprocess.Popen(self.command(), env=self.environment(),
                                             stdin=subprocess.DEVNULL, stdout=self.log,
                                             stderr=self.log, preexec_fn=die_with_parent)
-            if self.answers(30):
+            if self.answers(120):
                 return
-            self.kill()
-            self.port = None  # somebody took it between our look and the server's
+            self.kill()  # somebody took the port between our look and the server's
         raise RuntimeError("the server does not start: "
                            + (self.folder / "log").read_text(errors="replace")[-500:])
 

@@ -4,10 +4,12 @@
  * @file
  * Codec "fpzip" (id 7): what a Lorenzo predictor leaves of floating-point numbers, range coded;
  * encoded by libfpzip, without loss. After the head (base/seal.h), whose variant is 0, come its
- * bytes without its header.
+ * bytes without its header. With FPZIP_READS_ONLY it does without libfpzip.
  */
 
+#ifndef FPZIP_READS_ONLY
 #include <fpzip.h>
+#endif
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,43 @@ fpzip_bound(size_t raw_bytes)
     return raw_bytes; /* longer ones are not kept */
 }
 
+#ifdef FPZIP_READS_ONLY
+#define FLAGS (ESDM_CODEC_SHAPED | ESDM_CODEC_READS)
+
+static esdm_status
+fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
+             size_t out_bytes, size_t *ret_bytes, esdm_error *err)
+{
+    (void) input, (void) raw, (void) raw_bytes, (void) out, (void) out_bytes, (void) ret_bytes;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           NAME ": this ESDM was built without libfpzip; it reads what others "
+                                "wrote and cannot write");
+}
+#else
+#define FLAGS ESDM_CODEC_SHAPED
+
+/* Whether every machine and compiler makes the same predictions of them: a sum with an infinity may
+ * be NaN, whose bits differ, and of several NaN any may be the result. One alone is safe, if it is
+ * the one that all machines make of it. */
+static bool
+predictions_agree(size_t bytes, const void *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes == sizeof(float)) {
+            uint32_t bits;
+            memcpy(&bits, (const uint8_t *) numbers + i * sizeof bits, sizeof bits);
+            if ((bits >> 23 & 0xffu) == 0xffu && bits != UINT32_C(0x7fc00000))
+                return false;
+        } else {
+            uint64_t bits;
+            memcpy(&bits, (const uint8_t *) numbers + i * sizeof bits, sizeof bits);
+            if ((bits >> 52 & 0x7ffu) == 0x7ffu && bits != UINT64_C(0x7ff8000000000000))
+                return false;
+        }
+    }
+    return true;
+}
+
 static size_t
 run_fpzip(size_t bytes, const size_t length[AXES], const void *numbers, void *out, size_t room)
 {
@@ -72,7 +111,8 @@ fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, v
     size_t bytes = number_bytes(input, raw_bytes);
     *ret_bytes = 0;
     if (bytes == 0 || out_bytes <= ESDM__SEAL_BYTES || raw_bytes <= ESDM__SEAL_BYTES ||
-        !lengths_of(input, raw_bytes / bytes, length))
+        !lengths_of(input, raw_bytes / bytes, length) ||
+        !predictions_agree(bytes, raw, raw_bytes / bytes))
         return ESDM_OK;
     size_t room = (out_bytes < raw_bytes ? out_bytes : raw_bytes) - ESDM__SEAL_BYTES;
     void *numbers = malloc(2 * raw_bytes); /* aligned; what goes in and what comes back */
@@ -90,6 +130,7 @@ fpzip_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, v
     free(numbers);
     return ESDM_OK;
 }
+#endif
 
 static esdm_status
 fpzip_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_bytes, void *raw,
@@ -133,7 +174,7 @@ const esdm_codec_plugin esdm_codec_fpzip_plugin = {
     .bound = fpzip_bound,
     .encode = fpzip_encode,
     .decode = fpzip_decode,
-    .flags = ESDM_CODEC_SHAPED,
+    .flags = FLAGS,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -341,6 +341,21 @@ append_piece(s3__pack *to, const uint8_t *data, size_t bytes, esdm_error *err)
     return ESDM_OK;
 }
 
+static void
+note_filling(s3__pack *to)
+{
+    uint64_t bytes = to->length_bytes > FIRST_BYTES ? to->length_bytes : FIRST_BYTES;
+    atomic_fetch_add(&to->target->filling_bytes, bytes - to->filling_bytes);
+    to->filling_bytes = bytes;
+}
+
+void
+s3__stop_filling(s3__pack *of)
+{
+    atomic_fetch_sub(&of->target->filling_bytes, of->filling_bytes);
+    of->filling_bytes = 0;
+}
+
 esdm_status
 s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                 esdm_error *err)
@@ -370,6 +385,7 @@ s3__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_posi
         return s3__pack_failed(to, err);
     }
     to->length_bytes = end;
+    note_filling(to);
     *ret_position = position;
     return ESDM_OK;
 }
@@ -382,7 +398,10 @@ s3__pack_is_full(void *self)
     /* Ending small packs frees little, and gives a server that is slow already more to do. */
     bool pressed = of->length_bytes >= PRESSED_BYTES &&
                    atomic_load(&target->held_bytes) > target->options.memory_bytes;
-    return pressed || of->length_bytes >= target->options.object_bytes || of->nparts >= PARTS_FULL;
+    /* Of many small ones, perhaps in as many containers, one that is ended makes room. */
+    bool crowded = atomic_load(&target->filling_bytes) > target->options.memory_bytes;
+    return pressed || crowded || of->length_bytes >= target->options.object_bytes ||
+           of->nparts >= PARTS_FULL;
 }
 
 esdm_status

@@ -23,7 +23,8 @@ typedef struct s3__pack {
     s3__client *client; /* of the process that created the pack */
     s3__gate gate;
     uint64_t length_bytes;
-    uint8_t *tail; /* the part being filled */
+    uint64_t filling_bytes; /* of the target's, while it is appended to */
+    uint8_t *tail;          /* the part being filled */
     size_t tail_bytes;
     size_t tail_capacity;
     char *upload_id;     /* NULL: no part was sent yet */
@@ -48,6 +49,8 @@ esdm_status s3__pack_failed(const s3__pack *to, esdm_error *err);
 esdm_status s3__send_tail(s3__pack *to, esdm_error *err);
 /** Ends all parts under way, at once with `cancel`. Their failures are the pack's. */
 void s3__end_all_parts(s3__pack *to, bool cancel);
+/** Nothing more is appended. */
+void s3__stop_filling(s3__pack *of);
 /** Frees the part that is being filled. */
 void s3__free_tail(s3__pack *to);
 

@@ -34,12 +34,13 @@ typedef struct s3__spare s3__spare;
 typedef struct s3__target {
     s3__options options;
     s3__credentials credentials;
-    _Atomic(s3__client *) client;    /* of this process: s3__target_client() */
-    atomic_uint_fast64_t held_bytes; /* memory of all parts that are not sealed */
-    atomic_uint_fast64_t sent_bytes; /* of parts under way */
-    atomic_bool unconditional;       /* the server does not know If-None-Match */
-    pthread_mutex_t lock;            /* guards what follows; a leaf */
-    s3__spare *spares;               /* buffers for parts to come */
+    _Atomic(s3__client *) client;       /* of this process: s3__target_client() */
+    atomic_uint_fast64_t held_bytes;    /* memory of all parts that are not sealed */
+    atomic_uint_fast64_t sent_bytes;    /* of parts under way */
+    atomic_uint_fast64_t filling_bytes; /* in packs that are still appended to, about */
+    atomic_bool unconditional;          /* the server does not know If-None-Match */
+    pthread_mutex_t lock;               /* guards what follows; a leaf */
+    s3__spare *spares;                  /* buffers for parts to come */
     uint64_t spare_bytes;
     s3__upload *uploads; /* unfinished ones that a listing has shown */
 } s3__target;

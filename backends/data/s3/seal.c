@@ -110,6 +110,7 @@ s3__pack_begin_seal(void *self)
     s3__pack *of = self;
     esdm_error why = {0};
     esdm_status status = ESDM_OK;
+    s3__stop_filling(of);
     if (of->failure.status != ESDM_OK || of->put != NULL)
         return;
     if (of->upload_id == NULL && of->nparts == 0)
@@ -195,6 +196,7 @@ finish(s3__pack *of, esdm_error *err)
 static void
 pack_free(s3__pack *of)
 {
+    s3__stop_filling(of);
     if (s3__client_is_ours(of->client)) {
         s3__end_all_parts(of, true);
         if (of->put != NULL) {
@@ -223,6 +225,7 @@ s3__pack_seal(void *self, esdm_error *err)
     if (of == NULL)
         return ESDM_OK;
     esdm_error why;
+    s3__stop_filling(of);
     esdm_status status = finish(of, &why);
     if (status == ESDM_OK) {
         pack_free(of);

@@ -27,5 +27,7 @@ void test_codec__lossy_keeps_every_bound(void **state);
 void test_codec__lossy_special_values_keep_their_bits(void **state);
 void test_codec__equal_input_gives_equal_bytes(void **state);
 void test_codec__what_shrinks_is_shrunk(void **state);
+/* fpzip.c */
+void test_codec__fpzip_refuses_what_compilers_differ_in(void **state);
 
 #endif

@@ -270,6 +270,7 @@ main(void)
         cmocka_unit_test(test_codec__shaped_hostile_input_stays_in_bounds),
         cmocka_unit_test(test_codec__lossy_keeps_every_bound),
         cmocka_unit_test(test_codec__lossy_special_values_keep_their_bits),
+        cmocka_unit_test(test_codec__fpzip_refuses_what_compilers_differ_in),
         cmocka_unit_test(test_codec__runs_in_many_threads),
     };
     /* Loadable ones come in by being asked for. */

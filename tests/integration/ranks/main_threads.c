@@ -3,177 +3,37 @@
 #include <pthread.h>
 
 #include "ranks.h"
+#include "thread_comm.h"
 
 enum { RANKS_MAX = 64 };
 
-/* Where the ranks meet. */
-typedef struct world {
-    int size;
-    pthread_barrier_t barrier;
-    const void *slots[RANKS_MAX];
-    pthread_mutex_t lock; /* guards letters */
-    pthread_cond_t moved;
-    const void *letters[RANKS_MAX][RANKS_MAX]; /* from, to; NULL: none */
-    size_t letter_bytes[RANKS_MAX][RANKS_MAX];
-    esdm_comm *comms[RANKS_MAX];
-    const char *only;
-} world;
-
-typedef struct thread_comm {
-    esdm_comm base;
-    world *w;
-} thread_comm;
-
-static world *
-world_of(const esdm_comm *comm)
-{
-    return ((const thread_comm *) comm)->w;
-}
-
-static void
-wait_all(const esdm_comm *comm)
-{
-    (void) pthread_barrier_wait(&world_of(comm)->barrier);
-}
-
-static esdm_status
-broadcast(esdm_comm *comm, void *data, size_t bytes, int root, esdm_error *err)
-{
-    world *w = world_of(comm);
-    (void) err;
-    if (comm->rank == root)
-        w->slots[root] = data;
-    wait_all(comm);
-    if (comm->rank != root && bytes > 0)
-        memcpy(data, w->slots[root], bytes);
-    wait_all(comm);
-    return ESDM_OK;
-}
-
-static esdm_status
-sums(esdm_comm *comm, const uint64_t *values, size_t count, uint64_t *ret_lower, uint64_t *ret_all,
-     esdm_error *err)
-{
-    world *w = world_of(comm);
-    (void) err;
-    w->slots[comm->rank] = values;
-    wait_all(comm);
-    for (size_t i = 0; i < count; i++) {
-        ret_lower[i] = ret_all[i] = 0;
-        for (int r = 0; r < comm->size; r++) {
-            uint64_t value = ((const uint64_t *) w->slots[r])[i];
-            ret_lower[i] += r < comm->rank ? value : 0;
-            ret_all[i] += value;
-        }
-    }
-    wait_all(comm);
-    return ESDM_OK;
-}
-
-static esdm_status
-gather(esdm_comm *comm, const void *data, size_t bytes, void *ret_all, esdm_error *err)
-{
-    world *w = world_of(comm);
-    (void) err;
-    w->slots[comm->rank] = data;
-    wait_all(comm);
-    for (int r = 0; r < comm->size; r++)
-        memcpy((char *) ret_all + (size_t) r * bytes, w->slots[r], bytes);
-    wait_all(comm);
-    return ESDM_OK;
-}
-
-static esdm_status
-maximum(esdm_comm *comm, uint64_t *values, size_t count, esdm_error *err)
-{
-    uint64_t *all = malloc((size_t) comm->size * count * sizeof *all + 1);
-    check(all != NULL);
-    esdm_status status = gather(comm, values, count * sizeof *values, all, err);
-    for (size_t i = 0; i < (size_t) comm->size * count; i++)
-        values[i % count] = all[i] > values[i % count] ? all[i] : values[i % count];
-    free(all);
-    return status;
-}
-
-static esdm_status
-send_bytes(esdm_comm *comm, const void *data, size_t bytes, int to, esdm_error *err)
-{
-    world *w = world_of(comm);
-    (void) err;
-    pthread_mutex_lock(&w->lock);
-    w->letters[comm->rank][to] = data;
-    w->letter_bytes[comm->rank][to] = bytes;
-    pthread_cond_broadcast(&w->moved);
-    while (w->letters[comm->rank][to] != NULL)
-        pthread_cond_wait(&w->moved, &w->lock);
-    pthread_mutex_unlock(&w->lock);
-    return ESDM_OK;
-}
-
-static esdm_status
-receive_bytes(esdm_comm *comm, void *data, size_t bytes, int from, esdm_error *err)
-{
-    world *w = world_of(comm);
-    (void) err;
-    pthread_mutex_lock(&w->lock);
-    while (w->letters[from][comm->rank] == NULL)
-        pthread_cond_wait(&w->moved, &w->lock);
-    check(w->letter_bytes[from][comm->rank] == bytes);
-    memcpy(data, w->letters[from][comm->rank], bytes);
-    w->letters[from][comm->rank] = NULL;
-    pthread_cond_broadcast(&w->moved);
-    pthread_mutex_unlock(&w->lock);
-    return ESDM_OK;
-}
-
-static void
-release(esdm_comm *comm)
-{
-    free(comm);
-}
-
-static const esdm_comm_ops ops = {
-    .broadcast = broadcast,
-    .maximum = maximum,
-    .sums = sums,
-    .gather = gather,
-    .send = send_bytes,
-    .receive = receive_bytes,
-    .release = release,
-};
+static const char *only;
 
 static void *
 rank_main(void *user)
 {
-    thread_comm *comm = user;
-    rank_state r = {.comm = &comm->base, .rank = comm->base.rank, .size = comm->base.size};
+    esdm_comm *comm = user;
+    rank_state r = {.comm = comm, .rank = comm->rank, .size = comm->size};
     r.session = open_session();
-    run_scenarios(&r, comm->w->only);
+    run_scenarios(&r, only);
     esdm_session_close(r.session);
-    esdm_comm_unref(&comm->base);
+    esdm_comm_unref(comm);
     return NULL;
 }
 
 int
 main(int argc, char **argv)
 {
-    static world w;
     pthread_t threads[RANKS_MAX];
-    w.size = argc > 1 ? atoi(argv[1]) : 4;
-    w.only = argc > 2 ? argv[2] : NULL;
-    check(w.size >= 1 && w.size <= RANKS_MAX);
+    int size = argc > 1 ? atoi(argv[1]) : 4;
+    only = argc > 2 ? argv[2] : NULL;
+    check(size >= 1 && size <= RANKS_MAX);
     make_site();
-    pthread_barrier_init(&w.barrier, NULL, (unsigned) w.size);
-    pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.moved, NULL);
-    for (int i = 0; i < w.size; i++) {
-        thread_comm *comm = calloc(1, sizeof *comm);
-        check(comm != NULL);
-        comm->base = (esdm_comm){.ops = &ops, .rank = i, .size = w.size, .references = 1};
-        comm->w = &w;
-        check(pthread_create(&threads[i], NULL, rank_main, comm) == 0);
-    }
-    for (int i = 0; i < w.size; i++)
+    struct thread_world *world = thread_world_new(size);
+    for (int i = 0; i < size; i++)
+        check(pthread_create(&threads[i], NULL, rank_main, thread_comm_new(world, i)) == 0);
+    for (int i = 0; i < size; i++)
         check(pthread_join(threads[i], NULL) == 0);
+    thread_world_free(world);
     return 0;
 }

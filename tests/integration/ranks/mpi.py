@@ -33,7 +33,7 @@ def scenarios(folder):
         counts = {"quick": (4,), "long": (1, 2, 3, 4, 8, 64)}.get(SIZE, (1, 3, 4))
     for ranks in counts:
         env = make_site(folder, f"scenarios{ranks}")
-        done = mpirun.run(MPI, ranks, [PROGRAM, "scenarios"], env, timeout=200 * SLOW)
+        done = mpirun.run(MPI, ranks, [PROGRAM, "scenarios"], env, timeout=600 * SLOW)
         print(f"{ranks} ranks: {len(done.stdout.splitlines())} scenarios")
     # Commits merge their index pages: 40 commits of 4 ranks leave a handful.
     count = subprocess.run(
@@ -52,13 +52,13 @@ def many_ranks(folder):
     for i, name in enumerate(("order.random", "commit.blocks", "differ.definitions")):
         env = make_site(folder, f"many{i}")
         mpirun.run(MPI, 32 if MPI == "openmpi" else 16, [PROGRAM, "scenarios", name], env,
-                   timeout=250 * SLOW)
+                   timeout=600 * SLOW)
 
 
 def lost(folder):
     env = make_site(folder, "faulty", "faulty")
     for ranks in (1, 4):
-        mpirun.run(MPI, ranks, [PROGRAM, "lost"], env, timeout=100 * SLOW)
+        mpirun.run(MPI, ranks, [PROGRAM, "lost"], env, timeout=400 * SLOW)
     packs = [p for p in (folder / "faulty/packs").rglob("*") if p.is_file() and p.suffix != ".json"]
     print(f"lost: {len(packs)} packs are left")
 
@@ -68,12 +68,12 @@ def killed(folder):
     for round_ in range({"quick": 2, "long": 15}.get(SIZE, 4)):
         env = make_site(folder, f"killed{round_}")
         done = mpirun.run(MPI, 4, [PROGRAM, "killed", str(0.05 + 0.113 * round_)], env,
-                          timeout=100 * SLOW, check=False)
+                          timeout=400 * SLOW, check=False)
         if done.returncode == 0:
             raise SystemExit("a job with a killed rank succeeded")
         steps = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
         last = steps[-1] if steps else -1
-        subprocess.run([PROGRAM, "verify", str(last)], env=env, check=True, timeout=100)
+        subprocess.run([PROGRAM, "verify", str(last)], env=env, check=True, timeout=400 * SLOW)
         subprocess.run([BUILD / "tools/esdm-mkfs", "--check"], env=env, check=True,
                        stdout=subprocess.DEVNULL)
         print(f"killed after step {last}")

@@ -42,7 +42,7 @@ def run(program, ranks, path, kind, env, preload=None, prefix=()):
         libraries.insert(0, env.pop("LD_PRELOAD"))
     if libraries:
         command = ["env", "LD_PRELOAD=" + ":".join(libraries)] + command
-    lines = mpirun.run("openmpi", ranks, command, env, timeout=300).stdout.splitlines()
+    lines = mpirun.run("openmpi", ranks, command, env).stdout.splitlines()
     return "\n".join(sorted(line for line in lines if line.startswith(" rank ")))
 
 

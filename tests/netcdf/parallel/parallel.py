@@ -31,7 +31,7 @@ def compare(folder, ranks):
     # Many ranks on few cores take long in MPI: the longest area alone, but in the long form.
     areas = ["par_access"] if ranks > 4 and esdmtest.SIZE != "long" else []
     done = mpirun.run("openmpi", ranks, [PROGRAM, str(files), *areas], env,
-                      timeout=(150 + 40 * ranks) * SLOW)
+                      timeout=(500 + 100 * ranks) * SLOW)
     passed = re.search(r"PASSED *\] (\d+) test", done.stdout)
     print(f"{ranks} ranks: {passed.group(1) if passed else '?'} comparisons", flush=True)
 

@@ -19,7 +19,7 @@ import mpirun
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else ""
 SLOW = 5 if esdmtest.SANITIZE else 1
-SECONDS = 60 * SLOW
+SECONDS = 300 * SLOW
 
 
 def limit(ranks):

@@ -398,6 +398,18 @@ test_blob__unknown_codecs_and_newer_versions_say_what_to_do(void **state)
                      ESDM_OK);
     assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, NULL, &view, &err), ESDM_ENOTSUP);
     assert_non_null(strstr(err.message, "no codec with id 130"));
+    esdm_codec_plugin zfp = *chain_rle.codecs[0]; /* one that ESDM has, though not everywhere */
+    zfp.id = 6;
+    const esdm__chain chain_zfp = {.codecs = {&zfp}, .count = 1};
+    esdm__blob foreign;
+    assert_int_equal(esdm__blob_encode(&chain_zfp, ESDM_TYPE_INT8, 1, 1, raw, 4, &foreign, NULL),
+                     ESDM_OK);
+    assert_int_equal(esdm__blob_parse(foreign.head, foreign.head_bytes, NULL, &view, &err),
+                     ESDM_ENOTSUP);
+    assert_non_null(strstr(err.message, "codec 'zfp' (id 6)"));
+    assert_non_null(strstr(err.message, "esdm-codec-zfp.so"));
+    assert_non_null(strstr(err.message, "libzfp 1.0 is installed"));
+    esdm__blob_clear(&foreign);
     blob.head[8] = 4;
     assert_int_equal(esdm__blob_parse(blob.head, blob.head_bytes, NULL, &view, &err), ESDM_ENOTSUP);
     assert_non_null(strstr(err.message, "format 4 is newer"));

@@ -18,6 +18,8 @@
 typedef struct keeper {
     char name[256];
     char text[4096];
+    int puts;
+    bool broken;
 } keeper;
 
 static esdm_status
@@ -25,6 +27,9 @@ keep_fact(void *store, const char *name, const char *text, esdm_error *err)
 {
     keeper *k = store;
     (void) err;
+    k->puts++;
+    if (k->broken)
+        return ESDM_EIO;
     (void) snprintf(k->name, sizeof k->name, "%s", name);
     (void) snprintf(k->text, sizeof k->text, "%s", text);
     return ESDM_OK;
@@ -147,11 +152,49 @@ test_decisions__odd_times_leave_it_readable(void **state)
     assert_int_equal(found.ntargets, 2);
 }
 
+/* Without anything that was decided, as on a site with one target and two copies wanted. */
+static void
+test_decisions__counts_alone_are_kept(void **state)
+{
+    (void) state;
+    static const esdm_meta_plugin plugin = {.fact_put = keep_fact, .fact_list = list_facts};
+    keeper store = {.puts = 0};
+    esdm_session session;
+    memset(&session, 0, sizeof session);
+    session.meta = &plugin;
+    session.store = &store;
+    const esdm__pack_owner owner = {.session = &session, .uuid = "uuid", .writer = "writer"};
+    esdm__decisions *d = esdm__decisions_new();
+    esdm_write_counts writes = {.fragments = 3};
+    esdm_write_counts found = {0};
+    assert_non_null(d);
+    esdm__decisions_store(d, &owner, &writes, false);
+    assert_int_equal(store.puts, 0); /* all went as planned */
+    writes.fewer_copies = 2;
+    store.broken = true;
+    esdm__decisions_store(d, &owner, &writes, false);
+    store.broken = false;
+    esdm__decisions_store(d, &owner, &writes, false);
+    assert_int_equal(store.puts, 2);
+    assert_int_equal(esdm__decisions_history(&session, "uuid", &found, NULL), ESDM_OK);
+    assert_true(found.fragments == 3 && found.elsewhere == 0 && found.fewer_copies == 2);
+    esdm__decisions_store(d, &owner, &writes, false);
+    assert_int_equal(store.puts, 2); /* nothing new */
+    writes.elsewhere = 1;
+    esdm__decisions_store(d, &owner, &writes, true);
+    assert_int_equal(store.puts, 2); /* so soon only at the end */
+    esdm__decisions_store(d, &owner, &writes, false);
+    assert_int_equal(esdm__decisions_history(&session, "uuid", &found, NULL), ESDM_OK);
+    assert_true(found.fragments == 3 && found.elsewhere == 1 && found.fewer_copies == 2);
+    esdm__decisions_free(d);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decisions__times_add_up),
+        cmocka_unit_test(test_decisions__counts_alone_are_kept),
         cmocka_unit_test(test_decisions__odd_times_leave_it_readable),
     };
     return cmocka_run_group_tests_name("io.decisions", tests, NULL, NULL);

@@ -39,6 +39,11 @@ test_registry__codec_ids_are_fixed(void **state)
     assert_string_equal(esdm__plugin_codec_by_id(0)->base.name, "none");
     assert_string_equal(esdm__plugin_codec_by_id(1)->base.name, "lz4");
     assert_null(esdm__plugin_codec_by_id(99));
+    assert_string_equal(esdm__plugin_codec_name(6), "zfp");
+    assert_string_equal(esdm__plugin_codec_name(7), "fpzip");
+    assert_string_equal(esdm__plugin_codec_name(8), "szip");
+    assert_null(esdm__plugin_codec_name(5));
+    assert_null(esdm__plugin_codec_name(99));
 }
 
 static void

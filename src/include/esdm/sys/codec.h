@@ -30,6 +30,8 @@ extern "C" {
 /** What encode() writes has the length and meaning of the raw bytes: decode() would only copy it,
  *  and is left out. For filters that round values. */
 #define ESDM_CODEC_ROUNDS 0x8u
+/** encode() is ESDM_ENOTSUP: the plug-in was built without what it takes, and reads alone. */
+#define ESDM_CODEC_READS 0x10u
 
 /** How much time is worth spending on fewer bytes. */
 typedef enum esdm_codec_effort {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "upkeep/pages.h"
+#include "io/page_list.h"
 
 #include <stdlib.h>
 #include <string.h>

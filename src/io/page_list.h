@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#ifndef ESDM_UPKEEP_PAGES_H
-#define ESDM_UPKEEP_PAGES_H
+#ifndef ESDM_IO_PAGE_LIST_H
+#define ESDM_IO_PAGE_LIST_H
 
 /** @file The index pages of one record, those of old snapshots that are kept included. */
 
