@@ -314,6 +314,7 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
     if (c.model != NULL && status == ESDM_OK) {
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;
+        result->writes = c.target.writes;
     }
     result->seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     cp_close(&c.source);

@@ -98,6 +98,21 @@ typedef struct totals {
     tool_exit result; /* of the first failure */
 } totals;
 
+/* As programs are told when they close a container. */
+static void
+warn_of_writes(const cp_job *job, const esdm_write_counts *writes)
+{
+    if (writes->elsewhere > 0)
+        tool_error("copy '%s': a target was full, failed or was not reached: %" G_GUINT64_FORMAT
+                   " of %" G_GUINT64_FORMAT " fragments are on another one than planned",
+                   job->target, (guint64) writes->elsewhere, (guint64) writes->fragments);
+    if (writes->fewer_copies > 0)
+        tool_error("copy '%s': %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                   " fragments have fewer copies than asked for: esdm-fsck --repair makes the "
+                   "others",
+                   job->target, (guint64) writes->fewer_copies, (guint64) writes->fragments);
+}
+
 static totals
 sum_up(const GPtrArray *jobs, const cp_result *results)
 {
@@ -110,6 +125,7 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
         if (results[i].status == ESDM_OK) {
             sum.copied++;
             sum.bytes += results[i].bytes;
+            warn_of_writes(g_ptr_array_index(jobs, i), &results[i].writes);
             continue;
         }
         sum.failed++;
@@ -147,6 +163,13 @@ job_json(const cp_job *job, const cp_result *result)
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
     tool_json_set(object, "seconds", json_real(result->seconds));
+    if (job->to_container && result->status == ESDM_OK && !result->skipped) {
+        json_t *writes = json_object();
+        tool_json_set(writes, "fragments", tool_json_u64(result->writes.fragments));
+        tool_json_set(writes, "elsewhere", tool_json_u64(result->writes.elsewhere));
+        tool_json_set(writes, "fewer_copies", tool_json_u64(result->writes.fewer_copies));
+        tool_json_set(object, "writes", writes);
+    }
     return object;
 }
 

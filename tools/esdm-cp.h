@@ -188,6 +188,7 @@ typedef struct cp_end {
     int ncid;                  /* NetCDF; < 0: closed */
     esdm_session *session;     /* borrowed */
     esdm_container *container; /* owned while open */
+    esdm_write_counts writes;  /* of a container that is complete */
 } cp_end;
 
 /** Opens for reading. @param ret_model owned. */
@@ -263,6 +264,7 @@ typedef struct cp_result {
     uint64_t bytes;
     uint64_t datasets;
     double seconds;
+    esdm_write_counts writes; /* to a container; not all of them as planned, perhaps */
     char message[ESDM_ERROR_MESSAGE_BYTES];
 } cp_result;
 

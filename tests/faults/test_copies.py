@@ -121,6 +121,22 @@ def test_copies__fewer_targets_than_copies():
         check_goes_on("a", 2)
 
 
+def test_copies__esdm_cp_tells_of_fewer():
+    with site(names=("one", "two")) as place:
+        must("write", "a", 1, 2)
+        done = run([tool("esdm-cp"), "esdm://a", "esdm://well", "--json"])
+        told = json.loads(done.stdout)["copies"][0]["writes"]
+        expect(told["fragments"] > 0 == told["elsewhere"] == told["fewer_copies"], f"{told}")
+        expect(done.stderr == "", done.stderr)
+        place.file("two").rename(place.file("away"))
+        done = run([tool("esdm-cp"), "esdm://a", "esdm://fewer", "--json"])
+        told = json.loads(done.stdout)["copies"][0]["writes"]
+        expect(told["fewer_copies"] == told["fragments"] > 0, f"{told}")
+        words = f"{told['fewer_copies']} of {told['fragments']} fragments have fewer copies"
+        expect("'fewer'" in done.stderr and words in done.stderr, done.stderr)
+        place.file("away").rename(place.file("two"))
+
+
 def test_copies__a_target_that_dies_while_it_is_written():
     """The n-th append, seal or creation fails: the other target has everything."""
     if not (BUILD / "plugins/esdm-data-faulty.so").exists():
