@@ -26,7 +26,7 @@ esdm__mirrors_create(esdm_session *session, esdm__mirrors *ret_mirrors, const ch
             plugin->pack_create(m->target->handle, name, &m->handle, NULL) == ESDM_OK)
             ret_mirrors->count++;
         else
-            atomic_store(&m->target->full, true);
+            esdm__target_failed(m->target);
     }
 }
 
@@ -41,8 +41,10 @@ esdm__mirrors_append(esdm__mirrors *mirrors, const esdm_iov *iov, size_t niov, u
             continue;
         esdm_status status = m->target->plugin->pack_append(m->handle, iov, niov, &at, NULL);
         m->lost = status != ESDM_OK || at != position;
-        if (status != ESDM_OK || atomic_load(&m->target->full))
-            atomic_store(&m->target->full, status != ESDM_OK);
+        if (status == ESDM_OK)
+            esdm__target_worked(m->target);
+        else
+            esdm__target_failed(m->target);
         good &= !m->lost;
     }
     return good;

@@ -237,7 +237,7 @@ move_away(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             if (status == ESDM_OK ||
                 esdm__pack_target(p) == to) /* moved, but not noted: no way on */
                 return status;
-            atomic_store(&to->full, true);
+            esdm__target_failed(to);
         }
     }
     return status;
@@ -299,7 +299,7 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             first.status = status;
         bool others = owner->session->ntargets > 1;
         if (others)
-            atomic_store(&target->full, true);
+            esdm__target_failed(target);
         if (!recalls || !others || p->mirrors.count > 0 || owner->moved == NULL ||
             attempt == owner->session->ntargets || move_away(owner, p, &why) != ESDM_OK)
             return keep_failure(p, first.status, &first, err);

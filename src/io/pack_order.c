@@ -48,12 +48,35 @@ keep_plan(esdm__pack_order *o, uint32_t copies)
         o->planned[o->nplanned++] = o->choices[i].target;
 }
 
+/* Targets that have failed come last; when it is time, one write asks such a one in its turn. */
+static void
+put_failed_last(esdm_session *session, const esdm__place_request *request, esdm__pack_order *o)
+{
+    bool failed = false;
+    bool due = false;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        bool full = atomic_load(&session->targets[i].full);
+        bool asked = full && esdm__target_is_due(&session->targets[i]);
+        o->targets[i].failed |= full && !asked;
+        due |= asked;
+        failed |= full;
+    }
+    if (failed)
+        o->count = esdm__placement_order(o->targets, session->ntargets, request, o->choices);
+    size_t first = o->count > 0 ? o->choices[0].target : 0;
+    if (!due || (atomic_load(&session->targets[first].full) &&
+                 esdm__target_take_turn(&session->targets[first])))
+        return;
+    for (size_t i = 0; i < session->ntargets; i++)
+        o->targets[i].failed |= atomic_load(&session->targets[i].full);
+    o->count = esdm__placement_order(o->targets, session->ntargets, request, o->choices);
+}
+
 void
 esdm__pack_order_choose(esdm_session *session, const esdm__pack_hint *hint, uint64_t bytes,
                         uint64_t turn, esdm__pack_order *o)
 {
     bool any = esdm__models_write(session, o->perfs, o->measured);
-    bool failed = false;
     for (size_t i = 0; i < session->ntargets; i++) {
         esdm__target *t = &session->targets[i];
         o->targets[i] = (esdm__place_target){
@@ -72,13 +95,7 @@ esdm__pack_order_choose(esdm_session *session, const esdm__pack_hint *hint, uint
                                              hint->cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};
     o->count = esdm__placement_order(o->targets, session->ntargets, &request, o->choices);
     keep_plan(o, hint->copies);
-    for (size_t i = 0; i < session->ntargets; i++) {
-        bool full = atomic_load(&session->targets[i].full);
-        o->targets[i].failed |= full;
-        failed |= full;
-    }
-    if (failed)
-        o->count = esdm__placement_order(o->targets, session->ntargets, &request, o->choices);
+    put_failed_last(session, &request, o);
     o->ask_failed = turn % 64 == 0;
     o->worth_noting = any || session->ntargets > 1;
 }
@@ -96,7 +113,7 @@ esdm__pack_order_mirrors(esdm_session *session, const esdm__pack_order *o, size_
         if (esdm__target_need(session, target, NULL) == ESDM_OK)
             list.targets[list.count++] = target;
         else
-            atomic_store(&target->full, true);
+            esdm__target_failed(target);
     }
     return list;
 }

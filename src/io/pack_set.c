@@ -282,8 +282,7 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
         dequeue(target, b->bytes);
         atomic_fetch_add(&target->unchecked_bytes, b->bytes);
         if (status == ESDM_OK) {
-            if (atomic_load(&target->full))
-                atomic_store(&target->full, false);
+            esdm__target_worked(target);
             note_decision(packs, o, i, b->bytes, esdm__seconds_now() - started, ret_place);
             return ESDM_OK;
         }
@@ -295,7 +294,7 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
         if (esdm__target_is_wrong(opened))
             break;
         if (status != ESDM_ENOMEM && session->ntargets > 1)
-            atomic_store(&target->full, true);
+            esdm__target_failed(target);
     }
     if (err != NULL)
         *err = refusal;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "io/models.h"
 #include "io/session.h"
 #include "plugin/registry.h"
 
@@ -13,6 +14,9 @@
 #define RESERVE_STEP (UINT64_C(256) << 20)
 /* Between two attempts to open a target. */
 #define RETRY_NS (UINT64_C(10) * 1000000000)
+/* Between a failed write and one that asks the target again: at first, and after many. */
+#define FIRST_PAUSE_NS (UINT64_C(10) * 1000000000)
+#define LAST_PAUSE_NS  (UINT64_C(600) * 1000000000)
 
 static void
 note_nothing(const char *line, void *user)
@@ -172,6 +176,48 @@ esdm__targets_need_one(esdm_session *session, esdm_error *err)
     if (err != NULL)
         *err = first;
     return first.status;
+}
+
+/* ---- failures of writes ------------------------------------------------------------------- */
+
+static uint64_t
+monotonic_ns(void)
+{
+    return (uint64_t) (esdm__seconds_now() * 1e9);
+}
+
+void
+esdm__target_failed(esdm__target *target)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t again = atomic_load(&target->again_ns);
+    uint64_t pause = atomic_load(&target->pause_ns);
+    bool known = atomic_exchange(&target->full, true);
+    if (known && now < again)
+        return;
+    if (pause == 0 || (!known && now > again + 4 * pause)) /* it has worked for long */
+        pause = FIRST_PAUSE_NS;
+    atomic_store(&target->pause_ns, pause);
+    atomic_store(&target->again_ns, now + pause);
+}
+
+bool
+esdm__target_is_due(esdm__target *target)
+{
+    return monotonic_ns() >= atomic_load(&target->again_ns);
+}
+
+bool
+esdm__target_take_turn(esdm__target *target)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t again = atomic_load(&target->again_ns);
+    uint64_t pause = 2 * atomic_load(&target->pause_ns);
+    pause = pause < FIRST_PAUSE_NS ? FIRST_PAUSE_NS : pause < LAST_PAUSE_NS ? pause : LAST_PAUSE_NS;
+    if (now < again || !atomic_compare_exchange_strong(&target->again_ns, &again, now + pause))
+        return false;
+    atomic_store(&target->pause_ns, pause);
+    return true;
 }
 
 /* ---- reserves ----------------------------------------------------------------------------- */

@@ -28,7 +28,9 @@ typedef struct esdm__target {
     uint64_t retry_ns;  /* not to be tried before; guarded by the session's target_lock */
     esdm_error failure; /* of the last attempt; guarded by the session's target_lock */
     atomic_uint_fast64_t suspect_ns; /* reads prefer other copies until then; 0: never failed */
-    atomic_bool full;                /* took ENOSPC or failed: tried last from then on */
+    atomic_bool full; /* took ENOSPC or failed: tried last until a write succeeds there */
+    atomic_uint_fast64_t again_ns; /* monotonic; when one write asks it in its turn all the same */
+    atomic_uint_fast64_t pause_ns; /* until that, since the last failure or attempt */
     /* What all containers of the session are writing there at this moment. */
     atomic_uint_fast64_t queued_bytes;
     atomic_uint queued_requests;
@@ -60,6 +62,19 @@ esdm_status esdm__targets_need_one(esdm_session *session, esdm_error *err);
  * wait for one attempt, and for some seconds after it its failure is the answer.
  */
 esdm_status esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err);
+/** A write failed there: others ask it last. */
+void esdm__target_failed(esdm__target *target);
+/** A write succeeded there. */
+static inline void
+esdm__target_worked(esdm__target *target)
+{
+    if (atomic_load(&target->full))
+        atomic_store(&target->full, false);
+}
+/** Whether a target that has failed may be asked in its turn: some time has passed. */
+bool esdm__target_is_due(esdm__target *target);
+/** Whether this write is the one to do so; another pause, a longer one, begins. */
+bool esdm__target_take_turn(esdm__target *target);
 /** Looks at the reserves of the targets where it is time to: at first, and whenever a part of the
  *  reserve may have been used up. */
 void esdm__targets_check_reserves(esdm_session *session);

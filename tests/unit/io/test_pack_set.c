@@ -158,8 +158,12 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     plugin.pack_recall = NULL;
     plugin.pack_seal = fake_seal;
     session.ntargets = 1;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         atomic_store(&targets[i].full, false);
+        atomic_store(&targets[i].again_ns, 0);
+        atomic_store(&targets[i].pause_ns, 0);
+    }
+    plugin.pack_append = fake_append;
     owner.durable = false;
     owner.moved = NULL;
     site.durability = durability;
@@ -292,6 +296,59 @@ test_pack_set__a_target_may_ask_for_the_end_of_a_pack(void **state)
     assert_int_equal(append(packs), ESDM_OK);
     assert_int_equal(did.created, 2);
     assert_int_equal(did.sealed, 2);
+    esdm__pack_set_free(packs);
+}
+
+static unsigned refused;
+
+static esdm_status
+refuse_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position, esdm_error *err)
+{
+    (void) pack, (void) iov, (void) niov, (void) ret_position;
+    refused++;
+    return esdm__error_set(err, ESDM_EIO, "the server is gone");
+}
+
+/* How many of 20 appends ask the first target and are refused. */
+static unsigned
+append_20(esdm__pack_set *packs)
+{
+    refused = 0;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(append(packs), ESDM_OK);
+    return refused;
+}
+
+/* A target that failed is asked again when some time has passed, by one write at a time; the pauses
+ * grow, and end when it works. */
+static void
+test_pack_set__a_target_that_failed_comes_back(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_PROCESS, 1000);
+    session.ntargets = 2;
+    plugin.pack_append = refuse_append;
+    assert_int_equal(append_20(packs), 1);
+    assert_true(atomic_load(&targets[0].full));
+    uint64_t pause = atomic_load(&targets[0].pause_ns);
+    assert_true(pause >= 1000000000);
+    atomic_store(&targets[0].again_ns, 0); /* the pause is over, and it fails again */
+    assert_int_equal(append_20(packs), 1);
+    assert_int_equal(atomic_load(&targets[0].pause_ns), 2 * pause);
+    plugin.pack_append = fake_append;
+    assert_int_equal(append_20(packs), 0); /* it works, but nobody asks */
+    assert_true(atomic_load(&targets[0].full));
+    atomic_store(&targets[0].again_ns, 0);
+    (void) append_20(packs);
+    assert_false(atomic_load(&targets[0].full));
+    plugin.pack_append = refuse_append; /* it gets its turns again */
+    assert_int_equal(append_20(packs), 1);
+    for (int i = 0; i < 20; i++) { /* not without end */
+        atomic_store(&targets[0].again_ns, 0);
+        assert_int_equal(append_20(packs), 1);
+    }
+    assert_true(atomic_load(&targets[0].pause_ns) <= UINT64_C(3600) * 1000000000);
+    session.ntargets = 1;
     esdm__pack_set_free(packs);
 }
 
@@ -468,6 +525,7 @@ main(void)
         cmocka_unit_test(test_pack_set__packs_of_a_commit_in_doubt_stay),
         cmocka_unit_test(test_pack_set__the_end_of_a_pack_whose_target_is_gone),
         cmocka_unit_test(test_pack_set__a_target_may_ask_for_the_end_of_a_pack),
+        cmocka_unit_test(test_pack_set__a_target_that_failed_comes_back),
         cmocka_unit_test(test_pack_set__a_seal_that_is_durable_needs_no_flush),
         cmocka_unit_test(test_pack_set__what_nobody_refers_to_is_discarded),
         cmocka_unit_test(test_pack_set__a_failed_sync_is_never_forgotten),
