@@ -8,33 +8,10 @@
 #include <string.h>
 
 #include "base/seal.h"
-#include "esdm/sys/codec.h"
 #include "esdm/types.h"
+#include "foreign.h"
 
 #define HEAD 8 /* codec, type, what to do, rank, shape (four sizes of a byte) */
-
-/* Those that were there when this was built. */
-#ifdef WITH_ZFP
-extern const esdm_codec_plugin esdm_codec_zfp_plugin;
-#endif
-#ifdef WITH_FPZIP
-extern const esdm_codec_plugin esdm_codec_fpzip_plugin;
-#endif
-#ifdef WITH_SZIP
-extern const esdm_codec_plugin esdm_codec_szip_plugin;
-#endif
-static const esdm_codec_plugin *const codecs[] = {
-#ifdef WITH_ZFP
-    &esdm_codec_zfp_plugin,
-#endif
-#ifdef WITH_FPZIP
-    &esdm_codec_fpzip_plugin,
-#endif
-#ifdef WITH_SZIP
-    &esdm_codec_szip_plugin,
-#endif
-};
-#define NCODECS (sizeof codecs / sizeof codecs[0])
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -94,9 +71,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t shape[4];
     size_t elements = 1;
-    if (NCODECS == 0 || size <= HEAD)
+    if (FOREIGN_CODECS == 0 || size <= HEAD)
         return 0;
-    const esdm_codec_plugin *codec = codecs[data[0] % NCODECS];
+    const esdm_codec_plugin *codec = foreign_codecs[data[0] % FOREIGN_CODECS];
     esdm_codec_input input = {.type = data[1] % 13,
                               .rank = data[3] % 5,
                               .shape = shape,

@@ -10,19 +10,10 @@
 
 #include "codec/chain.h"
 #include "esdm/usertypes.h"
+#include "foreign.h"
 #include "layout/index.h"
 #include "model/container.h"
 #include "plugin/registry.h"
-
-#ifdef WITH_ZFP
-extern const esdm_codec_plugin esdm_codec_zfp_plugin;
-#endif
-#ifdef WITH_FPZIP
-extern const esdm_codec_plugin esdm_codec_fpzip_plugin;
-#endif
-#ifdef WITH_SZIP
-extern const esdm_codec_plugin esdm_codec_szip_plugin;
-#endif
 
 static esdm_error err;
 
@@ -301,17 +292,6 @@ save_fields(const char *folder)
 static void
 save_foreign(const char *folder)
 {
-    static const esdm_codec_plugin *const codecs[] = {
-#ifdef WITH_ZFP
-        &esdm_codec_zfp_plugin,
-#endif
-#ifdef WITH_FPZIP
-        &esdm_codec_fpzip_plugin,
-#endif
-#ifdef WITH_SZIP
-        &esdm_codec_szip_plugin,
-#endif
-        NULL};
     static const int32_t types[] = {ESDM_TYPE_FLOAT32, ESDM_TYPE_FLOAT64, ESDM_TYPE_INT16};
     const uint64_t shape[] = {4, 5, 60};
     const esdm_codec_accuracy accuracy = {.absolute = 0.5,
@@ -322,7 +302,7 @@ save_foreign(const char *folder)
     static uint8_t raw[4 * 5 * 60 * 8];
     static uint8_t encoded[sizeof raw + 64];
     int number = 0;
-    for (uint8_t c = 0; codecs[c] != NULL; c++) {
+    for (uint8_t c = 0; foreign_codecs[c] != NULL; c++) {
         for (int i = 0; i < 6; i++) {
             esdm_codec_input input = {.type = types[i % 3],
                                       .element_bytes = (uint32_t) esdm_type_size(types[i % 3]),
@@ -339,8 +319,8 @@ save_foreign(const char *folder)
                                                 : &whole;
                 memcpy(raw + k * input.element_bytes, from, input.element_bytes);
             }
-            ok(codecs[c]->encode(&input, raw, 4 * 5 * 60 * input.element_bytes, encoded,
-                                 sizeof encoded, &bytes, &err));
+            ok(foreign_codecs[c]->encode(&input, raw, 4 * 5 * 60 * input.element_bytes, encoded,
+                                         sizeof encoded, &bytes, &err));
             const uint8_t head[8] = {c, (uint8_t) types[i % 3], 1, 3, 3, 4, 59, 0};
             if (bytes > 0)
                 save(folder, "foreign", number++, (piece[]){{head, sizeof head}, {encoded, bytes}},

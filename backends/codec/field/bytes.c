@@ -1,56 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <string.h>
-#include <zstd.h>
 
 #include "base/error.h"
-#include "base/per_thread.h"
 #include "base/scratch.h"
+#include "base/zstd_own.h"
 #include "mask.h"
 
 #define LEVEL 1
 
 /* Methods: as they are; zstd; bytes of equal weight together, then zstd. */
 enum { BYTES_RAW, BYTES_ZSTD, BYTES_SHUFFLED };
-
-/* Making one takes longer than encoding the bytes of a block. */
-typedef struct contexts {
-    ZSTD_CCtx *encoder;
-    ZSTD_DCtx *decoder;
-} contexts;
-
-static void
-clear_contexts(void *memory)
-{
-    contexts *own = memory;
-    (void) ZSTD_freeCCtx(own->encoder);
-    (void) ZSTD_freeDCtx(own->decoder);
-}
-
-static esdm__per_thread threads = ESDM__PER_THREAD(contexts, clear_contexts);
-
-__attribute__((destructor)) static void
-drop_contexts(void)
-{
-    esdm__per_thread_drop(&threads);
-}
-
-static ZSTD_CCtx *
-own_encoder(void)
-{
-    contexts *own = esdm__per_thread_get(&threads);
-    if (own != NULL && own->encoder == NULL)
-        own->encoder = ZSTD_createCCtx();
-    return own != NULL ? own->encoder : NULL;
-}
-
-static ZSTD_DCtx *
-own_decoder(void)
-{
-    contexts *own = esdm__per_thread_get(&threads);
-    if (own != NULL && own->decoder == NULL)
-        own->decoder = ZSTD_createDCtx();
-    return own != NULL ? own->decoder : NULL;
-}
 
 static void
 shuffle(const uint8_t *raw, size_t elements, size_t size, uint8_t *to)
@@ -87,7 +46,7 @@ field__bytes_encode(const void *raw, size_t raw_bytes, size_t element_bytes, esd
     bool apart = element_bytes > 1;
     uint8_t *shuffled = apart ? esdm__scratch_new(raw_bytes) : NULL;
     uint8_t *packed = esdm__scratch_new(room);
-    ZSTD_CCtx *encoder = own_encoder();
+    ZSTD_CCtx *encoder = esdm__zstd_own_encoder();
     if ((apart && shuffled == NULL) || packed == NULL || encoder == NULL) {
         esdm__scratch_free(shuffled);
         esdm__scratch_free(packed);
@@ -129,7 +88,7 @@ take_stored(esdm__cursor *in, size_t raw_bytes, stored *ret, esdm_error *err)
 static esdm_status
 decompress(const stored *from, uint8_t *to, size_t bytes, esdm_error *err)
 {
-    ZSTD_DCtx *decoder = own_decoder();
+    ZSTD_DCtx *decoder = esdm__zstd_own_decoder();
     if (decoder == NULL)
         return esdm__error_nomem(err, bytes, "special values");
     size_t n = ZSTD_decompressDCtx(decoder, to, bytes, from->bytes, from->count);

@@ -14,70 +14,16 @@
 #include "base/error.h"
 #include "fit.h"
 #include "stream.h"
-
-typedef enum pass { PASS_GRID, PASS_Y, PASS_X } pass;
-
-/* Of a row: rows on both sides, a plane before, one after as well, the volume before. */
-enum { HAS_SIDES = 1, HAS_PLANE = 2, HAS_AFTER = 4, HAS_VOLUME = 8, LEVEL_CLASSES = 16 };
+#include "taps.h"
 
 #define GROUPS      4u /* of levels: the finest or others, of planes: the last ones or others */
 #define WEIGHT_SETS (GROUPS * 2u * LEVEL_CLASSES)
 
-enum { PLANE_OWN, PLANE_BEFORE, PLANE_AFTER, PLANE_BEFORE3, PLANE_AFTER3, PLANE_VOLUME };
-
-/* Where a tap lies: steps of rows (dy, by the spacing) and elements (dx, by the pass's unit). */
-typedef struct level_tap {
-    uint8_t needs; /* HAS_* */
-    int8_t plane;  /* PLANE_* */
-    int8_t dy, dx;
-} level_tap;
-
-#define AROUND(plane, needs)                                                                       \
-    {needs, plane, 0, 0}, {needs, plane, 0, -1}, {needs, plane, 0, 1}, {needs, plane, -1, 0},      \
-    {                                                                                              \
-        needs, plane, 1, 0                                                                         \
-    }
-
-static const level_tap y_taps[] = {
-    {0, PLANE_OWN, -1, 0},
-    {0, PLANE_OWN, -1, -1},
-    {0, PLANE_OWN, -1, 1},
-    {HAS_SIDES, PLANE_OWN, 1, 0},
-    {HAS_SIDES, PLANE_OWN, 1, -1},
-    {HAS_SIDES, PLANE_OWN, 1, 1},
-    {HAS_SIDES, PLANE_OWN, -3, 0},
-    {HAS_SIDES, PLANE_OWN, 3, 0},
-    AROUND(PLANE_BEFORE, HAS_PLANE),
-    AROUND(PLANE_AFTER, HAS_AFTER),
-    {HAS_AFTER, PLANE_BEFORE3, 0, 0},
-    {HAS_AFTER, PLANE_AFTER3, 0, 0},
-    AROUND(PLANE_VOLUME, HAS_VOLUME),
-};
-
-static const level_tap x_taps[] = {
-    {0, PLANE_OWN, 0, -1},           {0, PLANE_OWN, 0, 1},
-    {0, PLANE_OWN, 0, -3},           {0, PLANE_OWN, 0, 3},
-    {HAS_SIDES, PLANE_OWN, -1, 0},   {HAS_SIDES, PLANE_OWN, -1, -1},
-    {HAS_SIDES, PLANE_OWN, -1, 1},   {HAS_SIDES, PLANE_OWN, 1, -1},
-    {HAS_SIDES, PLANE_OWN, 1, 1},    AROUND(PLANE_BEFORE, HAS_PLANE),
-    AROUND(PLANE_AFTER, HAS_AFTER),  {HAS_AFTER, PLANE_BEFORE3, 0, 0},
-    {HAS_AFTER, PLANE_AFTER3, 0, 0}, AROUND(PLANE_VOLUME, HAS_VOLUME),
-};
-
-/* Weights of one kind of row; the sum of all and `west` is 1 << FIELD__WEIGHT_BITS. */
-typedef struct level_weights {
-    bool fitted;
-    uint32_t taps;
-    level_tap tap[FIELD__LEVEL_TAPS];
-    int32_t weight[FIELD__LEVEL_TAPS];
-    int32_t west;
-} level_weights;
-
 typedef struct walk {
     const field__volume *volume;
     field__levels levels;
-    uint32_t top;           /* the coarsest level */
-    level_weights *weights; /* WEIGHT_SETS */
+    uint32_t top;                  /* the coarsest level */
+    field__level_weights *weights; /* WEIGHT_SETS */
     uint32_t *errors_memory;
     uint32_t *errors; /* sizes of errors of a volume; as much room around as the largest spacing */
     uint32_t *zeros;  /* a row */
@@ -103,49 +49,10 @@ errors_at(const walk *w, size_t plane, size_t y)
     return w->errors + (z * (size_t) w->volume->axes.ny + y) * (size_t) w->volume->axes.nx;
 }
 
-static void
-init_weights(level_weights *weights, pass p, uint32_t class)
-{
-    const level_tap *taps = p == PASS_Y ? y_taps : x_taps;
-    size_t count =
-        p == PASS_Y ? sizeof y_taps / sizeof y_taps[0] : sizeof x_taps / sizeof x_taps[0];
-    memset(weights, 0, sizeof *weights);
-    for (size_t i = 0; i < count; i++) {
-        if ((taps[i].needs & class) == taps[i].needs)
-            weights->tap[weights->taps++] = taps[i];
-    }
-}
-
-static void
-set_weight(level_weights *weights, int dy, int dx, int sixteenths)
-{
-    for (uint32_t t = 0; t < weights->taps; t++) {
-        const level_tap *tap = &weights->tap[t];
-        if (tap->plane == PLANE_OWN && tap->dy == dy && tap->dx == dx)
-            weights->weight[t] = sixteenths * (1 << (FIELD__WEIGHT_BITS - 4));
-    }
-}
-
-/* Cubic interpolation. */
-static void
-default_weights(level_weights *weights, pass p, uint32_t class)
-{
-    init_weights(weights, p, class);
-    if (p == PASS_Y && !(class & HAS_SIDES)) {
-        set_weight(weights, -1, 0, 16);
-        return;
-    }
-    for (int side = -1; side <= 1; side += 2) {
-        bool y = p == PASS_Y;
-        set_weight(weights, y ? side : 0, y ? 0 : side, 9);
-        set_weight(weights, y ? 3 * side : 0, y ? 0 : 3 * side, -1);
-    }
-}
-
 /* ---- one row of one pass ------------------------------------------------------------------ */
 
 typedef struct spot {
-    pass pass;
+    field__pass pass;
     uint32_t level;
     size_t spacing, plane, y;
     size_t distance; /* to the planes before and after that are known; 0: there is none */
@@ -170,7 +77,7 @@ index_of(const walk *w, const spot *at)
 
 /* The plane of a tap; three distances away the nearest one that is known. */
 static size_t
-tap_plane(const walk *w, const spot *at, const level_tap *tap)
+tap_plane(const walk *w, const spot *at, const field__level_tap *tap)
 {
     size_t nz = (size_t) w->volume->axes.nz;
     size_t z = at->plane % nz;
@@ -193,7 +100,7 @@ tap_plane(const walk *w, const spot *at, const level_tap *tap)
 
 /* Row of a tap: outside the plane the nearest one that is known. */
 static const int32_t *
-tap_row(const walk *w, const spot *at, const level_tap *tap)
+tap_row(const walk *w, const spot *at, const field__level_tap *tap)
 {
     size_t ny = (size_t) w->volume->axes.ny;
     size_t s = at->spacing;
@@ -259,7 +166,7 @@ set_errors(const walk *w, const spot *at, field__level_row *row)
 static void
 set_taps(walk *w, const spot *at, field__level_row *row)
 {
-    level_weights *weights = &w->weights[index_of(w, at)];
+    field__level_weights *weights = &w->weights[index_of(w, at)];
     size_t unit = at->pass == PASS_X ? at->spacing : row->step;
     row->taps = weights->taps;
     row->west_weight = weights->west;
@@ -303,7 +210,7 @@ sample_row(walk *w, const spot *at)
     if (at->pass == PASS_GRID || (number * 2654435761u >> 8) % thin != 0)
         return;
     start_row(w, at, &row);
-    const level_weights *weights = &w->weights[index_of(w, at)];
+    const field__level_weights *weights = &w->weights[index_of(w, at)];
     field__fit *f = &w->fits[index_of(w, at)];
     double scale = 1.0 / w->levels.width;
     f->unknowns = weights->taps - 1 + (at->pass == PASS_Y);
@@ -438,12 +345,13 @@ walk_init(walk *w, const field__volume *volume, const field__levels *levels, esd
     }
     w->errors = w->errors_memory + slack;
     for (uint32_t i = 0; i < WEIGHT_SETS; i++)
-        default_weights(&w->weights[i], i / LEVEL_CLASSES % 2 ? PASS_X : PASS_Y, i % LEVEL_CLASSES);
+        field__taps_default(&w->weights[i], i / LEVEL_CLASSES % 2 ? PASS_X : PASS_Y,
+                            i % LEVEL_CLASSES);
     return ESDM_OK;
 }
 
 static void
-complete(level_weights *weights)
+complete(field__level_weights *weights)
 {
     int32_t sum = weights->west;
     for (uint32_t t = 1; t < weights->taps; t++)
@@ -452,7 +360,7 @@ complete(level_weights *weights)
 }
 
 static void
-take_solution(level_weights *weights, const field__fit *f)
+take_solution(field__level_weights *weights, const field__fit *f)
 {
     for (uint32_t t = 1; t < weights->taps; t++)
         weights->weight[t] = field__fit_weight(f, t - 1);
@@ -502,7 +410,7 @@ put_parameters(walk *w, esdm__buffer *out)
     for (uint32_t i = 0; i < WEIGHT_SETS / 64; i++)
         esdm__buffer_put_u64(out, fitted[i]);
     for (uint32_t i = 0; i < WEIGHT_SETS; i++) {
-        const level_weights *weights = &w->weights[i];
+        const field__level_weights *weights = &w->weights[i];
         for (uint32_t t = 1; t < weights->taps && weights->fitted; t++)
             esdm__buffer_put_svarint(out, weights->weight[t]);
         if (weights->fitted)
@@ -538,7 +446,7 @@ get_weights(walk *w, esdm__cursor *in)
     for (uint32_t i = 0; i < WEIGHT_SETS / 64; i++)
         fitted[i] = esdm__cursor_u64(in);
     for (uint32_t i = 0; i < WEIGHT_SETS; i++) {
-        level_weights *weights = &w->weights[i];
+        field__level_weights *weights = &w->weights[i];
         if ((fitted[i / 64] >> i % 64 & 1) == 0)
             continue;
         for (uint32_t t = 1; t < weights->taps; t++) {

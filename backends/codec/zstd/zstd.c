@@ -4,11 +4,10 @@
  * effort is asked for. */
 
 #include <stdlib.h>
-#include <zstd.h>
 #include <zstd_errors.h>
 
 #include "base/error.h"
-#include "base/per_thread.h"
+#include "base/zstd_own.h"
 #include "esdm/sys/codec.h"
 
 static int
@@ -16,32 +15,6 @@ level_of(const esdm_codec_input *input)
 {
     return input->effort == ESDM_EFFORT_ARCHIVE ? 9 : input->effort == ESDM_EFFORT_BALANCED ? 3 : 1;
 }
-
-/* ---- contexts ----------------------------------------------------------------------------- */
-
-/* Making one takes longer than encoding a block. */
-typedef struct contexts {
-    ZSTD_CCtx *encoder;
-    ZSTD_DCtx *decoder;
-} contexts;
-
-static void
-clear_contexts(void *memory)
-{
-    contexts *own = memory;
-    (void) ZSTD_freeCCtx(own->encoder);
-    (void) ZSTD_freeDCtx(own->decoder);
-}
-
-static esdm__per_thread threads = ESDM__PER_THREAD(contexts, clear_contexts);
-
-__attribute__((destructor)) static void
-drop_contexts(void)
-{
-    esdm__per_thread_drop(&threads);
-}
-
-/* ---- codec -------------------------------------------------------------------------------- */
 
 static size_t
 zstd_bound(size_t raw_bytes)
@@ -54,13 +27,10 @@ static esdm_status
 zstd_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, void *out,
             size_t out_bytes, size_t *ret_bytes, esdm_error *err)
 {
-    contexts *own = esdm__per_thread_get(&threads);
-    if (own != NULL && own->encoder == NULL)
-        own->encoder = ZSTD_createCCtx();
-    if (own == NULL || own->encoder == NULL)
-        return esdm__error_nomem(err, sizeof *own, "zstd");
-    size_t encoded =
-        ZSTD_compressCCtx(own->encoder, out, out_bytes, raw, raw_bytes, level_of(input));
+    ZSTD_CCtx *encoder = esdm__zstd_own_encoder();
+    if (encoder == NULL)
+        return esdm__error_nomem(err, raw_bytes, "zstd");
+    size_t encoded = ZSTD_compressCCtx(encoder, out, out_bytes, raw, raw_bytes, level_of(input));
     if (ZSTD_getErrorCode(encoded) == ZSTD_error_memory_allocation)
         return esdm__error_nomem(err, raw_bytes, "zstd");
     *ret_bytes = !ZSTD_isError(encoded) && encoded < raw_bytes ? encoded : 0;
@@ -72,12 +42,10 @@ zstd_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
             size_t raw_bytes, esdm_error *err)
 {
     (void) input;
-    contexts *own = esdm__per_thread_get(&threads);
-    if (own != NULL && own->decoder == NULL)
-        own->decoder = ZSTD_createDCtx();
-    if (own == NULL || own->decoder == NULL)
-        return esdm__error_nomem(err, sizeof *own, "zstd");
-    size_t n = ZSTD_decompressDCtx(own->decoder, raw, raw_bytes, encoded, encoded_bytes);
+    ZSTD_DCtx *decoder = esdm__zstd_own_decoder();
+    if (decoder == NULL)
+        return esdm__error_nomem(err, raw_bytes, "zstd");
+    size_t n = ZSTD_decompressDCtx(decoder, raw, raw_bytes, encoded, encoded_bytes);
     if (ZSTD_isError(n) || n != raw_bytes)
         return esdm__error_set(err, ESDM_ECORRUPT,
                                "zstd: %zu stored bytes do not decode to %zu raw ones%s%s",

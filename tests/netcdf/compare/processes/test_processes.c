@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "own_site.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 /* A forked child cannot close what it inherited. */
 extern __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
@@ -27,8 +29,6 @@ __lsan_default_suppressions(void)
 #endif
 
 enum { LENGTH = 1000 };
-
-static char folder[100]; /* of the site */
 
 static void
 make(const char *path, int value)
@@ -572,26 +572,6 @@ test_readers__one_file_from_many_threads(void **state)
     }
     assert_int_equal(nc_close(ncid), NC_NOERR);
     check_file("esdm://processes/shared.nc", 0);
-}
-
-static int
-make_site(void **state)
-{
-    (void) state;
-    snprintf(folder, sizeof folder, "/tmp/esdm-processes-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    return setenv("XDG_DATA_HOME", folder, 1) != 0 || setenv("XDG_CONFIG_HOME", folder, 1) != 0 ||
-           unsetenv("ESDM_CONFIG") != 0;
-}
-
-static int
-remove_site(void **state)
-{
-    (void) state;
-    char command[200];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
 }
 
 int

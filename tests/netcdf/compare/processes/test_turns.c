@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "own_site.h"
+
 enum {
     CONTAINERS = 3,
     READERS = 4,
@@ -61,8 +63,6 @@ static reader readers[READERS];
 static uint64_t state;
 static int stamp;
 static int done[7]; /* actions of each kind */
-
-static char folder[100]; /* of the site */
 
 #define NEED(condition)                                                                            \
     do {                                                                                           \
@@ -326,26 +326,6 @@ test_threads__handles_go_from_one_to_the_next(void **unused)
     }
     assert_int_equal(turn, THREADS * TURNS * GENERATIONS);
     finish();
-}
-
-static int
-make_site(void **unused)
-{
-    (void) unused;
-    snprintf(folder, sizeof folder, "/tmp/esdm-turns-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    return setenv("XDG_DATA_HOME", folder, 1) != 0 || setenv("XDG_CONFIG_HOME", folder, 1) != 0 ||
-           unsetenv("ESDM_CONFIG") != 0;
-}
-
-static int
-remove_site(void **unused)
-{
-    (void) unused;
-    char command[200];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
 }
 
 int
