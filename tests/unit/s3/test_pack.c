@@ -53,18 +53,17 @@ append(void *pack, size_t bytes)
     assert_int_equal(s3__pack_append(pack, &iov, 1, &position, &error), ESDM_OK);
 }
 
-/* As the engine does: what is full ends. However many packs there are, they have about what the
- * target may have. */
-static void
-test_pack__many_small_ones_have_a_bound(void **state)
+/* PACKS packs with `bytes` each, as the engine has them: what is full ends. However many there are,
+ * they have about what the target may have. Returns how many ended. */
+static size_t
+fill_packs(size_t bytes)
 {
-    (void) state;
     s3__target *target = open_target(MEMORY);
     void *packs[PACKS] = {NULL};
     size_t ended = 0;
     for (size_t i = 0; i < PACKS; i++) {
         packs[i] = create(target);
-        append(packs[i], BLOB);
+        append(packs[i], bytes);
         if (s3__pack_is_full(packs[i])) {
             assert_int_equal(s3__pack_discard(packs[i], &error), ESDM_OK);
             packs[i] = NULL;
@@ -72,35 +71,27 @@ test_pack__many_small_ones_have_a_bound(void **state)
         }
         assert_true(atomic_load(&target->held_bytes) <= 2 * MEMORY);
     }
-    assert_true(ended > PACKS / 2 && ended < PACKS - MEMORY / BLOB / 2);
     for (size_t i = 0; i < PACKS; i++)
         assert_int_equal(s3__pack_discard(packs[i], &error), ESDM_OK);
     assert_true(atomic_load(&target->filling_bytes) == 0 && atomic_load(&target->held_bytes) == 0);
     s3__close(target);
+    return ended;
 }
 
-/* Tiny ones, too: each has a buffer. */
+static void
+test_pack__many_small_ones_have_a_bound(void **state)
+{
+    (void) state;
+    size_t ended = fill_packs(BLOB);
+    assert_true(ended > PACKS / 2 && ended < PACKS - MEMORY / BLOB / 2);
+}
+
+/* Each has a buffer. */
 static void
 test_pack__tiny_ones_count(void **state)
 {
     (void) state;
-    s3__target *target = open_target(MEMORY);
-    void *packs[PACKS] = {NULL};
-    size_t ended = 0;
-    for (size_t i = 0; i < PACKS; i++) {
-        packs[i] = create(target);
-        append(packs[i], 100);
-        if (s3__pack_is_full(packs[i])) {
-            assert_int_equal(s3__pack_discard(packs[i], &error), ESDM_OK);
-            packs[i] = NULL;
-            ended++;
-        }
-    }
-    assert_true(ended > PACKS / 2);
-    assert_true(atomic_load(&target->held_bytes) <= 2 * MEMORY);
-    for (size_t i = 0; i < PACKS; i++)
-        assert_int_equal(s3__pack_discard(packs[i], &error), ESDM_OK);
-    s3__close(target);
+    assert_true(fill_packs(100) > PACKS / 2);
 }
 
 /* Memory that packs have which are being stored is no reason to end small ones: a slow server
