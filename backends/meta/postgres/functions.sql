@@ -66,37 +66,42 @@ END $body$;
 
 -- ---- commits ------------------------------------------------------------------------------------
 
--- p_added, p_removed: NULL for pages of the snapshot p_snapshot.
+-- p_added, p_removed: NULL for pages of the snapshot p_snapshot. In plpgsql, as all that commits
+-- call: the server plans the statements of sql functions anew at each call.
 CREATE OR REPLACE FUNCTION {S}.add_pages(
     p_container bigint, p_snapshot bigint, p_first bigint, p_dataset bigint[], p_records bigint[],
     p_level bigint[], p_absolute bigint[], p_raw bigint[], p_stored bigint[], p_box bytea[],
     p_data bytea[], p_added bigint[] DEFAULT NULL, p_removed bigint[] DEFAULT NULL) RETURNS void
-LANGUAGE sql AS $body$
+LANGUAGE plpgsql AS $body$
+BEGIN
     INSERT INTO {S}.page(page, container, dataset, records, level, absolute, added, removed,
         raw_bytes, stored_bytes, box, data)
     SELECT p_first + u.n - 1, p_container, u.dataset, u.records, u.level, u.absolute <> 0,
         coalesce(u.added, p_snapshot), coalesce(u.removed, 0), u.raw, u.stored, u.box, u.data
     FROM unnest(p_dataset, p_records, p_level, p_absolute, p_raw, p_stored, p_box, p_data,
         p_added, p_removed) WITH ORDINALITY AS u(dataset, records, level, absolute, raw, stored,
-        box, data, added, removed, n)
-$body$;
+        box, data, added, removed, n);
+END $body$;
 
 CREATE OR REPLACE FUNCTION {S}.set_objects(
     p_container bigint, p_dataset bigint[], p_path text[], p_attributes text[]) RETURNS void
-LANGUAGE sql AS $body$
+LANGUAGE plpgsql AS $body$
+BEGIN
     INSERT INTO {S}.object(container, dataset, path, attributes)
     SELECT p_container, u.dataset, u.path, u.attributes::jsonb
-    FROM unnest(p_dataset, p_path, p_attributes) AS u(dataset, path, attributes)
-$body$;
+    FROM unnest(p_dataset, p_path, p_attributes) AS u(dataset, path, attributes);
+END $body$;
 
 -- Snapshots in use, of all sessions of this database.
 CREATE OR REPLACE FUNCTION {S}.pins(p_container bigint) RETURNS bigint[]
-LANGUAGE sql VOLATILE AS $body$
-    SELECT coalesce(array_agg(DISTINCT l.objid::bigint), '{}') FROM pg_locks l
-    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.objid <> 0 AND l.granted
-        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-        AND l.classid::bigint = ((p_container + {K}) & 4294967295)
-$body$;
+LANGUAGE plpgsql VOLATILE AS $body$
+BEGIN
+    RETURN (SELECT coalesce(array_agg(DISTINCT l.objid::bigint), '{}') FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.objid <> 0 AND l.granted
+            AND l.database = (SELECT d.oid FROM pg_database d
+                WHERE d.datname = current_database())
+            AND l.classid::bigint = ((p_container + {K}) & 4294967295));
+END $body$;
 
 -- Deletes snapshots that the history does not keep and nobody has pinned. A writer pins what it
 -- has just committed: young ones stay, up to a number.
