@@ -3,6 +3,8 @@
 """PostgreSQL as metadata store: connections that break, servers that restart or go away. What was
 committed is there, once; what was not says so."""
 
+import concurrent.futures
+import contextlib
 import json
 import random
 import subprocess
@@ -26,6 +28,27 @@ def expect_commits(server, name, number):
     found = server.sql(f"SELECT snapshot FROM esdm.container WHERE name = '{name}'")
     expect(found == [str(number)], f"{name}: snapshot {found} instead of {number}")
     expect(generation(name) == number, f"{name}: wrong generation")
+
+
+@contextlib.contextmanager
+def planned(proxy, plan):
+    """What happens at messages while a program runs: plan(number), counted from 1. Its last messages may
+    come when it has ended: then it is too late for them."""
+    lock = threading.Lock()
+    first = proxy.messages
+    over = False
+
+    def decide(*_):
+        with lock:
+            return None if over else plan(proxy.messages - first)
+
+    proxy.plan = decide
+    try:
+        yield
+    finally:
+        with lock:
+            over = True
+        proxy.plan = lambda *_: None
 
 
 def test_postgres__connection_cut_at_every_message():
@@ -80,6 +103,33 @@ def test_postgres__server_restarts_while_writing():
         expect(done.returncode == 0, shown(done))
         expect_commits(server, "a", last)
         check_goes_on("a", last)
+
+
+def test_postgres__server_restarts_in_the_middle_of_a_commit():
+    """At any message; or when a commit took place and its answer was lost, as the client comes back."""
+    # A server ends with the thread that has started it.
+    with concurrent.futures.ThreadPoolExecutor(1) as keeper, Server() as server, \
+            Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
+        before = proxy.messages
+        must("write", "plain", 1, 2)
+        # The first ones make the connection: who finds nobody there says so soon.
+        cases = [(number, what) for number in range(6, proxy.messages - before + 1)
+                 for what in ("before", "after")][::by_size(5, 3, 1)]
+        for number, what in cases:
+            name = f"{what}-{number}"
+            restarted = threading.Event()
+
+            def plan(message, at=number, how=what, done=restarted):
+                if message == at + (how == "after") and not done.is_set():
+                    done.set()
+                    keeper.submit(server.restart, "immediate").result(60)
+                    return "before"
+                return how if message == at else None
+
+            with planned(proxy, plan):
+                must("write", name, 1, 2)
+            expect_commits(server, name, 2)
+        expect(proxy.cuts >= len(cases) * 3 / 4, f"only {proxy.cuts} of {len(cases)} were cut")
 
 
 def test_postgres__sessions_are_terminated():
@@ -186,23 +236,16 @@ def test_postgres__unknown_outcome_then_refused():
             for number in range(1, messages + 1):
                 name = f"refused-{number}"
                 must("write", name, 1, 1)
-                first = proxy.messages
-                turn = threading.Lock()
-                over = threading.Event()
 
-                def plan(*_, at=first + number):
-                    with turn:  # the last message waits for no answer: the program may have ended
-                        if proxy.messages != at or over.is_set():
-                            return None
-                        server.sql("ALTER ROLE writer NOLOGIN")
-                        return "after"
+                def plan(message, at=number):
+                    if message != at:
+                        return None
+                    server.sql("ALTER ROLE writer NOLOGIN")
+                    return "after"
 
-                proxy.plan = plan
-                done = program("write", name, 2, 2)
-                with turn:
-                    over.set()
-                    proxy.plan = lambda *_: None
-                    server.sql("ALTER ROLE writer LOGIN")
+                with planned(proxy, plan):
+                    done = program("write", name, 2, 2)
+                server.sql("ALTER ROLE writer LOGIN")
                 found = generation(name)
                 if done.returncode == 0:
                     expect(found == 2, f"{name}: generation {found}")
@@ -311,6 +354,7 @@ if __name__ == "__main__":
     main(test_postgres__connection_cut_at_every_message,
          test_postgres__connections_cut_at_random,
          test_postgres__server_restarts_while_writing,
+         test_postgres__server_restarts_in_the_middle_of_a_commit,
          test_postgres__sessions_are_terminated,
          test_postgres__server_goes_away,
          test_postgres__unknown_outcome_is_found_out,

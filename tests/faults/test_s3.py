@@ -3,6 +3,7 @@
 """S3 targets with wrong settings, failing, slow, lying and dying servers: what was committed stays
 readable, what cannot work is an error in time that says why, and no message holds a secret."""
 
+import contextlib
 import email.utils
 import itertools
 import os
@@ -60,6 +61,72 @@ def test_s3__missing_credentials_are_explained():
         os.environ["HOME"] = "/nonexistent"
         expect_error(mkfs(), "AWS_ACCESS_KEY_ID", "/nonexistent/.aws/credentials", "targets[0]")
         os.environ["HOME"] = home or "/"
+
+
+def test_s3__credentials_come_from_the_file_of_aws():
+    """Of the default profile and of another one, where the variables say and where the target does."""
+    lines = (f"[default]\naws_access_key_id = {s3server.ACCESS_KEY}\n"
+             f"aws_secret_access_key = {s3server.SECRET_KEY}\n"
+             f"[wrong]\naws_access_key_id = {s3server.ACCESS_KEY}\n"
+             f"aws_secret_access_key = {WRONG_SECRET}\n")
+    with Server() as server:
+        home = server.folder / "home"
+        (home / ".aws").mkdir(parents=True)
+        (home / ".aws/credentials").write_text(lines)
+        stated = server.folder / "stated"
+        stated.write_text(lines.replace("[default]", "[climate]"))
+        cases = [({}, {"HOME": home}),
+                 ({}, {"AWS_SHARED_CREDENTIALS_FILE": stated, "AWS_PROFILE": "climate"}),
+                 ({"credentials_file": str(stated), "profile": "climate"}, {"HOME": "/nonexistent"})]
+        for keys, variables in cases:
+            with s3_site(server, make=False, **keys):
+                keep = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+                with variables_set({**dict.fromkeys(keep), **variables}):
+                    run([MKFS])
+                    must("write", "a", 1, 1)
+                    expect(generation("a") == 1, "not read back")
+                with variables_set({**dict.fromkeys(keep), "AWS_PROFILE": "wrong",
+                                    "AWS_SHARED_CREDENTIALS_FILE": stated}):
+                    if not keys:
+                        expect_error(program("check", "a"), "SignatureDoesNotMatch")
+
+
+@contextlib.contextmanager
+def variables_set(variables):
+    """Of the environment; None: not there."""
+    saved = {name: os.environ.get(name) for name in variables}
+
+    def put(values):
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = str(value)
+
+    put(variables)
+    try:
+        yield
+    finally:
+        put(saved)
+
+
+def test_s3__the_bucket_may_be_part_of_the_host():
+    server = Server()
+    server.port = s3server.free_port()
+    with Proxy(server) as proxy:
+        domain = proxy.endpoint.replace("http://127.0.0.1", "localhost")
+        server.options = ["--virtual-domain", domain]
+        with server:
+            for style, endpoint in (("host", f"http://{domain}"), ("path", proxy.endpoint)):
+                with s3_site(server, endpoint=endpoint, style=style):
+                    proxy.log.clear()
+                    must("write", "a", 1, 2)
+                    expect(generation("a") == 2, f"{style}: not read back")
+                    run([MKFS, "--check"])
+                    run([MKFS, "--remove", "--yes"])
+                    named = proxy.count(rf"\w+ /{s3server.BUCKET}\b.*")
+                    expect(len(proxy.log) > 5 and named == (style == "path") * len(proxy.log),
+                           f"{style}: {proxy.log[:5]}")
 
 
 def test_s3__a_bucket_is_made_when_asked_for():
@@ -235,6 +302,12 @@ def test_s3__slow_servers_are_waited_for():
             must("write", "a", 1, 1)
             proxy.rules = [Rule(s3proxy.slow(800_000), method="GET", path=PACKS)]
             expect(generation("a") == 1, "wrong data")
+            # Longer than the time limit for an object: what goes on is no failure.
+            proxy.rules = []
+            proxy.takes_bytes_per_s = by_size(4_000_000, 1_000_000, 500_000)
+            must("write", "a", 2, 2)
+            proxy.takes_bytes_per_s = None
+            expect(generation("a") == 2, "wrong data")
 
 
 def test_s3__another_target_takes_over():

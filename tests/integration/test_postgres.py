@@ -143,6 +143,33 @@ def test_postgres__passwords_from_everywhere():
                 expect(SECRET not in said, f"secret told: {said}")
 
 
+def test_postgres__passwords_stay_in_the_configuration():
+    """Not in the catalogue, not in packs, stubs or what programs say, however much they say."""
+    with Server(password=SECRET) as server, \
+            Site(make=False, metadata=metadata(server, password=SECRET)) as site:
+        said = ""
+        source = site.file("x.cdl")
+        source.write_text("netcdf x { dimensions: t = 900 ; variables: double v(t) ; }")
+        for command in ([tool("esdm-mkfs")], [tool("esdm-run"), "ncgen", "-o", "esdm://x.nc", source],
+                        [tool("esdm-stat"), "--json", "x.nc"], [tool("esdm-ls"), "--json"],
+                        [tool("esdm-mkfs"), "--check", "--json"],
+                        [tool("esdm-mkfs"), "--calibrate=quick", "--seconds=1"],
+                        [tool("esdm-stat"), "--explain", "x.nc"], [tool("esdm-fsck"), "--data"]):
+            env = client_environment if command[0] == tool("esdm-run") else environment
+            done = run(command, env=env({"ESDM_DEBUG": "1"}))
+            said += done.stdout + done.stderr
+        server.sql("CHECKPOINT")
+        server.stop("fast")
+        done = run([tool("esdm-ls")], check=False, env=environment({"ESDM_DEBUG": "1"}))
+        expect_error(done, "metadata store")
+        expect(SECRET not in said + done.stdout + done.stderr, f"secret told: {said}")
+        files = [p for folder in (site.folder, server.data) for p in folder.rglob("*")
+                 if p.is_file() and p != site.config]
+        expect(len(files) > 100, f"{len(files)} files")
+        for path in files:
+            expect(SECRET.encode() not in path.read_bytes(), f"in {path}")
+
+
 def test_postgres__newer_and_damaged_stores_are_refused():
     with Server() as server, Site(metadata=metadata(server)):
         server.sql("UPDATE esdm.store SET value = '99' WHERE key = 'format'")
@@ -256,6 +283,7 @@ if __name__ == "__main__":
          test_postgres__sites_share_a_database,
          test_postgres__errors_name_the_cause,
          test_postgres__passwords_from_everywhere,
+         test_postgres__passwords_stay_in_the_configuration,
          test_postgres__newer_and_damaged_stores_are_refused,
          test_postgres__readers_and_writers_by_grant,
          test_postgres__real_files_come_back,

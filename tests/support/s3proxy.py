@@ -52,7 +52,7 @@ class Dropped(Exception):
 class Exchange:
     """One request and its answer."""
 
-    def __init__(self, connection, stream):
+    def __init__(self, connection, stream, bytes_per_s=None):
         self.connection = connection
         line = stream.readline(65536).decode("latin-1").split()
         if len(line) < 2:
@@ -65,7 +65,16 @@ class Exchange:
                 break
             name, _, value = line.partition(":")
             self.headers[name.lower()] = value.strip()
-        self.body = stream.read(int(self.headers.get("content-length", 0)))
+        left = int(self.headers.get("content-length", 0))
+        self.body = b""
+        while bytes_per_s is not None and left > 0:
+            piece = stream.read(min(left, max(1, bytes_per_s // 20)))
+            if not piece:
+                raise EOFError
+            self.body += piece
+            left -= len(piece)
+            time.sleep(len(piece) / bytes_per_s)
+        self.body += stream.read(left)
         self.status = self.answer_headers = self.answer = None
 
     def forward(self, upstream):
@@ -186,6 +195,7 @@ class Proxy:
     def __init__(self, server, rules=()):
         self.upstream = ("127.0.0.1", server.port)
         self.rules = list(rules)
+        self.takes_bytes_per_s = None  # of what each connection sends; None: as fast as it comes
         self.log = []
         self.lock = threading.Lock()
         self.stopping = threading.Event()
@@ -221,7 +231,7 @@ class Proxy:
         with contextlib.suppress(OSError, EOFError, Dropped, http.client.HTTPException), connection:
             stream = connection.makefile("rb")
             while not self.stopping.is_set():
-                self.exchange(Exchange(connection, stream))
+                self.exchange(Exchange(connection, stream, self.takes_bytes_per_s))
 
     def exchange(self, exchange):
         with self.lock:
