@@ -32,6 +32,9 @@ def site(speeds, **changes):
         yield s
 
 
+# MB/s; so slow that also a busy machine keeps up with them.
+SPEEDS = {"fast": 200, "slow": 50}
+
 SECONDS = by_size("--seconds=0.4", "--seconds=1", "--seconds=3")
 ENOUGH = by_size("--seconds=1.5", "--seconds=2", "--seconds=6")  # to tell targets apart
 
@@ -55,13 +58,12 @@ def write(name, mib=32):
 
 
 def test_calibration_finds_the_speed_of_targets():
-    with site({"fast": 800, "slow": 200}) as s:
+    with site(SPEEDS) as s:
         dry = run([tool("esdm-mkfs"), "--calibrate", "--dry-run"]).stdout
         expect("measure target 'slow'" in dry and "removed" in dry, dry)
         plain = run([tool("esdm-mkfs"), "--calibrate=quick", SECONDS, "--target",
                      "slow"]).stdout
         expect("slow, write: latency" in plain and "fast" not in plain, plain)
-        speeds = {"fast": 800e6, "slow": 200e6}
         wrong = None
         for _ in range(6):  # other programs may have the processors for most of a calibration
             report = calibrate("--plot", str(s.file("model.svg")), seconds=ENOUGH)
@@ -69,7 +71,7 @@ def test_calibration_finds_the_speed_of_targets():
             expect(len(models) == 4, f"{sorted(models)}")
             expect(all(m["held_out"] >= 6 for m in models.values()), f"{models}")
             wrong = [m for (target, _), m in models.items()
-                     if not 0.5 < m["shared_bytes_per_s"] / speeds[target] < 1.5 or
+                     if not 0.5e6 < m["shared_bytes_per_s"] / SPEEDS[target] < 1.5e6 or
                      m["error"] >= m["naive_error"]]
             if not wrong:
                 break
@@ -83,7 +85,7 @@ def test_calibration_finds_the_speed_of_targets():
 
 
 def test_fragments_are_shared_by_speed():
-    with site({"fast": 800, "slow": 200}) as s:
+    with site(SPEEDS) as s:
         write("before")
         ratio = stored(s, "fast") / stored(s, "slow")
         expect(0.9 < ratio < 1.1, f"without a model targets take turns: {ratio}")
@@ -105,7 +107,7 @@ def facts(s):
 
 
 def test_decisions_are_explained():
-    with site({"fast": 800, "slow": 200}) as s:
+    with site(SPEEDS) as s:
         write("turns")
         by_turns = explain("turns")[0]["targets"]
         expect(all(t["why"] == "targets take turns" and t["predicted_s"] is None
@@ -226,7 +228,7 @@ group: ocean {
 
 
 def test_output_is_planned():
-    with site({"fast": 800, "slow": 200}) as s:
+    with site(SPEEDS) as s:
         header = s.file("run1.cdl")
         header.write_text(HEADER)
         text = run([tool("esdm-mkfs"), "--plan", header]).stdout
@@ -240,7 +242,7 @@ def test_output_is_planned():
                          "ocean/thetao": 48 * 40 * 96 * 192 * 4}, f"{sizes}")
         expect(sum(t["bytes"] for t in plan["targets"]) == sum(sizes.values()), f"{plan}")
         seconds = plan["seconds"]
-        expect(sizes["ocean/thetao"] / 1000e6 < seconds < sizes["ocean/thetao"] / 200e6, f"{plan}")
+        expect(sizes["ocean/thetao"] / 250e6 < seconds < sizes["ocean/thetao"] / 50e6, f"{plan}")
         twice = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header, "--steps",
                                 "96"]).stdout)
         expect(1.8 < twice["seconds"] / seconds < 2.2, f"{twice}")
@@ -342,7 +344,7 @@ def damage(s, change):
 
 
 def test_a_damaged_model_is_told_and_does_without():
-    with site({"fast": 800, "slow": 200}) as s:
+    with site(SPEEDS) as s:
         calibrate()
         kept = []
         damage(s, lambda t: kept.append(t) or t)
