@@ -281,60 +281,22 @@ esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
 
 /* ---- committed pages ---------------------------------------------------------------------- */
 
-static bool
-note_page(const esdm_meta_page *page, void *user)
-{
-    esdm__directory *d = user;
-    if (d->count == d->capacity) {
-        size_t capacity = d->capacity == 0 ? 16 : 2 * d->capacity;
-        void *pages = realloc(d->pages, capacity * sizeof *d->pages);
-        if (pages != NULL)
-            d->pages = pages;
-        void *boxes = realloc(d->boxes, capacity * sizeof *d->boxes);
-        if (boxes != NULL)
-            d->boxes = boxes;
-        d->failed = pages == NULL || boxes == NULL;
-        if (d->failed)
-            return false;
-        d->capacity = capacity;
-    }
-    uint32_t rank = page->rank <= ESDM_MAX_RANK ? page->rank : 0; /* the index refuses others */
-    d->pages[d->count] = *page;
-    memcpy(d->boxes[d->count], page->box, (size_t) 2 * rank * sizeof(uint64_t));
-    d->count++;
-    return true;
-}
-
 esdm_status
-esdm__directory_load(const esdm_dataset *dataset, esdm__directory *ret_directory, esdm_error *err)
+esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages, esdm_error *err)
 {
-    const esdm_session *session = dataset->group->container->session;
     uint64_t record;
     uint64_t snapshot;
     esdm__container_position(dataset->group->container, &record, &snapshot);
-    esdm_status status = session->meta->page_list(session->store, record, snapshot, dataset->id,
-                                                  note_page, ret_directory, err);
-    if (status == ESDM_OK && ret_directory->failed)
-        status = esdm__error_nomem(err, ret_directory->count * sizeof *ret_directory->boxes,
-                                   "the page directory");
-    return status;
-}
-
-void
-esdm__directory_clear(esdm__directory *directory)
-{
-    free(directory->pages);
-    free(directory->boxes);
-    *directory = (esdm__directory){0};
+    return esdm__page_list_load(dataset->group->container->session, record, snapshot, dataset->id,
+                                ret_pages, err);
 }
 
 /* Enters all pages, or none. With the index lock held. */
 static esdm_status
-enter_directory(esdm__dataset_io *io, const esdm__directory *d, esdm_error *err)
+enter_directory(esdm__dataset_io *io, const esdm__page_list *d, esdm_error *err)
 {
     for (size_t i = 0; i < d->count; i++) {
-        esdm_meta_page page = d->pages[i];
-        page.box = d->boxes[i];
+        const esdm_meta_page page = esdm__page_list_at(d, i);
         esdm_status status = esdm__index_add_page(io->index, &page, err);
         if (status != ESDM_OK) {
             esdm__index_forget_pages(io->index);
@@ -361,16 +323,16 @@ try_directory(esdm_dataset *dataset, esdm__dataset_io *io, bool *ret_again, esdm
     if (loaded)
         return ESDM_OK;
 
-    esdm__directory d = {0};
+    esdm__page_list d = {0};
     esdm__container_position(container, &record, &before);
-    esdm_status status = esdm__directory_load(dataset, &d, err);
+    esdm_status status = esdm__dataset_list_pages(dataset, &d, err);
     esdm__container_position(container, &record, &after);
     (void) pthread_mutex_lock(&io->lock);
     *ret_again = io->generation != generation || before != after;
     if (status == ESDM_OK && !*ret_again && !io->directory_loaded) /* no other thread was first */
         status = enter_directory(io, &d, err);
     (void) pthread_mutex_unlock(&io->lock);
-    esdm__directory_clear(&d);
+    esdm__page_list_clear(&d);
     return status;
 }
 
@@ -402,24 +364,24 @@ forget_directory(esdm__dataset_io *io)
 bool
 esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure)
 {
-    esdm__directory now = {0};
+    esdm__page_list now = {0};
     bool moved = false;
     if (failure != ESDM_ENOENT && failure != ESDM_ECORRUPT && failure != ESDM_EIO)
         return false;
     (void) pthread_mutex_lock(&io->lock);
     uint64_t generation = io->generation;
     (void) pthread_mutex_unlock(&io->lock);
-    if (esdm__directory_load(dataset, &now, NULL) == ESDM_OK) {
+    if (esdm__dataset_list_pages(dataset, &now, NULL) == ESDM_OK) {
         (void) pthread_mutex_lock(&io->lock);
         /* A page gets another number when its fragments do; or another thread was first. */
         for (size_t i = 0; i < now.count && !moved && io->directory_loaded; i++)
-            moved = !esdm__index_page_entry(io->index, now.pages[i].page, &(esdm_meta_page){0});
+            moved = !esdm__index_page_entry(io->index, now.entries[i].page, &(esdm_meta_page){0});
         moved |= io->generation != generation;
         if (moved && io->generation == generation)
             forget_directory(io);
         (void) pthread_mutex_unlock(&io->lock);
     }
-    esdm__directory_clear(&now);
+    esdm__page_list_clear(&now);
     return moved;
 }
 

@@ -20,6 +20,7 @@
 #include "io/epochs.h"
 #include "io/gather.h"
 #include "io/pack_set.h"
+#include "io/page_list.h"
 #include "layout/index.h"
 #include "model/container.h"
 
@@ -100,18 +101,10 @@ void esdm__dataset_io_free(esdm_dataset *dataset);
 void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
-/** Directory entries of a dataset's committed pages. */
-typedef struct esdm__directory {
-    esdm_meta_page *pages;                /* owned; their box pointers are not valid: see boxes */
-    uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
-    size_t count;
-    size_t capacity;
-    bool failed; /* out of memory */
-} esdm__directory;
-/** Reads them from the store. @param ret_directory zeroed; esdm__directory_clear() in any case. */
-esdm_status esdm__directory_load(const esdm_dataset *dataset, esdm__directory *ret_directory,
-                                 esdm_error *err);
-void esdm__directory_clear(esdm__directory *directory);
+/** Reads the directory entries of a dataset's committed pages from the store.
+ *  @param ret_pages zeroed; esdm__page_list_clear() in any case. */
+esdm_status esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages,
+                                     esdm_error *err);
 /** Loads the directory of committed pages into the index unless known. */
 esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
                                          esdm_error *err);

@@ -157,7 +157,7 @@ find_lost(esdm__pack_set *packs, uint64_t container, const esdm__pack **ret_lost
     esdm_status status = ESDM_OK;
     for (int pass = 0; pass < PASSES && again && *ret_lost == NULL && status == ESDM_OK; pass++) {
         esdm__page_list pages = {0};
-        status = esdm__page_list_load(packs->owner.session, container, &pages, err);
+        status = esdm__page_list_load_all(packs->owner.session, container, &pages, err);
         if (status == ESDM_OK)
             status = search_pages(packs, &pages, &again, ret_lost, err);
         esdm__page_list_clear(&pages);

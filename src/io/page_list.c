@@ -31,11 +31,11 @@ note_page(const esdm_meta_page *page, void *user)
 }
 
 esdm_status
-esdm__page_list_load(esdm_session *session, uint64_t container, esdm__page_list *ret_list,
-                     esdm_error *err)
+esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t snapshot,
+                     uint32_t dataset, esdm__page_list *ret_list, esdm_error *err)
 {
-    esdm_status status = session->meta->page_list(
-        session->store, container, ESDM_META_EVERY_SNAPSHOT, 0, note_page, ret_list, err);
+    esdm_status status = session->meta->page_list(session->store, container, snapshot, dataset,
+                                                  note_page, ret_list, err);
     if (status == ESDM_OK && ret_list->failed)
         status =
             esdm__error_nomem(err, ret_list->count * sizeof *ret_list->boxes, "the index pages");

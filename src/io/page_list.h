@@ -2,7 +2,7 @@
 #ifndef ESDM_IO_PAGE_LIST_H
 #define ESDM_IO_PAGE_LIST_H
 
-/** @file The index pages of one record, those of old snapshots that are kept included. */
+/** @file Directory entries of the index pages of one record. */
 
 #include "io/session.h"
 #include "layout/page.h"
@@ -15,9 +15,17 @@ typedef struct esdm__page_list {
     bool failed;
 } esdm__page_list;
 
-/** @param ret_list zeroed; esdm__page_list_clear() in any case. */
-esdm_status esdm__page_list_load(esdm_session *session, uint64_t container,
-                                 esdm__page_list *ret_list, esdm_error *err);
+/** @param snapshot,dataset as esdm_meta_plugin.page_list() takes them.
+ *  @param ret_list zeroed; esdm__page_list_clear() in any case. */
+esdm_status esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t snapshot,
+                                 uint32_t dataset, esdm__page_list *ret_list, esdm_error *err);
+/** Those of all datasets, and of all snapshots that are kept. */
+static inline esdm_status
+esdm__page_list_load_all(const esdm_session *session, uint64_t container, esdm__page_list *ret_list,
+                         esdm_error *err)
+{
+    return esdm__page_list_load(session, container, ESDM_META_EVERY_SNAPSHOT, 0, ret_list, err);
+}
 void esdm__page_list_clear(esdm__page_list *list);
 /** Entry number i with its box. */
 esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);

@@ -35,14 +35,13 @@ esdm__io_visit_fragments(esdm_dataset *dataset, esdm__fragment_fn visit, void *u
     esdm__container_position(dataset->group->container, &record, &snapshot);
     if (record == 0)
         return ESDM_OK;
-    esdm__directory directory = {0};
-    esdm_status status = esdm__directory_load(dataset, &directory, err);
+    esdm__page_list directory = {0};
+    esdm_status status = esdm__dataset_list_pages(dataset, &directory, err);
     bool go_on = true;
     for (size_t i = 0; i < directory.count && status == ESDM_OK && go_on; i++) {
-        esdm_meta_page entry = directory.pages[i];
-        entry.box = directory.boxes[i];
+        const esdm_meta_page entry = esdm__page_list_at(&directory, i);
         status = visit_page(dataset, &entry, visit, user, &go_on, err);
     }
-    esdm__directory_clear(&directory);
+    esdm__page_list_clear(&directory);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }

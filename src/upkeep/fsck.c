@@ -72,7 +72,7 @@ check_pages(esdm__fsck_container *c, esdm_error *err)
 {
     esdm__page_list pages = {0};
     page_task task = {.container = c, .pages = &pages};
-    esdm_status status = esdm__page_list_load(c->check->session, c->record, &pages, err);
+    esdm_status status = esdm__page_list_load_all(c->check->session, c->record, &pages, err);
     if (status == ESDM_OK)
         status = esdm__pool_run(c->check->session->pool, pages.count, check_page, &task, err);
     esdm__page_list_clear(&pages);

@@ -341,7 +341,7 @@ static esdm_status
 run_pass(mover *m, bool *ret_progress, bool *ret_again, esdm_error *err)
 {
     esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load(m->job->session, m->job->container, &pages, err);
+    esdm_status status = esdm__page_list_load_all(m->job->session, m->job->container, &pages, err);
     for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
         const esdm_meta_page entry = esdm__page_list_at(&pages, i);
         status = move_page(m, &entry, ret_again, err);

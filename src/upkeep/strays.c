@@ -104,7 +104,7 @@ static esdm_status
 mark_pages(const marking *m, const record *one, bool *ret_again, esdm_error *err)
 {
     esdm__page_list pages = {0};
-    esdm_status status = esdm__page_list_load(m->session, one->container, &pages, err);
+    esdm_status status = esdm__page_list_load_all(m->session, one->container, &pages, err);
     *ret_again = false;
     for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
         const esdm_meta_page entry = esdm__page_list_at(&pages, i);
