@@ -9,8 +9,8 @@ import random
 import sqlite3
 import time
 
-from esdmtest import (Site, by_size, client, expect, expect_error, main,
-                      need_program, run, tool)
+from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_program,
+                      run, tool)
 from faults import Writer, database, generation, must, shown
 
 
