@@ -30,12 +30,18 @@ def expect_commits(server, name, number):
     expect(generation(name) == number, f"{name}: wrong generation")
 
 
+def messages_of(proxy):
+    """How many there were; all of programs that have ended."""
+    proxy.wait_until_idle()
+    return proxy.messages
+
+
 @contextlib.contextmanager
 def planned(proxy, plan):
     """What happens at messages while a program runs: plan(number), counted from 1. Its last messages may
     come when it has ended: then it is too late for them."""
     lock = threading.Lock()
-    first = proxy.messages
+    first = messages_of(proxy)
     over = False
 
     def decide(*_):
@@ -53,15 +59,15 @@ def planned(proxy, plan):
 
 def test_postgres__connection_cut_at_every_message():
     with Server() as server, Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
-        before = proxy.messages
+        before = messages_of(proxy)
         must("write", "plain", 1, 3)
-        messages = proxy.messages - before
+        messages = messages_of(proxy) - before
         expect(messages > 5, f"only {messages} messages")
         cases = [(number, what) for number in range(1, messages + 1)
                  for what in ("before", "after")][::by_size(5, 3, 1)]
         for number, what in cases:
             name = f"{what}-{number}"
-            first = proxy.messages
+            first = messages_of(proxy)
             proxy.plan = lambda *_, at=first + number, how=what: (
                 how if proxy.messages == at else None)
             must("write", name, 1, 3)
@@ -110,10 +116,10 @@ def test_postgres__server_restarts_in_the_middle_of_a_commit():
     # A server ends with the thread that has started it.
     with concurrent.futures.ThreadPoolExecutor(1) as keeper, Server() as server, \
             Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
-        before = proxy.messages
+        before = messages_of(proxy)
         must("write", "plain", 1, 2)
         # The first ones make the connection: who finds nobody there says so soon.
-        cases = [(number, what) for number in range(6, proxy.messages - before + 1)
+        cases = [(number, what) for number in range(6, messages_of(proxy) - before + 1)
                  for what in ("before", "after")][::by_size(5, 3, 1)]
         for number, what in cases:
             name = f"{what}-{number}"
@@ -229,9 +235,9 @@ def test_postgres__unknown_outcome_then_refused():
         with Proxy(server.port) as proxy, \
                 Site(metadata=metadata(proxy.port, user="writer", timeout=5)):
             must("write", "plain", 1, 1)
-            before = proxy.messages
+            before = messages_of(proxy)
             must("write", "plain", 2, 2)
-            messages = proxy.messages - before
+            messages = messages_of(proxy) - before
             hit = 0
             for number in range(1, messages + 1):
                 name = f"refused-{number}"

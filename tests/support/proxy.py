@@ -23,6 +23,8 @@ class Proxy:
         self.messages = 0
         self.cuts = 0
         self.lock = threading.Lock()
+        self.serving = 0
+        self.served = threading.Condition(self.lock)  # a connection has ended
 
     def __enter__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -42,8 +44,23 @@ class Proxy:
                     continue
                 with self.lock:
                     self.connections += 1
+                    self.serving += 1
                     number = self.connections
-                threading.Thread(target=self.serve, args=(client, number), daemon=True).start()
+                threading.Thread(target=self.serve_one, args=(client, number), daemon=True).start()
+
+    def wait_until_idle(self):
+        """Until all that was sent by clients that have ended is forwarded, and counted."""
+        with self.lock:
+            if not self.served.wait_for(lambda: self.serving == 0, 300):
+                raise RuntimeError("connections do not end")
+
+    def serve_one(self, client, number):
+        try:
+            self.serve(client, number)
+        finally:
+            with self.lock:
+                self.serving -= 1
+                self.served.notify_all()
 
     def serve(self, client, number):
         try:
