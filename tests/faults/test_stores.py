@@ -96,6 +96,27 @@ def test_stores__without_any_target_nothing_is_begun():
         expect("b" not in run([tool("esdm-ls")]).stdout.split(), "it was made")
 
 
+def test_stores__what_may_not_go_elsewhere_does_not():
+    """A policy allows one target alone, whose server is gone: that is an error that says so, nothing is
+    committed, and what may lie elsewhere does."""
+    with Server() as server, s3_site(server, others=[DISK], timeout=1) as site:
+        config = json.loads(site.config.read_text())
+        config["policies"] = [{"container": "strict", "targets": ["cloud"]}]
+        site.config.write_text(json.dumps(config))
+        must("write", "strict", 1, 1)
+        server.kill()
+        with Timed(60):
+            done = program("write", "strict", 2, 2)
+        expect(done.returncode == 3, shown(done))
+        expect_error(done, "strict", "cloud", "127.0.0.1")
+        must("write", "free", 1, 1)
+        expect(generation("free") == 1, "what the policy does not concern")
+        server.start()
+        expect(generation("strict") == 1, "the last commit is not there")
+        check_goes_on("strict", 1)
+        expect(stored_on("strict", "disk") == 0, "it lies where it may not")
+
+
 # ---- dying in the middle of a write -------------------------------------------------------------
 
 RECORDS = by_size(30, 40, 200)
