@@ -11,7 +11,6 @@ the program without ESDM keeps them. The header is also read from ESDM directly.
 
 import concurrent.futures
 import difflib
-import os
 import pathlib
 import sys
 
@@ -73,12 +72,7 @@ def through_esdm_cp(item):
     run([tool("esdm-cp"), item.url, item.out])
     # esdm-cp changes nothing: the reference is the source.
     for place in (item.middle, item.reference):
-        os.link(item.source, place) if same_device(item.source, place) else \
-            place.symlink_to(item.source)
-
-
-def same_device(a, b):
-    return os.stat(a).st_dev == os.stat(b.parent).st_dev and os.access(a, os.W_OK)
+        place.symlink_to(item.source)
 
 
 def through_xarray(name, items, site):
