@@ -107,7 +107,7 @@ read_in_units(const value *v, bool negative, double *ret_number)
 {
     double number = 0;
     double factor = 1;
-    const char *rest;
+    const char *rest = "";
     char why[200];
     esdm_status st = read_number(v, v->text, &number, &rest);
     if (st != ESDM_OK)
@@ -127,7 +127,7 @@ static esdm_status
 read_share(const value *v, double *ret_number)
 {
     double number = 0;
-    const char *rest;
+    const char *rest = "";
     esdm_status st = read_number(v, v->text, &number, &rest);
     if (st != ESDM_OK)
         return st;
