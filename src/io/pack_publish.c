@@ -17,6 +17,28 @@ typedef struct visit {
     void *user;
 } visit;
 
+/* Makes the pack busy for the caller, which gives its place in the pool away while others use it:
+ * they may need one. */
+static void
+take(esdm__pack_set *packs, esdm__pack *p)
+{
+    esdm__pool *pool = packs->owner.session->pool;
+    bool waits = false;
+    (void) pthread_mutex_lock(&packs->lock);
+    if (p->busy && pool != NULL) {
+        (void) pthread_mutex_unlock(&packs->lock);
+        esdm__pool_wait_begin(pool);
+        waits = true;
+        (void) pthread_mutex_lock(&packs->lock);
+    }
+    while (p->busy)
+        (void) pthread_cond_wait(&packs->idle, &packs->lock);
+    p->busy = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    if (waits)
+        esdm__pool_wait_end(pool);
+}
+
 /* Calls fn while no other thread uses the pack. */
 static esdm_status
 visit_one(void *context, size_t i, esdm_error *err)
@@ -24,11 +46,7 @@ visit_one(void *context, size_t i, esdm_error *err)
     const visit *v = context;
     esdm__pack_set *packs = v->packs;
     esdm__pack *p = v->list[i];
-    (void) pthread_mutex_lock(&packs->lock);
-    while (p->busy)
-        (void) pthread_cond_wait(&packs->idle, &packs->lock);
-    p->busy = true;
-    (void) pthread_mutex_unlock(&packs->lock);
+    take(packs, p);
     esdm__target *target = esdm__pack_target(p);
     bool waits = esdm__target_waits(target);
     if (waits)
