@@ -69,7 +69,7 @@ typedef struct prices {
 } prices;
 
 static prices
-prices_of(esdm_accuracy_mode mode)
+prices_of(esdm_accuracy_mode mode, bool lossy)
 {
     switch (mode) {
     case ESDM_MODE_SPEED:
@@ -78,8 +78,9 @@ prices_of(esdm_accuracy_mode mode)
         return (prices){ARCHIVE, 1e3, 0.1};
     case ESDM_MODE_ENERGY:
         return (prices){ENERGY, 1e9, 1};
-    default: /* what one of many cores has of a computing centre's storage */
-        return (prices){BALANCED, 40e6, 1};
+    default: /* what one of many cores has of a computing centre's storage; with a tolerance most
+              * bytes go anyhow, and writing is to take no longer than without */
+        return (prices){BALANCED, lossy ? 120e6 : 40e6, 1};
     }
 }
 
@@ -88,7 +89,7 @@ prices_of(esdm_accuracy_mode mode)
 static prices
 prices_here(const esdm__wish *wish)
 {
-    prices p = prices_of(wish->mode);
+    prices p = prices_of(wish->mode, wish->numbers->accuracy != NULL);
     bool counts = p.mode == SPEED || p.mode == ENERGY ||
                   (p.mode == BALANCED && wish->bandwidth < p.bandwidth);
     if (wish->bandwidth > 0 && counts)
