@@ -130,27 +130,82 @@ name_by_route(const char *routed, const char *name, const char *folder)
     return *rest != '\0' ? g_strdup_printf("%s/%s", name, rest) : g_strdup(name);
 }
 
+/* The entries of $ESDM_NC_ROUTE: FOLDER=NAME, or FOLDER alone. Owned. */
+static GStrv
+routes(void)
+{
+    const char *stated = g_getenv("ESDM_NC_ROUTE");
+    return g_strsplit(stated != NULL ? stated : "", ":", -1);
+}
+
+/* What a route calls its containers; the entry is cut behind its folder. NULL: the folder's own
+ * path would be their name, and it is not there. Owned. */
+static char *
+route_name(char *entry)
+{
+    char *name = strchr(entry, '=');
+    if (name != NULL) {
+        *name++ = '\0';
+        return g_strdup(name + strspn(name, "/"));
+    }
+    char *real = realpath(entry, NULL);
+    char *own = real != NULL ? g_strdup(real + 1) : NULL;
+    free(real);
+    return own;
+}
+
 /* By $ESDM_NC_ROUTE, whose first entry for the folder counts, else by the folder's own path. */
 static char *
 name_of(const char *folder)
 {
-    const char *routes = g_getenv("ESDM_NC_ROUTE");
-    g_auto(GStrv) entries = g_strsplit(routes != NULL ? routes : "", ":", -1);
+    g_auto(GStrv) entries = routes();
     for (char **entry = entries; *entry != NULL; entry++) {
-        char *name = strchr(*entry, '=');
-        if (name != NULL)
-            *name++ = '\0';
-        char *own = name == NULL ? realpath(*entry, NULL) : NULL;
-        if (own != NULL)
-            name = own + 1;
-        if (name == NULL)
-            continue;
-        char *found = name_by_route(*entry, name + strspn(name, "/"), folder);
-        free(own);
+        g_autofree char *name = route_name(*entry);
+        char *found = name != NULL ? name_by_route(*entry, name, folder) : NULL;
         if (found != NULL)
             return found;
     }
     return g_strdup(folder + 1);
+}
+
+/* What follows a name of which `above` is the beginning; NULL: it is not. */
+static const char *
+below(const char *name, const char *above)
+{
+    size_t bytes = strlen(above);
+    while (bytes > 0 && above[bytes - 1] == '/')
+        bytes--;
+    if (strncmp(name, above, bytes) != 0)
+        return NULL;
+    return bytes == 0 || name[bytes] == '\0' ? name + bytes
+           : name[bytes] == '/'              ? name + bytes + 1
+                                             : NULL;
+}
+
+/* Stubs of the containers called `prefix` may lie in folders of other routes, too. */
+static tool_exit
+walk_routes(search *s, const char *prefix)
+{
+    g_auto(GStrv) entries = routes();
+    tool_exit result = TOOL_OK;
+    for (char **entry = entries; *entry != NULL && result == TOOL_OK; entry++) {
+        g_autofree char *name = route_name(*entry);
+        const char *rest = name != NULL ? below(prefix, name) : NULL;
+        if (name == NULL || (rest == NULL && below(name, prefix) == NULL))
+            continue;
+        if (!g_file_test(*entry, G_FILE_TEST_IS_DIR)) {
+            tool_error("ESDM_NC_ROUTE gives containers of '%s' stubs in '%s', which is not there; "
+                       "nothing is removed",
+                       prefix, *entry);
+            return TOOL_REFUSED;
+        }
+        g_autofree char *folder = g_build_filename(*entry, rest, NULL);
+        char *real = realpath(folder, NULL);
+        if (real != NULL)
+            result = walk(s, real);
+        free(real);
+    }
+    return result;
 }
 
 /* The folder as routes see it, and the name of its containers. A folder that is there has no name
@@ -197,6 +252,8 @@ search_folders(search *s, esdm_session *session, char **folders)
             return TOOL_NOT_FOUND;
         g_ptr_array_add(prefixes, prefix);
         result = walk(s, path);
+        if (result == TOOL_OK)
+            result = walk_routes(s, prefix);
         free(path);
     }
     for (guint i = 0; i < prefixes->len && result == TOOL_OK; i++)

@@ -295,6 +295,23 @@ def test_gc__folders_routed_to_a_name():
         for name in ("exp/one=1", "/exp/one=1"):
             expect(stubless(f"{run_folder}={name}") == both, name)
         expect(stubless(odd) == [], "a folder with = in its name")
+        other = site.file("other")
+        (other / "sub").mkdir(parents=True)
+        (run_folder / "kept.nc").rename(other / "kept.nc")
+        (run_folder / "sub" / "kept.nc").rename(other / "sub" / "kept.nc")
+        for more in (f"{other}=exp/one=1", f"{other}/sub=/exp/one=1/sub:{other}=exp/one=1"):
+            env = {"ESDM_NC_ROUTE": f"{route['ESDM_NC_ROUTE']}:{more}"}
+            expect(stubless(run_folder, env=env) == both, f"stubs of another route: {more}")
+        above = site.file("above")
+        above.mkdir()
+        other.rename(above / "one=1")
+        env = {"ESDM_NC_ROUTE": f"{route['ESDM_NC_ROUTE']}:{above}=exp/"}
+        expect(stubless(run_folder, env=env) == both, "stubs of a route above")
+        env = {"ESDM_NC_ROUTE": f"{run_folder}=exp/one=1:{site.file('gone')}=exp/one=1/x"}
+        done = run([tool("esdm-gc"), "--dry-run", "--age", "0", "--stubs", run_folder],
+                   check=False, env=environment(env))
+        expect(done.returncode != 0, shown(done))
+        expect_error(done, "which is not there")
 
 
 if __name__ == "__main__":
