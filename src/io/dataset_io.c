@@ -138,7 +138,8 @@ static uint64_t
 archive_block_bytes(const esdm_session *session, const esdm__dataset_io *io)
 {
     size_t bytes = io->elements.bytes < 4 ? io->elements.bytes : 4;
-    return session->archive_block_bytes / 4 * bytes;
+    uint64_t scaled = session->archive_block_bytes / 4 * bytes;
+    return scaled > ESDM__ARCHIVE_BLOCK_LEAST ? scaled : ESDM__ARCHIVE_BLOCK_LEAST;
 }
 
 void

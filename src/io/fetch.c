@@ -347,13 +347,15 @@ fetch_want(blob *b, const esdm__want *want, uint8_t **ret_data, uint64_t *ret_fr
     uint8_t *staging = malloc((size_t) (to - from));
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
-    *ret_data = staging;
     *ret_from = want->from;
-    if (first == last && take_part(b, first, want->from, want->to, staging))
-        return ESDM_OK;
-    *ret_from = from;
-    esdm_status status = fetch_blocks(b, want, first, last, staging, err);
-    if (status != ESDM_OK)
+    esdm_status status = ESDM_OK;
+    if (first != last || !take_part(b, first, want->from, want->to, staging)) {
+        *ret_from = from;
+        status = fetch_blocks(b, want, first, last, staging, err);
+    }
+    if (status == ESDM_OK)
+        *ret_data = staging;
+    else
         free(staging);
     return status;
 }

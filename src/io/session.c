@@ -27,7 +27,6 @@
 /* Each thread may encode a block of mode archive, which takes so many times its size with all that
  * codecs make of it, in half of the memory. Then a quarter of the cache has room for it as well. */
 #define ARCHIVE_WORKING_SETS 8u
-#define ARCHIVE_BLOCK_LEAST  (UINT64_C(1) << 20)
 #define ARCHIVE_BLOCK_MOST   (UINT64_C(1) << ESDM__BLOCK_LOG2_MAX)
 /* Smaller reads are not worth looking at the clock. */
 #define OBSERVED_READ_BYTES 65536u
@@ -181,7 +180,7 @@ archive_block_bytes(const esdm__site_engine *engine, uint32_t threads)
 {
     uint64_t bytes = engine->memory_bytes / 2 / threads / ARCHIVE_WORKING_SETS;
     bytes = bytes < ARCHIVE_BLOCK_MOST ? bytes : ARCHIVE_BLOCK_MOST;
-    return bytes > ARCHIVE_BLOCK_LEAST ? bytes : ARCHIVE_BLOCK_LEAST;
+    return bytes > ESDM__ARCHIVE_BLOCK_LEAST ? bytes : ESDM__ARCHIVE_BLOCK_LEAST;
 }
 
 static esdm_status

@@ -17,6 +17,9 @@
 #include "placement/placement.h"
 #include "site/site.h"
 
+/** Blocks of mode archive have at least that, as all blocks of numbers. */
+#define ESDM__ARCHIVE_BLOCK_LEAST (UINT64_C(1) << 20)
+
 struct esdm_session {
     esdm__site *site;
     const esdm_meta_plugin *meta;
