@@ -114,19 +114,30 @@ note_container(const esdm_container_info *info, void *user)
     return true;
 }
 
+/* What follows a name of which `above` is the beginning; NULL: it is not. */
+static const char *
+below(const char *name, const char *above)
+{
+    size_t bytes = strlen(above);
+    while (bytes > 0 && above[bytes - 1] == '/')
+        bytes--;
+    if (strncmp(name, above, bytes) != 0)
+        return NULL;
+    return bytes == 0 || name[bytes] == '\0' ? name + bytes
+           : name[bytes] == '/'              ? name + bytes + 1
+                                             : NULL;
+}
+
 /* What a route calls the containers of a folder: NAME for what lies in the routed one, NAME/… below
  * it. NULL: the route is that of another folder. Owned. */
 static char *
 name_by_route(const char *routed, const char *name, const char *folder)
 {
     char *real = realpath(routed, NULL);
-    size_t bytes = real != NULL ? strlen(real) : 0;
-    bool above = bytes > 1 && strncmp(folder, real, bytes) == 0 &&
-                 (folder[bytes] == '/' || folder[bytes] == '\0');
+    const char *rest = real != NULL && real[1] != '\0' ? below(folder, real) : NULL;
     free(real);
-    if (!above)
+    if (rest == NULL)
         return NULL;
-    const char *rest = folder + bytes + (folder[bytes] == '/');
     return *rest != '\0' ? g_strdup_printf("%s/%s", name, rest) : g_strdup(name);
 }
 
@@ -168,23 +179,10 @@ name_of(const char *folder)
     return g_strdup(folder + 1);
 }
 
-/* What follows a name of which `above` is the beginning; NULL: it is not. */
-static const char *
-below(const char *name, const char *above)
-{
-    size_t bytes = strlen(above);
-    while (bytes > 0 && above[bytes - 1] == '/')
-        bytes--;
-    if (strncmp(name, above, bytes) != 0)
-        return NULL;
-    return bytes == 0 || name[bytes] == '\0' ? name + bytes
-           : name[bytes] == '/'              ? name + bytes + 1
-                                             : NULL;
-}
-
-/* Stubs of the containers called `prefix` may lie in folders of other routes, too. */
+/* Stubs of the containers called `prefix` may lie in folders of other routes, too; `walked` has
+ * been looked through. */
 static tool_exit
-walk_routes(search *s, const char *prefix)
+walk_routes(search *s, const char *walked, const char *prefix)
 {
     g_auto(GStrv) entries = routes();
     tool_exit result = TOOL_OK;
@@ -201,7 +199,7 @@ walk_routes(search *s, const char *prefix)
         }
         g_autofree char *folder = g_build_filename(*entry, rest, NULL);
         char *real = realpath(folder, NULL);
-        if (real != NULL)
+        if (real != NULL && below(real, walked) == NULL)
             result = walk(s, real);
         free(real);
     }
@@ -253,7 +251,7 @@ search_folders(search *s, esdm_session *session, char **folders)
         g_ptr_array_add(prefixes, prefix);
         result = walk(s, path);
         if (result == TOOL_OK)
-            result = walk_routes(s, prefix);
+            result = walk_routes(s, path, prefix);
         free(path);
     }
     for (guint i = 0; i < prefixes->len && result == TOOL_OK; i++)
