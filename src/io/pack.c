@@ -262,6 +262,15 @@ esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack)
     return wanted && (flags & ESDM_DATA_SEAL_DURABLE) == 0;
 }
 
+bool
+esdm__pack_may_end(const esdm__pack_owner *owner, const esdm__pack *pack)
+{
+    uint32_t any = esdm__pack_target(pack)->plugin->flags;
+    for (uint32_t i = 0; i < pack->mirrors.count; i++)
+        any |= pack->mirrors.list[i].target->plugin->flags;
+    return (any & ESDM_DATA_SEAL_DURABLE) != 0 || !esdm__pack_needs_sync(owner, pack);
+}
+
 esdm_status
 esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
 {

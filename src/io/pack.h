@@ -95,6 +95,9 @@ bool esdm__pack_reads_unsealed(const esdm__pack *pack);
 /** Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a
  *  commit may refer to it. */
 bool esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack);
+/** Whether a full pack is sealed at once. One that must be flushed first waits for the commit,
+ * which flushes it anyhow, unless one of its targets keeps it in memory until then. */
+bool esdm__pack_may_end(const esdm__pack_owner *owner, const esdm__pack *pack);
 /** Seals the pack unless it is, flushed where that is needed; moves it to another target first when
  * that fails. A failure is remembered. */
 esdm_status esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);

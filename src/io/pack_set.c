@@ -199,7 +199,7 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
         esdm__pack_append(p, b->iov, b->niov, &ret_place->position, &ret_place->places, err);
     if (status == ESDM_OK) {
         p->blobs += count_write(packs, b, ret_place);
-        bool ends = esdm__pack_set_is_full(packs, p) && !esdm__pack_needs_sync(&packs->owner, p);
+        bool ends = esdm__pack_set_is_full(packs, p) && esdm__pack_may_end(&packs->owner, p);
         if (ends && target->plugin->pack_begin_seal != NULL)
             esdm__pack_begin_seal(p);
         else if (ends)

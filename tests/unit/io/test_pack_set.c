@@ -18,6 +18,8 @@ static struct {
     unsigned sealed;
     unsigned removed;
     unsigned discarded;
+    unsigned mirrors_sealed;
+    unsigned begun;
     bool full;
     bool fail_sync;
     bool fail_seal;
@@ -110,6 +112,13 @@ fake_recall(void *pack, uint64_t position, size_t bytes, void *buffer, esdm_erro
     return ESDM_OK;
 }
 
+static void
+fake_begin_seal(void *pack)
+{
+    (void) pack;
+    did.begun++;
+}
+
 static esdm_status
 mirror_sync(void *pack, esdm_error *err)
 {
@@ -122,6 +131,7 @@ static esdm_status
 mirror_seal(void *pack, esdm_error *err)
 {
     free(pack);
+    did.mirrors_sealed++;
     return did.fail_mirror_seal ? esdm__error_set(err, ESDM_EIO, "the other server is gone")
                                 : ESDM_OK;
 }
@@ -143,6 +153,7 @@ static esdm__target targets[2] = {
     {.plugin = &mirror_plugin,
      .name = "other",
      .place = (char *) "other",
+     .cost = 1,
      .state = ESDM__TARGET_OPEN}};
 static esdm_session session = {.site = &site, .targets = targets, .ntargets = 1};
 
@@ -157,6 +168,8 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     plugin.pack_discard = NULL;
     plugin.pack_recall = NULL;
     plugin.pack_seal = fake_seal;
+    plugin.pack_begin_seal = NULL;
+    mirror_plugin.flags = ESDM_DATA_READ_UNSEALED;
     session.ntargets = 1;
     for (size_t i = 0; i < 2; i++) {
         atomic_store(&targets[i].full, false);
@@ -177,17 +190,23 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     return packs;
 }
 
+static void
+append_copied(esdm__pack_set *packs)
+{
+    static const bool allowed[2] = {true, true};
+    const esdm__pack_hint hint = {.copies = 2, .allowed = allowed, .cheap = true};
+    esdm__place place;
+    assert_int_equal(
+        esdm__pack_set_append(packs, &hint, &(esdm_iov){"12345678", 8}, 1, &place, NULL), ESDM_OK);
+}
+
 /* With a copy of each pack on the other target. */
 static esdm__pack_set *
 new_copied_packs(void)
 {
     esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_SYSTEM, 1000);
-    esdm__place place;
     session.ntargets = 2;
-    static const bool allowed[2] = {true, true};
-    const esdm__pack_hint hint = {.copies = 2, .allowed = allowed};
-    assert_int_equal(
-        esdm__pack_set_append(packs, &hint, &(esdm_iov){"12345678", 8}, 1, &place, NULL), ESDM_OK);
+    append_copied(packs);
     assert_int_equal(did.created, 2);
     return packs;
 }
@@ -368,6 +387,35 @@ test_pack_set__a_seal_that_is_durable_needs_no_flush(void **state)
     esdm__pack_set_free(packs);
 }
 
+/* The bytes of a pack on such a target are in memory until it is sealed: that does not wait for the
+ * flush of its copy on another target, at the commit. */
+static void
+test_pack_set__full_packs_are_sealed_where_one_target_keeps_them_in_memory(void **state)
+{
+    (void) state;
+    for (int first = 0; first < 2; first++) {
+        esdm__pack_set *packs = new_packs(first ? ESDM_DATA_SEAL_DURABLE : ESDM_DATA_READ_UNSEALED,
+                                          ESDM__DURABLE_SYSTEM, 12);
+        mirror_plugin.flags = first ? ESDM_DATA_READ_UNSEALED : ESDM_DATA_SEAL_DURABLE;
+        session.ntargets = 2;
+        for (int i = 0; i < 3; i++)
+            append_copied(packs);
+        assert_int_equal(did.created, 4);
+        assert_int_equal(did.sealed, 1);
+        assert_int_equal(did.mirrors_sealed, 1);
+        assert_int_equal(did.synced, first ? 0 : 1); /* before it is sealed */
+        assert_int_equal(esdm__pack_set_publish(packs, true, NULL), ESDM_OK);
+        esdm__pack_set_free(packs);
+    }
+    esdm__pack_set *packs = new_packs(ESDM_DATA_SEAL_DURABLE, ESDM__DURABLE_SYSTEM, 12);
+    plugin.pack_begin_seal = fake_begin_seal;
+    session.ntargets = 2;
+    append_copied(packs);
+    append_copied(packs);
+    assert_int_equal(did.begun, 1);
+    esdm__pack_set_free(packs);
+}
+
 static void
 test_pack_set__what_nobody_refers_to_is_discarded(void **state)
 {
@@ -527,6 +575,8 @@ main(void)
         cmocka_unit_test(test_pack_set__a_target_may_ask_for_the_end_of_a_pack),
         cmocka_unit_test(test_pack_set__a_target_that_failed_comes_back),
         cmocka_unit_test(test_pack_set__a_seal_that_is_durable_needs_no_flush),
+        cmocka_unit_test(
+            test_pack_set__full_packs_are_sealed_where_one_target_keeps_them_in_memory),
         cmocka_unit_test(test_pack_set__what_nobody_refers_to_is_discarded),
         cmocka_unit_test(test_pack_set__a_failed_sync_is_never_forgotten),
         cmocka_unit_test(test_pack_set__a_failed_seal_is_never_forgotten),
