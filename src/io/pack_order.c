@@ -48,28 +48,41 @@ keep_plan(esdm__pack_order *o, uint32_t copies)
         o->planned[o->nplanned++] = o->choices[i].target;
 }
 
-/* Targets that have failed come last; when it is time, one write asks such a one in its turn. */
+/* Whether the write is one that asks this target, which has failed, in its turn: it would come
+ * first then. Else it counts as failed again. */
+static bool
+ask_failed(esdm_session *session, size_t number, const esdm__place_request *request,
+           esdm__pack_order *o)
+{
+    esdm__target *target = &session->targets[number];
+    if (!o->targets[number].allowed || !esdm__target_is_due(target))
+        return false;
+    o->targets[number].failed = atomic_load(&target->short_of_space);
+    o->count = esdm__placement_order(o->targets, session->ntargets, request, o->choices);
+    if (o->count > 0 && o->choices[0].target == number && esdm__target_take_turn(target))
+        return true;
+    o->targets[number].failed = true;
+    return false;
+}
+
+/* Targets that have failed come last; when it is time, one write asks such a one in its turn. When
+ * it is time for several, each has a write of its own: no write waits for more than one of them. */
 static void
 put_failed_last(esdm_session *session, const esdm__place_request *request, esdm__pack_order *o)
 {
+    size_t n = session->ntargets;
     bool failed = false;
-    bool due = false;
-    for (size_t i = 0; i < session->ntargets; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool full = atomic_load(&session->targets[i].full);
-        bool asked = full && esdm__target_is_due(&session->targets[i]);
-        o->targets[i].failed |= full && !asked;
-        due |= asked;
+        o->targets[i].failed |= full;
         failed |= full;
     }
+    for (size_t i = 0; i < n && failed; i++) {
+        if (atomic_load(&session->targets[i].full) && ask_failed(session, i, request, o))
+            return;
+    }
     if (failed)
-        o->count = esdm__placement_order(o->targets, session->ntargets, request, o->choices);
-    size_t first = o->count > 0 ? o->choices[0].target : 0;
-    if (!due || (atomic_load(&session->targets[first].full) &&
-                 esdm__target_take_turn(&session->targets[first])))
-        return;
-    for (size_t i = 0; i < session->ntargets; i++)
-        o->targets[i].failed |= atomic_load(&session->targets[i].full);
-    o->count = esdm__placement_order(o->targets, session->ntargets, request, o->choices);
+        o->count = esdm__placement_order(o->targets, n, request, o->choices);
 }
 
 void

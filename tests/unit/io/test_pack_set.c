@@ -147,13 +147,23 @@ static esdm_data_plugin plugin = {.pack_create = fake_create,
                                   .pack_sync = fake_sync,
                                   .pack_seal = fake_seal,
                                   .pack_remove = fake_remove};
+static esdm_data_plugin third_plugin = {.flags = ESDM_DATA_READ_UNSEALED,
+                                        .pack_create = fake_create,
+                                        .pack_append = fake_append,
+                                        .pack_sync = mirror_sync,
+                                        .pack_seal = mirror_seal,
+                                        .pack_remove = fake_remove};
 static esdm__site site;
-static esdm__target targets[2] = {
+static esdm__target targets[3] = {
     {.plugin = &plugin, .name = "fake", .place = (char *) "fake", .state = ESDM__TARGET_OPEN},
     {.plugin = &mirror_plugin,
      .name = "other",
      .place = (char *) "other",
      .cost = 1,
+     .state = ESDM__TARGET_OPEN},
+    {.plugin = &third_plugin,
+     .name = "third",
+     .place = (char *) "third",
      .state = ESDM__TARGET_OPEN}};
 static esdm_session session = {.site = &site, .targets = targets, .ntargets = 1};
 
@@ -171,18 +181,19 @@ new_packs(uint32_t flags, esdm__durability durability, uint64_t pack_bytes)
     plugin.pack_begin_seal = NULL;
     mirror_plugin.flags = ESDM_DATA_READ_UNSEALED;
     session.ntargets = 1;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         atomic_store(&targets[i].full, false);
         atomic_store(&targets[i].again_ns, 0);
         atomic_store(&targets[i].pause_ns, 0);
     }
     plugin.pack_append = fake_append;
+    mirror_plugin.pack_append = fake_append;
     owner.durable = false;
     owner.moved = NULL;
     site.durability = durability;
     site.engine.pack_bytes = pack_bytes;
     if (session.models == NULL) {
-        session.models = esdm__models_new(2);
+        session.models = esdm__models_new(3);
         assert_non_null(session.models);
     }
     esdm__pack_set *packs = esdm__pack_set_new(&owner);
@@ -369,6 +380,32 @@ test_pack_set__a_target_that_failed_comes_back(void **state)
     assert_true(atomic_load(&targets[0].pause_ns) <= UINT64_C(3600) * 1000000000);
     session.ntargets = 1;
     esdm__pack_set_free(packs);
+}
+
+/* When it is time to ask several of them, no write waits for more than one. */
+static void
+test_pack_set__each_target_that_failed_has_a_write_of_its_own(void **state)
+{
+    (void) state;
+    esdm__pack_set *packs = new_packs(ESDM_DATA_READ_UNSEALED, ESDM__DURABLE_PROCESS, 1000);
+    session.ntargets = 3;
+    plugin.pack_append = mirror_plugin.pack_append = refuse_append;
+    for (size_t i = 0; i < 2; i++)
+        esdm__target_failed(&targets[i]);
+    assert_int_equal(append_20(packs), 0);
+    for (size_t i = 0; i < 2; i++)
+        atomic_store(&targets[i].again_ns, 0);
+    unsigned all = 0;
+    for (int i = 0; i < 20; i++) {
+        refused = 0;
+        assert_int_equal(append(packs), ESDM_OK);
+        assert_true(refused <= 1);
+        all += refused;
+    }
+    assert_int_equal(all, 2);
+    assert_int_equal(atomic_load(&targets[0].pause_ns), atomic_load(&targets[1].pause_ns));
+    esdm__pack_set_free(packs);
+    session.ntargets = 1;
 }
 
 static void
@@ -574,6 +611,7 @@ main(void)
         cmocka_unit_test(test_pack_set__the_end_of_a_pack_whose_target_is_gone),
         cmocka_unit_test(test_pack_set__a_target_may_ask_for_the_end_of_a_pack),
         cmocka_unit_test(test_pack_set__a_target_that_failed_comes_back),
+        cmocka_unit_test(test_pack_set__each_target_that_failed_has_a_write_of_its_own),
         cmocka_unit_test(test_pack_set__a_seal_that_is_durable_needs_no_flush),
         cmocka_unit_test(
             test_pack_set__full_packs_are_sealed_where_one_target_keeps_them_in_memory),
