@@ -41,13 +41,36 @@ esdm__mirrors_append(esdm__mirrors *mirrors, const esdm_iov *iov, size_t niov, u
             continue;
         esdm_status status = m->target->plugin->pack_append(m->handle, iov, niov, &at, NULL);
         m->lost = status != ESDM_OK || at != position;
-        if (status == ESDM_OK)
-            esdm__target_worked(m->target);
-        else
+        m->asks |= status == ESDM_OK && atomic_load(&m->target->full);
+        if (status != ESDM_OK)
             esdm__target_failed(m->target);
+        else if (esdm__target_stores_appends(m->target))
+            esdm__target_worked(m->target);
         good &= !m->lost;
     }
     return good;
+}
+
+/* What was appended is stored, or is not. */
+static void
+note_stored(esdm__mirror *m, bool stored)
+{
+    if (!stored)
+        esdm__target_failed(m->target);
+    else if (m->asks && !esdm__target_stores_appends(m->target))
+        esdm__target_worked(m->target);
+    m->asks &= !stored;
+    m->lost |= !stored;
+}
+
+static void
+end_mirror(esdm__mirror *m, void *handle)
+{
+    const esdm_data_plugin *plugin = m->target->plugin;
+    bool stored = plugin->pack_seal(handle, NULL) == ESDM_OK;
+    note_stored(m, stored);
+    if (!stored && plugin->pack_recall != NULL) /* which keeps it */
+        (void) plugin->pack_discard(handle, NULL);
 }
 
 bool
@@ -58,7 +81,7 @@ esdm__mirrors_sync(esdm__mirrors *mirrors)
         esdm__mirror *m = &mirrors->list[i];
         const esdm_data_plugin *plugin = m->target->plugin;
         if (m->handle != NULL && (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0)
-            m->lost |= plugin->pack_sync(m->handle, NULL) != ESDM_OK;
+            note_stored(m, plugin->pack_sync(m->handle, NULL) == ESDM_OK);
         whole |= !m->lost;
     }
     return whole;
@@ -73,7 +96,7 @@ esdm__mirrors_seal(esdm__mirrors *mirrors)
         void *handle = m->handle;
         m->handle = NULL;
         if (handle != NULL)
-            m->lost |= m->target->plugin->pack_seal(handle, NULL) != ESDM_OK;
+            end_mirror(m, handle);
         whole |= !m->lost;
     }
     return whole;

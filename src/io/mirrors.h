@@ -16,6 +16,7 @@
 typedef struct esdm__mirror {
     esdm__target *target;
     void *handle; /* NULL: sealed */
+    bool asks;    /* as in esdm__pack */
     bool lost;    /* it lacks something that the pack has */
 } esdm__mirror;
 

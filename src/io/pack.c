@@ -65,6 +65,7 @@ esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov, uint64_t *
     for (size_t i = 0; i < niov; i++)
         pack->length_bytes += iov[i].bytes;
     pack->unsynced = true;
+    pack->asks |= atomic_load(&target->full);
     if (!esdm__mirrors_append(&pack->mirrors, iov, niov, *ret_position)) /* the first time */
         pack->fewer = esdm__mirrors_places(target, &pack->mirrors);
     *ret_places = pack->fewer != NULL ? pack->fewer : pack->places;
@@ -213,6 +214,7 @@ move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_err
     void *left = p->handle;
     p->handle = handle;
     p->unsynced = true;
+    p->asks = atomic_load(&to->full) && p->length_bytes > 0;
     atomic_store(&p->target, to); /* before it is told: whoever looks later finds it */
     atomic_fetch_add(&owner->counters->elsewhere, p->blobs);
     p->blobs = 0;
@@ -253,6 +255,16 @@ count_fewer(const esdm__pack_owner *owner, esdm__pack *p)
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
+/* What was appended while the target counted as failed is stored there: it works again. */
+static void
+note_stored(esdm__pack *p)
+{
+    esdm__target *target = esdm__pack_target(p);
+    if (p->asks && !esdm__target_stores_appends(target))
+        esdm__target_worked(target);
+    p->asks = false;
+}
+
 bool
 esdm__pack_needs_sync(const esdm__pack_owner *owner, const esdm__pack *pack)
 {
@@ -284,6 +296,8 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
         if (status != ESDM_OK)
             return status;
         status = target->plugin->pack_seal(p->handle, &why);
+        if (status == ESDM_OK)
+            note_stored(p);
         stop_ending(p);
         if (status != ESDM_OK && p->mirrors.count > 0 && recalls)
             esdm__pack_drop(target, p->handle, p->name);
@@ -325,8 +339,11 @@ esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
     p->unsynced = false;
     const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
     esdm_status status = ESDM_OK;
-    if (p->mirrors.count == 0 || (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0)
+    if (p->mirrors.count == 0 || (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0) {
         status = plugin->pack_sync(p->handle, &why);
+        if (status == ESDM_OK)
+            note_stored(p);
+    }
     if (status != ESDM_OK && p->mirrors.count > 0 && p->lost == NULL)
         p->lost = copy_error(status, &why);
     if (p->lost != NULL) {

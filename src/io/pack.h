@@ -38,6 +38,7 @@ typedef struct esdm__pack {
         double seconds;
     } spent;
     uint64_t allowed; /* targets where it may lie: bit i for target i */
+    bool asks;        /* something was appended while the target counted as failed */
     bool busy;        /* a thread is appending, syncing or sealing */
     bool unsynced;
     bool ending;         /* nothing more is appended, it is being stored */

@@ -282,7 +282,8 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
         dequeue(target, b->bytes);
         atomic_fetch_add(&target->unchecked_bytes, b->bytes);
         if (status == ESDM_OK) {
-            esdm__target_worked(target);
+            if (esdm__target_stores_appends(target))
+                esdm__target_worked(target);
             note_decision(packs, o, i, b->bytes, esdm__seconds_now() - started, ret_place);
             return ESDM_OK;
         }

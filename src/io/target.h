@@ -64,12 +64,19 @@ esdm_status esdm__targets_need_one(esdm_session *session, esdm_error *err);
 esdm_status esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err);
 /** A write failed there: others ask it last. */
 void esdm__target_failed(esdm__target *target);
-/** A write succeeded there. */
+/** Something was stored there. An append stores where esdm__target_stores_appends(); elsewhere only
+ *  a seal or a sync does. */
 static inline void
 esdm__target_worked(esdm__target *target)
 {
     if (atomic_load(&target->full))
         atomic_store(&target->full, false);
+}
+/** Whether what is appended goes there at once; else it may stay in memory. */
+static inline bool
+esdm__target_stores_appends(const esdm__target *target)
+{
+    return target->plugin->pack_recall == NULL;
 }
 /** Whether a target that has failed may be asked in its turn: some time has passed. */
 bool esdm__target_is_due(esdm__target *target);
