@@ -14,8 +14,8 @@
  */
 esdm_status esdm__comm_agree(esdm_comm *comm, esdm_status status, esdm_error *err);
 
-/** The same, and replaces values[1] … values[count] by the largest of any rank when all succeeded.
- *  values[0] is for the function's own use. */
+/** The same, and replaces values[1] … values[count] by the largest of any rank, unless messages
+ * fail. values[0] is for the function's own use. */
 esdm_status esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_t count,
                                 esdm_error *err);
 

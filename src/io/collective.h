@@ -25,6 +25,10 @@ esdm_status esdm__collective_open(esdm_session *session, esdm_comm *comm, const 
                                   esdm_container **ret_container, esdm_error *err);
 esdm_status esdm__collective_refresh(esdm_container *container, esdm_error *err);
 
+/** ESDM_EIO after messages of a commit failed on a rank: all ranks know, so none of them begins
+ *  another collective call. Not collective. */
+esdm_status esdm__collective_check(const esdm_container *container, esdm_error *err);
+
 /* ---- collective_structure.c --------------------------------------------------------------- */
 
 /** ESDM_EINVAL on all ranks when their structures differ. */

@@ -7,10 +7,14 @@
  * 2. When some rank changed the structure, the structures are compared.
  * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
  *    their index pages.
- * 4. Rank 0 begins a transaction of the metadata store and fetches the pages of all ranks in it
+ * 4. All send their pages. Rank 0 fetches them in a transaction of the metadata store
  *    (page_source.c).
  * 5. All hear of the result and pin the new snapshot.
  * 6. Where writers that live may seem dead, each looks whether its packs are still there.
+ * 7. All are told what one has lost, and whether one did not hear of the result.
+ *
+ * What a rank does in steps 4 to 7 does not depend on messages that it may have missed, so that
+ * nobody waits for a rank to which one did not get through.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +29,9 @@
  * that rank 0 has to load the directory, which commits make it forget. */
 #define MERGE_PAUSE 15u
 
-/* What rank 0 tells the others to do. */
-enum { COMMAND_SEND_PAGES = 1, COMMAND_END = 2 };
+/* What rank 0 tells the others: that they shall send their pages once more, or the end. */
+enum { COMMAND_AGAIN = 1, COMMAND_END = 2 };
 
-/* What rank 0 tells the others: that they shall send their pages, or the end of the transaction. */
 typedef struct news {
     uint64_t command;
     esdm_error failure;
@@ -36,6 +39,16 @@ typedef struct news {
     uint64_t snapshot;  /* that the handles move to */
     uint64_t lengths[]; /* of unlimited dimensions */
 } news;
+
+/* Committed pages that become fuller ones with this commit. */
+typedef struct merging {
+    esdm__page_set *sets; /* one a dataset of the container; owned */
+    size_t nsets;
+    esdm_meta_new_page *pages; /* owned */
+    uint64_t *merged;          /* owned */
+    size_t npages;
+    size_t nmerged;
+} merging;
 
 typedef struct work {
     esdm__commit_work own;
@@ -47,9 +60,11 @@ typedef struct work {
     uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
     news *news;        /* owned */
     size_t news_bytes;
-    bool answered;   /* it is known whether the transaction took place */
-    bool checked;    /* all ranks have looked for their packs */
-    esdm_error gone; /* what is lost of this rank's packs, if anything */
+    esdm__page_source *source; /* rank 0: the pages of all; owned */
+    merging merging;           /* rank 0 */
+    bool answered;             /* it is known whether the transaction took place */
+    esdm_error gone;           /* what is lost of this rank's packs, if anything */
+    esdm_error unheard;        /* a message that failed, after which the ranks may disagree */
 } work;
 
 /* ---- index pages of this rank ------------------------------------------------------------- */
@@ -84,16 +99,6 @@ encode_own(work *g, esdm_error *err)
 }
 
 /* ---- rank 0: merging of committed pages --------------------------------------------------- */
-
-/* Committed pages that become fuller ones with this commit. */
-typedef struct merging {
-    esdm__page_set *sets; /* one a dataset of the container; owned */
-    size_t nsets;
-    esdm_meta_new_page *pages; /* owned */
-    uint64_t *merged;          /* owned */
-    size_t npages;
-    size_t nmerged;
-} merging;
 
 static void
 merging_clear(merging *m)
@@ -140,8 +145,9 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
 }
 
 static esdm_status
-merge_datasets(const work *g, merging *m, esdm_error *err)
+merge_datasets(work *g, esdm_error *err)
 {
+    merging *m = &g->merging;
     size_t npages = 0;
     size_t nmerged = 0;
     if (g->own.io->record == 0)
@@ -174,48 +180,42 @@ merge_datasets(const work *g, merging *m, esdm_error *err)
 
 /* ---- rank 0: the transaction -------------------------------------------------------------- */
 
+/* A message that failed; what follows goes on as if it had not. */
 static esdm_status
-tell(const work *g, uint64_t command, esdm_error *err)
+note_unheard(work *g, esdm_status sent, const esdm_error *why)
 {
-    g->news->command = command;
-    return g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, err);
+    if (sent != ESDM_OK && g->unheard.status == ESDM_OK) {
+        g->unheard = *why;
+        g->unheard.status = sent;
+    }
+    return sent;
 }
 
-/* One transaction, for which all ranks send their pages. */
-static esdm_status
-publish_pass(work *g, const merging *m, esdm_error *err)
+static void
+tell(work *g, uint64_t command)
 {
-    esdm__page_source *source = NULL;
+    esdm_error why = {0};
+    g->news->command = command;
+    (void) note_unheard(g, g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, &why), &why);
+}
+
+/* One transaction, for which all ranks send their pages, whatever the status. */
+static esdm_status
+publish(work *g, esdm_status status, esdm_error *err)
+{
+    const merging *m = &g->merging;
     esdm__commit_work commit = g->own; /* with the merged pages in place of this rank's */
     commit.pages = m->pages;
     commit.npages = m->npages;
     commit.merged = m->merged;
     commit.nmerged = m->nmerged;
-    esdm_status status = esdm__page_source_new(g->comm, g->own.pages, g->own.npages, &source, err);
-    if (status != ESDM_OK)
-        return status;
-    status = tell(g, COMMAND_SEND_PAGES, err);
+    esdm__page_source_expect(g->source, g->own.pages, g->own.npages);
     if (status == ESDM_OK)
-        status = esdm__page_source_begin(source, err);
+        status = esdm__page_source_begin(g->source, err);
     if (status == ESDM_OK)
-        status = esdm__commit_publish(&commit, g->message, esdm__page_source_next, source,
+        status = esdm__commit_publish(&commit, g->message, esdm__page_source_next, g->source,
                                       &g->committed, err);
-    esdm__page_source_free(source);
-    return status;
-}
-
-static esdm_status
-publish(work *g, esdm_error *err)
-{
-    merging m = {0};
-    esdm_status status = merge_datasets(g, &m, err);
-    if (status == ESDM_OK)
-        status = publish_pass(g, &m, err);
-    if (status == ESDM_ECONFLICT && m.nmerged > 0) { /* another writer merged first */
-        merging_clear(&m);
-        status = publish_pass(g, &m, err);
-    }
-    merging_clear(&m);
+    esdm__page_source_end(g->source);
     return status;
 }
 
@@ -263,7 +263,6 @@ move_along(work *g)
 static void
 check_packs(work *g, uint64_t record)
 {
-    g->checked = g->own.io->session->meta->writer_check != NULL;
     g->gone.status = esdm__commit_check(&g->own, record, &g->gone);
 }
 
@@ -303,16 +302,18 @@ copy_lengths(const work *g)
     }
 }
 
-/* ---- steps 4 and 5 ------------------------------------------------------------------------ */
+/* ---- steps 4 to 7 ------------------------------------------------------------------------- */
 
 /* Rank 0: publishes, moves its handle, which tells the snapshot and the lengths, and tells all. */
 static esdm_status
 lead(work *g, esdm_status status, esdm_error *err)
 {
-    if (status == ESDM_OK)
-        status = esdm__commit_describe(&g->own, err);
-    if (status == ESDM_OK)
-        status = publish(g, err);
+    status = publish(g, status, err);
+    if (status == ESDM_ECONFLICT && g->merging.nmerged > 0) { /* another writer merged first */
+        merging_clear(&g->merging);
+        tell(g, COMMAND_AGAIN);
+        return ESDM_OK;
+    }
     g->answered = true;
     if (status == ESDM_OK) {
         esdm__commit_move(&g->own, &g->committed, true);
@@ -324,28 +325,25 @@ lead(work *g, esdm_status status, esdm_error *err)
         g->news->failure = *err;
         g->news->failure.status = status;
     }
-    esdm_error lost = {0};
-    if (tell(g, COMMAND_END, &lost) == ESDM_OK || status != ESDM_OK)
-        return status;
-    *err = lost;
-    return lost.status;
+    tell(g, COMMAND_END);
+    return status;
 }
 
-/* The other ranks: send pages as often as rank 0 asks for them. @param status of the pages. */
+/* The other ranks: send pages and hear what becomes of them. @param status of the pages. */
 static esdm_status
 follow(work *g, esdm_status status, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
-    for (;;) {
-        esdm_status sent = g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, err);
-        if (sent != ESDM_OK)
-            return sent;
-        if (g->news->command == COMMAND_END)
-            break;
-        sent = esdm__pages_send(g->comm, status, w->pages, w->npages, err);
-        if (sent != ESDM_OK)
-            return sent;
+    esdm_error why = {0};
+    (void) note_unheard(g, esdm__pages_send(g->comm, status, w->pages, w->npages, &why), &why);
+    status =
+        note_unheard(g, g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, &why), &why);
+    if (status != ESDM_OK) {
+        g->news->command = COMMAND_END;
+        return ESDM_OK; /* what to return is told in the end */
     }
+    if (g->news->command == COMMAND_AGAIN)
+        return ESDM_OK;
     g->answered = true;
     if (g->news->failure.status != ESDM_OK) {
         *err = g->news->failure;
@@ -358,15 +356,22 @@ follow(work *g, esdm_status status, esdm_error *err)
     return ESDM_OK;
 }
 
-/* What one rank has lost all are told. */
+/* What one rank has lost, or has not heard, all are told. After the latter the handles are of no
+ * more use: one of them may have missed the commit. */
 static esdm_status
-agree_on_packs(const work *g, esdm_error *err)
+conclude(work *g, esdm_error *err)
 {
-    if (!g->checked)
-        return ESDM_OK;
-    if (g->gone.status != ESDM_OK)
-        *err = g->gone;
-    return esdm__comm_agree(g->comm, g->gone.status, err);
+    uint64_t unheard[2] = {0, g->unheard.status != ESDM_OK};
+    esdm_error told = unheard[1] != 0 ? g->unheard : g->gone;
+    esdm_status status = esdm__comm_agree_on(g->comm, told.status, unheard, 1, &told);
+    if (unheard[1] != 0) {
+        status = esdm__error_prefix(
+            &told, ESDM_EIO, "the ranks may not know the same of it any more, open it again");
+        g->own.io->parted = told;
+    }
+    if (status != ESDM_OK)
+        *err = told;
+    return status;
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -386,6 +391,8 @@ reserve(work *g, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__orders_count(&g->orders, g->all, w->container->datasets.count, w->datasets,
                                     w->ndatasets, err);
+    if (status == ESDM_OK && g->comm->rank == 0)
+        status = esdm__page_source_new(g->comm, &g->source, err);
     return status;
 }
 
@@ -427,24 +434,43 @@ exchange(work *g, esdm_error *err)
     return status;
 }
 
-/* Steps 3 to 5. */
+/* Step 3, as far as each rank is on its own. */
+static esdm_status
+make_pages(work *g, esdm_error *err)
+{
+    esdm_status status = esdm__orders_apply(&g->orders, err);
+    if (status == ESDM_OK)
+        status = encode_own(g, err);
+    if (status == ESDM_OK && g->comm->rank == 0)
+        status = esdm__commit_describe(&g->own, err);
+    if (status == ESDM_OK && g->comm->rank == 0)
+        status = merge_datasets(g, err);
+    return status;
+}
+
+/* Steps 3 to 7. */
 static esdm_status
 publish_all(work *g, esdm_error *err)
 {
+    esdm_error lost = {0};
+    esdm_status concluded;
     esdm_status status = exchange(g, err);
     if (status != ESDM_OK)
         return status;
-    /* A rank that fails from here on says so when rank 0 asks for its pages. */
-    status = esdm__orders_apply(&g->orders, err);
-    if (status == ESDM_OK)
-        status = encode_own(g, err);
+    esdm_status made = make_pages(g, err); /* a rank that fails says so in place of its pages */
     esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_offer(packs, true);
-    status = g->comm->rank == 0 ? lead(g, status, err) : follow(g, status, err);
+    do {
+        status = g->comm->rank == 0 ? lead(g, made, err) : follow(g, made, err);
+        concluded = conclude(g, &lost);
+    } while (g->news->command == COMMAND_AGAIN && concluded == ESDM_OK);
     if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
-    return status;
+    if (status != ESDM_OK || concluded == ESDM_OK)
+        return status;
+    *err = lost;
+    return concluded;
 }
 
 static esdm_status
@@ -452,17 +478,18 @@ commit_locked(work *g, esdm_status status, esdm_error *err)
 {
     bool changed = false;
     bool unanswered = false;
-    esdm_error lost = {0};
+    esdm_status together = esdm__collective_check(g->own.container, err);
+    if (together != ESDM_OK)
+        return together;
     status = prepare(g, status, &changed, &unanswered, err);
-    if (status == ESDM_OK && changed)
-        status = publish_all(g, err);
-    else if (status == ESDM_OK && unanswered)
-        check_packs(g, g->own.io->record);
-    esdm_status checked = agree_on_packs(g, &lost);
-    if (status != ESDM_OK || checked == ESDM_OK)
+    if (status != ESDM_OK)
         return status;
-    *err = lost;
-    return checked;
+    if (changed)
+        return publish_all(g, err);
+    if (!unanswered)
+        return ESDM_OK;
+    check_packs(g, g->own.io->record);
+    return conclude(g, err);
 }
 
 esdm_status
@@ -477,6 +504,8 @@ esdm__collective_commit(esdm_container *container, const char *message, esdm_err
     esdm_status status = commit_locked(&g, mine.status, &mine);
     esdm__commit_end(&g.own);
     esdm__orders_clear(&g.orders);
+    merging_clear(&g.merging);
+    esdm__page_source_free(g.source);
     free(g.lengths);
     free(g.news);
     if (status != ESDM_OK) {

@@ -193,7 +193,9 @@ esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspace *space, bo
         esdm__box_of_space(&box, space);
     if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
         io = NULL; /* the other ranks hear of it */
-    esdm_status status = exchange(&t, io, empty ? NULL : &box, !writing, err);
+    esdm_status status = esdm__collective_check(dataset->group->container, err);
+    if (status == ESDM_OK)
+        status = exchange(&t, io, empty ? NULL : &box, !writing, err);
     if (status == ESDM_OK)
         status = settle(&t, io, writing, err);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);

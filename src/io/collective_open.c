@@ -219,13 +219,24 @@ refresh_locked(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
 }
 
 esdm_status
+esdm__collective_check(const esdm_container *container, esdm_error *err)
+{
+    const esdm_error *parted = &esdm__io_of(container)->parted;
+    if (parted->status != ESDM_OK && err != NULL)
+        *err = *parted;
+    return parted->status;
+}
+
+esdm_status
 esdm__collective_refresh(esdm_container *container, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     esdm_meta_snapshot loaded = {0};
     esdm_error mine = {0};
     (void) pthread_mutex_lock(&io->commit_lock);
-    esdm_status status = refresh_locked(container, &loaded, &mine);
+    esdm_status status = esdm__collective_check(container, &mine);
+    if (status == ESDM_OK)
+        status = refresh_locked(container, &loaded, &mine);
     (void) pthread_mutex_unlock(&io->commit_lock);
     free(loaded.document);
     free(loaded.lengths);

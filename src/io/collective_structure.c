@@ -163,7 +163,9 @@ esdm__collective_align(esdm_container *container, esdm_error *err)
         return ESDM_OK;
     (void) pthread_mutex_lock(&io->commit_lock);
     uint64_t changed = container->structure_dirty;
-    esdm_status status = io->comm->ops->maximum(io->comm, &changed, 1, err);
+    esdm_status status = esdm__collective_check(container, err);
+    if (status == ESDM_OK)
+        status = io->comm->ops->maximum(io->comm, &changed, 1, err);
     if (status == ESDM_OK && changed != 0)
         status = esdm__collective_compare(container, err);
     if (status == ESDM_OK)

@@ -28,6 +28,7 @@ typedef struct esdm__container_io {
     esdm_session *session;
     esdm_comm *comm;    /* of the ranks that share the container; owned; NULL: one process's */
     uint64_t *notes;    /* with comm: room for what the ranks tell each other; owned */
+    esdm_error parted;  /* ESDM_EIO: messages of a commit failed, collective calls are over */
     uint64_t record;    /* number in the metadata store; 0 before the first commit */
     uint64_t structure; /* structure number in memory */
     uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */

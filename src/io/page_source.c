@@ -18,25 +18,29 @@ struct esdm__page_source {
 };
 
 esdm_status
-esdm__page_source_new(esdm_comm *comm, const esdm_meta_new_page *pages, size_t npages,
-                      esdm__page_source **ret_source, esdm_error *err)
+esdm__page_source_new(esdm_comm *comm, esdm__page_source **ret_source, esdm_error *err)
 {
     size_t bytes = sizeof(esdm__page_source) + (size_t) comm->size * sizeof(esdm__page_reader);
     esdm__page_source *source = calloc(1, bytes);
     if (source == NULL)
         return esdm__error_nomem(err, bytes, "the index pages of all ranks");
     source->comm = comm;
-    esdm__page_reader_begin_local(&source->readers[0], pages, npages);
     *ret_source = source;
     return ESDM_OK;
+}
+
+void
+esdm__page_source_expect(esdm__page_source *source, const esdm_meta_new_page *pages, size_t npages)
+{
+    esdm__page_reader_begin_local(&source->readers[0], pages, npages);
+    for (int r = 1; r < source->comm->size; r++)
+        esdm__page_reader_begin(&source->readers[r], source->comm, r);
 }
 
 esdm_status
 esdm__page_source_begin(esdm__page_source *source, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    for (int r = 1; r < source->comm->size; r++)
-        esdm__page_reader_begin(&source->readers[r], source->comm, r);
     for (int r = 1; r < source->comm->size && status == ESDM_OK; r++)
         status = esdm__page_reader_step(&source->readers[r], err);
     return status;
@@ -145,13 +149,19 @@ esdm__page_source_next(void *user, const esdm_meta_new_page **ret_page, esdm_err
 }
 
 void
-esdm__page_source_free(esdm__page_source *source)
+esdm__page_source_end(esdm__page_source *source)
 {
-    if (source == NULL)
-        return;
     for (int r = 0; r < source->comm->size; r++)
         esdm__page_reader_clear(&source->readers[r]);
     esdm__collector_free(source->collector);
+    source->collector = NULL;
     esdm__page_set_clear(&source->ready);
+    source->next_ready = 0;
+    source->passing = NULL;
+}
+
+void
+esdm__page_source_free(esdm__page_source *source)
+{
     free(source);
 }

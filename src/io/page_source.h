@@ -13,15 +13,20 @@
 
 typedef struct esdm__page_source esdm__page_source;
 
-/** @param pages of rank 0, sorted by dataset; borrowed. @param ret_source owned. */
-esdm_status esdm__page_source_new(esdm_comm *comm, const esdm_meta_new_page *pages, size_t npages,
-                                  esdm__page_source **ret_source, esdm_error *err);
-/** Receives the first batch of each rank; they have been told to send. */
+/** Memory for all ranks. @param comm borrowed. @param ret_source owned. */
+esdm_status esdm__page_source_new(esdm_comm *comm, esdm__page_source **ret_source, esdm_error *err);
+/** All ranks send their pages from now on, until esdm__page_source_end().
+ *  @param pages of rank 0, sorted by dataset; borrowed. */
+void esdm__page_source_expect(esdm__page_source *source, const esdm_meta_new_page *pages,
+                              size_t npages);
+/** Receives the first batch of each rank. */
 esdm_status esdm__page_source_begin(esdm__page_source *source, esdm_error *err);
 /** An esdm_meta_page_source. */
 esdm_status esdm__page_source_next(void *user, const esdm_meta_new_page **ret_page,
                                    esdm_error *err);
-/** Receives what is under way, and frees. */
+/** Receives what is under way. After each esdm__page_source_expect(), whatever failed. */
+void esdm__page_source_end(esdm__page_source *source);
+/** NULL is accepted. */
 void esdm__page_source_free(esdm__page_source *source);
 
 #endif
