@@ -42,8 +42,11 @@ KNOWN = [
 ]
 KNOWN_MPI = [("4.9.0", ["storage__caches_and_filters*"],
               "`nc_var_par_access` of classic files does nothing")]
-KNOWN_SYMBOLIC = [("4.9.0", ["opening__of_the_library*", "opening__with_hints*"],
-                   "`nc__create` and calls without a path are not taken over")]
+KNOWN_SYMBOLIC = [
+    ("4.9.0", ["opening__of_the_library*", "opening__with_hints*"],
+     "`nc__create` and calls without a path are not taken over"),
+    ("4.10.0", ["version2__*"], "neither are `nccreate` and `ncopen` of the version 2 interface"),
+]
 
 ALWAYS, LONG = "always", "`--long`"
 Library = collections.namedtuple("Library", "version source kind argument when")
