@@ -39,6 +39,11 @@
  * remembered: they are read whenever it is opened, and there are none but of the list. */
 #define TUNING "#msiz=0#bnum=8191#opts=l#fpow=4"
 
+/* What a database begins with. */
+#define HEADER_BYTES 64u
+/* An empty database, and the log of a transaction. */
+#define EMPTY_BYTES (UINT64_C(64) << 10)
+
 struct kv__handle {
     struct kv__handle *next;
     char *path;
@@ -108,15 +113,26 @@ locked_error(const kv__target *target, const char *file, pid_t holder, unsigned 
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. */
+/* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. A pack's
+ * own database is always a new one. */
 static esdm_status
-make_file(const kv__target *target, const char *file, int *ret_fd, esdm_error *err)
+make_file(const kv__target *target, const char *file, int *ret_fd, bool *ret_made, esdm_error *err)
 {
-    *ret_fd = openat(target->fd, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (*ret_fd < 0)
-        return esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s' for writing",
-                                     target->directory, file);
-    return ESDM_OK;
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    bool shard = kv__is_shard(file);
+    int fd = shard ? openat(target->fd, file, flags) : -1;
+    *ret_made = fd < 0;
+    if (fd < 0)
+        fd = openat(target->fd, file, flags | O_CREAT | O_EXCL, 0666);
+    if (fd < 0 && errno == EEXIST && shard) {
+        *ret_made = false;
+        fd = openat(target->fd, file, flags);
+    }
+    *ret_made = *ret_made && fd >= 0;
+    *ret_fd = fd;
+    return fd >= 0 ? ESDM_OK
+                   : esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s' for writing",
+                                           target->directory, file);
 }
 
 /* A shard is written in transactions alone: then what was cut off is undone by its log, and none of
@@ -141,6 +157,24 @@ lock_directory(const kv__target *target, int how)
     return fd;
 }
 
+/* Whether the file is what was left when its database was not made: by a writer that was killed, or
+ * on a full disk. */
+static bool
+was_never_made(const kv__target *target, const char *file)
+{
+    static const char nothing[HEADER_BYTES];
+    char header[HEADER_BYTES] = "";
+    struct stat found;
+    int fd = openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT;
+    bool never = fstat(fd, &found) == 0 && (uint64_t) found.st_size <= EMPTY_BYTES &&
+                 pread(fd, header, sizeof header, 0) >= 0 &&
+                 memcmp(header, nothing, sizeof header) == 0;
+    (void) close(fd);
+    return never;
+}
+
 /* One attempt. ESDM_ECANCELED: somebody has it locked. */
 static esdm_status
 open_database(const kv__target *target, const char *file, const char *path, kv__mode mode,
@@ -157,11 +191,17 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
         return esdm__error_nomem(err, 1, "a database");
     int directory_lock = mode == KV__WRITE ? lock_directory(target, LOCK_SH) : -1;
     int fd = -1;
-    esdm_status status = mode == KV__WRITE ? make_file(target, file, &fd, err) : ESDM_OK;
+    bool made = false;
+    esdm_status status = mode == KV__WRITE ? make_file(target, file, &fd, &made, err) : ESDM_OK;
     errno = 0;
     if (status == ESDM_OK && kcdbopen(db, tuned, flags_of(file, mode)) == 0) {
         bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
         status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
+        if (made && (!locked || !kv__is_shard(file))) /* else others may go on with it */
+            (void) !kv__delete(target, file, NULL);
+        if (!locked && mode == KV__READ && was_never_made(target, file))
+            status =
+                esdm__error_set(err, ESDM_ENOENT, "kv: '%s/%s' is empty", target->directory, file);
     }
     if (directory_lock >= 0)
         (void) close(directory_lock);
@@ -357,8 +397,6 @@ kv__release(kv__handle *handle, esdm_error *err)
 /* A record's head and key; the last chunk, the length and the list of a shard. */
 #define RECORD_BYTES UINT64_C(320)
 #define END_BYTES    (KV__CHUNK_BYTES + (UINT64_C(48) << 10))
-/* An empty database, and the log of a transaction. */
-#define EMPTY_BYTES (UINT64_C(64) << 10)
 /* What is reserved for packs to come. */
 #define AHEAD_BYTES (UINT64_C(64) << 10)
 #define STAT_BLOCK  512u /* st_blocks */

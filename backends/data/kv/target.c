@@ -81,14 +81,20 @@ esdm_status
 kv__find_pack(const kv__target *target, const char *name, kv__handle **ret_handle, esdm_error *err)
 {
     char file[KV__FILE_BYTES];
+    esdm_error why = {0};
+    esdm_status own = ESDM_ENOENT;
     kv__own_file(name, file);
-    if (faccessat(target->fd, file, F_OK, 0) == 0) {
-        esdm_status status = find_in(target, file, name, ret_handle, err);
-        if (status != ESDM_ENOENT)
-            return status;
-    }
+    if (faccessat(target->fd, file, F_OK, 0) == 0)
+        own = find_in(target, file, name, ret_handle, &why);
+    if (own == ESDM_OK)
+        return ESDM_OK;
     kv__shard_file(name, file);
     esdm_status status = find_in(target, file, name, ret_handle, err);
+    if (status == ESDM_ENOENT && own != ESDM_ENOENT) { /* it is the damaged one */
+        if (err != NULL)
+            *err = why;
+        return own;
+    }
     if (status == ESDM_ENOENT) /* the shard may be what is not there */
         return esdm__error_set(err, ESDM_ENOENT, "kv: there is no pack '%s' in '%s'", name,
                                target->directory);
