@@ -266,24 +266,43 @@ save_answers(const char *folder)
              (piece[]){{texts[i], i == 1 ? 2 + strlen(texts[i] + 2) : strlen(texts[i])}}, 1);
 }
 
-/* What to decode into, then a block: see fuzz_field.c. */
+/* What to decode into, then a block: see fuzz_field.c. Every effort and coder, exact and within a
+ * bound; in the last round without differences. */
 static void
 save_fields(const char *folder)
 {
-    static const int32_t types[] = {ESDM_TYPE_INT16, ESDM_TYPE_INT32, ESDM_TYPE_FLOAT32,
-                                    ESDM_TYPE_FLOAT64};
+    enum { BYTES = 8000, TYPES = 4, EFFORTS = 3 };
+    static const int32_t types[TYPES] = {ESDM_TYPE_INT16, ESDM_TYPE_INT32, ESDM_TYPE_FLOAT32,
+                                         ESDM_TYPE_FLOAT64};
+    static const double bounds[2][2] = {{1e30, 0.01}, {0.5, 1e30}}; /* absolute, relative */
     const esdm_codec_plugin *codec = esdm__plugin_codec_by_id(4);
-    static uint8_t raw[8000];
-    static uint8_t encoded[9000];
-    for (int i = 0; i < 4; i++) {
-        esdm_codec_input input = {.type = types[i],
-                                  .element_bytes = (uint32_t) esdm_type_size(types[i])};
-        uint16_t last = (uint16_t) (sizeof raw / input.element_bytes - 1);
+    static uint8_t raw[BYTES];
+    static uint8_t encoded[BYTES + 1000];
+    for (int i = 0; i < 3 * EFFORTS * TYPES; i++) {
+        int32_t type = types[i % TYPES];
+        int round = i / TYPES / EFFORTS;
+        const esdm_codec_accuracy accuracy = {.absolute = bounds[i % 2][0],
+                                              .relative = bounds[i % 2][1],
+                                              .finest = 1e-3,
+                                              .exact_below = -(double) INFINITY,
+                                              .exact_above = (double) INFINITY,
+                                              .sum_bound = (double) INFINITY};
+        uint32_t size = (uint32_t) esdm_type_size(type);
+        const uint64_t shape[3] = {2, 20, BYTES / 40 / size};
+        esdm_codec_input input = {.type = type,
+                                  .element_bytes = size,
+                                  .rank = 3,
+                                  .shape = shape,
+                                  .effort = (esdm_codec_effort) (1 + i / TYPES % EFFORTS),
+                                  .accuracy = round == 1 ? &accuracy : NULL};
+        uint16_t last = (uint16_t) (sizeof raw / size - 1);
         size_t bytes = 0;
         for (size_t k = 0; k < sizeof raw; k++)
-            raw[k] = k / 400 % 5 == 0 ? 0xFF : (uint8_t) (k >> 6);
+            raw[k] = round == 2         ? (uint8_t) (k % size == size - 1 ? k / size % 7 * 37 : 64)
+                     : k / 400 % 5 == 0 ? 0xFF
+                                        : (uint8_t) (k >> 6);
         ok(codec->encode(&input, raw, sizeof raw, encoded, sizeof encoded, &bytes, &err));
-        const uint8_t head[4] = {(uint8_t) types[i], 1, (uint8_t) last, (uint8_t) (last >> 8)};
+        const uint8_t head[4] = {(uint8_t) type, 1, (uint8_t) last, (uint8_t) (last >> 8)};
         save(folder, "field", i, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
     }
 }

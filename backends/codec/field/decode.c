@@ -19,11 +19,11 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     uint8_t stored_kind = esdm__cursor_u8(in);
     uint8_t coder = esdm__cursor_u8(in);
     h->flags = esdm__cursor_u8(in);
-    if (!in->failed && version > FIELD__VERSION)
+    if (!in->failed && version > FIELD__VERSION_PLAIN)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "field: a block of format %u; this version reads up to %u", version,
-                               FIELD__VERSION);
-    if (in->failed || version != FIELD__VERSION || coder >= FIELD__CODERS || stored_kind != kind ||
+                               FIELD__VERSION_PLAIN);
+    if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
         (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
     if ((h->flags & FIELD__FLAG_WIDE) != 0 &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /*
- * An encoded block: version u8, kind u8 (values.h), coder u8, flags u8; then, unless the coder is
- * BYTES, axes b, z, y, x (varints), the map, the mask and its elements when flagged, and what the
- * coder stores.
+ * An encoded block: version u8 (1; 2 with coder PACK and no differences), kind u8 (values.h),
+ * coder u8, flags u8; then, unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask
+ * and its elements when flagged, and what the coder stores.
  */
 
 #include "encode.h"
@@ -143,14 +143,19 @@ encode_pack(field__job *job, const field__map *map, field__volume *volume, esdm_
             esdm_error *err)
 {
     bool ordered = map->kind == FIELD__MAP_ORDERED;
+    size_t start = out->bytes;
+    uint32_t axes = 0;
     esdm_status st = put_block(job, map, FIELD__CODER_PACK, false, out, err);
     volume->mask = job->masked > 0 ? job->mask : NULL;
     if (volume->mask != NULL)
         field__volume_fill_masked(volume);
     volume->mask = NULL;
-    return st == ESDM_OK ? field__pack_encode(
-                               volume, ordered ? FIELD__PACK_PLANES : FIELD__PACK_BITS, out, err)
-                         : st;
+    if (st == ESDM_OK)
+        st = field__pack_encode(volume, ordered ? FIELD__PACK_PLANES : FIELD__PACK_BITS, out, &axes,
+                                err);
+    if (st == ESDM_OK && !out->failed && axes == 0)
+        out->data[start] = FIELD__VERSION_PLAIN;
+    return st;
 }
 
 static esdm_status

@@ -10,7 +10,10 @@
 #include "pack.h"
 #include "predict.h"
 
-#define FIELD__VERSION 1u
+/** Of all blocks but those of coder PACK without differences, which came later: who does not know
+ *  these is to say so. A reader takes either for any. */
+#define FIELD__VERSION       1u
+#define FIELD__VERSION_PLAIN 2u
 
 /** How the codes are stored. */
 typedef enum field__coder {

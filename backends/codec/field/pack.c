@@ -266,7 +266,7 @@ waiting_new(const field__volume *v, esdm_error *err)
 
 esdm_status
 field__pack_encode(const field__volume *volume, field__pack_method method, esdm__buffer *out,
-                   esdm_error *err)
+                   uint32_t *ret_axes, esdm_error *err)
 {
     uint32_t *waiting = waiting_new(volume, err);
     if (waiting == NULL)
@@ -277,6 +277,7 @@ field__pack_encode(const field__volume *volume, field__pack_method method, esdm_
     esdm_status st = method == FIELD__PACK_BITS ? encode_bits(volume, axes, waiting, out, err)
                                                 : encode_planes(volume, axes, waiting, out, err);
     free(waiting);
+    *ret_axes = axes;
     return st;
 }
 

@@ -15,9 +15,9 @@
 
 typedef enum field__pack_method { FIELD__PACK_BITS, FIELD__PACK_PLANES } field__pack_method;
 
-/** Codes of 32 bits. Masked ones must be filled. */
+/** Codes of 32 bits. Masked ones must be filled. @param ret_axes of the differences. */
 esdm_status field__pack_encode(const field__volume *volume, field__pack_method method,
-                               esdm__buffer *out, esdm_error *err);
+                               esdm__buffer *out, uint32_t *ret_axes, esdm_error *err);
 
 /** Is given each row of codes as soon as it is complete. */
 typedef void (*field__row_sink)(void *user, const field__volume *volume, size_t row);

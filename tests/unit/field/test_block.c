@@ -458,6 +458,47 @@ test_block__wrong_shape_or_version_has_a_message(void **state)
     esdm__buffer_clear(&out);
 }
 
+/* Values of which some byte planes repeat and no difference does: coder PACK takes no differences,
+ * which the first readers of version 1 did not know. Blocks of that kind were written as version 1
+ * for a while. */
+static void
+test_block__packed_without_differences_has_a_version_of_its_own(void **state)
+{
+    enum { N = 4096, CODER_PACK = 4 };
+    static uint32_t values[2][N];
+    static uint32_t again[N];
+    (void) state;
+    uint64_t sizes[1] = {N};
+    field__block block = {.type = ESDM_TYPE_FLOAT32, .rank = 1, .shape = sizes, .elements = N};
+    for (size_t i = 0; i < N; i++) {
+        values[0][i] = 0x40000000u + (uint32_t) (next_random() % 3 << 20);
+        values[1][i] = 0x40000000u + (uint32_t) i * 7;
+    }
+    for (uint8_t version = 1; version <= 2; version++) {
+        const uint32_t *raw = values[version == 2 ? 0 : 1];
+        esdm__buffer out;
+        esdm_error err = {0};
+        encode(&block, NULL, ESDM_EFFORT_FAST, raw, &out);
+        assert_int_equal(out.data[2], CODER_PACK);
+        assert_int_equal(out.data[0], version);
+        for (uint8_t told = 1; told <= 2; told++) {
+            out.data[0] = told;
+            memset(again, 0, sizeof again);
+            assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
+                             ESDM_OK);
+            assert_memory_equal(again, raw, sizeof again);
+        }
+        out.data[0] = 0;
+        assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
+                         ESDM_ECORRUPT);
+        out.data[0] = 3;
+        assert_int_equal(field__decode(block.type, N, out.data, out.bytes, again, &err),
+                         ESDM_ENOTSUP);
+        assert_non_null(strstr(err.message, "up to 2"));
+        esdm__buffer_clear(&out);
+    }
+}
+
 int
 main(void)
 {
@@ -470,6 +511,7 @@ main(void)
         cmocka_unit_test(test_block__values_that_repeat_are_kept_and_shrink),
         cmocka_unit_test(test_block__smooth_fields_shrink),
         cmocka_unit_test(test_block__damaged_bytes_are_refused_or_decode),
+        cmocka_unit_test(test_block__packed_without_differences_has_a_version_of_its_own),
         cmocka_unit_test(test_block__wrong_shape_or_version_has_a_message),
     };
     return cmocka_run_group_tests_name("field.block", tests, NULL, NULL);
