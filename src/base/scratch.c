@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/scratch.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/per_thread.h"
 
@@ -51,6 +53,12 @@ drop_kept(void)
     esdm__per_thread_drop(&threads);
 }
 
+static bool
+is_mapped(size_t bytes)
+{
+    return KEEPS && bytes > ESDM__SCRATCH_KEPT;
+}
+
 static piece *
 take_out(kept *own, size_t i)
 {
@@ -76,6 +84,14 @@ find_kept(kept *own, size_t bytes)
     return best < own->count ? take_out(own, best) : NULL;
 }
 
+/* malloc keeps much of what a thread frees for that thread alone. */
+static piece *
+map_large(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p != MAP_FAILED ? p : NULL;
+}
+
 void *
 esdm__scratch_new(size_t bytes)
 {
@@ -84,7 +100,7 @@ esdm__scratch_new(size_t bytes)
     if (own != NULL)
         p = find_kept(own, bytes);
     if (p == NULL && bytes <= SIZE_MAX - sizeof *p) {
-        p = malloc(sizeof *p + bytes);
+        p = is_mapped(bytes) ? map_large(sizeof *p + bytes) : malloc(sizeof *p + bytes);
         if (p != NULL)
             p->bytes = bytes;
     }
@@ -97,6 +113,10 @@ esdm__scratch_free(void *memory)
     if (memory == NULL)
         return;
     piece *p = (piece *) memory - 1;
+    if (is_mapped(p->bytes)) {
+        (void) munmap(p, sizeof *p + p->bytes);
+        return;
+    }
     kept *own = KEEPS && p->bytes <= ESDM__SCRATCH_KEPT ? esdm__per_thread_get(&threads) : NULL;
     if (own == NULL) {
         free(p);

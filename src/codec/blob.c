@@ -320,6 +320,21 @@ decode_blocks(const esdm__blob_view *view, uint32_t first, uint32_t count, const
     return ESDM_OK;
 }
 
+/* A codec of numbers has, of each, a code, the size of its error, and whether it is one. */
+uint64_t
+esdm__blob_decode_bytes(const esdm__blob_view *view)
+{
+    uint64_t raw = esdm__blob_raw_bytes(view, 0, 1);
+    uint64_t code = view->element_bytes > 4 ? 8 : 4;
+    uint64_t numbers = view->element_bytes > 0 ? raw / view->element_bytes : 0;
+    uint64_t bytes = view->chain.count > 1 ? 2 * raw : 0;
+    for (uint32_t i = 0; i < view->chain.count; i++) {
+        if ((view->chain.codecs[i]->flags & ESDM_CODEC_SHAPED) != 0)
+            return bytes + numbers * (2 * code + 1);
+    }
+    return bytes;
+}
+
 esdm_status
 esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, const void *stored,
                   size_t stored_bytes, void *raw, size_t raw_bytes, esdm_error *err)

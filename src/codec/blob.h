@@ -153,6 +153,9 @@ void esdm__blob_range(const esdm__blob_view *view, uint32_t first, uint32_t coun
 esdm_status esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count,
                               const void *stored, size_t stored_bytes, void *raw, size_t raw_bytes,
                               esdm_error *err);
+/** Memory that esdm__blob_decode() takes beside what it is given, about: of its largest block, what
+ *  lies between codecs and what those make of numbers. */
+uint64_t esdm__blob_decode_bytes(const esdm__blob_view *view);
 /** Raw length of blocks first … first+count-1. */
 uint64_t esdm__blob_raw_bytes(const esdm__blob_view *view, uint32_t first, uint32_t count);
 

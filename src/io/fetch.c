@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "codec/raw_blocks.h"
 #include "plugin/registry.h"
 
@@ -19,13 +20,6 @@
 #define HEAD_BLOCK          UINT32_MAX
 #define LARGEST_CACHED_HEAD 65536u
 
-bool
-esdm__fragment_is_raw(const esdm__fragment *fragment)
-{
-    static const uint8_t none[sizeof fragment->codec_ids] = {0};
-    return memcmp(fragment->codec_ids, none, sizeof none) == 0;
-}
-
 /* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
 
 typedef struct blob {
@@ -38,6 +32,7 @@ typedef struct blob {
     uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
     esdm__target *target;
     esdm__cache_key key;
+    uint64_t taken; /* of the session's room for decoding */
 } blob;
 
 static void
@@ -45,6 +40,28 @@ blob_close(blob *b)
 {
     free(b->head);
     free(b->whole);
+    esdm__room_give(b->session->decoding, b->taken);
+}
+
+/* Before memory is filled with blocks to be decoded: `more` bytes beside these and what codecs
+ * take. Uncompressed ones are not counted. */
+static void
+take_room(blob *b, uint32_t first, uint32_t count, uint64_t more)
+{
+    uint64_t offset;
+    uint64_t stored;
+    if (b->raw || b->taken > 0)
+        return;
+    esdm__blob_range(&b->view, first, count, &offset, &stored);
+    b->taken =
+        esdm__room_take(b->session->decoding, more + stored + esdm__blob_decode_bytes(&b->view));
+}
+
+static void
+give_room(blob *b)
+{
+    esdm__room_give(b->session->decoding, b->taken);
+    b->taken = 0;
 }
 
 /* All that is stored, of a small blob on a target whose reads have a price. */
@@ -165,9 +182,12 @@ read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
         ranges[i].position = f->position + f->head_bytes + offset;
         total += ranges[i].bytes;
     }
-    uint8_t *stored = malloc(total > 0 ? (size_t) total : 1);
+    uint8_t *stored = esdm__scratch_new((size_t) total);
     if (stored == NULL)
         return esdm__error_nomem(err, (size_t) total, "encoded blocks");
+    bool direct = b->taken == 0; /* into the caller's memory */
+    if (direct)
+        b->taken = esdm__room_take(b->session->decoding, total + esdm__blob_decode_bytes(&b->view));
     uint8_t *at = stored;
     for (size_t i = 0; i < nruns; i++) {
         ranges[i].buffer = at;
@@ -179,7 +199,9 @@ read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
             &b->view, runs[i].first, runs[i].count, ranges[i].buffer, (size_t) ranges[i].bytes,
             runs[i].out, (size_t) esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count),
             err);
-    free(stored);
+    esdm__scratch_free(stored);
+    if (direct)
+        give_room(b);
     return status;
 }
 
@@ -338,41 +360,44 @@ take_part(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out)
 
 /* The bytes of a blob that a want meets, in memory of the caller; and others around them. */
 static esdm_status
-fetch_want(blob *b, const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
+fetch_want(blob *b, const esdm__want *want, esdm__fetched *ret, esdm_error *err)
 {
     uint32_t first = esdm__blocks_at(&b->geometry, want->from);
     uint32_t last = esdm__blocks_at(&b->geometry, want->to - 1);
     uint64_t from = esdm__blocks_start(&b->geometry, first);
     uint64_t to = esdm__blocks_start(&b->geometry, last + 1);
-    uint8_t *staging = malloc((size_t) (to - from));
+    uint8_t *staging = esdm__scratch_new((size_t) (to - from));
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
-    *ret_from = want->from;
-    esdm_status status = ESDM_OK;
-    if (first != last || !take_part(b, first, want->from, want->to, staging)) {
-        *ret_from = from;
-        status = fetch_blocks(b, want, first, last, staging, err);
-    }
-    if (status == ESDM_OK)
-        *ret_data = staging;
-    else
-        free(staging);
+    *ret = (esdm__fetched){.raw = staging, .from = want->from, .owned = staging};
+    if (first == last && take_part(b, first, want->from, want->to, staging))
+        return ESDM_OK;
+    ret->from = from;
+    take_room(b, first, last - first + 1, to - from);
+    esdm_status status = fetch_blocks(b, want, first, last, staging, err);
+    ret->taken = b->taken; /* until the caller has copied what it wants */
+    b->taken = 0;
     return status;
 }
 
 esdm_status
 esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
-            const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from, esdm_error *err)
+            const esdm__want *want, esdm__fetched *ret_fetched, esdm_error *err)
 {
     blob b;
+    esdm__fetched fetched = {0};
     esdm_status status = blob_open(session, fragment, target, &b, err);
     if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
         status = esdm__error_set(err, ESDM_ECORRUPT,
                                  "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
                                  b.geometry.raw_bytes, want->to);
     if (status == ESDM_OK)
-        status = fetch_want(&b, want, ret_data, ret_from, err);
+        status = fetch_want(&b, want, &fetched, err);
     blob_close(&b);
+    if (status == ESDM_OK)
+        *ret_fetched = fetched;
+    else
+        esdm__fetched_clear(session, &fetched);
     return status;
 }
 
@@ -387,13 +412,15 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
     uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
     if (take_part(b, block, from, to, out))
         return ESDM_OK;
-    uint8_t *staging = malloc((size_t) (end - start));
+    uint8_t *staging = esdm__scratch_new((size_t) (end - start));
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (end - start), "a block");
+    take_room(b, block, 1, end - start);
     esdm_status status = fetch_blocks(b, &want, block, block, staging, err);
     if (status == ESDM_OK)
         memcpy(out, staging + (from - start), (size_t) (to - from));
-    free(staging);
+    esdm__scratch_free(staging);
+    give_room(b);
     return status;
 }
 
@@ -475,82 +502,5 @@ esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment, bool
             *ret_accuracy = b.view.accuracy;
     }
     blob_close(&b);
-    return status;
-}
-
-/* ---- blobs in memory ---------------------------------------------------------------------- */
-
-esdm_status
-esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob_bytes,
-                   const uint8_t **ret_raw, void **ret_owned, esdm_error *err)
-{
-    *ret_owned = NULL;
-    const uint8_t *payload = blob_bytes + fragment->head_bytes;
-    if (esdm__fragment_is_raw(fragment)) {
-        if (fragment->stored_bytes - fragment->head_bytes != fragment->raw_bytes)
-            return esdm__error_set(err, ESDM_ECORRUPT, "the lengths of the record do not agree");
-        esdm__blocks geometry;
-        esdm_status status =
-            esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &geometry, err);
-        if (status == ESDM_OK)
-            status = esdm__raw_blocks_verify(&geometry, 0, geometry.blocks,
-                                             blob_bytes + ESDM__BLOB_HEADER_BYTES, payload, err);
-        *ret_raw = payload;
-        return status;
-    }
-    esdm__blob_view view;
-    esdm_status status =
-        esdm__blob_parse(blob_bytes, fragment->head_bytes, esdm__plugin_codec_by_id, &view, err);
-    if (status != ESDM_OK)
-        return status;
-    if (view.raw_bytes != fragment->raw_bytes ||
-        view.payload_bytes != fragment->stored_bytes - fragment->head_bytes)
-        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
-    void *raw = malloc((size_t) view.raw_bytes);
-    if (raw == NULL)
-        return esdm__error_nomem(err, (size_t) view.raw_bytes, "a fragment");
-    status = esdm__blob_decode(&view, 0, view.blocks, payload, (size_t) view.payload_bytes, raw,
-                               (size_t) view.raw_bytes, err);
-    if (status != ESDM_OK) {
-        free(raw);
-        return status;
-    }
-    *ret_raw = raw;
-    *ret_owned = raw;
-    return ESDM_OK;
-}
-
-esdm_status
-esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head, esdm_error *err)
-{
-    esdm__blob_view view;
-    esdm_status status =
-        esdm__blob_parse(head, fragment->head_bytes, esdm__plugin_codec_by_id, &view, err);
-    if (status == ESDM_OK && (view.raw_bytes != fragment->raw_bytes ||
-                              view.payload_bytes != fragment->stored_bytes - fragment->head_bytes))
-        status = esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
-    return status;
-}
-
-esdm_status
-esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
-                     uint8_t **ret_blob, esdm_error *err)
-{
-    const uint8_t *raw = NULL;
-    void *decoded = NULL;
-    uint8_t *data = malloc((size_t) fragment->stored_bytes);
-    if (data == NULL)
-        return esdm__error_nomem(err, (size_t) fragment->stored_bytes, "a fragment");
-    esdm_range range = {fragment->position, fragment->stored_bytes, data};
-    esdm_status status = esdm__session_read(session, target, fragment->pack->pack, &range, 1, err);
-    if (status == ESDM_OK)
-        status = esdm__fetch_check_head(fragment, data, err);
-    if (status == ESDM_OK)
-        status = esdm__fetch_decode(fragment, data, &raw, &decoded, err);
-    free(decoded);
-    if (status == ESDM_OK)
-        *ret_blob = data;
-    else
-        free(data);
     return status;
 }

@@ -20,15 +20,20 @@ typedef struct esdm__want {
     void *user;
 } esdm__want;
 
-/**
- * Fetches the wanted blocks of a fragment in a pack from one of its targets.
- *
- * @param ret_data owned, free(): staging in which raw byte `*ret_from` stands at index 0. Bytes of
- *        blocks that were not wanted are undefined.
- */
+/** Bytes of a fragment. A thread has one at a time, a zeroed one is empty. */
+typedef struct esdm__fetched {
+    const uint8_t *raw; /* here stands raw byte `from` */
+    uint64_t from;
+    void *owned;    /* base/scratch.h; or NULL */
+    uint64_t taken; /* of the session's room for decoding */
+} esdm__fetched;
+
+void esdm__fetched_clear(esdm_session *session, esdm__fetched *fetched);
+
+/** Fetches the wanted blocks of a fragment in a pack from one of its targets. Bytes of blocks that
+ *  were not wanted are undefined. */
 esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
-                        const esdm__want *want, uint8_t **ret_data, uint64_t *ret_from,
-                        esdm_error *err);
+                        const esdm__want *want, esdm__fetched *ret_fetched, esdm_error *err);
 
 /** Fetches raw bytes [from, to), from < to, straight into `data`. */
 esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
@@ -42,12 +47,9 @@ esdm_status esdm__fetch_verified(esdm_session *session, const esdm__fragment *fr
 esdm_status esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head,
                                    esdm_error *err);
 
-/**
- * Verifies and decodes a whole blob that is in memory already.
- * @param ret_raw raw bytes; points into `blob` or at *ret_owned (free()).
- */
-esdm_status esdm__fetch_decode(const esdm__fragment *fragment, const uint8_t *blob,
-                               const uint8_t **ret_raw, void **ret_owned, esdm_error *err);
+/** Verifies and decodes a whole blob that is in memory already, and is borrowed by *ret_fetched. */
+esdm_status esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment,
+                               const uint8_t *blob, esdm__fetched *ret_fetched, esdm_error *err);
 
 /** What became of the numbers of a fragment in a pack; *ret_lossy false: nothing. Reads its head.
  */

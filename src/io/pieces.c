@@ -205,15 +205,14 @@ can_go_direct(const reader *r, const esdm__location *g)
            esdm__strides_are_dense(g->rank, g->count, g->target_stride);
 }
 
-/* @param ret_raw the bytes from *ret_from on, owned; NULL: they are in the caller's memory. */
+/* @param ret nothing when the bytes are in the caller's memory. */
 static esdm_status
 fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, const esdm__location *g,
-           uint8_t **ret_raw, uint64_t *ret_from, esdm_error *err)
+           esdm__fetched *ret, esdm_error *err)
 {
     uint64_t element = r->elements.bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
-    *ret_raw = NULL;
     if (can_go_direct(r, g))
         return esdm__fetch_direct(r->session, fragment, target, from, to, target_of(r, g), err);
 
@@ -222,7 +221,7 @@ fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, cons
     esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
     if (esdm__elements_vary(&r->elements))
         want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
-    return esdm__fetch(r->session, fragment, target, &want, ret_raw, ret_from, err);
+    return esdm__fetch(r->session, fragment, target, &want, ret, err);
 }
 
 /* From the first copy that is sound; the failure of the first one is told when none is. */
@@ -231,14 +230,13 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
 {
     esdm__sources sources;
     esdm_error first = {0};
-    uint8_t *raw = NULL;
-    uint64_t raw_from = 0;
+    esdm__fetched fetched = {0};
     esdm_status status = esdm__sources_of(r->session, piece->fragment->pack, &sources, err);
     if (status != ESDM_OK)
         return status;
     for (size_t i = 0;; i++) {
         esdm_error error = {0};
-        status = fetch_from(r, piece->fragment, sources.targets[i], g, &raw, &raw_from, &error);
+        status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
         esdm__sources_note(r->session, &sources, i, status);
         if (status != ESDM_OK && first.status == ESDM_OK) {
             first = error;
@@ -255,9 +253,9 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
                    : esdm__error_prefix(err, first.status, "none of its %zu copies can be read",
                                         sources.count);
     }
-    if (raw != NULL)
-        status = deliver(r, piece, g, raw, raw_from, err);
-    free(raw);
+    if (fetched.raw != NULL)
+        status = deliver(r, piece, g, fetched.raw, fetched.from, err);
+    esdm__fetched_clear(r->session, &fetched);
     return status;
 }
 
@@ -302,12 +300,11 @@ deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_erro
         return in_fragment(piece->fragment, status, err);
     if (!esdm__locate(r->space, r->memory_stride, piece, &g))
         return ESDM_OK;
-    const uint8_t *raw = NULL;
-    void *owned = NULL;
-    status = esdm__fetch_decode(piece->fragment, blob, &raw, &owned, err);
+    esdm__fetched fetched = {0};
+    status = esdm__fetch_decode(r->session, piece->fragment, blob, &fetched, err);
     if (status == ESDM_OK)
-        status = deliver(r, piece, &g, raw, 0, err);
-    free(owned);
+        status = deliver(r, piece, &g, fetched.raw, 0, err);
+    esdm__fetched_clear(r->session, &fetched);
     return in_fragment(piece->fragment, status, err);
 }
 

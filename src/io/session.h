@@ -13,6 +13,7 @@
 #include "esdm/sys/meta_store.h"
 #include "io/cache.h"
 #include "io/pool.h"
+#include "io/room.h"
 #include "io/target.h"
 #include "placement/placement.h"
 #include "site/site.h"
@@ -31,6 +32,7 @@ struct esdm_session {
     struct esdm__models *models; /* io/models.h */
     esdm__pool *pool;
     esdm__cache *cache;
+    esdm__room *decoding; /* what readers have in memory of blocks that they decode */
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */

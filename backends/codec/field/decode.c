@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "encode.h"
 
 typedef struct head {
@@ -55,7 +56,7 @@ get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__
     size_t masked = 0;
     for (size_t i = 0; i < elements; i++)
         masked += mask[i];
-    uint8_t *special = malloc(masked * size + 1);
+    uint8_t *special = esdm__scratch_new(masked * size + 1);
     if (special == NULL)
         return esdm__error_nomem(err, masked * size, "special values");
     st = field__bytes_decode(special, masked * size, size, in, err);
@@ -66,7 +67,7 @@ get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__
             from += size;
         }
     }
-    free(special);
+    esdm__scratch_free(special);
     return st;
 }
 
@@ -169,7 +170,7 @@ decode_codes(const head *h, size_t elements, uint8_t *raw, esdm__cursor *in, esd
     if (map.kind == FIELD__MAP_PALETTE)
         st = field__palette_get(&map, elements, in, err);
     if (st == ESDM_OK && (h->flags & FIELD__FLAG_MASK) != 0) {
-        mask = malloc(elements);
+        mask = esdm__scratch_new(elements);
         st = mask == NULL ? esdm__error_nomem(err, elements, "a mask")
                           : get_specials(h, elements, mask, raw, in, err);
     }
@@ -185,7 +186,7 @@ decode_codes(const head *h, size_t elements, uint8_t *raw, esdm__cursor *in, esd
     }
     field__volume_clear(&volume);
     field__map_clear(&map);
-    free(mask);
+    esdm__scratch_free(mask);
     return st;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "fit.h"
 #include "stream.h"
 #include "taps.h"
@@ -314,7 +315,7 @@ static void
 walk_clear(walk *w)
 {
     free(w->weights);
-    free(w->errors_memory);
+    esdm__scratch_free(w->errors_memory);
     free(w->zeros);
     free(w->sums);
     free(w->models);
@@ -333,7 +334,7 @@ walk_init(walk *w, const field__volume *volume, const field__levels *levels, esd
         w->top++;
     size_t slack = (size_t) 1 << w->top;
     size_t count = nx * ny * (size_t) volume->axes.nz + 2 * slack;
-    w->errors_memory = calloc(count, sizeof *w->errors);
+    w->errors_memory = esdm__scratch_new(count * sizeof *w->errors);
     w->zeros = calloc(nx, sizeof *w->zeros);
     w->sums = malloc(nx * sizeof *w->sums);
     w->models = field__models_new();
@@ -343,6 +344,7 @@ walk_init(walk *w, const field__volume *volume, const field__levels *levels, esd
         walk_clear(w);
         return esdm__error_nomem(err, count * sizeof *w->errors, "errors of a block");
     }
+    memset(w->errors_memory, 0, count * sizeof *w->errors);
     w->errors = w->errors_memory + slack;
     for (uint32_t i = 0; i < WEIGHT_SETS; i++)
         field__taps_default(&w->weights[i], i / LEVEL_CLASSES % 2 ? PASS_X : PASS_Y,

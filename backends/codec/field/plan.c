@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "encode.h"
 
 /* Points of the box that choices are tried on: a part of the block, within limits. */
@@ -58,7 +59,7 @@ cut_box(const field__job *job, const box *b, field__map *map, field__volume *ret
     esdm_status st = field__volume_init(ret_volume, &b->axes, false, err);
     double *values = malloc(nx * sizeof *values);
     int64_t *codes = malloc(nx * sizeof *codes);
-    ret_volume->mask = st == ESDM_OK ? malloc(ret_volume->elements) : NULL;
+    ret_volume->mask = st == ESDM_OK ? esdm__scratch_new(ret_volume->elements) : NULL;
     if (values == NULL || codes == NULL || ret_volume->mask == NULL) {
         field__volume_clear(ret_volume);
         free(values);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "predict.h"
 #include "stream.h"
 
@@ -22,7 +23,7 @@ static void
 walk_clear(walk *w)
 {
     free(w->models);
-    free(w->errors);
+    esdm__scratch_free(w->errors);
     free(w->sums);
     free(w->sizes);
 }
@@ -45,13 +46,14 @@ walk_init(walk *w, const field__volume *volume, esdm_error *err)
     size_t nx = (size_t) volume->axes.nx;
     size_t bytes = w->planes * (size_t) volume->axes.ny * volume->stride * w->error_bytes;
     w->models = field__models_new();
-    w->errors = calloc(1, bytes);
+    w->errors = esdm__scratch_new(bytes);
     w->sums = malloc(nx * sizeof *w->sums);
     w->sizes = malloc(nx * sizeof *w->sizes);
     if (w->models == NULL || w->errors == NULL || w->sums == NULL || w->sizes == NULL) {
         walk_clear(w);
         return esdm__error_nomem(err, bytes + sizeof *w->models, "models of a block");
     }
+    memset(w->errors, 0, bytes);
     return ESDM_OK;
 }
 

@@ -71,7 +71,7 @@ void
 field__volume_clear(field__volume *volume)
 {
     esdm__scratch_free(volume->codes);
-    free(volume->mask);
+    esdm__scratch_free(volume->mask);
     memset(volume, 0, sizeof *volume);
 }
 

@@ -18,7 +18,7 @@ typedef struct field__volume {
     size_t stride; /**< elements from row to row: nx + 2 * FIELD__PAD */
     bool wide;     /**< codes are int64_t, else int32_t */
     void *codes;   /**< owned; rows * stride elements */
-    uint8_t *mask; /**< owned or NULL; one byte per element (no padding), 1: not coded */
+    uint8_t *mask; /**< base/scratch.h, or NULL; one byte per element (no padding), 1: not coded */
 } field__volume;
 
 /** The axes to treat a block of that shape by: axes of one element dropped, short ones joined. */
