@@ -122,24 +122,40 @@ def can_trace():
         ["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+# Ranks, the one that is killed, at which call, on which file below the site's folder, and what it is then doing. In each
+# commit rank 0 writes eight pages of its catalogue, and every rank locks the snapshot before the last agreement.
+POINTS = [(4, 0, "pwrite64", "", 20, "rank 0 in a commit"),
+          (4, 2, "pwritev", "", 3, "a rank that writes"),
+          (4, 0, "pwritev", "", 2, "rank 0 that writes"),
+          (16, 0, "pwrite64", "", 24, "rank 0 in a commit"),
+          (16, 11, "pwritev", "", 3, "a rank that writes"),
+          (16, 5, "fcntl", "metadata/pins", 4, "a rank in a commit")]
+LONG_POINTS = [(64, *point[1:]) for point in POINTS[-3:]]
+
+
 def killed_at_calls(folder):
     """SIGKILL at the n-th system call of a kind, on rank 0, which commits, and on another one."""
     if not can_trace():
         print("killed at calls: skipped: strace may not trace here")
         return
     script = ('if [ "$OMPI_COMM_WORLD_RANK" = "$VICTIM" ]; then exec strace -f -qq -o /dev/null '
-              '-e trace="$CALL" -e inject="$CALL:signal=SIGKILL:when=$WHEN" "$@"; fi; exec "$@"')
-    points = [(0, "pwrite64", 20), (2, "pwritev", 3), (0, "pwritev", 2)]
+              '${FILE:+-P "$FILE"} -e trace="$CALL" -e inject="$CALL:signal=SIGKILL:when=$WHEN" "$@"; fi; exec "$@"')
+    points = esdmtest.by_size(POINTS[:1], POINTS, POINTS + LONG_POINTS)
+    sweep = []  # further than the last such call some of them survive
     if esdmtest.SIZE == "long":
-        points += [(1, "openat", 120)]
-        points += [(0, "pwrite64", n) for n in range(4, 100, 8)]
-        points += [(rank, "pwritev", n) for rank in (0, 3) for n in range(1, 8, 2)]
-    for number, (victim, call, when) in enumerate(points[:1] if esdmtest.SIZE == "quick" else points):
+        sweep += [(4, 1, "openat", "", 120, "")]
+        sweep += [(4, 0, "pwrite64", "", n, "") for n in range(4, 100, 8)]
+        sweep += [(4, rank, "pwritev", "", n, "") for rank in (0, 3) for n in range(1, 8, 2)]
+    for number, (ranks, victim, call, file, when, what) in enumerate(points + sweep):
         env = mpirun.make_site(folder, f"calls{number}")
-        env.update(VICTIM=str(victim), CALL=call, WHEN=str(when))
-        done = job(env, 4, "steps", 6, check=False, prefix=["/bin/sh", "-c", script, "sh"])
+        path = str(folder / f"calls{number}" / file) if file else ""
+        env.update(VICTIM=str(victim), CALL=call, WHEN=str(when), FILE=path)
+        done = job(env, ranks, "steps", 6, check=False, prefix=["/bin/sh", "-c", script, "sh"])
+        if what and done.returncode == 0:
+            raise SystemExit(f"{what} of {ranks} was not killed at {call} {when}")
         ended = "survives" if done.returncode == 0 else "killed"
-        check_after(env, 4, done.stdout, f"rank {victim} at {call} {when} ({ended})")
+        check_after(env, ranks, done.stdout, f"{what or 'rank %d' % victim} of {ranks} at {call} {when} ({ended})")
+        shutil.rmtree(folder / f"calls{number}")
 
 
 def processes_of(launcher):
