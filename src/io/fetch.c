@@ -171,6 +171,21 @@ read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, 
     return status;
 }
 
+/* Raw blocks, neighbours, whose part of the table is there. */
+static esdm_status
+read_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uint8_t *out,
+            esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    uint64_t from = esdm__blocks_start(&b->geometry, first);
+    const esdm_range range = {f->position + f->head_bytes + from,
+                              esdm__blocks_start(&b->geometry, first + count) - from, out};
+    esdm_status status = read_ranges(b, &range, 1, err);
+    return status == ESDM_OK
+               ? esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err)
+               : status;
+}
+
 static esdm_status
 read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
@@ -424,8 +439,10 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
     return status;
 }
 
+/* Blocks from first to before end, so many at a time that they are verified in the CPU's cache. */
 static esdm_status
-fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
+read_steps(blob *b, uint32_t first, uint32_t end, const uint8_t *entries, uint8_t *out,
+           esdm_error *err)
 {
     uint64_t bytes = STEP_PRICES * b->target->read_bytes;
     bytes = bytes > DIRECT_STEP_BYTES ? bytes : DIRECT_STEP_BYTES;
@@ -433,12 +450,36 @@ fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *er
     uint32_t step = blocks > 1 ? (uint32_t) blocks : 1;
     for (uint32_t k = first; k < end; k += step) {
         uint32_t count = end - k < step ? end - k : step;
-        uint64_t at = esdm__blocks_start(&b->geometry, k) - esdm__blocks_start(&b->geometry, first);
-        esdm_status status = read_blocks(b, k, count, out + at, err);
+        uint8_t *at =
+            out + (esdm__blocks_start(&b->geometry, k) - esdm__blocks_start(&b->geometry, first));
+        esdm_status status =
+            entries == NULL
+                ? read_blocks(b, k, count, at, err)
+                : read_listed(b, k, count, entries + (size_t) (k - first) * ESDM__BLOB_ENTRY_BYTES,
+                              at, err);
         if (status != ESDM_OK)
             return status;
     }
     return ESDM_OK;
+}
+
+static esdm_status
+fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
+{
+    size_t table_bytes = (size_t) (end - first) * ESDM__BLOB_ENTRY_BYTES;
+    if (!b->raw || end - first < 2 || b->target->read_bytes > 0)
+        return read_steps(b, first, end, NULL, out, err);
+    uint8_t *entries = malloc(table_bytes);
+    if (entries == NULL)
+        return esdm__error_nomem(err, table_bytes, "a block table");
+    const esdm_range table = {b->fragment->position + ESDM__BLOB_HEADER_BYTES +
+                                  (uint64_t) first * ESDM__BLOB_ENTRY_BYTES,
+                              table_bytes, entries};
+    esdm_status status = read_ranges(b, &table, 1, err);
+    if (status == ESDM_OK)
+        status = read_steps(b, first, end, entries, out, err);
+    free(entries);
+    return status;
 }
 
 static esdm_status
