@@ -23,6 +23,8 @@
 /* Where large blocks are stored: codecs are not to be judged by blocks that are too small for them.
  */
 #define SAMPLE_LARGE (UINT64_C(1) << 20)
+/* Candidates within that factor of the best are tried again. */
+#define NEAR 1.3
 /* A sample that is larger than that because rows are long is tried all the same, once. */
 #define SAMPLE_MOST (UINT64_C(4) << 20)
 
@@ -80,7 +82,7 @@ prices_of(esdm_accuracy_mode mode, bool lossy)
         return (prices){ENERGY, 1e9, 1};
     default: /* what one of many cores has of a computing centre's storage; with a tolerance most
               * bytes go anyhow, and writing is to take no longer than without */
-        return (prices){BALANCED, lossy ? 120e6 : 40e6, 1};
+        return (prices){BALANCED, lossy ? 120e6 : 15e6, 1};
     }
 }
 
@@ -231,31 +233,66 @@ cost_of(const trial *t, const prices *p, const esdm__wish *wish)
 
 /* ---- the choice --------------------------------------------------------------------------- */
 
-/* Tries the candidates that can win. */
+/* A candidate that can win. */
+typedef struct entrant {
+    esdm__choice choice;
+    double cost;
+} entrant;
+
+static bool
+can_win(const candidate *c, const prices *p, const esdm__wish *wish, esdm__choice *ret_choice)
+{
+    *ret_choice = (esdm__choice){.made = true, .effort = c->effort};
+    return (c->modes & p->mode) != 0 && c->lossy == (wish->numbers->accuracy != NULL) &&
+           !(c->whole_type && wish->numbers->element_bytes == 1) &&
+           esdm__chain_parse(c->chain, &ret_choice->chain, NULL) == ESDM_OK;
+}
+
 static esdm_status
-choose_from(const sample *s, const esdm__wish *wish, esdm__choice *best, esdm_error *err)
+try_entrant(const sample *s, const esdm__wish *wish, const prices *p, entrant *e, esdm_error *err)
+{
+    trial t;
+    esdm_status st = try_chain(s, &e->choice.chain, e->choice.effort, &t, err);
+    double cost = st == ESDM_OK ? cost_of(&t, p, wish) : (double) INFINITY;
+    e->cost = cost < e->cost ? cost : e->cost;
+    return st;
+}
+
+static const entrant *
+cheapest(const entrant *list, size_t n)
+{
+    const entrant *best = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (best == NULL || list[i].cost < best->cost)
+            best = &list[i];
+    }
+    return best;
+}
+
+/* Who comes near the best is tried twice and judged by the better time: a single one may have met
+ * cold caches, or another program. */
+static esdm_status
+choose_from(const sample *s, const esdm__wish *wish, esdm__choice *ret_best, esdm_error *err)
 {
     prices p = prices_here(wish);
-    double least = (double) INFINITY;
-    bool lossy = wish->numbers->accuracy != NULL;
-    for (size_t i = 0; i < NCANDIDATES; i++) {
-        const candidate *c = &candidates[i];
-        esdm__choice choice = {.made = true, .effort = c->effort};
-        trial t;
-        if ((c->modes & p.mode) == 0 || c->lossy != lossy ||
-            (c->whole_type && wish->numbers->element_bytes == 1) ||
-            esdm__chain_parse(c->chain, &choice.chain, NULL) != ESDM_OK)
-            continue;
-        esdm_status st = try_chain(s, &choice.chain, choice.effort, &t, err);
-        if (st != ESDM_OK)
-            return st;
-        double cost = cost_of(&t, &p, wish);
-        if (cost < least) {
-            least = cost;
-            *best = choice;
-        }
+    entrant list[NCANDIDATES];
+    size_t n = 0;
+    esdm_status st = ESDM_OK;
+    for (size_t i = 0; i < NCANDIDATES && st == ESDM_OK; i++) {
+        list[n].cost = (double) INFINITY;
+        if (can_win(&candidates[i], &p, wish, &list[n].choice))
+            st = try_entrant(s, wish, &p, &list[n++], err);
     }
-    return ESDM_OK;
+    const entrant *best = cheapest(list, n);
+    double least = best != NULL ? best->cost : (double) INFINITY;
+    for (size_t i = 0; i < n && st == ESDM_OK && isfinite(least); i++) {
+        if (list[i].cost <= NEAR * least)
+            st = try_entrant(s, wish, &p, &list[i], err);
+    }
+    best = cheapest(list, n);
+    if (st == ESDM_OK && best != NULL && isfinite(best->cost))
+        *ret_best = best->choice;
+    return st;
 }
 
 esdm_status
