@@ -41,6 +41,19 @@ esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space
                               size_t npieces, const size_t *together, esdm_type form, void *buffer,
                               uint64_t *ret_out_of_range, esdm_error *err);
 
+/** The same of pieces that do not meet: of few large ones each in parts, so that all threads have
+ *  something to do. */
+esdm_status esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space,
+                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
+                             const esdm__elements *elements, esdm_type form, void *buffer,
+                             uint64_t *out_of_range, esdm_error *err);
+/** The same of interleaved strided pieces that do not meet, which share the lines of the caller's
+ *  memory: band after band across the slowest axis, so that these stay in the cache of one
+ *  processor until all pieces are in them. */
+esdm_status esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space,
+                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
+                             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err);
+
 /** Sets the chain of new fragments; `chain` is the parsed `text`, NULL goes back to the site's. */
 esdm_status esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
                                esdm_error *err);

@@ -418,6 +418,15 @@ target_of_job(const reader *r, const read_job *job)
     return target != NULL ? (size_t) (target - r->session->targets) : r->session->ntargets;
 }
 
+/* Stored bytes that a piece asks for, about: it may be a part of a fragment. */
+static double
+bytes_of(const esdm__piece *piece)
+{
+    const esdm__box *whole = &piece->fragment->box;
+    return (double) piece->fragment->stored_bytes * (double) esdm__box_elements(&piece->part) /
+           (double) esdm__box_elements(whole);
+}
+
 /* Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
  * each the order is to stay. Without memory the order is as good as before. */
 static void
@@ -431,7 +440,7 @@ spread_over_targets(const reader *r, read_job *jobs, size_t njobs)
     for (size_t i = 0; i < njobs; i++) {
         double bytes = 0;
         for (size_t k = 0; k < jobs[i].count; k++)
-            bytes += (double) r->pieces[jobs[i].first + k].fragment->stored_bytes;
+            bytes += bytes_of(&r->pieces[jobs[i].first + k]);
         jobs[i].due = bytes;
         sums[target_of_job(r, &jobs[i])] += bytes;
     }

@@ -13,9 +13,6 @@
 #define PLAN_FRAGMENTS ((size_t) 32768)
 /* Strided pieces read at once when they do not meet. */
 #define LAYER_PIECES 64u
-/* Of interleaved strided fragments so much is read at a time by one thread: less than a processor's
- * second cache, with the memory that it goes to. */
-#define BAND_BYTES (UINT64_C(512) << 10)
 /* Strided data is converted in steps of at most so many elements. */
 #define CONVERT_ELEMENTS (UINT64_C(1) << 20)
 
@@ -223,109 +220,17 @@ layer_end(const esdm__plan *plan, size_t first)
     return end;
 }
 
-/* ---- bands -------------------------------------------------------------------------------- */
-
-/* Whether it is worth while, and cheap, to read the pieces in parts: they are large, are not
- * encoded and lie near. */
-static bool
-can_cut(const esdm_dataset *dataset, const esdm__piece *pieces, size_t npieces, uint64_t *ret_bytes)
-{
-    esdm_session *session = dataset->group->container->session;
-    *ret_bytes = 0;
-    for (size_t i = 0; i < npieces; i++) {
-        const esdm__fragment *fragment = pieces[i].fragment;
-        if (fragment->pack == NULL || !esdm__fragment_is_raw(fragment))
-            return false;
-        const esdm__target *target = esdm__session_target(session, fragment->pack->target);
-        if (target == NULL || target->plugin->concurrency > 0)
-            return false;
-        *ret_bytes += fragment->raw_bytes;
-    }
-    return npieces > 1 && *ret_bytes >= 2 * BAND_BYTES;
-}
-
-/* The part of a piece that lies in [lo, hi) along an axis. */
-static bool
-cut_piece(const esdm__piece *piece, uint32_t axis, uint64_t lo, uint64_t hi, esdm__piece *ret)
-{
-    uint64_t from = piece->part.lo[axis];
-    uint64_t to = from + piece->part.n[axis];
-    from = from > lo ? from : lo;
-    to = to < hi ? to : hi;
-    if (from >= to)
-        return false;
-    *ret = *piece;
-    ret->part.lo[axis] = from;
-    ret->part.n[axis] = to - from;
-    return true;
-}
-
-/* Where pieces lie along an axis, all together. */
-static void
-reach(const esdm__piece *pieces, size_t npieces, uint32_t axis, uint64_t *ret_lo, uint64_t *ret_hi)
-{
-    *ret_lo = UINT64_MAX;
-    *ret_hi = 0;
-    for (size_t i = 0; i < npieces; i++) {
-        uint64_t lo = pieces[i].part.lo[axis];
-        uint64_t hi = lo + pieces[i].part.n[axis];
-        *ret_lo = lo < *ret_lo ? lo : *ret_lo;
-        *ret_hi = hi > *ret_hi ? hi : *ret_hi;
-    }
-}
-
-/* Interleaved pieces, which share the lines of the caller's memory: band after band across the
- * slowest axis, so that these stay in the cache of one processor until all pieces are in them. */
 static esdm_status
-read_bands(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-           const esdm__piece *pieces, size_t npieces, esdm_type form, void *buffer,
-           uint64_t *out_of_range, esdm_error *err)
+read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+            const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
+            uint64_t *out_of_range, esdm_error *err)
 {
-    uint64_t bytes = 0;
-    uint64_t lo = 0;
-    uint64_t hi = 0;
-    uint32_t axis = 0;
-    while (axis + 1 < space->rank && space->size[axis] == 1)
-        axis++;
-    if (space->rank > 0)
-        reach(pieces, npieces, axis, &lo, &hi);
-    if (hi - lo < 2 || !can_cut(dataset, pieces, npieces, &bytes))
-        return esdm__read_pieces(dataset, space, stride, pieces, npieces, NULL, form, buffer,
-                                 out_of_range, err);
-    uint64_t nbands = bytes / BAND_BYTES < hi - lo ? bytes / BAND_BYTES : hi - lo;
-    uint64_t step = (hi - lo - 1) / nbands + 1;
-    esdm__piece *cut = malloc((size_t) nbands * npieces * sizeof *cut);
-    size_t *together = malloc((size_t) nbands * sizeof *together);
-    size_t ncut = 0;
-    size_t band = 0;
-    esdm_status status = ESDM_OK;
-    if (cut == NULL || together == NULL)
-        status = esdm__error_nomem(err, (size_t) nbands * npieces * sizeof *cut, "a read plan");
-    for (uint64_t at = lo; at < hi && status == ESDM_OK; at += step, band++) {
-        size_t first = ncut;
-        for (size_t i = 0; i < npieces; i++)
-            ncut += cut_piece(&pieces[i], axis, at, at + step, &cut[ncut]);
-        together[band] = ncut - first;
-    }
-    if (status == ESDM_OK)
-        status = esdm__read_pieces(dataset, space, stride, cut, ncut, together, form, buffer,
-                                   out_of_range, err);
-    free(cut);
-    free(together);
-    return status;
-}
-
-static esdm_status
-read_layers(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-            const esdm__plan *plan, esdm_type form, void *buffer, uint64_t *out_of_range,
-            esdm_error *err)
-{
-    esdm_status status = esdm__read_pieces(dataset, space, stride, plan->pieces, plan->ndense, NULL,
-                                           form, buffer, out_of_range, err);
+    esdm_status status = esdm__read_dense(dataset, space, stride, plan->pieces, plan->ndense, e,
+                                          form, buffer, out_of_range, err);
     for (size_t i = plan->ndense; i < plan->npieces && status == ESDM_OK;) {
         size_t end = layer_end(plan, i);
-        status = read_bands(dataset, space, stride, plan->pieces + i, end - i, form, buffer,
-                            out_of_range, err);
+        status = esdm__read_bands(dataset, space, stride, plan->pieces + i, end - i, form, buffer,
+                                  out_of_range, err);
         i = end;
     }
     return status;
@@ -350,7 +255,7 @@ read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_datasp
     if (!plan->covered)
         status = fill_numbers(dataset, e, space, dense, type, copy, out_of_range, err);
     if (status == ESDM_OK)
-        status = read_layers(dataset, space, dense, plan, type, copy, out_of_range, err);
+        status = read_layers(dataset, e, space, dense, plan, type, copy, out_of_range, err);
     if (status == ESDM_OK)
         esdm__elements_copy(e, space->rank, space->size, type, copy, dense, form, buffer, stride,
                             out_of_range);
@@ -393,7 +298,7 @@ read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *spa
     else if (!convert && !plan.covered)
         status = fill_holes(dataset, e, space, stride, form, buffer, out_of_range, err);
     if (status == ESDM_OK && !convert)
-        status = read_layers(dataset, space, stride, &plan, form, buffer, out_of_range, err);
+        status = read_layers(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
     esdm__plan_clear(&plan);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
