@@ -50,6 +50,10 @@ esdm__per_thread_get(esdm__per_thread *all)
 void
 esdm__per_thread_drop(esdm__per_thread *all)
 {
-    if (atomic_exchange(&all->ready, false))
-        (void) pthread_key_delete(all->key);
+    if (!atomic_exchange(&all->ready, false))
+        return;
+    slot *own = pthread_getspecific(all->key);
+    (void) pthread_key_delete(all->key);
+    if (own != NULL)
+        end_slot(own);
 }

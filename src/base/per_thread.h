@@ -5,7 +5,8 @@
 /**
  * @file
  * Things that every thread keeps for itself because making them takes long, such as the contexts of
- * compression libraries. They end with their thread.
+ * compression libraries. They end with their thread, or with the library for the thread that
+ * unloads it.
  */
 
 #include <pthread.h>
@@ -29,7 +30,12 @@ typedef struct esdm__per_thread {
 
 /** The calling thread's memory, zeroed when it is new. NULL when out of memory or keys. */
 void *esdm__per_thread_get(esdm__per_thread *all);
-/** For the destructor of a library: threads that outlive it must not call into it. */
+/**
+ * For the destructor of a library: threads that outlive it must not call into it. Ends the calling
+ * thread's memory. That of other threads which are still there stays until the process ends: the
+ * destructor also runs when a process ends while they work with it, and nothing tells it apart.
+ * Threads of a pool have ended with their session.
+ */
 void esdm__per_thread_drop(esdm__per_thread *all);
 
 #endif

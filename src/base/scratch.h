@@ -6,7 +6,8 @@
  * @file
  * Memory for the time of a call that is made for block after block. What is given back stays with
  * its thread, up to ESDM__SCRATCH_KEPT bytes, because the system takes longer to hand out fresh
- * pages than a fast codec takes to fill them. It ends with its thread. Larger pieces go back to the
+ * pages than a fast codec takes to fill them. It ends with its thread, or as base/per_thread.h
+ * says. Larger pieces go back to the
  * system at once.
  */
 

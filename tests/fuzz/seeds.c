@@ -301,6 +301,10 @@ save_fields(const char *folder)
             raw[k] = round == 2         ? (uint8_t) (k % size == size - 1 ? k / size % 7 * 37 : 64)
                      : k / 400 % 5 == 0 ? 0xFF
                                         : (uint8_t) (k >> 6);
+        for (size_t k = 0; round == 1 && type == ESDM_TYPE_FLOAT32 && k < sizeof raw / 4; k++) {
+            float value = (float) (k % 50) * (float) (k % 50) / 9 + (float) (k / 50);
+            memcpy(raw + k * sizeof value, &value, sizeof value);
+        }
         ok(codec->encode(&input, raw, sizeof raw, encoded, sizeof encoded, &bytes, &err));
         const uint8_t head[4] = {(uint8_t) type, 1, (uint8_t) last, (uint8_t) (last >> 8)};
         save(folder, "field", i, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);

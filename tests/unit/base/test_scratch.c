@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/scratch.h"
 
+#include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,6 +79,44 @@ test_scratch__another_thread_gives_back(void **state)
     }
 }
 
+static void *
+use_module(void *use)
+{
+    int (*function)(size_t);
+    memcpy(&function, use, sizeof function);
+    return function(ESDM__SCRATCH_KEPT / 2) == 1 ? use : NULL;
+}
+
+/* What the thread that unloads it has, and threads that have ended. */
+static void
+test_scratch__unloading_frees_it(void **state)
+{
+    (void) state;
+    enum { ROUNDS = 20 };
+    size_t before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        void *done = NULL;
+        void *module = dlopen(SCRATCH_MODULE, RTLD_NOW | RTLD_LOCAL);
+        if (module == NULL)
+            fail_msg("%s", dlerror());
+        void *use = dlsym(module, "scratch_module_use");
+        assert_non_null(use);
+        assert_int_equal(pthread_create(&thread, NULL, use_module, &use), 0);
+        assert_int_equal(pthread_join(thread, &done), 0);
+        assert_non_null(done);
+        assert_non_null(use_module(&use));
+        assert_int_equal(dlclose(module), 0);
+        assert_null(dlopen(SCRATCH_MODULE, RTLD_NOW | RTLD_NOLOAD)); /* it is gone */
+        struct mallinfo2 memory = mallinfo2();
+        if (round == 0)
+            before = memory.uordblks + memory.hblkhd;
+        else if (memory.uordblks + memory.hblkhd > before + ESDM__SCRATCH_KEPT)
+            fail_msg("%zu bytes more after %d rounds", memory.uordblks + memory.hblkhd - before,
+                     round);
+    }
+}
+
 int
 main(void)
 {
@@ -84,6 +124,7 @@ main(void)
         cmocka_unit_test(test_scratch__pieces_do_not_overlap),
         cmocka_unit_test(test_scratch__sizes_at_the_limits),
         cmocka_unit_test(test_scratch__another_thread_gives_back),
+        cmocka_unit_test(test_scratch__unloading_frees_it),
     };
     return cmocka_run_group_tests_name("base.scratch", tests, NULL, NULL);
 }
