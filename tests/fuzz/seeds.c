@@ -301,14 +301,29 @@ save_fields(const char *folder)
             raw[k] = round == 2         ? (uint8_t) (k % size == size - 1 ? k / size % 7 * 37 : 64)
                      : k / 400 % 5 == 0 ? 0xFF
                                         : (uint8_t) (k >> 6);
-        for (size_t k = 0; round == 1 && type == ESDM_TYPE_FLOAT32 && k < sizeof raw / 4; k++) {
-            float value = (float) (k % 50) * (float) (k % 50) / 9 + (float) (k / 50);
-            memcpy(raw + k * sizeof value, &value, sizeof value);
-        }
         ok(codec->encode(&input, raw, sizeof raw, encoded, sizeof encoded, &bytes, &err));
         const uint8_t head[4] = {(uint8_t) type, 1, (uint8_t) last, (uint8_t) (last >> 8)};
         save(folder, "field", i, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
     }
+    /* What levels suit. */
+    static float smooth[128 * 192];
+    const esdm_codec_accuracy coarse = {.absolute = 0.5,
+                                        .relative = (double) INFINITY,
+                                        .exact_below = -(double) INFINITY,
+                                        .exact_above = (double) INFINITY,
+                                        .sum_bound = (double) INFINITY};
+    esdm_codec_input input = {.type = ESDM_TYPE_FLOAT32,
+                              .element_bytes = 4,
+                              .rank = 2,
+                              .shape = (const uint64_t[]){128, 192},
+                              .effort = ESDM_EFFORT_ARCHIVE,
+                              .accuracy = &coarse};
+    size_t bytes = 0;
+    for (int k = 0; k < 128 * 192; k++)
+        smooth[k] = 20 * sinf((float) (k % 192) / 29) * cosf((float) (k / 192) / 17);
+    ok(codec->encode(&input, smooth, sizeof smooth, encoded, sizeof encoded, &bytes, &err));
+    const uint8_t head[4] = {ESDM_TYPE_FLOAT32, 1, (128 * 192 - 1) & 255, (128 * 192 - 1) >> 8};
+    save(folder, "field", 3 * EFFORTS * TYPES, (piece[]){{head, sizeof head}, {encoded, bytes}}, 2);
 }
 
 /* Codec, type, what to do, rank and shape, then a block: see fuzz_foreign.c. */
