@@ -69,10 +69,13 @@ settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
 
 /* ---- plan --------------------------------------------------------------------------------- */
 
+/* @param ret_too_many NULL: however many fragments; else no plan is made of too many that were not
+ * seen before their pages were loaded. */
 static esdm_status
 make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
-          esdm_error *err)
+          bool *ret_too_many, esdm_error *err)
 {
+    bool check = false;
     for (;;) {
         uint64_t *missing = NULL;
         size_t nmissing = 0;
@@ -85,7 +88,11 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
             continue;
         }
         esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
-        if (status == ESDM_OK && nmissing == 0)
+        bool too_many = check && status == ESDM_OK && nmissing == 0 &&
+                        esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1) > PLAN_FRAGMENTS;
+        if (too_many)
+            *ret_too_many = true;
+        else if (status == ESDM_OK && nmissing == 0)
             status = esdm__index_resolve(io->index, hull, ret_plan, err);
         if (nmissing == 0)
             esdm__dataset_trim_index(dataset, io);
@@ -97,6 +104,7 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
         free(missing);
         if (status != ESDM_OK)
             return status;
+        check = ret_too_many != NULL;
     }
 }
 
@@ -284,8 +292,10 @@ read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *spa
           bool *ret_too_large, esdm_error *err)
 {
     esdm__plan plan = {0};
-    esdm_status status = make_plan(dataset, io, hull, &plan, err);
-    if (status != ESDM_OK)
+    bool *too_many = esdm_dataspace_elements(space) > 1 ? ret_too_large : NULL;
+    *ret_too_large = false;
+    esdm_status status = make_plan(dataset, io, hull, &plan, too_many, err);
+    if (status != ESDM_OK || *ret_too_large)
         return status;
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);

@@ -107,8 +107,9 @@ void esdm__plan_clear(esdm__plan *plan); /* a zeroed plan is accepted */
 
 /**
  * About how many fragments meet the box, not above `limit`: exact for pending fragments and loaded
- * pages, all records of a page that is not loaded. A plan takes about 1.1 KiB a piece, so a request
- * that meets very many is better cut into several.
+ * pages; of a page that is not loaded, as many records as lie in the box when they are spread
+ * evenly, and one more. A plan takes about 1.1 KiB a piece, so a request that meets very many is
+ * better cut into several.
  */
 size_t esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit);
 

@@ -480,6 +480,7 @@ esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *re
 
 typedef struct counter {
     const esdm__directory *directory;
+    uint32_t rank;
     uint64_t bounds[2 * ESDM_MAX_RANK];
     size_t count;
     size_t limit;
@@ -497,10 +498,16 @@ static bool
 count_page(uint32_t at, void *user)
 {
     counter *c = user;
-    const esdm__page *page = c->directory->slots[at].loaded;
+    const esdm__directory *directory = c->directory;
+    const esdm__page *page = directory->slots[at].loaded;
     if (page != NULL)
         return esdm__rtree_query(&page->tree, page->records.bounds, c->bounds, count_record, c);
-    c->count += c->directory->slots[at].entry.records;
+    const uint64_t *hull = esdm__bounds_at(c->rank, directory->bounds, at);
+    uint64_t common[2 * ESDM_MAX_RANK];
+    esdm__bounds_copy(c->rank, common, hull);
+    esdm__bounds_clip(c->rank, common, c->bounds);
+    double part = esdm__bounds_volume(c->rank, common) / esdm__bounds_volume(c->rank, hull);
+    c->count += 1 + (size_t) (part * (double) directory->slots[at].entry.records);
     return c->count < c->limit;
 }
 
@@ -508,7 +515,7 @@ size_t
 esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
 {
     esdm__directory *directory = &index->directory;
-    counter c = {.directory = directory, .limit = limit};
+    counter c = {.directory = directory, .rank = index->rank, .limit = limit};
     if (box->rank != index->rank || esdm__box_is_empty(box) || limit == 0)
         return 0;
     esdm__bounds_from_box(c.bounds, box);

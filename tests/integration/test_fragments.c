@@ -162,6 +162,38 @@ test_open__cost_does_not_depend_on_fragments(void)
     check(cost[1] <= cost[0] + 64 * 1024);
 }
 
+/* Index pages that all reach from end to end, and more of them than stay loaded: a read of all
+ * loads each a few times, not once for every element. */
+static void
+test_read__pages_that_all_overlap_are_loaded_a_few_times(void)
+{
+    enum { ROUNDS = 32, PER_ROUND = 8192, OTHERS = 40 }; /* of full pages, which are not merged */
+    esdm_dataset *dataset;
+    esdm_session *session = open_session();
+    uint64_t before = io_bytes("wchar");
+    esdm_container *container = create_series(session, "overlapping", &dataset);
+    esdm_group *root = esdm_container_root(container);
+    for (int i = 0; i < OTHERS; i++) { /* share the memory for pages */
+        esdm_dataset *other;
+        char name[16];
+        snprintf(name, sizeof name, "other%d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_INT8, 0, NULL, &other, ERR));
+    }
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint64_t i = 0; i < PER_ROUND; i++)
+            write_record(dataset, i * ROUNDS + round);
+        ok(esdm_container_commit(container, NULL, ERR));
+    }
+    ok(esdm_container_close(container, ERR));
+    uint64_t written = io_bytes("wchar") - before;
+    before = io_bytes("rchar");
+    check_series(session, "overlapping", (uint64_t) ROUNDS * PER_ROUND);
+    uint64_t read = io_bytes("rchar") - before;
+    printf("overlapping pages: %" PRIu64 " bytes written, %" PRIu64 " read\n", written, read);
+    check(read <= 8 * written);
+    esdm_session_close(session);
+}
+
 static bool
 note_largest(const esdm_fragment_info *info, void *user)
 {
@@ -214,6 +246,7 @@ main(void)
     test_records__in_order_are_gathered();
     test_commit_after_every_record__cost_does_not_grow();
     test_open__cost_does_not_depend_on_fragments();
+    test_read__pages_that_all_overlap_are_loaded_a_few_times();
     test_texts__long_ones_make_fragments_of_the_usual_size();
     return 0;
 }
