@@ -21,6 +21,8 @@
 
 #define KV__CHUNK_BYTES ((size_t) 64 << 10)
 #define KV__SMALL_BYTES ((size_t) 1 << 20)
+/** An empty database, and the log of a transaction, have less. */
+#define KV__EMPTY_BYTES (UINT64_C(64) << 10)
 /** Small packs of a writer that share a shard: by their number divided by this. */
 #define KV__SHARD_PACKS 256
 /** Names that are listed at once: numbers that differ in their last hexadecimal digit. */
@@ -53,6 +55,8 @@ typedef struct kv__target {
     int fd;                    /* of the directory */
     pthread_mutex_t made_lock; /* guards `made` */
     kv__made made[KV__MADE];
+    uint64_t stored_ns; /* when a small pack was stored; as the next one, of shard.c */
+    uint64_t rest_ns;   /* until then shards are closed at once */
 } kv__target;
 
 /* ---- names.c -------------------------------------------------------------------------------- */
@@ -88,16 +92,16 @@ esdm_status kv__acquire(const kv__target *target, const char *file, kv__mode mod
                         kv__handle **ret_handle, esdm_error *err);
 /** Closes the database when its last user is done. ESDM_EIO: a writer's records may be lost. */
 esdm_status kv__release(kv__handle *handle, esdm_error *err);
-KCDB *kv__database(const kv__handle *handle);
 /**
- * Before something is put into a database that is open for writing: room for so many bytes in so
- * many records, and for what ends a pack. A write that failed for want of space would leave the
- * whole database in need of repair, which needs space itself.
+ * The same for a shard to which another pack may be added at once: in a burst it stays open for
+ * some milliseconds, after which it is closed. All of its transactions have ended.
  */
-esdm_status kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes,
-                        uint64_t records, esdm_error *err);
-/** Whether a small pack of so many bytes could be stored now. */
-esdm_status kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err);
+esdm_status kv__release_soon(kv__target *target, kv__handle *handle, esdm_error *err);
+/** Closes what the above left open. */
+void kv__release_all(const kv__target *target);
+KCDB *kv__database(const kv__handle *handle);
+/** Of a writer's file, for space alone: closing it would give up the lock. -1: none. */
+int kv__descriptor(const kv__handle *handle);
 /** What Kyoto Cabinet says about the last failure, with the disk's state. */
 esdm_status kv__error(const kv__target *target, const char *file, KCDB *db, const char *what,
                       esdm_error *err);
@@ -108,6 +112,18 @@ void kv__delete_empty(const kv__target *target, const char *file);
 void kv__prepare_forks(void);
 /** Deletes a pack's own database: nobody opens it for writing again. */
 esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
+
+/* ---- space.c -------------------------------------------------------------------------------- */
+
+/**
+ * Before something is put into a database that is open for writing: room for so many bytes in so
+ * many records, and for what ends a pack. A write that failed for want of space would leave the
+ * whole database in need of repair, which needs space itself.
+ */
+esdm_status kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes,
+                        uint64_t records, esdm_error *err);
+/** Whether a small pack of so many bytes could be stored now. */
+esdm_status kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err);
 
 /* ---- made.c: shards of this process --------------------------------------------------------- */
 

@@ -336,7 +336,8 @@ store_small(pack *of, bool durable, esdm_error *err)
     } else if (status == ESDM_OK) {
         status = kv__error(of->target, file, db, "write", err);
     }
-    esdm_status closed = kv__release(shard, status == ESDM_OK ? err : NULL);
+    esdm_status closed =
+        status == ESDM_OK ? kv__release_soon(of->target, shard, err) : kv__release(shard, NULL);
     status = status == ESDM_OK ? closed : status;
     if (status == ESDM_OK && group)
         kv__made_list(of->target, file, of->name);

@@ -8,6 +8,12 @@
  * of the file gives it up. So a process opens each database once, and its threads share it here.
  * A forked child has none of its parent's locks: it leaves their handles alone.
  *
+ * Opening and closing a shard takes longer than storing a few bytes in it. So it stays open between
+ * the transactions of a burst: until one of this process wants to read it, or IDLE_NS have passed
+ * (the keeper, a thread that lives as long as there are such shards, sees to that), or it has been
+ * open for HELD_NS. Then it is closed after each transaction for REST_NS, so that others get hold
+ * of it, who try every FIRST_NAP.
+ *
  * A database that has become empty is deleted under the exclusive lock of the file `lock`; who
  * opens one for writing holds it shared meanwhile, and so never gets hold of a deleted file.
  */
@@ -15,11 +21,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -33,6 +39,13 @@
 #define MILLION    UINT64_C(1000000)
 #define FIRST_NAP  UINT64_C(200000)
 #define LONGER_NAP UINT64_C(5000000)
+#define SHORT_NAPS 60u /* more than HELD_NS and REST_NS */
+
+/* Packs that follow each other within this time are a burst. */
+#define BURST_NS UINT64_C(1000000)
+#define IDLE_NS  UINT64_C(2000000)
+#define HELD_NS  UINT64_C(6000000)
+#define REST_NS  UINT64_C(2000000)
 
 /* Databases are not mapped into memory: on a full disk a mapping ends the program by SIGBUS. Few
  * buckets: a shard has some thousand records, and empty ones shall be small. Few free blocks are
@@ -41,8 +54,6 @@
 
 /* What a database begins with. */
 #define HEADER_BYTES 64u
-/* An empty database, and the log of a transaction. */
-#define EMPTY_BYTES (UINT64_C(64) << 10)
 
 struct kv__handle {
     struct kv__handle *next;
@@ -50,18 +61,28 @@ struct kv__handle {
     KCDB *db; /* NULL: being opened or closed */
     int fd;   /* of a writer, for space: closed after the database, for that gives up its lock */
     kv__mode mode;
-    unsigned users;
+    unsigned users;   /* 0: it is held open, or being closed */
+    uint64_t held_ns; /* since when it is held open */
+    uint64_t opened_ns;
+    const kv__target *target; /* of one that is held open */
     pid_t pid;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the list and what is in it */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static kv__handle *handles;
+static pid_t keeper; /* process whose keeper runs; 0: none */
 
 KCDB *
 kv__database(const kv__handle *handle)
 {
     return handle->db;
+}
+
+int
+kv__descriptor(const kv__handle *handle)
+{
+    return handle->fd;
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -168,7 +189,7 @@ was_never_made(const kv__target *target, const char *file)
     int fd = openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return errno == ENOENT;
-    bool never = fstat(fd, &found) == 0 && (uint64_t) found.st_size <= EMPTY_BYTES &&
+    bool never = fstat(fd, &found) == 0 && (uint64_t) found.st_size <= KV__EMPTY_BYTES &&
                  pread(fd, header, sizeof header, 0) >= 0 &&
                  memcmp(header, nothing, sizeof header) == 0;
     (void) close(fd);
@@ -223,6 +244,14 @@ nap(uint64_t ns)
     (void) nanosleep(&time, NULL);
 }
 
+static uint64_t
+monotonic_ns(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 * MILLION + (uint64_t) now.tv_nsec;
+}
+
 static esdm_status
 open_patiently(const kv__target *target, const char *file, const char *path, kv__mode mode,
                uint64_t until_ns, unsigned wait_ms, KCDB **ret_db, int *ret_fd, esdm_error *err)
@@ -233,7 +262,7 @@ open_patiently(const kv__target *target, const char *file, const char *path, kv_
             return status;
         if (esdm__now_ns() >= until_ns)
             return locked_error(target, file, holder_of(path), wait_ms, err);
-        nap(attempt < 10 ? FIRST_NAP : LONGER_NAP);
+        nap(attempt < SHORT_NAPS ? FIRST_NAP : LONGER_NAP);
     }
 }
 
@@ -289,7 +318,35 @@ erase_handle(kv__handle *handle)
     (void) pthread_cond_broadcast(&changed);
 }
 
-/* Under the mutex: waits until the database is free, or can be shared, which gives its handle.
+/* Under the mutex: nobody uses it, and it is open. */
+static bool
+is_held(const kv__handle *handle)
+{
+    return handle->users == 0 && handle->db != NULL;
+}
+
+/* Under the mutex, which is let go meanwhile: others wait until it is closed. The handle is gone.
+ */
+static esdm_status
+close_handle(kv__handle *handle, esdm_error *err)
+{
+    KCDB *db = handle->db;
+    esdm_status status = ESDM_OK;
+    handle->db = NULL;
+    (void) pthread_mutex_unlock(&mutex);
+    if (kcdbclose(db) == 0 && handle->mode == KV__WRITE)
+        status = esdm__error_set(err, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
+                                 kcdbemsg(db));
+    kcdbdel(db);
+    if (handle->fd >= 0)
+        (void) close(handle->fd);
+    (void) pthread_mutex_lock(&mutex);
+    erase_handle(handle);
+    return status;
+}
+
+/* Under the mutex: waits until the database is free, or can be shared, which gives its handle; so
+ * does one that is held open, to a writer.
  * false: out of time. */
 static bool
 wait_for_turn(const char *path, kv__mode mode, uint64_t until_ns, kv__handle **ret_shared)
@@ -301,6 +358,14 @@ wait_for_turn(const char *path, kv__mode mode, uint64_t until_ns, kv__handle **r
         kv__handle *handle = find_handle(path);
         if (handle == NULL)
             return true;
+        if (is_held(handle) && mode == KV__READ) {
+            (void) !close_handle(handle, NULL);
+            continue;
+        }
+        if (is_held(handle)) {
+            *ret_shared = handle;
+            return true;
+        }
         if (mode == KV__READ && handle->mode == KV__READ && handle->db != NULL) {
             *ret_shared = handle;
             return true;
@@ -357,6 +422,7 @@ kv__acquire(const kv__target *target, const char *file, kv__mode mode, unsigned 
     (void) pthread_mutex_lock(&mutex);
     handle->db = db;
     handle->fd = fd;
+    handle->opened_ns = monotonic_ns();
     if (status != ESDM_OK)
         erase_handle(handle);
     else
@@ -374,84 +440,107 @@ kv__release(kv__handle *handle, esdm_error *err)
     if (handle == NULL || handle->pid != getpid())
         return ESDM_OK;
     (void) pthread_mutex_lock(&mutex);
-    KCDB *db = --handle->users == 0 ? handle->db : NULL;
-    if (db != NULL)
-        handle->db = NULL; /* others wait until it is closed */
-    (void) pthread_mutex_unlock(&mutex);
-    if (db == NULL)
-        return ESDM_OK;
-    if (kcdbclose(db) == 0 && handle->mode == KV__WRITE)
-        status = esdm__error_set(err, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
-                                 kcdbemsg(db));
-    kcdbdel(db);
-    if (handle->fd >= 0)
-        (void) close(handle->fd);
-    (void) pthread_mutex_lock(&mutex);
-    erase_handle(handle);
+    if (--handle->users == 0)
+        status = close_handle(handle, err);
     (void) pthread_mutex_unlock(&mutex);
     return status;
 }
 
-/* ---- space ---------------------------------------------------------------------------------- */
+/* ---- shards that are held open -------------------------------------------------------------- */
 
-/* A record's head and key; the last chunk, the length and the list of a shard. */
-#define RECORD_BYTES UINT64_C(320)
-#define END_BYTES    (KV__CHUNK_BYTES + (UINT64_C(48) << 10))
-/* What is reserved for packs to come. */
-#define AHEAD_BYTES (UINT64_C(64) << 10)
-#define STAT_BLOCK  512u /* st_blocks */
-
-static esdm_status
-no_space(const kv__target *target, uint64_t bytes, esdm_error *err)
+/* Under the mutex: one that is held since before that; NULL: none. `target` NULL: any. */
+static kv__handle *
+find_held(const kv__target *target, uint64_t before_ns)
 {
-    return esdm__error_set(err, ESDM_ENOSPC, "kv: no space for %llu bytes in '%s'",
-                           (unsigned long long) bytes, target->directory);
+    kv__handle *handle = handles;
+    while (handle != NULL &&
+           (handle->pid != getpid() || !is_held(handle) || handle->held_ns > before_ns ||
+            (target != NULL && handle->target != target)))
+        handle = handle->next;
+    return handle;
 }
 
-static bool
-is_within_limit(uint64_t end)
+static void *
+keep(void *nothing)
 {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-           end <= limit.rlim_cur;
+    (void) nothing;
+    (void) pthread_mutex_lock(&mutex);
+    while (find_held(NULL, UINT64_MAX) != NULL) {
+        kv__handle *expired = find_held(NULL, monotonic_ns() - IDLE_NS);
+        if (expired != NULL) {
+            (void) !close_handle(expired, NULL); /* its transactions have ended */
+            continue;
+        }
+        (void) pthread_mutex_unlock(&mutex);
+        nap(IDLE_NS / 2);
+        (void) pthread_mutex_lock(&mutex);
+    }
+    keeper = 0;
+    (void) pthread_mutex_unlock(&mutex);
+    return NULL;
 }
 
+/* Under the mutex. Signals are for the program's threads. */
 static bool
-has_free(const kv__target *target, uint64_t bytes)
+start_keeper(void)
 {
-    struct statvfs space;
-    return fstatvfs(target->fd, &space) != 0 || (uint64_t) space.f_bavail * space.f_frsize >= bytes;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    if (keeper == getpid())
+        return true;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool good = pthread_create(&thread, &attributes, keep, NULL) == 0;
+    (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void) pthread_attr_destroy(&attributes);
+    keeper = good ? getpid() : 0;
+    return good;
+}
+
+/* Under the mutex. */
+static bool
+shall_hold(kv__target *target, const kv__handle *handle, uint64_t now_ns)
+{
+    bool burst = now_ns - target->stored_ns < BURST_NS;
+    target->stored_ns = now_ns;
+    if (now_ns - handle->opened_ns > HELD_NS)
+        target->rest_ns = now_ns + REST_NS;
+    return burst && now_ns >= target->rest_ns && start_keeper();
 }
 
 esdm_status
-kv__reserve(const kv__target *target, const kv__handle *handle, uint64_t bytes, uint64_t records,
-            esdm_error *err)
+kv__release_soon(kv__target *target, kv__handle *handle, esdm_error *err)
 {
-    struct stat found;
-    uint64_t need = bytes + records * RECORD_BYTES + END_BYTES;
-    if (handle->fd < 0 || fstat(handle->fd, &found) != 0)
-        return has_free(target, need) ? ESDM_OK : no_space(target, bytes, err);
-    uint64_t end = (uint64_t) found.st_size + need;
-    if (!is_within_limit(end))
-        return no_space(target, bytes, err);
-    /* Blocks behind the end of the file, where the records go; some for the next ones, too. */
-    if ((uint64_t) found.st_blocks * STAT_BLOCK >= end ||
-        fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) (need + AHEAD_BYTES)) ==
-            0 ||
-        fallocate(handle->fd, FALLOC_FL_KEEP_SIZE, found.st_size, (off_t) need) == 0)
+    esdm_status status = ESDM_OK;
+    if (handle == NULL || handle->pid != getpid())
         return ESDM_OK;
-    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && has_free(target, need))
-        return ESDM_OK; /* the file system cannot do that */
-    return no_space(target, bytes, err);
+    uint64_t now_ns = monotonic_ns();
+    (void) pthread_mutex_lock(&mutex);
+    handle->users = 0;
+    if (shall_hold(target, handle, now_ns)) {
+        handle->held_ns = now_ns;
+        handle->target = target;
+        (void) pthread_cond_broadcast(&changed);
+    } else {
+        status = close_handle(handle, err);
+    }
+    (void) pthread_mutex_unlock(&mutex);
+    return status;
 }
 
-esdm_status
-kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err)
+void
+kv__release_all(const kv__target *target)
 {
-    uint64_t need = bytes + (bytes / KV__CHUNK_BYTES + 1) * RECORD_BYTES + EMPTY_BYTES;
-    if (has_free(target, need + 2 * END_BYTES) && is_within_limit(need + END_BYTES))
-        return ESDM_OK;
-    return no_space(target, bytes, err);
+    (void) pthread_mutex_lock(&mutex);
+    for (kv__handle *held = find_held(target, UINT64_MAX); held != NULL;
+         held = find_held(target, UINT64_MAX))
+        (void) !close_handle(held, NULL);
+    (void) pthread_mutex_unlock(&mutex);
 }
 
 /* ---- deleting ------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ kv__close(void *self)
     kv__target *target = self;
     if (target == NULL)
         return;
+    kv__release_all(target);
     if (target->fd >= 0)
         (void) close(target->fd);
     (void) pthread_mutex_destroy(&target->made_lock);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "kv.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Many small packs one after the other: their shard stays open, and others come to it. */
+
+enum { PACKS = 200 };
+
+static char folder[64];
+static char json[128];
+static esdm_error error;
+
+static esdm_plugin_config
+config(void)
+{
+    return (esdm_plugin_config){.name = "tiny",
+                                .json = json,
+                                .path = "site.json: targets[0]",
+                                .site_id = "5eed5eed5eed5eed5eed5eed5eed5eed"};
+}
+
+static kv__target *
+open_target(void)
+{
+    void *target = NULL;
+    const esdm_plugin_config made = config();
+    assert_int_equal(kv__open(&made, &target, &error), ESDM_OK);
+    return target;
+}
+
+static kv__target *
+make_target(void)
+{
+    (void) snprintf(folder, sizeof folder, "/tmp/esdm-kv.XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    (void) snprintf(json, sizeof json, "{\"directory\": \"%s/kv\"}", folder);
+    const esdm_plugin_config made = config();
+    assert_int_equal(kv__make(&made, false, NULL, NULL, &error), ESDM_OK);
+    return open_target();
+}
+
+static void
+remove_target(kv__target *target)
+{
+    const esdm_plugin_config made = config();
+    kv__close(target);
+    assert_int_equal(kv__remove(&made, false, NULL, NULL, &error), ESDM_OK);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static const char *
+name_of(unsigned number)
+{
+    static char name[64];
+    (void) snprintf(name, sizeof name, "00112233445566778899aabbccddeeff-0123456789abcdef-%x",
+                    number);
+    return name;
+}
+
+static esdm_status
+store(kv__target *target, unsigned number)
+{
+    void *pack = NULL;
+    uint64_t position = 0;
+    esdm_status status = kv__pack_create(target, name_of(number), &pack, &error);
+    if (status == ESDM_OK)
+        status = kv__pack_append(pack, &(esdm_iov){&number, sizeof number}, 1, &position, &error);
+    return status == ESDM_OK ? kv__pack_seal(pack, &error) : status;
+}
+
+static bool
+is_there(kv__target *target, unsigned number)
+{
+    unsigned found = 0;
+    return kv__pack_read(target, name_of(number), &(esdm_range){0, sizeof found, &found}, 1,
+                         &error) == ESDM_OK &&
+           found == number;
+}
+
+static double
+now(void)
+{
+    struct timespec time;
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
+
+/* Runs fn in another process, with a target of its own. @return that what it said is true. */
+static bool
+in_child(bool (*fn)(kv__target *target))
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fn(open_target()) ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool
+all_are_there(kv__target *target)
+{
+    bool good = true;
+    for (unsigned i = 0; i < PACKS && good; i++)
+        good = is_there(target, i);
+    return good;
+}
+
+static bool
+few_are_there(kv__target *target)
+{
+    return is_there(target, 0) && !is_there(target, 1);
+}
+
+static void
+test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it(void **state)
+{
+    (void) state;
+    kv__target *target = make_target();
+    for (unsigned i = 0; i < PACKS; i++)
+        assert_int_equal(store(target, i), ESDM_OK);
+    assert_true(all_are_there(target)); /* readers of this process */
+    for (unsigned i = PACKS; i < 2 * PACKS; i++)
+        assert_int_equal(store(target, i), ESDM_OK);
+    double begin = now();
+    assert_true(in_child(all_are_there)); /* the keeper closes it for another one */
+    assert_true(now() - begin < 5);
+    for (unsigned i = 1; i < 2 * PACKS; i++)
+        assert_int_equal(kv__pack_remove(target, name_of(i), &error), ESDM_OK);
+    assert_true(in_child(few_are_there));
+    assert_int_equal(store(target, 0), ESDM_EEXIST);
+    remove_target(target);
+}
+
+static void
+test_burst__an_empty_shard_is_removed_and_made_anew(void **state)
+{
+    (void) state;
+    kv__target *target = make_target();
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(store(target, 8 * round + i), ESDM_OK);
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(kv__pack_remove(target, name_of(8 * round + i), &error), ESDM_OK);
+        assert_int_equal(access(folder, F_OK), 0);
+    }
+    assert_int_equal(store(target, 0xc0), ESDM_OK);
+    kv__close(target); /* which closes the shard, too */
+    target = open_target();
+    assert_true(is_there(target, 0xc0));
+    remove_target(target);
+}
+
+/* To one shard. */
+static void
+write_for_ever(kv__target *target)
+{
+    char file[KV__FILE_BYTES];
+    kv__shard_file(name_of(0), file);
+    for (;;) {
+        kv__handle *shard = NULL;
+        if (kv__acquire(target, file, KV__WRITE, 10000, &shard, &error) != ESDM_OK ||
+            kcdbbegintran(kv__database(shard), 0) == 0 ||
+            kcdbset(kv__database(shard), "x", 1, "y", 1) == 0 ||
+            kcdbendtran(kv__database(shard), 1) == 0 ||
+            kv__release_soon(target, shard, &error) != ESDM_OK)
+            _exit(1);
+    }
+}
+
+/* Who writes without a pause shuts nobody out. */
+static void
+test_burst__readers_of_a_busy_writer_have_their_turns(void **state)
+{
+    (void) state;
+    kv__target *target = make_target();
+    assert_int_equal(store(target, 0), ESDM_OK);
+    pid_t writer = fork();
+    if (writer == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+        write_for_ever(open_target());
+    double longest = 0;
+    for (int i = 0; i < 50; i++) {
+        double begin = now();
+        assert_true(is_there(target, 0));
+        longest = now() - begin > longest ? now() - begin : longest;
+        (void) usleep(5000);
+    }
+    assert_int_equal(waitpid(writer, NULL, WNOHANG), 0);
+    (void) kill(writer, SIGKILL);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+    assert_true(longest < 3);
+    assert_true(is_there(target, 0)); /* whatever was cut off */
+    assert_int_equal(store(target, 300), ESDM_OK);
+    remove_target(target);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it),
+        cmocka_unit_test(test_burst__an_empty_shard_is_removed_and_made_anew),
+        cmocka_unit_test(test_burst__readers_of_a_busy_writer_have_their_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
