@@ -26,7 +26,10 @@
 
 /* Before the memory that is handed out. */
 typedef union piece {
-    size_t bytes;
+    struct {
+        size_t bytes;
+        bool mapped;
+    };
     max_align_t align;
 } piece;
 
@@ -51,12 +54,6 @@ __attribute__((destructor)) static void
 drop_kept(void)
 {
     esdm__per_thread_drop(&threads);
-}
-
-static bool
-is_mapped(size_t bytes)
-{
-    return KEEPS && bytes > ESDM__SCRATCH_KEPT;
 }
 
 static piece *
@@ -92,19 +89,33 @@ map_large(size_t bytes)
     return p != MAP_FAILED ? p : NULL;
 }
 
-void *
-esdm__scratch_new(size_t bytes)
+static void *
+new_piece(size_t bytes, bool map)
 {
     piece *p = NULL;
     kept *own = KEEPS && bytes <= ESDM__SCRATCH_KEPT ? esdm__per_thread_get(&threads) : NULL;
     if (own != NULL)
         p = find_kept(own, bytes);
     if (p == NULL && bytes <= SIZE_MAX - sizeof *p) {
-        p = is_mapped(bytes) ? map_large(sizeof *p + bytes) : malloc(sizeof *p + bytes);
-        if (p != NULL)
+        p = map ? map_large(sizeof *p + bytes) : malloc(sizeof *p + bytes);
+        if (p != NULL) {
             p->bytes = bytes;
+            p->mapped = map;
+        }
     }
     return p != NULL ? p + 1 : NULL;
+}
+
+void *
+esdm__scratch_new(size_t bytes)
+{
+    return new_piece(bytes, KEEPS && bytes > ESDM__SCRATCH_KEPT);
+}
+
+void *
+esdm__scratch_new_near(size_t bytes)
+{
+    return new_piece(bytes, false);
 }
 
 void
@@ -113,7 +124,7 @@ esdm__scratch_free(void *memory)
     if (memory == NULL)
         return;
     piece *p = (piece *) memory - 1;
-    if (is_mapped(p->bytes)) {
+    if (p->mapped) {
         (void) munmap(p, sizeof *p + p->bytes);
         return;
     }

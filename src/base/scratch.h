@@ -17,6 +17,9 @@
 
 /** Uninitialised, aligned as malloc's. NULL when out of memory. */
 void *esdm__scratch_new(size_t bytes);
+/** The same, but larger pieces are malloc's, which may have them at hand: for what is filled in no
+ *  time. */
+void *esdm__scratch_new_near(size_t bytes);
 /** By any thread; NULL is nothing. */
 void esdm__scratch_free(void *memory);
 

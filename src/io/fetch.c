@@ -43,6 +43,15 @@ blob_close(blob *b)
     esdm__room_give(b->session->decoding, b->taken);
 }
 
+/* For stored or raw bytes. What large blocks take must not stay with each thread, and takes long to
+ * decode; fresh pages for others would take longer than that. */
+static void *
+new_buffer(const blob *b, uint64_t bytes)
+{
+    return b->geometry.block_bytes > ESDM__SCRATCH_KEPT ? esdm__scratch_new((size_t) bytes)
+                                                        : esdm__scratch_new_near((size_t) bytes);
+}
+
 /* Before memory is filled with blocks to be decoded: `more` bytes beside these and what codecs
  * take. Uncompressed ones are not counted. */
 static void
@@ -197,7 +206,7 @@ read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
         ranges[i].position = f->position + f->head_bytes + offset;
         total += ranges[i].bytes;
     }
-    uint8_t *stored = esdm__scratch_new((size_t) total);
+    uint8_t *stored = new_buffer(b, total);
     if (stored == NULL)
         return esdm__error_nomem(err, (size_t) total, "encoded blocks");
     bool direct = b->taken == 0; /* into the caller's memory */
@@ -381,7 +390,7 @@ fetch_want(blob *b, const esdm__want *want, esdm__fetched *ret, esdm_error *err)
     uint32_t last = esdm__blocks_at(&b->geometry, want->to - 1);
     uint64_t from = esdm__blocks_start(&b->geometry, first);
     uint64_t to = esdm__blocks_start(&b->geometry, last + 1);
-    uint8_t *staging = esdm__scratch_new((size_t) (to - from));
+    uint8_t *staging = new_buffer(b, to - from);
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
     *ret = (esdm__fetched){.raw = staging, .from = want->from, .owned = staging};
@@ -427,7 +436,7 @@ fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, es
     uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
     if (take_part(b, block, from, to, out))
         return ESDM_OK;
-    uint8_t *staging = esdm__scratch_new((size_t) (end - start));
+    uint8_t *staging = new_buffer(b, end - start);
     if (staging == NULL)
         return esdm__error_nomem(err, (size_t) (end - start), "a block");
     take_room(b, block, 1, end - start);
