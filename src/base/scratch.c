@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/scratch.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,7 @@ typedef union piece {
     max_align_t align;
 } piece;
 
-/* What a thread keeps, the longest time unused first. */
+/* What is kept, the longest time unused first. */
 typedef struct kept {
     piece *pieces[PIECES];
     size_t count;
@@ -41,19 +42,35 @@ typedef struct kept {
 } kept;
 
 static void
+drop_piece(piece *p)
+{
+    if (p->mapped)
+        (void) munmap(p, sizeof *p + p->bytes);
+    else
+        free(p);
+}
+
+static void
 clear_kept(void *memory)
 {
     kept *own = memory;
     for (size_t i = 0; i < own->count; i++)
-        free(own->pieces[i]);
+        drop_piece(own->pieces[i]);
 }
 
 static esdm__per_thread threads = ESDM__PER_THREAD(kept, clear_kept);
+
+/* Large pieces are kept for all threads together. The lock is only tried: who does not get it, as a
+ * forked child of a thread that held it, goes to the system. */
+static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
+static kept large;
 
 __attribute__((destructor)) static void
 drop_kept(void)
 {
     esdm__per_thread_drop(&threads);
+    clear_kept(&large);
+    large.count = 0;
 }
 
 static piece *
@@ -81,6 +98,37 @@ find_kept(kept *own, size_t bytes)
     return best < own->count ? take_out(own, best) : NULL;
 }
 
+/* Keeps a piece in place of those that were not used for the longest time. */
+static void
+keep(kept *own, piece *p, size_t limit)
+{
+    while (own->count == PIECES || own->bytes > limit - p->bytes)
+        drop_piece(take_out(own, 0));
+    own->pieces[own->count++] = p;
+    own->bytes += p->bytes;
+}
+
+static piece *
+find_large(size_t bytes)
+{
+    piece *p = NULL;
+    if (pthread_mutex_trylock(&large_lock) == 0) {
+        p = find_kept(&large, bytes);
+        (void) pthread_mutex_unlock(&large_lock);
+    }
+    return p;
+}
+
+static bool
+keep_large(piece *p)
+{
+    if (p->bytes > ESDM__SCRATCH_LARGE || pthread_mutex_trylock(&large_lock) != 0)
+        return false;
+    keep(&large, p, ESDM__SCRATCH_LARGE);
+    (void) pthread_mutex_unlock(&large_lock);
+    return true;
+}
+
 /* malloc keeps much of what a thread frees for that thread alone. */
 static piece *
 map_large(size_t bytes)
@@ -96,6 +144,8 @@ new_piece(size_t bytes, bool map)
     kept *own = KEEPS && bytes <= ESDM__SCRATCH_KEPT ? esdm__per_thread_get(&threads) : NULL;
     if (own != NULL)
         p = find_kept(own, bytes);
+    else if (map)
+        p = find_large(bytes);
     if (p == NULL && bytes <= SIZE_MAX - sizeof *p) {
         p = map ? map_large(sizeof *p + bytes) : malloc(sizeof *p + bytes);
         if (p != NULL) {
@@ -124,17 +174,10 @@ esdm__scratch_free(void *memory)
     if (memory == NULL)
         return;
     piece *p = (piece *) memory - 1;
-    if (p->mapped) {
-        (void) munmap(p, sizeof *p + p->bytes);
-        return;
-    }
-    kept *own = KEEPS && p->bytes <= ESDM__SCRATCH_KEPT ? esdm__per_thread_get(&threads) : NULL;
-    if (own == NULL) {
-        free(p);
-        return;
-    }
-    while (own->count == PIECES || own->bytes > ESDM__SCRATCH_KEPT - p->bytes)
-        free(take_out(own, 0));
-    own->pieces[own->count++] = p;
-    own->bytes += p->bytes;
+    bool small = KEEPS && !p->mapped && p->bytes <= ESDM__SCRATCH_KEPT;
+    kept *own = small ? esdm__per_thread_get(&threads) : NULL;
+    if (own != NULL)
+        keep(own, p, ESDM__SCRATCH_KEPT);
+    else if (!p->mapped || !keep_large(p))
+        drop_piece(p);
 }

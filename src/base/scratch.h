@@ -7,13 +7,14 @@
  * Memory for the time of a call that is made for block after block. What is given back stays with
  * its thread, up to ESDM__SCRATCH_KEPT bytes, because the system takes longer to hand out fresh
  * pages than a fast codec takes to fill them. It ends with its thread, or as base/per_thread.h
- * says. Larger pieces go back to the
- * system at once.
+ * says. Larger pieces are kept for all threads together, up to ESDM__SCRATCH_LARGE bytes; others go
+ * back to the system at once.
  */
 
 #include <stddef.h>
 
-#define ESDM__SCRATCH_KEPT ((size_t) 4 << 20)
+#define ESDM__SCRATCH_KEPT  ((size_t) 4 << 20)
+#define ESDM__SCRATCH_LARGE ((size_t) 32 << 20)
 
 /** Uninitialised, aligned as malloc's. NULL when out of memory. */
 void *esdm__scratch_new(size_t bytes);

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -79,6 +81,78 @@ test_scratch__another_thread_gives_back(void **state)
     }
 }
 
+/* ---- large pieces ------------------------------------------------------------------------- */
+
+enum { LARGE = 6 << 20 };
+
+static void *
+fill_large(void *number)
+{
+    for (int round = 0; round < 40; round++) {
+        uint8_t *piece = esdm__scratch_new(LARGE + (size_t) round * 4096);
+        if (piece == NULL)
+            return NULL;
+        for (size_t i = 0; i < LARGE; i += 4096)
+            piece[i] = (uint8_t) (uintptr_t) number;
+        for (size_t i = 0; i < LARGE; i += 4096) {
+            if (piece[i] != (uint8_t) (uintptr_t) number)
+                return NULL;
+        }
+        esdm__scratch_free(piece);
+    }
+    return number;
+}
+
+static void
+test_scratch__large_pieces_have_one_owner(void **state)
+{
+    (void) state;
+    pthread_t thread[6];
+    for (uintptr_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, fill_large, (void *) (i + 1)), 0);
+    for (size_t i = 0; i < 6; i++) {
+        void *done = NULL;
+        assert_int_equal(pthread_join(thread[i], &done), 0);
+        assert_non_null(done);
+    }
+}
+
+static size_t
+resident_bytes(void)
+{
+    size_t all = 0;
+    size_t resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu %zu", &all, &resident), 2);
+    (void) fclose(file);
+    return resident * (size_t) sysconf(_SC_PAGESIZE);
+}
+
+static void
+test_scratch__few_large_pieces_are_kept(void **state)
+{
+    (void) state;
+    enum { COUNT = 12 };
+    uint8_t *piece[COUNT];
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* their allocators keep what is freed */
+#endif
+    size_t before = resident_bytes();
+    for (size_t i = 0; i < COUNT; i++) {
+        piece[i] = esdm__scratch_new((size_t) 16 << 20);
+        assert_non_null(piece[i]);
+        memset(piece[i], 1, (size_t) 16 << 20);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        esdm__scratch_free(piece[i]);
+    size_t after = resident_bytes();
+    if (after > before + ESDM__SCRATCH_LARGE + (8u << 20))
+        fail_msg("%zu bytes were kept", after - before);
+}
+
+/* ---- unloading ---------------------------------------------------------------------------- */
+
 static void *
 use_module(void *use)
 {
@@ -124,6 +198,8 @@ main(void)
         cmocka_unit_test(test_scratch__pieces_do_not_overlap),
         cmocka_unit_test(test_scratch__sizes_at_the_limits),
         cmocka_unit_test(test_scratch__another_thread_gives_back),
+        cmocka_unit_test(test_scratch__large_pieces_have_one_owner),
+        cmocka_unit_test(test_scratch__few_large_pieces_are_kept),
         cmocka_unit_test(test_scratch__unloading_frees_it),
     };
     return cmocka_run_group_tests_name("base.scratch", tests, NULL, NULL);
