@@ -32,7 +32,8 @@ typedef struct blob {
     uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
     esdm__target *target;
     esdm__cache_key key;
-    uint64_t taken; /* of the session's room for decoding */
+    esdm__room *room; /* borrowed; for decoding */
+    uint64_t taken;   /* of it */
 } blob;
 
 static void
@@ -40,7 +41,7 @@ blob_close(blob *b)
 {
     free(b->head);
     free(b->whole);
-    esdm__room_give(b->session->decoding, b->taken);
+    esdm__room_give(b->room, b->taken);
 }
 
 /* For stored or raw bytes. What large blocks take must not stay with each thread, and takes long to
@@ -62,14 +63,13 @@ take_room(blob *b, uint32_t first, uint32_t count, uint64_t more)
     if (b->raw || b->taken > 0)
         return;
     esdm__blob_range(&b->view, first, count, &offset, &stored);
-    b->taken =
-        esdm__room_take(b->session->decoding, more + stored + esdm__blob_decode_bytes(&b->view));
+    b->taken = esdm__room_take(b->room, more + stored + esdm__blob_decode_bytes(&b->view));
 }
 
 static void
 give_room(blob *b)
 {
-    esdm__room_give(b->session->decoding, b->taken);
+    esdm__room_give(b->room, b->taken);
     b->taken = 0;
 }
 
@@ -135,6 +135,7 @@ blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *t
           esdm_error *err)
 {
     *b = (blob){.session = session, .fragment = fragment, .target = target};
+    b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
     b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
     b->raw = esdm__fragment_is_raw(fragment);
     if (b->raw)
@@ -211,7 +212,7 @@ read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
         return esdm__error_nomem(err, (size_t) total, "encoded blocks");
     bool direct = b->taken == 0; /* into the caller's memory */
     if (direct)
-        b->taken = esdm__room_take(b->session->decoding, total + esdm__blob_decode_bytes(&b->view));
+        b->taken = esdm__room_take(b->room, total + esdm__blob_decode_bytes(&b->view));
     uint8_t *at = stored;
     for (size_t i = 0; i < nruns; i++) {
         ranges[i].buffer = at;
@@ -399,6 +400,7 @@ fetch_want(blob *b, const esdm__want *want, esdm__fetched *ret, esdm_error *err)
     ret->from = from;
     take_room(b, first, last - first + 1, to - from);
     esdm_status status = fetch_blocks(b, want, first, last, staging, err);
+    ret->room = b->room;
     ret->taken = b->taken; /* until the caller has copied what it wants */
     b->taken = 0;
     return status;
@@ -421,7 +423,7 @@ esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target 
     if (status == ESDM_OK)
         *ret_fetched = fetched;
     else
-        esdm__fetched_clear(session, &fetched);
+        esdm__fetched_clear(&fetched);
     return status;
 }
 

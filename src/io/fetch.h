@@ -24,11 +24,12 @@ typedef struct esdm__want {
 typedef struct esdm__fetched {
     const uint8_t *raw; /* here stands raw byte `from` */
     uint64_t from;
-    void *owned;    /* base/scratch.h; or NULL */
-    uint64_t taken; /* of the session's room for decoding */
+    void *owned;      /* base/scratch.h; or NULL */
+    esdm__room *room; /* borrowed; for decoding */
+    uint64_t taken;   /* of it */
 } esdm__fetched;
 
-void esdm__fetched_clear(esdm_session *session, esdm__fetched *fetched);
+void esdm__fetched_clear(esdm__fetched *fetched);
 
 /** Fetches the wanted blocks of a fragment in a pack from one of its targets. Bytes of blocks that
  *  were not wanted are undefined. */

@@ -17,10 +17,11 @@ esdm__fragment_is_raw(const esdm__fragment *fragment)
 }
 
 void
-esdm__fetched_clear(esdm_session *session, esdm__fetched *fetched)
+esdm__fetched_clear(esdm__fetched *fetched)
 {
     esdm__scratch_free(fetched->owned);
-    esdm__room_give(session->decoding, fetched->taken);
+    if (fetched->room != NULL)
+        esdm__room_give(fetched->room, fetched->taken);
     *fetched = (esdm__fetched){0};
 }
 
@@ -54,13 +55,13 @@ esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment, const 
         return esdm__error_nomem(err, (size_t) view.raw_bytes, "a fragment");
     uint64_t taken =
         esdm__room_take(session->decoding, view.raw_bytes + esdm__blob_decode_bytes(&view));
-    esdm__fetched fetched = {.raw = raw, .owned = raw, .taken = taken};
+    esdm__fetched fetched = {.raw = raw, .owned = raw, .room = session->decoding, .taken = taken};
     status = esdm__blob_decode(&view, 0, view.blocks, payload, (size_t) view.payload_bytes, raw,
                                (size_t) view.raw_bytes, err);
     if (status == ESDM_OK)
         *ret_fetched = fetched;
     else
-        esdm__fetched_clear(session, &fetched);
+        esdm__fetched_clear(&fetched);
     return status;
 }
 
@@ -90,7 +91,7 @@ esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment, esdm
         status = esdm__fetch_check_head(fragment, data, err);
     if (status == ESDM_OK)
         status = esdm__fetch_decode(session, fragment, data, &raw, err);
-    esdm__fetched_clear(session, &raw);
+    esdm__fetched_clear(&raw);
     if (status == ESDM_OK)
         *ret_blob = data;
     else

@@ -14,6 +14,8 @@
 #define PART_BYTES (UINT64_C(1) << 20)
 /* As many pieces for each thread are enough. */
 #define PIECES_PER_THREAD 4u
+/* Parts of one piece: boxes come from storage. */
+#define PARTS_MOST 1024u
 
 /* Whether a piece can be read in parts at little more than the price of the whole. */
 static bool
@@ -122,6 +124,7 @@ parts_of(esdm_session *session, const esdm__piece *piece, size_t element_bytes, 
     uint64_t parts = esdm__box_elements(box) / (PART_BYTES / element_bytes + 1);
     if (box->rank == 0 || parts < 2 || !is_cheap_to_cut(session, piece->fragment))
         return 1;
+    parts = parts < PARTS_MOST ? parts : PARTS_MOST;
     return parts < box->n[*ret_axis] ? parts : box->n[*ret_axis];
 }
 

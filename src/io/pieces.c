@@ -255,7 +255,7 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
     }
     if (fetched.raw != NULL)
         status = deliver(r, piece, g, fetched.raw, fetched.from, err);
-    esdm__fetched_clear(r->session, &fetched);
+    esdm__fetched_clear(&fetched);
     return status;
 }
 
@@ -304,7 +304,7 @@ deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_erro
     status = esdm__fetch_decode(r->session, piece->fragment, blob, &fetched, err);
     if (status == ESDM_OK)
         status = deliver(r, piece, &g, fetched.raw, 0, err);
-    esdm__fetched_clear(r->session, &fetched);
+    esdm__fetched_clear(&fetched);
     return in_fragment(piece->fragment, status, err);
 }
 

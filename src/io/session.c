@@ -202,9 +202,12 @@ init_engine(esdm_session *session, esdm_error *err)
         ask_models(session);
     session->streams = threads + waiting_tasks(session);
     session->pool = esdm__pool_new(threads, session->streams - threads);
-    if (session->pool != NULL)
+    if (session->pool != NULL) {
         session->decoding = esdm__room_new(engine->memory_bytes / 2, session->pool);
-    if (session->cache == NULL || session->decoding == NULL || session->models == NULL)
+        session->decoding_remote = esdm__room_new(engine->memory_bytes / 2, session->pool);
+    }
+    if (session->cache == NULL || session->decoding == NULL || session->decoding_remote == NULL ||
+        session->models == NULL)
         return esdm__error_nomem(err, sizeof *session, "the session");
     return ESDM_OK;
 }
@@ -272,6 +275,7 @@ esdm__session_free(esdm_session *session)
         return;
     esdm__pool_free(session->pool);
     esdm__room_free(session->decoding);
+    esdm__room_free(session->decoding_remote);
     esdm__cache_free(session->cache);
     esdm__models_free(session->models, session);
     close_parts(session);

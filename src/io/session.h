@@ -32,7 +32,10 @@ struct esdm_session {
     struct esdm__models *models; /* io/models.h */
     esdm__pool *pool;
     esdm__cache *cache;
-    esdm__room *decoding; /* what readers have in memory of blocks that they decode */
+    /* What readers have in memory of blocks that they decode: who waits for a server takes nothing
+     * from those who read files. */
+    esdm__room *decoding;
+    esdm__room *decoding_remote;
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */

@@ -507,6 +507,7 @@ count_page(uint32_t at, void *user)
     esdm__bounds_copy(c->rank, common, hull);
     esdm__bounds_clip(c->rank, common, c->bounds);
     double part = esdm__bounds_volume(c->rank, common) / esdm__bounds_volume(c->rank, hull);
+    part = part < 1 ? part : 1; /* also of volumes beyond double's range */
     c->count += 1 + (size_t) (part * (double) directory->slots[at].entry.records);
     return c->count < c->limit;
 }

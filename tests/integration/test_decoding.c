@@ -6,8 +6,12 @@
 #include <math.h>
 #include <pthread.h>
 
-#define BOUND      0.05
-#define BLOCKS     10u /* of 16 MiB: a fragment each */
+#define BOUND 0.05
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BLOCKS 3u /* of 16 MiB: a fragment each */
+#else
+#define BLOCKS 10u
+#endif
 #define SIDE       2048u
 #define THREADS    8u
 #define MEMORY_MIB 128

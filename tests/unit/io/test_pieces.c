@@ -122,6 +122,32 @@ test_pieces__blobs_are_shorter_than_their_boxes(void **state)
     esdm__pool_free(session.pool);
 }
 
+/* A forged box of almost any size is cut into few parts. */
+static void
+test_pieces__a_huge_box_is_no_huge_plan(void **state)
+{
+    (void) state;
+    static double buffer[2];
+    static const esdm__pack_name pack = {"fake", "pack"};
+    const uint64_t cells = UINT64_C(1) << 60;
+    const esdm__elements elements = {.type = ESDM_TYPE_FLOAT64, .bytes = 8};
+    esdm__fragment fragment = {
+        .raw_bytes = 16, .stored_bytes = 64, .pack = &pack, .head_bytes = 48};
+    esdm_dataspace space;
+    esdm_error error = {0};
+    esdm__box_set(&fragment.box, 1, (uint64_t[]){0}, &cells);
+    const esdm__piece piece = {.fragment = &fragment, .part = fragment.box};
+    assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){2}, NULL), ESDM_OK);
+    space.has_stride = true;
+    space.stride[0] = cells / 2;
+    session.pool = esdm__pool_new(2, 0);
+    esdm_status status = esdm__read_dense(numbers, &space, (int64_t[]){1}, &piece, 1, &elements,
+                                          ESDM_TYPE_FLOAT64, buffer, NULL, &error);
+    esdm__pool_free(session.pool);
+    assert_int_equal(status, ESDM_ECORRUPT);
+    assert_non_null(strstr(error.message, "do not fit its box"));
+}
+
 int
 main(void)
 {
@@ -130,6 +156,7 @@ main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_pieces__blobs_are_shorter_than_their_boxes, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces__a_huge_box_is_no_huge_plan, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
