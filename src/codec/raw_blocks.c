@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "codec/blob_bytes.h"
 
 esdm_status
 esdm__raw_blocks_init(uint64_t raw_bytes, uint32_t head_bytes, esdm__blocks *ret_blocks,
@@ -42,11 +43,14 @@ esdm__raw_blocks_verify(const esdm__blocks *blocks, uint32_t first, uint32_t cou
         uint64_t bytes = esdm__blocks_start(blocks, first + i + 1) - from;
         const uint8_t *entry = entries + (size_t) i * ESDM__BLOB_ENTRY_BYTES;
         uint32_t stored;
+        uint32_t flags;
         uint64_t checksum;
         memcpy(&stored, entry, sizeof stored);
+        memcpy(&flags, entry + 4, sizeof flags);
         memcpy(&checksum, entry + 8, sizeof checksum);
         const uint8_t *block = (const uint8_t *) data + (from - base);
-        if (stored != bytes || esdm__checksum(block, (size_t) bytes) != checksum)
+        if (stored != bytes || flags != ESDM__BLOB_FLAG_RAW ||
+            esdm__checksum(block, (size_t) bytes) != checksum)
             return esdm__error_set(err, ESDM_ECORRUPT,
                                    "checksum mismatch in block %" PRIu32 " of %" PRIu32, first + i,
                                    blocks->blocks);

@@ -44,6 +44,13 @@ check_blob(size_t raw_bytes)
         assert_int_equal(esdm__raw_blocks_verify(&blocks, b, 1, entries, raw + offset, NULL),
                          ESDM_ECORRUPT);
         raw[offset + bytes - 1] ^= 1;
+        for (size_t i = 0; i < ESDM__BLOB_ENTRY_BYTES; i++) { /* every byte of the table counts */
+            uint8_t entry[ESDM__BLOB_ENTRY_BYTES];
+            memcpy(entry, entries, sizeof entry);
+            entry[i] ^= 0x80;
+            assert_int_equal(esdm__raw_blocks_verify(&blocks, b, 1, entry, raw + offset, NULL),
+                             ESDM_ECORRUPT);
+        }
     }
     esdm__blob_clear(&blob);
     free(raw);
