@@ -60,9 +60,9 @@ def check(what, names, field, after):
     if not bounds:
         exact[...] = True
     if "range" in names:
-        exact |= before >= field.named["middle"]
+        exact |= x >= field.named["middle"]  # not in the precision of the data
     if "up_to" in names:
-        exact |= before <= field.named["low"]
+        exact |= x <= field.named["low"]
     listed = field.named["often"] if "exact" in names else []
     exact |= np.isin(before, listed)
     same = before.view(np.uint8).reshape(before.size, -1) == after.view(np.uint8).reshape(
