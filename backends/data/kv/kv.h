@@ -57,6 +57,7 @@ typedef struct kv__target {
     kv__made made[KV__MADE];
     uint64_t stored_ns; /* when a small pack was stored; as the next one, of shard.c */
     uint64_t rest_ns;   /* until then shards are closed at once */
+    esdm_error failure; /* of closing one that was held open; as the above */
 } kv__target;
 
 /* ---- names.c -------------------------------------------------------------------------------- */
@@ -78,7 +79,8 @@ bool kv__is_database(const char *file); /* or its log */
 
 /* ---- shard.c: databases of this process ----------------------------------------------------- */
 
-typedef enum kv__mode { KV__READ, KV__WRITE } kv__mode;
+/** KV__CHANGE: a shard that is there; one that was never made is deleted. */
+typedef enum kv__mode { KV__READ, KV__WRITE, KV__CHANGE } kv__mode;
 
 typedef struct kv__handle kv__handle;
 
@@ -97,14 +99,14 @@ esdm_status kv__release(kv__handle *handle, esdm_error *err);
  * some milliseconds, after which it is closed. All of its transactions have ended.
  */
 esdm_status kv__release_soon(kv__target *target, kv__handle *handle, esdm_error *err);
-/** Closes what the above left open. */
+/** Closes what the above left open, and waits for what is being closed. */
 void kv__release_all(const kv__target *target);
+/** Once what went wrong when a shard was closed that had stayed open: packs that were stored before
+ *  may be lost. */
+esdm_status kv__held_failure(kv__target *target, esdm_error *err);
 KCDB *kv__database(const kv__handle *handle);
 /** Of a writer's file, for space alone: closing it would give up the lock. -1: none. */
 int kv__descriptor(const kv__handle *handle);
-/** What Kyoto Cabinet says about the last failure, with the disk's state. */
-esdm_status kv__error(const kv__target *target, const char *file, KCDB *db, const char *what,
-                      esdm_error *err);
 /** Deletes a shard without packs, which the caller has open for writing and then releases. Best
  *  effort. */
 void kv__delete_empty(const kv__target *target, const char *file);
@@ -124,6 +126,9 @@ esdm_status kv__reserve(const kv__target *target, const kv__handle *handle, uint
                         uint64_t records, esdm_error *err);
 /** Whether a small pack of so many bytes could be stored now. */
 esdm_status kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err);
+/** What Kyoto Cabinet says about the last failure, with the disk's state. */
+esdm_status kv__error(const kv__target *target, const char *file, KCDB *db, const char *what,
+                      esdm_error *err);
 
 /* ---- made.c: shards of this process --------------------------------------------------------- */
 

@@ -375,7 +375,9 @@ esdm_status
 kv__pack_sync(void *self, esdm_error *err)
 {
     pack *of = self;
-    esdm_status status = store(of, true, err);
+    esdm_status status = kv__held_failure(of->target, err);
+    if (status == ESDM_OK)
+        status = store(of, true, err);
     if (status == ESDM_OK && fsync(of->target->fd) != 0)
         status = esdm__error_set_errno(err, errno, "kv: cannot flush '%s'", of->target->directory);
     if (status == ESDM_OK)
@@ -390,7 +392,9 @@ kv__pack_seal(void *self, esdm_error *err)
     if (of == NULL)
         return ESDM_OK;
     bool stored = of->own == NULL && of->stored_bytes == of->length_bytes && of->length_bytes > 0;
-    esdm_status status = stored ? ESDM_OK : store(of, false, err);
+    esdm_status status = kv__held_failure(of->target, err);
+    if (status == ESDM_OK && !stored)
+        status = store(of, false, err);
     if (status != ESDM_OK)
         return status; /* it can still be asked for its bytes */
     if (of->own != NULL)

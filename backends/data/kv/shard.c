@@ -27,7 +27,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,7 +34,6 @@
 #include "base/ids.h"
 #include "kv.h"
 
-#define LOW_SPACE  (UINT64_C(1) << 20)
 #define MILLION    UINT64_C(1000000)
 #define FIRST_NAP  UINT64_C(200000)
 #define LONGER_NAP UINT64_C(5000000)
@@ -64,7 +62,7 @@ struct kv__handle {
     unsigned users;   /* 0: it is held open, or being closed */
     uint64_t held_ns; /* since when it is held open */
     uint64_t opened_ns;
-    const kv__target *target; /* of one that is held open */
+    kv__target *target; /* of one that is, or was, held open */
     pid_t pid;
 };
 
@@ -86,24 +84,6 @@ kv__descriptor(const kv__handle *handle)
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
-
-esdm_status
-kv__error(const kv__target *target, const char *file, KCDB *db, const char *what, esdm_error *err)
-{
-    struct statvfs space;
-    int32_t code = kcdbecode(db);
-    if (code == KCENOPERM)
-        return esdm__error_set(err, ESDM_EACCES, "kv: cannot %s '%s/%s': no permission", what,
-                               target->directory, file);
-    if (code == KCEBROKEN)
-        return esdm__error_set(err, ESDM_ECORRUPT, "kv: cannot %s '%s/%s': the file is damaged",
-                               what, target->directory, file);
-    if (fstatvfs(target->fd, &space) == 0 && (uint64_t) space.f_bavail * space.f_frsize < LOW_SPACE)
-        return esdm__error_set(err, ESDM_ENOSPC, "kv: cannot %s '%s/%s': no space left", what,
-                               target->directory, file);
-    return esdm__error_set(err, ESDM_EIO, "kv: cannot %s '%s/%s': %s", what, target->directory,
-                           file, kcdbemsg(db));
-}
 
 /* Which other process has the file locked; 0: none, or nobody knows. Only while this one does not
  * have it open. */
@@ -137,15 +117,16 @@ locked_error(const kv__target *target, const char *file, pid_t holder, unsigned 
 /* Kyoto Cabinet makes files with mode 0644: a site of a group needs what the umask says. A pack's
  * own database is always a new one. */
 static esdm_status
-make_file(const kv__target *target, const char *file, int *ret_fd, bool *ret_made, esdm_error *err)
+make_file(const kv__target *target, const char *file, kv__mode mode, int *ret_fd, bool *ret_made,
+          esdm_error *err)
 {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     bool shard = kv__is_shard(file);
     int fd = shard ? openat(target->fd, file, flags) : -1;
-    *ret_made = fd < 0;
-    if (fd < 0)
+    *ret_made = fd < 0 && mode == KV__WRITE;
+    if (*ret_made)
         fd = openat(target->fd, file, flags | O_CREAT | O_EXCL, 0666);
-    if (fd < 0 && errno == EEXIST && shard) {
+    if (*ret_made && fd < 0 && errno == EEXIST && shard) {
         *ret_made = false;
         fd = openat(target->fd, file, flags);
     }
@@ -166,13 +147,16 @@ flags_of(const char *file, kv__mode mode)
     return KCOWRITER | KCOCREATE | KCOTRYLOCK | (kv__is_shard(file) ? (uint32_t) KCOAUTOTRAN : 0);
 }
 
-/* -1: no lock could be had; then nothing is deleted, and nothing need be protected. */
+/* -1: no lock could be had (EWOULDBLOCK: now); then nothing is deleted, and nothing need be
+ * protected. */
 static int
 lock_directory(const kv__target *target, int how)
 {
     int fd = openat(target->fd, KV__LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && flock(fd, how) != 0) {
+        int why = errno;
         (void) close(fd);
+        errno = why;
         return -1;
     }
     return fd;
@@ -196,7 +180,27 @@ was_never_made(const kv__target *target, const char *file)
     return never;
 }
 
-/* One attempt. ESDM_ECANCELED: somebody has it locked. */
+/* A shard that was never made, before it is written to. ESDM_ENOENT: it is gone. ESDM_ECANCELED:
+ * somebody opens one at this moment, or has made it. */
+static esdm_status
+delete_never_made(const kv__target *target, const char *file, esdm_error *err)
+{
+    int lock = lock_directory(target, LOCK_EX | LOCK_NB);
+    if (lock < 0 && errno == EWOULDBLOCK)
+        return ESDM_ECANCELED;
+    if (lock < 0)
+        return esdm__error_set(err, ESDM_EIO,
+                               "kv: '%s/%s' is empty, and '" KV__LOCK_FILE "' cannot be locked",
+                               target->directory, file);
+    bool never = was_never_made(target, file);
+    esdm_status status = never ? kv__delete(target, file, err) : ESDM_ECANCELED;
+    (void) close(lock);
+    return status != ESDM_OK ? status
+                             : esdm__error_set(err, ESDM_ENOENT, "kv: '%s/%s' was empty",
+                                               target->directory, file);
+}
+
+/* One attempt. ESDM_ECANCELED: somebody has it locked, or another one may do. */
 static esdm_status
 open_database(const kv__target *target, const char *file, const char *path, kv__mode mode,
               KCDB **ret_db, int *ret_fd, esdm_error *err)
@@ -210,17 +214,24 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     KCDB *db = kcdbnew();
     if (db == NULL)
         return esdm__error_nomem(err, 1, "a database");
-    int directory_lock = mode == KV__WRITE ? lock_directory(target, LOCK_SH) : -1;
+    int directory_lock = mode != KV__READ ? lock_directory(target, LOCK_SH) : -1;
     int fd = -1;
     bool made = false;
-    esdm_status status = mode == KV__WRITE ? make_file(target, file, &fd, &made, err) : ESDM_OK;
+    bool never = false;
+    esdm_status status =
+        mode != KV__READ ? make_file(target, file, mode, &fd, &made, err) : ESDM_OK;
+    if (status == ESDM_OK && mode == KV__CHANGE && lseek(fd, 0, SEEK_END) == 0) {
+        never = true; /* Kyoto Cabinet would make it */
+        status = ESDM_ECANCELED;
+    }
     errno = 0;
     if (status == ESDM_OK && kcdbopen(db, tuned, flags_of(file, mode)) == 0) {
         bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
         status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
         if (made && (!locked || !kv__is_shard(file))) /* else others may go on with it */
             (void) !kv__delete(target, file, NULL);
-        if (!locked && mode == KV__READ && was_never_made(target, file))
+        never = !locked && !made && was_never_made(target, file);
+        if (never && mode == KV__READ)
             status =
                 esdm__error_set(err, ESDM_ENOENT, "kv: '%s/%s' is empty", target->directory, file);
     }
@@ -234,7 +245,10 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     kcdbdel(db);
     if (fd >= 0)
         (void) close(fd);
-    return status;
+    if (!never || mode == KV__READ)
+        return status;
+    status = delete_never_made(target, file, err);
+    return status == ESDM_ENOENT && mode == KV__WRITE ? ESDM_ECANCELED : status;
 }
 
 static void
@@ -326,21 +340,26 @@ is_held(const kv__handle *handle)
 }
 
 /* Under the mutex, which is let go meanwhile: others wait until it is closed. The handle is gone.
- */
+ * Of one that is held, whose packs count as stored, a failure is told by `target` later. */
 static esdm_status
 close_handle(kv__handle *handle, esdm_error *err)
 {
     KCDB *db = handle->db;
     esdm_status status = ESDM_OK;
+    esdm_error why = {0};
     handle->db = NULL;
     (void) pthread_mutex_unlock(&mutex);
-    if (kcdbclose(db) == 0 && handle->mode == KV__WRITE)
-        status = esdm__error_set(err, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
+    if (kcdbclose(db) == 0 && handle->mode != KV__READ)
+        status = esdm__error_set(&why, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
                                  kcdbemsg(db));
     kcdbdel(db);
     if (handle->fd >= 0)
         (void) close(handle->fd);
     (void) pthread_mutex_lock(&mutex);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    else if (status != ESDM_OK && handle->target != NULL)
+        handle->target->failure = why;
     erase_handle(handle);
     return status;
 }
@@ -533,14 +552,40 @@ kv__release_soon(kv__target *target, kv__handle *handle, esdm_error *err)
     return status;
 }
 
+/* Under the mutex: whether one that was held for the target is not closed yet. */
+static bool
+is_holder(const kv__target *target)
+{
+    const kv__handle *handle = handles;
+    while (handle != NULL && (handle->pid != getpid() || handle->target != target))
+        handle = handle->next;
+    return handle != NULL;
+}
+
 void
 kv__release_all(const kv__target *target)
 {
     (void) pthread_mutex_lock(&mutex);
-    for (kv__handle *held = find_held(target, UINT64_MAX); held != NULL;
-         held = find_held(target, UINT64_MAX))
-        (void) !close_handle(held, NULL);
+    while (is_holder(target)) {
+        kv__handle *held = find_held(target, UINT64_MAX);
+        if (held != NULL)
+            (void) !close_handle(held, NULL);
+        else
+            (void) pthread_cond_wait(&changed, &mutex);
+    }
     (void) pthread_mutex_unlock(&mutex);
+}
+
+esdm_status
+kv__held_failure(kv__target *target, esdm_error *err)
+{
+    (void) pthread_mutex_lock(&mutex);
+    esdm_status status = target->failure.status;
+    if (status != ESDM_OK && err != NULL)
+        *err = target->failure;
+    target->failure = (esdm_error){0};
+    (void) pthread_mutex_unlock(&mutex);
+    return status;
 }
 
 /* ---- deleting ------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Room for what is to be written. */
+/** @file Room for what is to be written, and errors of the lack of it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 /* What is reserved for packs to come. */
 #define AHEAD_BYTES (UINT64_C(64) << 10)
 #define STAT_BLOCK  512u /* st_blocks */
+/* When less is free, that is why something failed. */
+#define LOW_SPACE (UINT64_C(1) << 20)
 
 static esdm_status
 no_space(const kv__target *target, uint64_t bytes, esdm_error *err)
@@ -69,4 +71,21 @@ kv__expect_room(const kv__target *target, uint64_t bytes, esdm_error *err)
     if (has_free(target, need + 2 * END_BYTES) && is_within_limit(need + END_BYTES))
         return ESDM_OK;
     return no_space(target, bytes, err);
+}
+
+esdm_status
+kv__error(const kv__target *target, const char *file, KCDB *db, const char *what, esdm_error *err)
+{
+    int32_t code = kcdbecode(db);
+    if (code == KCENOPERM)
+        return esdm__error_set(err, ESDM_EACCES, "kv: cannot %s '%s/%s': no permission", what,
+                               target->directory, file);
+    if (code == KCEBROKEN)
+        return esdm__error_set(err, ESDM_ECORRUPT, "kv: cannot %s '%s/%s': the file is damaged",
+                               what, target->directory, file);
+    if (!has_free(target, LOW_SPACE))
+        return esdm__error_set(err, ESDM_ENOSPC, "kv: cannot %s '%s/%s': no space left", what,
+                               target->directory, file);
+    return esdm__error_set(err, ESDM_EIO, "kv: cannot %s '%s/%s': %s", what, target->directory,
+                           file, kcdbemsg(db));
 }

@@ -277,8 +277,11 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
     KCDB *db = kv__database(shard);
     uint64_t length = 0;
     uint64_t modified_ns = 0;
-    if (kv__read_length(shard, name, &length, &modified_ns) != ESDM_OK)
+    if (kv__read_length(shard, name, &length, &modified_ns) != ESDM_OK) {
+        if (!kv__has_packs(shard)) /* its writer was killed before the first one */
+            kv__delete_empty(target, file);
         return ESDM_OK;
+    }
     bool good = kcdbbegintran(db, 0) != 0;
     for (uint64_t at = 0; at < length && good; at += KV__CHUNK_BYTES) {
         char key[KV__FILE_BYTES + 24];
@@ -311,9 +314,15 @@ kv__pack_remove(void *self, const char *name, esdm_error *err)
     kv__shard_file(name, file);
     if (status != ESDM_OK || faccessat(target->fd, file, F_OK, 0) != 0)
         return status;
-    status = kv__acquire(target, file, KV__WRITE, KV__REMOVE_WAIT_MS, &shard, err);
-    if (status != ESDM_OK)
+    esdm_error why = {0};
+    status = kv__acquire(target, file, KV__CHANGE, KV__REMOVE_WAIT_MS, &shard, &why);
+    if (status == ESDM_ENOENT) /* removed just now, or never made */
+        return ESDM_OK;
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = why;
         return status;
+    }
     status = remove_records(target, file, name, shard, err);
     esdm_status closed = kv__release(shard, status == ESDM_OK ? err : NULL);
     return status == ESDM_OK ? closed : status;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "kv.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,6 +92,49 @@ is_there(kv__target *target, unsigned number)
            found == number;
 }
 
+static unsigned
+count_databases(const kv__target *target)
+{
+    unsigned found = 0;
+    DIR *dir = opendir(target->directory);
+    assert_non_null(dir);
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
+        found += kv__is_database(entry->d_name);
+    (void) closedir(dir);
+    return found;
+}
+
+/* Whether this process has a shard open. Asked for without opening it, which would unlock it. */
+static bool
+has_shard_open(void)
+{
+    char file[KV__FILE_BYTES];
+    bool found = false;
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    kv__shard_file(name_of(0), file);
+    for (struct dirent *entry = readdir(dir); entry != NULL && !found; entry = readdir(dir)) {
+        char path[PATH_MAX] = "";
+        const char *last = NULL;
+        if (readlinkat(dirfd(dir), entry->d_name, path, sizeof path - 1) > 0)
+            last = strrchr(path, '/');
+        found = last != NULL && strcmp(last + 1, file) == 0;
+    }
+    (void) closedir(dir);
+    return found;
+}
+
+/* Stores packs until their shard is open after one: a machine that is too busy makes no bursts. */
+static unsigned
+store_until_held(kv__target *target)
+{
+    unsigned stored = 0;
+    do
+        assert_int_equal(store(target, stored++), ESDM_OK);
+    while (!has_shard_open() && stored < PACKS);
+    return stored;
+}
+
 static double
 now(void)
 {
@@ -122,45 +168,6 @@ static bool
 few_are_there(kv__target *target)
 {
     return is_there(target, 0) && !is_there(target, 1);
-}
-
-static void
-test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it(void **state)
-{
-    (void) state;
-    kv__target *target = make_target();
-    for (unsigned i = 0; i < PACKS; i++)
-        assert_int_equal(store(target, i), ESDM_OK);
-    assert_true(all_are_there(target)); /* readers of this process */
-    for (unsigned i = PACKS; i < 2 * PACKS; i++)
-        assert_int_equal(store(target, i), ESDM_OK);
-    double begin = now();
-    assert_true(in_child(all_are_there)); /* the keeper closes it for another one */
-    assert_true(now() - begin < 5);
-    for (unsigned i = 1; i < 2 * PACKS; i++)
-        assert_int_equal(kv__pack_remove(target, name_of(i), &error), ESDM_OK);
-    assert_true(in_child(few_are_there));
-    assert_int_equal(store(target, 0), ESDM_EEXIST);
-    remove_target(target);
-}
-
-static void
-test_burst__an_empty_shard_is_removed_and_made_anew(void **state)
-{
-    (void) state;
-    kv__target *target = make_target();
-    for (unsigned round = 0; round < 20; round++) {
-        for (unsigned i = 0; i < 8; i++)
-            assert_int_equal(store(target, 8 * round + i), ESDM_OK);
-        for (unsigned i = 0; i < 8; i++)
-            assert_int_equal(kv__pack_remove(target, name_of(8 * round + i), &error), ESDM_OK);
-        assert_int_equal(access(folder, F_OK), 0);
-    }
-    assert_int_equal(store(target, 0xc0), ESDM_OK);
-    kv__close(target); /* which closes the shard, too */
-    target = open_target();
-    assert_true(is_there(target, 0xc0));
-    remove_target(target);
 }
 
 /* To one shard. */
@@ -204,13 +211,121 @@ test_burst__readers_of_a_busy_writer_have_their_turns(void **state)
     remove_target(target);
 }
 
+static void
+test_burst__a_shard_stays_open_until_its_target_is_closed(void **state)
+{
+    (void) state;
+    unsigned stored = PACKS;
+    kv__target *target = NULL;
+    for (int attempt = 0; attempt < 20 && stored == PACKS; attempt++) {
+        if (target != NULL)
+            remove_target(target);
+        target = make_target();
+        stored = store_until_held(target);
+    }
+    assert_true(stored < PACKS);
+    kv__close(target);
+    assert_false(has_shard_open());
+    target = open_target();
+    assert_true(is_there(target, stored - 1));
+    remove_target(target);
+}
+
+static void
+test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it(void **state)
+{
+    (void) state;
+    kv__target *target = make_target();
+    for (unsigned i = 0; i < PACKS; i++)
+        assert_int_equal(store(target, i), ESDM_OK);
+    assert_true(all_are_there(target)); /* readers of this process */
+    for (unsigned i = PACKS; i < 2 * PACKS; i++)
+        assert_int_equal(store(target, i), ESDM_OK);
+    double begin = now();
+    assert_true(in_child(all_are_there)); /* the keeper closes it for another one */
+    assert_true(now() - begin < 5);
+    for (unsigned i = 1; i < 2 * PACKS; i++)
+        assert_int_equal(kv__pack_remove(target, name_of(i), &error), ESDM_OK);
+    assert_true(in_child(few_are_there));
+    assert_int_equal(store(target, 0), ESDM_EEXIST);
+    remove_target(target);
+}
+
+static void
+test_burst__an_empty_shard_is_removed_and_made_anew(void **state)
+{
+    (void) state;
+    kv__target *target = make_target();
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(store(target, 8 * round + i), ESDM_OK);
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(kv__pack_remove(target, name_of(8 * round + i), &error), ESDM_OK);
+        assert_int_equal(count_databases(target), 0);
+    }
+    assert_int_equal(store(target, 0xc0), ESDM_OK);
+    kv__close(target); /* which closes the shard, too */
+    target = open_target();
+    assert_true(is_there(target, 0xc0));
+    remove_target(target);
+}
+
+static void
+limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+    (void) signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Nothing can be written any more while the shard is open; whoever closes it, the next call that
+ * stores says so, once. */
+static void
+test_burst__a_shard_that_cannot_be_closed_is_told(void **state)
+{
+    (void) state;
+    for (int sync = 0; sync < 2; sync++) {
+        bool told = false;
+        for (int attempt = 0; attempt < 50 && !told; attempt++) {
+            void *pack = NULL;
+            uint64_t position = 0;
+            kv__target *target = make_target();
+            unsigned last = store_until_held(target);
+            limit_files(0);
+            kv__release_all(target);
+            limit_files(RLIM_INFINITY);
+            assert_int_equal(kv__pack_create(target, name_of(last), &pack, &error), ESDM_OK);
+            assert_int_equal(
+                kv__pack_append(pack, &(esdm_iov){&last, sizeof last}, 1, &position, &error),
+                ESDM_OK);
+            esdm_status status = sync ? kv__pack_sync(pack, &error) : kv__pack_seal(pack, &error);
+            told = status != ESDM_OK;
+            if (told) {
+                assert_int_equal(status, ESDM_EIO);
+                assert_non_null(strstr(error.message, "cannot close"));
+            }
+            if (sync != 0)
+                assert_int_equal(kv__pack_sync(pack, &error), ESDM_OK);
+            if (told || sync != 0)
+                assert_int_equal(kv__pack_seal(pack, &error), ESDM_OK);
+            for (unsigned i = 0; i <= last; i++)
+                assert_true(is_there(target, i));
+            remove_target(target);
+        }
+        assert_true(told);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* first: its child starts a thread, which has no parent with threads so far */
+        cmocka_unit_test(test_burst__readers_of_a_busy_writer_have_their_turns),
+        cmocka_unit_test(test_burst__a_shard_stays_open_until_its_target_is_closed),
         cmocka_unit_test(test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it),
         cmocka_unit_test(test_burst__an_empty_shard_is_removed_and_made_anew),
-        cmocka_unit_test(test_burst__readers_of_a_busy_writer_have_their_turns),
+        cmocka_unit_test(test_burst__a_shard_that_cannot_be_closed_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

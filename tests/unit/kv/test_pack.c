@@ -181,22 +181,51 @@ count(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
     return true;
 }
 
-/* A writer that was killed leaves such files. */
+/* What a writer that was killed leaves. */
+static void
+put_zeros(const kv__target *target, off_t bytes)
+{
+    put_file(target, SHARD, "");
+    int fd = openat(target->fd, SHARD, O_WRONLY);
+    assert_int_equal(ftruncate(fd, bytes), 0);
+    assert_int_equal(close(fd), 0);
+}
+
 static void
 test_kv__shards_that_were_never_made_hold_no_packs(void **state)
 {
     (void) state;
+    static const off_t sizes[] = {0, 50000};
     unsigned found = 0;
     kv__target *target = make_target();
-    put_file(target, SHARD, "");
-    int fd = openat(target->fd, SHARD, O_WRONLY);
-    assert_int_equal(ftruncate(fd, 50000), 0);
-    assert_int_equal(close(fd), 0);
+    for (size_t i = 0; i < 2; i++) { /* the pack that is removed, or lost, is a large one, say */
+        put_zeros(target, sizes[i]);
+        put_file(target, OWN, "");
+        assert_int_equal(kv__pack_remove(target, NAME, &error), ESDM_OK);
+        assert_int_equal(count_databases(target), 0);
+        assert_int_equal(kv__pack_remove(target, NAME, &error), ESDM_OK);
+        put_zeros(target, sizes[i]);
+        void *pack = create(target);
+        assert_int_equal(append(pack, 100), ESDM_OK);
+        assert_int_equal(kv__pack_seal(pack, &error), ESDM_OK);
+        assert_int_equal(read_back(target), ESDM_OK);
+        assert_int_equal(kv__pack_remove(target, NAME, &error), ESDM_OK);
+        assert_int_equal(count_databases(target), 0);
+    }
+    kv__handle *shard = NULL; /* made, but nothing was stored in it */
+    assert_int_equal(kv__acquire(target, SHARD, KV__WRITE, 0, &shard, &error), ESDM_OK);
+    assert_int_equal(kv__release(shard, &error), ESDM_OK);
+    assert_int_equal(count_databases(target), 1);
+    assert_int_equal(kv__pack_remove(target, NAME, &error), ESDM_OK);
+    assert_int_equal(count_databases(target), 0);
+    put_zeros(target, 50000);
     put_file(target, "s-fedcba9876543210-0.kch", "");
     assert_int_equal(kv__pack_list(target, NULL, count, &found, &error), ESDM_OK);
     assert_int_equal(found, 0);
     assert_int_equal(read_back(target), ESDM_ENOENT);
     put_file(target, SHARD, "no database");
+    assert_int_not_equal(kv__pack_remove(target, NAME, &error), ESDM_OK);
+    assert_int_equal(count_databases(target), 2);
     assert_int_not_equal(kv__pack_list(target, NULL, count, &found, &error), ESDM_OK);
     remove_target(target);
 }
