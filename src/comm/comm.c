@@ -65,6 +65,33 @@ esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *values, size_
     return sent;
 }
 
+esdm_status
+esdm__comm_agree_twice(esdm_comm *comm, esdm_status status, uint64_t *value, bool *ret_lost,
+                       esdm_error *err)
+{
+    esdm_error lost[2] = {{0}};
+    uint64_t answers[2][2];
+    esdm_status sent[2];
+    for (int i = 0; i < 2; i++) {
+        answers[i][0] = failure_code(comm, status);
+        answers[i][1] = *value;
+        sent[i] = comm->ops->maximum(comm, answers[i], 2, &lost[i]);
+    }
+    *ret_lost = sent[0] != ESDM_OK && sent[1] != ESDM_OK;
+    if (!*ret_lost) {
+        const uint64_t *known = sent[0] == ESDM_OK ? answers[0] : answers[1];
+        *value = known[1];
+        return share_failure(comm, known[0], status, err);
+    }
+    if (status != ESDM_OK) { /* the others hear of it from this rank, unless a lower one failed */
+        esdm_error told = err != NULL ? *err : (esdm_error){0};
+        (void) share_failure(comm, failure_code(comm, status), status, &told);
+    }
+    if (err != NULL)
+        *err = lost[0];
+    return sent[0];
+}
+
 /* All numbers of all ranks in one message. */
 static esdm_status
 exchange_small(esdm_comm *comm, uint64_t *maxima, size_t nmaxima, const uint64_t *values,

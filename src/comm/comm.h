@@ -20,6 +20,14 @@ esdm_status esdm__comm_agree_on(esdm_comm *comm, esdm_status status, uint64_t *v
                                 esdm_error *err);
 
 /**
+ * The same with one value, asked for twice: a rank that misses one of the two answers knows the
+ * other, and goes on as all do.
+ * @param ret_lost it has missed both: *value is this rank's.
+ */
+esdm_status esdm__comm_agree_twice(esdm_comm *comm, esdm_status status, uint64_t *value,
+                                   bool *ret_lost, esdm_error *err);
+
+/**
  * Agreement, largest numbers and sums in as few messages as possible.
  *
  * @param maxima as `values` of esdm__comm_agree_on(), with `nmaxima` + 1 entries.

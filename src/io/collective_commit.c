@@ -14,7 +14,9 @@
  * 7. All are told what one has lost, and whether one did not hear of the result.
  *
  * What a rank does in steps 4 to 7 does not depend on messages that it may have missed, so that
- * nobody waits for a rank to which one did not get through.
+ * nobody waits for a rank to which one did not get through. It cannot be helped in two cases: rank
+ * 0 misses the head of a batch that is not the last one of its sender (page_stream.c), or a rank
+ * misses both answers of step 7 when another one tells of a failure there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -357,14 +359,18 @@ follow(work *g, esdm_status status, esdm_error *err)
 }
 
 /* What one rank has lost, or has not heard, all are told. After the latter the handles are of no
- * more use: one of them may have missed the commit. */
+ * more use: one of them may have missed the commit. In a round that is not the last one, a rank
+ * that misses the answer goes on like the others, and tells them in the next. */
 static esdm_status
 conclude(work *g, esdm_error *err)
 {
-    uint64_t unheard[2] = {0, g->unheard.status != ESDM_OK};
-    esdm_error told = unheard[1] != 0 ? g->unheard : g->gone;
-    esdm_status status = esdm__comm_agree_on(g->comm, told.status, unheard, 1, &told);
-    if (unheard[1] != 0) {
+    uint64_t unheard = g->unheard.status != ESDM_OK;
+    bool lost = false;
+    esdm_error told = unheard != 0 ? g->unheard : g->gone;
+    esdm_status status = esdm__comm_agree_twice(g->comm, told.status, &unheard, &lost, &told);
+    if (lost)
+        (void) note_unheard(g, status, &told);
+    if (unheard != 0) {
         status = esdm__error_prefix(
             &told, ESDM_EIO, "the ranks may not know the same of it any more, open it again");
         g->own.io->parted = told;
@@ -452,6 +458,7 @@ make_pages(work *g, esdm_error *err)
 static esdm_status
 publish_all(work *g, esdm_error *err)
 {
+    const esdm_error *parted = &g->own.io->parted;
     esdm_error lost = {0};
     esdm_status concluded;
     esdm_status status = exchange(g, err);
@@ -464,7 +471,7 @@ publish_all(work *g, esdm_error *err)
     do {
         status = g->comm->rank == 0 ? lead(g, made, err) : follow(g, made, err);
         concluded = conclude(g, &lost);
-    } while (g->news->command == COMMAND_AGAIN && concluded == ESDM_OK);
+    } while (g->news->command == COMMAND_AGAIN && parted->status == ESDM_OK);
     if (packs != NULL && g->answered && (status == ESDM_OK || esdm__commit_is_refused(status)))
         esdm__pack_set_offer(packs, false);
     if (status != ESDM_OK || concluded == ESDM_OK)

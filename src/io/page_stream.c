@@ -65,6 +65,7 @@ esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
     esdm__buffer_put(batch, zeros, (8 - page->bytes % 8) % 8); /* keeps boxes aligned */
 }
 
+/* What fails is sent on all the same, as rank 0 may have got it and waits for the rest. */
 static esdm_status
 send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_status failure,
            esdm_error *err)
@@ -75,11 +76,12 @@ send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_status fa
     if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
         memcpy(head.data, batch->data, batch->bytes);
     esdm_status status = comm->ops->send(comm, &head, sizeof head, 0, err);
-    for (size_t at = 0; head.bytes > HEAD_BYTES && at < head.bytes && status == ESDM_OK;
-         at += PART_BYTES) {
+    for (size_t at = 0; head.bytes > HEAD_BYTES && at < head.bytes; at += PART_BYTES) {
         size_t left = (size_t) head.bytes - at;
-        status =
-            comm->ops->send(comm, batch->data + at, left < PART_BYTES ? left : PART_BYTES, 0, err);
+        esdm_status sent =
+            comm->ops->send(comm, batch->data + at, left < PART_BYTES ? left : PART_BYTES, 0,
+                            status == ESDM_OK ? err : NULL);
+        status = status == ESDM_OK ? sent : status;
     }
     return status;
 }
@@ -91,6 +93,7 @@ esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *
     uint64_t limit = batch_limit(comm);
     esdm__buffer batch;
     esdm_status failure = status;
+    esdm_status first = ESDM_OK;
     bool last = false;
     size_t next = 0;
     esdm__buffer_init(&batch);
@@ -101,23 +104,26 @@ esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *
         if (batch.failed)
             failure = ESDM_ENOMEM;
         last = next == npages || failure != ESDM_OK;
-        status = send_batch(comm, &batch, last, failure, err);
-        last = last || status != ESDM_OK;
+        status = send_batch(comm, &batch, last, failure, first == ESDM_OK ? err : NULL);
+        first = first == ESDM_OK ? status : first;
     }
     esdm__buffer_clear(&batch);
-    return status;
+    return first;
 }
 
-/* The bytes behind a head. Without `to` they are received all the same: the sender waits. */
+/* The bytes behind a head. Without `to`, or when a part fails, the others are received all the
+ * same: the sender waits. */
 static esdm_status
 receive_bytes(const esdm__page_reader *reader, uint8_t *to, size_t bytes, esdm_error *err)
 {
     uint8_t lost[PART_BYTES];
     esdm_status status = ESDM_OK;
-    for (size_t at = 0; at < bytes && status == ESDM_OK; at += PART_BYTES) {
+    for (size_t at = 0; at < bytes; at += PART_BYTES) {
         size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
-        status = reader->comm->ops->receive(reader->comm, to != NULL ? to + at : lost, part,
-                                            reader->rank, err);
+        esdm_status received =
+            reader->comm->ops->receive(reader->comm, to != NULL ? to + at : lost, part,
+                                       reader->rank, status == ESDM_OK ? err : NULL);
+        status = status == ESDM_OK ? received : status;
     }
     return status;
 }
@@ -129,11 +135,14 @@ receive_batch(esdm__page_reader *reader, esdm_error *err)
     free(reader->batch);
     reader->batch = NULL;
     reader->bytes = reader->position = 0;
-    reader->last = true; /* when messages fail, there is nothing to wait for */
+    /* A head that fails is not known to have been the last one: if it was not, the sender waits for
+     * ever. Where heads fail because nothing gets through, rank 0 would. */
+    reader->last = true;
     esdm_status status =
         reader->comm->ops->receive(reader->comm, &head, sizeof head, reader->rank, err);
     if (status != ESDM_OK)
         return status;
+    reader->last = head.last != 0;
     uint8_t *batch = head.bytes > 0 ? malloc((size_t) head.bytes) : NULL;
     if (head.bytes > HEAD_BYTES)
         status = receive_bytes(reader, batch, (size_t) head.bytes, err);
@@ -143,7 +152,6 @@ receive_batch(esdm__page_reader *reader, esdm_error *err)
         free(batch);
         return status;
     }
-    reader->last = head.last != 0;
     reader->batch = batch;
     if (head.failure != ESDM_OK)
         return esdm__error_set(err, (esdm_status) head.failure,

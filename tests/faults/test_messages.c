@@ -10,6 +10,9 @@
 
 enum { RANKS = 3, COLUMNS = 3000, ROWS = 40, SECONDS = 300 };
 
+/* Datasets of which each has an index page, so many that a rank sends several batches of them. */
+enum { MANY = 3000 };
+
 /* ---- messages that fail ------------------------------------------------------------------- */
 
 typedef enum op { BROADCAST, MAXIMUM, GATHER, SEND, RECEIVE, OPS } op;
@@ -20,6 +23,7 @@ typedef struct failing_comm {
     esdm_comm *inner;
     uint64_t calls[OPS];
     uint64_t failing[OPS]; /* the call that fails; 0: none */
+    uint64_t more[OPS];    /* calls that fail after that one */
 } failing_comm;
 
 static esdm_status
@@ -27,7 +31,9 @@ end_of(esdm_comm *comm, op which, esdm_status status, esdm_error *err)
 {
     failing_comm *f = (failing_comm *) comm;
     check(status == ESDM_OK);
-    if (++f->calls[which] != f->failing[which])
+    uint64_t call = ++f->calls[which];
+    uint64_t failing = f->failing[which];
+    if (failing == 0 || call < failing || call > failing + f->more[which])
         return ESDM_OK;
     if (err != NULL) {
         *err = (esdm_error){.status = ESDM_EIO};
@@ -61,7 +67,11 @@ static esdm_status
 maximum(esdm_comm *comm, uint64_t *values, size_t count, esdm_error *err)
 {
     esdm_comm *inner = inner_of(comm);
-    return end_of(comm, MAXIMUM, inner->ops->maximum(inner, values, count, err), err);
+    esdm_status status = inner->ops->maximum(inner, values, count, err);
+    status = end_of(comm, MAXIMUM, status, err);
+    if (status != ESDM_OK)
+        memset(values, 0, count * sizeof *values);
+    return status;
 }
 
 static esdm_status
@@ -256,9 +266,10 @@ fail_pages(esdm_session *session, esdm_comm *comm, int from)
     thread_comm_meet(inner_of(comm));
 }
 
-/* The very last one: the commit is over on all ranks, one alone does not know of the others. */
+/* The very last one, and the one before: the commit is over on all ranks. One that misses both
+ * answers does not know of the others. */
 static void
-fail_last(esdm_session *session, esdm_comm *comm, int who)
+fail_last(esdm_session *session, esdm_comm *comm, int who, uint64_t misses)
 {
     failing_comm *f = (failing_comm *) comm;
     uint64_t count = count_calls(session, comm, MAXIMUM);
@@ -266,8 +277,9 @@ fail_last(esdm_session *session, esdm_comm *comm, int who)
     write_rows(container, comm->rank, 1);
     ok(esdm_container_commit(container, NULL, ERR));
     write_rows(container, comm->rank, 2);
-    f->failing[MAXIMUM] = comm->rank == who ? f->calls[MAXIMUM] + count : 0;
-    if (comm->rank == who)
+    f->failing[MAXIMUM] = comm->rank == who ? f->calls[MAXIMUM] + count - 1 : 0;
+    f->more[MAXIMUM] = misses - 1;
+    if (comm->rank == who && misses > 1)
         fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "the network is down");
     else
         ok(esdm_container_commit(container, NULL, ERR));
@@ -277,6 +289,151 @@ fail_last(esdm_session *session, esdm_comm *comm, int who)
     ok(esdm_container_close(container, ERR));
     expect_all(session, 3);
     thread_comm_meet(inner_of(comm));
+}
+
+/* One does not hear of the result, and one misses answers about that: of two, or of one of two. */
+static void
+fail_both(esdm_session *session, esdm_comm *comm, int unheard, int who)
+{
+    failing_comm *f = (failing_comm *) comm;
+    uint64_t broadcasts = count_calls(session, comm, BROADCAST);
+    uint64_t maxima = count_calls(session, comm, MAXIMUM);
+    esdm_container *container = make(session, comm);
+    write_rows(container, comm->rank, 1);
+    ok(esdm_container_commit(container, NULL, ERR));
+    write_rows(container, comm->rank, 2);
+    f->failing[BROADCAST] = comm->rank == unheard ? f->calls[BROADCAST] + broadcasts : 0;
+    f->failing[MAXIMUM] = comm->rank == who ? f->calls[MAXIMUM] + maxima - 1 : 0;
+    f->more[MAXIMUM] = unheard == who;
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "the network is down");
+    f->failing[BROADCAST] = f->failing[MAXIMUM] = 0;
+    expect_parted(container);
+    thread_comm_meet(inner_of(comm));
+    expect_all(session, 2);
+    thread_comm_meet(inner_of(comm));
+}
+
+/* ---- several batches ---------------------------------------------------------------------- */
+
+static void
+write_many(esdm_container *container, int rank, int32_t value)
+{
+    esdm_dataspace space;
+    char name[16];
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){(uint64_t) rank, 0}, (uint64_t[]){1, 1}, ERR));
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_write(find(container, name), &space, ESDM_TYPE_INT32, &value, NULL, ERR));
+    }
+}
+
+static void
+expect_many(esdm_session *session, int32_t value)
+{
+    esdm_container *container;
+    esdm_dataspace space;
+    char name[16];
+    int32_t data[RANKS];
+    ok(esdm_container_open(session, "ranks", ESDM_OPEN_READ, 0, &container, ERR));
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0}, (uint64_t[]){RANKS, 1}, ERR));
+    for (int i = 0; i < MANY; i += MANY / 10 - 1) {
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_read(find(container, name), &space, ESDM_TYPE_INT32, data, NULL, ERR));
+        for (int r = 0; r < RANKS; r++)
+            check(data[r] == value);
+    }
+    ok(esdm_container_close(container, ERR));
+}
+
+/* A message in the middle of the pages of rank 1 fails: on that rank, which goes on, or on rank 0,
+ * which takes what follows all the same. */
+static void
+fail_batch(esdm_session *session, esdm_comm *comm, op which, uint64_t nth)
+{
+    failing_comm *f = (failing_comm *) comm;
+    int who = which == SEND ? 1 : 0;
+    esdm_container *container = make(session, comm);
+    esdm_group *root = esdm_container_root(container);
+    esdm_dimension *dims[2] = {esdm_group_dimension_find(root, "row"),
+                               esdm_group_dimension_find(root, "column")};
+    for (int i = 0; i < MANY; i++) {
+        esdm_dataset *dataset;
+        char name[16];
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
+    }
+    write_many(container, comm->rank, 1);
+    uint64_t before = f->calls[SEND];
+    ok(esdm_container_commit(container, NULL, ERR));
+    /* a batch of head and four parts, one of head and parts: */
+    check(comm->rank == 0 || f->calls[SEND] - before >= 7);
+    write_many(container, comm->rank, 2);
+    f->failing[which] = comm->rank == who ? f->calls[which] + nth : 0;
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "the network is down");
+    f->failing[which] = 0;
+    if (which == SEND)
+        expect_parted(container);
+    thread_comm_meet(inner_of(comm));
+    expect_many(session, which == SEND ? 2 : 1);
+    thread_comm_meet(inner_of(comm));
+    if (which == RECEIVE) {
+        ok(esdm_container_close(container, ERR));
+        expect_many(session, 2);
+        thread_comm_meet(inner_of(comm));
+    }
+}
+
+/* ---- pages that are sent twice ------------------------------------------------------------ */
+
+/* A commit that another writer's comes before. Then rank 0 publishes again if it was about to merge
+ * pages, else all fail. */
+static esdm_status
+commit_late(esdm_container *container, esdm_comm *comm)
+{
+    thread_comm_meet(inner_of(comm));
+    if (comm->rank == 0)
+        arm_meta(ESDM_FAULTY_COMMIT, 1, 1, ESDM_FAULTY_META_REFUSE);
+    thread_comm_meet(inner_of(comm));
+    return esdm_container_commit(container, NULL, ERR);
+}
+
+/* The same commits as often as it takes until pages are sent twice. The next time a rank misses
+ * the answers after the first time. */
+static void
+fail_again(esdm_session *session, esdm_comm *comm, int who)
+{
+    failing_comm *f = (failing_comm *) comm;
+    int commits = 0;
+    uint64_t maxima = 0;
+    for (int round = 0; round < 2; round++) {
+        esdm_container *container = make(session, comm);
+        esdm_status status = ESDM_ECONFLICT;
+        int commit = 0;
+        while (status == ESDM_ECONFLICT && commit < 100) {
+            write_rows(container, comm->rank, ++commit);
+            uint64_t before = f->calls[MAXIMUM];
+            if (commit == commits && comm->rank == who) {
+                f->failing[MAXIMUM] = before + maxima - 3;
+                f->more[MAXIMUM] = 1;
+            }
+            status = commit_late(container, comm);
+            if (status == ESDM_ECONFLICT)
+                ok(esdm_container_commit(container, NULL, ERR));
+            if (round == 0)
+                maxima = f->calls[MAXIMUM] - before;
+        }
+        f->failing[MAXIMUM] = 0;
+        check(status == (round == 0 ? ESDM_OK : ESDM_EIO));
+        check(round == 0 || commit == commits);
+        if (round > 0)
+            expect_parted(container);
+        else
+            ok(esdm_container_close(container, ERR));
+        thread_comm_meet(inner_of(comm));
+        expect_all(session, commit);
+        thread_comm_meet(inner_of(comm));
+        commits = commit;
+    }
 }
 
 /* Rank 0 cannot publish and one does not hear of that. */
@@ -313,9 +470,16 @@ rank_main(void *user)
             fail_message(session, comm, SEND, who);
             fail_pages(session, comm, who);
         }
-        fail_last(session, comm, who);
+        fail_last(session, comm, who, 1);
+        fail_last(session, comm, who, 2);
+        fail_both(session, comm, who, (who + 1) % RANKS);
+        fail_both(session, comm, who, who);
         fail_refusal(session, comm, who);
+        fail_again(session, comm, who);
     }
+    for (uint64_t nth = 1; nth <= 3; nth++)
+        fail_batch(session, comm, SEND, nth);
+    fail_batch(session, comm, RECEIVE, 2);
     esdm_session_close(session);
     esdm_comm_unref(comm);
     return NULL;
