@@ -99,6 +99,38 @@ add_job(plan *p, bool from_container, const char *source, const char *target)
     return TOOL_OK;
 }
 
+/* ---- stubs ----------------------------------------------------------------------------------- */
+
+/* A file that stands for a container: its name, owned; else NULL. */
+static char *
+stub_container(const char *path)
+{
+    char start[sizeof stub_magic] = "", name[ESDM_CONTAINER_NAME_MAX + 1] = "";
+    FILE *file = fopen(path, "re");
+    size_t got = file != NULL ? fread(start, 1, sizeof stub_magic - 1, file) : 0;
+    if (file != NULL)
+        (void) fclose(file);
+    if (got != sizeof stub_magic - 1 || memcmp(start, stub_magic, got) != 0)
+        return NULL;
+    int ncid = -1;
+    size_t length = 0;
+    bool good = nc_open(path, NC_NOWRITE, &ncid) == NC_NOERR;
+    good = good && nc_inq_attlen(ncid, NC_GLOBAL, "esdm_container", &length) == NC_NOERR &&
+           length < sizeof name &&
+           nc_get_att_text(ncid, NC_GLOBAL, "esdm_container", name) == NC_NOERR;
+    if (ncid >= 0)
+        (void) nc_close(ncid);
+    return good ? g_strdup(name) : NULL;
+}
+
+/* A file, or the container that it stands for. */
+static tool_exit
+add_file(plan *p, const char *path, const char *target)
+{
+    g_autofree char *container = stub_container(path);
+    return add_job(p, container != NULL, container != NULL ? container : path, target);
+}
+
 /* ---- folders of files --------------------------------------------------------------------- */
 
 static bool
@@ -141,35 +173,13 @@ walk(plan *p, const char *folder, const char *target)
             if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
                 result = walk(p, path, below);
         } else if (is_netcdf_name(name)) {
-            result = add_job(p, false, path, below);
+            result = add_file(p, path, below);
         }
     }
     return result;
 }
 
 /* ---- sources ------------------------------------------------------------------------------ */
-
-/* A file that stands for a container: its name, owned; else NULL. */
-static char *
-stub_container(const char *path)
-{
-    char start[sizeof stub_magic] = "", name[ESDM_CONTAINER_NAME_MAX + 1] = "";
-    FILE *file = fopen(path, "re");
-    size_t got = file != NULL ? fread(start, 1, sizeof stub_magic - 1, file) : 0;
-    if (file != NULL)
-        (void) fclose(file);
-    if (got != sizeof stub_magic - 1 || memcmp(start, stub_magic, got) != 0)
-        return NULL;
-    int ncid = -1;
-    size_t length = 0;
-    bool good = nc_open(path, NC_NOWRITE, &ncid) == NC_NOERR;
-    good = good && nc_inq_attlen(ncid, NC_GLOBAL, "esdm_container", &length) == NC_NOERR &&
-           length < sizeof name &&
-           nc_get_att_text(ncid, NC_GLOBAL, "esdm_container", name) == NC_NOERR;
-    if (ncid >= 0)
-        (void) nc_close(ncid);
-    return good ? g_strdup(name) : NULL;
-}
 
 static char *
 last_component(const char *name)
@@ -182,7 +192,7 @@ last_component(const char *name)
 }
 
 static tool_exit
-add_file(plan *p, const char *path)
+add_path(plan *p, const char *path)
 {
     g_autofree char *base = last_component(path);
     if (is_folder(path)) {
@@ -191,9 +201,8 @@ add_file(plan *p, const char *path)
         g_autofree char *below = p->several ? join(p->target, base) : g_strdup(p->target);
         return walk(p, path, below);
     }
-    g_autofree char *container = stub_container(path);
     g_autofree char *below = p->into_folder ? join(p->target, base) : g_strdup(p->target);
-    return add_job(p, container != NULL, container != NULL ? container : path, below);
+    return add_file(p, path, below);
 }
 
 typedef struct listing {
@@ -255,7 +264,7 @@ add_source(plan *p, const char *argument)
 {
     const char *name = container_name(argument);
     if (name == NULL)
-        return add_file(p, argument);
+        return add_path(p, argument);
     if (cp_wants.recursive)
         return add_containers(p, name);
     g_autofree char *base = last_component(name);

@@ -23,7 +23,8 @@ static const tool_help help = {
         "With several sources, --recursive, or a TARGET that ends in '/' or is a folder,\n"
         "the copies go below TARGET under their own names. --recursive copies all NetCDF\n"
         "files (.nc .nc4 .nc3 .cdf .netcdf) of a folder, or all containers below a prefix,\n"
-        "keeping the tree; with several sources each gets a folder of its own.",
+        "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
+        "that stands for a container (a routed folder's) the container is copied.",
     .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
                 "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
                 "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"

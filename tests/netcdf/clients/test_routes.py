@@ -161,6 +161,26 @@ def test_stubs_of_nothing_and_copies_are_explained():
         client(["ncdump", "-h", path])
 
 
+def test_esdm_cp_of_a_folder_follows_stubs():
+    """The data are copied, not the files that stand for them: into containers, and out again."""
+    with RoutedSite() as site:
+        (site.out / "deep").mkdir()
+        for name in ("a.nc", "deep/b.nc"):
+            client(["nccopy", site.source, site.out / name])
+            expect_stub(site.out / name)
+        run([tool("esdm-cp"), "-r", site.out, "esdm://all"])
+        run([tool("esdm-cp"), "-r", site.out, site.folder / "plain"])
+        for name in ("a.nc", "deep/b.nc"):
+            run([tool("esdm-cp"), f"esdm://all/{name}", site.folder / "back.nc", "-f"])
+            for copy in (site.folder / "back.nc", site.folder / "plain" / name):
+                expect_plain(copy)
+                run([COMPARE, site.source, copy])
+        (site.out / "plain.nc").write_bytes(site.source.read_bytes())
+        expect_error(run([tool("esdm-cp"), "-r", site.out, site.folder / "other"], check=False),
+                     "out/plain.nc", "use cp")
+        expect(not (site.folder / "other").exists(), "half of it was copied")
+
+
 def test_wrong_configurations_break_no_plain_program():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -205,5 +225,5 @@ def test_asking_makes_no_default_site():
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
-     test_wrong_configurations_break_no_plain_program,
+     test_esdm_cp_of_a_folder_follows_stubs, test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
