@@ -14,10 +14,14 @@ static const tool_help help = {
         "Without an option the site is made: each directory is created and marked with\n"
         "the id of the site, which is a random one and kept by the metadata store: a site\n"
         "is its metadata store. Making a site that exists changes nothing. A directory\n"
-        "that holds anything else, or belongs to another site, is never touched.\n"
+        "that holds anything else, or belongs to another site, is never touched. A target\n"
+        "that is not there, as when its disk is not mounted, is not made again while\n"
+        "containers have packs on it: with --yes it is, and what was on it is lost.\n"
         "\n"
         "--check reads marks, versions, permissions, free space and the catalogue of\n"
-        "containers, reports every problem, and writes nothing.\n"
+        "containers, compares which packs there should be with those that are there, but\n"
+        "for targets that each node has for itself, reports every problem, and writes\n"
+        "nothing. What packs contain is looked at by esdm-fsck alone.\n"
         "\n"
         "--remove deletes what ESDM made and wrote in the directories of the site, with\n"
         "all containers, and nothing else. When containers or packs exist it asks on a\n"
@@ -99,7 +103,8 @@ static const GOptionEntry entries[] = {
     {"steps", 0, 0, G_OPTION_ARG_INT64, &plan_steps, "With --plan: length of unlimited dimensions",
      "NUMBER"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
-    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove data without asking", NULL},
+    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes,
+     "Remove data without asking; make a target anew though packs on it are lost", NULL},
     {0},
 };
 
@@ -319,6 +324,7 @@ main(int argc, char **argv)
         .config_path = argc == 2 ? argv[1] : tool.config,
         .dry_run = dry_run,
         .lasting = true,
+        .anew = yes && !want_remove,
         .report = report,
     };
     if (plan_file != NULL)

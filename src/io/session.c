@@ -96,7 +96,7 @@ static esdm_status
 make_default_site(esdm_session *session, esdm_error *err)
 {
     bool made = false; /* another process may be faster */
-    esdm_status status = esdm__site_make(session->site, false, note_step, &made, err);
+    esdm_status status = esdm__site_make(session->site, false, false, note_step, &made, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "cannot make the default site");
     return made ? esdm__site_data_folder(&session->made_site, err) : ESDM_OK;

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "site/admin.h"
+#include "site/kept.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
@@ -28,8 +29,25 @@ report_healthy(const esdm__part *part, const esdm__contents *sum, const esdm__re
               sum->free_bytes > 0 ? left : "an unknown amount");
 }
 
+/* Packs that the catalogue has on a target, and that are not there. */
 static esdm_status
-check_part(const esdm__site *site, size_t index, const esdm__report_to *to, esdm_error *err)
+check_packs(const esdm__site *site, size_t index, const esdm__part *part, esdm__kept *kept,
+            esdm_error *err)
+{
+    uint64_t missing = 0;
+    esdm_status status = esdm__kept_compare(kept, site, index, part, &missing, err);
+    if (status != ESDM_OK || missing == 0)
+        return status;
+    return esdm__error_set(err, ESDM_ECORRUPT,
+                           "%s: %" PRIu64 " of the %" PRIu64 " packs that the catalogue has on "
+                           "target \"%s\" are not there; esdm-fsck tells which, and of what",
+                           part->target->path, missing, esdm__kept_on(kept, index),
+                           part->target->name);
+}
+
+static esdm_status
+check_part(const esdm__site *site, size_t index, esdm__kept *kept, const esdm__report_to *to,
+           esdm_error *err)
 {
     esdm__part part;
     esdm__contents sum = {0};
@@ -53,6 +71,8 @@ check_part(const esdm__site *site, size_t index, const esdm__report_to *to, esdm
         return status;
     }
     status = esdm__part_contents(&part, &sum, err);
+    if (status == ESDM_OK && part.meta == NULL)
+        status = check_packs(site, index, &part, kept, err);
     if (status != ESDM_OK)
         esdm__say(to, "%s", err->message);
     else
@@ -61,12 +81,12 @@ check_part(const esdm__site *site, size_t index, const esdm__report_to *to, esdm
 }
 
 static esdm_status
-check_parts(const esdm__site *site, const esdm__report_to *to, esdm_error *err)
+check_parts(const esdm__site *site, esdm__kept *kept, const esdm__report_to *to, esdm_error *err)
 {
     esdm_status first = ESDM_OK;
     for (size_t i = 0; i <= site->ntargets; i++) {
         esdm_error problem;
-        esdm_status status = check_part(site, i, to, &problem);
+        esdm_status status = check_part(site, i, kept, to, &problem);
         if (status != ESDM_OK && first == ESDM_OK) {
             first = status;
             *err = problem;
@@ -184,7 +204,16 @@ check_site(esdm__site *site, const esdm__report_to *to, esdm_error *err)
         return status;
     }
     /* Without a store, targets that are there belong to somebody else: they say so. */
-    status = check_parts(site, to, err);
+    esdm__kept kept = {0};
+    esdm_error why = {0};
+    esdm_status read = esdm__kept_load(site, &kept, &why);
+    status = check_parts(site, &kept, to, err);
+    esdm__kept_clear(&kept);
+    if (status == ESDM_OK && read != ESDM_OK) { /* else the store has told why */
+        esdm__say(to, "%s", why.message);
+        *err = why;
+        status = read;
+    }
     return status == ESDM_OK ? report_strays(site, to, err) : status;
 }
 

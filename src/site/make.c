@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "site/admin.h"
+#include "site/kept.h"
 #include "site/parts.h"
 
 static esdm_status
@@ -35,6 +37,47 @@ make_parts(const esdm__site *site, bool dry_run, const esdm__report_to *to, esdm
     return status;
 }
 
+/* Whether a target of a site that exists was never made, or is away. */
+static bool
+is_absent(const esdm__part *part)
+{
+    void *handle = NULL;
+    if (part->target->local || (part->data->flags & ESDM_DATA_VOLATILE) != 0)
+        return false; /* each node, or process, makes its own */
+    esdm_status status = part->data->open(&part->config, &handle, NULL);
+    if (status == ESDM_OK)
+        part->data->close(handle);
+    return status == ESDM_ENOENT;
+}
+
+/* A disk that is not mounted looks like a target that was never made. */
+static esdm_status
+refuse_lost(const esdm__site *site, esdm_error *err)
+{
+    esdm__kept kept = {0};
+    bool loaded = false;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < site->ntargets && status == ESDM_OK; i++) {
+        esdm__part part;
+        status = esdm__part_at(site, i, &part, err);
+        if (status != ESDM_OK || !is_absent(&part))
+            continue;
+        if (!loaded)
+            status = esdm__kept_load(site, &kept, err);
+        loaded = true;
+        uint64_t packs = status == ESDM_OK ? esdm__kept_on(&kept, i) : 0;
+        if (packs > 0)
+            status = esdm__error_set(
+                err, ESDM_EEXIST,
+                "%s: target \"%s\" is not there, and the catalogue has %" PRIu64 " pack%s on it: "
+                "bring it back (is its disk mounted?); only if they are lost for good, make it "
+                "anew with --yes, and let esdm-fsck tell what is lost",
+                part.target->path, part.target->name, packs, packs == 1 ? "" : "s");
+    }
+    esdm__kept_clear(&kept);
+    return status;
+}
+
 /* A new site is tried out without an id: a mark that some target has cannot be its own then, and
  * packs without their metadata store, or of a site with another one, are not taken over. */
 static esdm_status
@@ -53,11 +96,13 @@ make_with_id(esdm__site *site, bool dry_run, const esdm__report_to *to, esdm_err
 }
 
 static esdm_status
-make_site(esdm__site *site, bool dry_run, const esdm__report_to *to, esdm_error *err)
+make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, esdm_error *err)
 {
     esdm_error why = {0};
     esdm_status status = esdm__site_resolve(site, &why);
     bool fresh = status == ESDM_ENOENT;
+    if (status == ESDM_OK && !anew)
+        status = refuse_lost(site, &why);
     if (status == ESDM_OK || fresh)
         status = make_with_id(site, dry_run, to, &why);
     /* When somebody else made the store meanwhile, its id counts. */
@@ -90,19 +135,19 @@ make_embedded(esdm__site *site, const esdm__report_to *to, esdm_error *err)
     free(base);
     while (flock(fd, LOCK_EX) != 0 && errno == EINTR)
         continue;
-    status = make_site(site, false, to, err);
+    status = make_site(site, false, false, to, err);
     (void) close(fd); /* gives up the lock */
     return status;
 }
 
 esdm_status
-esdm__site_make(esdm__site *site, bool dry_run, esdm_plugin_reporter report, void *user,
+esdm__site_make(esdm__site *site, bool dry_run, bool anew, esdm_plugin_reporter report, void *user,
                 esdm_error *err)
 {
     const esdm__report_to to = esdm__reporter(report, user);
     if (site->embedded && !dry_run)
         return make_embedded(site, &to, err);
-    return make_site(site, dry_run, &to, err);
+    return make_site(site, dry_run, anew, &to, err);
 }
 
 static esdm_status
@@ -132,7 +177,8 @@ esdm_site_create(const esdm_site_options *options, esdm_error *err)
     if (status == ESDM_OK && options->lasting)
         status = refuse_volatile(site, err);
     if (status == ESDM_OK)
-        status = esdm__site_make(site, options->dry_run, options->report, options->user, err);
+        status = esdm__site_make(site, options->dry_run, options->anew, options->report,
+                                 options->user, err);
     esdm__site_free(site);
     return status;
 }

@@ -98,6 +98,37 @@ def test_target_that_vanished__is_named():
         expect_error(run([tool("esdm-mkfs"), "--check"], check=False), "packs")
 
 
+def test_target_with_packs_that_vanished__is_not_made_anew():
+    posix = [{"name": "disk", "plugin": "posix", "directory": "packs"}]
+    with Site(targets=posix) as site:
+        for name in ("one", "two"):
+            run([tool("esdm-pattern"), "-q", "-s", "10x200x200", f"esdm://{name}.nc"])
+        packs = site.pack_files()
+        expect(len(packs) >= 2, f"{packs}")
+        lost = f"{len(packs)} of the {len(packs)} packs"
+        run([tool("esdm-mkfs"), "--check"])
+        away = site.packs.rename(site.file("away"))
+        for mounted in (False, True):  # and a mount point without its disk
+            if mounted:
+                site.packs.mkdir()
+            for options in ([], ["--dry-run"]):
+                done = run([tool("esdm-mkfs"), *options], check=False)
+                expect_error(done, "disk", f"{len(packs)} packs", "mounted", "--yes")
+                expect(done.returncode == 4, f"status {done.returncode}")
+            expect(not mounted or not list(site.packs.iterdir()), "something was made")
+            expect(mounted or not site.packs.exists(), "the directory was made")
+        run([tool("esdm-mkfs"), "--yes"])
+        done = run([tool("esdm-mkfs"), "--check"], check=False)
+        expect_error(done, "disk", lost, "esdm-fsck")
+        expect(done.returncode == 5 and "is good" not in done.stdout, done.stdout)
+        site.packs.rename(site.file("new"))
+        away.rename(site.packs)
+        run([tool("esdm-mkfs"), "--check"])
+        packs[0].unlink()
+        expect_error(run([tool("esdm-mkfs"), "--check"], check=False),
+                     f"1 of the {len(packs)} packs")
+
+
 def test_unreadable_configuration__is_named():
     if os.geteuid() != 0:
         return
@@ -121,5 +152,6 @@ main(
     test_no_configuration__default_site_is_made_at_first_use,
     test_foreign_folder__is_not_touched,
     test_target_that_vanished__is_named,
+    test_target_with_packs_that_vanished__is_not_made_anew,
     test_unreadable_configuration__is_named,
 )

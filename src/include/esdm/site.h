@@ -28,6 +28,7 @@ typedef struct esdm_site_options {
     bool remove_data;        /**< esdm_site_remove(): also when containers or packs exist */
     esdm_site_reporter report;
     void *user;
+    bool anew; /**< esdm_site_create(): also a target that is away with packs of containers */
 } esdm_site_options;
 
 /**
@@ -45,13 +46,15 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_validate(const esdm_site_options 
  * Makes and marks the metadata store and every target. The store's mark gives the site its id, a
  * random one unless the configuration states it; the targets are marked with it. Running it on a
  * made site is ESDM_OK and changes nothing; a directory that holds foreign files or has the mark of
- * another site, or of one whose metadata store is not there, is ESDM_EEXIST and is not touched.
+ * another site, or of one whose metadata store is not there, is ESDM_EEXIST and is not touched. So
+ * is a target that is not there, though containers have packs on it, unless `anew` is set.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_create(const esdm_site_options *options,
                                                       esdm_error *err);
 
-/** Checks marks, versions, permissions, free space and that metadata can be read. Reports every
- *  problem; returns the first. Packs that belong to no container are worth a note. */
+/** Checks marks, versions, permissions, free space, that metadata can be read, and that each pack
+ *  of the catalogue is there (ESDM_ECORRUPT; its content is not looked at). Reports every problem;
+ *  returns the first. Packs that belong to no container are worth a note. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_check(const esdm_site_options *options,
                                                      esdm_error *err);
 

@@ -284,7 +284,7 @@ make_default_site(void)
     esdm_error err = {0};
     esdm_status status = esdm__site_load(NULL, NULL, &site, &err);
     if (status == ESDM_OK)
-        status = esdm__site_make(site, false, NULL, NULL, &err);
+        status = esdm__site_make(site, false, false, NULL, NULL, &err);
     if (status != ESDM_OK)
         (void) fprintf(stderr, "%s\n", err.message);
     esdm__site_free(site);
@@ -329,7 +329,7 @@ test_embedded__unwritable_home_is_an_error(void **state)
     esdm__site *site = NULL;
     esdm_error err;
     succeeds(esdm__site_load(NULL, NULL, &site, &err), &err);
-    assert_int_equal(esdm__site_make(site, false, NULL, NULL, &err), ESDM_EACCES);
+    assert_int_equal(esdm__site_make(site, false, false, NULL, NULL, &err), ESDM_EACCES);
     assert_non_null(strstr(err.message, "the default site cannot be made"));
     esdm__site_free(site);
 }
