@@ -40,7 +40,8 @@ typedef struct esdm_comm esdm_comm;
  * Messages between ranks. All but send and receive are collective. Calls on one comm come from one
  * thread at a time. A failure (ESDM_EIO, text in `err`) means that the ranks may disagree on what
  * happened; it ends the work on the container. When a message fails on one rank once pages are
- * published, the commit returns ESDM_EIO on all, and so does every later collective call.
+ * published, the commit returns ESDM_EIO on all, and so does every later collective call; what all
+ * are told last is told twice, and a rank that misses one of the two goes on as the others do.
  */
 typedef struct esdm_comm_ops {
     /** Copies `bytes` bytes from rank `root` to all. */
