@@ -175,10 +175,28 @@ esdmnc_files_use(const esdm_container *container)
     return found;
 }
 
-/* Whether all that the file holds is committed. What is still being defined for the first time is
- * not: nobody could make sense of it. */
 static bool
-commit_at_exit(const esdmnc_file *file)
+is_snapshot(const esdm_snapshot_info *info, void *user)
+{
+    *(bool *) user = info != NULL;
+    return false;
+}
+
+/* Whether a commit would be the first one of a new container that takes an older one's name. */
+static bool
+would_replace(const esdmnc_file *file)
+{
+    bool found = false;
+    esdm_session *session = esdmnc_session_now();
+    return session != NULL && esdm_container_snapshot(file->container) == 0 &&
+           esdm_container_snapshots(session, file->name, is_snapshot, &found, NULL) == ESDM_OK &&
+           found;
+}
+
+/* Whether all that the file holds is committed. What is still being defined for the first time is
+ * not: nobody could make sense of it. Nor does a program that failed replace what was there. */
+static bool
+commit_at_exit(const esdmnc_file *file, int status)
 {
     esdm_error err;
     if (file->is_new || file->transient)
@@ -190,6 +208,13 @@ commit_at_exit(const esdmnc_file *file)
                 "esdm: '%s' was opened by several ranks and not closed: what was written "
                 "since the last commit is lost\n",
                 file->name);
+        return false;
+    }
+    if (status != 0 && would_replace(file)) {
+        fprintf(stderr,
+                "esdm: '%s' was not closed by this program, which ends with status %d: what stood "
+                "there before stays, and what was written is lost\n",
+                file->name, status);
         return false;
     }
     esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
@@ -236,8 +261,9 @@ esdmnc_files_finalize(void)
 }
 
 void
-esdmnc_files_exit(void)
+esdmnc_files_exit(int status, void *unused)
 {
+    (void) unused;
     /* Programs that end without nc_close() find their data in a netCDF-4 file all the same, for
      * HDF5 flushes at exit. */
     uint64_t generation = esdmnc_session_generation();
@@ -252,7 +278,7 @@ esdmnc_files_exit(void)
     esdmnc_file *next = NULL;
     for (esdmnc_file *file = all_files; file != NULL; file = next) {
         next = file->next;
-        if (file->generation == generation && file->writable && !commit_at_exit(file))
+        if (file->generation == generation && file->writable && !commit_at_exit(file, status))
             drop_at_exit(file);
     }
     pthread_mutex_unlock(&table_lock);

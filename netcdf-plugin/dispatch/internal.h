@@ -177,8 +177,8 @@ int esdmnc_hinted_format(const esdm_container *container);
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */
 bool esdmnc_files_use(const esdm_container *container);
-/** Commits every file that is still open for writing; called once at exit. */
-void esdmnc_files_exit(void);
+/** Commits every file that is still open for writing; called once at exit, with its status. */
+void esdmnc_files_exit(int status, void *unused);
 /** The same for parallel files, when MPI ends: later ranks cannot talk any more. */
 void esdmnc_files_finalize(void);
 /** Makes the table usable in the child of a fork(). */
@@ -209,6 +209,8 @@ int esdmnc_open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container
 /** The session of this process, opened at first use; borrowed. `writing` fails with EACCES when
  *  the site can only be read. */
 int esdmnc_session(bool writing, esdm_session **ret_session);
+/** The one that is open; NULL when there is none, or another thread is at it. Never waits. */
+esdm_session *esdmnc_session_now(void);
 /** Counts fork()s: a file with another value belongs to an ancestor of this process. */
 uint64_t esdmnc_session_generation(void);
 

@@ -33,7 +33,7 @@ static void
 install_handlers(void)
 {
     (void) pthread_atfork(NULL, NULL, after_fork_in_child);
-    (void) atexit(esdmnc_files_exit);
+    (void) on_exit(esdmnc_files_exit, NULL);
 }
 
 uint64_t
@@ -79,6 +79,17 @@ esdmnc_session(bool writing, esdm_session **ret_session)
         *ret_session = current;
     pthread_mutex_unlock(&session_lock);
     return rc;
+}
+
+esdm_session *
+esdmnc_session_now(void)
+{
+    esdm_session *session = NULL;
+    if (pthread_mutex_trylock(&session_lock) == 0) {
+        session = current_generation == esdmnc_session_generation() ? current : NULL;
+        pthread_mutex_unlock(&session_lock);
+    }
+    return session;
 }
 
 static int

@@ -25,6 +25,13 @@ program unclosed
 end program
 """
 
+CDL = """netcdf t {{
+dimensions: x = 4 ;
+variables: float t(x) ; t:units = "K" ; t:esdm_absolute_tolerance = "{}" ;
+data: t = 1, 2, 3, 4 ;
+}}
+"""
+
 
 def containers():
     return run([tool("esdm-ls")]).stdout.split()
@@ -62,6 +69,35 @@ def check_python(kind):
         client([python, SCRIPT, "esdm://classic.nc", "return", "NETCDF3_CLASSIC"])
         text = client(["ncdump", "-v", "v", "esdm://classic.nc"]).stdout
         expect("2999 ;" in text, text[-300:])
+
+
+def test_failure_replaces_nothing():
+    """What a name stood for stays when the program that was to replace it ends with a failure."""
+    python = clients.python_of("debian")
+    with Site() as site:
+        data = site.file("data.nc")
+        for where in ("esdm://run.nc", "routed"):
+            routed = site.file("routed") / "run.nc"
+            routed.parent.mkdir(exist_ok=True)
+            route = {"ESDM_NC_ROUTE": str(routed.parent)} if where == "routed" else {}
+            path = str(routed) if where == "routed" else where
+            client([python, SCRIPT, path, "return"], env=route)
+            before = client(["ncdump", path], env=route).stdout
+            for how in ("exit3", "exception"):
+                done = client([python, SCRIPT, path, how, "NETCDF3_CLASSIC"], env=route, check=False)
+                expect(done.returncode != 0 and "stays" in done.stderr, done.stderr)
+                expect(client(["ncdump", path], env=route).stdout == before, f"{where} {how}")
+            client([python, SCRIPT, path, "return", "NETCDF3_CLASSIC"], env=route)
+            expect(client(["ncdump", "-k", path], env=route).stdout != "netCDF-4\n", where)
+        # A statement that is refused, by a program that does not close what it has made.
+        site.file("good.cdl").write_text(CDL.format("0.01 K"))
+        site.file("bad.cdl").write_text(CDL.format("0.01 C"))
+        client(["ncgen", "-4", "-o", "esdm://kept.nc", site.file("good.cdl")])
+        before = client(["ncdump", "esdm://kept.nc"]).stdout
+        run(["ncgen", "-4", "-o", data, site.file("bad.cdl")])
+        done = client(["nccopy", data, "esdm://kept.nc"], check=False)
+        expect(done.returncode != 0, "nccopy took a wrong unit")
+        expect(client(["ncdump", "esdm://kept.nc"]).stdout == before, done.stderr)
 
 
 def test_python_of_debian():
