@@ -219,6 +219,20 @@ fits(const item *it, uint64_t pack_bytes)
            f->stored_bytes <= pack_bytes && f->position <= pack_bytes - f->stored_bytes;
 }
 
+/* Writers append to packs while they are checked: whether this one reaches further by now. */
+static bool
+has_grown(const stretch *s, const item *it)
+{
+    const esdm__fragment *f = &it->fragment;
+    uint8_t byte;
+    if (!fits(it, UINT64_MAX / 2))
+        return false;
+    esdm_range last = {f->position + f->stored_bytes - 1, 1, &byte};
+    esdm_session *session = s->page->container->check->session;
+    return esdm__session_read(session, s->target, s->pack, &last, 1, NULL) == ESDM_OK;
+}
+
+/* @param pack_bytes as it was when packs were listed. */
 static esdm_status
 check_contents(const stretch *s, uint64_t pack_bytes, esdm_error *err)
 {
@@ -232,7 +246,11 @@ check_contents(const stretch *s, uint64_t pack_bytes, esdm_error *err)
                (n == 0 || bytes + s->items[i + n].fragment.head_bytes <= HEADS_BYTES))
             bytes += s->items[i + n++].fragment.head_bytes;
         if (n == 0) {
-            judge(s, &s->items[i++], ESDM_ECORRUPT, &cut);
+            const esdm__fragment *f = &s->items[i].fragment;
+            if (has_grown(s, &s->items[i]))
+                pack_bytes = f->position + f->stored_bytes;
+            else
+                judge(s, &s->items[i++], ESDM_ECORRUPT, &cut);
             continue;
         }
         if (!data)

@@ -7,10 +7,11 @@ import json
 import os
 import random
 import sqlite3
+import subprocess
 import time
 
-from esdmtest import (Site, by_size, client, environment, expect, expect_error, main, need_program,
-                      run, tool)
+from esdmtest import (Site, by_size, client, client_environment, environment, expect, expect_error,
+                      main, need_program, run, tool)
 from faults import Writer, database, generation, must, shown
 
 
@@ -63,6 +64,34 @@ def test_fsck__sound_site():
         expect("sound" in text, text)
         done = run([tool("esdm-fsck"), "--wrong"], check=False)
         expect(done.returncode == 2, "a wrong option")
+
+
+GROWING = """
+import sys, netCDF4, numpy
+nc = netCDF4.Dataset("esdm://growing.nc", "w")
+nc.createDimension("t", None)
+nc.createDimension("x", 1000)
+v = [nc.createVariable(f"v{i}", "f8", ("t", "x")) for i in range(24)]
+for step in range(1000000):
+    for one in v:
+        one[step] = numpy.arange(1000) + step
+    nc.sync()
+    print(f"{step:100}", flush=True) # the pipe holds it back
+"""
+
+
+def test_fsck__beside_a_writer():
+    """Packs grow between their listing and their check."""
+    with Site():
+        with subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", GROWING], stdout=subprocess.PIPE,
+                              env=client_environment(), text=True) as writer:
+            try:
+                for _ in range(8):
+                    for _ in range(20):
+                        expect(writer.stdout.readline(), "the writer has ended")
+                    fsck()
+            finally:
+                writer.kill()
 
 
 def test_fsck__missing_pack():
