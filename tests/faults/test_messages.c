@@ -231,7 +231,7 @@ static void
 fail_message(esdm_session *session, esdm_comm *comm, op which, int who)
 {
     failing_comm *f = (failing_comm *) comm;
-    char rank[16];
+    char rank[24];
     uint64_t count = count_calls(session, comm, which);
     esdm_container *container = make(session, comm);
     write_rows(container, comm->rank, 1);
