@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +53,49 @@ rule_fits(const esdm__site_rule *rule, const esdm_dataset *dataset)
            (rule->units == NULL || has_text(dataset, "units", rule->units));
 }
 
-bool
-esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+/* NULL: it has none. */
+static const char *
+units_of(const esdm_dataset *dataset, char *buffer, size_t bytes)
+{
+    esdm_attribute units;
+    const esdm_attributes *list = &dataset->attributes;
+    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, "units", &units, NULL))
+        return NULL;
+    const char *const *texts = units.values;
+    if (units.type == ESDM_TYPE_CHAR)
+        (void) snprintf(buffer, bytes, "%.*s", (int) (units.count < bytes ? units.count : bytes),
+                        (const char *) units.values);
+    else if (units.type == ESDM_TYPE_STRING && units.count == 1 && texts[0] != NULL)
+        (void) snprintf(buffer, bytes, "%s", texts[0]);
+    else
+        return NULL;
+    return buffer;
+}
+
+/* What a rule states of a dataset. Units that it names are compared only now, as it does not say
+ * of which datasets it is. */
+static esdm_status
+rule_accuracy(const esdm__site *site, size_t number, const esdm_dataset *dataset,
+              esdm_accuracy *ret_accuracy, esdm_error *err)
+{
+    char units[128];
+    esdm_error why = {0};
+    const esdm__site_rule *rule = &site->rules[number];
+    if (rule->quantities == NULL) {
+        *ret_accuracy = rule->accuracy;
+        return ESDM_OK;
+    }
+    esdm_accuracy_init(ret_accuracy);
+    esdm_status status = esdm_accuracy_parse(ret_accuracy, rule->quantities,
+                                             units_of(dataset, units, sizeof units), &why);
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_set(err, status, "%s: accuracy[%zu] for '%s': %s",
+                                               site->source, number, dataset->name, why.message);
+}
+
+static esdm_status
+in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy, bool *ret_stated,
+         esdm_error *err)
 {
     const esdm__site *site = dataset->group->container->session->site;
     const esdm_accuracy *stated = dataset->accuracy;
@@ -61,16 +103,31 @@ esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy
     for (size_t i = 0; alone && esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
         if (!rule_fits(&site->rules[i], dataset))
             continue;
-        *ret_accuracy = site->rules[i].accuracy;
+        esdm_status status = rule_accuracy(site, i, dataset, ret_accuracy, err);
+        *ret_stated = status == ESDM_OK;
+        if (status != ESDM_OK)
+            return status;
         if (stated != NULL && (ret_accuracy->stated & ESDM_ACCURACY_MODE) == 0) {
             ret_accuracy->stated |= ESDM_ACCURACY_MODE;
             ret_accuracy->mode = stated->mode;
         }
-        return true;
+        return ESDM_OK;
     }
+    *ret_stated = stated != NULL;
     if (stated != NULL)
         *ret_accuracy = *stated;
-    return stated != NULL;
+    return ESDM_OK;
+}
+
+bool
+esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+{
+    esdm_accuracy found;
+    bool stated = false;
+    if (in_force(dataset, &found, &stated, NULL) != ESDM_OK || !stated)
+        return false;
+    *ret_accuracy = found;
+    return true;
 }
 
 /* ---- exact values ------------------------------------------------------------------------- */
@@ -280,7 +337,11 @@ esdm_status
 esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret, esdm_error *err)
 {
     esdm_accuracy accuracy;
-    if (esdm__accuracy_in_force(dataset, &accuracy))
+    bool stated = false;
+    esdm_status status = in_force(dataset, &accuracy, &stated, err);
+    if (status != ESDM_OK)
+        return status;
+    if (stated)
         return compile(dataset, &accuracy, ret, err);
     ret->stated = false;
     ret->lossy = false;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char esdm__units_any[] = "(any)";
+
 typedef struct prefix {
     const char *text;
     double factor;
@@ -73,7 +75,7 @@ esdm__units_factor(const char *unit, const char *units, bool difference, double 
                    char *why, size_t bytes)
 {
     double factor = 1;
-    if (*unit == '\0') {
+    if (*unit == '\0' || units == esdm__units_any) {
         *ret_factor = 1;
         return true;
     }

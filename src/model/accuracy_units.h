@@ -17,4 +17,8 @@
 bool esdm__units_factor(const char *unit, const char *units, bool difference, double *ret_factor,
                         char *why, size_t bytes);
 
+/** In place of a dataset's units, by address: every unit is taken as it is. For texts that are read
+ *  before the dataset is known. */
+extern const char esdm__units_any[];
+
 #endif

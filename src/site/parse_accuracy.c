@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/accuracy_units.h"
 #include "site/parts.h"
 
 #define MAX_RULES 1024
@@ -27,7 +28,15 @@ parse_rule(const esdm__json_node *node, esdm__site_rule *rule, esdm_error *err)
         (status = esdm__json_string(&member, &text, err)) != ESDM_OK)
         return status;
     esdm_accuracy_init(&rule->accuracy);
-    if (esdm_accuracy_parse(&rule->accuracy, text, rule->units, &why) != ESDM_OK)
+    status = esdm_accuracy_parse(&rule->accuracy, text, rule->units, &why);
+    if (status != ESDM_OK && rule->units == NULL &&
+        esdm_accuracy_parse(&rule->accuracy, text, esdm__units_any, NULL) == ESDM_OK) {
+        status = ESDM_OK;
+        rule->quantities = strdup(text);
+        if (rule->quantities == NULL)
+            return esdm__error_nomem(err, strlen(text), "rules");
+    }
+    if (status != ESDM_OK)
         return esdm__json_error(&member, err, "%s", why.message);
     if (rule->accuracy.stated == 0)
         return esdm__json_error(&member, err, "states nothing");
@@ -78,6 +87,7 @@ esdm__site_rules_free(esdm__site *site)
         free(site->rules[i].container);
         free(site->rules[i].standard_name);
         free(site->rules[i].units);
+        free(site->rules[i].quantities);
     }
     free(site->rules);
 }

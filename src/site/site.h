@@ -40,6 +40,7 @@ typedef struct esdm__site_rule {
     char *container;     /* pattern of the container's name */
     char *standard_name; /* value of the attribute */
     char *units;         /* value of the attribute, and the units of the tolerances */
+    char *quantities;    /* NULL, or as stated: read again with the units of the dataset */
     esdm_accuracy accuracy;
 } esdm__site_rule;
 

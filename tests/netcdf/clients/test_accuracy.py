@@ -162,8 +162,28 @@ def test_site_rules():
         expect(accuracy_of("runs/d.nc")["lossy_fragments"] == 1, "esdm-cp")
 
 
+def test_units_of_rules_are_those_of_the_dataset():
+    """A rule that names no units of datasets is compared with each of them."""
+    need_program("ncgen", "nccopy")
+    for quantities, error in [("abs=0.01 K", None), ("abs=10 mK; mode=archive", None),
+                              ("abs=1 m", "units 'm' are not those of the dataset, 'K'"),
+                              ("abs=1 fish", "'fish'")]:
+        with Site(accuracy=[{"variable": "none", "quantities": "abs=1"},
+                            {"variable": "t", "quantities": quantities}]) as site:
+            file = make_file(site, "in")
+            for command in (["nccopy", file, "esdm://a.nc"],
+                            [tool("esdm-cp"), file, "esdm://b.nc"]):
+                done = client(command, check=error is None)
+                if error is not None:
+                    expect_error(done, "accuracy[1]", "'t'", error)
+            if error is None:
+                for name in ("a.nc", "b.nc"):
+                    facts = accuracy_of(name)
+                    expect(facts["absolute"] == 0.01 and facts["lossy_fragments"] > 0, facts)
+
+
 def test_wrong_rules_are_told():
-    for rule, text in [({"quantities": "abs=1 K"}, "no units"), ({"variable": "t"}, "quantities"),
+    for rule, text in [({"quantities": "rel=1 K"}, "%"), ({"variable": "t"}, "quantities"),
                        ({"quantities": "abs=x"}, "expected a number"), ({"quantities": ""}, "nothing"),
                        ({"variables": "t", "quantities": "abs=1"}, "variable"),
                        ({"units": "K", "quantities": "abs=1 m"}, "units 'm'")]:
@@ -189,5 +209,6 @@ def test_deflate_is_lossless_and_chosen():
 
 
 main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules,
+     test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp,
      test_deflate_is_lossless_and_chosen)
