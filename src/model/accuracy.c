@@ -351,14 +351,20 @@ esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units
     if (accuracy == NULL || text == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_parse: NULL argument");
     esdm_accuracy changed = *accuracy;
+    esdm_accuracy whole = {0};
     esdm_status st = ESDM_OK;
     while (st == ESDM_OK && *text != '\0') {
         text += strspn(text, " \t\n;,");
         size_t bytes = strcspn(text, ";,");
+        esdm_accuracy one = {0};
         if (bytes > 0)
-            st = set_item(&changed, text, bytes, units, err);
+            st = set_item(&one, text, bytes, units, err);
+        if (st == ESDM_OK)
+            st = esdm__accuracy_join(&whole, &one, err);
         text += bytes;
     }
+    if (st == ESDM_OK)
+        st = esdm__accuracy_join_statement(&changed, &whole, err);
     if (st == ESDM_OK)
         st = esdm_accuracy_check(&changed, err);
     if (st == ESDM_OK)

@@ -13,6 +13,13 @@ void esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy);
 bool esdm__accuracy_has_type(esdm_type type);
 /** Whether both state the same; NULL states nothing. */
 bool esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b);
+/** Adds what `other` states; of a quantity that both state the stricter one counts, of speeds and
+ *  modes the other's. ESDM_EINVAL: too many exact values. */
+esdm_status esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error *err);
+/** Likewise of two statements that are complete, each for itself: relative_finest belongs to the
+ *  relative tolerance of its own, and loosens no other one. */
+esdm_status esdm__accuracy_join_statement(esdm_accuracy *into, const esdm_accuracy *other,
+                                          esdm_error *err);
 /** Sets the member of the dataset, and nothing else. *ret_changed (may be NULL): false when it was
  *  so already. */
 esdm_status esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,

@@ -91,10 +91,11 @@ typedef struct esdm_accuracy {
 ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
 
 /**
- * States one quantity by its name and a text: `absolute_tolerance`, `relative_tolerance`,
- * `relative_finest`, `significant_digits`, `significant_bits`, `conserve`, `lossless_up_to`,
- * `lossless_from`, `exact_values`, `compression_speed`, `decompression_speed`, `mode`; short names
- * are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`.
+ * States one quantity, instead of what was stated of it before, by its name and a text:
+ * `absolute_tolerance`, `relative_tolerance`, `relative_finest`, `significant_digits`,
+ * `significant_bits`, `conserve`, `lossless_up_to`, `lossless_from`, `exact_values`,
+ * `compression_speed`, `decompression_speed`, `mode`; short names are `abs`, `rel`, `finest`,
+ * `digits`, `bits`, `exact`.
  *
  * Values: numbers; of relative quantities also `1 %`; of `conserve` also `sum` and `mean` (1e-6);
  * of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`, `1.5 GiB/s`,
@@ -110,7 +111,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_set(esdm_accuracy *accuracy, 
                                                        esdm_error *err);
 
 /** States several: `abs=0.01 K; mode=archive`, separated by ';' or ','. Those that were stated
- *  before and are not named stay. Ends with esdm_accuracy_check(). */
+ *  before stay; of a quantity that is stated more than once the strictest counts (of speeds and
+ *  modes the last), and `relative_finest` loosens only relative tolerances of the texts that have
+ *  it. Ends with esdm_accuracy_check(). */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text,
                                                          const char *units, esdm_error *err);
 

@@ -128,6 +128,12 @@ def test_esdm_cp():
                shown)
         run([tool("esdm-cp"), "--accuracy", "*: abs=3", file, "esdm://all.nc"])
         expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 1, "a pattern")
+        # of several the strictest
+        for i, options in enumerate([["t: abs=0.01 K; abs=0.1 K"], ["t: abs=0.1 K", "*t: abs=0.01 K"],
+                                     ["t: abs=0.01 K", "t*: abs=0.1 K"]]):
+            stated = [word for option in options for word in ("--accuracy", option)]
+            run([tool("esdm-cp"), *stated, file, f"esdm://strict{i}.nc"])
+            expect(accuracy_of(f"strict{i}.nc")["stated"] == "absolute_tolerance=0.01", options)
         # out again: a copy of what is there, which needs no accuracy
         run([tool("esdm-cp"), "esdm://cp.nc", site.file("out.nc")])
         for option, text in [("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'"),

@@ -52,7 +52,16 @@ test_accuracy__texts_round_trip(void **state)
         {"compression_speed=200 MiB/s; decompression_speed=0.5 network", NULL,
          "compression_speed=209715200 B/s; decompression_speed=0.5 network"},
         {"mode=energy;;", NULL, "mode=energy"},
-        {"abs=0.1;abs=0.2", NULL, "absolute_tolerance=0.2"},
+        {"abs=0.1;abs=0.2", NULL, "absolute_tolerance=0.1"},
+        {"abs=0.01 K; abs=1 mK; abs=0.1 K", "K", "absolute_tolerance=0.001"},
+        {"rel=0.1 %; rel=1 %; finest=2; finest=1; finest=3", NULL,
+         "relative_tolerance=0.001; relative_finest=1"},
+        {"digits=5; digits=3; bits=7; bits=9; bits=8", NULL,
+         "significant_digits=5; significant_bits=9"},
+        {"abs=1; lossless_up_to=2; lossless_up_to=1; lossless_from=8; lossless_from=9", NULL,
+         "absolute_tolerance=1; lossless_up_to=2; lossless_from=8"},
+        {"conserve=0.1; conserve=0.2; mode=archive; mode=speed", NULL, "conserve=0.1; mode=speed"},
+        {"abs=1; exact=1 2; exact=2 3", NULL, "absolute_tolerance=1; exact_values=1 2 3"},
         {"", NULL, ""},
     };
     (void) state;
@@ -63,6 +72,38 @@ test_accuracy__texts_round_trip(void **state)
         assert_string_equal(twice, printed);
         free(printed);
         free(twice);
+    }
+}
+
+static void
+test_accuracy__the_strictest_statement_counts(void **state)
+{
+    static const char *const cases[][3] = {
+        {"abs=0.01", "abs=0.1", "absolute_tolerance=0.01"},
+        {"abs=0.1", "abs=0.01", "absolute_tolerance=0.01"},
+        {"abs=0.1; mode=speed", "mode=archive", "absolute_tolerance=0.1; mode=archive"},
+        {"digits=5", "digits=3; rel=1", "relative_tolerance=1; significant_digits=5"},
+        {"rel=0.1; finest=2", "rel=0.2; finest=1", "relative_tolerance=0.1; relative_finest=1"},
+        {"rel=0.1; finest=2", "finest=1", "relative_tolerance=0.1; relative_finest=1"},
+        {"rel=0.1; finest=2", "rel=0.2", "relative_tolerance=0.1"},
+        {"rel=0.2", "rel=0.1; finest=2", "relative_tolerance=0.1"},
+        {"abs=3", "rel=0.1; finest=2",
+         "absolute_tolerance=3; relative_tolerance=0.1; relative_finest=2"},
+        {"rel=0.1", "finest=2", NULL},
+        {"abs=1; exact=1 2 3 4 5 6 7 8 9", "exact=11 12 13 14 15 16 17 18", NULL},
+    };
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        esdm_accuracy a;
+        char *printed = NULL;
+        esdm_accuracy_init(&a);
+        assert_int_equal(esdm_accuracy_parse(&a, cases[i][0], NULL, &error), ESDM_OK);
+        esdm_status st = esdm_accuracy_parse(&a, cases[i][1], NULL, &error);
+        assert_int_equal(st, cases[i][2] != NULL ? ESDM_OK : ESDM_EINVAL);
+        assert_int_equal(esdm_accuracy_print(&a, &printed, &error), ESDM_OK);
+        if (cases[i][2] != NULL)
+            assert_string_equal(printed, cases[i][2]);
+        free(printed);
     }
 }
 
@@ -145,6 +186,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accuracy__texts_round_trip),
+        cmocka_unit_test(test_accuracy__the_strictest_statement_counts),
         cmocka_unit_test(test_accuracy__nonsense_is_refused),
         cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
         cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
