@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/* --accuracy 'NAME: QUANTITIES': what the copies of variables may be off by. */
+/* Attributes and --accuracy 'NAME: QUANTITIES': what the copies of variables may be off by. */
 
 #include "esdm-cp.h"
 
 #include <string.h>
+
+#include "esdm/accuracy_attributes.h"
 
 /* One option: a pattern of names and what is stated of them. */
 typedef struct wish {
@@ -59,25 +61,98 @@ units_of(const cp_dataset *dataset)
 }
 
 static esdm_status
-state(const cp_dataset *dataset, const char *text, esdm_error *err)
+set_accuracy(const cp_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
+{
+    esdm_status status = esdm_dataset_set_codec(dataset->to.dataset, NULL, err);
+    return status == ESDM_OK ? esdm_dataset_set_accuracy(dataset->to.dataset, accuracy, err)
+                             : status;
+}
+
+/* ---- what the source states ----------------------------------------------------------------- */
+
+/* As NetCDF's interface does when such a variable is written through it. */
+static esdm_status
+state_attributes(const cp_dataset *dataset, const esdm_session *session, esdm_error *err)
+{
+    esdm_dataset *to = dataset->to.dataset;
+    esdm_accuracy accuracy;
+    const char *name = NULL;
+    esdm_accuracy_init(&accuracy);
+    (void) esdm_dataset_accuracy(to, &accuracy);
+    esdm_status status = esdm_dataset_accuracy_attributes(to, &accuracy, &name, err);
+    if (name == NULL)
+        return status;
+    g_autofree char *attribute = g_strdup(name);
+    if (status == ESDM_OK)
+        status = esdm_accuracy_check(&accuracy, err);
+    if (status == ESDM_OK)
+        status = set_accuracy(dataset, &accuracy, err);
+    if (status == ESDM_OK)
+        return esdm_session_keeps_accuracy(session)
+                   ? ESDM_OK
+                   : esdm_dataset_remove_accuracy_attributes(to, err);
+    g_autofree char *why = g_strdup(err->message);
+    return tool_error_set(err, status, "attribute '%s' of variable '%s': %s", attribute,
+                          dataset->path, why);
+}
+
+/* Numbers that were rounded when the source was written are not rounded again: twice is more than
+ * what is stated. */
+static esdm_status
+keep(cp_dataset *dataset, esdm_error *err)
+{
+    const uint32_t tolerances = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
+                                ESDM_ACCURACY_RELATIVE_TOLERANCE |
+                                ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS;
+    esdm_accuracy exact;
+    if (!esdm_dataset_accuracy(dataset->from.dataset, &dataset->accuracy) ||
+        (dataset->accuracy.stated & tolerances) == 0)
+        return ESDM_OK;
+    dataset->as_it_is = true;
+    esdm_accuracy_init(&exact);
+    exact.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
+                   (dataset->accuracy.stated & (uint32_t) ESDM_ACCURACY_MODE);
+    exact.mode = dataset->accuracy.mode;
+    return esdm_dataset_set_accuracy(dataset->to.dataset, &exact, err);
+}
+
+esdm_status
+cp_accuracy_restate(const cp_model *model, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        if (dataset->as_it_is)
+            status = esdm_dataset_set_accuracy(dataset->to.dataset, &dataset->accuracy, err);
+    }
+    return status;
+}
+
+/* ---- what the options state ----------------------------------------------------------------- */
+
+/* The strictest of it and of what was stated before counts. */
+static esdm_status
+state(cp_dataset *dataset, const char *text, esdm_error *err)
 {
     esdm_accuracy accuracy;
     g_autofree char *units = units_of(dataset);
     esdm_accuracy_init(&accuracy);
-    (void) esdm_dataset_accuracy(dataset->to.dataset, &accuracy);
+    if (dataset->as_it_is)
+        accuracy = dataset->accuracy;
+    else
+        (void) esdm_dataset_accuracy(dataset->to.dataset, &accuracy);
+    dataset->as_it_is = false;
     esdm_status status = esdm_accuracy_parse(&accuracy, text, units, err);
     if (status == ESDM_OK)
-        status = esdm_dataset_set_codec(dataset->to.dataset, NULL, err);
-    if (status == ESDM_OK)
-        status = esdm_dataset_set_accuracy(dataset->to.dataset, &accuracy, err);
+        status = set_accuracy(dataset, &accuracy, err);
     if (status == ESDM_OK)
         return ESDM_OK;
     g_autofree char *why = g_strdup(err->message);
     return tool_error_set(err, status, "--accuracy for %s: %s", dataset->path, why);
 }
 
-esdm_status
-cp_accuracy_state(const cp_model *model, const char *source, esdm_error *err)
+static esdm_status
+state_options(const cp_model *model, const char *source, esdm_error *err)
 {
     for (char **option = cp_wants.accuracy; option != NULL && *option != NULL; option++) {
         wish w;
@@ -86,7 +161,7 @@ cp_accuracy_state(const cp_model *model, const char *source, esdm_error *err)
         if (!split(*option, &w))
             continue; /* refused before */
         for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
-            const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+            cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
             if (!matches(w.pattern, dataset))
                 continue;
             any = true;
@@ -100,4 +175,46 @@ cp_accuracy_state(const cp_model *model, const char *source, esdm_error *err)
             return status;
     }
     return ESDM_OK;
+}
+
+/* ---- readers -------------------------------------------------------------------------------- */
+
+/* The model becomes what the target has: attributes for readers came, others may have gone. */
+static esdm_status
+tell(cp_dataset *dataset, esdm_error *err)
+{
+    esdm_attributes *list = esdm_dataset_attributes(dataset->to.dataset);
+    GPtrArray *known = dataset->attributes;
+    esdm_attribute attribute;
+    esdm_status status =
+        dataset->as_it_is ? ESDM_OK : esdm_dataset_tell_accuracy(dataset->to.dataset, err);
+    for (guint i = known->len; status == ESDM_OK && i-- > 0;) {
+        const char *name = ((const cp_attribute *) g_ptr_array_index(known, i))->name;
+        if (esdm_accuracy_is_attribute(name) && !esdm_attribute_find(list, name, &attribute, NULL))
+            (void) g_ptr_array_remove_index(known, i);
+    }
+    for (size_t i = 0; status == ESDM_OK && esdm_attribute_at(list, i, &attribute); i++) {
+        if (!g_str_has_prefix(attribute.name, "quantization_") || attribute.count != 1 ||
+            (attribute.type != ESDM_TYPE_FLOAT64 && attribute.type != ESDM_TYPE_INT32))
+            continue;
+        const cp_type *type = cp_type_atomic(attribute.type);
+        cp_attribute_set(known, attribute.name, type, 1, cp_values_copy(type, 1, attribute.values));
+    }
+    return status;
+}
+
+esdm_status
+cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
+        cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        status = source->is_container ? keep(dataset, err)
+                                      : state_attributes(dataset, source->session, err);
+    }
+    if (status == ESDM_OK)
+        status = state_options(model, source->name, err);
+    for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++)
+        status = tell(g_ptr_array_index(model->datasets, i), err);
+    return status;
 }

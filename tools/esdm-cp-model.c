@@ -127,6 +127,24 @@ cp_attribute_add(GPtrArray *attributes, const char *name, const cp_type *type, u
     g_ptr_array_add(attributes, attribute);
 }
 
+void
+cp_attribute_set(GPtrArray *attributes, const char *name, const cp_type *type, uint64_t count,
+                 void *values)
+{
+    for (guint i = 0; i < attributes->len; i++) {
+        cp_attribute *attribute = g_ptr_array_index(attributes, i);
+        if (!g_str_equal(attribute->name, name))
+            continue;
+        cp_values_clear(attribute->type, attribute->count, attribute->values);
+        g_free(attribute->values);
+        attribute->type = type;
+        attribute->count = count;
+        attribute->values = values;
+        return;
+    }
+    cp_attribute_add(attributes, name, type, count, values);
+}
+
 const cp_attribute *
 cp_attribute_find(const GPtrArray *attributes, const char *name)
 {

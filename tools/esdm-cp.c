@@ -53,7 +53,8 @@ static const GOptionEntry entries[] = {
     {"format", 0, 0, G_OPTION_ARG_STRING, &cp_wants.format,
      "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
     {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
-     "How much a variable may be off in a container: 'tas: abs=0.01 K; mode=archive' (see "
+     "How much a variable may be off in a container, beside what its attributes say: 'tas: "
+     "abs=0.01 K; mode=archive' (see "
      "esdm/accuracy.h); NAME may be a pattern; several are possible",
      "NAME:QUANTITIES"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},

@@ -97,8 +97,10 @@ typedef struct cp_dataset {
     char *filters;
     char *codec;
     bool nofill;
-    cp_place from; /* where the model was read */
-    cp_place to;   /* where it is written */
+    bool as_it_is;          /* its numbers are rounded already: they are copied bit for bit */
+    esdm_accuracy accuracy; /* what is stated of them, then */
+    cp_place from;          /* where the model was read */
+    cp_place to;            /* where it is written */
 } cp_dataset;
 
 struct cp_group {
@@ -131,6 +133,9 @@ cp_dimension *cp_dimension_add(cp_group *group, const char *name, uint64_t lengt
 cp_dataset *cp_dataset_add(cp_model *model, cp_group *group, const char *name, const cp_type *type);
 /** Steals `values`. */
 void cp_attribute_add(GPtrArray *attributes, const char *name, const cp_type *type, uint64_t count,
+                      void *values);
+/** Likewise, in place of one of that name. */
+void cp_attribute_set(GPtrArray *attributes, const char *name, const cp_type *type, uint64_t count,
                       void *values);
 const cp_attribute *cp_attribute_find(const GPtrArray *attributes, const char *name);
 /** Marks dimensions as filled; call when all datasets are there. */
@@ -224,8 +229,11 @@ esdm_status cp_compare_models(const cp_model *a, const cp_model *b, esdm_error *
 
 /** The first --accuracy that is not of the form NAME: QUANTITIES; NULL: none. */
 const char *cp_accuracy_wrong(void);
-/** States what --accuracy says of the datasets of a new container. */
-esdm_status cp_accuracy_state(const cp_model *model, const char *source, esdm_error *err);
+/** States what attributes and --accuracy say of the datasets of a new container. What its readers
+ *  are told is in the model then. */
+esdm_status cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err);
+/** States the accuracy of numbers that were copied as they are; call before cp_complete(). */
+esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 

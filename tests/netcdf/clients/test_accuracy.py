@@ -87,18 +87,63 @@ def test_attributes():
         expect("t:quantization_nsd = 3" in header, header)
 
 
+WRONG = [
+    ("t:esdm_absolut_tolerance = 1. ;", ["esdm_absolut_tolerance", "'t'", "no quantity"]),
+    ("t:esdm_absolute_tolerance = -1. ;", ["esdm_absolute_tolerance", "negative"]),
+    ("t:esdm_absolute_tolerance = \"1 Pa\" ;", ["units 'Pa'", "'K'"]),
+    ("t:esdm_relative_finest = 1. ;", ["without relative_tolerance"]),
+    ("t:esdm_mode = \"best\" ;", ["esdm_mode", "archive or energy"]),
+    ("t:esdm_compression_speed = \"2 network\" ;", ["compression_speed", "not known"])]
+
+
 def test_wrong_attributes_are_told():
     need_program("ncgen", "nccopy")
     with Site() as site:
-        for i, (attributes, texts) in enumerate([
-                ("t:esdm_absolut_tolerance = 1. ;", ["esdm_absolut_tolerance", "'t'", "no quantity"]),
-                ("t:esdm_absolute_tolerance = -1. ;", ["esdm_absolute_tolerance", "negative"]),
-                ("t:esdm_absolute_tolerance = \"1 Pa\" ;", ["units 'Pa'", "'K'"]),
-                ("t:esdm_relative_finest = 1. ;", ["without relative_tolerance"]),
-                ("t:esdm_mode = \"best\" ;", ["esdm_mode", "archive or energy"]),
-                ("t:esdm_compression_speed = \"2 network\" ;", ["compression_speed", "not known"])]):
+        for i, (attributes, texts) in enumerate(WRONG):
             file = make_file(site, f"wrong{i}", attributes)
             expect_error(client(["nccopy", file, f"esdm://wrong{i}.nc"], check=False), *texts)
+
+
+def header_of(path):
+    return client(["ncdump", "-h", path]).stdout
+
+
+def test_esdm_cp_takes_attributes():
+    """As programs that write through NetCDF do; the strictest of them and of --accuracy counts."""
+    need_program("ncgen", "ncdump")
+    bound = "t:quantization_maximum_absolute_error = "
+    with Site() as site:
+        file = make_file(site, "stated", "t:esdm_absolute_tolerance = \"10 mK\" ;")
+        run([tool("esdm-cp"), file, "esdm://a.nc"])
+        facts = accuracy_of("a.nc")
+        expect(facts["stated"] == "absolute_tolerance=0.01" and 0 < facts["largest_error"] <= 0.01,
+               facts)
+        expect(bound + "0.01 ;" in header_of("esdm://a.nc"), "readers are told")
+        for quantities, strictest in [("abs=0.1", "0.01"), ("abs=0.001", "0.001")]:
+            run([tool("esdm-cp"), "-f", "--accuracy", "t: " + quantities, file, "esdm://b.nc"])
+            facts = accuracy_of("b.nc")
+            expect(facts["stated"] == "absolute_tolerance=" + strictest, facts)
+            expect(bound + strictest + " ;" in header_of("esdm://b.nc"), "readers are told")
+        found = run([tool("esdm-find"), "-c", "quantization_maximum_absolute_error > 0"]).stdout
+        expect(found.split() == ["a.nc", "b.nc"], found)
+        # containers: the same numbers, and the same is stated
+        out = site.file("out.nc")
+        run([tool("esdm-cp"), "esdm://a.nc", out])
+        run([tool("esdm-cp"), "esdm://a.nc", "esdm://c.nc"])
+        expect(bound + "0.01 ;" in header_of(out), "out of a container")
+        expect(accuracy_of("c.nc")["stated"] == "absolute_tolerance=0.01", accuracy_of("c.nc"))
+        expect(accuracy_of("c.nc")["lossy_fragments"] == 0, "rounded twice")
+        run([tool("esdm-cp"), "esdm://c.nc", site.file("c.nc")])
+        texts = [run(["ncdump", "-n", "x", path]).stdout for path in (out, site.file("c.nc"))]
+        expect(texts[0] == texts[1], "the copy of a container differs")
+        run([tool("esdm-cp"), "--accuracy", "t: abs=1", "esdm://a.nc", "esdm://d.nc"])
+        expect(accuracy_of("d.nc")["stated"] == "absolute_tolerance=0.01", accuracy_of("d.nc"))
+        run([tool("esdm-cp"), out, "esdm://e.nc"])
+        expect(accuracy_of("e.nc")["stated"] == "absolute_tolerance=0.01", accuracy_of("e.nc"))
+        for i, (attributes, texts) in enumerate(WRONG):
+            wrong = make_file(site, f"wrong{i}", attributes)
+            expect_error(run([tool("esdm-cp"), wrong, f"esdm://wrong{i}.nc"], check=False),
+                         *[text.strip("'") for text in texts])
 
 
 def test_removal():
@@ -113,6 +158,10 @@ def test_removal():
         header = client(["ncdump", "-h", "esdm://removed.nc"]).stdout
         expect("esdm_" not in header and "quantization_maximum_absolute_error" in header, header)
         expect(accuracy_of("removed.nc")["stated"] == "absolute_tolerance=0.05", "stated")
+        run([tool("esdm-cp"), file, "esdm://cp.nc"])
+        header = header_of("esdm://cp.nc")
+        expect("esdm_" not in header and "quantization_maximum_absolute_error" in header, header)
+        expect(accuracy_of("cp.nc")["stated"] == "absolute_tolerance=0.05", "stated")
 
 
 def test_esdm_cp():
@@ -166,6 +215,8 @@ def test_site_rules():
         client(["nccopy", file, "esdm://runs/c.nc"])
         run([tool("esdm-cp"), file, "esdm://runs/d.nc"])
         expect(accuracy_of("runs/d.nc")["lossy_fragments"] == 1, "esdm-cp")
+        header = client(["ncdump", "-h", "esdm://runs/d.nc"]).stdout
+        expect("t:quantization_maximum_absolute_error = 0.05" in header, header)
 
 
 def test_units_of_rules_are_those_of_the_dataset():
@@ -214,7 +265,7 @@ def test_deflate_is_lossless_and_chosen():
             expect(back == run(["ncdump", file]).stdout.split("\n", 1)[1], "the data differ")
 
 
-main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules,
+main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp,
      test_deflate_is_lossless_and_chosen)
