@@ -252,6 +252,7 @@ advise_print_json(const advise_study *study, const advise_price *price)
     tool_json_set(root, "bytes", tool_json_u64(study->total_bytes));
     tool_json_set(root, "samples", tool_json_u64(study->samples->len));
     tool_json_set(root, "unreadable", tool_json_u64(study->unreadable));
+    tool_json_set(root, "missed", tool_json_u64(study->missed));
     tool_json_set(root, "confidence", json_real(study->confidence));
     if (price->per_tb_year > 0)
         tool_json_set(root, "cost_now", number(cost_of(price, (double) study->total_bytes)));

@@ -130,11 +130,11 @@ advise_quantile(double confidence)
 }
 
 guint
-advise_sample_count(const advise_study *study, uint64_t blocks)
+advise_sample_count(const advise_study *study)
 {
     double z = advise_quantile(study->confidence);
     double wanted = z * z * 0.25 / (study->error * study->error);
-    wanted /= 1 + (wanted - 1) / (double) MAX(blocks, 1);
+    wanted /= 1 + (wanted - 1) / MAX(study->blocks, 1);
     return (guint) CLAMP(ceil(wanted), 1, 1e6);
 }
 
@@ -215,6 +215,20 @@ draw_block(drawing *d, const cp_dataset *dataset, cp_slab *slab)
     }
 }
 
+static double
+block_count(const cp_dataset *dataset)
+{
+    uint64_t most = MAX(ADVISE_SAMPLE_BYTES / dataset->type->bytes, 1), inner = 1;
+    double count = 1;
+    for (uint32_t i = dataset->rank; i-- > 0;) {
+        uint64_t length = dataset->dimensions[i]->length;
+        uint64_t step = CLAMP(most / inner, 1, length);
+        count *= ceil((double) length / (double) step);
+        inner = step < length ? most + 1 : inner * length;
+    }
+    return count;
+}
+
 static char *
 block_name(const char *source, const cp_dataset *dataset, const cp_slab *slab)
 {
@@ -256,33 +270,70 @@ sample_block(drawing *d, const cp_end *end, const cp_dataset *dataset, const cp_
     return ESDM_OK;
 }
 
+/* @param ret_end cp_close(), also after a failure. */
+static esdm_status
+open_source(const advise_source *source, esdm_session *session, cp_end *ret_end,
+            cp_model **ret_model, esdm_error *err)
+{
+    *ret_end = (cp_end){
+        .is_container = source->is_container, .name = source->name, .ncid = -1, .session = session};
+    return source->is_container ? cp_container_open(ret_end, ret_model, err)
+                                : cp_netcdf_open(ret_end, ret_model, err);
+}
+
+void
+advise_survey(advise_study *study, esdm_session *session, bool show)
+{
+    tool_progress progress;
+    guint count = study->sources->len, done = 0;
+    tool_progress_start(&progress, show);
+    for (guint i = 0; i < study->sources->len; done++) {
+        const advise_source *source = g_ptr_array_index(study->sources, i);
+        cp_end end;
+        g_autoptr(cp_model) model = NULL;
+        esdm_error err = {0};
+        esdm_status status = open_source(source, session, &end, &model, &err);
+        for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++) {
+            const cp_dataset *dataset = g_ptr_array_index(model->datasets, k);
+            study->blocks += raw_bytes_of(dataset) > 0 ? block_count(dataset) : 0;
+        }
+        cp_close(&end);
+        tool_progress_show(&progress, (double) (done + 1) / count, source->name);
+        if (status == ESDM_OK) {
+            i++;
+            continue;
+        }
+        tool_error("%s", err.message);
+        study->unreadable++;
+        study->total_bytes -= source->bytes;
+        g_ptr_array_remove_index(study->sources, i); /* the others stay in order */
+    }
+    tool_progress_end(&progress);
+}
+
 /* `draws` samples of one source. */
 static void
 sample_source(drawing *d, const advise_source *source, guint draws)
 {
-    cp_end end = {.is_container = source->is_container,
-                  .name = source->name,
-                  .ncid = -1,
-                  .session = d->session};
+    cp_end end;
     g_autoptr(cp_model) model = NULL;
     esdm_error err = {0};
-    esdm_status status = source->is_container ? cp_container_open(&end, &model, &err)
-                                              : cp_netcdf_open(&end, &model, &err);
+    esdm_status status = open_source(source, d->session, &end, &model, &err);
     for (guint i = 0; i < draws && status == ESDM_OK; i++) {
         cp_slab slab;
         double raw_bytes = 0;
         const cp_dataset *dataset = draw_dataset(d, model, &raw_bytes);
         if (dataset == NULL) {
-            d->study->unreadable += draws - i;
+            d->study->missed += draws - i;
             break;
         }
         draw_block(d, dataset, &slab);
         status = sample_block(d, &end, dataset, &slab, raw_bytes / (double) source->bytes, &err);
-        d->study->unreadable += status != ESDM_OK ? draws - i : 0;
+        d->study->missed += status != ESDM_OK ? draws - i : 0;
         tool_progress_show(&d->progress, (double) ++d->done / d->count, source->name);
     }
     if (model == NULL)
-        d->study->unreadable += draws;
+        d->study->missed += draws;
     if (status != ESDM_OK)
         tool_error("%s", err.message);
     cp_close(&end);

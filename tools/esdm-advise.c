@@ -18,7 +18,9 @@ static const tool_help help = {
         "\n"
         "Blocks are drawn at random, with a probability that follows the bytes of their\n"
         "file. Their number is Cochran's for the wanted --confidence and --error of a\n"
-        "share; intervals behind estimates are those of that confidence. The same --seed\n"
+        "share, and for the number of blocks that there are: each file is opened to count\n"
+        "them, and those that cannot be read are named and left out; intervals behind estimates "
+        "are those of that confidence. The same --seed\n"
         "draws the same blocks.\n"
         "\n"
         "--accuracy takes what esdm-cp --accuracy takes, without a variable: 'abs=0.01 K',\n"
@@ -34,7 +36,7 @@ cp_options cp_wants; /* of the parts of esdm-cp that read */
 
 static char **accuracies;
 static char *confidence_text, *error_text, *price_text, *years_text, *currency, *plot;
-static gint samples_wanted, seed = 1;
+static gint samples_wanted = G_MININT, seed = 1;
 static gboolean quiet;
 
 static const GOptionEntry entries[] = {
@@ -111,7 +113,7 @@ read_options(advise_study *study, advise_price *price)
         return tool_usage("--price is '%s'; it takes a number above 0", price_text);
     if (!read_number(years_text, 0, 1e6, &price->years))
         return tool_usage("--years is '%s'; it takes a number above 0", years_text);
-    if (samples_wanted < 0 || samples_wanted > 1000000)
+    if (samples_wanted != G_MININT && (samples_wanted < 1 || samples_wanted > 1000000))
         return tool_usage("--samples takes a number from 1 to 1000000");
     price->currency = currency != NULL ? currency : "EUR";
     study->seed = (uint64_t) seed;
@@ -159,7 +161,10 @@ report(const advise_study *study, const advise_price *price)
     else
         advise_print(study, price);
     if (study->unreadable > 0)
-        tool_error("%u draws hit what could not be read, or has no numbers", study->unreadable);
+        tool_error("%u of the files, folders and containers cannot be read and were left out",
+                   study->unreadable);
+    if (study->missed > 0)
+        tool_error("%u draws hit what could not be read, or has no numbers", study->missed);
     esdm_status status = plot != NULL ? advise_plot(study, plot, &err) : ESDM_OK;
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
@@ -185,9 +190,14 @@ main(int argc, char **argv)
         result = TOOL_NOT_FOUND;
     }
     if (result == TOOL_OK) {
-        guint count = samples_wanted > 0
-                          ? (guint) samples_wanted
-                          : advise_sample_count(&study, study.total_bytes / ADVISE_SAMPLE_BYTES);
+        advise_survey(&study, session, !quiet && !tool.json);
+        if (study.sources->len == 0) {
+            tool_error("nothing of what was named can be read");
+            result = TOOL_FAILED;
+        }
+    }
+    if (result == TOOL_OK) {
+        guint count = samples_wanted > 0 ? (guint) samples_wanted : advise_sample_count(&study);
         result = advise_draw(&study, session, count, !quiet && !tool.json);
     }
     if (result == TOOL_OK)

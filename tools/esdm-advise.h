@@ -52,7 +52,9 @@ typedef struct advise_study {
     GArray *candidates; /**< advise_candidate; the first is lossless */
     GPtrArray *samples; /**< advise_sample */
     uint64_t total_bytes;
-    guint unreadable;  /**< draws that hit what could not be read, or had no numbers */
+    double blocks;     /**< that can be drawn, of all sources */
+    guint unreadable;  /**< files, folders and containers that cannot be opened */
+    guint missed;      /**< draws that hit what could not be read, or had no numbers */
     double confidence; /**< 0 ... 1 */
     double error;      /**< half the width of an interval of a share, for the number of samples */
     uint64_t seed;
@@ -70,8 +72,10 @@ typedef struct advise_estimate {
  *  with @param recursive all containers below a name. Prints errors. */
 tool_exit advise_add_source(advise_study *study, esdm_session **session, const char *argument);
 /** Cochran's number of samples for a share with the study's confidence and error, corrected for
- *  a population of `blocks`. */
-guint advise_sample_count(const advise_study *study, uint64_t blocks);
+ *  the population of the study's blocks. */
+guint advise_sample_count(const advise_study *study);
+/** Opens every source and counts its blocks. Prints, counts and drops what cannot be opened. */
+void advise_survey(advise_study *study, esdm_session *session, bool progress);
 /** Draws and measures `count` samples. Prints what cannot be read. */
 tool_exit advise_draw(advise_study *study, esdm_session *session, guint count, bool progress);
 /** A normal deviate's quantile: 1.96 for 0.95. */

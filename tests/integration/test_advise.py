@@ -87,6 +87,16 @@ def test_samples__follow_confidence_and_error():
         expect(one == two == 9, f"{one} and {two} samples instead of 9")
 
 
+def test_samples__of_small_files_are_as_many_as_their_blocks_ask_for():
+    with Site() as site:
+        site.file("data").mkdir()
+        for i in range(40):  # less than 1 MiB together, in 40 blocks
+            pattern(site, f"data/{i}.nc", "-s", "50x50", "--seed", str(i + 1))
+        for error, count in (("0.05", 37), ("0.2", 16)):  # Cochran: 384.1 and 24.01, corrected
+            told = advise(site, "--error", error, "data", "-a", "mode=speed")
+            expect(told["samples"] == count, f"{told['samples']} samples for {error}")
+
+
 def test_same_seed__draws_the_same_blocks():
     with Site() as site:
         pattern(site, "a.nc", "-s", by_size("6x300x300", "20x300x300", "20x300x300"), "-p", "noise:octaves=6")
@@ -130,13 +140,18 @@ def test_bad_input__is_named_and_the_rest_is_advised():
         pattern(site, "data/good.nc", "-s", "4x200x200")
         site.file("data/bad.nc").write_bytes(b"CDF\x01" + bytes(range(256)) * 2000)
         done = run([tool("esdm-advise"), "--json", "-n", "30", "data"], cwd=site.folder)
-        expect("bad.nc" in done.stderr and "draws" in done.stderr, done.stderr)
+        expect("bad.nc" in done.stderr and "left out" in done.stderr, done.stderr)
         told = json.loads(done.stdout)
-        expect(told["unreadable"] + told["samples"] == 30 and told["samples"] > 0, told)
+        expect(told["unreadable"] == 1 and told["sources"] == 1 and told["samples"] == 30, told)
+        site.file("broken").mkdir()
+        site.file("broken/bad.nc").write_bytes(b"no NetCDF at all")
+        expect_error(advise(site, "broken", check=False), "bad.nc", "nothing")
         for words, status, arguments in ((["nowhere"], 3, ["nowhere.nc"]),
                                          (["NetCDF"], 3, ["empty"]),
                                          (["--confidence"], 2, ["--confidence", "2", "data"]),
                                          (["--error"], 2, ["--error", "x", "data"]),
+                                         (["--samples"], 2, ["-n", "0", "data"]),
+                                         (["--samples"], 2, ["-n", "-1", "data"]),
                                          (["nonsense"], 2, ["-a", "nonsense=1", "data"]),
                                          (["which"], 2, [])):
             site.file("empty").mkdir(exist_ok=True)
@@ -151,6 +166,7 @@ main(
     test_promises__are_measured,
     test_accuracy_of_other_units__is_told_and_kept_without_loss,
     test_samples__follow_confidence_and_error,
+    test_samples__of_small_files_are_as_many_as_their_blocks_ask_for,
     test_same_seed__draws_the_same_blocks,
     test_containers__are_sources,
     test_price_and_plot__come_from_the_estimates,
