@@ -65,12 +65,14 @@ static esdm__per_thread threads = ESDM__PER_THREAD(kept, clear_kept);
 static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
 static kept large;
 
+/* Other threads may go on while a process ends: the lock stays taken, so that they go to the system
+ * from now on. */
 __attribute__((destructor)) static void
 drop_kept(void)
 {
     esdm__per_thread_drop(&threads);
-    clear_kept(&large);
-    large.count = 0;
+    if (pthread_mutex_trylock(&large_lock) == 0)
+        clear_kept(&large);
 }
 
 static piece *

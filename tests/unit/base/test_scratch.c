@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -191,6 +193,50 @@ test_scratch__unloading_frees_it(void **state)
     }
 }
 
+/* ---- the end of a process ----------------------------------------------------------------- */
+
+/* In a child alone: pieces that a thread would give back while the process ends. */
+static void *late[3];
+
+/* Runs after the library's own destructors, which have no priority. */
+__attribute__((destructor(101))) static void
+go_on_after_the_end(void)
+{
+    if (late[0] == NULL)
+        return;
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
+        esdm__scratch_free(late[i]);
+    void *piece = esdm__scratch_new(LARGE);
+    if (piece == NULL)
+        _exit(3);
+    memset(piece, 1, LARGE);
+    esdm__scratch_free(piece);
+}
+
+/* Threads may still read when a program ends. */
+static void
+test_scratch__works_while_the_process_ends(void **state)
+{
+    (void) state;
+    (void) fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        void *kept[4];
+        for (size_t i = 0; i < 4; i++)
+            kept[i] = esdm__scratch_new(LARGE);
+        for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
+            late[i] = esdm__scratch_new(2 * LARGE);
+        for (size_t i = 0; i < 4; i++)
+            esdm__scratch_free(kept[i]);
+        exit(late[0] != NULL && late[1] != NULL && late[2] != NULL ? 0 : 2);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
@@ -201,6 +247,7 @@ main(void)
         cmocka_unit_test(test_scratch__large_pieces_have_one_owner),
         cmocka_unit_test(test_scratch__few_large_pieces_are_kept),
         cmocka_unit_test(test_scratch__unloading_frees_it),
+        cmocka_unit_test(test_scratch__works_while_the_process_ends),
     };
     return cmocka_run_group_tests_name("base.scratch", tests, NULL, NULL);
 }
