@@ -101,6 +101,14 @@ tool_exit tool_absent(esdm_session *session, const char *name);
  *  wrong. */
 GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);
 
+/* ---- names (common_names.c) --------------------------------------------------------------- */
+
+/** How much a word looks like one that is known: more for those that are nearer; 0: not at all. */
+guint tool_likeness(const char *word, const char *known);
+/** Splits 'NAME: QUANTITIES' of --accuracy at the first colon. false: it is not of that form, or
+ *  one of both is empty. @param ret_pattern owned. @param ret_text borrowed from the option. */
+bool tool_wish_split(const char *option, char **ret_pattern, const char **ret_text);
+
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 
 /** "12h" in seconds; without a letter they are. false: not such a text. */

@@ -254,8 +254,12 @@ measure_one(advise_lab *lab, const cp_dataset *from, const uint64_t *size, const
     esdm_error ignored;
     esdm_status status = define(lab, from, size, &container, &dataset, err);
     if (status == ESDM_OK) {
-        status = state_accuracy(from, dataset, candidate->text, err);
-        result->refused = status == ESDM_EINVAL || status == ESDM_ENOTSUP;
+        bool fits = candidate->pattern == NULL ||
+                    g_pattern_match_simple(candidate->pattern, from->name) ||
+                    g_pattern_match_simple(candidate->pattern, from->path);
+        if (fits)
+            status = state_accuracy(from, dataset, candidate->text, err);
+        result->refused = !fits || status == ESDM_EINVAL || status == ESDM_ENOTSUP;
         if (result->refused)
             status = state_accuracy(from, dataset, otherwise, err);
     }

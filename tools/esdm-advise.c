@@ -23,8 +23,9 @@ static const tool_help help = {
         "are those of that confidence. The same --seed\n"
         "draws the same blocks.\n"
         "\n"
-        "--accuracy takes what esdm-cp --accuracy takes, without a variable: 'abs=0.01 K',\n"
-        "'digits=3', 'mode=archive'. Without it: lossless in the modes speed, balanced and\n"
+        "--accuracy takes what esdm-cp --accuracy takes: 'abs=0.01 K', 'digits=3',\n"
+        "'mode=archive', or 'NAME: abs=0.01 K' for variables of that name or pattern; others\n"
+        "are kept without loss then. Without it: lossless in the modes speed, balanced and\n"
         "archive, and 5 and 3 significant digits.",
     .examples = "  esdm-advise /data/cmip6\n"
                 "  esdm-advise -a 'digits=4' -a 'abs=0.01; mode=archive' tas.nc\n"
@@ -68,35 +69,51 @@ read_number(const char *text, double lowest, double highest, double *value)
 }
 
 static void
-add_candidate(advise_study *study, const char *label, const char *text)
+add_candidate(advise_study *study, const char *label, const char *pattern, const char *text)
 {
-    advise_candidate candidate = {.label = g_strdup(label), .text = g_strdup(text)};
+    advise_candidate candidate = {
+        .label = g_strdup(label), .pattern = g_strdup(pattern), .text = g_strdup(text)};
     g_array_append_val(study->candidates, candidate);
+}
+
+/* Whether a colon stands before the first quantity. */
+static bool
+has_name(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    const char *equals = strchr(text, '=');
+    return colon != NULL && (equals == NULL || colon < equals);
 }
 
 static tool_exit
 read_candidates(advise_study *study)
 {
-    add_candidate(study, "lossless", "mode=balanced");
+    add_candidate(study, "lossless", NULL, "mode=balanced");
     if (accuracies == NULL) {
-        add_candidate(study, "lossless, speed", "mode=speed");
-        add_candidate(study, "lossless, archive", "mode=archive");
-        add_candidate(study, "digits=5", "digits=5");
-        add_candidate(study, "digits=3", "digits=3");
+        add_candidate(study, "lossless, speed", NULL, "mode=speed");
+        add_candidate(study, "lossless, archive", NULL, "mode=archive");
+        add_candidate(study, "digits=5", NULL, "digits=5");
+        add_candidate(study, "digits=3", NULL, "digits=3");
     }
     for (char **text = accuracies; text != NULL && *text != NULL; text++) {
         esdm_accuracy accuracy;
         esdm_error err = {0};
         esdm_accuracy_init(&accuracy);
+        g_autofree char *pattern = NULL;
+        const char *quantities = *text;
+        if (has_name(*text) && !tool_wish_split(*text, &pattern, &quantities))
+            return tool_usage("--accuracy '%s' is neither QUANTITIES nor NAME: QUANTITIES", *text);
+        if (strchr(quantities, '=') == NULL)
+            return tool_usage("--accuracy '%s' is no NAME=VALUE, such as abs=0.01 or mode=archive",
+                              *text);
         /* Units are the variable's matter. */
-        if (strchr(*text, '=') == NULL)
-            return tool_usage("--accuracy '%s' is no NAME=VALUE", *text);
-        if (esdm_accuracy_parse(&accuracy, *text, NULL, &err) != ESDM_OK &&
-            strpbrk(*text, "/ ") == NULL)
+        if (esdm_accuracy_parse(&accuracy, quantities, NULL, &err) != ESDM_OK &&
+            (strpbrk(quantities, "/ ") == NULL ||
+             strstr(err.message, "there is no quantity") != NULL))
             return tool_usage("%s", err.message);
         if (study->candidates->len == ADVISE_CANDIDATES_MAX)
             return tool_usage("at most %d accuracies at once", ADVISE_CANDIDATES_MAX - 1);
-        add_candidate(study, *text, *text);
+        add_candidate(study, *text, pattern, quantities);
     }
     return TOOL_OK;
 }
@@ -143,10 +160,26 @@ clear_candidate(gpointer data)
 {
     advise_candidate *candidate = data;
     g_free(candidate->label);
+    g_free(candidate->pattern);
     g_free(candidate->text);
 }
 
 /* ---- the study ---------------------------------------------------------------------------- */
+
+/* Those with a NAME that no variable has, as far as they were drawn. */
+static void
+tell_unused(const advise_study *study)
+{
+    for (guint i = 0; i < study->candidates->len; i++) {
+        const advise_candidate *candidate = &g_array_index(study->candidates, advise_candidate, i);
+        guint refused = 0;
+        for (guint k = 0; k < study->samples->len; k++)
+            refused += ((advise_sample *) g_ptr_array_index(study->samples, k))->results[i].refused;
+        if (candidate->pattern != NULL && refused == study->samples->len)
+            tool_error("--accuracy '%s' fits none of the variables that were drawn",
+                       candidate->label);
+    }
+}
 
 static tool_exit
 report(const advise_study *study, const advise_price *price)
@@ -160,6 +193,7 @@ report(const advise_study *study, const advise_price *price)
         advise_print_json(study, price);
     else
         advise_print(study, price);
+    tell_unused(study);
     if (study->unreadable > 0)
         tool_error("%u of the files, folders and containers cannot be read and were left out",
                    study->unreadable);

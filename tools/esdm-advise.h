@@ -44,7 +44,8 @@ typedef struct advise_sample {
 
 typedef struct advise_candidate {
     char *label;
-    char *text; /**< for esdm_accuracy_parse() */
+    char *pattern; /**< of variables that it is for; NULL: all */
+    char *text;    /**< for esdm_accuracy_parse() */
 } advise_candidate;
 
 typedef struct advise_study {

@@ -4,7 +4,10 @@
 
 #include "esdm-cp.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "esdm/accuracy_attributes.h"
 
@@ -14,19 +17,19 @@ typedef struct wish {
     const char *text; /* borrowed from the option */
 } wish;
 
-/* Splits an option at its first colon. */
+/* What copies in all processes found out about one option. */
+typedef struct found {
+    atomic_bool any;   /* a variable matches */
+    atomic_uint near;  /* 0: no name; 1: one is being written; 2: `name` is there */
+    atomic_uint tries; /* copies that had no such variable */
+    char name[128];    /* a variable that looks like what was asked for */
+} found;
+static found *found_out; /* one for each option, in memory that processes share */
+
 static bool
 split(const char *option, wish *ret)
 {
-    const char *colon = strchr(option, ':');
-    if (colon == NULL)
-        return false;
-    ret->pattern = g_strstrip(g_strndup(option, (gsize) (colon - option)));
-    ret->text = colon + 1;
-    if (ret->pattern[0] != '\0')
-        return true;
-    g_free(ret->pattern);
-    return false;
+    return tool_wish_split(option, &ret->pattern, &ret->text);
 }
 
 static bool
@@ -46,6 +49,39 @@ cp_accuracy_wrong(void)
         g_free(w.pattern);
     }
     return NULL;
+}
+
+bool
+cp_accuracy_begin(void)
+{
+    size_t count = cp_wants.accuracy != NULL ? g_strv_length(cp_wants.accuracy) : 0;
+    void *memory = mmap(NULL, (count + 1) * sizeof(found), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        tool_error("no memory for what --accuracy finds: %s", g_strerror(errno));
+        return false;
+    }
+    found_out = memory;
+    return true;
+}
+
+tool_exit
+cp_accuracy_end(void)
+{
+    tool_exit result = TOOL_OK;
+    for (char **option = cp_wants.accuracy; option != NULL && *option != NULL; option++) {
+        found *f = &found_out[option - cp_wants.accuracy];
+        bool near = atomic_load(&f->near) == 2;
+        unsigned tries = atomic_load(&f->tries);
+        if (atomic_load(&f->any) || tries == 0)
+            continue;
+        tool_error("--accuracy '%s': none of %u copies has such a variable%s%s%s; they are there, "
+                   "without it",
+                   *option, tries, near ? " (did you mean '" : "", near ? f->name : "",
+                   near ? "'?)" : "");
+        result = TOOL_FAILED;
+    }
+    return result;
 }
 
 /* The attribute `units` of a dataset; owned; NULL when there is none. */
@@ -151,6 +187,54 @@ state(cp_dataset *dataset, const char *text, esdm_error *err)
     return tool_error_set(err, status, "--accuracy for %s: %s", dataset->path, why);
 }
 
+/* The variable whose name is nearest to a pattern; NULL when none is near. Borrowed. */
+static const char *
+nearest(const cp_model *model, const char *pattern)
+{
+    const char *name = NULL;
+    guint most = 0;
+    for (guint i = 0; i < model->datasets->len; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        guint likeness = tool_likeness(pattern, dataset->name);
+        name = likeness > most ? dataset->name : name;
+        most = MAX(most, likeness);
+    }
+    return name;
+}
+
+/* "; did you mean 'tas'?", or the first variables that there are; owned. */
+static char *
+instead(const cp_model *model, const char *pattern)
+{
+    const char *name = nearest(model, pattern);
+    if (name != NULL)
+        return g_strdup_printf("; did you mean '%s'?", name);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < model->datasets->len && i < 8; i++)
+        g_string_append_printf(text, "%s%s", i == 0 ? "; it has " : ", ",
+                               ((cp_dataset *) g_ptr_array_index(model->datasets, i))->name);
+    g_string_append(text, model->datasets->len > 8 ? ", …" : "");
+    return g_strdup(text->str);
+}
+
+static esdm_status
+no_variable(found *f, const cp_model *model, const char *source, const wish *w, esdm_error *err)
+{
+    unsigned none = 0;
+    if (!cp_wants.recursive) {
+        g_autofree char *hint = instead(model, w->pattern);
+        return tool_error_set(err, ESDM_EINVAL, "--accuracy: %s has no variable '%s'%s", source,
+                              w->pattern, hint);
+    }
+    const char *name = nearest(model, w->pattern);
+    atomic_fetch_add(&f->tries, 1);
+    if (name != NULL && atomic_compare_exchange_strong(&f->near, &none, 1)) {
+        g_strlcpy(f->name, name, sizeof f->name);
+        atomic_store(&f->near, 2);
+    }
+    return ESDM_OK;
+}
+
 static esdm_status
 state_options(const cp_model *model, const char *source, esdm_error *err)
 {
@@ -167,9 +251,11 @@ state_options(const cp_model *model, const char *source, esdm_error *err)
             any = true;
             status = state(dataset, w.text, err);
         }
-        if (status == ESDM_OK && !any && !cp_wants.recursive)
-            status = tool_error_set(err, ESDM_EINVAL, "--accuracy: %s has no variable '%s'", source,
-                                    w.pattern);
+        found *f = &found_out[option - cp_wants.accuracy];
+        if (any)
+            atomic_store(&f->any, true);
+        else if (status == ESDM_OK)
+            status = no_variable(f, model, source, &w, err);
         g_free(w.pattern);
         if (status != ESDM_OK)
             return status;

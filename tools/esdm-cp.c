@@ -24,7 +24,13 @@ static const tool_help help = {
         "the copies go below TARGET under their own names. --recursive copies all NetCDF\n"
         "files (.nc .nc4 .nc3 .cdf .netcdf) of a folder, or all containers below a prefix,\n"
         "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
-        "that stands for a container (a routed folder's) the container is copied.",
+        "that stands for a container (a routed folder's) the container is copied.\n"
+        "\n"
+        "Quantities of --accuracy, with their short names: absolute_tolerance (abs),\n"
+        "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
+        "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
+        "(exact), compression_speed, decompression_speed, mode (speed, balanced, archive,\n"
+        "energy). esdm/accuracy.h and README.md say what they promise.",
     .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
                 "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
                 "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"
@@ -54,8 +60,7 @@ static const GOptionEntry entries[] = {
      "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
     {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
-     "abs=0.01 K; mode=archive' (see "
-     "esdm/accuracy.h); NAME may be a pattern; several are possible",
+     "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
      "NAME:QUANTITIES"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
@@ -222,6 +227,8 @@ run(const GPtrArray *jobs)
     }
     cp_result *results = NULL;
     gint64 started_us = g_get_monotonic_time();
+    if (!cp_accuracy_begin())
+        return TOOL_FAILED;
     cp_run(jobs, &results);
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     sum = sum_up(jobs, results);
@@ -229,7 +236,8 @@ run(const GPtrArray *jobs)
         print_json(jobs, results, &sum, seconds);
     else
         print_text(jobs, results, &sum, seconds);
-    return sum.result;
+    tool_exit stated = cp_accuracy_end();
+    return sum.result == TOOL_OK ? stated : sum.result;
 }
 
 /* A dry run does not look at targets otherwise. */
@@ -271,7 +279,8 @@ main(int argc, char **argv)
     if (cp_wants.format != NULL && !is_format(cp_wants.format))
         return tool_usage("there is no NetCDF format '%s'", cp_wants.format);
     if (cp_accuracy_wrong() != NULL)
-        return tool_usage("--accuracy '%s' is not NAME: QUANTITIES", cp_accuracy_wrong());
+        return tool_usage("--accuracy '%s' is not NAME: QUANTITIES, such as 'tas: abs=0.01 K'",
+                          cp_accuracy_wrong());
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)

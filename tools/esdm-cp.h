@@ -229,6 +229,10 @@ esdm_status cp_compare_models(const cp_model *a, const cp_model *b, esdm_error *
 
 /** The first --accuracy that is not of the form NAME: QUANTITIES; NULL: none. */
 const char *cp_accuracy_wrong(void);
+/** To be called before the copies. false: no memory; prints the error. */
+bool cp_accuracy_begin(void);
+/** After them: prints and tells those --accuracy that fitted no variable of a whole tree. */
+tool_exit cp_accuracy_end(void);
 /** States what attributes and --accuracy say of the datasets of a new container. What its readers
  *  are told is in the model then. */
 esdm_status cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err);

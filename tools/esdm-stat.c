@@ -174,12 +174,14 @@ static esdm_status
 print_accuracy(esdm_dataset *dataset, const char *indent, esdm_error *err)
 {
     g_autofree char *stated = stat_accuracy_text(dataset);
+    g_autofree char *origin = stat_accuracy_origin(dataset);
     g_autofree char *report = NULL;
     esdm_status status = stat_accuracy_report(dataset, indent, &report, err);
     if (status != ESDM_OK)
         return status;
-    if (stated != NULL)
-        print("%s    accuracy: %s\n", indent, stated);
+    if (stated != NULL || origin != NULL)
+        print("%s    accuracy: %s%s%s%s\n", indent, stated != NULL ? stated : "",
+              stated != NULL ? " (" : "", origin != NULL ? origin : "", stated != NULL ? ")" : "");
     print("%s", report);
     return ESDM_OK;
 }

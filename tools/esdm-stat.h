@@ -89,6 +89,9 @@ tool_exit stat_explain(esdm_session *session, const char *argument, uint64_t sna
                        json_t *list);
 /** What is stated of a dataset's accuracy: owned; NULL when nothing is. */
 char *stat_accuracy_text(const esdm_dataset *dataset);
+/** Where that comes from, as far as it can still be told: owned; NULL when nothing is stated and no
+ *  rule of the site fits. */
+char *stat_accuracy_origin(esdm_dataset *dataset);
 /** Lines about what became of a dataset's numbers: owned; "" when nothing was lost. */
 esdm_status stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text,
                                  esdm_error *err);

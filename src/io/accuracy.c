@@ -422,6 +422,7 @@ add_fragment(esdm_accuracy_report *report, const esdm__blob_accuracy *a)
 {
     bool first = report->lossy_fragments == 0;
     report->lossy_fragments++;
+    report->changed_fragments += a->facts.largest_error > 0;
     report->points += a->facts.points;
     report->exact_points += a->facts.exact_points;
     report->absolute = first ? a->absolute : largest(report->absolute, a->absolute);

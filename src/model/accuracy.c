@@ -278,10 +278,11 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
     const quantity *q = find_quantity(name);
     if (q == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
-                               "there is no quantity '%.60s'; known are absolute_tolerance, "
-                               "relative_tolerance, relative_finest, significant_digits, "
-                               "significant_bits, conserve, lossless_up_to, lossless_from, "
-                               "exact_values, compression_speed, decompression_speed, mode",
+                               "there is no quantity '%.60s'; known are absolute_tolerance (abs), "
+                               "relative_tolerance (rel), relative_finest (finest), "
+                               "significant_digits (digits), significant_bits (bits), conserve, "
+                               "lossless_up_to, lossless_from, exact_values (exact), "
+                               "compression_speed, decompression_speed, mode",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");

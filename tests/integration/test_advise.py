@@ -75,6 +75,18 @@ def test_accuracy_of_other_units__is_told_and_kept_without_loss():
         expect(refused["not_applicable"] == 3 and refused["exact"], refused)
 
 
+def test_names__are_of_those_variables_alone():
+    with Site() as site:
+        pattern(site, "pr.nc", "-s", "50x50")
+        told = advise(site, "-n", "3", "pr.nc", "-a", "pat*: abs=0.1", "-a", "tas: abs=0.1")
+        expect(result(told, "pattern", "pat*: abs=0.1")["not_applicable"] == 0, told)
+        expect(result(told, "pattern", "tas: abs=0.1")["exact"], told)
+        done = run([tool("esdm-advise"), "-n", "3", "pr.nc", "-a", "tas: abs=0.1"], cwd=site.folder)
+        expect("'tas: abs=0.1' fits none of the variables" in done.stderr, done.stderr)
+        for option, text in [("pattern:", "NAME: QUANTITIES"), ("tas: max=1 K", "no quantity 'max'")]:
+            expect_error(advise(site, "pr.nc", "-a", option, check=False), text)
+
+
 def test_samples__follow_confidence_and_error():
     with Site() as site:
         pattern(site, "big.nc", "-s", by_size("12x500x500", "60x500x500", "60x500x500"), "-p", "constant", "--format", "classic")
@@ -165,6 +177,7 @@ main(
     test_total__is_what_storing_everything_takes,
     test_promises__are_measured,
     test_accuracy_of_other_units__is_told_and_kept_without_loss,
+    test_names__are_of_those_variables_alone,
     test_samples__follow_confidence_and_error,
     test_samples__of_small_files_are_as_many_as_their_blocks_ask_for,
     test_same_seed__draws_the_same_blocks,

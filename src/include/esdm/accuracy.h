@@ -162,12 +162,13 @@ typedef struct esdm_accuracy_report {
     double absolute;          /**< loosest bounds asked of a fragment, in units of the stored */
     double relative;          /**< numbers; INFINITY: not asked for */
     double finest;
-    double largest_error;     /**< |x' - x|, of the stored numbers */
-    double largest_share;     /**< of its bound; at most 1 */
-    double sum_change;        /**< sum(x') - sum(x) */
-    double mean_change;       /**< of all points that may be off */
-    uint64_t blocks_again;    /**< that were encoded again, because a codec missed its bound */
-    uint64_t blocks_lossless; /**< of those, kept without loss */
+    double largest_error;       /**< |x' - x|, of the stored numbers */
+    double largest_share;       /**< of its bound; at most 1 */
+    double sum_change;          /**< sum(x') - sum(x) */
+    double mean_change;         /**< of all points that may be off */
+    uint64_t blocks_again;      /**< that were encoded again, because a codec missed its bound */
+    uint64_t blocks_lossless;   /**< of those, kept without loss */
+    uint64_t changed_fragments; /**< lossy ones in which some number is off */
 } esdm_accuracy_report;
 
 /** Adds up what the committed fragments tell, reading the head of each lossy one. */

@@ -185,10 +185,64 @@ def test_esdm_cp():
             expect(accuracy_of(f"strict{i}.nc")["stated"] == "absolute_tolerance=0.01", options)
         # out again: a copy of what is there, which needs no accuracy
         run([tool("esdm-cp"), "esdm://cp.nc", site.file("out.nc")])
-        for option, text in [("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'"),
-                             ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy")]:
+        for option, text in [("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
+                             ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"),
+                             ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy"),
+                             ("t: max=1", "significant_digits (digits)")]:
             expect_error(run([tool("esdm-cp"), "--accuracy", option, file, "esdm://no.nc"],
                              check=False), text)
+
+
+def test_names_that_no_file_of_a_tree_has():
+    need_program("ncgen")
+    with Site() as site:
+        site.file("tree").mkdir()
+        for name in ("tree/a", "tree/b"):
+            cdl = site.file(name + ".cdl")
+            cdl.write_text(f"netcdf x {{ dimensions: x = 2 ; variables: float tas(x) ; float {name[-1]}(x) ; "
+                           "data: tas = 1, 2 ; }", encoding="ascii")
+            run(["ncgen", "-o", site.file(name + ".nc"), cdl])
+        copy = [tool("esdm-cp"), "-r", "-f", "-j", "2", site.file("tree"), "esdm://tree"]
+        done = run([*copy, "--accuracy", "tass: abs=1", "--accuracy", "t*: abs=2"], check=False)
+        expect_error(done, "'tass: abs=1'", "none of 2 copies", "did you mean 'tas'?")
+        expect("t*" not in done.stderr, done.stderr)
+        run([*copy, "--accuracy", "a: abs=1"])  # one file has it
+        run([tool("esdm-ls"), "tree"])
+
+
+def test_where_an_accuracy_comes_from():
+    need_program("ncgen")
+    rules = [{"variable": "n", "container": "ruled.nc", "quantities": "abs=2"}]
+    with Site(accuracy=rules) as site:
+        file = make_file(site, "in")
+        attribute = make_file(site, "stated", "t:esdm_absolute_tolerance = \"10 mK\" ;")
+        for source, options, name, text in [
+                (file, ["--accuracy", "t: abs=0.01"], "call.nc", "(stated by a program's call or esdm-cp"),
+                (attribute, [], "attribute.nc", "0.01 (stated by esdm_absolute_tolerance)"),
+                (attribute, ["--accuracy", "t: abs=1 mK"], "both.nc",
+                 "(stated by esdm_absolute_tolerance and by a program's call"),
+                (file, [], "ruled.nc", "accuracy: absolute_tolerance=2 (a rule of the site's")]:
+            run([tool("esdm-cp"), *options, source, f"esdm://{name}"])
+            shown = run([tool("esdm-stat"), "--accuracy", name]).stdout
+            expect(text in shown and "to be kept" not in shown, shown)
+        expect("rule of the site" in accuracy_of("ruled.nc", "n")["origin"], "as JSON")
+
+
+def test_numbers_that_did_not_change():
+    need_program("ncgen")
+    with Site() as site:
+        site.file("whole.cdl").write_text(
+            "netcdf x { dimensions: x = 3000 ; variables: double t(x) ; double u(x) ; "
+            f"u:_FillValue = 7. ; data: t = {', '.join(map(str, range(3000)))} ; "
+            f"u = {', '.join(str(i * 0.37 if i % 9 else 7) for i in range(3000))} ; }}", encoding="ascii")
+        run(["ncgen", "-4", "-o", site.file("whole.nc"), site.file("whole.cdl")])
+        run([tool("esdm-cp"), "--accuracy", "*: abs=0.01", site.file("whole.nc"), "esdm://whole.nc"])
+        facts = accuracy_of("whole.nc")
+        expect(facts["lossy_fragments"] == 1 and facts["changed_fragments"] == 0, facts)
+        expect(accuracy_of("whole.nc", "u")["changed_fragments"] == 1, "u")
+        shown = run([tool("esdm-stat"), "--accuracy", "whole.nc"]).stdout
+        expect("changed numbers: 0 of 1" in shown and "changed numbers: 1 of 1" in shown, shown)
+        expect(shown.count("numbers were to be kept") == 1, shown)  # the fill values of u
 
 
 def test_site_rules():
@@ -267,5 +321,6 @@ def test_deflate_is_lossless_and_chosen():
 
 main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
-     test_wrong_rules_are_told, test_esdm_cp,
+     test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
+     test_where_an_accuracy_comes_from, test_numbers_that_did_not_change,
      test_deflate_is_lossless_and_chosen)
