@@ -10,6 +10,8 @@
 /* Of interleaved strided fragments so much is read at a time by one thread: less than a processor's
  * second cache, with the memory that it goes to. */
 #define BAND_BYTES (UINT64_C(512) << 10)
+/* Lengths come from storage. */
+#define BANDS_MOST UINT64_C(2048)
 /* Few large pieces are cut into parts of about so much: threads that come late find work left. */
 #define PART_BYTES (UINT64_C(1) << 20)
 /* As many pieces for each thread are enough. */
@@ -88,7 +90,8 @@ esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space, const int64
     if (hi - lo < 2 || !can_cut(dataset, pieces, npieces, &bytes))
         return esdm__read_pieces(dataset, space, stride, pieces, npieces, NULL, form, buffer,
                                  out_of_range, err);
-    uint64_t nbands = bytes / BAND_BYTES < hi - lo ? bytes / BAND_BYTES : hi - lo;
+    uint64_t nbands = bytes / BAND_BYTES < BANDS_MOST ? bytes / BAND_BYTES : BANDS_MOST;
+    nbands = nbands < hi - lo ? nbands : hi - lo;
     uint64_t step = (hi - lo - 1) / nbands + 1;
     esdm__piece *cut = malloc((size_t) nbands * npieces * sizeof *cut);
     size_t *together = malloc((size_t) nbands * sizeof *together);

@@ -51,7 +51,8 @@ target_of(const reader *r, const esdm__location *at)
     return r->buffer + at->target_first * (int64_t) esdm__elements_bytes(&r->elements, r->form);
 }
 
-/* Gives the caller's element the stored one. What it was is freed: a fill value. */
+/* Gives the caller's element the stored one. What it was is freed: a fill value, or what was there
+ * before fragments moved and the read began again. */
 static esdm_status
 deliver_one(const reader *r, const esdm__strings_view *stored, uint64_t from, uint8_t *to,
             esdm_error *err)
@@ -59,9 +60,13 @@ deliver_one(const reader *r, const esdm__strings_view *stored, uint64_t from, ui
     const esdm__elements *e = &r->elements;
     esdm__cursor cursor;
     if (e->type == ESDM_TYPE_STRING) {
+        char *before;
         char *text = esdm__strings_dup(stored, from);
         if (text == NULL)
             return esdm__error_nomem(err, 0, "a text");
+        memcpy(&before, to, sizeof before);
+        if (before != esdm__text_null)
+            free(before);
         memcpy(to, &text, sizeof text);
         return ESDM_OK;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Records whose lengths do not fit their boxes: a page can be forged, its checksum too. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "codec/blob.h"
 #include "io/io.h"
+#include "io/strings.h"
 
 enum { CELLS = 1000, PIECES = 2 };
 
@@ -148,6 +150,82 @@ test_pieces__a_huge_box_is_no_huge_plan(void **state)
     assert_non_null(strstr(error.message, "do not fit its box"));
 }
 
+/* So is a forged length of interleaved fragments, which are cut into bands. */
+static void
+test_pieces__a_huge_length_is_no_huge_plan(void **state)
+{
+    (void) state;
+    static double buffer[2];
+    static const esdm__pack_name pack = {"fake", "pack"};
+    const uint64_t cells = UINT64_C(1) << 60;
+    esdm__fragment fragment = {.raw_bytes = UINT64_C(1) << 62,
+                               .stored_bytes = 64,
+                               .pack = &pack,
+                               .head_bytes = 48,
+                               .strided = true,
+                               .stride = {2}};
+    esdm_dataspace space;
+    esdm_error error = {0};
+    esdm__box_set(&fragment.box, 1, (uint64_t[]){0}, &cells);
+    const esdm__piece piece = {.fragment = &fragment, .part = fragment.box};
+    const esdm__piece pieces[2] = {piece, piece};
+    assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){2}, NULL), ESDM_OK);
+    space.has_stride = true;
+    space.stride[0] = cells / 2;
+    session.pool = esdm__pool_new(2, 0);
+    esdm_status status = esdm__read_bands(numbers, &space, (int64_t[]){1}, pieces, 2,
+                                          ESDM_TYPE_FLOAT64, buffer, NULL, &error);
+    esdm__pool_free(session.pool);
+    assert_int_equal(status, ESDM_ECORRUPT);
+    assert_non_null(strstr(error.message, "is impossible"));
+}
+
+/* A read is repeated when fragments were moved meanwhile: what it has put there before is freed. */
+static void
+test_pieces__texts_are_read_twice(void **state)
+{
+    enum { TEXT = 1000, ROUNDS = 20 };
+    static char *buffer[CELLS];
+    static char text[TEXT + 1];
+    static const char *list[CELLS];
+    (void) state;
+    memset(text, 't', TEXT);
+    for (size_t i = 0; i < CELLS; i++)
+        list[i] = i == 1 ? NULL : text;
+    bool has_null = false;
+    esdm__buffer data;
+    esdm__buffer_init(&data);
+    assert_int_equal(esdm__strings_encode(list, CELLS, &data, &has_null, NULL), ESDM_OK);
+    esdm__fragment fragment = {
+        .inline_data = data.data, .raw_bytes = data.bytes, .stored_bytes = data.bytes};
+    esdm_dataspace space;
+    esdm__box_set(&fragment.box, 1, (uint64_t[]){0}, (uint64_t[]){CELLS});
+    const esdm__piece piece = {.fragment = &fragment, .part = fragment.box};
+    assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){CELLS}, NULL), ESDM_OK);
+    session.pool = esdm__pool_new(1, 0);
+    size_t before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_int_equal(esdm__read_pieces(texts, &space, (int64_t[]){1}, &piece, 1, NULL,
+                                           ESDM_TYPE_STRING, buffer, NULL, NULL),
+                         ESDM_OK);
+        struct mallinfo2 memory = mallinfo2();
+        if (round == 0)
+            before = memory.uordblks;
+        else if (memory.uordblks > before + (size_t) CELLS * TEXT)
+            fail_msg("%zu bytes more after %d rounds", memory.uordblks - before, round);
+    }
+    esdm__pool_free(session.pool);
+    for (size_t i = 0; i < CELLS; i++) {
+        if (i == 1)
+            assert_ptr_equal(buffer[i], esdm__text_null);
+        else
+            assert_string_equal(buffer[i], text);
+        if (i != 1)
+            free(buffer[i]);
+    }
+    esdm__buffer_clear(&data);
+}
+
 int
 main(void)
 {
@@ -157,6 +235,9 @@ main(void)
         cmocka_unit_test_setup_teardown(test_pieces__blobs_are_shorter_than_their_boxes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_pieces__a_huge_box_is_no_huge_plan, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces__a_huge_length_is_no_huge_plan, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces__texts_are_read_twice, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
