@@ -129,6 +129,23 @@ def test_s3__the_bucket_may_be_part_of_the_host():
                            f"{style}: {proxy.log[:5]}")
 
 
+def test_s3__packs_of_one_fragment_are_read_as_a_whole():
+    """Servers send whole objects faster than parts of them; every request names what it wants."""
+    asked = []
+
+    def note(_, exchange):
+        asked.append((exchange.target, exchange.headers["range"]))
+
+    with Server() as server, Proxy(server, [Rule(note, method="GET", path=PACKS)]) as proxy:
+        with s3_site(server, endpoint=proxy.endpoint, object=1):
+            must("write", "a", 1, 1)
+            expect(generation("a") == 1, "not read back")
+            expect(asked, "nothing was read from packs")
+            for target, wanted in asked:
+                size = int(server.client().request("HEAD", target).headers["content-length"])
+                expect(wanted == f"bytes=0-{size - 1}", f"{wanted} of {size} bytes")
+
+
 def test_s3__a_bucket_is_made_when_asked_for():
     with Server() as server, s3_site(server, make=False, bucket="fresh-one", create_bucket=True):
         expect("fresh-one" in run([MKFS, "--dry-run"]).stdout, "not told")
