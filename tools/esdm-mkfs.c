@@ -51,8 +51,9 @@ static const tool_help help = {
         "--plan FILE predicts for a planned output, whose header FILE has as ncdump -h\n"
         "prints it, on which targets each variable would lie and how long it takes to\n"
         "store: variables with an unlimited dimension step by step, in as many steps as\n"
-        "the header says or --steps does, the others at once. Nothing is written.\n"
-        "Compression, and what else the program does, are left out.",
+        "the header says or --steps does, the others at once. All copies count that the\n"
+        "site asks for. Nothing is written. Compression, and what else the program does, are left "
+        "out.",
     .examples = "  esdm-mkfs site.json              make the site of site.json\n"
                 "  esdm-mkfs --dry-run site.json    tell what that would do\n"
                 "  esdm-mkfs --check                check the site that programs here would use\n"

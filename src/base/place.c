@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "base/parent.h"
 
 /* Marks are written under this prefix and then linked into place. */
 #define MARK_TEMPORARY ESDM__MARK_FILE "."
@@ -379,7 +380,8 @@ mark_directory(const esdm__place *place, int fd, bool dry_run, esdm_plugin_repor
                                "marked as ESDM's; choose an empty or a new one",
                                place->path, place->directory, foreign);
     }
-    status = dry_run ? ESDM_OK : write_mark(place, fd, err);
+    status = dry_run ? esdm__parent_check(place->path, place->directory, err)
+                     : write_mark(place, fd, err);
     if (status == ESDM_OK)
         esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
                      place->plugin, place->name);
@@ -396,6 +398,9 @@ esdm__place_make(const esdm__place *place, bool dry_run, esdm_plugin_reporter re
             return esdm__error_set_errno(err, errno, "%s: cannot use directory '%s'", place->path,
                                          place->directory);
         if (dry_run) {
+            esdm_status possible = esdm__parent_check(place->path, place->directory, err);
+            if (possible != ESDM_OK)
+                return possible;
             esdm__report(report, user, "make directory %s", place->directory);
             esdm__report(report, user, "mark directory %s for %s target '%s'", place->directory,
                          place->plugin, place->name);

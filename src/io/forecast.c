@@ -101,12 +101,13 @@ play(esdm_session *session, const esdm_forecast_request *request, const outlook 
         /* Writes that have one fragment each are one after the other; they differ in their turns.
          */
         bool single = o->fragments == 1;
-        const esdm__forecast_write write = {.count = single ? o->writes : o->fragments,
-                                            .bytes = o->bytes,
-                                            .streams = single ? 1 : session->streams,
-                                            .batch = single ? 1 : ESDM__WRITE_BATCH,
-                                            .prefer =
-                                                cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};
+        const esdm__forecast_write write = {
+            .count = single ? o->writes : o->fragments,
+            .bytes = o->bytes,
+            .streams = single ? 1 : session->streams,
+            .batch = single ? 1 : ESDM__WRITE_BATCH,
+            .copies = esdm__site_copies(session->site, request->container, request->path),
+            .prefer = cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};
         double seconds = esdm__forecast(targets, n, &write, shares);
         uint64_t times = single ? 1 : o->writes;
         *ret_seconds = any ? seconds * (double) times : (double) NAN;

@@ -8,9 +8,10 @@
 /* Batches that are played through; they repeat. */
 #define BATCHES 4u
 
-/* A request that is under way. */
+/* A request that is under way: a fragment, and its copies. */
 typedef struct request {
-    size_t target;
+    size_t targets[ESDM__FORECAST_COPIES];
+    uint32_t count;
     double done_at;
 } request;
 
@@ -35,29 +36,47 @@ end_first(world *w, uint64_t bytes)
     }
     request r = w->streams[first];
     w->streams[first] = w->streams[--w->running];
-    w->targets[r.target].queued_requests--;
-    w->targets[r.target].queued_bytes -= bytes;
+    for (uint32_t i = 0; i < r.count; i++) {
+        w->targets[r.targets[i]].queued_requests--;
+        w->targets[r.targets[i]].queued_bytes -= bytes;
+    }
     return r.done_at;
 }
 
-static void
-start(world *w, double now, const esdm__place_request *request_, esdm__forecast_share *shares)
+/* Stores one copy; returns when that is done. */
+static double
+store(world *w, size_t t, double now, uint64_t size, esdm__forecast_share *share)
 {
-    esdm__place_choice order[ESDM__FORECAST_TARGETS];
-    if (esdm__placement_order(w->targets, w->count, request_, order) == 0)
-        return;
-    size_t t = order[0].target;
     const esdm__perf *perf = w->targets[t].write;
-    double bytes = (double) request_->bytes;
+    double bytes = (double) size;
     double busy = perf != NULL ? esdm__perf_busy(perf, bytes) : 0;
     double alone = perf != NULL ? esdm__perf_seconds(perf, bytes, 1) : 0;
     w->free_at[t] = fmax(w->free_at[t], now) + busy;
-    w->streams[w->running++] = (request){.target = t, .done_at = fmax(w->free_at[t], now + alone)};
     w->targets[t].queued_requests++;
-    w->targets[t].queued_bytes += request_->bytes;
-    shares[t].fragments++;
-    shares[t].bytes += request_->bytes;
-    shares[t].busy_s += busy;
+    w->targets[t].queued_bytes += size;
+    share->fragments++;
+    share->bytes += size;
+    share->busy_s += busy;
+    return fmax(w->free_at[t], now + alone);
+}
+
+static void
+start(world *w, double now, const esdm__place_request *request_, uint32_t copies,
+      esdm__forecast_share *shares)
+{
+    esdm__place_choice order[ESDM__FORECAST_TARGETS];
+    size_t asked = esdm__placement_order(w->targets, w->count, request_, order);
+    if (asked == 0)
+        return;
+    request r = {.done_at = now};
+    for (size_t i = 0; i < asked && r.count < copies; i++) {
+        if (i > 0 && order[i].why == ESDM__PLACE_FAILED)
+            continue;
+        size_t t = order[i].target;
+        r.done_at = store(w, t, r.done_at, request_->bytes, &shares[t]);
+        r.targets[r.count++] = t;
+    }
+    w->streams[w->running++] = r;
 }
 
 /* One batch, which begins at `now`, to its end. */
@@ -65,6 +84,8 @@ static double
 play_batch(world *w, const esdm__forecast_write *write, uint64_t count, uint64_t turn, double now,
            esdm__forecast_share *shares)
 {
+    uint32_t copies = write->copies < 1 ? 1 : write->copies;
+    copies = copies < ESDM__FORECAST_COPIES ? copies : ESDM__FORECAST_COPIES;
     for (uint64_t i = 0; i < count; i++) {
         if (w->running == w->nstreams)
             now = fmax(now, end_first(w, write->bytes));
@@ -72,7 +93,7 @@ play_batch(world *w, const esdm__forecast_write *write, uint64_t count, uint64_t
                                           .behind = (count - 1 - i) * write->bytes,
                                           .turn = turn + i,
                                           .prefer = write->prefer};
-        start(w, now, &next, shares);
+        start(w, now, &next, copies, shares);
     }
     while (w->running > 0)
         now = fmax(now, end_first(w, write->bytes));

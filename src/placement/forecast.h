@@ -21,11 +21,16 @@ typedef struct esdm__forecast_write {
     uint32_t batch;   /* that are placed together, and waited for; ≥ 1 */
     uint64_t turn;    /* of the first fragment */
     esdm__place_prefer prefer;
+    uint32_t copies; /* of each fragment, on distinct targets; 0: one */
 } esdm__forecast_write;
 
+/** Most copies that are played through. */
+#define ESDM__FORECAST_COPIES 4u
+
 /**
- * Adds what the write brings to the shares. Long ones are played through for their first batches,
- * which repeat.
+ * Adds what the write brings to the shares, with all copies, which are stored one after the other
+ * as the engine does; with fewer targets there are fewer of them. Long ones are played through for
+ * their first batches, which repeat.
  * @param targets queues are ignored: nothing else is under way. At most ESDM__FORECAST_TARGETS.
  * @return seconds until the last fragment is stored; 0 where nothing was measured.
  */

@@ -248,12 +248,32 @@ def test_output_is_planned():
         expect(1.8 < twice["seconds"] / seconds < 2.2, f"{twice}")
         for wrong, words in ((HEADER.replace("lat = 96", "lat = many"), ("run1.cdl:4", "many")),
                              (HEADER.replace("(lat, lon)", "(lat, level)"), ("no dimension",)),
-                             (HEADER[:200], ("run1.cdl",)), ("", ("netcdf",)),
+                             (HEADER[:200], ("run1.cdl",)), ("", ("ncdump -h",)),
+                             ("CDF\1", ("ncdump -h", "such a file itself")),
+                             ("time,tas\n1,2\n", ("run1.cdl:1", "no header", "ncdump -h")),
                              (HEADER.replace('"maps"', '"often"'), ("often",))):
             header.write_text(wrong)
             expect_error(run([tool("esdm-mkfs"), "--plan", header], check=False), *words)
         expect_error(run([tool("esdm-mkfs"), "--plan", "no-such.cdl"], check=False), "no-such")
         expect_error(run([tool("esdm-mkfs"), "--steps", "3"], check=False), "--plan")
+
+
+def test_plans_count_copies_and_ask_for_steps():
+    with site(SPEEDS, copies=2) as s:
+        header = s.file("run1.cdl")
+        header.write_text(HEADER)
+        plan = json.loads(run([tool("esdm-mkfs"), "--json", "--plan", header]).stdout)
+        thetao = next(v for v in plan["variables"] if v["path"] == "ocean/thetao")
+        once = 48 * 40 * 96 * 192 * 4
+        expect(thetao["bytes"] == 2 * once and thetao["copies"] == 2, f"{thetao}")
+        expect({t["target"]: t["bytes"] for t in thetao["targets"]} == {"fast": once, "slow": once},
+               f"{thetao}")
+        expect("(2 copies)" in run([tool("esdm-mkfs"), "--plan", header]).stdout, "as text")
+        header.write_text(re.sub(r"UNLIMITED ; //.*", "UNLIMITED ; // (0 currently)", HEADER))
+        done = run([tool("esdm-mkfs"), "--plan", header])
+        expect("'time' has length 0" in done.stderr and "--steps" in done.stderr, done.stderr)
+        done = run([tool("esdm-mkfs"), "--plan", header, "--steps", "3"])
+        expect("--steps" not in done.stderr, done.stderr)
 
 
 def test_netcdf_programs_say_how_data_are_read():
@@ -377,7 +397,7 @@ def test_a_damaged_model_is_told_and_does_without():
 
 main(test_calibration_finds_the_speed_of_targets, test_fragments_are_shared_by_speed,
      test_decisions_are_explained, test_policies_choose_targets, test_a_reserve_is_kept,
-     test_output_is_planned, test_netcdf_programs_say_how_data_are_read,
+     test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,
      test_wrong_policies_are_told,
      test_wrong_uses_are_told, test_interruption_keeps_the_old_model_and_no_packs,
      test_a_dead_target_does_not_cost_the_others_their_models,

@@ -73,6 +73,22 @@ printf '{"targets":[{"name":"a","plugin":"posix","directory":"/proc/x/a"}],
   "metadata":{"plugin":"sqlite","directory":"/proc/x/m"}}' >more/proc.json
 expect 3 esdm-mkfs more/proc.json
 case $output in "make directory"*) fail "reported before it was done: $output" ;; esac
+expect 3 esdm-mkfs --dry-run more/proc.json
+says "'/proc' is a file system of the kernel (proc)"
+printf '{"targets":[{"name":"a","plugin":"posix","directory":"shut/b/a"}],
+  "metadata":{"plugin":"sqlite","directory":"m"}}' >more/shut.json
+mkdir more/shut && chmod a=rx more/shut more/shut/..
+if [ "$(id -u)" = 0 ]; then # root may write everywhere
+    chmod a+x .
+    setpriv --reuid 65534 --regid 65534 --clear-groups test -r more/shut.json && # not in a closed TMPDIR
+        expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups \
+            "$(command -v esdm-mkfs)" --dry-run more/shut.json &&
+        says "cannot make directory"
+else
+    expect 1 esdm-mkfs --dry-run more/shut.json
+    says "cannot make directory"
+fi
+chmod u+w more more/shut
 printf '{"targets":[{"name":"a","plugin":"mem"}],
   "metadata":{"plugin":"sqlite","directory":"m"}}' >more/mem.json
 expect 1 esdm-mkfs more/mem.json

@@ -110,8 +110,9 @@ typedef struct esdm_forecast_request {
 typedef struct esdm_forecast_share {
     const char *target; /**< "(inline)": the metadata store */
     uint64_t fragments;
-    uint64_t bytes; /**< before compression */
-    double busy_s;  /**< that the target would work on it */
+    uint64_t
+        bytes; /**< before compression; of all copies that the site asks for, as fragments are */
+    double busy_s; /**< that the target would work on it */
 } esdm_forecast_share;
 typedef bool (*esdm_forecast_visitor)(const esdm_forecast_share *share, void *user);
 
