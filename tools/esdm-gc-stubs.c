@@ -199,8 +199,15 @@ walk_routes(search *s, const char *walked, const char *prefix)
         }
         g_autofree char *folder = g_build_filename(*entry, rest, NULL);
         char *real = realpath(folder, NULL);
-        if (real != NULL && below(real, walked) == NULL)
+        bool absent = real == NULL && (errno == ENOENT || errno == ENOTDIR);
+        if (real != NULL && below(real, walked) == NULL) {
             result = walk(s, real);
+        } else if (real == NULL && (!absent || g_file_test(folder, G_FILE_TEST_IS_SYMLINK))) {
+            tool_error("cannot look at '%s', where ESDM_NC_ROUTE gives containers of '%s' stubs; "
+                       "nothing is removed",
+                       folder, prefix);
+            result = TOOL_FAILED;
+        }
         free(real);
     }
     return result;

@@ -336,6 +336,14 @@ def test_gc__folders_routed_to_a_name():
         other.rename(above / "one=1")
         env = {"ESDM_NC_ROUTE": f"{route['ESDM_NC_ROUTE']}:{above}=exp/"}
         expect(stubless(run_folder, env=env) == both, "stubs of a route above")
+        (above / "one=1").rename(above / "there")
+        for link in ("nowhere", "one=1"):  # a file system that is not mounted; one that leads to itself
+            (above / "one=1").symlink_to(link)
+            done = run([tool("esdm-gc"), "--dry-run", "--age", "0", "--stubs", run_folder],
+                       check=False, env=environment(env))
+            expect(done.returncode != 0, shown(done))
+            expect_error(done, "nothing is removed")
+            (above / "one=1").unlink()
         env = {"ESDM_NC_ROUTE": f"{run_folder}=exp/one=1:{site.file('gone')}=exp/one=1/x"}
         done = run([tool("esdm-gc"), "--dry-run", "--age", "0", "--stubs", run_folder],
                    check=False, env=environment(env))
