@@ -294,10 +294,18 @@ unlock_after_fork(void)
     (void) pthread_mutex_unlock(&mutex);
 }
 
+/* Who waits in the parent is not here: the condition would wait for it. */
+static void
+unlock_in_child(void)
+{
+    changed = (pthread_cond_t) PTHREAD_COND_INITIALIZER;
+    (void) pthread_mutex_unlock(&mutex);
+}
+
 static void
 register_handlers(void)
 {
-    (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+    (void) pthread_atfork(lock_for_fork, unlock_after_fork, unlock_in_child);
 }
 
 void

@@ -316,6 +316,71 @@ test_burst__a_shard_that_cannot_be_closed_is_told(void **state)
     }
 }
 
+/* ---- forks -------------------------------------------------------------------------------- */
+
+static char shared_file[KV__FILE_BYTES];
+
+/* Takes the shard as often, in turns with others. */
+static void *
+take_turns(void *target)
+{
+    for (int i = 0; i < 100; i++) {
+        kv__handle *handle = NULL;
+        if (kv__acquire(target, shared_file, KV__WRITE, 10000, &handle, NULL) != ESDM_OK ||
+            kv__release(handle, NULL) != ESDM_OK)
+            return NULL;
+    }
+    return target;
+}
+
+static int
+take_turns_in_child(void)
+{
+    pthread_t threads[3];
+    bool good = true;
+    (void) alarm(30); /* ends a child that waits for threads of its parent */
+    kv__target *target = open_target();
+    kv__shard_file(name_of(1000), shared_file);
+    for (size_t i = 0; i < 3; i++)
+        good &= pthread_create(&threads[i], NULL, take_turns, target) == 0;
+    for (size_t i = 0; i < 3 && good; i++) {
+        void *done = NULL;
+        good = pthread_join(threads[i], &done) == 0 && done != NULL;
+    }
+    kv__close(target);
+    return good ? 0 : 1;
+}
+
+/* Those that wait for a shard in the parent are not there. */
+static void
+test_burst__a_child_does_not_wait_for_waiting_threads(void **state)
+{
+    (void) state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it allows no threads in such a child */
+#endif
+    pthread_t waiting;
+    void *done = NULL;
+    int status = 0;
+    kv__handle *handle = NULL;
+    kv__target *target = make_target();
+    kv__shard_file(name_of(0), shared_file);
+    assert_int_equal(kv__acquire(target, shared_file, KV__WRITE, 1000, &handle, &error), ESDM_OK);
+    assert_int_equal(pthread_create(&waiting, NULL, take_turns, target), 0);
+    (void) usleep(200000); /* it waits by now; else the child has less to get wrong */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(take_turns_in_child());
+    assert_true(child > 0);
+    assert_int_equal(kv__release(handle, &error), ESDM_OK);
+    assert_int_equal(pthread_join(waiting, &done), 0);
+    assert_non_null(done);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    remove_target(target);
+}
+
 int
 main(void)
 {
@@ -326,6 +391,7 @@ main(void)
         cmocka_unit_test(test_burst__a_shard_that_stays_open_is_closed_for_all_who_need_it),
         cmocka_unit_test(test_burst__an_empty_shard_is_removed_and_made_anew),
         cmocka_unit_test(test_burst__a_shard_that_cannot_be_closed_is_told),
+        cmocka_unit_test(test_burst__a_child_does_not_wait_for_waiting_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
