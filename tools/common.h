@@ -109,6 +109,17 @@ guint tool_likeness(const char *word, const char *known);
  *  one of both is empty. @param ret_pattern owned. @param ret_text borrowed from the option. */
 bool tool_wish_split(const char *option, char **ret_pattern, const char **ret_text);
 
+/* ---- stubs (common_stub.c) ---------------------------------------------------------------- */
+
+/** A stub is no larger (netcdf-plugin/router/stub.c). */
+#define TOOL_STUB_BYTES 8192
+/** Names of containers in the bytes of what is, or looks like, a stub. @param visit owns them.
+ *  @return how many. */
+size_t tool_stub_names(const unsigned char *bytes, size_t size,
+                       void (*visit)(char *name, void *user), void *user);
+/** The container that a file stands for: owned; NULL when it is no such file. */
+char *tool_stub(const char *path);
+
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 
 /** "12h" in seconds; without a letter they are. false: not such a text. */

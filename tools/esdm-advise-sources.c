@@ -43,33 +43,6 @@ by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* Links to folders are not followed. */
-static void
-add_folder(advise_study *study, const char *folder, int depth)
-{
-    g_autoptr(GError) problem = NULL;
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, &problem);
-    if (dir == NULL) {
-        tool_error("%s", problem->message);
-        study->unreadable++;
-        return;
-    }
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
-        g_ptr_array_add(names, g_build_filename(folder, name, NULL));
-    g_ptr_array_sort(names, by_name); /* the order of a folder is not always the same */
-    for (guint i = 0; i < names->len; i++) {
-        const char *path = g_ptr_array_index(names, i);
-        struct stat facts;
-        if (lstat(path, &facts) != 0)
-            continue;
-        if (S_ISDIR(facts.st_mode) && depth < FOLDER_DEPTH_MAX)
-            add_folder(study, path, depth + 1);
-        else if (has_suffix(path) && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
-            add(study, path, false, (uint64_t) facts.st_size);
-    }
-}
-
 static bool
 add_listed(const esdm_container_info *info, void *user)
 {
@@ -96,6 +69,48 @@ add_containers(advise_study *study, esdm_session **session, const char *argument
     return study->sources->len > before ? TOOL_OK : tool_absent(*session, name);
 }
 
+/* A file, or the container that it stands for. */
+static tool_exit
+add_file(advise_study *study, esdm_session **session, const char *path, uint64_t bytes)
+{
+    g_autofree char *stub = bytes <= TOOL_STUB_BYTES ? tool_stub(path) : NULL;
+    if (stub == NULL) {
+        add(study, path, false, bytes);
+        return TOOL_OK;
+    }
+    g_autofree char *container = g_strconcat("esdm://", stub, NULL);
+    tool_exit result = add_containers(study, session, container);
+    study->unreadable += result != TOOL_OK;
+    return result;
+}
+
+/* Links to folders are not followed. */
+static void
+add_folder(advise_study *study, esdm_session **session, const char *folder, int depth)
+{
+    g_autoptr(GError) problem = NULL;
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, &problem);
+    if (dir == NULL) {
+        tool_error("%s", problem->message);
+        study->unreadable++;
+        return;
+    }
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
+        g_ptr_array_add(names, g_build_filename(folder, name, NULL));
+    g_ptr_array_sort(names, by_name); /* the order of a folder is not always the same */
+    for (guint i = 0; i < names->len; i++) {
+        const char *path = g_ptr_array_index(names, i);
+        struct stat facts;
+        if (lstat(path, &facts) != 0)
+            continue;
+        if (S_ISDIR(facts.st_mode) && depth < FOLDER_DEPTH_MAX)
+            add_folder(study, session, path, depth + 1);
+        else if (has_suffix(path) && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
+            (void) add_file(study, session, path, (uint64_t) facts.st_size);
+    }
+}
+
 tool_exit
 advise_add_source(advise_study *study, esdm_session **session, const char *argument)
 {
@@ -107,9 +122,9 @@ advise_add_source(advise_study *study, esdm_session **session, const char *argum
         return TOOL_NOT_FOUND;
     }
     if (S_ISDIR(facts.st_mode))
-        add_folder(study, argument, 0);
+        add_folder(study, session, argument, 0);
     else
-        add(study, argument, false, (uint64_t) facts.st_size);
+        return add_file(study, session, argument, (uint64_t) facts.st_size);
     return TOOL_OK;
 }
 

@@ -232,7 +232,9 @@ look_at_target(const copy *c, bool *ret_skip)
     *ret_skip = exists && cp_wants.skip_existing;
     if (status != ESDM_OK || !exists || *ret_skip)
         return status;
-    return tool_error_set(c->err, ESDM_EEXIST, "'%s' exists; --force replaces it", target);
+    return tool_error_set(c->err, ESDM_EEXIST,
+                          "'%s' exists; --force replaces it, --skip-existing leaves it as it is",
+                          target);
 }
 
 static esdm_status

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdio.h>
+#include <string.h>
 
 #include "common.h"
 
@@ -23,7 +24,8 @@ static const tool_help help = {
         "comparisons, and CONTAINER:/GROUP/DATASET for each such dataset; a comparison on a\n"
         "dataset may also be met by the global attributes of its container. A quoted value\n"
         "is compared as text, even if it looks like a number. Upper and lower case differ.\n"
-        "There is no \"or\": ask twice. Nothing found is exit status 3, without a message.",
+        "There is no \"or\": ask twice. Nothing found is exit status 3; a message tells\n"
+        "then which attributes nothing has at all.",
     .examples = "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
                 "  esdm-find 'standard_name = air_temperature and units = K'\n"
                 "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
@@ -74,6 +76,72 @@ visit(const esdm_match *match, void *user)
     return !ferror(stdout);
 }
 
+/* ---- nothing found ------------------------------------------------------------------------ */
+
+static bool
+note_any(const esdm_match *match, void *user)
+{
+    (void) match;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether anything has the attribute, "NAME" or "VARIABLE:NAME" as in the expression. */
+static bool
+has_attribute(esdm_session *session, const char *name)
+{
+    static const char *const questions[] = {"%s ~ *", "%s >= 0", "%s < 0", "%s != '\\u0001'"};
+    bool any = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(questions) && !any; i++) {
+        g_autoptr(GString) question = g_string_new(questions[i]);
+        esdm_error err = {0};
+        g_string_erase(question, 0, 2);
+        g_string_prepend(question, name);
+        if (esdm_find(session, question->str, note_any, &any, &err) != ESDM_OK)
+            return true; /* no more is known than without asking */
+    }
+    return any;
+}
+
+/* The bytes of a word, or of a text in quotes. */
+static size_t
+word_bytes(const char *at, const char *ends)
+{
+    size_t bytes = 0;
+    if (*at != '"' && *at != '\'')
+        return strcspn(at, ends);
+    for (bytes = 1; at[bytes] != '\0' && at[bytes] != at[0]; bytes++)
+        bytes += at[bytes] == '\\' && at[bytes + 1] != '\0';
+    return bytes + (at[bytes] != '\0');
+}
+
+/* An expression that is right found nothing: tells attributes in it that nothing has. */
+static void
+tell_unknown(esdm_session *session, const char *expression)
+{
+    const char *at = expression;
+    while (*at != '\0') {
+        at += strspn(at, " \t\n");
+        const char *name = at;
+        at += word_bytes(at, "=!<>~ \t\n:");
+        if (*at == ':')
+            at += 1 + word_bytes(at + 1, "=!<>~ \t\n");
+        if (at == name)
+            return;
+        g_autofree char *attribute = g_strndup(name, (gsize) (at - name));
+        if (!has_attribute(session, attribute)) {
+            g_autofree char *printable = tool_printable(attribute);
+            tool_error("no container and no variable of this site has an attribute %s", printable);
+        }
+        at += strspn(at, " \t\n");
+        at += strspn(at, "=!<>~");
+        at += strspn(at, " \t\n");
+        at += word_bytes(at, " \t\n");
+        at += strspn(at, " \t\n");
+        at += MIN(strlen("and"), strlen(at));
+    }
+}
+
 static tool_exit
 find(esdm_session *session, const char *expression, bool several)
 {
@@ -89,6 +157,8 @@ find(esdm_session *session, const char *expression, bool several)
         result = tool_fail(status, &err);
     else if (all.count == 0)
         result = TOOL_NOT_FOUND;
+    if (status == ESDM_OK && all.count == 0)
+        tell_unknown(session, expression);
     g_hash_table_unref(all.seen);
     if (tool.json && (status == ESDM_OK)) {
         json_t *root = json_object();

@@ -10,9 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A stub is no larger (netcdf-plugin/router/stub.c). */
-#define STUB_BYTES 8192
-
 typedef struct search {
     GHashTable *named; /* by stubs: container → itself */
     GPtrArray *names;
@@ -22,37 +19,17 @@ typedef struct search {
 
 /* ---- stubs -------------------------------------------------------------------------------- */
 
-static uint32_t
-number_at(const unsigned char *bytes)
-{
-    return (uint32_t) bytes[0] << 24 | (uint32_t) bytes[1] << 16 | (uint32_t) bytes[2] << 8 |
-           bytes[3];
-}
-
-/* The value of the attribute that names the container: a counted name, padded to four bytes, the
- * type, a counted text. What merely looks like a stub keeps its container, too. */
 static void
-note_names(search *s, const unsigned char *bytes, size_t size)
+note_name(char *name, void *user)
 {
-    static const char key[16] = "esdm_container";
-    const unsigned char *at = bytes;
-    const unsigned char *end = bytes + size;
-    while ((at = memmem(at, (size_t) (end - at), key, sizeof key)) != NULL) {
-        at += sizeof key;
-        if (end - at < 8)
-            return;
-        uint32_t length = number_at(at + 4);
-        if (length <= (size_t) (end - at) - 8) {
-            char *name = g_strndup((const char *) at + 8, length);
-            g_hash_table_add(s->named, name);
-        }
-    }
+    search *s = user;
+    g_hash_table_add(s->named, name);
 }
 
 static tool_exit
 look_into(search *s, const char *path)
 {
-    unsigned char bytes[STUB_BYTES];
+    unsigned char bytes[TOOL_STUB_BYTES];
     /* Not blocking: somebody may have put a FIFO in its place. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
@@ -66,7 +43,8 @@ look_into(search *s, const char *path)
                    g_strerror(why));
         return TOOL_FAILED;
     }
-    note_names(s, bytes, (size_t) size);
+    /* What merely looks like a stub keeps its container, too. */
+    (void) tool_stub_names(bytes, (size_t) size, note_name, s);
     return TOOL_OK;
 }
 
@@ -85,7 +63,7 @@ walk(search *s, char *folder)
                        g_strerror(entry->fts_errno));
             result = TOOL_FAILED;
         } else if (entry->fts_info == FTS_F && S_ISREG(entry->fts_statp->st_mode) &&
-                   entry->fts_statp->st_size <= STUB_BYTES) {
+                   entry->fts_statp->st_size <= TOOL_STUB_BYTES) {
             result = look_into(s, entry->fts_path);
         }
         errno = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdio.h>
+#include <string.h>
 
 #include "common.h"
 
@@ -39,6 +40,25 @@ collect(const esdm_container_info *info, void *user)
     return true;
 }
 
+/* There is no such container; what was perhaps meant. */
+static tool_exit
+absent(esdm_session *session, const char *argument, const char *name)
+{
+    g_autofree char *stub = tool_stub(argument);
+    if (stub != NULL) {
+        tool_error("'%s' is a file that stands for container '%s'; to remove both: esdm-rm '%s' "
+                   "&& rm '%s'",
+                   argument, stub, stub, argument);
+        return TOOL_NOT_FOUND;
+    }
+    tool_exit result = tool_absent(session, name);
+    if (strpbrk(name, "*?[") != NULL)
+        tool_error("patterns are not expanded here; to remove many: esdm-rm -r PREFIX, or "
+                   "esdm-ls -0 PREFIX | grep -z PATTERN | xargs -0 esdm-rm (-n tells what it would "
+                   "remove)");
+    return result;
+}
+
 /* Names that an argument stands for. */
 static tool_exit
 expand(esdm_session *session, const char *argument, GPtrArray *names)
@@ -47,21 +67,22 @@ expand(esdm_session *session, const char *argument, GPtrArray *names)
     esdm_error err = {0};
     esdm_container_info info;
     esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
-    if (status != ESDM_OK)
-        return tool_fail(status, &err);
+    if (status != ESDM_OK) {
+        g_autofree char *stub = tool_stub(argument);
+        return stub != NULL ? absent(session, argument, argument) : tool_fail(status, &err);
+    }
     guint before = names->len;
     if (recursive) {
         status = esdm_container_list(session, name, collect, names, &err);
         if (status == ESDM_OK && names->len == before && !force) {
-            tool_error("there is no container '%s' and none below it", name);
-            return TOOL_NOT_FOUND;
+            return absent(session, argument, name);
         }
     } else {
         status = esdm_container_stat(session, name, &info, &err);
         if (status == ESDM_OK)
             g_ptr_array_add(names, g_strdup(name));
         if (status == ESDM_ENOENT)
-            return force ? TOOL_OK : tool_absent(session, name);
+            return force ? TOOL_OK : absent(session, argument, name);
     }
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }

@@ -38,6 +38,7 @@ typedef struct explanation {
     GHashTable *stories; /* pack → pack_story */
     GPtrArray *places;   /* of the variable at hand */
     json_t *list;        /* of its fragments, with --fragments and --json */
+    char *only;          /* the site's one target; NULL: it has several */
 } explanation;
 
 /* ---- what writers told -------------------------------------------------------------------- */
@@ -250,8 +251,15 @@ print_alternatives(const place *p, const stand *own)
     }
 }
 
+/* Writers tell nothing then. */
+static bool
+had_no_choice(const explanation *e, const place *p)
+{
+    return p->told == 0 && e->only != NULL && g_str_equal(e->only, p->target);
+}
+
 static void
-print_place(const place *p)
+print_place(const explanation *e, const place *p)
 {
     g_autofree char *bytes = tool_bytes(p->bytes);
     g_autofree char *target = tool_printable(p->target);
@@ -265,7 +273,10 @@ print_place(const place *p)
     (void) printf(", %u pack%s", packs, packs == 1 ? "" : "s");
     const stand *own = own_stand(p);
     if (p->told == 0 || own == NULL) {
-        (void) printf("; nobody told why: its writer was killed, had no choice, or was older\n");
+        (void) printf("; %s\n", had_no_choice(e, p)
+                                    ? "there was no choice: the site has no other target"
+                                    : "nobody told why: its writer had no choice, was killed, or "
+                                      "was older");
         return;
     }
     if (p->predicted_s > 0)
@@ -277,7 +288,7 @@ print_place(const place *p)
 /* ---- JSON --------------------------------------------------------------------------------- */
 
 static json_t *
-place_json(const place *p)
+place_json(const explanation *e, const place *p)
 {
     json_t *entry = json_object();
     json_t *others = json_array();
@@ -289,7 +300,10 @@ place_json(const place *p)
     tool_json_set(entry, "predicted_s",
                   p->predicted_s > 0 ? json_real(p->predicted_s) : json_null());
     tool_json_set(entry, "observed_s", p->told > 0 ? json_real(p->observed_s) : json_null());
-    tool_json_set(entry, "why", own != NULL ? json_string(main_why(own)) : json_null());
+    tool_json_set(entry, "why",
+                  own != NULL           ? json_string(main_why(own))
+                  : had_no_choice(e, p) ? json_string("no other target")
+                                        : json_null());
     for (guint i = 0; i < p->stands->len; i++) {
         const stand *s = g_ptr_array_index(p->stands, i);
         if (s == own)
@@ -322,9 +336,9 @@ explain_dataset(explanation *e, esdm_dataset *dataset, const char *path, json_t 
     for (guint i = 0; i < e->places->len && status == ESDM_OK; i++) {
         const place *p = g_ptr_array_index(e->places, i);
         if (tool.json)
-            tool_json_append(places, place_json(p));
+            tool_json_append(places, place_json(e, p));
         else
-            print_place(p);
+            print_place(e, p);
     }
     if (!tool.json && e->places->len == 0)
         (void) printf("    no data\n");
@@ -363,11 +377,34 @@ explain_group(explanation *e, esdm_group *group, const char *path, const char *w
     return status;
 }
 
-static esdm_status
-explain_container(esdm_container *container, const char *name, const char *wanted, json_t *list,
-                  esdm_error *err)
+static bool
+note_target(const esdm_forecast_share *share, void *user)
 {
-    explanation e = {.stories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_story)};
+    g_ptr_array_add(user, g_strdup(share->target));
+    return true;
+}
+
+/* The site's target when it has but one: owned, else NULL. A forecast names all of them. */
+static char *
+only_target(esdm_session *session, const char *container)
+{
+    g_autoptr(GPtrArray) targets = g_ptr_array_new_with_free_func(g_free);
+    const esdm_forecast_request request = {
+        .container = container, .path = "/", .element_bytes = 1 << 30, .writes = 1};
+    double seconds = 0;
+    esdm_error err;
+    esdm_status status =
+        esdm_forecast_write(session, &request, note_target, targets, &seconds, &err);
+    return status == ESDM_OK && targets->len == 1 ? g_strdup(g_ptr_array_index(targets, 0)) : NULL;
+}
+
+static esdm_status
+explain_container(esdm_session *session, esdm_container *container, const char *name,
+                  const char *wanted, json_t *list, esdm_error *err)
+{
+    g_autofree char *only = only_target(session, name);
+    explanation e = {.stories = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_story),
+                     .only = only};
     gboolean found = wanted == NULL;
     json_t *datasets = json_array();
     g_autofree char *printable = tool_printable(name);
@@ -391,6 +428,19 @@ explain_container(esdm_container *container, const char *name, const char *wante
     return status;
 }
 
+/* Explains the container that a file stands for; false: it is no such file. */
+static bool
+follow_stub(esdm_session *session, const char *argument, uint64_t snapshot, json_t *list,
+            tool_exit *ret_result)
+{
+    g_autofree char *stub = tool_stub(argument);
+    if (stub == NULL)
+        return false;
+    g_autofree char *target = g_strconcat("esdm://", stub, NULL); /* no path */
+    *ret_result = stat_explain(session, target, snapshot, list);
+    return true;
+}
+
 tool_exit
 stat_explain(esdm_session *session, const char *argument, uint64_t snapshot, json_t *list)
 {
@@ -398,8 +448,10 @@ stat_explain(esdm_session *session, const char *argument, uint64_t snapshot, jso
     esdm_error err = {0};
     esdm_container *container = NULL;
     esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    tool_exit result = TOOL_OK;
     if (status != ESDM_OK)
-        return tool_fail(status, &err);
+        return follow_stub(session, argument, snapshot, list, &result) ? result
+                                                                       : tool_fail(status, &err);
     /* The longest name that is a container; the rest is the path of a variable. */
     g_autofree char *whole = g_strdup(name);
     const char *variable = NULL;
@@ -411,10 +463,12 @@ stat_explain(esdm_session *session, const char *argument, uint64_t snapshot, jso
         *slash = '\0';
         variable = whole + (slash - name) + 1;
     }
-    if (status == ESDM_ENOENT && snapshot == 0)
-        return tool_absent(session, whole);
+    if (container == NULL && follow_stub(session, argument, snapshot, list, &result))
+        return result;
+    if (status == ESDM_ENOENT)
+        return snapshot == 0 ? tool_absent(session, whole) : stat_no_snapshot(session, whole, &err);
     if (status == ESDM_OK)
-        status = explain_container(container, name, variable, list, &err);
+        status = explain_container(session, container, name, variable, list, &err);
     esdm_container_discard(container);
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }

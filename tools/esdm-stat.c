@@ -324,6 +324,37 @@ show_json(esdm_container *container, const stat_facts *facts, json_t *list, esdm
     return ESDM_OK;
 }
 
+static bool
+note_snapshot(const esdm_snapshot_info *info, void *user)
+{
+    g_array_append_val((GArray *) user, info->snapshot);
+    return true;
+}
+
+/* Which snapshots there are instead of the one that was asked for. */
+tool_exit
+stat_no_snapshot(esdm_session *session, const char *name, const esdm_error *why)
+{
+    g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GString) text = g_string_new(NULL);
+    esdm_error err = {0};
+    (void) !esdm_container_snapshots(session, name, note_snapshot, numbers, &err);
+    const guint most = 6; /* then only the first and the last ones */
+    for (guint i = 0; i < numbers->len; i++) {
+        if (numbers->len > most && i == 2) {
+            g_string_append(text, ", …");
+            i = numbers->len - 3;
+        }
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? ", " : "",
+                               (guint64) g_array_index(numbers, uint64_t, i));
+    }
+    if (numbers->len == 0)
+        return tool_fail(ESDM_ENOENT, why);
+    tool_error("container '%s' has no snapshot %" G_GINT64_FORMAT "; there %s %s", name,
+               wanted_snapshot, numbers->len == 1 ? "is only" : "are", text->str);
+    return TOOL_NOT_FOUND;
+}
+
 static tool_exit
 show(esdm_session *session, const char *argument, json_t *list)
 {
@@ -335,8 +366,14 @@ show(esdm_session *session, const char *argument, json_t *list)
     if (status == ESDM_OK)
         status = esdm_container_open(session, name, ESDM_OPEN_READ, (uint64_t) wanted_snapshot,
                                      &container, &err);
-    if (status == ESDM_ENOENT && wanted_snapshot == 0)
-        return tool_absent(session, name);
+    g_autofree char *stub = container == NULL ? tool_stub(argument) : NULL;
+    if (stub != NULL) {
+        g_autofree char *target = g_strconcat("esdm://", stub, NULL); /* no path */
+        return show(session, target, list);
+    }
+    if (status == ESDM_ENOENT)
+        return wanted_snapshot == 0 ? tool_absent(session, name)
+                                    : stat_no_snapshot(session, name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     status = stat_facts_read(session, container, &facts, &err);

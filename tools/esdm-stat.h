@@ -84,6 +84,8 @@ const char *stat_type_name(const esdm_container *container, esdm_type type);
 /** "1x32x180"; owned; "" for rank 0. */
 char *stat_shape_text(const uint64_t *shape, uint32_t rank);
 
+/** Tells which snapshots there are instead of the wanted one; without any @param why. */
+tool_exit stat_no_snapshot(esdm_session *session, const char *name, const esdm_error *why);
 /** Why the data of CONTAINER or CONTAINER/VARIABLE lie where they lie. @param list with --json. */
 tool_exit stat_explain(esdm_session *session, const char *argument, uint64_t snapshot,
                        json_t *list);

@@ -277,17 +277,55 @@ needs_of(esdm_plugin_kind kind, const char *name)
     return NULL;
 }
 
+/* Names with commas between them, as far as there is room. */
+typedef struct name_list {
+    esdm_plugin_kind kind;
+    char text[300];
+} name_list;
+
+static void
+add_name(name_list *list, const char *name, size_t bytes)
+{
+    size_t used = strlen(list->text);
+    for (const char *at = list->text; used > 0 && at != NULL; at = strchr(at, ' ')) {
+        at += at[0] == ' ';
+        if (strncmp(at, name, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0'))
+            return;
+    }
+    if (used + bytes + 3 <= sizeof list->text)
+        (void) snprintf(list->text + used, sizeof list->text - used, "%s%.*s", used > 0 ? ", " : "",
+                        (int) bytes, name);
+}
+
+/* Adds those that lie in a folder; whether they can be loaded is not known. */
+static bool
+list_folder(const char *folder, void *user)
+{
+    name_list *list = user;
+    char prefix[32];
+    size_t before = (size_t) snprintf(prefix, sizeof prefix, "esdm-%s-", kind_names[list->kind]);
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return false;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        const char *file = entry->d_name;
+        size_t bytes = strlen(file);
+        if (bytes > before + 3 && strncmp(file, prefix, before) == 0 &&
+            strcmp(file + bytes - 3, ".so") == 0)
+            add_name(list, file + before, bytes - before - 3);
+    }
+    (void) closedir(dir);
+    return false;
+}
+
 static esdm_status
 unknown_plugin(esdm_plugin_kind kind, const char *name, esdm_error *err)
 {
-    char known[300] = "";
-    size_t used = 0;
+    name_list known = {.kind = kind};
     const esdm_plugin *plugin = NULL;
-    for (size_t i = 0; (plugin = esdm__plugin_at(kind, i)) != NULL && used < sizeof known; i++) {
-        int n =
-            snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", plugin->name);
-        used += n > 0 ? (size_t) n : 0;
-    }
+    for (size_t i = 0; (plugin = esdm__plugin_at(kind, i)) != NULL; i++)
+        add_name(&known, plugin->name, strlen(plugin->name));
+    (void) visit_folders(list_folder, &known);
     const char *needs = needs_of(kind, name);
     if (needs != NULL)
         return esdm__error_set(err, ESDM_ENOENT,
@@ -297,7 +335,7 @@ unknown_plugin(esdm_plugin_kind kind, const char *name, esdm_error *err)
     return esdm__error_set(err, ESDM_ENOENT,
                            "there is no %s plug-in '%.64s' (known: %s); others are looked for in "
                            "$ESDM_PLUGIN_PATH",
-                           kind_names[kind], name, used > 0 ? known : "none");
+                           kind_names[kind], name, known.text[0] != '\0' ? known.text : "none");
 }
 
 esdm_status

@@ -300,7 +300,7 @@ read_expression(parser *p)
             return ESDM_OK;
         if (p->at == end || strncasecmp(p->at, "and", 3) != 0 ||
             !(is_blank(p->at[3]) || p->at[3] == '\0'))
-            return wrong(p, p->at, "expected \"and\"");
+            return wrong(p, p->at, "expected \"and\" (a value with blanks must be in quotes)");
         p->at += 3;
         skip_blanks(p);
         if (*p->at == '\0')

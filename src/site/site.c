@@ -42,11 +42,15 @@ esdm_site_find(char **ret_path, esdm_error *err)
     if (named != NULL && named[0] != '\0') {
         struct stat info;
         if (stat(named, &info) != 0)
-            return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot open '%s'", named);
+            return esdm__error_set_errno(err, errno,
+                                         "ESDM_CONFIG, which must name the file of a site "
+                                         "configuration (JSON), is '%s': cannot open it",
+                                         named);
         if (S_ISDIR(info.st_mode))
             return esdm__error_set(err, ESDM_EINVAL,
-                                   "ESDM_CONFIG: '%s' is a folder; name the configuration file",
-                                   named);
+                                   "ESDM_CONFIG is '%s', a folder; it must name the file of a site "
+                                   "configuration (JSON), such as '%s/site.json'",
+                                   named, named);
         if (access(named, R_OK) != 0)
             return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot read '%s'", named);
         return copy_path(named, ret_path, err);

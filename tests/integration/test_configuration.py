@@ -52,12 +52,27 @@ def test_unknown_plugin__lists_those_that_exist():
     config = valid()
     config["targets"][0]["plugin"] = "posiks"
     expect_error(with_config(json.dumps(config), "esdm-ls"), "posiks", "posix")
+    with Site(make=False) as site:  # those in plug-in folders, too, and each once
+        for name in ("esdm-data-other.so", "esdm-data-posix.so", "esdm-meta-none.so", "esdm-data-.so"):
+            site.file(name).touch()
+        os.environ["ESDM_PLUGIN_PATH"] = str(site.folder)
+        try:
+            done = with_config(json.dumps(config), "esdm-ls")
+        finally:
+            del os.environ["ESDM_PLUGIN_PATH"]
+        expect_error(done, "posiks", "posix", "other")
+        known = done.stderr.split("known: ")[1].split(")")[0].split(", ")
+        expect(len(set(known)) == len(known) and "none" not in known and "" not in known, known)
 
 
 def test_missing_configuration_file__is_named():
     with Site(make=False) as site:
         os.environ["ESDM_CONFIG"] = str(site.file("nowhere.json"))
-        expect_error(run([tool("esdm-ls")], check=False), "nowhere.json")
+        expect_error(run([tool("esdm-ls")], check=False), "nowhere.json", "ESDM_CONFIG",
+                     "must name the file of a site configuration")
+        os.environ["ESDM_CONFIG"] = str(site.folder)
+        expect_error(run([tool("esdm-ls")], check=False), "a folder",
+                     "must name the file of a site configuration", str(site.folder) + "/site.json")
 
 
 def test_site_that_was_not_made__says_so():

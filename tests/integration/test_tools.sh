@@ -175,8 +175,23 @@ expect 3 esdm-cp esdm://a.nc absent/a.nc
 says "there is no folder 'absent'"
 expect 2 esdm-find units = K
 says "put it in quotes"
+says "expected one of"
+expect 2 esdm-find 'units = m s-1'
+says "a value with blanks must be in quotes"
+expect 3 esdm-find 'units = M'
+[ -z "$output" ] || fail "an attribute that exists: $output"
+expect 3 esdm-find ':title = "small" and unitz ~ "K and" and v:unitz != 3 and v:units = K'
+[ "$output" = "esdm-find: no container and no variable of this site has an attribute unitz
+esdm-find: no container and no variable of this site has an attribute v:unitz" ] || fail "$output"
 expect 4 esdm-cp small.nc esdm://a.nc
 says "--force"
+says "--skip-existing"
+expect 3 esdm-rm 'a*'
+says "to remove many: esdm-rm -r PREFIX"
+expect 3 esdm-stat --snapshot 9 a.nc
+[ "$output" = "esdm-stat: container 'a.nc' has no snapshot 9; there is only 1" ] || fail "$output"
+expect 3 esdm-stat --explain --snapshot 9 a.nc
+says "there is only 1"
 expect 0 esdm-cp -f classic1.nc esdm://a.nc
 expect 0 esdm-cp esdm://a.nc out/a.nc
 same_file_name=$(ncdump -h out/a.nc | grep -c time)
@@ -278,6 +293,12 @@ cmp large.nc out/large.nc || fail "a large classic file is not the same byte for
 
 expect 0 esdm-ls -l kinds
 says "kinds/all.nc"
+expect 0 esdm-cp field.nc esdm://field.nc
+expect 0 esdm-stat --explain field.nc
+case $(grep -c '"plugin"' "$ESDM_CONFIG") in
+2) says "there was no choice: the site has no other target" ;;
+esac
+expect 0 esdm-rm field.nc
 expect 0 esdm-ls --json kinds
 $python -c 'import json,sys; d=json.loads(sys.argv[1]); c=d["containers"]
 assert d["site"] == "test" and len(c) == 16, len(c)

@@ -181,6 +181,28 @@ def test_esdm_cp_of_a_folder_follows_stubs():
         expect(not (site.folder / "other").exists(), "half of it was copied")
 
 
+def test_tools_follow_stubs_or_say_what_to_type():
+    with RoutedSite() as site:
+        stub, name = site.out / "a.nc", site.container("a.nc")
+        client(["nccopy", site.source, stub])
+        moved = site.file("moved.nc")
+        shutil.copy(stub, moved)
+        for options in ([], ["--explain"], ["--json"]):
+            shown = run([tool("esdm-stat"), *options, moved]).stdout
+            expect(name in shown and "esdm_container" not in shown, shown)
+        expect(run([tool("esdm-stat"), "a.nc"], cwd=site.out).stdout.startswith(f"esdm://{name}"), "")
+        for source in (stub, site.out):
+            told = json.loads(run([tool("esdm-advise"), "--json", "-n", "2", source]).stdout)
+            expect(told["sources"] == 1 and told["unreadable"] == 0 and told["samples"] == 2, told)
+        for options in ([], ["-r"]):
+            done = run([tool("esdm-rm"), *options, "./a.nc"], check=False, cwd=site.out)
+            expect_error(done, f"stands for container '{name}'", f"esdm-rm '{name}' && rm './a.nc'")
+            expect(done.returncode == 3 and stub.exists() and containers() == [name], "it is gone")
+        run([tool("esdm-rm"), name])
+        expect_error(run([tool("esdm-stat"), stub], check=False), f"no container '{name}'")
+        expect_error(run([tool("esdm-stat"), "a.nc"], cwd=site.out, check=False), f"'{name}'")
+
+
 def test_wrong_configurations_break_no_plain_program():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -225,5 +247,6 @@ def test_asking_makes_no_default_site():
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
-     test_esdm_cp_of_a_folder_follows_stubs, test_wrong_configurations_break_no_plain_program,
+     test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
+     test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
