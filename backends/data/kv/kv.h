@@ -193,5 +193,8 @@ esdm_status kv__pack_seal(void *pack, esdm_error *err);
 esdm_status kv__pack_discard(void *pack, esdm_error *err);
 esdm_status kv__pack_recall(void *pack, uint64_t position, size_t bytes, void *buffer,
                             esdm_error *err);
+/** The list of packs that are being written, around a fork(): before the databases. */
+void kv__lock_packs(void);
+void kv__unlock_packs(void);
 
 #endif

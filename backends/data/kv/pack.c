@@ -31,6 +31,18 @@ typedef struct pack {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards unsealed */
 static pack *unsealed;
 
+void
+kv__lock_packs(void)
+{
+    (void) pthread_mutex_lock(&mutex);
+}
+
+void
+kv__unlock_packs(void)
+{
+    (void) pthread_mutex_unlock(&mutex);
+}
+
 /* ---- names in use --------------------------------------------------------------------------- */
 
 static bool

@@ -285,6 +285,7 @@ open_patiently(const kv__target *target, const char *file, const char *path, kv_
 static void
 lock_for_fork(void)
 {
+    kv__lock_packs();
     (void) pthread_mutex_lock(&mutex);
 }
 
@@ -292,6 +293,7 @@ static void
 unlock_after_fork(void)
 {
     (void) pthread_mutex_unlock(&mutex);
+    kv__unlock_packs();
 }
 
 /* Who waits in the parent is not here: the condition would wait for it. */
@@ -299,7 +301,7 @@ static void
 unlock_in_child(void)
 {
     changed = (pthread_cond_t) PTHREAD_COND_INITIALIZER;
-    (void) pthread_mutex_unlock(&mutex);
+    unlock_after_fork();
 }
 
 static void

@@ -381,6 +381,66 @@ test_burst__a_child_does_not_wait_for_waiting_threads(void **state)
     remove_target(target);
 }
 
+static volatile bool stop;
+
+static bool
+make_and_discard(kv__target *target, unsigned number)
+{
+    void *pack = NULL;
+    char name[KV__NAME_MAX];
+    (void) snprintf(name, sizeof name, "00112233445566778899aabbccddeeff-fedcba98-%x", number);
+    return kv__pack_create(target, name, &pack, NULL) == ESDM_OK &&
+           kv__pack_discard(pack, NULL) == ESDM_OK;
+}
+
+static void *
+make_and_discard_always(void *target)
+{
+    for (unsigned i = 0; !stop; i++) {
+        if (!make_and_discard(target, i))
+            return NULL;
+    }
+    return target;
+}
+
+/* Nor for one that has just made a pack. */
+static void
+test_burst__a_child_does_not_wait_for_threads_that_make_packs(void **state)
+{
+    (void) state;
+    enum { OPEN = 3000, FORKS = 30 };
+    static void *packs[OPEN];
+    pthread_t busy;
+    void *done = NULL;
+    kv__target *target = make_target();
+    for (unsigned i = 0; i < OPEN; i++)
+        assert_int_equal(kv__pack_create(target, name_of(i), &packs[i], &error), ESDM_OK);
+    stop = false;
+    assert_int_equal(pthread_create(&busy, NULL, make_and_discard_always, target), 0);
+    for (unsigned i = 0; i < FORKS; i++) {
+        int status = 0;
+        (void) usleep(1000);
+        pid_t child = fork();
+        if (child == 0) {
+            (void) alarm(20);
+            kv__target *own = open_target();
+            bool good = make_and_discard(own, UINT32_MAX);
+            kv__close(own);
+            _exit(good ? 0 : 1);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    stop = true;
+    assert_int_equal(pthread_join(busy, &done), 0);
+    assert_non_null(done);
+    for (unsigned i = 0; i < OPEN; i++)
+        assert_int_equal(kv__pack_discard(packs[i], &error), ESDM_OK);
+    remove_target(target);
+}
+
 int
 main(void)
 {
@@ -392,6 +452,7 @@ main(void)
         cmocka_unit_test(test_burst__an_empty_shard_is_removed_and_made_anew),
         cmocka_unit_test(test_burst__a_shard_that_cannot_be_closed_is_told),
         cmocka_unit_test(test_burst__a_child_does_not_wait_for_waiting_threads),
+        cmocka_unit_test(test_burst__a_child_does_not_wait_for_threads_that_make_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
