@@ -24,7 +24,9 @@ typedef struct found {
     atomic_uint tries; /* copies that had no such variable */
     char name[128];    /* a variable that looks like what was asked for */
 } found;
-static found *found_out; /* one for each option, in memory that processes share */
+/* One for each option, and one for the warning of global attributes, in memory that processes
+ * share. */
+static found *found_out;
 
 static bool
 split(const char *option, wish *ret)
@@ -289,6 +291,24 @@ tell(cp_dataset *dataset, esdm_error *err)
     return status;
 }
 
+/* Said once for all copies. They state nothing: only those of variables do. */
+static void
+warn_of_globals(const cp_group *group, const char *source)
+{
+    size_t options = cp_wants.accuracy != NULL ? g_strv_length(cp_wants.accuracy) : 0;
+    for (guint i = 0; i < group->attributes->len; i++) {
+        const cp_attribute *attribute = g_ptr_array_index(group->attributes, i);
+        if (esdm_accuracy_is_attribute(attribute->name) &&
+            !atomic_exchange(&found_out[options].any, true))
+            tool_error(
+                "%s: the global attribute '%s' states nothing: give it to the variables that "
+                "it is meant for, or say --accuracy '*: …'",
+                source, attribute->name);
+    }
+    for (guint i = 0; i < group->groups->len; i++)
+        warn_of_globals(g_ptr_array_index(group->groups, i), source);
+}
+
 esdm_status
 cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
 {
@@ -298,6 +318,8 @@ cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
         status = source->is_container ? keep(dataset, err)
                                       : state_attributes(dataset, source->session, err);
     }
+    if (status == ESDM_OK && !source->is_container)
+        warn_of_globals(model->root, source->name);
     if (status == ESDM_OK)
         status = state_options(model, source->name, err);
     for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++)

@@ -210,6 +210,18 @@ def test_names_that_no_file_of_a_tree_has():
         run([tool("esdm-ls"), "tree"])
 
 
+def test_global_attributes_state_nothing_and_are_told_once():
+    need_program("ncgen")
+    with Site() as site:
+        site.file("tree").mkdir()
+        for name in "tree/a", "tree/b":
+            make_file(site, name, ":esdm_absolute_tolerance = \"10 mK\" ; :esdm_mode = \"archive\" ;")
+        done = run([tool("esdm-cp"), "-r", "-j", "2", site.file("tree"), "esdm://tree"])
+        expect(done.stderr.count("global attribute 'esdm_") == 1 and "--accuracy" in done.stderr,
+               done.stderr)
+        expect("stated" not in accuracy_of("tree/a.nc"), "it states something")
+
+
 def test_where_an_accuracy_comes_from():
     need_program("ncgen")
     rules = [{"variable": "n", "container": "ruled.nc", "quantities": "abs=2"}]
@@ -322,5 +334,6 @@ def test_deflate_is_lossless_and_chosen():
 main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
-     test_where_an_accuracy_comes_from, test_numbers_that_did_not_change,
+     test_global_attributes_state_nothing_and_are_told_once, test_where_an_accuracy_comes_from,
+     test_numbers_that_did_not_change,
      test_deflate_is_lossless_and_chosen)
