@@ -6,9 +6,10 @@
 static const char *
 kind_name(esdm_finding_kind kind)
 {
-    return kind == ESDM_FINDING_NOTE       ? "note"
-           : kind == ESDM_FINDING_REPAIRED ? "repaired"
-                                           : "problem";
+    return kind == ESDM_FINDING_NOTE          ? "note"
+           : kind == ESDM_FINDING_REPAIRED    ? "repaired"
+           : kind == ESDM_FINDING_CONSEQUENCE ? "consequence"
+                                              : "problem";
 }
 
 static void

@@ -19,12 +19,14 @@ esdm__fsck_report(esdm__fsck_container *c, const esdm_finding *finding)
 {
     esdm__fsck *check = c->check;
     (void) pthread_mutex_lock(&check->lock);
-    if (c->waits && finding->kind == ESDM_FINDING_PROBLEM &&
+    bool wrong = finding->kind == ESDM_FINDING_PROBLEM || finding->kind == ESDM_FINDING_REPAIRED;
+    if (c->waits &&
+        (finding->kind == ESDM_FINDING_PROBLEM || finding->kind == ESDM_FINDING_CONSEQUENCE) &&
         esdm__fsck_findings_add(&c->waiting, finding)) {
         (void) pthread_mutex_unlock(&check->lock);
         return;
     }
-    check->result.problems += finding->kind != ESDM_FINDING_NOTE;
+    check->result.problems += wrong;
     check->result.repaired += finding->kind == ESDM_FINDING_REPAIRED;
     if (check->options->report != NULL)
         check->options->report(finding, check->options->user);

@@ -101,7 +101,7 @@ report_lost(const page_check *p)
                     "%zu fragment%s cannot be read; the first has the indices %s", lost,
                     lost == 1 ? "" : "s", box);
     const esdm_finding finding = {
-        .kind = ESDM_FINDING_PROBLEM,
+        .kind = ESDM_FINDING_CONSEQUENCE,
         .status = ESDM_ECORRUPT,
         .container = p->container->name,
         .dataset = p->dataset,

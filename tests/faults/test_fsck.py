@@ -31,7 +31,9 @@ def gc(*options, status=0):
 
 
 def problems(result, *words):
-    found = [f for f in result["findings"] if f["kind"] == "problem"]
+    found = [f for f in result["findings"] if f["kind"] in ("problem", "consequence")]
+    counted = sum(f["kind"] == "problem" for f in found)
+    expect(result["problems"] - result["repaired"] == counted, f"{counted} problems: {result}")
     expect(found, f"no problem was found: {result}")
     for finding in found:
         expect(finding["what"] and (finding["place"] or finding["remedy"]),
@@ -101,7 +103,10 @@ def test_fsck__missing_pack():
         pack.rename(site.file("aside"))
         found = problems(fsck(status=1), "missing", pack.name, "/large", "cannot be read")
         expect(all(f["container"] == "a" for f in found), f"{found}")
+        for finding in found:  # that data are lost is no problem of its own
+            expect(("missing" in finding["what"]) == (finding["kind"] == "problem"), f"{finding}")
         result = fsck("--repair", status=4)
+        problems(result, "missing", "cannot be read")
         expect(result["repaired"] == 0, "nothing could be repaired")
         site.file("aside").rename(pack)
         fsck("--data")

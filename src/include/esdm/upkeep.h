@@ -15,9 +15,10 @@ extern "C" {
 #endif
 
 typedef enum esdm_finding_kind {
-    ESDM_FINDING_NOTE,    /**< worth knowing, nothing is wrong */
-    ESDM_FINDING_PROBLEM, /**< something is wrong */
-    ESDM_FINDING_REPAIRED /**< was wrong */
+    ESDM_FINDING_NOTE,       /**< worth knowing, nothing is wrong */
+    ESDM_FINDING_PROBLEM,    /**< something is wrong */
+    ESDM_FINDING_REPAIRED,   /**< was wrong */
+    ESDM_FINDING_CONSEQUENCE /**< what problems that are told besides lead to; counts as none */
 } esdm_finding_kind;
 
 /** What was found in one place. Borrowed during the call; texts may be NULL but for `what`. */
