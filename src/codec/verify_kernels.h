@@ -25,9 +25,21 @@ typedef struct esdm__look {
 typedef void (*esdm__look_fn)(const esdm_codec_accuracy *a, const void *raw, const void *decoded,
                               size_t n, esdm__look *ret);
 
+/** Numbers at a time of a glance. */
+#define ESDM__GLANCE_LANES 16u
+
+/**
+ * The same with single precision, where all numbers have one absolute bound: the largest error and
+ * the sum are those of rounded differences. Unsure is the look when an error is above `limit`, or
+ * a number not finite.
+ */
+typedef void (*esdm__glance_fn)(float limit, const float *raw, const float *decoded, size_t n,
+                                esdm__look *ret);
+
 typedef struct esdm__looks {
     esdm__look_fn singles;
     esdm__look_fn doubles;
+    esdm__glance_fn glance;
 } esdm__looks;
 
 extern const esdm__looks esdm__looks_base;

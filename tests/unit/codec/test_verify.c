@@ -171,6 +171,56 @@ looks_here(const esdm__looks **list)
     return n;
 }
 
+/* Runs of numbers without a new largest error are glanced at in single precision: what is reported
+ * is exact all the same, and one number that is off is found wherever it lies. */
+static void
+test_verify__many_numbers_are_seen_exactly(void **state)
+{
+    (void) state;
+    enum { MANY = 20011 };
+    const double bound = 0.125;
+    static float raw[MANY];
+    static float decoded[MANY];
+    esdm_codec_accuracy a = plain;
+    esdm__accuracy_facts facts = {0};
+    long double largest = 0;
+    long double sum = 0;
+    uint64_t random = 5;
+    a.absolute = bound;
+    for (size_t i = 0; i < MANY; i++) {
+        double share = (double) (field_random(&random) % 2000001) / 1e6 - 1;
+        raw[i] = (float) (220 + (double) (field_random(&random) % 1000000) / 1e4);
+        if (i % 7 == 0)
+            raw[i] = (float) ((double) raw[i] * 1e-4); /* differences that are rounded */
+        decoded[i] = (float) ((double) raw[i] + share * bound * 0.999);
+        long double change = (long double) decoded[i] - (long double) raw[i];
+        largest = fabsl(change) > largest ? fabsl(change) : largest;
+        sum += change;
+    }
+    assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT32, raw, decoded, MANY, &facts));
+    assert_true((long double) facts.largest_error == largest);
+    assert_true((long double) facts.largest_share == largest / (long double) bound);
+    assert_true(facts.points == MANY && facts.exact_points == 0);
+    assert_true(fabsl((long double) facts.sum_change - sum) < 1e-6L * (long double) bound * MANY);
+    for (size_t k = 0; k < 2000; k++) {
+        size_t at = field_random(&random) % MANY;
+        float before = raw[at];
+        float after = decoded[at];
+        static const float odd[][2] = {{200, 200.12502f}, {200, 199.87498f},     {1, NAN},
+                                       {NAN, 1},          {INFINITY, 1},         {1, -INFINITY},
+                                       {3e38f, -3e38f},   {0.0625f, -0.0625004f}};
+        raw[at] = odd[k % 8][0];
+        decoded[at] = odd[k % 8][1];
+        esdm__accuracy_facts none = {0};
+        assert_false(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT32, raw, decoded, MANY, &none));
+        decoded[at] = raw[at]; /* infinite and no number, too */
+        assert_true(esdm__accuracy_verify(&a, ESDM_TYPE_FLOAT32, raw, decoded, MANY, &none));
+        assert_int_equal(none.exact_points, !isfinite(raw[at]));
+        raw[at] = before;
+        decoded[at] = after;
+    }
+}
+
 static size_t
 rounders_here(const rounder **list)
 {
@@ -215,6 +265,16 @@ test_verify__all_kernels_give_the_same(void **state)
                     if (!isnan(first.sum_change)) /* whose sign is anything */
                         assert_memory_equal(&first, &other, sizeof first);
                 }
+                for (size_t i = 0; i < nlooks && !doubles; i++) {
+                    esdm__look other;
+                    memset(&other, 0, sizeof other);
+                    looks[i]->glance(0.25f, (const float *) (const void *) raw,
+                                     (const float *) (const void *) decoded, N - N % 16, &other);
+                    if (i == 0)
+                        first = other;
+                    if (!isnan(first.sum_change))
+                        assert_memory_equal(&first, &other, sizeof first);
+                }
                 const limits l = {a.absolute, isinf(a.relative) ? 0 : a.relative,
                                   isinf(a.relative) ? INFINITY : a.finest, a.exact_below,
                                   a.exact_above};
@@ -235,6 +295,7 @@ main(void)
         cmocka_unit_test(test_verify__agrees_with_another_check),
         cmocka_unit_test(test_verify__a_changed_sum_is_found),
         cmocka_unit_test(test_verify__a_bound_covers_the_sign_of_zero),
+        cmocka_unit_test(test_verify__many_numbers_are_seen_exactly),
         cmocka_unit_test(test_verify__all_kernels_give_the_same),
     };
     return cmocka_run_group_tests_name("codec.verify", tests, NULL, NULL);
