@@ -115,6 +115,8 @@ load_file(const char *path, esdm__site **ret_site, esdm_error *err)
     json_t *root = NULL;
     char *base = NULL;
     esdm_status status = esdm__json_load(path, &root, err);
+    if (status != ESDM_OK && err != NULL && strncmp(err->message, "cannot ", 7) == 0)
+        return esdm__error_prefix(err, status, "the site configuration");
     if (status != ESDM_OK)
         return status;
     status = esdm__site_folder_of(path, &base, err);

@@ -53,16 +53,17 @@ def test_unknown_plugin__lists_those_that_exist():
     config["targets"][0]["plugin"] = "posiks"
     expect_error(with_config(json.dumps(config), "esdm-ls"), "posiks", "posix")
     with Site(make=False) as site:  # those in plug-in folders, too, and each once
-        for name in ("esdm-data-other.so", "esdm-data-posix.so", "esdm-meta-none.so", "esdm-data-.so"):
+        for name in ("esdm-data-brass.so", "esdm-data-posix.so", "esdm-meta-none.so", "esdm-data-.so"):
             site.file(name).touch()
         os.environ["ESDM_PLUGIN_PATH"] = str(site.folder)
         try:
             done = with_config(json.dumps(config), "esdm-ls")
         finally:
             del os.environ["ESDM_PLUGIN_PATH"]
-        expect_error(done, "posiks", "posix", "other")
+        expect_error(done, "posiks", "posix", "brass")
         known = done.stderr.split("known: ")[1].split(")")[0].split(", ")
-        expect(len(set(known)) == len(known) and "none" not in known and "" not in known, known)
+        expect("brass" in known and len(set(known)) == len(known), known)
+        expect("none" not in known and "" not in known, known)
 
 
 def test_missing_configuration_file__is_named():
@@ -73,6 +74,9 @@ def test_missing_configuration_file__is_named():
         os.environ["ESDM_CONFIG"] = str(site.folder)
         expect_error(run([tool("esdm-ls")], check=False), "a folder",
                      "must name the file of a site configuration", str(site.folder) + "/site.json")
+        for path, why in (site.file("nowhere.json"), "No such file"), (site.folder, "directory"):
+            expect_error(run([tool("esdm-ls"), "--config", path], check=False),
+                         "the site configuration: cannot", str(path), why)
 
 
 def test_site_that_was_not_made__says_so():

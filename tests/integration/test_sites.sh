@@ -62,9 +62,9 @@ printf '{"targets":[{"name":"a","plugin":"posix","directory":"a"}],
 expect 1 esdm-mkfs more/key.json
 says 'more/key.json: engine: unknown key "treads"; did you mean "threads"?'
 expect 3 env ESDM_CONFIG=more/absent.json esdm-ls
-says "ESDM_CONFIG: cannot open 'more/absent.json'"
+says "ESDM_CONFIG, which must name the file of a site configuration (JSON), is 'more/absent.json'"
 expect 1 env ESDM_CONFIG=/tmp esdm-ls
-says "ESDM_CONFIG: '/tmp' is a folder"
+says "ESDM_CONFIG is '/tmp', a folder"
 printf '{"targets":[{"name":"a","plugin":"posix","directory":"a"},],
   "metadata":{"plugin":"sqlite","directory":"m"}}' >more/comma.json
 expect 1 esdm-mkfs more/comma.json
