@@ -113,9 +113,11 @@ def test_postgres__server_restarts_while_writing():
 
 def test_postgres__server_restarts_in_the_middle_of_a_commit():
     """At any message; or when a commit took place and its answer was lost, as the client comes back."""
-    # A server ends with the thread that has started it.
-    with concurrent.futures.ThreadPoolExecutor(1) as keeper, Server() as server, \
-            Proxy(server.port) as proxy, Site(metadata=metadata(proxy.port)):
+    # A server ends with the thread that has started it. One that is stopped waits for who is not yet
+    # authenticated, and the proxy holds such connections back until it has restarted.
+    with concurrent.futures.ThreadPoolExecutor(1) as keeper, \
+            Server(authentication_timeout="10s") as server, Proxy(server.port) as proxy, \
+            Site(metadata=metadata(proxy.port)):
         before = messages_of(proxy)
         must("write", "plain", 1, 2)
         # The first ones make the connection: who finds nobody there says so soon.
