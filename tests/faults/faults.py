@@ -29,15 +29,13 @@ def program(*arguments, prefix=(), env=None, timeout=LONG):
                           text=True, errors="replace", timeout=timeout, check=False)
 
 
-class Writer:
-    """fault_program that writes generations beside the test; use as a context manager, which kills
-    what still runs. With "pause" it waits before its last commit until go_on()."""
+class Beside:
+    """A program that runs beside the test; use as a context manager, which kills what still runs."""
 
-    def __init__(self, name, first, last, *more, env=None):
+    def __init__(self, command, env):
         self.process = subprocess.Popen(
-            [PROGRAM, "write", name, str(first), str(last), *more], env=environment(env),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace")
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace")
         self.lines = []
         self.ended = False  # all lines are there
         self.news = threading.Condition()
@@ -83,6 +81,14 @@ class Writer:
         self.process.stdout.close()
         text = "".join(self.lines)
         return subprocess.CompletedProcess(self.process.args, self.process.returncode, text, text)
+
+
+class Writer(Beside):
+    """fault_program that writes generations; with "pause" it waits before its last commit until
+    go_on()."""
+
+    def __init__(self, name, first, last, *more, env=None):
+        super().__init__([PROGRAM, "write", name, str(first), str(last), *more], environment(env))
 
 
 def shown(done):

@@ -8,6 +8,7 @@
 The server ends with this process, however that ends.
 """
 
+import contextlib
 import ctypes
 import glob
 import os
@@ -29,6 +30,7 @@ SETTINGS = {
     "max_wal_size": "128MB",
     "listen_addresses": "127.0.0.1",
     "autovacuum": "off",
+    "dynamic_shared_memory_type": "mmap",  # no file outside its folder, also when it is killed
     "log_min_messages": "fatal",
     "log_min_error_statement": "panic",
 }
@@ -144,6 +146,19 @@ class Server:
             self.process.kill()
             self.process.wait()
 
+    def crash(self):
+        """All its processes are killed at once, as by a machine that fails."""
+        self.process.send_signal(signal.SIGSTOP)  # it starts no others
+        started = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)],
+                                 stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        for pid in [self.process.pid, *map(int, started)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        segment = (self.data / "postmaster.pid").read_text().splitlines()[6].split()[1]
+        # Nobody else removes its System V segment unless it is started again.
+        subprocess.run(["ipcrm", "-m", segment], stderr=subprocess.DEVNULL, check=False)
+
     def restart(self, mode="fast"):
         self.stop(mode)
         self.start()
@@ -180,6 +195,55 @@ class Server:
         if done.returncode != 0:
             raise RuntimeError(f"{text}: {done.stderr}")
         return done.stdout.splitlines()
+
+
+    def wait_for_sql(self, text, wanted):
+        """Until the server answers so."""
+        deadline = time.monotonic() + 300
+        while self.sql(text) != wanted:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{text}: not {wanted}")
+            time.sleep(0.02)
+
+
+class Standby(Server):
+    """A hot standby of a running server, which waits for it with each commit from then on. Use as a
+    context manager; ends before the primary."""
+
+    def __init__(self, primary):
+        super().__init__(primary.password, **primary.settings)
+        self.primary = primary
+
+    def make(self):
+        source = f"host=127.0.0.1 port={self.primary.port} user=esdm application_name=standby"
+        done = subprocess.run([*self.as_user, self.bin / "pg_basebackup", "-D", self.data, "-R",
+                               "-X", "stream", "-c", "fast", "--no-sync", "-d", source],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"pg_basebackup: {done.stdout}")
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            # After the copy: the standby itself, when it is promoted, waits for nobody.
+            self.primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+            self.primary.sql("SELECT pg_reload_conf()")
+            self.wait_until_synchronous()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait_until_synchronous(self):
+        self.primary.wait_for_sql("SELECT sync_state FROM pg_stat_replication", ["sync"])
+
+    def promote(self):
+        done = subprocess.run([*self.as_user, self.bin / "pg_ctl", "promote", "-D", self.data, "-s",
+                               "-w", "-t", "300"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"promote: {done.stdout}{self.log.read_text()}")
 
 
 def skip_without_postgres():

@@ -19,6 +19,7 @@ class Proxy:
         self.target = port
         self.plan = plan
         self.refuse = False  # new connections are closed at once
+        self.mute = False  # what the server answers is dropped
         self.connections = 0
         self.messages = 0
         self.cuts = 0
@@ -95,14 +96,14 @@ class Proxy:
         client.close()
         server.close()
 
-    @staticmethod
-    def answer(server, client, cut_answer):
+    def answer(self, server, client, cut_answer):
         with contextlib.suppress(OSError):
             while True:
                 data = server.recv(1 << 20)
                 if not data or cut_answer.is_set():
                     break
-                client.sendall(data)
+                if not self.mute:
+                    client.sendall(data)
         for end in (client, server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -33,6 +33,16 @@ add(postgres__config *config, const char *keyword, const char *value)
     return true;
 }
 
+static const char *
+option_value(const PQconninfoOption *options, const char *keyword)
+{
+    for (; options != NULL && options->keyword != NULL; options++) {
+        if (strcmp(options->keyword, keyword) == 0 && options->val != NULL)
+            return options->val;
+    }
+    return NULL;
+}
+
 /* What a connection string may override, unless the environment says otherwise. */
 static bool
 add_defaults(postgres__config *config)
@@ -56,11 +66,14 @@ add_defaults(postgres__config *config)
     return good;
 }
 
-/* Pins are locks on the primary; who asks for a standby does not get them. */
+/* Pins are locks on the primary; a standby does not give them. "read-write" also passes by a
+ * primary that an administrator has made read-only. */
 static bool
-add_fixed(postgres__config *config)
+add_fixed(postgres__config *config, const PQconninfoOption *options)
 {
-    return add(config, "client_encoding", "UTF8") && add(config, "target_session_attrs", "primary");
+    const char *wanted = option_value(options, "target_session_attrs");
+    return add(config, "client_encoding", "UTF8") &&
+           add(config, "target_session_attrs", wanted != NULL ? wanted : "primary");
 }
 
 /* ---- connection string ---------------------------------------------------------------------- */
@@ -99,20 +112,16 @@ check_connection(const esdm__json_node *node, const char *text, PQconninfoOption
                                 "this is no connection string of PostgreSQL: write "
                                 "\"host=... dbname=... user=...\" or \"postgresql://...\", with "
                                 "keywords that the installed libpq knows");
+    const char *wanted = option_value(*ret_options, "target_session_attrs");
+    if (wanted != NULL && strcmp(wanted, "primary") != 0 && strcmp(wanted, "read-write") != 0)
+        return esdm__json_error(node, err,
+                                "target_session_attrs=%.30s: the primary is needed, also for "
+                                "reading; write read-write or primary, or leave it out",
+                                wanted);
     return ESDM_OK;
 }
 
 /* ---- label ---------------------------------------------------------------------------------- */
-
-static const char *
-option_value(const PQconninfoOption *options, const char *keyword)
-{
-    for (; options != NULL && options->keyword != NULL; options++) {
-        if (strcmp(options->keyword, keyword) == 0 && options->val != NULL)
-            return options->val;
-    }
-    return NULL;
-}
 
 static const char *
 value_of(const postgres__config *config, const PQconninfoOption *options, const char *keyword,
@@ -241,7 +250,7 @@ read_object(const esdm__json_node *root, postgres__config *config, esdm_error *e
         status = read_texts(root, config, &options, err);
     if (status == ESDM_OK)
         status = read_numbers(root, config, err);
-    if (status == ESDM_OK && !(add_fixed(config) && make_label(config, options)))
+    if (status == ESDM_OK && !(add_fixed(config, options) && make_label(config, options)))
         status = esdm__error_nomem(err, sizeof *config, "the configuration");
     PQconninfoFree(options);
     return status;

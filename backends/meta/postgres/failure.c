@@ -124,7 +124,25 @@ set_error(const postgres__config *config, meaning what, const char *why, esdm_er
                            what.advice != NULL ? what.advice : "");
 }
 
+/* Who is asked for a primary and is none is turned away by libpq, in its own words. */
+static bool
+is_read_only(const char *text)
+{
+    return strstr(text, "server is in hot standby mode") != NULL ||
+           strstr(text, "session is read-only") != NULL;
+}
+
 /* ---- failures ------------------------------------------------------------------------------- */
+
+bool
+postgres__has_code(const PGconn *conn)
+{
+    char code[6];
+    char *text = strdup(PQerrorMessage(conn));
+    bool has = text != NULL && take_code(text, code);
+    free(text);
+    return has;
+}
 
 esdm_status
 postgres__connect_error(const postgres__config *config, PGconn *conn, bool in_time,
@@ -141,6 +159,7 @@ postgres__connect_error(const postgres__config *config, PGconn *conn, bool in_ti
     if (text == NULL)
         return esdm__error_nomem(err, 1, "a message");
     meaning what = {"", ESDM_EIO, POSTGRES__LOST, NULL};
+    bool read_only = is_read_only(text);
     if (take_code(text, code))
         what = meaning_of(code);
     else if (PQconnectionNeedsPassword(conn))
@@ -148,6 +167,11 @@ postgres__connect_error(const postgres__config *config, PGconn *conn, bool in_ti
     copy_line(text, line, sizeof line);
     free(text);
     *ret_failure = what.failure;
+    if (read_only && what.failure != POSTGRES__REFUSED) /* it may be made the primary soon */
+        return esdm__error_set(err, ESDM_EIO,
+                               "metadata store '%.150s': no primary answers, only a standby, which "
+                               "is read-only; start the primary or promote the standby (%.200s)",
+                               config->label, line);
     esdm_status status = set_error(config, what, line, err);
     if (code[0] == '\0' && err != NULL)
         err->os_errno = ENOTCONN; /* no server has answered */

@@ -6,6 +6,8 @@
 
 #include "link.h"
 
+/** Whether a server has said why it refuses the connection. */
+bool postgres__has_code(const PGconn *conn);
 /** Why a connection could not be made. @param in_time false: nobody answered. */
 esdm_status postgres__connect_error(const postgres__config *config, PGconn *conn, bool in_time,
                                     postgres__failure *ret_failure, esdm_error *err);

@@ -19,7 +19,8 @@ LANGUAGE sql VOLATILE AS $body$ SELECT (extract(epoch FROM clock_timestamp()) * 
 
 -- What an earlier attempt at the change with this token has returned, NULL if there was none. A
 -- lost connection leaves open whether the attempt succeeded: it still runs, and is waited for, or
--- has left its token.
+-- has left its token. A server that has died may see after its recovery what no synchronous standby
+-- has yet: touching the token makes this transaction, too, wait for that.
 CREATE OR REPLACE FUNCTION {S}.enter(p_token uuid, p_again boolean) RETURNS bigint[]
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -36,7 +37,8 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock((v_hash >> 32)::integer, ((v_hash << 32) >> 32)::integer);
     IF p_again THEN
-        SELECT t.result INTO v_result FROM {S}.token t WHERE t.token = p_token;
+        UPDATE {S}.token t SET time_ns = t.time_ns WHERE t.token = p_token
+        RETURNING t.result INTO v_result;
     END IF;
     RETURN v_result;
 END $body$;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "link.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,35 +8,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/ids.h"
 #include "failure.h"
 
-/* Longest time for a connection and its greeting, over all hosts and addresses. */
-#define CONNECT_NS UINT64_C(30000000000)
 /* Answers that may be outstanding: they must fit into the buffers of the connection. */
 #define PENDING_MAX 256
 
 /* ---- connecting ----------------------------------------------------------------------------- */
-
-/* Goes on with the connection until it stands or has failed. false: out of time. */
-static bool
-poll_connection(PGconn *conn)
-{
-    uint64_t until_ns = esdm__now_ns() + CONNECT_NS;
-    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
-    while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
-        struct pollfd wanted = {.fd = PQsocket(conn),
-                                .events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT};
-        int n = poll(&wanted, 1, 250);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0)
-            state = PQconnectPoll(conn);
-        else if (esdm__now_ns() > until_ns)
-            return false;
-    }
-    return true;
-}
 
 /* Settings of the session that the functions rely on, and that keep a dead client from holding up
  * the others. */
@@ -64,12 +40,10 @@ postgres__link_open(postgres__link *link, const postgres__config *config,
 {
     *link = (postgres__link){.config = config};
     *ret_failure = POSTGRES__LOST;
-    PGconn *conn = PQconnectStartParams(config->keywords, (const char *const *) config->values, 1);
+    bool in_time = true;
+    PGconn *conn = postgres__connect_any(config, &in_time);
     if (conn == NULL)
         return esdm__error_nomem(err, sizeof *link, "a connection");
-    /* With the error's code, which the server's language does not change. */
-    (void) PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
-    bool in_time = PQstatus(conn) == CONNECTION_BAD || poll_connection(conn);
     if (!in_time || PQstatus(conn) != CONNECTION_OK) {
         esdm_status status = postgres__connect_error(config, conn, in_time, ret_failure, err);
         PQfinish(conn);

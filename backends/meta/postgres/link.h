@@ -91,6 +91,16 @@ const char *postgres__text(const PGresult *result, int row, int column);
 void postgres__u64s(const PGresult *result, int row, int column, uint64_t *ret_values,
                     size_t count);
 
+/* ---- connect.c ------------------------------------------------------------------------------ */
+
+/**
+ * Connects to the first of the configured hosts that is a primary; each has "connect_timeout".
+ *
+ * @param ret_in_time false: the last one did not answer in time.
+ * @return owned, PQfinish(); whether it is connected its PQstatus() tells. NULL: out of memory.
+ */
+PGconn *postgres__connect_any(const postgres__config *config, bool *ret_in_time);
+
 /* ---- link.c --------------------------------------------------------------------------------- */
 
 /** Statements that a connection prepares at first use; their text is in statements.c. */
