@@ -18,7 +18,7 @@ test="git libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-1
     libnetcdff-dev strace python3-venv python3-certifi python3-jsonschema sqlite3 util-linux
     ca-certificates postgresql-15 openssl ncview xvfb python3-dask libopenmpi-dev
     openmpi-bin mpich libmpich-dev libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
-    python3-mpi4py zlib1g-dev"
+    python3-mpi4py zlib1g-dev golang-go"
 
 list_only=no
 packages=

@@ -67,13 +67,31 @@ def go_is_new_enough(go):
     return done.returncode == 0 and parts[0] == "1" and int(parts[1].split(" ")[0]) >= 21
 
 
+def installed_go():
+    """One that is new enough before others; None when there is none."""
+    found = list(filter(None, [shutil.which("go"), shutil.which("/usr/local/go/bin/go")]))
+    return next(filter(go_is_new_enough, found), found[0] if found else None)
+
+
+def module_mirror():
+    """The first one that Go would ask, as $GOPROXY or an installed Go says; None when there is none."""
+    listed = os.environ.get("GOPROXY", "")
+    go = installed_go()
+    if not listed and go:
+        listed = subprocess.run([go, "env", "GOPROXY"], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    mirrors = [entry.strip().rstrip("/") for entry in listed.replace("|", ",").split(",")]
+    return next((entry for entry in mirrors if entry not in ("", "direct", "off")), None)
+
+
 def fetch_go(folder):
     """Go's own module mirror has the compiler as a module too."""
     if platform.machine() != "x86_64":
         skip("no Go 1.21 or newer is installed, and one is fetched for x86_64 alone")
-    proxy = os.environ.get("GOPROXY", "").split(",")[0].split("|")[0]
-    if proxy in ("", "direct", "off"):
-        proxy = "https://proxy.golang.org"
+    proxy = module_mirror()
+    if proxy is None:
+        skip("no Go 1.21 or newer is installed, and no module mirror is known to fetch one from: "
+             "install one, or set GOPROXY to a mirror's address")
     name = f"v0.0.1-go{GO_VERSION}.linux-amd64"
     archive = folder / "go.zip"
     try:
@@ -97,8 +115,8 @@ def build(server, folder):
     """Under the lock. Leaves the program in the folder, whole or not at all."""
     with tempfile.TemporaryDirectory(prefix="build.", dir=folder) as work:
         work = pathlib.Path(work)
-        go = shutil.which("go") or "/usr/local/go/bin/go"
-        if not (os.access(go, os.X_OK) and go_is_new_enough(go)):
+        go = installed_go()
+        if go is None or not go_is_new_enough(go):
             go = fetch_go(work)
         env = dict(os.environ, GOBIN=str(work / "bin"), CGO_ENABLED="0", GOFLAGS="-modcacherw")
         env.setdefault("HOME", str(work))
