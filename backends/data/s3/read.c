@@ -13,8 +13,8 @@
 /* A request moves this much at most: longer runs go over several connections. */
 #define RUN_BYTES (UINT64_C(8) << 20)
 /* A range that begins this near to the begin of its pack is asked for from there on: a pack that
- * holds one fragment is then read as a whole, all but its header. Servers send whole objects
- * straight from a file, parts of them by way of their own memory (versitygw: 1.4 times the time). */
+ * holds one fragment is then read as a whole. Servers send whole objects straight from a file,
+ * parts of them by way of their own memory (versitygw: 1.4 times the time). */
 #define HEAD_BYTES UINT64_C(4096)
 
 /* The requests of one call. Segments of all of them lie in one array. */
