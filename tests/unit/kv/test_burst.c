@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,7 +382,7 @@ test_burst__a_child_does_not_wait_for_waiting_threads(void **state)
     remove_target(target);
 }
 
-static volatile bool stop;
+static atomic_bool stop;
 
 static bool
 make_and_discard(kv__target *target, unsigned number)
@@ -396,7 +397,7 @@ make_and_discard(kv__target *target, unsigned number)
 static void *
 make_and_discard_always(void *target)
 {
-    for (unsigned i = 0; !stop; i++) {
+    for (unsigned i = 0; !atomic_load(&stop); i++) {
         if (!make_and_discard(target, i))
             return NULL;
     }
@@ -415,14 +416,14 @@ test_burst__a_child_does_not_wait_for_threads_that_make_packs(void **state)
     kv__target *target = make_target();
     for (unsigned i = 0; i < OPEN; i++)
         assert_int_equal(kv__pack_create(target, name_of(i), &packs[i], &error), ESDM_OK);
-    stop = false;
+    atomic_store(&stop, false);
     assert_int_equal(pthread_create(&busy, NULL, make_and_discard_always, target), 0);
     for (unsigned i = 0; i < FORKS; i++) {
         int status = 0;
         (void) usleep(1000);
         pid_t child = fork();
         if (child == 0) {
-            (void) alarm(20);
+            (void) alarm(100);
             kv__target *own = open_target();
             bool good = make_and_discard(own, UINT32_MAX);
             kv__close(own);
@@ -433,7 +434,7 @@ test_burst__a_child_does_not_wait_for_threads_that_make_packs(void **state)
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
     }
-    stop = true;
+    atomic_store(&stop, true);
     assert_int_equal(pthread_join(busy, &done), 0);
     assert_non_null(done);
     for (unsigned i = 0; i < OPEN; i++)
