@@ -37,12 +37,15 @@ tool_stub_names(const unsigned char *bytes, size_t size, void (*visit)(char *nam
     return count;
 }
 
+/* The name comes before all other texts, which may look like one. */
 static void
-keep_last(char *name, void *user)
+keep_first(char *name, void *user)
 {
     char **kept = user;
-    g_free(*kept);
-    *kept = name;
+    if (*kept == NULL)
+        *kept = name;
+    else
+        g_free(name);
 }
 
 char *
@@ -59,6 +62,6 @@ tool_stub(const char *path)
     if (fd >= 0)
         (void) close(fd);
     if (size > (ssize_t) sizeof magic && memcmp(bytes, magic, sizeof magic - 1) == 0)
-        (void) tool_stub_names(bytes, (size_t) size, keep_last, &name);
+        (void) tool_stub_names(bytes, (size_t) size, keep_first, &name);
     return name;
 }

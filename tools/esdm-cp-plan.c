@@ -4,13 +4,8 @@
 
 #include "esdm-cp.h"
 
-#include <netcdf.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* First bytes of the small files that stand for containers in folders. */
-static const char stub_magic[] = "CDF\001ESDM";
 
 typedef struct plan {
     GPtrArray *jobs;
@@ -99,35 +94,11 @@ add_job(plan *p, bool from_container, const char *source, const char *target)
     return TOOL_OK;
 }
 
-/* ---- stubs ----------------------------------------------------------------------------------- */
-
-/* A file that stands for a container: its name, owned; else NULL. */
-static char *
-stub_container(const char *path)
-{
-    char start[sizeof stub_magic] = "", name[ESDM_CONTAINER_NAME_MAX + 1] = "";
-    FILE *file = fopen(path, "re");
-    size_t got = file != NULL ? fread(start, 1, sizeof stub_magic - 1, file) : 0;
-    if (file != NULL)
-        (void) fclose(file);
-    if (got != sizeof stub_magic - 1 || memcmp(start, stub_magic, got) != 0)
-        return NULL;
-    int ncid = -1;
-    size_t length = 0;
-    bool good = nc_open(path, NC_NOWRITE, &ncid) == NC_NOERR;
-    good = good && nc_inq_attlen(ncid, NC_GLOBAL, "esdm_container", &length) == NC_NOERR &&
-           length < sizeof name &&
-           nc_get_att_text(ncid, NC_GLOBAL, "esdm_container", name) == NC_NOERR;
-    if (ncid >= 0)
-        (void) nc_close(ncid);
-    return good ? g_strdup(name) : NULL;
-}
-
 /* A file, or the container that it stands for. */
 static tool_exit
 add_file(plan *p, const char *path, const char *target)
 {
-    g_autofree char *container = stub_container(path);
+    g_autofree char *container = tool_stub(path);
     return add_job(p, container != NULL, container != NULL ? container : path, target);
 }
 

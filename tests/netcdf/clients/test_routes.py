@@ -203,6 +203,19 @@ def test_tools_follow_stubs_or_say_what_to_type():
         expect_error(run([tool("esdm-stat"), "a.nc"], cwd=site.out, check=False), f"'{name}'")
 
 
+def test_stubs_may_be_called_as_their_attributes():
+    """The path of a stub stands in it, too; its padding is another one in each of four."""
+    with RoutedSite() as site:
+        for letters in ("", "a", "ab", "abc"):
+            stub = site.out / f"{letters}esdm_container"
+            client(["nccopy", site.source, stub])
+            name = site.container(stub.name)
+            expect(name in run([tool("esdm-stat"), stub]).stdout, f"{letters}: another container")
+            copy = site.file(f"{letters}.nc")
+            run([tool("esdm-cp"), stub, copy])
+            expect(copy.stat().st_size > 8192, f"{letters}: the stub was copied")
+
+
 def test_wrong_configurations_break_no_plain_program():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -248,5 +261,6 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
+     test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
