@@ -90,14 +90,12 @@ note_any(const esdm_match *match, void *user)
 static bool
 has_attribute(esdm_session *session, const char *name)
 {
-    static const char *const questions[] = {"%s ~ *", "%s >= 0", "%s < 0", "%s != '\\u0001'"};
+    static const char *const questions[] = {" ~ *", " >= 0", " < 0", " != '\\u0001'"};
     bool any = false;
     for (size_t i = 0; i < G_N_ELEMENTS(questions) && !any; i++) {
-        g_autoptr(GString) question = g_string_new(questions[i]);
+        g_autofree char *question = g_strconcat(name, questions[i], NULL);
         esdm_error err = {0};
-        g_string_erase(question, 0, 2);
-        g_string_prepend(question, name);
-        if (esdm_find(session, question->str, note_any, &any, &err) != ESDM_OK)
+        if (esdm_find(session, question, note_any, &any, &err) != ESDM_OK)
             return true; /* no more is known than without asking */
     }
     return any;
