@@ -7,8 +7,8 @@
  * Sends requests to one S3 server: many at once over connections that are kept, each repeated with
  * growing pauses when its failure looks transient, all within the target's time limit.
  *
- * One thread of the client drives them with libcurl's multi interface; it starts with the first
- * request, and blocks all signals. Callers wait, or come back later.
+ * Few threads of the client drive them (lane.h); each starts when it is first needed. Callers wait,
+ * or come back later.
  * Threads: a client is used by many at once. A request belongs to one caller, and to the client
  * from s3__submit() until it is done.
  */
@@ -65,6 +65,7 @@ typedef struct s3__request {
 
     /* The client's own. */
     struct s3__transfer *transfer;
+    struct s3__lane *lane; /* that has it; NULL: none */
     s3__gate *gate;
     bool done;
     bool canceled;

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * One request on the wire, attempt after attempt. Threads: the client's own thread alone.
+ * One request on the wire, attempt after attempt. Threads: that of its lane alone.
  */
 
 #include <curl/curl.h>
@@ -42,7 +42,7 @@ esdm_status s3__transfer_prepare(s3__transfer *transfer, const s3__options *opti
  *  @return whether another attempt may help. */
 bool s3__transfer_judge(s3__transfer *transfer, const s3__options *options,
                         const s3__credentials *credentials, CURLcode code);
-/** Frees what an attempt needed; `easy` stays the client's. */
+/** Frees what an attempt needed; `easy` stays the lane's. */
 void s3__transfer_end_attempt(s3__transfer *transfer);
 
 #endif

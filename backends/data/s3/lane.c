@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "lane.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "retry.h"
+
+#define IDLE_POLL_MS 60000
+/* What a request costs beside its bytes, as bytes. */
+#define REQUEST_BYTES (UINT64_C(64) << 10)
+
+static uint64_t
+now_ms(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000u + (uint64_t) now.tv_nsec / 1000000u;
+}
+
+static uint64_t
+load_of(const s3__request *request)
+{
+    return REQUEST_BYTES + request->body_bytes + request->range_bytes;
+}
+
+/* ---- the thread: ends of requests ----------------------------------------------------------- */
+
+/* The caller may free the request as soon as the lock is given back. */
+static void
+finish(s3__lane *lane, s3__transfer *transfer)
+{
+    s3__request *request = transfer->request;
+    bool dated = transfer->dated;
+    int64_t skew = transfer->skew_s;
+    free(transfer);
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    if (dated)
+        lane->shared->skew_s = skew;
+    lane->load -= load_of(request);
+    request->transfer = NULL;
+    request->done = true;
+    (void) pthread_cond_broadcast(&request->gate->done);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
+static void
+append_ready(s3__lane *lane, s3__transfer *transfer)
+{
+    transfer->next = NULL;
+    *lane->ready_end = transfer;
+    lane->ready_end = &transfer->next;
+}
+
+static bool
+unlink_transfer(s3__transfer **list, const s3__transfer *wanted)
+{
+    for (; *list != NULL; list = &(*list)->next) {
+        if (*list == wanted) {
+            *list = wanted->next;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+end_attempt(s3__lane *lane, s3__transfer *transfer)
+{
+    CURL *easy = transfer->easy;
+    if (easy != NULL) {
+        (void) curl_multi_remove_handle(lane->multi, easy);
+        lane->idle[lane->nidle++] = easy;
+        lane->nactive--;
+        (void) unlink_transfer(&lane->active, transfer);
+    }
+    s3__transfer_end_attempt(transfer);
+}
+
+static uint64_t
+limit_of(const s3__lane *lane, const s3__request *request)
+{
+    return request->limit_ms > 0 ? request->limit_ms : lane->shared->options->timeout_ms;
+}
+
+/* Plans another attempt; false when there is no time left for one. */
+static bool
+plan_attempt(s3__lane *lane, s3__transfer *transfer)
+{
+    lane->random = lane->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint32_t wait =
+        s3__retry_wait_ms(transfer->request->attempts, transfer->asked_ms, lane->random >> 33);
+    transfer->due_ms = now_ms() + wait;
+    if (transfer->due_ms > transfer->first_ms + limit_of(lane, transfer->request))
+        return false;
+    transfer->next = lane->waiting;
+    lane->waiting = transfer;
+    return true;
+}
+
+static void
+end_transfer(s3__lane *lane, s3__transfer *transfer, CURLcode code)
+{
+    bool again =
+        s3__transfer_judge(transfer, lane->shared->options, lane->shared->credentials, code);
+    end_attempt(lane, transfer);
+    if (!again || !plan_attempt(lane, transfer))
+        finish(lane, transfer);
+}
+
+/* ---- the thread: beginnings ----------------------------------------------------------------- */
+
+static CURL *
+take_handle(s3__lane *lane)
+{
+    if (lane->nidle == 0)
+        return curl_easy_init();
+    CURL *easy = lane->idle[--lane->nidle];
+    curl_easy_reset(easy);
+    return easy;
+}
+
+static void
+start_transfer(s3__lane *lane, s3__transfer *transfer)
+{
+    s3__request *request = transfer->request;
+    CURL *easy = take_handle(lane);
+    if (transfer->first_ms == 0)
+        transfer->first_ms = now_ms();
+    if (easy == NULL) {
+        request->status = esdm__error_nomem(&request->error, 4096, "a request");
+        finish(lane, transfer);
+        return;
+    }
+    transfer->next = lane->active;
+    lane->active = transfer;
+    lane->nactive++;
+    request->status =
+        s3__transfer_prepare(transfer, lane->shared->options, lane->shared->credentials,
+                             &lane->signer, easy, &request->error);
+    if (request->status == ESDM_OK && curl_multi_add_handle(lane->multi, easy) != CURLM_OK)
+        request->status = esdm__error_nomem(&request->error, 4096, "a request");
+    if (request->status != ESDM_OK) {
+        end_attempt(lane, transfer);
+        finish(lane, transfer);
+    }
+}
+
+static void
+start_ready(s3__lane *lane)
+{
+    while (lane->ready != NULL && lane->nactive < lane->connections) {
+        s3__transfer *transfer = lane->ready;
+        lane->ready = transfer->next;
+        if (lane->ready == NULL)
+            lane->ready_end = &lane->ready;
+        start_transfer(lane, transfer);
+    }
+}
+
+/* Moves what is due to the ready ones. @return milliseconds until the next is due. */
+static int
+wake_waiting(s3__lane *lane)
+{
+    uint64_t now = now_ms();
+    uint64_t next = now + IDLE_POLL_MS;
+    for (s3__transfer **at = &lane->waiting; *at != NULL;) {
+        s3__transfer *transfer = *at;
+        if (transfer->due_ms <= now) {
+            *at = transfer->next;
+            append_ready(lane, transfer);
+        } else {
+            next = transfer->due_ms < next ? transfer->due_ms : next;
+            at = &transfer->next;
+        }
+    }
+    return (int) (next - now);
+}
+
+static s3__transfer *
+find_canceled(s3__lane *lane)
+{
+    s3__transfer *lists[] = {lane->active, lane->waiting, lane->ready};
+    s3__transfer *found = NULL;
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    for (size_t i = 0; i < 3 && found == NULL; i++) {
+        for (s3__transfer *at = lists[i]; at != NULL && found == NULL; at = at->next)
+            found = at->request->canceled ? at : NULL;
+    }
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    return found;
+}
+
+static void
+end_canceled(s3__lane *lane)
+{
+    for (s3__transfer *at = find_canceled(lane); at != NULL; at = find_canceled(lane)) {
+        end_attempt(lane, at);
+        (void) unlink_transfer(&lane->waiting, at);
+        if (unlink_transfer(&lane->ready, at)) {
+            lane->ready_end = &lane->ready;
+            while (*lane->ready_end != NULL)
+                lane->ready_end = &(*lane->ready_end)->next;
+        }
+        at->request->status =
+            esdm__error_set(&at->request->error, ESDM_ECANCELED, "s3: the request was given up");
+        finish(lane, at);
+    }
+}
+
+/* Takes over what was submitted. @return false when it is time to end. */
+static bool
+take_submitted(s3__lane *lane)
+{
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    s3__request *list = lane->submitted;
+    bool canceling = lane->canceling;
+    bool stop = lane->stop;
+    lane->submitted = NULL;
+    lane->submitted_end = &lane->submitted;
+    lane->canceling = false;
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    while (list != NULL) {
+        s3__request *request = list;
+        list = request->next;
+        append_ready(lane, request->transfer);
+    }
+    if (canceling)
+        end_canceled(lane);
+    return !stop;
+}
+
+static void
+take_ended(s3__lane *lane)
+{
+    int left = 0;
+    for (CURLMsg *message = curl_multi_info_read(lane->multi, &left); message != NULL;
+         message = curl_multi_info_read(lane->multi, &left)) {
+        char *transfer = NULL;
+        CURLcode code = message->data.result;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+        end_transfer(lane, (s3__transfer *) (void *) transfer, code);
+    }
+}
+
+static void *
+drive(void *user)
+{
+    s3__lane *lane = user;
+    while (take_submitted(lane)) {
+        int running = 0;
+        int wait = wake_waiting(lane);
+        start_ready(lane);
+        (void) curl_multi_perform(lane->multi, &running);
+        take_ended(lane);
+        /* What has ended may have made room, or be due again. */
+        if (lane->ready == NULL || lane->nactive == lane->connections) {
+            if (lane->waiting != NULL) {
+                int due = wake_waiting(lane);
+                wait = due < wait ? due : wait;
+            }
+            (void) curl_multi_poll(lane->multi, NULL, 0, wait, NULL);
+        }
+    }
+    return NULL;
+}
+
+/* ---- callers -------------------------------------------------------------------------------- */
+
+bool
+s3__lane_init(s3__lane *lane, s3__lane_shared *shared, uint32_t connections)
+{
+    lane->shared = shared;
+    lane->connections = connections;
+    lane->submitted_end = &lane->submitted;
+    lane->ready_end = &lane->ready;
+    lane->random = esdm__now_ns() ^ ((uint64_t) getpid() << 40) ^ (uintptr_t) lane;
+    lane->signer = (s3__signer){.access_key = shared->credentials->access_key,
+                                .secret_key = shared->credentials->secret_key,
+                                .region = shared->options->region,
+                                .service = "s3"};
+    lane->idle = calloc(connections, sizeof(CURL *));
+    lane->multi = curl_multi_init();
+    if (lane->multi != NULL)
+        (void) curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) connections);
+    return lane->idle != NULL && lane->multi != NULL;
+}
+
+void
+s3__lane_clear(s3__lane *lane)
+{
+    if (lane->started) {
+        (void) pthread_mutex_lock(&lane->shared->lock);
+        lane->stop = true;
+        (void) pthread_mutex_unlock(&lane->shared->lock);
+        (void) curl_multi_wakeup(lane->multi);
+        (void) pthread_join(lane->thread, NULL);
+    }
+    for (uint32_t i = 0; i < lane->nidle; i++)
+        curl_easy_cleanup(lane->idle[i]);
+    if (lane->multi != NULL)
+        (void) curl_multi_cleanup(lane->multi);
+    explicit_bzero(&lane->signer, sizeof lane->signer);
+    free(lane->idle);
+}
+
+bool
+s3__lane_start(s3__lane *lane)
+{
+    sigset_t all;
+    sigset_t old;
+    if (lane->started)
+        return true;
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
+    lane->started = pthread_create(&lane->thread, NULL, drive, lane) == 0;
+    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return lane->started;
+}
+
+void
+s3__lane_take(s3__lane *lane, s3__request *request)
+{
+    request->lane = lane;
+    request->next = NULL;
+    *lane->submitted_end = request;
+    lane->submitted_end = &request->next;
+    lane->load += load_of(request);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_S3_LANE_H
+#define ESDM_BACKEND_S3_LANE_H
+
+/**
+ * @file
+ * One thread of a client, with connections of its own: it drives its requests with libcurl's multi
+ * interface, attempt after attempt.
+ */
+
+#include <pthread.h>
+
+#include "transfer.h"
+
+/** What the lanes of a client have in common. */
+typedef struct s3__lane_shared {
+    const s3__options *options;         /* borrowed */
+    const s3__credentials *credentials; /* borrowed */
+    pthread_mutex_t lock; /* of what is marked below, and results of requests; a leaf */
+    int64_t skew_s;       /* guarded by it */
+} s3__lane_shared;
+
+typedef struct s3__lane {
+    s3__lane_shared *shared; /* borrowed */
+    CURLM *multi;
+    uint32_t connections; /* at most */
+    pthread_t thread;
+
+    /* Guarded by the lock. */
+    s3__request *submitted;
+    s3__request **submitted_end;
+    uint64_t load; /* bytes of requests that are not done, about */
+    bool started;
+    bool stop;
+    bool canceling; /* some request under way was canceled */
+
+    /* The thread's own. */
+    s3__transfer *ready; /* to be sent when a connection is free; in order */
+    s3__transfer **ready_end;
+    s3__transfer *waiting; /* for their next attempt */
+    s3__transfer *active;
+    uint32_t nactive;
+    CURL **idle; /* handles kept for reuse */
+    uint32_t nidle;
+    uint64_t random;
+    s3__signer signer;
+} s3__lane;
+
+/** Fills a zeroed lane. false: out of memory; s3__lane_clear() frees what is there. */
+bool s3__lane_init(s3__lane *lane, s3__lane_shared *shared, uint32_t connections);
+/** Ends its thread. No request may be under way. */
+void s3__lane_clear(s3__lane *lane);
+/** Starts its thread, which blocks all signals, unless it runs. With the lock held. */
+bool s3__lane_start(s3__lane *lane);
+/** Takes over a request that has its transfer; wake `multi` after it. With the lock held. */
+void s3__lane_take(s3__lane *lane, s3__request *request);
+
+#endif
