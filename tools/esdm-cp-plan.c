@@ -43,6 +43,15 @@ is_folder(const char *path)
     return g_file_test(path, G_FILE_TEST_IS_DIR);
 }
 
+/* A pipe, a socket or a device: to open one may wait for ever. What cannot be looked at is told
+ * when it is opened. */
+static bool
+is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static char *
 join(const char *folder, const char *name)
 {
@@ -98,6 +107,10 @@ add_job(plan *p, bool from_container, const char *source, const char *target)
 static tool_exit
 add_file(plan *p, const char *path, const char *target)
 {
+    if (is_special(path)) {
+        tool_error("'%s' is no regular file", path);
+        return TOOL_FAILED;
+    }
     g_autofree char *container = tool_stub(path);
     return add_job(p, container != NULL, container != NULL ? container : path, target);
 }
@@ -143,6 +156,8 @@ walk(plan *p, const char *folder, const char *target)
         if (is_folder(path)) {
             if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
                 result = walk(p, path, below);
+        } else if (is_netcdf_name(name) && is_special(path)) {
+            tool_error("warning: passed over '%s', which is no regular file", path);
         } else if (is_netcdf_name(name)) {
             result = add_file(p, path, below);
         }

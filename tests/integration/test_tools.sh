@@ -231,8 +231,14 @@ expect 0 esdm-cp -r esdm://tree tree2
 for file in one.nc a/two.nc a/b/three.nc; do
     same_file tree/$file tree2/$file
 done
+mkfifo tree/pipe.nc
+expect 0 timeout 60 esdm-cp -r tree esdm://tree3
+says "passed over 'tree/pipe.nc', which is no regular file"
+expect 1 timeout 60 esdm-cp tree/pipe.nc esdm://b.nc
+says "'tree/pipe.nc' is no regular file"
+rm tree/pipe.nc
 echo "no NetCDF file" >tree/a/four.nc
-expect 1 esdm-cp -r -j 2 tree esdm://tree3
+expect 1 esdm-cp -f -r -j 2 tree esdm://tree3
 says "tree/a/four.nc"
 says "3 copied and verified, 1 failed"
 expect 3 esdm-cp -r tree/c esdm://empty
