@@ -5,12 +5,11 @@
 #include "site/parts.h"
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "plugin/registry.h"
 
@@ -347,20 +346,6 @@ parse_identity(const esdm__json_node *root, esdm__site *site, esdm_error *err)
     return status;
 }
 
-static uint32_t
-usable_cores(void)
-{
-    cpu_set_t set;
-    long cores = 0;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cores = CPU_COUNT(&set);
-    if (cores <= 0)
-        cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (cores <= 0)
-        return 1;
-    return cores > MAX_THREADS ? MAX_THREADS : (uint32_t) cores;
-}
-
 static esdm_status
 parse_codec(const esdm__json_node *node, char **ret_chain, esdm_error *err)
 {
@@ -428,7 +413,7 @@ static esdm_status
 parse_engine(const esdm__json_node *root, esdm__site *site, esdm_error *err)
 {
     esdm__site_engine *engine = &site->engine;
-    engine->threads = usable_cores();
+    engine->threads = esdm__usable_cores(MAX_THREADS);
     engine->memory_bytes = 256 * MIB;
     engine->fragment_bytes = 4 * MIB;
     engine->pack_bytes = GIB;

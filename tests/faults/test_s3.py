@@ -8,6 +8,7 @@ import email.utils
 import itertools
 import os
 import random
+import threading
 import time
 
 import s3proxy
@@ -325,6 +326,37 @@ def test_s3__slow_servers_are_waited_for():
             must("write", "a", 2, 2)
             proxy.takes_bytes_per_s = None
             expect(generation("a") == 2, "wrong data")
+
+
+def test_s3__one_slow_request_holds_up_no_other():
+    """Of many requests each waits for any connection that is free, not for a certain one. The first
+    one is held until all have come: shorter than it takes a client to give it up."""
+    packs, arrived, held = set(), set(), []
+    all_came = threading.Event()
+
+    def hold_first(_, exchange):
+        arrived.add(exchange.target)
+        if len(arrived) == len(packs):
+            all_came.set()
+        if not held:
+            held.append(0)
+            held[0] = len(packs) if all_came.wait(20) else len(arrived)
+
+    with Server() as server, Proxy(server) as proxy:
+        for connections in (2, 3, 8):
+            with s3_site(server, endpoint=proxy.endpoint, object=1, connections=connections,
+                         engine={"fragment": "256 KiB"}) as site:
+                must("write", "a", 1, 1)
+                packs = {key for key in server.client().keys(site.prefix) if "/packs/" in key}
+                expect(len(packs) > 16, f"few packs: {packs}")
+                arrived.clear()
+                held.clear()
+                all_came.clear()
+                proxy.rules = [Rule(hold_first, method="DELETE", path=PACKS)]
+                run([MKFS, "--remove", "--yes"])
+                proxy.rules = []
+                expect(held == [len(packs)], f"{connections} connections: {held} of {len(packs)} "
+                                             "came while the first one was held")
 
 
 def test_s3__another_target_takes_over():

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "lane.h"
 
@@ -29,8 +30,7 @@ start_curl(void)
 static uint32_t
 count_lanes(uint32_t connections)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t most = cores > 0 && cores < (long) LANES_MAX ? (uint32_t) cores : LANES_MAX;
+    uint32_t most = esdm__usable_cores(LANES_MAX);
     return connections < most ? connections : most;
 }
 
@@ -54,6 +54,7 @@ s3__client_new(const s3__options *options, const s3__credentials *credentials)
     client->owner = getpid();
     client->shared.options = options;
     client->shared.credentials = credentials;
+    client->shared.queue_end = &client->shared.queue;
     (void) pthread_mutex_init(&client->shared.lock, NULL);
     client->nlanes = count_lanes(options->connections);
     bool good = true;
@@ -126,19 +127,46 @@ prepare(s3__client *client, s3__request *request)
     return ESDM_OK;
 }
 
-/* The one that has the least to do, the first of them, so that a request after the other goes over
- * one connection. NULL: the system starts no threads. With the lock held. */
+/* Of the lanes with room the one that has the least to do, the first of them, so that a request
+ * after the other goes over one connection. NULL: none has room, or the system starts no threads.
+ * With the lock held. */
 static s3__lane *
 choose_lane(s3__client *client)
 {
-    s3__lane *least = &client->lanes[0];
-    for (uint32_t i = 1; i < client->nlanes; i++) {
-        if (client->lanes[i].load < least->load)
-            least = &client->lanes[i];
+    s3__lane *least = NULL;
+    for (uint32_t i = 0; i < client->nlanes; i++) {
+        s3__lane *lane = &client->lanes[i];
+        bool less = least == NULL || lane->load < least->load;
+        if (less && s3__lane_has_room(lane) && s3__lane_start(lane))
+            least = lane;
     }
-    for (uint32_t i = 0; i < client->nlanes && !s3__lane_start(least); i++)
-        least = &client->lanes[i];
-    return least->started ? least : NULL;
+    return least;
+}
+
+static bool
+any_started(const s3__client *client)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < client->nlanes; i++)
+        any = any || client->lanes[i].started;
+    return any;
+}
+
+/* @return whether some lane has it, or will have. */
+static bool
+hand_over(s3__client *client, s3__request *request)
+{
+    (void) pthread_mutex_lock(&client->shared.lock);
+    s3__lane *lane = choose_lane(client);
+    bool taken = lane != NULL || any_started(client);
+    if (lane != NULL)
+        s3__lane_take(lane, request);
+    else if (taken)
+        s3__lane_queue(&client->shared, request);
+    (void) pthread_mutex_unlock(&client->shared.lock);
+    if (lane != NULL)
+        (void) curl_multi_wakeup(lane->multi);
+    return taken;
 }
 
 void
@@ -151,20 +179,12 @@ s3__submit(s3__client *client, s3__gate *gate, s3__request *request)
     request->canceled = false;
     request->attempts = 0;
     esdm_status status = prepare(client, request);
-    request->status = status; /* from its submission on it is the thread's */
-    if (status == ESDM_OK) {
-        (void) pthread_mutex_lock(&client->shared.lock);
-        s3__lane *lane = choose_lane(client);
-        if (lane != NULL)
-            s3__lane_take(lane, request);
-        (void) pthread_mutex_unlock(&client->shared.lock);
-        if (lane != NULL) {
-            (void) curl_multi_wakeup(lane->multi);
-            return;
-        }
+    request->status = status; /* from its submission on it is a lane's */
+    if (status == ESDM_OK && hand_over(client, request))
+        return;
+    if (status == ESDM_OK)
         status =
             esdm__error_set(&request->error, ESDM_ENOMEM, "s3: the system starts no more threads");
-    }
     free(request->transfer);
     request->transfer = NULL;
     request->status = status;
@@ -188,6 +208,8 @@ s3__wait(s3__client *client, s3__request *request, esdm_error *err)
 bool
 s3__is_done(s3__client *client, const s3__request *request)
 {
+    if (!s3__client_is_ours(client)) /* the parent's lock may be held for ever */
+        return true;
     (void) pthread_mutex_lock(&client->shared.lock);
     bool done = request->done;
     (void) pthread_mutex_unlock(&client->shared.lock);
@@ -197,14 +219,19 @@ s3__is_done(s3__client *client, const s3__request *request)
 void
 s3__cancel(s3__client *client, s3__request *request)
 {
-    s3__lane *lane = request->lane;
-    if (!s3__client_is_ours(client) || lane == NULL)
+    if (!s3__client_is_ours(client))
         return;
     (void) pthread_mutex_lock(&client->shared.lock);
-    request->canceled = true;
-    lane->canceling = true;
+    s3__lane *lane = request->lane;
+    if (lane != NULL) {
+        request->canceled = true;
+        lane->canceling = true;
+    } else {
+        (void) s3__lane_unqueue(&client->shared, request);
+    }
     (void) pthread_mutex_unlock(&client->shared.lock);
-    (void) curl_multi_wakeup(lane->multi);
+    if (lane != NULL)
+        (void) curl_multi_wakeup(lane->multi);
 }
 
 esdm_status

@@ -29,6 +29,12 @@ load_of(const s3__request *request)
     return REQUEST_BYTES + request->body_bytes + request->range_bytes;
 }
 
+static esdm_status
+give_up(s3__request *request)
+{
+    return esdm__error_set(&request->error, ESDM_ECANCELED, "s3: the request was given up");
+}
+
 /* ---- the thread: ends of requests ----------------------------------------------------------- */
 
 /* The caller may free the request as soon as the lock is given back. */
@@ -43,9 +49,19 @@ finish(s3__lane *lane, s3__transfer *transfer)
     if (dated)
         lane->shared->skew_s = skew;
     lane->load -= load_of(request);
+    lane->held--;
     request->transfer = NULL;
     request->done = true;
     (void) pthread_cond_broadcast(&request->gate->done);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+}
+
+/* Of the requests that have a connection or want one, `more` is 1 or -1. */
+static void
+count_held(s3__lane *lane, int more)
+{
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    lane->held += (uint32_t) more;
     (void) pthread_mutex_unlock(&lane->shared->lock);
 }
 
@@ -100,6 +116,7 @@ plan_attempt(s3__lane *lane, s3__transfer *transfer)
         return false;
     transfer->next = lane->waiting;
     lane->waiting = transfer;
+    count_held(lane, -1);
     return true;
 }
 
@@ -174,6 +191,7 @@ wake_waiting(s3__lane *lane)
         if (transfer->due_ms <= now) {
             *at = transfer->next;
             append_ready(lane, transfer);
+            count_held(lane, 1);
         } else {
             next = transfer->due_ms < next ? transfer->due_ms : next;
             at = &transfer->next;
@@ -201,15 +219,29 @@ end_canceled(s3__lane *lane)
 {
     for (s3__transfer *at = find_canceled(lane); at != NULL; at = find_canceled(lane)) {
         end_attempt(lane, at);
-        (void) unlink_transfer(&lane->waiting, at);
+        if (unlink_transfer(&lane->waiting, at))
+            count_held(lane, 1);
         if (unlink_transfer(&lane->ready, at)) {
             lane->ready_end = &lane->ready;
             while (*lane->ready_end != NULL)
                 lane->ready_end = &(*lane->ready_end)->next;
         }
-        at->request->status =
-            esdm__error_set(&at->request->error, ESDM_ECANCELED, "s3: the request was given up");
+        at->request->status = give_up(at->request);
         finish(lane, at);
+    }
+}
+
+/* Under the lock: from the queue of all lanes as much as there is room for. */
+static void
+take_queued(s3__lane *lane)
+{
+    s3__lane_shared *shared = lane->shared;
+    while (shared->queue != NULL && s3__lane_has_room(lane)) {
+        s3__request *request = shared->queue;
+        shared->queue = request->next;
+        if (shared->queue == NULL)
+            shared->queue_end = &shared->queue;
+        s3__lane_take(lane, request);
     }
 }
 
@@ -218,6 +250,7 @@ static bool
 take_submitted(s3__lane *lane)
 {
     (void) pthread_mutex_lock(&lane->shared->lock);
+    take_queued(lane);
     s3__request *list = lane->submitted;
     bool canceling = lane->canceling;
     bool stop = lane->stop;
@@ -233,6 +266,16 @@ take_submitted(s3__lane *lane)
     if (canceling)
         end_canceled(lane);
     return !stop;
+}
+
+/* Whether what has ended made room for a request of the queue. */
+static bool
+may_take(s3__lane *lane)
+{
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    bool may = lane->shared->queue != NULL && s3__lane_has_room(lane);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    return may;
 }
 
 static void
@@ -261,7 +304,8 @@ drive(void *user)
         (void) curl_multi_perform(lane->multi, &running);
         take_ended(lane);
         /* What has ended may have made room, or be due again. */
-        if (lane->ready == NULL || lane->nactive == lane->connections) {
+        bool idle = lane->ready == NULL || lane->nactive == lane->connections;
+        if (idle && !may_take(lane)) {
             if (lane->waiting != NULL) {
                 int due = wake_waiting(lane);
                 wait = due < wait ? due : wait;
@@ -325,6 +369,12 @@ s3__lane_start(s3__lane *lane)
     return lane->started;
 }
 
+bool
+s3__lane_has_room(const s3__lane *lane)
+{
+    return lane->held < lane->connections;
+}
+
 void
 s3__lane_take(s3__lane *lane, s3__request *request)
 {
@@ -333,4 +383,32 @@ s3__lane_take(s3__lane *lane, s3__request *request)
     *lane->submitted_end = request;
     lane->submitted_end = &request->next;
     lane->load += load_of(request);
+    lane->held++;
+}
+
+void
+s3__lane_queue(s3__lane_shared *shared, s3__request *request)
+{
+    request->next = NULL;
+    *shared->queue_end = request;
+    shared->queue_end = &request->next;
+}
+
+bool
+s3__lane_unqueue(s3__lane_shared *shared, s3__request *request)
+{
+    s3__request **at = &shared->queue;
+    while (*at != NULL && *at != request)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return false;
+    *at = request->next;
+    if (*at == NULL)
+        shared->queue_end = at;
+    request->status = give_up(request);
+    free(request->transfer);
+    request->transfer = NULL;
+    request->done = true;
+    (void) pthread_cond_broadcast(&request->gate->done);
+    return true;
 }

@@ -16,8 +16,10 @@
 typedef struct s3__lane_shared {
     const s3__options *options;         /* borrowed */
     const s3__credentials *credentials; /* borrowed */
-    pthread_mutex_t lock; /* of what is marked below, and results of requests; a leaf */
-    int64_t skew_s;       /* guarded by it */
+    pthread_mutex_t lock; /* guards what follows, what is marked in lanes, results; a leaf */
+    int64_t skew_s;
+    s3__request *queue; /* that no lane had a connection for; in order */
+    s3__request **queue_end;
 } s3__lane_shared;
 
 typedef struct s3__lane {
@@ -30,6 +32,7 @@ typedef struct s3__lane {
     s3__request *submitted;
     s3__request **submitted_end;
     uint64_t load; /* bytes of requests that are not done, about */
+    uint32_t held; /* requests that have a connection or want one: not those that pause */
     bool started;
     bool stop;
     bool canceling; /* some request under way was canceled */
@@ -52,7 +55,13 @@ bool s3__lane_init(s3__lane *lane, s3__lane_shared *shared, uint32_t connections
 void s3__lane_clear(s3__lane *lane);
 /** Starts its thread, which blocks all signals, unless it runs. With the lock held. */
 bool s3__lane_start(s3__lane *lane);
+/** Whether a request would be sent at once. With the lock held. */
+bool s3__lane_has_room(const s3__lane *lane);
 /** Takes over a request that has its transfer; wake `multi` after it. With the lock held. */
 void s3__lane_take(s3__lane *lane, s3__request *request);
+/** For a request that no lane has room for: the first that has takes it. With the lock held. */
+void s3__lane_queue(s3__lane_shared *shared, s3__request *request);
+/** Ends a request that is in the queue still. @return whether it was. With the lock held. */
+bool s3__lane_unqueue(s3__lane_shared *shared, s3__request *request);
 
 #endif
