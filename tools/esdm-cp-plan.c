@@ -107,10 +107,6 @@ add_job(plan *p, bool from_container, const char *source, const char *target)
 static tool_exit
 add_file(plan *p, const char *path, const char *target)
 {
-    if (is_special(path)) {
-        tool_error("'%s' is no regular file", path);
-        return TOOL_FAILED;
-    }
     g_autofree char *container = tool_stub(path);
     return add_job(p, container != NULL, container != NULL ? container : path, target);
 }
@@ -186,6 +182,10 @@ add_path(plan *p, const char *path)
             return tool_usage("'%s' is a folder; --recursive copies what lies in it", path);
         g_autofree char *below = p->several ? join(p->target, base) : g_strdup(p->target);
         return walk(p, path, below);
+    }
+    if (is_special(path)) {
+        tool_error("'%s' is no regular file", path);
+        return TOOL_FAILED;
     }
     g_autofree char *below = p->into_folder ? join(p->target, base) : g_strdup(p->target);
     return add_file(p, path, below);

@@ -54,7 +54,6 @@ s3__client_new(const s3__options *options, const s3__credentials *credentials)
     client->owner = getpid();
     client->shared.options = options;
     client->shared.credentials = credentials;
-    client->shared.queue_end = &client->shared.queue;
     (void) pthread_mutex_init(&client->shared.lock, NULL);
     client->nlanes = count_lanes(options->connections);
     bool good = true;

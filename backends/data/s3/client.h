@@ -69,7 +69,6 @@ typedef struct s3__request {
     s3__gate *gate;
     bool done;
     bool canceled;
-    struct s3__request *next;
     char payload_hash[S3__SHA256_TEXT];
 } s3__request;
 

@@ -35,6 +35,44 @@ give_up(s3__request *request)
     return esdm__error_set(&request->error, ESDM_ECANCELED, "s3: the request was given up");
 }
 
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static void
+push(s3__transfers *list, s3__transfer *transfer)
+{
+    transfer->next = NULL;
+    *(list->last != NULL ? &list->last->next : &list->first) = transfer;
+    list->last = transfer;
+}
+
+/* @return whether it was there */
+static bool
+take_out(s3__transfers *list, s3__transfer *wanted)
+{
+    s3__transfer *before = NULL;
+    s3__transfer *at = list->first;
+    while (at != NULL && at != wanted) {
+        before = at;
+        at = at->next;
+    }
+    if (at == NULL)
+        return false;
+    *(before != NULL ? &before->next : &list->first) = at->next;
+    if (list->last == at)
+        list->last = before;
+    return true;
+}
+
+/* The first one; NULL: the list is empty. */
+static s3__transfer *
+pop(s3__transfers *list)
+{
+    s3__transfer *first = list->first;
+    if (first != NULL)
+        (void) take_out(list, first);
+    return first;
+}
+
 /* ---- the thread: ends of requests ----------------------------------------------------------- */
 
 /* The caller may free the request as soon as the lock is given back. */
@@ -66,26 +104,6 @@ count_held(s3__lane *lane, int more)
 }
 
 static void
-append_ready(s3__lane *lane, s3__transfer *transfer)
-{
-    transfer->next = NULL;
-    *lane->ready_end = transfer;
-    lane->ready_end = &transfer->next;
-}
-
-static bool
-unlink_transfer(s3__transfer **list, const s3__transfer *wanted)
-{
-    for (; *list != NULL; list = &(*list)->next) {
-        if (*list == wanted) {
-            *list = wanted->next;
-            return true;
-        }
-    }
-    return false;
-}
-
-static void
 end_attempt(s3__lane *lane, s3__transfer *transfer)
 {
     CURL *easy = transfer->easy;
@@ -93,7 +111,7 @@ end_attempt(s3__lane *lane, s3__transfer *transfer)
         (void) curl_multi_remove_handle(lane->multi, easy);
         lane->idle[lane->nidle++] = easy;
         lane->nactive--;
-        (void) unlink_transfer(&lane->active, transfer);
+        (void) take_out(&lane->active, transfer);
     }
     s3__transfer_end_attempt(transfer);
 }
@@ -114,8 +132,7 @@ plan_attempt(s3__lane *lane, s3__transfer *transfer)
     transfer->due_ms = now_ms() + wait;
     if (transfer->due_ms > transfer->first_ms + limit_of(lane, transfer->request))
         return false;
-    transfer->next = lane->waiting;
-    lane->waiting = transfer;
+    push(&lane->waiting, transfer);
     count_held(lane, -1);
     return true;
 }
@@ -154,8 +171,7 @@ start_transfer(s3__lane *lane, s3__transfer *transfer)
         finish(lane, transfer);
         return;
     }
-    transfer->next = lane->active;
-    lane->active = transfer;
+    push(&lane->active, transfer);
     lane->nactive++;
     request->status =
         s3__transfer_prepare(transfer, lane->shared->options, lane->shared->credentials,
@@ -171,13 +187,8 @@ start_transfer(s3__lane *lane, s3__transfer *transfer)
 static void
 start_ready(s3__lane *lane)
 {
-    while (lane->ready != NULL && lane->nactive < lane->connections) {
-        s3__transfer *transfer = lane->ready;
-        lane->ready = transfer->next;
-        if (lane->ready == NULL)
-            lane->ready_end = &lane->ready;
-        start_transfer(lane, transfer);
-    }
+    while (lane->ready.first != NULL && lane->nactive < lane->connections)
+        start_transfer(lane, pop(&lane->ready));
 }
 
 /* Moves what is due to the ready ones. @return milliseconds until the next is due. */
@@ -186,15 +197,15 @@ wake_waiting(s3__lane *lane)
 {
     uint64_t now = now_ms();
     uint64_t next = now + IDLE_POLL_MS;
-    for (s3__transfer **at = &lane->waiting; *at != NULL;) {
-        s3__transfer *transfer = *at;
+    for (s3__transfer *at = lane->waiting.first; at != NULL;) {
+        s3__transfer *transfer = at;
+        at = at->next;
         if (transfer->due_ms <= now) {
-            *at = transfer->next;
-            append_ready(lane, transfer);
+            (void) take_out(&lane->waiting, transfer);
+            push(&lane->ready, transfer);
             count_held(lane, 1);
-        } else {
-            next = transfer->due_ms < next ? transfer->due_ms : next;
-            at = &transfer->next;
+        } else if (transfer->due_ms < next) {
+            next = transfer->due_ms;
         }
     }
     return (int) (next - now);
@@ -203,7 +214,7 @@ wake_waiting(s3__lane *lane)
 static s3__transfer *
 find_canceled(s3__lane *lane)
 {
-    s3__transfer *lists[] = {lane->active, lane->waiting, lane->ready};
+    s3__transfer *lists[] = {lane->active.first, lane->waiting.first, lane->ready.first};
     s3__transfer *found = NULL;
     (void) pthread_mutex_lock(&lane->shared->lock);
     for (size_t i = 0; i < 3 && found == NULL; i++) {
@@ -219,30 +230,31 @@ end_canceled(s3__lane *lane)
 {
     for (s3__transfer *at = find_canceled(lane); at != NULL; at = find_canceled(lane)) {
         end_attempt(lane, at);
-        if (unlink_transfer(&lane->waiting, at))
+        if (take_out(&lane->waiting, at))
             count_held(lane, 1);
-        if (unlink_transfer(&lane->ready, at)) {
-            lane->ready_end = &lane->ready;
-            while (*lane->ready_end != NULL)
-                lane->ready_end = &(*lane->ready_end)->next;
-        }
+        (void) take_out(&lane->ready, at);
         at->request->status = give_up(at->request);
         finish(lane, at);
     }
 }
 
-/* Under the lock: from the queue of all lanes as much as there is room for. */
-static void
-take_queued(s3__lane *lane)
+/* Whether there is room for a request of the queue. With the lock held. */
+static bool
+may_take(const s3__lane *lane)
 {
-    s3__lane_shared *shared = lane->shared;
-    while (shared->queue != NULL && s3__lane_has_room(lane)) {
-        s3__request *request = shared->queue;
-        shared->queue = request->next;
-        if (shared->queue == NULL)
-            shared->queue_end = &shared->queue;
-        s3__lane_take(lane, request);
-    }
+    return lane->shared->queue.first != NULL && s3__lane_has_room(lane);
+}
+
+/* Whether there is nothing to do until the network or a caller says something. */
+static bool
+must_wait(s3__lane *lane)
+{
+    if (lane->ready.first != NULL && lane->nactive < lane->connections)
+        return false;
+    (void) pthread_mutex_lock(&lane->shared->lock);
+    bool may = may_take(lane);
+    (void) pthread_mutex_unlock(&lane->shared->lock);
+    return !may;
 }
 
 /* Takes over what was submitted. @return false when it is time to end. */
@@ -250,32 +262,19 @@ static bool
 take_submitted(s3__lane *lane)
 {
     (void) pthread_mutex_lock(&lane->shared->lock);
-    take_queued(lane);
-    s3__request *list = lane->submitted;
+    while (may_take(lane))
+        s3__lane_take(lane, pop(&lane->shared->queue)->request);
+    s3__transfers submitted = lane->submitted;
     bool canceling = lane->canceling;
     bool stop = lane->stop;
-    lane->submitted = NULL;
-    lane->submitted_end = &lane->submitted;
+    lane->submitted = (s3__transfers){0};
     lane->canceling = false;
     (void) pthread_mutex_unlock(&lane->shared->lock);
-    while (list != NULL) {
-        s3__request *request = list;
-        list = request->next;
-        append_ready(lane, request->transfer);
-    }
+    while (submitted.first != NULL)
+        push(&lane->ready, pop(&submitted));
     if (canceling)
         end_canceled(lane);
     return !stop;
-}
-
-/* Whether what has ended made room for a request of the queue. */
-static bool
-may_take(s3__lane *lane)
-{
-    (void) pthread_mutex_lock(&lane->shared->lock);
-    bool may = lane->shared->queue != NULL && s3__lane_has_room(lane);
-    (void) pthread_mutex_unlock(&lane->shared->lock);
-    return may;
 }
 
 static void
@@ -304,9 +303,8 @@ drive(void *user)
         (void) curl_multi_perform(lane->multi, &running);
         take_ended(lane);
         /* What has ended may have made room, or be due again. */
-        bool idle = lane->ready == NULL || lane->nactive == lane->connections;
-        if (idle && !may_take(lane)) {
-            if (lane->waiting != NULL) {
+        if (must_wait(lane)) {
+            if (lane->waiting.first != NULL) {
                 int due = wake_waiting(lane);
                 wait = due < wait ? due : wait;
             }
@@ -323,8 +321,6 @@ s3__lane_init(s3__lane *lane, s3__lane_shared *shared, uint32_t connections)
 {
     lane->shared = shared;
     lane->connections = connections;
-    lane->submitted_end = &lane->submitted;
-    lane->ready_end = &lane->ready;
     lane->random = esdm__now_ns() ^ ((uint64_t) getpid() << 40) ^ (uintptr_t) lane;
     lane->signer = (s3__signer){.access_key = shared->credentials->access_key,
                                 .secret_key = shared->credentials->secret_key,
@@ -379,9 +375,7 @@ void
 s3__lane_take(s3__lane *lane, s3__request *request)
 {
     request->lane = lane;
-    request->next = NULL;
-    *lane->submitted_end = request;
-    lane->submitted_end = &request->next;
+    push(&lane->submitted, request->transfer);
     lane->load += load_of(request);
     lane->held++;
 }
@@ -389,22 +383,14 @@ s3__lane_take(s3__lane *lane, s3__request *request)
 void
 s3__lane_queue(s3__lane_shared *shared, s3__request *request)
 {
-    request->next = NULL;
-    *shared->queue_end = request;
-    shared->queue_end = &request->next;
+    push(&shared->queue, request->transfer);
 }
 
 bool
 s3__lane_unqueue(s3__lane_shared *shared, s3__request *request)
 {
-    s3__request **at = &shared->queue;
-    while (*at != NULL && *at != request)
-        at = &(*at)->next;
-    if (*at == NULL)
+    if (request->transfer == NULL || !take_out(&shared->queue, request->transfer))
         return false;
-    *at = request->next;
-    if (*at == NULL)
-        shared->queue_end = at;
     request->status = give_up(request);
     free(request->transfer);
     request->transfer = NULL;

@@ -12,14 +12,19 @@
 
 #include "transfer.h"
 
+/** In the order in which they came. Zeroed: empty. A transfer is in one list at a time. */
+typedef struct s3__transfers {
+    s3__transfer *first;
+    s3__transfer *last;
+} s3__transfers;
+
 /** What the lanes of a client have in common. */
 typedef struct s3__lane_shared {
     const s3__options *options;         /* borrowed */
     const s3__credentials *credentials; /* borrowed */
     pthread_mutex_t lock; /* guards what follows, what is marked in lanes, results; a leaf */
     int64_t skew_s;
-    s3__request *queue; /* that no lane had a connection for; in order */
-    s3__request **queue_end;
+    s3__transfers queue; /* of requests that no lane had a connection for */
 } s3__lane_shared;
 
 typedef struct s3__lane {
@@ -29,8 +34,7 @@ typedef struct s3__lane {
     pthread_t thread;
 
     /* Guarded by the lock. */
-    s3__request *submitted;
-    s3__request **submitted_end;
+    s3__transfers submitted;
     uint64_t load; /* bytes of requests that are not done, about */
     uint32_t held; /* requests that have a connection or want one: not those that pause */
     bool started;
@@ -38,10 +42,9 @@ typedef struct s3__lane {
     bool canceling; /* some request under way was canceled */
 
     /* The thread's own. */
-    s3__transfer *ready; /* to be sent when a connection is free; in order */
-    s3__transfer **ready_end;
-    s3__transfer *waiting; /* for their next attempt */
-    s3__transfer *active;
+    s3__transfers ready;   /* to be sent when a connection is free */
+    s3__transfers waiting; /* for their next attempt */
+    s3__transfers active;
     uint32_t nactive;
     CURL **idle; /* handles kept for reuse */
     uint32_t nidle;
