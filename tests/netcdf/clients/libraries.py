@@ -98,9 +98,20 @@ def cached(name, make):
 # ---- wheels --------------------------------------------------------------------------------------
 
 
-def unpack_wheel(folder, version):
-    quietly([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+def python_tag():
+    return "%d.%d" % sys.version_info[:2]
+
+
+def pip_download(folder, version, kind):
+    """Gets a wheel or the sources, by the pip of an environment: Debian's Python may have none."""
+    environment = cached(f"pip-{python_tag()}",
+                         lambda made: quietly([sys.executable, "-m", "venv", made]))
+    quietly([environment / "bin/python", "-m", "pip", "download", "-q", "--no-deps", kind,
              "-d", folder, f"netCDF4=={version}"])
+
+
+def unpack_wheel(folder, version):
+    pip_download(folder, version, "--only-binary=:all:")
     wheel = next(folder.glob("*.whl"))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -109,13 +120,11 @@ def unpack_wheel(folder, version):
 
 def wheel_folder(version):
     """What to put into PYTHONPATH of Debian's Python to import this netCDF4."""
-    tag = "%d.%d" % sys.version_info[:2]
-    return cached(f"netCDF4-{version}-{tag}", lambda folder: unpack_wheel(folder, version))
+    return cached(f"netCDF4-{version}-{python_tag()}", lambda folder: unpack_wheel(folder, version))
 
 
 def unpack_sdist(folder, version):
-    quietly([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=netCDF4",
-             "-d", folder, f"netCDF4=={version}"])
+    pip_download(folder, version, "--no-binary=netCDF4")
     archive = next(folder.glob("*.tar.gz"))
     shutil.unpack_archive(archive, folder)
     archive.unlink()
