@@ -31,12 +31,15 @@ TINY = 1_000_000
 
 LARGE = ["write", "read", "read-steps", "point"]
 SERIAL = LARGE + ["create", "open", "append", "read-back"]
-# Tasks of bench_calls.c, and the one before them whose file they read.
+# Tasks of bench_calls.c, and the one whose file they read.
 CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "mapped-write",
          "strided-write": None, "gathered-read": "strided-write", "put-var1": None,
          "get-var1": "put-var1", "many-create": None, "many-open": "many-create",
          "ncdump -h": "many-create"}
 TASKS = SERIAL + list(CALLS)
+# The task whose file a task reads.
+AFTER = {"read": "write", "read-steps": "write", "point": "write", "open": "create",
+         "read-back": "append", **CALLS}
 # How a task's seconds become a figure: unit, seconds -> figure, whether more is better.
 UNITS = {
     "write": ("MB/s", lambda s, b: b / s / 1e6, True),
@@ -302,11 +305,18 @@ def print_ratios(rows, tasks, variants):
             print(f"{variant.name + ' / ' + other:44}" + "".join(cells))
 
 
+def tasks_of(wanted):
+    """The tasks of --tasks and those whose files they read, in the order to run them."""
+    unknown = [name for name in wanted if name not in TASKS]
+    if unknown:
+        sys.exit(f"--tasks: {', '.join(unknown)}: not one of {', '.join(TASKS)}")
+    needed = {AFTER.get(name) for name in wanted}
+    return [name for name in TASKS if name in wanted or name in needed]
+
+
 def main():
     options = arguments()
-    tasks = [t for t in TASKS if t in options.tasks.split(",")]
-    if not tasks:
-        sys.exit(f"--tasks: none of {options.tasks} is one of {', '.join(TASKS)}")
+    tasks = tasks_of(options.tasks.split(","))
     variants = [v for v in VARIANTS if options.variants in v.name and set(tasks) & set(v.tasks)]
     results = measure(options, tasks, variants)
     print_table(results, options, tasks, variants)

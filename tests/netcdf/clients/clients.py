@@ -22,6 +22,11 @@ def cache_folder():
     return pathlib.Path(os.environ.get("ESDM_TEST_CACHE", base)) / "esdm-tests"
 
 
+def python_tag():
+    """Names what belongs to one version of Python in the cache: "3.11"."""
+    return "%d.%d" % sys.version_info[:2]
+
+
 def python_of(kind):
     """Path of an interpreter that imports netCDF4 and xarray; skips the test when there is none."""
     if kind == "debian":
@@ -30,8 +35,7 @@ def python_of(kind):
                           check=False).returncode:
             skip("Debian's python3-netcdf4 and python3-xarray are not installed")
         return python
-    version = "%d.%d" % sys.version_info[:2]
-    folder = cache_folder() / f"wheels-{version}"
+    folder = cache_folder() / f"wheels-{python_tag()}"
     python = folder / "bin/python"
     if not is_complete(folder):
         make_environment(folder, python)

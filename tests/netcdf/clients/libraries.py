@@ -17,7 +17,7 @@ import subprocess
 import sys
 import zipfile
 
-from clients import cache_folder
+from clients import cache_folder, python_tag
 
 HERE = pathlib.Path(__file__).parent
 README = HERE.parents[2] / "netcdf-plugin/README.md"
@@ -96,10 +96,6 @@ def cached(name, make):
 
 
 # ---- wheels --------------------------------------------------------------------------------------
-
-
-def python_tag():
-    return "%d.%d" % sys.version_info[:2]
 
 
 def pip_download(folder, version, kind):
