@@ -146,9 +146,10 @@ esdm_status esdm__document_write(const esdm_container *container, char **ret_tex
 esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *container,
                                 esdm_error *err);
 
-/** Newest version of the document's `format`. The oldest that can say everything is written: 2 when
- *  there are user-defined types, 3 when fill values are NULL, 4 when accuracies are stated. */
-#define ESDM__DOCUMENT_FORMAT 4
+/** Version of the document's `format` that is written: since 5 with a checksum. Older ones, which are
+ *  read: 1; 2 with user-defined types; 3 with fill values that are NULL, or dimensions of any group;
+ *  4 with accuracies. */
+#define ESDM__DOCUMENT_FORMAT 5
 
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
 char *esdm__dataset_path(const esdm_dataset *dataset);

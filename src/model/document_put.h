@@ -24,4 +24,8 @@ void esdm__put_large_u64(esdm__buffer *out, uint64_t value);
 /** One element of an atomic type in memory form, aligned. The caller has set the "C" locale. */
 void esdm__put_value(esdm__buffer *out, esdm_type type, const void *value);
 
+#define ESDM__DOCUMENT_END_BYTES 33
+/** The last member and the closing bracket: XXH3 of all `bytes` before them, in hexadecimal. */
+void esdm__document_end(const void *text, size_t bytes, char ret_end[ESDM__DOCUMENT_END_BYTES + 1]);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/plain_locale.h"
 #include "model/accuracy.h"
+#include "model/document_put.h"
 #include "model/document_value.h"
 #include "model/group.h"
 
@@ -441,18 +442,40 @@ check_format(esdm__document_reader *r, uint64_t *ret_format)
     return esdm__document_wrong(r, NULL, "member 'format' is missing");
 }
 
+/* The checksum is the last member, and of the form in which it is written. */
+static esdm_status
+check_sum(esdm__document_reader *r, bool stated)
+{
+    char end[ESDM__DOCUMENT_END_BYTES + 1];
+    const char *text = r->tape.text;
+    size_t bytes = r->tape.bytes;
+    if (!stated && r->format < 5)
+        return ESDM_OK;
+    if (!stated)
+        return esdm__document_wrong(r, NULL, "member 'checksum' is missing");
+    bytes = bytes > ESDM__DOCUMENT_END_BYTES ? bytes - ESDM__DOCUMENT_END_BYTES : 0;
+    esdm__document_end(text, bytes, end);
+    if (r->tape.bytes - bytes != ESDM__DOCUMENT_END_BYTES ||
+        memcmp(text + bytes, end, ESDM__DOCUMENT_END_BYTES) != 0)
+        return esdm__document_wrong(r, NULL, "its checksum is wrong: the document is damaged");
+    return ESDM_OK;
+}
+
 static esdm_status
 read_document(esdm__document_reader *r)
 {
-    enum { FORMAT, NEXT, GROUPS, DIMENSIONS, DATASETS, HINTS, TYPES };
-    static const char *const keys[] = {"format",   "next_dataset", "groups", "dimensions",
-                                       "datasets", "hints",        "types",  NULL};
+    enum { FORMAT, NEXT, GROUPS, DIMENSIONS, DATASETS, HINTS, TYPES, CHECKSUM };
+    static const char *const keys[] = {"format",     "next_dataset", "groups",
+                                       "dimensions", "datasets",     "hints",
+                                       "types",      "checksum",     NULL};
     uint32_t slots[ESDM__DOCUMENT_MEMBERS_MAX];
     uint64_t next = 0;
 
     esdm_status st = check_format(r, &r->format);
     if (st == ESDM_OK)
         st = esdm__document_members(r, 0, keys, DATASETS + 1, slots);
+    if (st == ESDM_OK)
+        st = check_sum(r, slots[CHECKSUM] != 0);
     if (st == ESDM_OK && slots[TYPES] != 0 && r->format < 2)
         st = esdm__document_wrong(r, "types", "format 1 has no types");
     if (st == ESDM_OK)

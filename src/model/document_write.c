@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /** @file Writing the container document (schemas/container.schema.json). */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/plain_locale.h"
 #include "model/accuracy.h"
@@ -280,31 +283,11 @@ put_list(esdm__buffer *out, const char *key, const esdm__pointers *list,
     esdm__buffer_put_u8(out, ']');
 }
 
-/* Whether only format 3 can hold it. */
-static bool
-needs_format_3(const esdm_dataset *dataset)
+void
+esdm__document_end(const void *text, size_t bytes, char ret_end[ESDM__DOCUMENT_END_BYTES + 1])
 {
-    for (uint32_t i = 0; i < dataset->rank; i++) {
-        if (!esdm__dimension_is_visible(dataset->dimensions[i], dataset->group))
-            return true;
-    }
-    return dataset->type == ESDM_TYPE_STRING && dataset->fill != NULL &&
-           *(char *const *) dataset->fill == NULL;
-}
-
-/* The oldest one that can hold it, for older readers. */
-static uint64_t
-format_of(const esdm_container *container)
-{
-    uint64_t format = container->types.count > 0 ? 2 : 1;
-    for (size_t i = 0; i < container->datasets.count; i++) {
-        const esdm_dataset *dataset = container->datasets.items[i];
-        if (dataset->accuracy != NULL)
-            return 4;
-        if (needs_format_3(dataset))
-            format = 3;
-    }
-    return format;
+    (void) snprintf(ret_end, ESDM__DOCUMENT_END_BYTES + 1, ",\n\"checksum\":\"%016" PRIx64 "\"}\n",
+                    esdm__checksum(text, bytes));
 }
 
 static void
@@ -312,7 +295,7 @@ put_document(esdm__buffer *out, const esdm_container *container)
 {
     bool has_types = container->types.count > 0;
     esdm__put_text(out, "{\"format\":");
-    esdm__put_u64(out, format_of(container));
+    esdm__put_u64(out, ESDM__DOCUMENT_FORMAT);
     esdm__put_text(out, ",\"next_dataset\":");
     esdm__put_u64(out, container->next_dataset_id);
     put_hints(out, &container->hints);
@@ -321,7 +304,11 @@ put_document(esdm__buffer *out, const esdm_container *container)
         put_list(out, "types", &container->types, put_usertype);
     put_list(out, "dimensions", &container->dimensions, put_dimension);
     put_list(out, "datasets", &container->datasets, put_dataset);
-    esdm__put_text(out, "}\n");
+    if (!out->failed) {
+        char end[ESDM__DOCUMENT_END_BYTES + 1];
+        esdm__document_end(out->data, out->bytes, end);
+        esdm__put_text(out, end);
+    }
 }
 
 esdm_status

@@ -175,6 +175,8 @@ check_container(esdm__fsck *check, const char *name, esdm_error *err)
         c.record = esdm__io_of(c.model)->record;
     if (status == ESDM_OK && c.model != NULL)
         status = esdm__fsck_attributes(&c, err);
+    if (status == ESDM_OK && c.model != NULL)
+        status = esdm__fsck_totals(&c, err);
     if (status == ESDM_OK)
         status = check_history(&c, err);
     c.waits = check->options->repair;
@@ -303,6 +305,8 @@ esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
     esdm_status status = list_names(&check, &list, err);
     check.result.problems = esdm__targets_report(session, options->report, options->user);
     check.targets = (uint32_t) (session->ntargets - check.result.problems);
+    if (status == ESDM_OK && options->containers == NULL)
+        esdm__fsck_store(&check);
     if (status == ESDM_OK)
         status = list_packs(&check, &list, err);
     for (size_t i = 0; i < list.count && status == ESDM_OK; i++)

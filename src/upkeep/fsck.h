@@ -55,6 +55,10 @@ esdm_status esdm__fsck_repair(esdm__fsck_container *c,
 /** false when out of memory. */
 bool esdm__fsck_findings_add(esdm__fsck_findings *list, const esdm_finding *finding);
 void esdm__fsck_findings_clear(esdm__fsck_findings *list);
+/** The store's own check of its database. */
+void esdm__fsck_store(esdm__fsck *check);
+/** Compares the directory of the index pages with what the commits counted: a lost entry. */
+esdm_status esdm__fsck_totals(esdm__fsck_container *c, esdm_error *err);
 /** Compares the attribute index with the document; repairs it when asked to. */
 esdm_status esdm__fsck_attributes(esdm__fsck_container *c, esdm_error *err);
 

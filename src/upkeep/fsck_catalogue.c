@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file The attribute index against the document. */
+/** @file What the catalogue says, against itself. */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +11,111 @@
 #include "base/error.h"
 #include "io/dataset_io.h"
 #include "meta/attribute_index.h"
+#include "site/site.h"
 #include "upkeep/fsck.h"
+
+/* ---- the store ---------------------------------------------------------------------------- */
+
+void
+esdm__fsck_store(esdm__fsck *check)
+{
+    const esdm_session *session = check->session;
+    esdm_error error = {0};
+    esdm_plugin_config config;
+    esdm__site_plugin_config(session->site, &session->site->metadata, &config);
+    if (session->meta->check(&config, NULL, NULL, &error) != ESDM_ECORRUPT)
+        return;
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = ESDM_ECORRUPT,
+                                  .what = error.message,
+                                  .remedy = "bring the metadata store back from a backup"};
+    check->result.problems++;
+    if (check->options->report != NULL)
+        check->options->report(&finding, check->options->user);
+}
+
+/* ---- totals ------------------------------------------------------------------------------- */
+
+/* @param dataset may be NULL. */
+static void
+report_directory(esdm__fsck_container *c, const char *dataset, const char *what)
+{
+    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                  .status = ESDM_ECORRUPT,
+                                  .container = c->name,
+                                  .dataset = dataset,
+                                  .what = what,
+                                  .remedy = "bring the metadata store back from a backup, or "
+                                            "write these values again"};
+    esdm__fsck_report(c, &finding);
+}
+
+static void
+report_totals(esdm__fsck_container *c, uint64_t listed, uint64_t committed)
+{
+    char what[200];
+    (void) snprintf(what, sizeof what,
+                    "the directory of its index lists %" PRIu64 " fragments, and %" PRIu64
+                    " were committed: values may read as fill values, or as they were before",
+                    listed, committed);
+    report_directory(c, NULL, what);
+}
+
+static bool
+has_dataset(const esdm_container *model, uint32_t id)
+{
+    for (size_t i = 0; i < model->datasets.count; i++) {
+        if (((const esdm_dataset *) model->datasets.items[i])->id == id)
+            return true;
+    }
+    return false;
+}
+
+static void
+check_owner(esdm__fsck_container *c, const esdm_meta_page *entry)
+{
+    char dataset[32];
+    char what[120];
+    if (has_dataset(c->model, entry->dataset))
+        return;
+    (void) snprintf(dataset, sizeof dataset, "dataset %" PRIu32, entry->dataset);
+    (void) snprintf(what, sizeof what,
+                    "index page %" PRIu64 " belongs to it, and there is no such dataset",
+                    entry->page);
+    report_directory(c, dataset, what);
+}
+
+esdm_status
+esdm__fsck_totals(esdm__fsck_container *c, esdm_error *err)
+{
+    const esdm_session *session = c->check->session;
+    esdm__page_list pages = {0};
+    esdm_meta_container now;
+    uint64_t before;
+    uint64_t snapshot;
+    esdm__container_position(c->model, &before, &snapshot);
+    esdm_status status = esdm__page_list_load(session, c->record, snapshot, 0, &pages, err);
+    uint64_t fragments = 0;
+    uint64_t raw_bytes = 0;
+    uint64_t stored_bytes = 0;
+    for (size_t i = 0; i < pages.count; i++) {
+        fragments += pages.entries[i].records;
+        raw_bytes += pages.entries[i].raw_bytes;
+        stored_bytes += pages.entries[i].stored_bytes;
+        check_owner(c, &pages.entries[i]);
+    }
+    esdm__page_list_clear(&pages);
+    /* Somebody may have committed since. */
+    if (status == ESDM_OK &&
+        session->meta->container_find(session->store, c->name, &now, NULL) == ESDM_OK &&
+        now.container == c->record && now.snapshot == snapshot &&
+        (now.fragments != fragments || now.raw_bytes != raw_bytes ||
+         now.stored_bytes != stored_bytes))
+        report_totals(c, fragments, now.fragments);
+    return status;
+}
+
+/* ---- the attribute index ------------------------------------------------------------------ */
 
 /* The entries of an index in any order: stores give them by dataset, or as they were committed. */
 typedef struct index_sum {

@@ -178,6 +178,37 @@ def test_fsck__index():
         problems(fsck(status=1), "snapshot")
 
 
+def test_fsck__lost_entry_of_the_directory():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        must("write", "b", 1, 1)
+        with sqlite3.connect(database(site)) as base:
+            base.execute("UPDATE page SET dataset = 77 WHERE (container, dataset, page) = "
+                         "(SELECT container, dataset, page FROM page ORDER BY page LIMIT 1)")
+        base.close()
+        problems(fsck(status=1), "dataset 77", "no such dataset")
+        with sqlite3.connect(database(site)) as base:
+            base.execute("DELETE FROM page WHERE dataset = 77")
+        base.close()
+        result = fsck(status=1)
+        problems(result, '"a"', "fragments", "were committed")
+        expect(result["problems"] == 1, f"{result}")
+
+
+def test_fsck__damaged_database():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        with sqlite3.connect(database(site)) as base:
+            base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            root = base.execute("SELECT rootpage FROM sqlite_master "
+                                "WHERE name = 'attribute_value'").fetchone()[0]
+        base.close()
+        with open(database(site), "r+b") as file:
+            file.seek((root - 1) * 4096)
+            file.write(b"\xff")  # a kind of node that there is not
+        problems(fsck(status=1), "is damaged")
+
+
 def test_gc__killed_writers():
     """What they leave is removed, once it is old enough; what is committed stays."""
     generator = random.Random(2)

@@ -44,13 +44,13 @@ for time in range(1, 40):  # many commits, so that pages are merged
         nc["plain"][time % 7 : 30 : 3, time : time + 5] = -time  # overlaps
 PYTHON
 
-# Documents of format 2 (user-defined types) and 3 (NULL as fill value, dimensions of other groups),
+# User-defined types (documents of format 2 and later), NULL as fill value, dimensions of other groups (3),
 # fragments of version 2 (texts that are NULL).
 client "$ESDM_BUILD/tests/netcdf/clients/nc_types" esdm://types.nc
 esdm-cp esdm://types.nc esdm://copied_types.nc # with the layout that a C compiler gives
 client ncgen -k nc4 -o esdm://nulls.nc "$cdl/nulls.cdl"
 
-# Documents of format 4 (accuracies), fragments of version 3 (boxes as blocks, rounded numbers).
+# Documents of format 5 are all that is made now; format 4 had accuracies. Fragments of version 3 (boxes as blocks, rounded numbers).
 client /usr/bin/python3 - <<'PYTHON'
 import netCDF4
 import numpy as np

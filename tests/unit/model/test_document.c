@@ -365,6 +365,9 @@ static const struct {
     {"{\"format\":\"1\"}", "format: expected a whole number"},
     {"{\"format\":-1}", "format: expected a whole number"},
     {"{\"format\":1}", "top level: member 'next_dataset' is missing"},
+    {"{\"format\":5,\"next_dataset\":9," ROOT NODIMS NODATA, "member 'checksum' is missing"},
+    {"{\"format\":5,\"next_dataset\":9," ROOT NODIMS "\"checksum\":\"0123456789abcdef\"," NODATA,
+     "its checksum is wrong: the document is damaged"},
     {"{\"format\":1,\"format\":1}", "top level: member 'format' is there twice"},
     {"{\"format\":1,\"colour\":1}", "top level: unknown member 'colour'"},
     {"{\"format\":1,\"next_dataset\":0," ROOT NODIMS NODATA, "next_dataset must not be 0"},
@@ -498,12 +501,12 @@ test_document__hostile_texts_are_refused_with_their_path(void **state)
 static void
 test_document__newer_formats_are_not_supported(void **state)
 {
-    static const char text[] = "{\"new\":[],\"format\":5}";
+    static const char text[] = "{\"new\":[],\"format\":6}";
     esdm_container *container = esdm__container_new("a.nc");
     esdm_error err;
     (void) state;
     assert_int_equal(esdm__document_read(text, sizeof text - 1, container, &err), ESDM_ENOTSUP);
-    assert_string_equal(err.message, "container document: format 5 is newer than 4, which this "
+    assert_string_equal(err.message, "container document: format 6 is newer than 5, which this "
                                      "version of ESDM reads; use a newer one");
     esdm__container_free(container);
 }
@@ -536,13 +539,14 @@ test_document__damage_never_crashes(void **state)
         assert_non_null(damaged);
         memcpy(damaged, text, bytes);
         container = esdm__container_new("a.nc");
-        assert_true(i + 1 == bytes || /* the last byte is a newline */
-                    esdm__document_read(damaged, i, container, NULL) == ESDM_ECORRUPT);
+        assert_int_equal(esdm__document_read(damaged, i, container, NULL), ESDM_ECORRUPT);
         esdm__container_free(container);
         for (int k = 0; k < 20; k++) {
             damaged[i] = (char) random_next(&source);
             container = esdm__container_new("a.nc");
-            (void) !esdm__document_read(damaged, bytes, container, NULL);
+            esdm_status st = esdm__document_read(damaged, bytes, container, NULL);
+            /* The format may have become a newer one. */
+            assert_true(st == ESDM_ECORRUPT || st == ESDM_ENOTSUP || damaged[i] == text[i]);
             esdm__container_free(container);
         }
         free(damaged);
