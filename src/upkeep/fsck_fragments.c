@@ -408,6 +408,30 @@ rank_agrees(const page_check *p)
     return true;
 }
 
+/* A page that is not there: pruned, merged or moved since it was listed, or missing when the
+ * directory lists it still, for entry and page go at once. */
+static esdm_status
+check_absent(const page_check *p, const esdm_error *absent, esdm_error *err)
+{
+    esdm__page_list now = {0};
+    bool listed = false;
+    esdm_error error = {0};
+    esdm_status status =
+        esdm__page_list_load(p->container->check->session, p->container->record,
+                             ESDM_META_EVERY_SNAPSHOT, p->entry->dataset, &now, &error);
+    for (size_t i = 0; i < now.count && status == ESDM_OK && !listed; i++)
+        listed = now.entries[i].page == p->entry->page;
+    esdm__page_list_clear(&now);
+    if (listed)
+        report_page(p, ESDM_ENOENT, absent->message,
+                    "bring the metadata store back from a backup, or write these values again");
+    if (status == ESDM_OK || status == ESDM_ENOENT) /* the container is gone */
+        return ESDM_OK;
+    if (err != NULL)
+        *err = error;
+    return esdm__error_prefix(err, status, "container '%s'", p->container->name);
+}
+
 esdm_status
 esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error *err)
 {
@@ -423,7 +447,7 @@ esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error
                     "bring the metadata store back from a backup, or write these values again");
         status = ESDM_OK;
     } else if (status == ESDM_ENOENT) {
-        status = ESDM_OK; /* pruned, merged or moved since it was listed */
+        status = check_absent(&p, &error, err);
     } else if (status != ESDM_OK) {
         if (err != NULL)
             *err = error;

@@ -112,6 +112,20 @@ def test_fsck__missing_pack():
         fsck("--data")
 
 
+def test_fsck__missing_index_page():
+    with Site() as site:
+        must("write", "a", 1, 1)
+        fsck("--data")
+        with sqlite3.connect(database(site)) as db:
+            page, = db.execute("SELECT page FROM page_data ORDER BY length(data) DESC").fetchone()
+            db.execute("DELETE FROM page_data WHERE page = ?", (page,))
+        db.close()
+        for options in (), ("--data",):
+            found = problems(fsck(*options, status=1), f"index page {page}", "no index page", "backup")
+            expect(len(found) == 1 and found[0]["container"] == "a" and found[0]["dataset"], f"{found}")
+        expect(fsck("--repair", status=4)["repaired"] == 0, "a page that is lost was repaired")
+
+
 def test_fsck__short_pack():
     with Site() as site:
         must("write", "a", 1, 1)
