@@ -16,7 +16,8 @@ static const tool_help help = {
         "is its metadata store. Making a site that exists changes nothing. A directory\n"
         "that holds anything else, or belongs to another site, is never touched. A target\n"
         "that is not there, as when its disk is not mounted, is not made again while\n"
-        "containers have packs on it: with --yes it is, and what was on it is lost.\n"
+        "containers have packs on it: with --yes it is, and what was on it is lost. Nor is\n"
+        "an empty catalogue made beside targets with packs when that of the site is gone.\n"
         "\n"
         "--check reads marks, versions, permissions, free space and the catalogue of\n"
         "containers, compares which packs there should be with those that are there, but\n"
@@ -105,7 +106,7 @@ static const GOptionEntry entries[] = {
      "NUMBER"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes,
-     "Remove data without asking; make a target anew though packs on it are lost", NULL},
+     "Remove data without asking; make a target or the catalogue anew though packs are lost", NULL},
     {0},
 };
 

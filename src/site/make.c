@@ -78,6 +78,47 @@ refuse_lost(const esdm__site *site, esdm_error *err)
     return status;
 }
 
+/* Whether the store that the mark tells of has no catalogue: it was never made, or is lost. */
+static esdm_status
+has_no_catalogue(const esdm__site *site, bool *ret_none, esdm_error *err)
+{
+    esdm__part part;
+    void *store = NULL;
+    esdm_error why = {0};
+    esdm_status status = esdm__part_at(site, site->ntargets, &part, &why);
+    if (status == ESDM_OK)
+        status = part.meta->open(&part.config, true, &store, &why);
+    if (status == ESDM_OK)
+        part.meta->close(store);
+    else if (status != ESDM_ENOENT && err != NULL)
+        *err = why;
+    *ret_none = status == ESDM_ENOENT;
+    return status == ESDM_ENOENT ? ESDM_OK : status;
+}
+
+/* With an empty catalogue all packs would be taken for garbage, and be lost for the right one. */
+static esdm_status
+refuse_empty(const esdm__site *site, esdm_error *err)
+{
+    bool none = false;
+    esdm_status status = has_no_catalogue(site, &none, err);
+    for (size_t i = 0; i < site->ntargets && status == ESDM_OK && none; i++) {
+        esdm__part part;
+        esdm__contents holds = {0};
+        esdm_error why = {0};
+        status = esdm__part_at(site, i, &part, err);
+        if (status == ESDM_OK && (part.data->flags & ESDM_DATA_VOLATILE) == 0 &&
+            esdm__part_contents(&part, &holds, &why) == ESDM_OK && holds.packs > 0)
+            status = esdm__error_set(
+                err, ESDM_EEXIST,
+                "%s: the metadata store has no catalogue, and target \"%s\" holds %" PRIu64
+                " pack%s of this site: bring the catalogue back from a backup; only if it is lost "
+                "for good, make an empty one with --yes, for which these packs are garbage",
+                site->metadata.path, part.target->name, holds.packs, holds.packs == 1 ? "" : "s");
+    }
+    return status;
+}
+
 /* A new site is tried out without an id: a mark that some target has cannot be its own then, and
  * packs without their metadata store, or of a site with another one, are not taken over. */
 static esdm_status
@@ -103,6 +144,8 @@ make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, 
     bool fresh = status == ESDM_ENOENT;
     if (status == ESDM_OK && !anew)
         status = refuse_lost(site, &why);
+    if (status == ESDM_OK && !anew)
+        status = refuse_empty(site, &why);
     if (status == ESDM_OK || fresh)
         status = make_with_id(site, dry_run, to, &why);
     /* When somebody else made the store meanwhile, its id counts. */

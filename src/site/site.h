@@ -138,7 +138,8 @@ void esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *t
                               esdm_plugin_config *ret_config);
 /** Makes store and targets (mkfs), used for the embedded default too, and resolves the id.
  * Processes that make a site at once agree on one id. ESDM_EEXIST: a target is away on which the
- * catalogue has packs. @param anew makes it all the same. */
+ * catalogue has packs, or the catalogue is away and targets have packs. @param anew makes it all
+ * the same. */
 esdm_status esdm__site_make(esdm__site *site, bool dry_run, bool anew, esdm_plugin_reporter report,
                             void *user, esdm_error *err);
 

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import shutil
 
 from esdmtest import Site, client_environment, expect, expect_error, main, run, tool
 
@@ -148,6 +149,34 @@ def test_target_with_packs_that_vanished__is_not_made_anew():
                      f"1 of the {len(packs)} packs")
 
 
+def test_lost_catalogue__is_not_made_anew_beside_packs():
+    posix = [{"name": "disk", "plugin": "posix", "directory": "packs"}]
+    sqlite = {"plugin": "sqlite", "directory": "metadata"}
+    with Site(targets=posix, metadata=sqlite) as site:
+        catalogue = site.file("metadata/catalogue.sqlite")
+        for lose in (lambda: os.truncate(catalogue, 0), catalogue.unlink):
+            run([tool("esdm-pattern"), "-q", "-f", "-s", "10x200x200", "esdm://one.nc"])
+            packs = site.pack_files()
+            aside = shutil.copy(catalogue, site.file("aside"))
+            lose()
+            for ending in "-wal", "-shm":
+                pathlib.Path(f"{catalogue}{ending}").unlink(missing_ok=True)
+            expect_error(run([tool("esdm-ls")], check=False), "backup", "catalogue.sqlite")
+            for options in ([], ["--dry-run"]):
+                done = run([tool("esdm-mkfs"), *options], check=False)
+                expect_error(done, "disk", f"{len(packs)} pack", "backup", "--yes")
+                expect(done.returncode == 4, f"status {done.returncode}")
+            shutil.copy(aside, catalogue)
+            run([tool("esdm-mkfs")])
+            run([tool("esdm-fsck"), "--data"])
+        catalogue.unlink()
+        run([tool("esdm-mkfs"), "--yes"])
+        expect(run([tool("esdm-ls")]).stdout == "", "the new catalogue is not empty")
+    with Site(targets=posix, metadata=sqlite) as site:  # what was never used is made again
+        site.file("metadata/catalogue.sqlite").unlink()
+        run([tool("esdm-mkfs")])
+
+
 def test_unreadable_configuration__is_named():
     if os.geteuid() != 0:
         return
@@ -172,5 +201,6 @@ main(
     test_foreign_folder__is_not_touched,
     test_target_that_vanished__is_named,
     test_target_with_packs_that_vanished__is_not_made_anew,
+    test_lost_catalogue__is_not_made_anew_beside_packs,
     test_unreadable_configuration__is_named,
 )

@@ -115,6 +115,11 @@ open_reader(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     esdm_status status = open_live(store, read_only, network, &why);
     if (status != ESDM_OK && may_be_read_only(store, &why))
         status = sqlite__open_frozen(store, &why);
+    if (status == ESDM_ENOENT && euidaccess(store->file, F_OK) != 0 && errno == ENOENT)
+        status = esdm__error_set(&why, ESDM_ENOENT,
+                                 "metadata store '%.200s' is not there: bring it back from a "
+                                 "backup if the site was in use, else run esdm-mkfs again",
+                                 store->file);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;

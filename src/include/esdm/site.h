@@ -28,7 +28,8 @@ typedef struct esdm_site_options {
     bool remove_data;        /**< esdm_site_remove(): also when containers or packs exist */
     esdm_site_reporter report;
     void *user;
-    bool anew; /**< esdm_site_create(): also a target that is away with packs of containers */
+    bool anew; /**< esdm_site_create(): also a target that is away with packs of containers, and an
+                  empty catalogue beside packs */
 } esdm_site_options;
 
 /**
@@ -47,7 +48,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_validate(const esdm_site_options 
  * random one unless the configuration states it; the targets are marked with it. Running it on a
  * made site is ESDM_OK and changes nothing; a directory that holds foreign files or has the mark of
  * another site, or of one whose metadata store is not there, is ESDM_EEXIST and is not touched. So
- * is a target that is not there, though containers have packs on it, unless `anew` is set.
+ * is a target that is not there, though containers have packs on it, and a lost catalogue of a site
+ * whose targets hold packs, unless `anew` is set.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_create(const esdm_site_options *options,
                                                       esdm_error *err);
