@@ -376,15 +376,29 @@ edit_distance(const char *a, const char *b)
     return row[nb];
 }
 
+/* Whether one is the other's beginning: "dir" for "directory". */
+static bool
+begins(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    size_t shorter = na < nb ? na : nb;
+    return shorter >= 3 && strncasecmp(a, b, shorter) == 0;
+}
+
 const char *
 esdm__nearest_word(const char *word, const char *const *known)
 {
     const char *nearest = NULL;
+    bool begun = false;
     unsigned least = 0;
     for (size_t i = 0; known[i] != NULL; i++) {
         unsigned distance = edit_distance(word, known[i]);
+        bool begins_so = begins(word, known[i]);
         /* Half of the letters must be right, or one is only guessing. */
-        if (distance <= strlen(known[i]) / 2 && (nearest == NULL || distance < least)) {
+        if (!begins_so && (begun || distance > strlen(known[i]) / 2))
+            continue;
+        if (nearest == NULL || begins_so > begun || distance < least) {
+            begun = begins_so;
             nearest = known[i];
             least = distance;
         }

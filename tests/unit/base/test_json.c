@@ -191,6 +191,9 @@ test_json__unknown_key_names_the_nearest(void **state)
         const char *message;
     } cases[] = {
         {"{\"treads\": 1}", "unknown key \"treads\"; did you mean \"threads\"?"},
+        {"{\"mem\": 1}", "unknown key \"mem\"; did you mean \"memory\"?"},
+        {"{\"threads_per_core\": 1}",
+         "unknown key \"threads_per_core\"; did you mean \"threads\"?"},
         {"{\"Memory\": 1}", "unknown key \"Memory\"; did you mean \"memory\"?"},
         {"{\"zzz\": 1}", "unknown key \"zzz\"; known keys: threads, memory"},
     };
