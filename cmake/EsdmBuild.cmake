@@ -252,6 +252,26 @@ function(esdm_library)
   endif()
 endfunction()
 
+# The folders of a .pc file: by its own place, so that an installation can be moved, and is right after
+# `cmake --install --prefix`. Absolute ones stay what they are.
+function(esdm_package_folders)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(prefix ${CMAKE_INSTALL_PREFIX})
+  else()
+    file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(prefix "\${pcfiledir}/${up}")
+  endif()
+  set(ESDM_PC_PREFIX "${prefix}" PARENT_SCOPE)
+  foreach(folder LIBDIR INCLUDEDIR)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+      set(ESDM_PC_${folder} "${CMAKE_INSTALL_${folder}}" PARENT_SCOPE)
+    else()
+      set(ESDM_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 function(esdm_install_package)
   install(TARGETS esdm EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY src/include/esdm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -261,6 +281,7 @@ function(esdm_install_package)
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/esdm-config-version.cmake
     COMPATIBILITY SameMinorVersion)
+  esdm_package_folders()
   configure_file(cmake/esdm.pc.in ${PROJECT_BINARY_DIR}/esdm.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-config.cmake
     ${PROJECT_BINARY_DIR}/esdm-config-version.cmake

@@ -70,6 +70,7 @@ function(esdm_mpi_library name)
   esdm_use_mpi(esdm-mpi-${name} ${name})
   install(TARGETS esdm-mpi-${name} EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set(ESDM_MPI_NAME ${name})
+  esdm_package_folders()
   configure_file(cmake/esdm-mpi.pc.in ${PROJECT_BINARY_DIR}/esdm-mpi-${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-mpi-${name}.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
