@@ -27,9 +27,10 @@ static const tool_help help = {
         "\n"
         "--land masks a share of the two fastest axes, in coherent patches that are the\n"
         "same at all indices of the others, with --fill as _FillValue.",
-    .examples = "  esdm-pattern -s 12x180x360 -p noise:frequency=6 -r 250,310 tas.nc\n"
-                "  esdm-pattern -s time=12,lat=180,lon=360 -u -v sst -l 0.29 esdm:test/sst.nc\n"
-                "  esdm-pattern -s 1000000 -t int -p steps:count=20 -m repeat:16 steps.nc\n",
+    .examples =
+        "  esdm-pattern -s 12x180x360 -p noise:frequency=6 -r 250,310 tas.nc\n"
+        "  esdm-pattern -s time=12,lat=180,lon=360 -u -v sst -l 0.29 esdm:test/sst.nc\n"
+        "  esdm-pattern -s 1000000 -t int -r 0,19 -p steps:count=20 -m repeat:16 steps.nc\n",
     .see_also = "esdm-cp, esdm-stat",
 };
 
