@@ -8,7 +8,8 @@ static const tool_help help = {
     .arguments = "[PREFIX…]",
     .description =
         "Lists the containers of the site, by default all of them, one name a line in\n"
-        "byte order. A PREFIX selects the container of that name and all below PREFIX/.\n"
+        "byte order. A PREFIX selects the container of that name and all below PREFIX/;\n"
+        "esdm:// is the whole site.\n"
         "\n"
         "With --long each line has the size of the data as the programs see it, the size\n"
         "stored, the number of fragments, datasets and the newest snapshot, the time of\n"
@@ -91,6 +92,8 @@ list_prefix(esdm_session *session, const char *prefix, listing *all)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
+    if (prefix != NULL && (g_str_equal(prefix, "esdm:") || g_str_equal(prefix, "esdm://")))
+        prefix = NULL; /* the whole site */
     if (prefix != NULL) {
         status = esdm_container_normalise(tool_container(prefix), name, &err);
         if (status != ESDM_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "esdm-mkfs.h"
 
@@ -127,17 +128,16 @@ report(const char *line, void *user)
 
 /* Whether the containers may go. TOOL_OK: yes, or there are none. */
 static tool_exit
-ask_for_data(esdm_site_options *options)
+ask_for_data(esdm_site_options *options, esdm_error *err)
 {
     uint64_t containers = 0, bytes = 0;
-    esdm_error err = {0};
-    esdm_status status = esdm_site_contents(options, &containers, &bytes, &err);
+    esdm_status status = esdm_site_contents(options, &containers, &bytes, err);
     if (yes) {
         options->remove_data = true;
         return TOOL_OK;
     }
     if (status != ESDM_OK)
-        return status == ESDM_ENOENT ? TOOL_OK : tool_fail(status, &err);
+        return status == ESDM_ENOENT ? TOOL_OK : tool_fail(status, err);
     if (containers == 0 && bytes == 0)
         return TOOL_OK;
     g_autofree char *size = tool_bytes(bytes);
@@ -146,12 +146,14 @@ ask_for_data(esdm_site_options *options)
                                          (guint64) containers, containers == 1 ? "" : "s", size)
                        : g_strdup_printf("packs (%s, though no container)", size);
     if (!tool_can_ask()) {
-        tool_error("the site holds %s; --yes removes the data, too", count);
+        status = tool_error_set(err, ESDM_EEXIST, "the site holds %s; --yes removes the data, too",
+                                count);
+        (void) tool_fail(status, err);
         return TOOL_REFUSED;
     }
     g_autofree char *question = g_strdup_printf("Remove the site and its %s for good?", count);
     if (!tool_confirm(question)) {
-        tool_error("nothing was removed");
+        (void) tool_fail(tool_error_set(err, ESDM_ECANCELED, "nothing was removed"), err);
         return TOOL_REFUSED;
     }
     options->remove_data = true;
@@ -251,11 +253,15 @@ print_result(const esdm_site_options *options, json_t *models, esdm_status statu
              const esdm_error *err)
 {
     json_t *root = json_object();
+    char *found = NULL; /* NULL: the embedded default */
+    esdm_error why = {0};
+    if (options->config_path == NULL && esdm_site_find(&found, &why) != ESDM_OK)
+        found = NULL;
+    const char *config = options->config_path != NULL ? options->config_path : found;
     tool_json_set(root, "action", json_string(action_name()));
     tool_json_set(root, "dry_run", json_boolean(dry_run));
-    tool_json_set(root, "config",
-                  options->config_path != NULL ? tool_json_text(options->config_path)
-                                               : json_null());
+    tool_json_set(root, "config", config != NULL ? tool_json_text(config) : json_null());
+    free(found);
     tool_json_set(root, "steps", json_incref(steps));
     if (models != NULL)
         tool_json_set(root, "models", models);
@@ -331,14 +337,17 @@ main(int argc, char **argv)
     };
     if (plan_file != NULL)
         return plan(&options);
-    if (want_remove && !dry_run) {
-        tool_exit refused = ask_for_data(&options);
-        if (refused != TOOL_OK)
-            return refused;
-    }
     steps = json_array();
     esdm_error err = {0};
     json_t *models = NULL;
+    tool_exit refused = want_remove && !dry_run ? ask_for_data(&options, &err) : TOOL_OK;
+    if (refused != TOOL_OK) {
+        if (tool.json)
+            print_result(&options, models, err.status, &err);
+        json_decref(steps);
+        return tool_finish(refused);
+    }
+    err = (esdm_error){0};
     esdm_status status = act(&options, &err);
     if (status == ESDM_OK && want_check)
         report_models(&options);

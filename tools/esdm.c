@@ -46,6 +46,12 @@ print_help(FILE *out)
     for (size_t i = 0; i < G_N_ELEMENTS(subcommands); i++)
         (void) fprintf(out, "  %-7s %s\n", subcommands[i].name, subcommands[i].summary);
     (void) fprintf(out, "\n"
+                        "Examples:\n"
+                        "  esdm mkfs site.json                      make the site of site.json\n"
+                        "  esdm cp tas.nc esdm://cmip6/tas.nc       copy a file into a container\n"
+                        "  esdm run ncdump -h esdm://cmip6/tas.nc   let a program read it\n"
+                        "  esdm help cp                             explain esdm-cp\n"
+                        "\n"
                         "Each command is also a program of its own: \"esdm ls\" runs esdm-ls.\n"
                         "Exit status: that of the command; 2 when there is no such command.\n");
 }
