@@ -96,9 +96,7 @@ read_candidates(advise_study *study)
         add_candidate(study, "digits=3", NULL, "digits=3");
     }
     for (char **text = accuracies; text != NULL && *text != NULL; text++) {
-        esdm_accuracy accuracy;
         esdm_error err = {0};
-        esdm_accuracy_init(&accuracy);
         g_autofree char *pattern = NULL;
         const char *quantities = *text;
         if (has_name(*text) && !tool_wish_split(*text, &pattern, &quantities))
@@ -106,10 +104,7 @@ read_candidates(advise_study *study)
         if (strchr(quantities, '=') == NULL)
             return tool_usage("--accuracy '%s' is no NAME=VALUE, such as abs=0.01 or mode=archive",
                               *text);
-        /* Units are the variable's matter. */
-        if (esdm_accuracy_parse(&accuracy, quantities, NULL, &err) != ESDM_OK &&
-            (strpbrk(quantities, "/ ") == NULL ||
-             strstr(err.message, "there is no quantity") != NULL))
+        if (esdm_accuracy_check_text(quantities, &err) != ESDM_OK)
             return tool_usage("%s", err.message);
         if (study->candidates->len == ADVISE_CANDIDATES_MAX)
             return tool_usage("at most %d accuracies at once", ADVISE_CANDIDATES_MAX - 1);

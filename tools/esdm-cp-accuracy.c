@@ -54,6 +54,24 @@ cp_accuracy_wrong(void)
 }
 
 bool
+cp_accuracy_check(esdm_error *err)
+{
+    for (char **option = cp_wants.accuracy; option != NULL && *option != NULL; option++) {
+        wish w;
+        esdm_error why = {0};
+        if (!split(*option, &w))
+            continue; /* cp_accuracy_wrong() */
+        esdm_status status = esdm_accuracy_check_text(w.text, &why);
+        g_free(w.pattern);
+        if (status == ESDM_OK)
+            continue;
+        (void) tool_error_set(err, status, "--accuracy '%s': %s", *option, why.message);
+        return false;
+    }
+    return true;
+}
+
+bool
 cp_accuracy_begin(void)
 {
     size_t count = cp_wants.accuracy != NULL ? g_strv_length(cp_wants.accuracy) : 0;

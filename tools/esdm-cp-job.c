@@ -295,6 +295,17 @@ make_copy(copy *c, bool *ret_skipped)
     return status;
 }
 
+/* Puts the target's name for the temporary one, which nobody typed. */
+static void
+name_target(const char *temporary, const char *target, esdm_error *err)
+{
+    const char *from = strrchr(temporary, '/');
+    const char *to = strrchr(target, '/');
+    g_autoptr(GString) text = g_string_new(err->message);
+    g_string_replace(text, from != NULL ? from + 1 : temporary, to != NULL ? to + 1 : target, 0);
+    g_strlcpy(err->message, text->str, sizeof err->message);
+}
+
 esdm_status
 cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void *user,
            cp_result *result, esdm_error *err)
@@ -320,6 +331,8 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
         result->datasets = c.model->datasets->len;
         result->writes = c.target.writes;
     }
+    if (status != ESDM_OK && err != NULL)
+        name_target(temporary, job->target, err);
     result->seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     cp_close(&c.source);
     cp_model_free(c.model);

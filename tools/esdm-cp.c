@@ -30,7 +30,8 @@ static const tool_help help = {
         "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
         "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
         "(exact), compression_speed, decompression_speed, mode (speed, balanced, archive,\n"
-        "energy). esdm/accuracy.h and README.md say what they promise.",
+        "energy). Several numbers of exact_values are divided by blanks: exact=250 300.\n"
+        "esdm/accuracy.h and README.md say what they promise.",
     .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
                 "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
                 "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"
@@ -43,7 +44,7 @@ static const tool_help help = {
     .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
 };
 
-cp_options cp_wants = {.verify = TRUE};
+cp_options cp_wants = {.verify = TRUE, .jobs = CP_JOBS_DEFAULT};
 
 static const GOptionEntry entries[] = {
     {"force", 'f', 0, G_OPTION_ARG_NONE, &cp_wants.force, "Replace what exists", NULL},
@@ -269,10 +270,11 @@ leave_out_existing(GPtrArray *jobs)
 int
 main(int argc, char **argv)
 {
+    esdm_error err = {0};
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 3)
         return tool_usage("which source, which target?");
-    if (cp_wants.jobs < 0)
+    if (cp_wants.jobs < 1 && cp_wants.jobs != CP_JOBS_DEFAULT)
         return tool_usage("--jobs needs a number from 1");
     if (cp_wants.force && cp_wants.skip_existing)
         return tool_usage("--force and --skip-existing exclude each other");
@@ -281,6 +283,8 @@ main(int argc, char **argv)
     if (cp_accuracy_wrong() != NULL)
         return tool_usage("--accuracy '%s' is not NAME: QUANTITIES, such as 'tas: abs=0.01 K'",
                           cp_accuracy_wrong());
+    if (!cp_accuracy_check(&err))
+        return tool_usage("%s", err.message);
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)

@@ -229,6 +229,8 @@ esdm_status cp_compare_models(const cp_model *a, const cp_model *b, esdm_error *
 
 /** The first --accuracy that is not of the form NAME: QUANTITIES; NULL: none. */
 const char *cp_accuracy_wrong(void);
+/** Whether all of them state what is possible, whatever the variables are. */
+bool cp_accuracy_check(esdm_error *err);
 /** To be called before the copies. false: no memory; prints the error. */
 bool cp_accuracy_begin(void);
 /** After them: prints and tells those --accuracy that fitted no variable of a whole tree. */
@@ -241,6 +243,9 @@ esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
+/* No number: -1 is one that can be typed. */
+#define CP_JOBS_DEFAULT G_MININT
+
 typedef struct cp_options {
     gboolean force;
     gboolean skip_existing;
@@ -249,7 +254,7 @@ typedef struct cp_options {
     gboolean dry_run;
     gboolean verbose;
     gboolean quiet;
-    gint jobs;
+    gint jobs; /**< CP_JOBS_DEFAULT: as many as there are cores */
     char *format;
     char **accuracy; /* 'NAME: QUANTITIES' */
 } cp_options;

@@ -331,7 +331,8 @@ set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *un
     const char *equals = memchr(item, '=', bytes);
     if (equals == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
-                               "'%.*s': expected NAME=VALUE, such as abs=0.01 or mode=archive",
+                               "'%.*s': expected NAME=VALUE, such as abs=0.01 or mode=archive "
+                               "(several exact values are divided by blanks: exact=250 300)",
                                (int) (bytes < 100 ? bytes : 100), item);
     size_t name_bytes = (size_t) (equals - item);
     size_t text_bytes = bytes - name_bytes - 1;

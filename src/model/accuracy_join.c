@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/accuracy.h"
+#include "model/accuracy_units.h"
 
 static double
 least(double a, double b)
@@ -93,4 +94,15 @@ esdm__accuracy_join_statement(esdm_accuracy *into, const esdm_accuracy *other, e
     if (strict)
         into->stated &= ~(uint32_t) ESDM_ACCURACY_RELATIVE_FINEST;
     return st;
+}
+
+esdm_status
+esdm_accuracy_check_text(const char *text, esdm_error *err)
+{
+    /* So that what only loosens something has something to loosen. */
+    esdm_accuracy other = {
+        .stated = ESDM_ACCURACY_RELATIVE_TOLERANCE | ESDM_ACCURACY_RELATIVE_FINEST,
+        .relative_tolerance = 1,
+    };
+    return esdm_accuracy_parse(&other, text, esdm__units_any, err);
 }

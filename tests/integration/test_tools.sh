@@ -20,6 +20,7 @@ done
 expect 2 esdm
 says "Commands:"
 expect 0 esdm help
+says "Examples:"
 expect 0 esdm help ls
 says "esdm-ls [OPTION"
 expect 0 esdm --version
@@ -245,6 +246,43 @@ expect 3 esdm-cp -r tree/c esdm://empty
 expect 0 esdm-cp -r esdm://tree esdm://tree4
 expect 0 esdm-ls tree4
 [ "$(wc -l <<<"$output")" = 3 ] || fail "prefix to prefix: $output"
+
+# What is wrong on the command line is told once, and nothing is opened.
+for text in 'v: absolute=1' 'v: abs=zero' 'v: abs=0.01 K; mode=fast' 'v: exact=1,2' 'v: abs=-1 K'; do
+    expect 2 env ESDM_CONFIG=/nowhere.json esdm-cp -r --accuracy "$text" tree esdm://wrong
+    says "esdm-cp: --accuracy '$text': "
+    [ "$(grep -c -- --accuracy <<<"$output")" = 1 ] || fail "told more than once: $output"
+done
+says "must not be negative"
+expect 0 esdm-cp -f --accuracy 'v: abs=1 K; exact=1 2 3' small.nc esdm://exact.nc
+expect 2 esdm-cp -f --accuracy 'v: exact=1,2' small.nc esdm://exact.nc
+says "divided by blanks"
+expect 2 esdm-cp -j 0 small.nc esdm://jobs.nc
+says "--jobs needs a number from 1"
+expect 2 esdm-cp -j -1 small.nc esdm://jobs.nc
+expect 0 esdm-cp -j 1 small.nc esdm://jobs.nc
+
+# Messages name what was typed, not the name that a copy has meanwhile.
+expect 4 esdm-cp small.nc esdm://jobs.nc/below.nc
+says "jobs.nc/below.nc"
+case $output in *.esdm-cp-*) fail "a temporary name is shown: $output" ;; esac
+expect 1 esdm-cp --format=classic esdm://kinds/all.nc out/impossible.nc
+case $output in *.esdm-cp-*) fail "a temporary name is shown: $output" ;; esac
+
+esdm-ls >all-names.txt
+for whole in esdm:// esdm:; do
+    expect 0 esdm-ls "$whole"
+    diff all-names.txt <(echo "$output") >difference || fail "esdm-ls $whole: $(cat difference)"
+done
+
+expect 0 esdm-mkfs --check --json
+says "\"config\": \"$ESDM_CONFIG\""
+esdm-mkfs --remove --json </dev/null >refused.json 2>refused.txt && fail "--remove without --yes"
+"$python" -c 'import json; r = json.load(open("refused.json"))
+assert r["action"] == "remove" and r["status"] != "ok" and "--yes" in r["message"], r' ||
+    fail "esdm-mkfs --remove --json: $(cat refused.json)"
+
+expect 0 esdm-rm jobs.nc exact.nc
 
 # Copying a tree again copies what is new.
 mkdir -p again/a && cp small.nc again/one.nc

@@ -117,6 +117,10 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_set(esdm_accuracy *accuracy, 
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text,
                                                          const char *units, esdm_error *err);
 
+/** Whether esdm_accuracy_parse() takes the text for some dataset, with whatever units, beside what
+ *  is stated of it otherwise: for texts that are read before datasets are known. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_check_text(const char *text, esdm_error *err);
+
 /** Prints what is stated so that esdm_accuracy_parse() reads it back to the same numbers.
  *  @param ret_text owned, free(). */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_print(const esdm_accuracy *accuracy,
