@@ -245,7 +245,8 @@ read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace
 }
 
 /* Values that strided fragments hide must not count as out of range, nor a fill value that is in
- * the gaps of a strided selection only: everything is put together in the engine's form, then
+ * the gaps of a strided selection only, nor may it lie where a value leaves the memory as it was:
+ * everything is put together in the engine's form, then
  * converted once. */
 static esdm_status
 read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
@@ -271,13 +272,16 @@ read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_datasp
     return status;
 }
 
-/* Whether the plan cannot tell if a fill value that does not fit is read: it looks at the hull. */
+/* Whether the plan cannot tell if a fill value that does not fit is read (it looks at the hull), or
+ * holes must not be filled before the data are there. */
 static bool
 may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
            const esdm__plan *plan, esdm_type form)
 {
-    uint64_t value[2];
+    uint64_t value[2] = {0};
     uint64_t misfits = 0;
+    if (!plan->covered && esdm__conversion_keeps(e->conversion, e->type, form))
+        return true;
     return space->has_stride && !plan->covered &&
            esdm_convert_as(e->conversion, false, e->type, esdm_dataset_fill(dataset, NULL), form,
                            value, 1, &misfits, NULL) == ESDM_OK &&

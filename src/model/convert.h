@@ -19,4 +19,8 @@ esdm__converter esdm__converter_find(esdm_conversion rules, bool storing, esdm_t
 /** The same where the rules of netCDF-3 differ; else NULL. */
 esdm__converter esdm__converter_find_netcdf3(bool storing, esdm_type from, esdm_type to);
 
+/** Whether values that do not fit leave the target as it was when they are read. Both types are
+ *  atomic. */
+bool esdm__conversion_keeps(esdm_conversion rules, esdm_type from, esdm_type to);
+
 #endif

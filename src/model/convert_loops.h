@@ -83,6 +83,7 @@ convert_misaligned(esdm__converter convert, const char *source, size_t source_by
     for (size_t n; count > 0; count -= n) {
         n = count < BLOCK ? count : BLOCK;
         memcpy(from, source, n * source_bytes);
+        memcpy(to, target, n * target_bytes); /* some converters keep some of it */
         outside += convert(from, to, n);
         memcpy(target, to, n * target_bytes);
         source += n * source_bytes;

@@ -30,6 +30,7 @@ typedef struct plan {
     char *target;
     size_t source_bytes, target_bytes; /* of one element */
     esdm__converter convert;           /* NULL: copy bits */
+    bool keeps;                        /* it leaves some elements of the target as they were */
     esdm__spread_fn spread;            /* of copy_spread() */
     uint64_t out_of_range;
     uint32_t count; /* of axes; slowest first */
@@ -234,6 +235,9 @@ convert_run(plan *p, const axis *run, const char *source, char *target)
         if (!source_dense)
             run_bits(p->source_bytes, n, source, run->source, (char *) from,
                      (int64_t) p->source_bytes);
+        if (!target_dense && p->keeps)
+            run_bits(p->target_bytes, n, target, run->target, (char *) to,
+                     (int64_t) p->target_bytes);
         p->out_of_range += p->convert(source_dense ? (const void *) source : from,
                                       target_dense ? (void *) target : to, (size_t) n);
         if (!target_dense)
@@ -416,6 +420,7 @@ esdm__copy_by_rules_nd(esdm_conversion rules, bool storing, uint32_t rank, const
     p.source_bytes = esdm_type_size(from);
     p.target_bytes = esdm_type_size(to);
     p.convert = from == to ? NULL : esdm__converter_find(rules, storing, from, to);
+    p.keeps = !storing && esdm__conversion_keeps(rules, from, to);
     p.out_of_range = 0;
     p.count = 0;
 

@@ -134,8 +134,9 @@ ESDM_API const char *esdm_container_hint(const esdm_container *container, const 
 typedef enum esdm_conversion {
     ESDM_CONVERSION_NETCDF4, /**< see esdm_convert() */
     /** As the classic formats: 2^32 as a float does not fit uint32, infinite floats do not fit
-     *  double when stored; reading, 2^63 and 2^64 give the largest integer, and what exceeds float
-     *  its largest value. */
+     *  double when stored; reading, 2^63 and 2^64 give the largest integer, what exceeds float its
+     *  largest value, and floating-point values that do not fit an integer type leave the memory as
+     *  it was. */
     ESDM_CONVERSION_NETCDF3
 } esdm_conversion;
 

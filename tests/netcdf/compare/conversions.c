@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * Every pair of a type in the file and one in memory, with values around the limits of both. Values
- * that do not fit are defined by nobody; then the code alone is compared.
+ * that do not fit are defined by nobody; then the code alone is compared. But in the classic
+ * formats numbers that do not fit an integer type leave the memory as it was when they are read.
  */
 
 #include "compare.h"
@@ -248,6 +249,16 @@ is_known_wrong(const world *w, nc_type from, nc_type to, double value)
            is_real(from) && to == NC_UINT64 && value >= 0x1p63;
 }
 
+/* Whether what is in memory after reading can be compared. */
+static bool
+reads_count(const world *w, nc_type file, nc_type memory, int i, int rc)
+{
+    bool is_classic = w->format != NC_FORMAT_NETCDF4 && w->format != NC_FORMAT_NETCDF4_CLASSIC;
+    if (rc == NC_ERANGE)
+        return is_classic && is_real(file) && !is_real(memory);
+    return rc == NC_NOERR && !(is_real(file) && is_known_wrong(w, file, memory, reals[i]));
+}
+
 static void
 note_result(const char *what, nc_type from, nc_type to, int i, int put, int get, const element *e,
             bool value_counts)
@@ -295,11 +306,11 @@ variables(const world *w)
         }
         for (int i = 0; i < value_count(file); i++) {
             element e = value_of(file, i);
-            element got = {.u64 = 0};
+            element got = {.u64 = 77};
             int put = put_var(ncid, v[file], file, &at, &e);
             int get = get_var(ncid, v[file], memory, &at, &got);
-            bool wrong = is_real(file) && is_known_wrong(w, file, memory, reals[i]);
-            note_result("get", file, memory, i, put, get, &got, get == NC_NOERR && !wrong);
+            bool counts = reads_count(w, file, memory, i, get);
+            note_result("get", file, memory, i, put, get, &got, counts);
         }
     }
     CALL(nc_close(ncid));
@@ -325,11 +336,11 @@ attributes(const world *w)
         }
         for (int i = 0; i < value_count(file); i++) {
             element e = value_of(file, i);
-            element got = {.u64 = 0};
+            element got = {.u64 = 77};
             int put = put_att(ncid, file, file, &e);
             int get = get_att(ncid, memory, &got);
-            bool wrong = is_real(file) && is_known_wrong(w, file, memory, reals[i]);
-            note_result("get", file, memory, i, put, get, &got, get == NC_NOERR && !wrong);
+            bool counts = reads_count(w, file, memory, i, get);
+            note_result("get", file, memory, i, put, get, &got, counts);
         }
     }
     CALL(nc_close(ncid));

@@ -158,9 +158,83 @@ all_moved_before_the_error(const world *w)
     CALL(nc_close(ncid));
 }
 
+enum { ROWS = 3, COLUMNS = 4, ROOM = 2 * ROWS * COLUMNS };
+
+/* Reads of all shapes into memory that holds something. What does not fit, be it written or the
+ * fill value, leaves that there. */
+#define KEEP(type, suffix)                                                                         \
+    static void keep_##suffix(int ncid, int v)                                                     \
+    {                                                                                              \
+        const size_t origin[] = {0, 0}, all[] = {ROWS, COLUMNS}, some[] = {2, 2};                  \
+        const ptrdiff_t stride[] = {2, 2}, turned[] = {2, 2 * ROWS}, back[] = {-COLUMNS, -1};      \
+        type got[ROOM];                                                                            \
+        memset(got, 77, sizeof got);                                                               \
+        CALL(nc_get_vara_##suffix(ncid, v, origin, all, got));                                     \
+        note_bytes("vara", got, sizeof got);                                                       \
+        memset(got, 77, sizeof got);                                                               \
+        CALL(nc_get_vars_##suffix(ncid, v, origin, some, stride, got));                            \
+        note_bytes("vars", got, sizeof got);                                                       \
+        memset(got, 77, sizeof got);                                                               \
+        CALL(nc_get_varm_##suffix(ncid, v, origin, all, NULL, turned, got));                       \
+        note_bytes("varm", got, sizeof got);                                                       \
+        memset(got, 77, sizeof got);                                                               \
+        CALL(nc_get_varm_##suffix(ncid, v, origin, all, NULL, back, got + ROWS * COLUMNS - 1));    \
+        note_bytes("varm backwards", got, sizeof got);                                             \
+    }
+
+KEEP(signed char, schar)
+KEEP(unsigned char, uchar)
+KEEP(short, short)
+KEEP(unsigned short, ushort)
+KEEP(int, int)
+KEEP(unsigned, uint)
+KEEP(long, long)
+KEEP(long long, longlong)
+KEEP(unsigned long long, ulonglong)
+
+static void (*const keepers[])(int, int) = {keep_schar,  keep_uchar,    keep_short,
+                                            keep_ushort, keep_int,      keep_uint,
+                                            keep_long,   keep_longlong, keep_ulonglong};
+
+static void
+kept(const world *w)
+{
+    const double data[] = {1, -1e30, 200, 3e9, 70000, 1e19};
+    const size_t at[][2] = {{0, 1}, {0, 3}, {2, 0}};
+    const size_t count[] = {1, 1};
+    const size_t two[] = {1, 2};
+    const float five = 5;
+    int ncid = create(w);
+    int d[2] = {-1, -1};
+    int v[3] = {-1, -1, -1};
+    CALL(nc_def_dim(ncid, "y", ROWS, &d[0]));
+    CALL(nc_def_dim(ncid, "x", COLUMNS, &d[1]));
+    CALL(nc_def_var(ncid, "double", NC_DOUBLE, 2, d, &v[0]));
+    CALL(nc_def_var(ncid, "float", NC_FLOAT, 2, d, &v[1]));
+    CALL(nc_def_var(ncid, "filled", NC_FLOAT, 2, d, &v[2]));
+    CALL(nc_put_att_float(ncid, v[2], _FillValue, NC_FLOAT, 1, &five));
+    CALL(nc_enddef(ncid));
+    for (int i = 0; i < 3; i++) {
+        for (int g = 0; g < 3; g++) /* nothing is written */
+            keepers[3 * g](ncid, v[i]);
+        CALL(nc_put_vara_double(ncid, v[i], at[0], two, data));
+        CALL(nc_put_vara_double(ncid, v[i], at[1], count, data + 2));
+        CALL(nc_put_vara_double(ncid, v[i], at[2], two, data + 3));
+        for (size_t g = 0; g < sizeof keepers / sizeof keepers[0]; g++)
+            keepers[g](ncid, v[i]);
+        const ptrdiff_t stride[] = {2, 3};
+        const size_t corners[] = {2, 2};
+        CALL(nc_put_vars_double(ncid, v[i], (size_t[]){0, 0}, corners, stride, data + 2));
+        for (size_t g = 0; g < sizeof keepers / sizeof keepers[0]; g++)
+            keepers[g](ncid, v[i]);
+    }
+    CALL(nc_close(ncid));
+}
+
 const scenario scenarios_ranges[] = {
     {"ranges", "writes", IN_ALL, writes},
     {"ranges", "reads", IN_ALL, reads},
     {"ranges", "not_numbers", IN_ALL, not_numbers},
     {"ranges", "all_moved_before_the_error", IN_ALL, all_moved_before_the_error},
+    {"ranges", "kept", IN_CDF, kept},
     {0}};

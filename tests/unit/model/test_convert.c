@@ -259,6 +259,33 @@ test_convert__netcdf3_has_rules_of_its_own(void **state)
 }
 
 static void
+test_convert__netcdf3_keeps_memory_where_a_real_does_not_fit(void **state)
+{
+    const float source[4] = {1.5f, 1e30f, -300.0f, 7.0f};
+    const int8_t expected[4] = {1, 77, 77, 7};
+    const esdm_type form = ESDM_TYPE_INT8;
+    int8_t got[4] = {77, 77, 77, 77};
+    char apart[1 + sizeof source];
+    uint64_t count;
+    (void) state;
+    assert_int_equal(esdm_convert_as(ESDM_CONVERSION_NETCDF3, false, ESDM_TYPE_FLOAT32, source,
+                                     form, got, 4, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(count, 2);
+    assert_memory_equal(got, expected, sizeof got);
+    memcpy(apart + 1, source, sizeof source); /* without alignment */
+    memset(got, 77, sizeof got);
+    assert_int_equal(esdm_convert_as(ESDM_CONVERSION_NETCDF3, false, ESDM_TYPE_FLOAT32, apart + 1,
+                                     form, got, 4, &count, NULL),
+                     ESDM_OK);
+    assert_memory_equal(got, expected, sizeof got);
+    assert_int_equal(esdm_convert_as(ESDM_CONVERSION_NETCDF3, true, ESDM_TYPE_FLOAT32, source, form,
+                                     got, 4, &count, NULL),
+                     ESDM_OK);
+    assert_int_equal(got[1], 0); /* stored as by netCDF-4 */
+}
+
+static void
 test_convert__text_does_not_convert_to_numbers(void **state)
 {
     const char text[4] = "abc";
@@ -302,6 +329,7 @@ main(void)
         cmocka_unit_test(test_convert__doubles_overflow_to_infinite_floats),
         cmocka_unit_test(test_convert__known_values_of_stock_netcdf),
         cmocka_unit_test(test_convert__netcdf3_has_rules_of_its_own),
+        cmocka_unit_test(test_convert__netcdf3_keeps_memory_where_a_real_does_not_fit),
         cmocka_unit_test(test_convert__text_does_not_convert_to_numbers),
         cmocka_unit_test(test_convert__equal_types_copy_bits),
     };
