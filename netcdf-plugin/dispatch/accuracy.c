@@ -42,15 +42,13 @@ report(const esdmnc_var *var, const char *attribute, esdm_error *err)
     return esdmnc_error_loud(err, what, esdm_dataset_name(var->dataset));
 }
 
-/* Adds up the attributes. *ret_any: whether there are some. */
+/* Adds up the attributes. *ret_last: the last one, borrowed; NULL when there are none. */
 static int
-collect(const esdmnc_var *var, esdm_accuracy *accuracy, bool *ret_any)
+collect(const esdmnc_var *var, esdm_accuracy *accuracy, const char **ret_last)
 {
-    const char *last;
     esdm_error err;
-    esdm_status st = esdm_dataset_accuracy_attributes(var->dataset, accuracy, &last, &err);
-    *ret_any = last != NULL;
-    return st == ESDM_OK ? NC_NOERR : report(var, last, &err);
+    esdm_status st = esdm_dataset_accuracy_attributes(var->dataset, accuracy, ret_last, &err);
+    return st == ESDM_OK ? NC_NOERR : report(var, *ret_last, &err);
 }
 
 /* What was stated without attributes that are still there: that a filter asked for compression. */
@@ -87,18 +85,19 @@ int
 esdmnc_accuracy_settle(const esdmnc_file *file, esdmnc_var *var, bool changed)
 {
     esdm_accuracy accuracy;
-    bool any = false;
+    const char *last = NULL;
     esdm_error err;
     start(file, var, &accuracy);
-    int rc = collect(var, &accuracy, &any);
+    int rc = collect(var, &accuracy, &last);
+    const bool any = last != NULL;
     if (rc != NC_NOERR || (!any && !changed))
         return rc == NC_NOERR ? tell_readers(file, var) : rc;
     if (esdm_accuracy_check(&accuracy, &err) != ESDM_OK)
-        return report(var, PREFIX "*", &err);
+        return report(var, any ? last : PREFIX "*", &err);
     if (any && esdm_dataset_set_codec(var->dataset, NULL, &err) != ESDM_OK)
         return esdmnc_error(&err, "state the accuracy in", file->name);
     if (esdm_dataset_set_accuracy(var->dataset, &accuracy, &err) != ESDM_OK)
-        return report(var, PREFIX "*", &err);
+        return report(var, any ? last : PREFIX "*", &err);
     rc = any ? tell_readers(file, var) : NC_NOERR;
     if (rc == NC_NOERR && any && !keeps_attributes(file))
         rc = remove_attributes(file, var);

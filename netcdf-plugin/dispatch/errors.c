@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static int
 code_of(esdm_status status)
@@ -54,6 +55,18 @@ esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 {
     int saved = errno;
     fprintf(stderr, "esdm: %s '%s': %s\n", what, name, err->message);
+    errno = saved;
+    return code_of(err->status);
+}
+
+int
+esdmnc_error_site(const esdm_error *err)
+{
+    static char told[ESDM_ERROR_MESSAGE_BYTES];
+    int saved = errno;
+    if (strcmp(told, err->message) != 0)
+        fprintf(stderr, "esdm: cannot open the site: %s\n", err->message);
+    snprintf(told, sizeof told, "%s", err->message);
     errno = saved;
     return code_of(err->status);
 }

@@ -83,11 +83,12 @@ esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
     if (rc != NC_NOERR)
         return rc;
     file->record_fill = ESDMNC_RECORDS_UNKNOWN;
-    file->is_new = false;
     atomic_store_explicit(&file->indef, false, memory_order_relaxed);
     rc = esdmnc_types_complete(file); /* define mode is over also when this fails */
     if (rc == NC_NOERR)
         rc = create_vars(file);
+    if (rc == NC_NOERR)
+        file->is_new = false;             /* until then nothing is committed */
     esdm_container_mark(file->container); /* what nc_abort() goes back to */
     return rc;
 }
@@ -100,6 +101,16 @@ esdmnc_need_data(esdmnc_file *file)
     if (esdmnc_is_classic(file))
         return NC_EINDEFINE;
     return esdmnc_leave_define(file, &no_padding);
+}
+
+/* Before a commit. A first define mode that did not end well is tried again: what was wrong may
+ * have been set right since then. */
+static int
+settle(esdmnc_file *file)
+{
+    if (file->is_new && !atomic_load(&file->indef))
+        return esdmnc_leave_define(file, &no_padding);
+    return esdmnc_need_data(file);
 }
 
 /* When a call ends define mode, netCDF-4 takes the variables of that group for written. */
@@ -262,7 +273,7 @@ esdmnc_sync(esdmnc_id id)
         return follow(file);
     if (atomic_load(&file->indef) && !esdmnc_is_classic(file))
         mark_written(file, group);
-    rc = esdmnc_agree(file, esdmnc_need_data(file));
+    rc = esdmnc_agree(file, settle(file));
     if (rc != NC_NOERR)
         return rc;
     rc = commit(file, "commit of");
@@ -351,6 +362,19 @@ warn_of_writes(const esdmnc_file *file)
             file->name, all[2], all[0]);
 }
 
+/* The end of a file whose define mode could not be left. netCDF-3 aborts then, and so do we, but
+ * where ESDM refused what netCDF takes: nothing comes of that file, and what stood there stays. */
+static void
+close_refused(esdmnc_id id, esdmnc_file *file)
+{
+    bool refused = false;
+    int rc = esdmnc_any(file, file->is_new && !atomic_load(&file->indef), &refused);
+    if (rc == NC_NOERR && !refused)
+        (void) give_up(id, file);
+    else
+        dispose(id, file);
+}
+
 int
 esdmnc_close(esdmnc_id id, void *memory)
 {
@@ -366,12 +390,12 @@ esdmnc_close(esdmnc_id id, void *memory)
         esdmnc_file_free(file);
         return NC_NOERR;
     }
-    if (atomic_load(&file->indef))
+    if (atomic_load(&file->indef) || file->is_new)
         rc = esdmnc_leave_define(file, &no_padding);
     rc = esdmnc_agree(file, rc);
     if (rc != NC_NOERR) {
         if (esdmnc_types_complete(file) == NC_NOERR)
-            (void) give_up(id, file); /* netCDF-3 aborts; types can be finished after nc_redef() */
+            close_refused(id, file); /* types can be finished after nc_redef() */
         return rc;
     }
     rc = commit(file, "commit at close of");

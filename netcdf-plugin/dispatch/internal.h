@@ -119,7 +119,7 @@ typedef struct esdmnc_file {
     uint64_t variables_begin; /* in the CDF-1 file that this would be */
     uint64_t records_begin;
     bool writable;
-    bool is_new;    /* made by nc_create() and define mode never left */
+    bool is_new;    /* made by nc_create(), define mode never ended well */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     bool commit_failed; /* the last time it was tried */
@@ -230,6 +230,9 @@ int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
  *  and printed as failing storage is. */
 int esdmnc_error_data(const esdm_error *err, const char *what, const char *name);
 
+/** Why the site cannot be opened; printed once as long as it is the same. Under the session's lock.
+ */
+int esdmnc_error_site(const esdm_error *err);
 /** esdmnc_error(), printed with $ESDM_DEBUG alone. */
 int esdmnc_error_quiet(const esdm_error *err, const char *what, const char *name);
 

@@ -150,6 +150,18 @@ open_container(esdm_session *session, esdmnc_file *file, bool writing, esdmnc_ra
                                err);
 }
 
+/* Why there is no new container: NetCDF's codes do not tell, but where the name itself is taken.
+ * One rank tells it for all. */
+static int
+create_failed(const esdmnc_file *file, bool keep, const esdmnc_ranks *ranks, const esdm_error *err)
+{
+    bool taken = err->status == ESDM_EEXIST && keep && esdmnc_exists(file->name, NULL) == NC_NOERR;
+    if (taken || (ranks != NULL && ranks->rank != 0))
+        return esdmnc_error_quiet(err, "create", file->name);
+    return err->status == ESDM_EEXIST ? esdmnc_error_loud(err, "create", file->name)
+                                      : esdmnc_error_data(err, "create", file->name);
+}
+
 int
 esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
 {
@@ -172,7 +184,7 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks
     esdm_status st =
         create_container(session, file, keep ? ESDM_CREATE_NEW : ESDM_CREATE_REPLACE, ranks, &err);
     if (st != ESDM_OK) {
-        rc = esdmnc_error(&err, "create", file->name);
+        rc = create_failed(file, keep, ranks, &err);
         esdmnc_file_free(file);
         return rc;
     }

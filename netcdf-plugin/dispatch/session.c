@@ -69,7 +69,7 @@ esdmnc_session(bool writing, esdm_session **ret_session)
             st = open_session(true, &err);
         if (st != ESDM_OK)
             /* A wrong configuration cannot be told by a code, and nothing works without it. */
-            rc = esdmnc_error_loud(&err, "cannot open", "site");
+            rc = esdmnc_error_site(&err);
     }
     if (rc == NC_NOERR && writing && current_read_only) {
         esdmnc_debug("the site '%s' can only be read", esdm_session_site_name(current));

@@ -91,7 +91,10 @@ WRONG = [
     ("t:esdm_absolut_tolerance = 1. ;", ["esdm_absolut_tolerance", "'t'", "no quantity"]),
     ("t:esdm_absolute_tolerance = -1. ;", ["esdm_absolute_tolerance", "negative"]),
     ("t:esdm_absolute_tolerance = \"1 Pa\" ;", ["units 'Pa'", "'K'"]),
-    ("t:esdm_relative_finest = 1. ;", ["without relative_tolerance"]),
+    ("t:esdm_relative_finest = 1. ;", ["esdm_relative_finest", "without relative_tolerance"]),
+    ("t:esdm_lossless_up_to = 1. ;", ["esdm_lossless_up_to", "may be off by"]),
+    ("t:esdm_lossless_from = 1. ;", ["esdm_lossless_from", "may be off by"]),
+    ("t:esdm_exact_values = 1. ;", ["esdm_exact_values", "may be off by"]),
     ("t:esdm_mode = \"best\" ;", ["esdm_mode", "archive or energy"]),
     ("t:esdm_compression_speed = \"2 network\" ;", ["compression_speed", "not known"])]
 
