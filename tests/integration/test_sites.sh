@@ -159,7 +159,9 @@ says "the metadata store of this one is not there"
 expect 3 esdm-ls --config more/name1.json
 mv more/lost more/am1
 rm more/am1/catalogue.sqlite*
-expect 0 esdm-mkfs more/name1.json
+expect 4 esdm-mkfs more/name1.json
+says "bring the catalogue back from a backup"
+expect 0 esdm-mkfs --yes more/name1.json
 expect 0 esdm-mkfs --check more/name1.json
 says "belongs to no container"
 expect 4 esdm-mkfs --remove more/name1.json
