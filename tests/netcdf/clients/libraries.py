@@ -33,6 +33,9 @@ KNOWN = [
      "`nc_def_var_filter` looks at the format first"),
     ("4.9.3", ["ranges__not_numbers*"], "infinities read as `float` become fill values"),
     ("4.9.3", ["atts__conversions*cdf5*"], "what is left where a value does not fit `NC_UBYTE`"),
+    ("4.9.3", ["conversions__kept*", "ranges__kept*"],
+     "in netCDF-3 formats, what is left where a `float` or `double` does not fit an integer that it is "
+     "read as (a fill value)"),
     ("4.9.3", ["fill__memory_types*"],
      "what becomes of a `_FillValue` that does not fit its type in netCDF-3 formats"),
     ("4.9.3", ["usertypes__attributes*"], "4.9.3 crashes when it copies attributes with strings inside"),
