@@ -146,9 +146,9 @@ esdm_status esdm__document_write(const esdm_container *container, char **ret_tex
 esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *container,
                                 esdm_error *err);
 
-/** Version of the document's `format` that is written: since 5 with a checksum. Older ones, which are
- *  read: 1; 2 with user-defined types; 3 with fill values that are NULL, or dimensions of any group;
- *  4 with accuracies. */
+/** Version of the document's `format` that is written: since 5 with a checksum. Older ones, which
+ * are read: 1; 2 with user-defined types; 3 with fill values that are NULL, or dimensions of any
+ * group; 4 with accuracies. */
 #define ESDM__DOCUMENT_FORMAT 5
 
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
