@@ -246,8 +246,7 @@ read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace
 
 /* Values that strided fragments hide must not count as out of range, nor a fill value that is in
  * the gaps of a strided selection only, nor may it lie where a value leaves the memory as it was:
- * everything is put together in the engine's form, then
- * converted once. */
+ * everything is put together in the engine's form, then converted once. */
 static esdm_status
 read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
                const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,

@@ -151,6 +151,8 @@ esdm_status esdm__document_read(const char *text, size_t bytes, esdm_container *
  * group; 4 with accuracies. */
 #define ESDM__DOCUMENT_FORMAT 5
 
+/** The dataset with that id; NULL: there is none. */
+const esdm_dataset *esdm__container_dataset(const esdm_container *container, uint32_t id);
 /** "/group/name" of a dataset; owned, free(). NULL when out of memory. */
 char *esdm__dataset_path(const esdm_dataset *dataset);
 /** Raises the length atomically to at least `length`; returns whether it grew. */

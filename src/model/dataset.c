@@ -340,6 +340,17 @@ esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
     return esdm__hints_get(&dataset->hints, key);
 }
 
+const esdm_dataset *
+esdm__container_dataset(const esdm_container *container, uint32_t id)
+{
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        if (dataset->id == id)
+            return dataset;
+    }
+    return NULL;
+}
+
 char *
 esdm__dataset_path(const esdm_dataset *dataset)
 {

@@ -41,12 +41,8 @@ typedef struct drain {
 static uint32_t
 wanted_copies(const drain *d, uint32_t dataset)
 {
-    char *path = NULL;
-    for (size_t i = 0; i < d->model->datasets.count && path == NULL; i++) {
-        const esdm_dataset *one = d->model->datasets.items[i];
-        if (one->id == dataset)
-            path = esdm__dataset_path(one);
-    }
+    const esdm_dataset *known = esdm__container_dataset(d->model, dataset);
+    char *path = known != NULL ? esdm__dataset_path(known) : NULL;
     uint32_t copies = esdm__site_copies(d->session->site, d->name, path != NULL ? path : "");
     free(path);
     return copies < d->globals ? copies : d->globals;

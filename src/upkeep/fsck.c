@@ -37,11 +37,10 @@ char *
 esdm__fsck_dataset_name(const esdm__fsck_container *c, uint32_t dataset)
 {
     char *text = NULL;
-    for (size_t i = 0; c->model != NULL && i < c->model->datasets.count; i++) {
-        const esdm_dataset *one = c->model->datasets.items[i];
-        if (one->id == dataset)
-            return esdm__dataset_path(one);
-    }
+    const esdm_dataset *known =
+        c->model != NULL ? esdm__container_dataset(c->model, dataset) : NULL;
+    if (known != NULL)
+        return esdm__dataset_path(known);
     return asprintf(&text, "dataset %" PRIu32, dataset) < 0 ? NULL : text;
 }
 

@@ -61,22 +61,12 @@ report_totals(esdm__fsck_container *c, uint64_t listed, uint64_t committed)
     report_directory(c, NULL, what);
 }
 
-static bool
-has_dataset(const esdm_container *model, uint32_t id)
-{
-    for (size_t i = 0; i < model->datasets.count; i++) {
-        if (((const esdm_dataset *) model->datasets.items[i])->id == id)
-            return true;
-    }
-    return false;
-}
-
 static void
 check_owner(esdm__fsck_container *c, const esdm_meta_page *entry)
 {
     char dataset[32];
     char what[120];
-    if (has_dataset(c->model, entry->dataset))
+    if (esdm__container_dataset(c->model, entry->dataset) != NULL)
         return;
     (void) snprintf(dataset, sizeof dataset, "dataset %" PRIu32, entry->dataset);
     (void) snprintf(what, sizeof what,

@@ -400,12 +400,9 @@ static bool
 rank_agrees(const page_check *p)
 {
     const esdm_container *model = p->container->model;
-    for (size_t i = 0; model != NULL && i < model->datasets.count; i++) {
-        const esdm_dataset *dataset = model->datasets.items[i];
-        if (dataset->id == p->entry->dataset)
-            return dataset->rank == p->entry->rank;
-    }
-    return true;
+    const esdm_dataset *dataset =
+        model != NULL ? esdm__container_dataset(model, p->entry->dataset) : NULL;
+    return dataset == NULL || dataset->rank == p->entry->rank;
 }
 
 /* A page that is not there: pruned, merged or moved since it was listed, or missing when the

@@ -288,11 +288,8 @@ static const bool *
 allowed_targets(const esdm__move_job *job, uint32_t dataset)
 {
     const esdm_session *session = job->session;
-    char *path = NULL;
-    for (size_t i = 0; i < job->model->datasets.count && path == NULL; i++) {
-        const esdm_dataset *one = job->model->datasets.items[i];
-        path = one->id == dataset ? esdm__dataset_path(one) : NULL;
-    }
+    const esdm_dataset *known = esdm__container_dataset(job->model, dataset);
+    char *path = known != NULL ? esdm__dataset_path(known) : NULL;
     const bool *allowed = path != NULL ? esdm__site_allowed(session->site, job->name, path) : NULL;
     free(path);
     for (size_t i = 0; allowed != NULL && i < session->ntargets; i++) {

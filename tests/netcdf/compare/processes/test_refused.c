@@ -162,7 +162,6 @@ end_without_close(void)
 }
 
 /* The first test: a session that the child inherits would be a leak of memory at its exit. */
-
 static void
 test_statement__the_end_leaves_what_stood_there(void **state)
 {
