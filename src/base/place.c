@@ -472,7 +472,9 @@ void
 esdm__findings_add(esdm__findings *all, const esdm_error *problem)
 {
     esdm__report(all->report, all->user, "%s", problem->message);
-    if (all->status == ESDM_OK) {
+    /* Damage outweighs what else was found before. */
+    if (all->status == ESDM_OK ||
+        (problem->status == ESDM_ECORRUPT && all->status != ESDM_ECORRUPT)) {
         all->status = problem->status;
         all->first = *problem;
     }

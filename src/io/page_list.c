@@ -42,6 +42,25 @@ esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t s
     return status;
 }
 
+esdm__page_sums
+esdm__page_list_sums(const esdm__page_list *list)
+{
+    esdm__page_sums sums = {0};
+    for (size_t i = 0; i < list->count; i++) {
+        sums.fragments += list->entries[i].records;
+        sums.raw_bytes += list->entries[i].raw_bytes;
+        sums.stored_bytes += list->entries[i].stored_bytes;
+    }
+    return sums;
+}
+
+bool
+esdm__page_sums_agree(const esdm__page_sums *sums, const esdm_meta_container *record)
+{
+    return sums->fragments == record->fragments && sums->raw_bytes == record->raw_bytes &&
+           sums->stored_bytes == record->stored_bytes;
+}
+
 void
 esdm__page_list_clear(esdm__page_list *list)
 {

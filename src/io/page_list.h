@@ -26,6 +26,16 @@ esdm__page_list_load_all(const esdm_session *session, uint64_t container, esdm__
 {
     return esdm__page_list_load(session, container, ESDM_META_EVERY_SNAPSHOT, 0, ret_list, err);
 }
+/** What the pages of a snapshot sum up to. */
+typedef struct esdm__page_sums {
+    uint64_t fragments;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+} esdm__page_sums;
+
+esdm__page_sums esdm__page_list_sums(const esdm__page_list *list);
+/** Whether commits counted as much. */
+bool esdm__page_sums_agree(const esdm__page_sums *sums, const esdm_meta_container *record);
 void esdm__page_list_clear(esdm__page_list *list);
 /** Entry number i with its box. */
 esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);
