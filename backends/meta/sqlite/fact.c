@@ -57,5 +57,5 @@ sqlite__fact_list(void *self, const char *prefix, esdm_meta_fact_visitor visit, 
                   esdm_error *err)
 {
     fact_visit asked = {visit, user};
-    return sqlite__read_rows(self, SQLITE__FACT_LIST, prefix, visit_fact, &asked, err);
+    return sqlite__read_rows(self, SQLITE__FACT_LIST, prefix, visit_fact, NULL, &asked, err);
 }

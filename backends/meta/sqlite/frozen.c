@@ -93,6 +93,8 @@ open_immutable(sqlite__store *store, esdm_error *err)
         status = sqlite__schema_check(&store->reader, err);
     if (status == ESDM_OK)
         status = sqlite__check_state(&store->reader, store->migrating, &writes, err);
+    if (status == ESDM_OK)
+        status = sqlite__schema_adapt(&store->reader, err);
     return status;
 }
 
@@ -175,6 +177,8 @@ open_copy(sqlite__store *store, esdm_error *err)
         status = sqlite__schema_check(&store->reader, err);
     if (status == ESDM_OK)
         status = sqlite__check_state(&store->reader, store->migrating, &writes, err);
+    if (status == ESDM_OK)
+        status = sqlite__schema_adapt(&store->reader, err);
     remove_copy(folder);
     return status;
 }

@@ -94,6 +94,8 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
         status = sqlite__check_state(link, store->migrating, &writes, err);
     store->writable = store->writable && writes;
     if (status == ESDM_OK)
+        status = sqlite__schema_adapt(link, err);
+    if (status == ESDM_OK)
         status = is_wal(link, &wal, err);
     if (status == ESDM_OK && wal && network) {
         /* Made on a local file system and reached over the network now: shared memory would not
@@ -324,6 +326,8 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
         return status;
     }
     status = check_serves(store, err);
+    if (status == ESDM_OK && !store->current)
+        status = sqlite__schema_upgrade(&store->writer, &store->current, err);
     return status == ESDM_OK ? ESDM_OK : sqlite__end_write(store, status, err);
 }
 

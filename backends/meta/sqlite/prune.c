@@ -83,6 +83,12 @@ scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t h
             (void) sqlite3_reset(statement);
             return ESDM_OK;
         }
+        /* What a damaged row says is no reason to delete anything, nor to refuse a commit. */
+        if (sqlite__u64(statement, 4) == 0) {
+            (void) sqlite3_reset(statement);
+            *ret_victims = 0;
+            return ESDM_OK;
+        }
         old_snapshot *old = add_row(ret_all, sizeof *old);
         if (old == NULL) {
             (void) sqlite3_reset(statement);
@@ -250,9 +256,11 @@ list_garbage(sqlite__store *store, rows *ret_all, esdm_error *err)
     if (status == ESDM_OK)
         status = sqlite__step(&store->reader, statement, &row, err);
     while (status == ESDM_OK && row) {
-        garbage_record *record = add_row(ret_all, sizeof *record);
+        bool named = sqlite3_column_type(statement, 2) != SQLITE_NULL;
+        garbage_record *record = named ? NULL : add_row(ret_all, sizeof *record);
         if (record == NULL) {
-            status = no_memory(ret_all, err);
+            status = named ? sqlite__error(&store->reader, SQLITE_CORRUPT, err)
+                           : no_memory(ret_all, err);
             (void) sqlite3_reset(statement);
             break;
         }

@@ -58,64 +58,126 @@ sqlite__container_find(void *self, const char *name, esdm_meta_container *ret_re
     return status == ESDM_OK && !row ? no_container(name, err) : status;
 }
 
-esdm_status
-sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *text,
-                  sqlite__row_visitor visit, void *user, esdm_error *err)
+static esdm_status
+read_rows(sqlite__link *link, sqlite__statement_id id, const char *text, sqlite__row_visitor visit,
+          sqlite__rows_check check, void *user, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
+    esdm_status status = sqlite__prepare(link, id, &statement, err, text != NULL ? "t" : "", text);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row && visit(statement, user))
+        status = sqlite__step(link, statement, &row, err);
+    if (row)
+        (void) sqlite3_reset(statement);
+    else if (status == ESDM_OK && check != NULL)
+        status = check(link, user, err);
+    return status;
+}
+
+esdm_status
+sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *text,
+                  sqlite__row_visitor visit, sqlite__rows_check check, void *user, esdm_error *err)
+{
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = text != NULL ? sqlite__prepare(&store->reader, id, &statement, err, "t", text)
-                          : sqlite__prepare(&store->reader, id, &statement, err, "");
+    sqlite__link *link = &store->reader;
+    if (check != NULL)
+        status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    while (status == ESDM_OK && row && visit(statement, user))
-        status = sqlite__step(&store->reader, statement, &row, err);
-    if (row)
-        (void) sqlite3_reset(statement);
+        status = read_rows(link, id, text, visit, check, user, err);
+    if (sqlite3_get_autocommit(link->db) == 0)
+        (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
     sqlite__end_read(store);
+    return status;
+}
+
+esdm_status
+sqlite__check_count(sqlite__link *link, sqlite__statement_id id, const char *text, uint64_t rows,
+                    esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    uint64_t count = 0;
+    esdm_status status = sqlite__prepare(link, id, &statement, err, text != NULL ? "t" : "", text);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        count = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+    }
+    if (status == ESDM_OK && count != rows)
+        status =
+            esdm__error_set(err, ESDM_ECORRUPT,
+                            "metadata store '%.200s': the database is damaged: %llu containers "
+                            "are listed, and its index has %llu",
+                            link->label, (unsigned long long) rows, (unsigned long long) count);
     return status;
 }
 
 typedef struct container_visit {
     esdm_meta_container_visitor visit;
     void *user;
+    const char *prefix; /* NULL: none */
+    uint64_t rows;
+    bool below; /* there are some below the prefix */
 } container_visit;
 
 static bool
 visit_container(sqlite3_stmt *row, void *user)
 {
-    const container_visit *asked = user;
+    container_visit *asked = user;
     esdm_meta_container record;
     sqlite__read_record(row, &record);
-    return asked->visit(sqlite__text(row, 10), &record, asked->user);
+    const char *name = sqlite__text(row, 10);
+    asked->rows++;
+    asked->below = asked->below || asked->prefix == NULL || strcmp(name, asked->prefix) != 0;
+    return asked->visit(name, &record, asked->user);
+}
+
+/* Whoever lists is not to take a part for all. Looking whether anything is below a name, as each
+ * new container does, costs no count. */
+static esdm_status
+check_containers(sqlite__link *link, void *user, esdm_error *err)
+{
+    const container_visit *asked = user;
+    if (asked->prefix != NULL && !asked->below)
+        return ESDM_OK;
+    return sqlite__check_count(
+        link, asked->prefix != NULL ? SQLITE__CONTAINER_COUNT : SQLITE__CONTAINER_COUNT_ALL,
+        asked->prefix, asked->rows, err);
 }
 
 esdm_status
 sqlite__container_list(void *self, const char *prefix, esdm_meta_container_visitor visit,
                        void *user, esdm_error *err)
 {
-    container_visit asked = {visit, user};
     bool all = prefix == NULL || prefix[0] == '\0';
+    container_visit asked = {.visit = visit, .user = user, .prefix = all ? NULL : prefix};
     return sqlite__read_rows(self, all ? SQLITE__CONTAINER_LIST_ALL : SQLITE__CONTAINER_LIST,
-                             all ? NULL : prefix, visit_container, &asked, err);
+                             asked.prefix, visit_container, check_containers, &asked, err);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
 static esdm_status
-read_snapshot(const sqlite__store *store, sqlite3_stmt *statement, const char *name,
+read_snapshot(const sqlite__store *store, sqlite3_stmt *statement, const char *name, uint64_t asked,
               uint64_t known_container, uint64_t known_structure, esdm_meta_snapshot *snapshot,
               esdm_error *err)
 {
     size_t bytes = 0;
     void *document = NULL;
     sqlite__read_record(statement, &snapshot->record);
-    if (sqlite3_column_type(statement, 10) == SQLITE_NULL)
+    if (sqlite3_column_type(statement, 10) == SQLITE_NULL && asked != 0)
         return esdm__error_set(err, ESDM_ENOENT,
                                "container '%.300s' has no such snapshot, or not any more", name);
+    if (sqlite3_column_type(statement, 10) == SQLITE_NULL)
+        return esdm__error_set(err, ESDM_ECORRUPT,
+                               "metadata store '%.200s': container '%.200s' has lost its newest "
+                               "snapshot",
+                               store->file, name);
     snapshot->snapshot = sqlite__u64(statement, 10) & SQLITE__LOW_MAX;
     snapshot->structure = sqlite__u64(statement, 11);
     esdm_status status = sqlite__lengths_decode(sqlite3_column_blob(statement, 12),
@@ -151,8 +213,8 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     if (status == ESDM_OK)
         status = sqlite__step(&store->reader, statement, &row, err);
     if (row) {
-        status =
-            read_snapshot(store, statement, name, known_container, known_structure, &loaded, err);
+        status = read_snapshot(store, statement, name, snapshot, known_container, known_structure,
+                               &loaded, err);
         (void) sqlite3_reset(statement);
     } else if (status == ESDM_OK) {
         status = no_container(name, err);
@@ -273,36 +335,108 @@ sqlite__snapshot_list(void *self, const char *name, esdm_meta_snapshot_visitor v
 {
     snapshot_visit asked = {visit, user, false};
     esdm_status status =
-        sqlite__read_rows(self, SQLITE__SNAPSHOT_LIST, name, visit_snapshot, &asked, err);
+        sqlite__read_rows(self, SQLITE__SNAPSHOT_LIST, name, visit_snapshot, NULL, &asked, err);
     /* The newest snapshot always stays, so a container has at least one. */
     return status == ESDM_OK && !asked.any ? no_container(name, err) : status;
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
+/* A changed key, or a pointer to another row's cell, leads a search astray or ends a scan too
+ * early. Then one of the two rows on either side of what was found is damaged, or not in order. */
+#define ROWS_BESIDE 2
+
+typedef struct page_scan {
+    uint64_t container;
+    uint64_t dataset; /* 0: all */
+    uint64_t snapshot;
+    uint64_t last[3]; /* key of the row before: container, dataset, page */
+    bool any;
+} page_scan;
+
+/* Rows come in rising order, or in falling one. */
 static esdm_status
-visit_pages(sqlite__link *link, sqlite3_stmt *statement, esdm_meta_page_visitor visit, void *user,
+check_order(const sqlite__link *link, page_scan *scan, sqlite3_stmt *row, bool falling,
             esdm_error *err)
 {
+    const uint64_t key[3] = {sqlite__u64(row, 9), sqlite__u64(row, 1), sqlite__u64(row, 0)};
+    size_t i = 0;
+    while (i < 2 && key[i] == scan->last[i])
+        i++;
+    bool right = falling ? key[i] < scan->last[i] : key[i] > scan->last[i];
+    if (scan->any && !right)
+        return sqlite__error(link, SQLITE_CORRUPT, err);
+    memcpy(scan->last, key, sizeof key);
+    scan->any = true;
+    return ESDM_OK;
+}
+
+static esdm_status
+check_rows_before(sqlite__link *link, page_scan *scan, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
     bool row = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__PAGE_BEFORE, &statement, err, "ii",
+                                         scan->container, scan->dataset);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row) {
+        status = check_order(link, scan, statement, true, err);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+    }
+    if (row)
+        (void) sqlite3_reset(statement);
+    scan->any = false;
+    return status;
+}
+
+static bool
+is_asked_for(const page_scan *scan)
+{
+    return scan->last[0] == scan->container &&
+           (scan->dataset == 0 || scan->last[1] == scan->dataset);
+}
+
+/* Passes the row on if it is visible. *ret_more: whether more are wanted. */
+static esdm_status
+visit_page(sqlite3_stmt *row, esdm_meta_page_visitor visit, void *user, bool *ret_more,
+           esdm_error *err)
+{
     uint64_t box[2 * ESDM_MAX_RANK];
+    esdm_meta_page page = {
+        .page = sqlite__u64(row, 0),
+        .dataset = (uint32_t) sqlite__u64(row, 1),
+        .records = (uint32_t) sqlite__u64(row, 2),
+        .added = sqlite__u64(row, 3),
+        .level = (uint32_t) sqlite__u64(row, 4),
+        .absolute = sqlite__u64(row, 5) != 0,
+        .raw_bytes = sqlite__u64(row, 6),
+        .stored_bytes = sqlite__u64(row, 7),
+        .box = box,
+    };
+    bool visible = sqlite__u64(row, 10) != 0;
+    esdm_status status = sqlite__box_decode(
+        sqlite3_column_blob(row, 8), (size_t) sqlite3_column_bytes(row, 8), &page.rank, box, err);
+    *ret_more = status == ESDM_OK && (!visible || visit(&page, user));
+    return status;
+}
+
+static esdm_status
+visit_pages(sqlite__link *link, page_scan *scan, sqlite3_stmt *statement,
+            esdm_meta_page_visitor visit, void *user, esdm_error *err)
+{
+    bool row = false;
+    bool more = true;
+    int beside = 0;
     esdm_status status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row) {
-        esdm_meta_page page = {
-            .page = sqlite__u64(statement, 0),
-            .dataset = (uint32_t) sqlite__u64(statement, 1),
-            .records = (uint32_t) sqlite__u64(statement, 2),
-            .added = sqlite__u64(statement, 3),
-            .level = (uint32_t) sqlite__u64(statement, 4),
-            .absolute = sqlite__u64(statement, 5) != 0,
-            .raw_bytes = sqlite__u64(statement, 6),
-            .stored_bytes = sqlite__u64(statement, 7),
-            .box = box,
-        };
-        status =
-            sqlite__box_decode(sqlite3_column_blob(statement, 8),
-                               (size_t) sqlite3_column_bytes(statement, 8), &page.rank, box, err);
-        if (status != ESDM_OK || !visit(&page, user))
+        status = check_order(link, scan, statement, false, err);
+        if (status == ESDM_OK && is_asked_for(scan))
+            status = visit_page(statement, visit, user, &more, err);
+        else
+            beside++;
+        if (status != ESDM_OK || !more || beside == ROWS_BESIDE)
             break;
         status = sqlite__step(link, statement, &row, err);
     }
@@ -311,16 +445,35 @@ visit_pages(sqlite__link *link, sqlite3_stmt *statement, esdm_meta_page_visitor 
     return status;
 }
 
+static esdm_status
+list_pages(sqlite__link *link, page_scan *scan, esdm_meta_page_visitor visit, void *user,
+           esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = check_rows_before(link, scan, err);
+    if (status != ESDM_OK)
+        return status;
+    if (scan->snapshot == ESDM_META_EVERY_SNAPSHOT)
+        status = sqlite__prepare(link, SQLITE__PAGE_LIST_KEPT, &statement, err, "ii",
+                                 scan->container, scan->dataset);
+    else if (scan->dataset == 0)
+        status = sqlite__prepare(link, SQLITE__PAGE_LIST_ALL, &statement, err, "ii",
+                                 scan->container, scan->snapshot);
+    else
+        status = sqlite__prepare(link, SQLITE__PAGE_LIST, &statement, err, "iii", scan->container,
+                                 scan->snapshot, scan->dataset);
+    return status == ESDM_OK ? visit_pages(link, scan, statement, visit, user, err) : status;
+}
+
 esdm_status
 sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t dataset,
                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
-    sqlite3_stmt *statement = NULL;
+    page_scan scan = {.container = container, .dataset = dataset, .snapshot = snapshot};
     bool exists = false;
     esdm_status status = ESDM_OK;
-    bool every = snapshot == ESDM_META_EVERY_SNAPSHOT;
-    if (every)
+    if (snapshot == ESDM_META_EVERY_SNAPSHOT)
         exists = container <= SQLITE__CONTAINER_MAX;
     else if (container <= SQLITE__CONTAINER_MAX && snapshot <= SQLITE__LOW_MAX)
         status = snapshot_exists(store, sqlite__key(container, snapshot), &exists, err);
@@ -332,17 +485,7 @@ sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t da
     status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    if (every)
-        status = sqlite__prepare(&store->reader, SQLITE__PAGE_LIST_KEPT, &statement, err, "ii",
-                                 container, (uint64_t) dataset);
-    else if (dataset == 0)
-        status = sqlite__prepare(&store->reader, SQLITE__PAGE_LIST_ALL, &statement, err, "ii",
-                                 container, snapshot);
-    else
-        status = sqlite__prepare(&store->reader, SQLITE__PAGE_LIST, &statement, err, "iii",
-                                 container, snapshot, (uint64_t) dataset);
-    if (status == ESDM_OK)
-        status = visit_pages(&store->reader, statement, visit, user, err);
+    status = list_pages(&store->reader, &scan, visit, user, err);
     sqlite__end_read(store);
     return status;
 }

@@ -11,6 +11,13 @@
 #define TEXT_OF(number) TEXT(number)
 #define TEXT(number)    #number
 
+/* What is looked at alone stands before the long ones. */
+#define SNAPSHOT_COLUMNS                                                                           \
+    "(id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, structure INTEGER NOT NULL,"                \
+    " document_at INTEGER NOT NULL, time_ns INTEGER NOT NULL, pruned INTEGER NOT NULL,"            \
+    " writer TEXT NOT NULL, message TEXT NOT NULL, sum INTEGER, lengths BLOB, document BLOB,"      \
+    " attributes BLOB);"
+
 static const char tables[] =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS store(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
@@ -20,16 +27,12 @@ static const char tables[] =
     " snapshot INTEGER NOT NULL, structure INTEGER NOT NULL, document_at INTEGER NOT NULL,"
     " next_page INTEGER NOT NULL, created_ns INTEGER NOT NULL, modified_ns INTEGER NOT NULL,"
     " raw_bytes INTEGER NOT NULL, stored_bytes INTEGER NOT NULL, fragments INTEGER NOT NULL,"
-    " datasets INTEGER NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS snapshot("
-    " id INTEGER PRIMARY KEY, parent INTEGER NOT NULL, structure INTEGER NOT NULL,"
-    " document_at INTEGER NOT NULL, time_ns INTEGER NOT NULL, pruned INTEGER NOT NULL,"
-    " writer TEXT NOT NULL, message TEXT NOT NULL, lengths BLOB, document BLOB, attributes BLOB);"
-    "CREATE TABLE IF NOT EXISTS page("
+    " datasets INTEGER NOT NULL, sum INTEGER);"
+    "CREATE TABLE IF NOT EXISTS snapshot" SNAPSHOT_COLUMNS "CREATE TABLE IF NOT EXISTS page("
     " container INTEGER NOT NULL, dataset INTEGER NOT NULL, page INTEGER NOT NULL,"
     " records INTEGER NOT NULL, level INTEGER NOT NULL, absolute INTEGER NOT NULL,"
     " added INTEGER NOT NULL, removed INTEGER NOT NULL, raw_bytes INTEGER NOT NULL,"
-    " stored_bytes INTEGER NOT NULL, box BLOB NOT NULL,"
+    " stored_bytes INTEGER NOT NULL, box BLOB NOT NULL, sum INTEGER,"
     " PRIMARY KEY(container, dataset, page)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS page_removed ON page(container) WHERE removed <> 0;"
     "CREATE TABLE IF NOT EXISTS page_data("
@@ -43,6 +46,68 @@ static const char tables[] =
                                                        "PRAGMA user_version = " TEXT_OF(
                                                            SQLITE__FORMAT) ";"
                                                                            "COMMIT;";
+
+/* Format 1, and 2 in a migration, had no checksums of rows. */
+#define FORMAT_WITHOUT_SUMS 2
+
+/* For readers, which change nothing. */
+static const char views[] =
+    "PRAGMA temp_store = MEMORY;"
+    "CREATE TEMP VIEW container AS SELECT *, 'none' AS sum FROM main.container;"
+    "CREATE TEMP VIEW snapshot AS SELECT *, 'none' AS sum FROM main.snapshot;"
+    "CREATE TEMP VIEW page AS SELECT *, 'none' AS sum FROM main.page;";
+
+static const char columns[] = "ALTER TABLE container ADD COLUMN sum INTEGER;"
+                              "ALTER TABLE page ADD COLUMN sum INTEGER;"
+                              "CREATE TABLE sealed_snapshot" SNAPSHOT_COLUMNS;
+
+static const char replacement[] = "DROP TABLE snapshot;"
+                                  "ALTER TABLE sealed_snapshot RENAME TO snapshot;";
+
+esdm_status
+sqlite__schema_adapt(sqlite__link *link, esdm_error *err)
+{
+    int64_t format = 0;
+    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
+    if (status != ESDM_OK || format > FORMAT_WITHOUT_SUMS)
+        return status;
+    return sqlite__exec(link, views, err);
+}
+
+static esdm_status
+seal_rows(sqlite__link *link, esdm_error *err)
+{
+    esdm_status status = sqlite__exec(link, columns, err);
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__SEAL_CONTAINERS, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__SEAL_SNAPSHOTS, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__SEAL_PAGES, err, "");
+    return status == ESDM_OK ? sqlite__exec(link, replacement, err) : status;
+}
+
+esdm_status
+sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err)
+{
+    char pragma[64];
+    int64_t format = 0;
+    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
+    *ret_current = status == ESDM_OK && format > FORMAT_WITHOUT_SUMS;
+    if (status != ESDM_OK || *ret_current)
+        return status;
+    bool migration = sqlite__is_migration((uint64_t) format);
+    (void) snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d",
+                    migration ? SQLITE__FORMAT_MIGRATION : SQLITE__FORMAT);
+    status = seal_rows(link, err);
+    /* Older versions that have the store open go by it: they are to find none. */
+    if (status == ESDM_OK && !migration)
+        status = sqlite__run(link, SQLITE__STATE_FORGET, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, pragma, err);
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_prefix(err, status, "cannot upgrade the metadata store");
+}
 
 esdm_status
 sqlite__schema_check(sqlite__link *link, esdm_error *err)

@@ -11,139 +11,6 @@
 #include "base/error.h"
 #include "base/ids.h"
 
-#define RECORD                                                                                     \
-    "container, uuid, snapshot, structure, created_ns, modified_ns, raw_bytes, stored_bytes, "     \
-    "fragments, datasets"
-#define PAGE                                                                                       \
-    "SELECT page, dataset, records, added, level, absolute, raw_bytes, stored_bytes, box "         \
-    "FROM page WHERE container = ?1 AND added <= ?2 AND (removed = 0 OR removed > ?2)"
-
-static const char *const texts[SQLITE__STATEMENTS] = {
-    [SQLITE__BEGIN] = "BEGIN",
-    /* A transaction that reads and then writes would fail at once when another one wrote between.
-     */
-    [SQLITE__BEGIN_WRITE] = "BEGIN IMMEDIATE",
-    [SQLITE__COMMIT] = "COMMIT",
-    [SQLITE__ROLLBACK] = "ROLLBACK",
-    [SQLITE__CONTAINER_FIND] = "SELECT " RECORD " FROM container WHERE name = ?1",
-    [SQLITE__CONTAINER_LIST_ALL] =
-        "SELECT " RECORD ", name FROM container WHERE name IS NOT NULL ORDER BY name",
-    /* '0' follows '/' in ASCII: everything below "prefix/". */
-    [SQLITE__CONTAINER_LIST] = "SELECT " RECORD ", name FROM container WHERE name = ?1 "
-                               "UNION ALL SELECT * FROM (SELECT " RECORD ", name FROM container "
-                               "WHERE name >= ?1 || '/' AND name < ?1 || '0' ORDER BY name)",
-    [SQLITE__CONTAINER_ID] = "SELECT container FROM container WHERE name = ?1",
-    [SQLITE__CONTAINER_STATE] =
-        "SELECT c.name IS NOT NULL, c.snapshot, c.structure, c.document_at, c.next_page, "
-        "c.modified_ns, s.lengths FROM container c JOIN snapshot s "
-        "ON s.id = (c.container << 32) + c.snapshot WHERE c.container = ?1",
-    [SQLITE__CONTAINER_INSERT] =
-        "INSERT INTO container(name, uuid, snapshot, structure, document_at, next_page, "
-        "created_ns, modified_ns, raw_bytes, stored_bytes, fragments, datasets) "
-        "VALUES(?1, ?2, 1, 1, 1, ?3, ?4, ?4, ?5, ?6, ?7, ?8)",
-    [SQLITE__CONTAINER_UPDATE] =
-        "UPDATE container SET snapshot = ?2, structure = ?3, document_at = ?4, next_page = ?5, "
-        "modified_ns = ?6, raw_bytes = raw_bytes + ?7, stored_bytes = stored_bytes + ?8, "
-        "fragments = fragments + ?9, datasets = coalesce(?10, datasets) WHERE container = ?1",
-    [SQLITE__CONTAINER_UNNAME] = "UPDATE container SET name = NULL WHERE container = ?1",
-    [SQLITE__CONTAINER_RENAME] = "UPDATE container SET name = ?2 WHERE container = ?1",
-    /* The highest number stays taken for ever by a tombstone (no uuid), until there is a higher
-     * one: numbers are never reused. */
-    [SQLITE__CONTAINER_DELETE] =
-        "DELETE FROM container WHERE name IS NULL AND (container = ?1 OR uuid = '') "
-        "AND container < (SELECT max(container) FROM container)",
-    [SQLITE__CONTAINER_TOMBSTONE] = "UPDATE container SET uuid = '' WHERE container = ?1",
-    [SQLITE__GARBAGE_LIST] =
-        "SELECT container, uuid FROM container WHERE name IS NULL AND uuid <> ''",
-    [SQLITE__GARBAGE_STATE] = "SELECT name IS NULL FROM container WHERE container = ?1 "
-                              "AND uuid <> ''",
-    [SQLITE__SNAPSHOT_OPEN] =
-        "SELECT c.container, c.uuid, c.snapshot, c.structure, c.created_ns, c.modified_ns, "
-        "c.raw_bytes, c.stored_bytes, c.fragments, c.datasets, s.id, s.structure, s.lengths, "
-        "CASE WHEN c.container = ?3 AND s.structure = ?4 THEN NULL ELSE d.document END "
-        "FROM container c LEFT JOIN snapshot s ON s.id = (c.container << 32) + "
-        "CASE ?2 WHEN 0 THEN c.snapshot ELSE ?2 END AND s.pruned = 0 "
-        "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at WHERE c.name = ?1",
-    [SQLITE__SNAPSHOT_EXISTS] = "SELECT 1 FROM snapshot WHERE id = ?1 AND pruned = 0",
-    [SQLITE__SNAPSHOT_LIST] =
-        "SELECT s.id & 0xffffffff, s.parent, s.time_ns, s.writer, s.message FROM container c "
-        "JOIN snapshot s ON s.id BETWEEN c.container << 32 AND (c.container << 32) + 0xffffffff "
-        "WHERE c.name = ?1 AND s.pruned = 0 ORDER BY s.id",
-    [SQLITE__SNAPSHOT_INSERT] =
-        "INSERT INTO snapshot(id, parent, structure, document_at, time_ns, pruned, writer, "
-        "message, lengths, document, attributes) VALUES(?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, "
-        "?10)",
-    [SQLITE__SNAPSHOT_SCAN] = "SELECT id & 0xffffffff, document_at, time_ns, pruned FROM snapshot "
-                              "WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-    [SQLITE__SNAPSHOT_PRUNE] = "UPDATE snapshot SET pruned = 1 WHERE id = ?1",
-    [SQLITE__SNAPSHOT_DELETE] = "DELETE FROM snapshot WHERE id = ?1",
-    [SQLITE__SNAPSHOT_DELETE_ALL] = "DELETE FROM snapshot WHERE id BETWEEN ?1 AND ?2",
-    [SQLITE__PAGE_LIST_ALL] = PAGE,
-    [SQLITE__PAGE_LIST] = PAGE " AND dataset = ?3",
-    [SQLITE__PAGE_LOAD] = "SELECT data FROM page_data WHERE page = ?1",
-    [SQLITE__PAGE_INSERT] =
-        "INSERT INTO page(container, dataset, page, records, level, absolute, added, removed, "
-        "raw_bytes, stored_bytes, box) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
-    [SQLITE__PAGE_DATA_INSERT] = "INSERT INTO page_data(page, dataset, data) VALUES(?1, ?2, ?3)",
-    [SQLITE__PAGE_DATASET] = "SELECT dataset FROM page_data WHERE page = ?1",
-    /* OR FAIL: SQLite then keeps no journal of the statement, which would take most of its time.
-     * What fails is taken back with the whole transaction. */
-    [SQLITE__PAGE_RETIRE] =
-        "UPDATE OR FAIL page SET removed = ?4 WHERE container = ?1 AND dataset = ?2 AND page = ?3 "
-        "AND removed = 0 RETURNING raw_bytes, stored_bytes, records",
-    [SQLITE__PAGE_RETIRED] = "SELECT dataset, page, added, removed FROM page "
-                             "INDEXED BY page_removed WHERE container = ?1 AND removed <> 0",
-    [SQLITE__PAGE_DELETE] = "DELETE FROM page WHERE container = ?1 AND dataset = ?2 AND page = ?3",
-    [SQLITE__PAGE_DATA_DELETE] = "DELETE FROM page_data WHERE page = ?1",
-    [SQLITE__PAGE_DELETE_ALL] = "DELETE FROM page WHERE container = ?1",
-    [SQLITE__PAGE_DATA_DELETE_ALL] = "DELETE FROM page_data WHERE page BETWEEN ?1 AND ?2",
-    [SQLITE__INDEXED_GET] = "SELECT value FROM store WHERE key = 'indexed'",
-    [SQLITE__INDEXED_SET] = "UPDATE store SET value = ?1 WHERE key = 'indexed'",
-    [SQLITE__ATTRIBUTE_INSERT] =
-        "INSERT INTO attribute(container, dataset, name, entry, path, value, text) "
-        "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    [SQLITE__ATTRIBUTE_DELETE] = "DELETE FROM attribute WHERE container = ?1",
-    [SQLITE__ATTRIBUTE_PENDING] =
-        "SELECT c.container, s.attributes FROM container c JOIN snapshot s "
-        "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "
-        "AND c.name IS NOT NULL ORDER BY c.container",
-    [SQLITE__ATTRIBUTE_LIST] =
-        "SELECT s.attributes FROM container c JOIN snapshot s "
-        "ON s.id = (c.container << 32) + c.document_at WHERE c.container = ?1",
-    [SQLITE__FORMAT_GET] = "PRAGMA user_version",
-    [SQLITE__STATE_GET] = "SELECT s.value, n.value FROM store s JOIN store n "
-                          "WHERE s.key = 'state' AND n.key = 'note'",
-    [SQLITE__STATE_SET] = "INSERT OR REPLACE INTO store VALUES('state', ?1), ('note', ?2)",
-    [SQLITE__FACT_GET] = "SELECT value FROM store WHERE key = 'fact:' || ?1",
-    [SQLITE__FACT_PUT] = "INSERT OR REPLACE INTO store VALUES('fact:' || ?1, ?2)",
-    [SQLITE__FACT_REMOVE] = "DELETE FROM store WHERE key = 'fact:' || ?1",
-    [SQLITE__FACT_LIST] = "SELECT substr(key, 6), value FROM store "
-                          "WHERE key >= 'fact:' || ?1 AND key < 'fact:' || ?1 || char(127) "
-                          "ORDER BY key",
-    /* '0' follows '/' in ASCII. */
-    [SQLITE__FACT_FORGET] =
-        "DELETE FROM store WHERE "
-        "key > 'fact:' || (SELECT uuid FROM container WHERE container = ?1) || '/' AND "
-        "key < 'fact:' || (SELECT uuid FROM container WHERE container = ?1) || '0'",
-    [SQLITE__CONTAINER_IMPORT] =
-        "INSERT INTO container(name, uuid, snapshot, structure, document_at, next_page, "
-        "created_ns, modified_ns, raw_bytes, stored_bytes, fragments, datasets) "
-        "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    [SQLITE__PAGE_IMPORT] =
-        "INSERT INTO page(container, dataset, page, records, level, absolute, added, removed, "
-        "raw_bytes, stored_bytes, box) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-    [SQLITE__RECORD_LIST] =
-        "SELECT container, uuid, name FROM container WHERE uuid <> '' ORDER BY container",
-    [SQLITE__PAGE_LIST_KEPT] = "SELECT page, dataset, records, added, level, absolute, raw_bytes, "
-                               "stored_bytes, box FROM page WHERE container = ?1 "
-                               "AND (?2 = 0 OR dataset = ?2)",
-    [SQLITE__PAGE_NUMBER_NEXT] = "UPDATE container SET next_page = next_page + 1 "
-                                 "WHERE container = ?1 RETURNING next_page - 1",
-    [SQLITE__PAGE_RENUMBER] =
-        "UPDATE page SET page = ?4 WHERE container = ?1 AND dataset = ?2 AND page = ?3",
-    [SQLITE__PAGE_DATA_REPLACE] = "UPDATE page_data SET page = ?2, data = ?3 WHERE page = ?1",
-};
-
 /* ---- errors --------------------------------------------------------------------------------- */
 
 static esdm_status
@@ -156,6 +23,10 @@ esdm_status
 sqlite__error(const sqlite__link *link, int code, esdm_error *err)
 {
     int why = link->db != NULL ? sqlite3_system_errno(link->db) : 0;
+    if (code == SQLITE__CORRUPT_ROW && link->db != NULL)
+        return esdm__error_set(err, ESDM_ECORRUPT,
+                               "metadata store '%.200s': the database is damaged: %.100s",
+                               link->label, sqlite3_errmsg(link->db));
     switch (code & 0xff) {
     case SQLITE_FULL:
         return set_error(link, ESDM_ENOSPC, "the disk is full", err);
@@ -215,6 +86,8 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
     *link = (sqlite__link){.label = label};
     int code =
         sqlite3_open_v2(file, &link->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite__sums_register(link->db);
     if (code != SQLITE_OK) {
         esdm_status status =
             sqlite__error(link, link->db != NULL ? sqlite3_extended_errcode(link->db) : code, err);
@@ -317,7 +190,7 @@ kept_statement(sqlite__link *link, sqlite__statement_id id, esdm_error *err)
 {
     if (link->statements[id] != NULL)
         return ESDM_OK;
-    int code = sqlite3_prepare_v3(link->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT,
+    int code = sqlite3_prepare_v3(link->db, sqlite__texts[id], -1, SQLITE_PREPARE_PERSISTENT,
                                   &link->statements[id], NULL);
     return code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
 }

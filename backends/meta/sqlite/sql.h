@@ -10,7 +10,7 @@
 
 #include "esdm/status.h"
 
-/** Statements that a connection prepares at first use and keeps; their text is in sql.c. */
+/** Statements that a connection prepares at first use and keeps. */
 typedef enum sqlite__statement_id {
     SQLITE__BEGIN,
     SQLITE__BEGIN_WRITE,
@@ -19,6 +19,9 @@ typedef enum sqlite__statement_id {
     SQLITE__CONTAINER_FIND,
     SQLITE__CONTAINER_LIST_ALL,
     SQLITE__CONTAINER_LIST,
+    SQLITE__CONTAINER_COUNT_ALL,
+    SQLITE__CONTAINER_COUNT,
+    SQLITE__RECORD_COUNT,
     SQLITE__CONTAINER_ID,
     SQLITE__CONTAINER_STATE,
     SQLITE__CONTAINER_INSERT,
@@ -39,6 +42,7 @@ typedef enum sqlite__statement_id {
     SQLITE__SNAPSHOT_DELETE_ALL,
     SQLITE__PAGE_LIST_ALL,
     SQLITE__PAGE_LIST,
+    SQLITE__PAGE_BEFORE,
     SQLITE__PAGE_LOAD,
     SQLITE__PAGE_INSERT,
     SQLITE__PAGE_DATA_INSERT,
@@ -57,6 +61,7 @@ typedef enum sqlite__statement_id {
     SQLITE__ATTRIBUTE_LIST,
     SQLITE__FORMAT_GET,
     SQLITE__STATE_GET,
+    SQLITE__STATE_FORGET,
     SQLITE__STATE_SET,
     SQLITE__FACT_GET,
     SQLITE__FACT_PUT,
@@ -70,8 +75,14 @@ typedef enum sqlite__statement_id {
     SQLITE__PAGE_NUMBER_NEXT,
     SQLITE__PAGE_RENUMBER,
     SQLITE__PAGE_DATA_REPLACE,
+    SQLITE__SEAL_CONTAINERS,
+    SQLITE__SEAL_SNAPSHOTS,
+    SQLITE__SEAL_PAGES,
     SQLITE__STATEMENTS
 } sqlite__statement_id;
+
+/** Their texts (statements.c). */
+extern const char *const sqlite__texts[SQLITE__STATEMENTS];
 
 typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
@@ -81,6 +92,12 @@ typedef struct sqlite__link {
 
 /** Longest wait for another writer, in seconds. */
 #define SQLITE__BUSY_SECONDS 30
+
+/** Result code of a row whose checksum is not that of its values (sums.c). */
+#define SQLITE__CORRUPT_ROW (SQLITE_CORRUPT | 0x45 << 8)
+
+/** Gives a connection the functions of sums.c. Returns an SQLite result code. */
+int sqlite__sums_register(sqlite3 *db);
 
 /** Opens `file` (a name or a file: URI) with SQLITE_OPEN_* flags and sets the connection up. */
 esdm_status sqlite__link_open(sqlite__link *link, const char *file, const char *label, int flags,

@@ -2,9 +2,9 @@
 
 /**
  * @file
- * Where the store stands in a migration. A store that is not active has the format number
- * SQLITE__FORMAT_MIGRATION, which versions of ESDM that know nothing of this refuse, and `state`
- * and `note` in the table `store`.
+ * Where the store stands in a migration. A store that is not active has an even format number,
+ * which versions of ESDM that know nothing of this refuse, and `state` and `note` in the table
+ * `store`.
  */
 
 #include <stdio.h>
@@ -39,13 +39,17 @@ sqlite__read_state(sqlite__link *link, esdm_meta_state *ret_state,
         ret_note[0] = '\0';
     *ret_state = ESDM_META_ACTIVE;
     esdm_status status = read_format(link, &format, err);
-    if (status != ESDM_OK || format <= SQLITE__FORMAT)
+    if (status != ESDM_OK || !sqlite__is_migration(format))
         return status;
     status = sqlite__prepare(link, SQLITE__STATE_GET, &statement, err, "");
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
+    if (status == ESDM_OK && !row) /* it may have become active in between */
+        status = read_format(link, &format, err);
+    if (status == ESDM_OK && !row && sqlite__is_migration(format))
+        status = sqlite__error(link, SQLITE_CORRUPT, err);
     if (!row)
-        return status == ESDM_OK ? sqlite__error(link, SQLITE_CORRUPT, err) : status;
+        return status;
     *ret_state = (esdm_meta_state) sqlite__u64(statement, 0);
     if (ret_note != NULL)
         (void) snprintf(ret_note, ESDM_META_NOTE_BYTES, "%s", sqlite__text(statement, 1));
@@ -88,7 +92,10 @@ sqlite__set_state(void *self, esdm_meta_state state, const char *note, esdm_erro
     char pragma[64];
     (void) snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d",
                     state == ESDM_META_ACTIVE ? SQLITE__FORMAT : SQLITE__FORMAT_MIGRATION);
-    status = sqlite__run(&store->writer, SQLITE__STATE_SET, err, "it", (uint64_t) state, note);
+    /* Older versions that have the store open go by these: they are to find none. */
+    status = state == ESDM_META_ACTIVE ? sqlite__run(&store->writer, SQLITE__STATE_FORGET, err, "")
+                                       : sqlite__run(&store->writer, SQLITE__STATE_SET, err, "it",
+                                                     (uint64_t) state, note);
     if (status == ESDM_OK)
         status = sqlite__exec(&store->writer, pragma, err);
     return sqlite__end_write(store, status, err);

@@ -22,9 +22,10 @@
 
 #define SQLITE__FILE   "catalogue.sqlite"
 #define SQLITE__PINS   "pins"
-#define SQLITE__FORMAT 1
-/* While a migration is under way, and after it: who does not know of it is to keep away. */
-#define SQLITE__FORMAT_MIGRATION 2
+#define SQLITE__FORMAT 3
+/* While a migration is under way, and after it: who does not know of it is to keep away. Such
+ * formats are even. */
+#define SQLITE__FORMAT_MIGRATION 4
 #define SQLITE__APP_ID           0x4553444d /* "ESDM" */
 
 /** How the files are reached. */
@@ -51,8 +52,9 @@ typedef struct sqlite__store {
     sqlite__link reader;
     sqlite__access access;
     sqlite__stamp stamp;
-    pthread_mutex_t write_mutex; /* guards writer, durable */
+    pthread_mutex_t write_mutex; /* guards writer, durable, current */
     sqlite__link writer;         /* opened by the first write */
+    bool current;                /* the format is not an older one */
     bool durable;                /* the writer's commits are flushed */
     sqlite__pins pins;           /* locked inside */
     struct sqlite__store *next;  /* list of open stores (fork.c) */
@@ -66,6 +68,18 @@ typedef struct sqlite__store {
 esdm_status sqlite__schema_make(sqlite__link *link, esdm_error *err);
 /** ESDM_ENOENT: no tables yet; ESDM_ENOTSUP: newer; ESDM_ECORRUPT: not our database. */
 esdm_status sqlite__schema_check(sqlite__link *link, esdm_error *err);
+
+/** Covers the tables of an older format, in this connection, with views that have all columns. */
+esdm_status sqlite__schema_adapt(sqlite__link *link, esdm_error *err);
+/** Within a transaction: gives a store of an older format the current one.
+ *  @param ret_current whether it had it before. */
+esdm_status sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err);
+
+static inline bool
+sqlite__is_migration(uint64_t format)
+{
+    return format % 2 == 0;
+}
 
 /* ---- state.c -------------------------------------------------------------------------------- */
 
@@ -108,10 +122,18 @@ esdm_status sqlite__begin_read(sqlite__store *store, esdm_error *err);
 void sqlite__end_read(sqlite__store *store);
 /** Looks at a row; false: no more are wanted. */
 typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
+/** Looks at the whole, after the last row and in the same state of the database. */
+typedef esdm_status (*sqlite__rows_check)(sqlite__link *link, void *user, esdm_error *err);
 /** One whole reading: calls `visit` for each row of a question.
- *  @param text the question's one parameter; NULL: it has none. */
+ *  @param text the question's one parameter; NULL: it has none.
+ *  @param check may be NULL; not called when `visit` stopped. */
 esdm_status sqlite__read_rows(sqlite__store *store, sqlite__statement_id id, const char *text,
-                              sqlite__row_visitor visit, void *user, esdm_error *err);
+                              sqlite__row_visitor visit, sqlite__rows_check check, void *user,
+                              esdm_error *err);
+/** ESDM_ECORRUPT unless `rows` is what a counting statement says.
+ *  @param text its one parameter; NULL: it has none. */
+esdm_status sqlite__check_count(sqlite__link *link, sqlite__statement_id id, const char *text,
+                                uint64_t rows, esdm_error *err);
 /**
  * Locks the writer and begins a transaction. On ESDM_OK sqlite__end_write() must follow.
  * @param durable whether the commit is to survive power loss.

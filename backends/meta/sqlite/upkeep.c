@@ -11,22 +11,42 @@
 typedef struct record_visit {
     esdm_meta_record_visitor visit;
     void *user;
+    uint64_t last; /* number of the record before */
+    uint64_t rows;
+    bool falling; /* the numbers did not rise */
 } record_visit;
 
 static bool
 visit_record(sqlite3_stmt *row, void *user)
 {
-    const record_visit *asked = user;
+    record_visit *asked = user;
+    uint64_t container = sqlite__u64(row, 0);
+    asked->rows++;
+    asked->falling = asked->falling || container <= asked->last;
+    asked->last = container;
+    if (sqlite__text(row, 1)[0] == '\0') /* a tombstone */
+        return true;
     bool garbage = sqlite3_column_type(row, 2) == SQLITE_NULL;
-    return asked->visit(sqlite__u64(row, 0), sqlite__text(row, 1),
-                        garbage ? NULL : sqlite__text(row, 2), asked->user);
+    return asked->visit(container, sqlite__text(row, 1), garbage ? NULL : sqlite__text(row, 2),
+                        asked->user);
+}
+
+/* Packs of a record that is not listed would be taken for strays. */
+static esdm_status
+check_records(sqlite__link *link, void *user, esdm_error *err)
+{
+    const record_visit *asked = user;
+    if (asked->falling)
+        return sqlite__error(link, SQLITE_CORRUPT, err);
+    return sqlite__check_count(link, SQLITE__RECORD_COUNT, NULL, asked->rows, err);
 }
 
 esdm_status
 sqlite__record_list(void *self, esdm_meta_record_visitor visit, void *user, esdm_error *err)
 {
-    record_visit asked = {visit, user};
-    return sqlite__read_rows(self, SQLITE__RECORD_LIST, NULL, visit_record, &asked, err);
+    record_visit asked = {.visit = visit, .user = user};
+    return sqlite__read_rows(self, SQLITE__RECORD_LIST, NULL, visit_record, check_records, &asked,
+                             err);
 }
 
 /* ---- writers -------------------------------------------------------------------------------- */

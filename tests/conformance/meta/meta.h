@@ -56,6 +56,7 @@ GROUP(process);
 GROUP(migration);
 GROUP(fact);
 GROUP(sqlite);
+GROUP(sqlite_sums);
 GROUP(upkeep);
 #undef GROUP
 

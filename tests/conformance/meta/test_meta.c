@@ -254,6 +254,7 @@ main(void)
     RUN(fact);
     RUN(upkeep);
     RUN(sqlite);
+    RUN(sqlite_sums);
 #undef RUN
     return failed;
 }

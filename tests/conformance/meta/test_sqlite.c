@@ -13,38 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "meta.h"
-
-static bool
-is_sqlite(void)
-{
-    return strcmp(place_current->name, "sqlite") == 0;
-}
-
-static void
-file_path(const fixture *f, const char *suffix, char path[300])
-{
-    (void) snprintf(path, 300, "%s/catalogue.sqlite%s", f->place.dir, suffix);
-}
+#include "sqlite_store.h"
 
 static off_t
 file_bytes(const fixture *f, const char *suffix)
 {
     char path[300];
     struct stat found;
-    file_path(f, suffix, path);
+    sqlite_path(f, suffix, path);
     return stat(path, &found) == 0 ? found.st_size : -1;
-}
-
-static void
-run_sql(const fixture *f, const char *sql)
-{
-    char path[300];
-    sqlite3 *db = NULL;
-    file_path(f, "", path);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static void
@@ -52,10 +29,10 @@ test_sqlite__newer_format_is_enotsup(void **state)
 {
     fixture *f = *state;
     void *store = NULL;
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     meta()->close(f->store);
     f->store = NULL;
-    run_sql(f, "PRAGMA user_version = 999");
+    sqlite_run(f, "PRAGMA user_version = 999");
     assert_status(meta()->open(&f->place.config, false, &store, &place_error), ESDM_ENOTSUP);
     assert_non_null(strstr(place_error.message, "999"));
     assert_status(meta()->open(&f->place.config, true, &store, &place_error), ESDM_ENOTSUP);
@@ -69,10 +46,10 @@ test_sqlite__foreign_database_is_refused(void **state)
 {
     fixture *f = *state;
     void *store = NULL;
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     meta()->close(f->store);
     f->store = NULL;
-    run_sql(f, "PRAGMA application_id = 1");
+    sqlite_run(f, "PRAGMA application_id = 1");
     assert_status(meta()->open(&f->place.config, false, &store, &place_error), ESDM_ECORRUPT);
     assert_null(store);
 }
@@ -82,7 +59,7 @@ damage(const fixture *f, off_t from, size_t bytes)
 {
     char path[300];
     char noise[4096];
-    file_path(f, "", path);
+    sqlite_path(f, "", path);
     int fd = open(path, O_WRONLY);
     assert_true(fd >= 0);
     memset(noise, 0x9d, sizeof noise);
@@ -109,11 +86,11 @@ test_sqlite__damage_is_ecorrupt(void **state)
     void *store = NULL;
     esdm_meta_container record;
     esdm_status status = ESDM_OK;
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     fill(f);
     meta()->close(f->store);
     f->store = NULL;
-    run_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite_run(f, "PRAGMA wal_checkpoint(TRUNCATE)");
     off_t bytes = file_bytes(f, "");
     assert_true(bytes > 100000);
     damage(f, 8192, (size_t) bytes - 8192 - 4096);
@@ -139,10 +116,10 @@ test_sqlite__missing_or_empty_database_is_enoent(void **state)
     fixture *f = *state;
     void *store = NULL;
     char path[300];
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     meta()->close(f->store);
     f->store = NULL;
-    file_path(f, "", path);
+    sqlite_path(f, "", path);
     assert_int_equal(truncate(path, 0), 0);
     assert_status(meta()->open(&f->place.config, false, &store, &place_error), ESDM_ENOENT);
     assert_int_equal(unlink(path), 0);
@@ -181,22 +158,22 @@ test_sqlite__damaged_columns_are_ecorrupt(void **state)
     esdm_meta_snapshot loaded;
     size_t count = 0;
     esdm_meta_condition condition = {.attribute = "x", .op = ESDM_META_EQ, .text = "y"};
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     esdm_meta_committed committed = meta_create(f->store, "a");
     assert_ok(meta_append(f->store, committed.container, 1, &committed));
     for (size_t i = 0; i < 3; i++) {
-        run_sql(f, boxes[i]);
+        sqlite_run(f, boxes[i]);
         assert_status(
             meta()->page_list(f->store, committed.container, 2, 0, NULL, NULL, &place_error),
             ESDM_ECORRUPT);
     }
     for (size_t i = 0; i < 3; i++) {
-        run_sql(f, lists[i]);
+        sqlite_run(f, lists[i]);
         assert_status(meta()->find(f->store, &condition, 1, count_match, &count, &place_error),
                       ESDM_ECORRUPT);
     }
     for (size_t i = 0; i < 3; i++) {
-        run_sql(f, damages[i]);
+        sqlite_run(f, damages[i]);
         assert_status(meta()->snapshot_open(f->store, "a", 0, 0, 0, &loaded, &place_error),
                       ESDM_ECORRUPT);
     }
@@ -279,7 +256,7 @@ remove_files(const media *m, const char *const *suffixes)
 {
     for (; *suffixes != NULL; suffixes++) {
         char path[300];
-        file_path(&m->f, *suffixes, path);
+        sqlite_path(&m->f, *suffixes, path);
         (void) unlink(path);
     }
 }
@@ -290,7 +267,7 @@ test_sqlite__read_only_media(void **state)
     (void) state;
     static const char *const shared_memory[] = {"-shm", NULL};
     media m;
-    skip_if(!is_sqlite() || !media_init(&m));
+    skip_if(!sqlite_is_tested() || !media_init(&m));
     meta()->close(m.f.store);
     assert_true(file_bytes(&m.f, "-wal") > 0); /* small logs stay */
     media_read_only(&m, true);
@@ -300,7 +277,7 @@ test_sqlite__read_only_media(void **state)
     media_read_only(&m, true);
     expect_readable(&m, 3); /* by a private copy */
     media_read_only(&m, false);
-    run_sql(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)"); /* removes -wal and -shm */
+    sqlite_run(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)"); /* removes -wal and -shm */
     media_read_only(&m, true);
     assert_true(file_bytes(&m.f, "-wal") <= 0);
     expect_readable(&m, 3); /* as it is */
@@ -314,13 +291,13 @@ test_sqlite__frozen_handles_notice_changes(void **state)
 {
     (void) state;
     media m;
-    skip_if(!is_sqlite() || !media_init(&m));
+    skip_if(!sqlite_is_tested() || !media_init(&m));
     for (int with_log = 0; with_log < 2; with_log++) {
         static const char *const shared_memory[] = {"-shm", NULL};
         esdm_meta_committed committed;
         meta()->close(m.f.store);
         if (with_log == 0)
-            run_sql(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)");
+            sqlite_run(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)");
         else
             remove_files(&m, shared_memory);
         media_read_only(&m, true);
@@ -362,7 +339,7 @@ test_sqlite__another_user_without_shared_memory(void **state)
     static const char *const shared_memory[] = {"-shm", NULL};
     media m;
     char copies[200];
-    skip_if(!is_sqlite() || geteuid() != 0 || !media_init(&m));
+    skip_if(!sqlite_is_tested() || geteuid() != 0 || !media_init(&m));
     (void) snprintf(copies, sizeof copies, "%s/tmp", m.f.place.folder);
     assert_int_equal(mkdir(copies, 0777), 0);
     assert_int_equal(chmod(copies, 0777), 0);
@@ -373,7 +350,7 @@ test_sqlite__another_user_without_shared_memory(void **state)
     remove_files(&m, shared_memory);
     assert_int_equal(place_in_child(read_as_nobody, &m), 0); /* by a copy */
     assert_int_equal(place_count_entries(copies), 0);        /* that leaves nothing behind */
-    run_sql(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sqlite_run(&m.f, "PRAGMA wal_checkpoint(TRUNCATE)");
     assert_int_equal(place_in_child(read_as_nobody, &m), 0);
     assert_int_equal(old != NULL ? setenv("TMPDIR", old, 1) : unsetenv("TMPDIR"), 0);
     media_clear(&m);
@@ -385,9 +362,9 @@ static void
 test_sqlite__works_without_a_log(void **state)
 {
     fixture *f = *state;
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     meta()->close(f->store);
-    run_sql(f, "PRAGMA journal_mode = DELETE"); /* as on a network file system */
+    sqlite_run(f, "PRAGMA journal_mode = DELETE"); /* as on a network file system */
     f->store = meta_open(f, false);
     void *reader = meta_open(f, true);
     esdm_meta_committed committed = meta_create(f->store, "a");
@@ -403,7 +380,7 @@ static void
 test_sqlite__log_stays_short(void **state)
 {
     fixture *f = *state;
-    skip_if(!is_sqlite());
+    skip_if(!sqlite_is_tested());
     fill(f);
     for (int i = 300; i < 2500; i++) {
         char name[32];
