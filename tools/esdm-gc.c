@@ -162,6 +162,13 @@ collect(esdm_session *session, esdm_gc_options *options)
         if (!go_on)
             return rehearsed;
     }
+    if (go_on && yes && stubless->len > 0) { /* nothing goes where esdm_gc() would refuse */
+        esdm_gc_options rehearsal = *options;
+        rehearsal.dry_run = true;
+        esdm_status refused = esdm_gc(session, &rehearsal, &result, &err);
+        if (refused != ESDM_OK)
+            return tool_fail(refused, &err);
+    }
     tool_exit removed = remove_stubless(session, true);
     if (removed != TOOL_OK)
         return removed;

@@ -136,7 +136,7 @@ free_space(drain *d, const char *uuid, bool unread, esdm_error *err)
             free_pack(d, entry);
         d->result.packs_left += !freed;
         d->result.young += young;
-        d->waiting += !dead && !(unread && atomic_load(&entry->used));
+        d->waiting += !dead && !((unread || strays.lost > 0) && atomic_load(&entry->used));
     }
     free(strays.dead_packs);
     esdm__inventory_clear(&packs);

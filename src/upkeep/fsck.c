@@ -68,15 +68,48 @@ check_page(void *context, size_t i, esdm_error *err)
     return status;
 }
 
+/* What the store cannot tell because its own rows are damaged is a problem of the container; the
+ * check goes on with what can be read. */
 static esdm_status
-check_pages(esdm__fsck_container *c, esdm_error *err)
+tell_damage(esdm__fsck_container *c, esdm_status status, const esdm_error *error)
+{
+    if (status != ESDM_ECORRUPT)
+        return status;
+    if (strstr(c->told.message, error->message) == NULL) /* it may have been told with a prefix */
+        esdm__fsck_report_rows(c, NULL, error->message,
+                               "bring the metadata store back from a backup");
+    c->told = *error;
+    return ESDM_OK;
+}
+
+/* @param dataset 0: of all datasets */
+static esdm_status
+check_pages_of(esdm__fsck_container *c, uint32_t dataset, esdm_error *err)
 {
     esdm__page_list pages = {0};
     page_task task = {.container = c, .pages = &pages};
-    esdm_status status = esdm__page_list_load_all(c->check->session, c->record, &pages, err);
+    esdm_status status = esdm__page_list_load(c->check->session, c->record,
+                                              ESDM_META_EVERY_SNAPSHOT, dataset, &pages, err);
     if (status == ESDM_OK)
         status = esdm__pool_run(c->check->session->pool, pages.count, check_page, &task, err);
     esdm__page_list_clear(&pages);
+    return status;
+}
+
+static esdm_status
+check_pages(esdm__fsck_container *c, esdm_error *err)
+{
+    esdm_error error = {0};
+    esdm_status status = check_pages_of(c, 0, &error);
+    if (status == ESDM_ECORRUPT && c->model != NULL) {
+        status = tell_damage(c, status, &error);
+        for (size_t i = 0; i < c->model->datasets.count && status == ESDM_OK; i++) {
+            const esdm_dataset *dataset = c->model->datasets.items[i];
+            status = tell_damage(c, check_pages_of(c, dataset->id, &error), &error);
+        }
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
     return status;
 }
 
@@ -84,7 +117,10 @@ static void
 report_document(esdm__fsck_container *c, uint64_t snapshot, esdm_status status, const char *what)
 {
     char place[64];
-    (void) snprintf(place, sizeof place, "snapshot %" PRIu64, snapshot);
+    if (snapshot == ESDM_SNAPSHOT_LATEST)
+        (void) snprintf(place, sizeof place, "newest snapshot");
+    else
+        (void) snprintf(place, sizeof place, "snapshot %" PRIu64, snapshot);
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = status,
                                   .container = c->name,
@@ -109,6 +145,8 @@ open_model(esdm__fsck_container *c, uint64_t snapshot, esdm_container **ret_mode
         return ESDM_OK;
     if (status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
         report_document(c, snapshot, status, error.message);
+        c->told = error;
+        c->check->store_damaged = c->check->store_damaged || status == ESDM_ECORRUPT;
         return ESDM_OK;
     }
     if (err != NULL)
@@ -144,10 +182,10 @@ check_history(esdm__fsck_container *c, esdm_error *err)
     const esdm_session *session = c->check->session;
     snapshots list = {0};
     esdm_status status =
-        session->meta->snapshot_list(session->store, c->name, note_snapshot, &list, NULL);
-    if (status == ESDM_ENOENT)
+        session->meta->snapshot_list(session->store, c->name, note_snapshot, &list, err);
+    if (status == ESDM_ENOENT) /* removed since it was listed */
         status = ESDM_OK;
-    else if (status != ESDM_OK || list.failed)
+    else if (status == ESDM_OK && list.failed)
         status = esdm__error_nomem(err, list.count * sizeof *list.numbers, "snapshots");
     for (size_t i = 0; i + 1 < list.count && status == ESDM_OK; i++) {
         esdm_container *model = NULL;
@@ -159,34 +197,53 @@ check_history(esdm__fsck_container *c, esdm_error *err)
 }
 
 static esdm_status
+check_model(esdm__fsck_container *c, esdm_error *err)
+{
+    esdm_status status = open_model(c, ESDM_SNAPSHOT_LATEST, &c->model, err);
+    if (status != ESDM_OK || c->model == NULL)
+        return status;
+    c->record = esdm__io_of(c->model)->record;
+    status = tell_damage(c, esdm__fsck_attributes(c, err), err);
+    return status == ESDM_OK ? tell_damage(c, esdm__fsck_totals(c, err), err) : status;
+}
+
+static esdm_status
+check_record(esdm__fsck_container *c, esdm_error *err)
+{
+    esdm_status status = check_model(c, err);
+    if (status == ESDM_OK)
+        status = tell_damage(c, check_history(c, err), err);
+    c->waits = c->check->options->repair;
+    if (status == ESDM_OK)
+        status = check_pages(c, err);
+    if (status == ESDM_OK && c->waits)
+        status = esdm__fsck_repair(c, check_pages, err);
+    c->waits = false;
+    for (size_t i = 0; i < c->waiting.count; i++) /* of a look that did not come to its end */
+        esdm__fsck_report(c, &c->waiting.items[i]);
+    return status;
+}
+
+static esdm_status
 check_container(esdm__fsck *check, const char *name, esdm_error *err)
 {
     esdm__fsck_container c = {.check = check, .name = name};
     esdm_meta_container record;
+    esdm_error error = {0};
     esdm_status status =
-        check->session->meta->container_find(check->session->store, name, &record, err);
+        check->session->meta->container_find(check->session->store, name, &record, &error);
     if (status == ESDM_ENOENT) /* removed since it was listed */
         return ESDM_OK;
     c.record = record.container;
     if (status == ESDM_OK)
-        status = open_model(&c, ESDM_SNAPSHOT_LATEST, &c.model, err);
-    if (status == ESDM_OK && c.model != NULL)
-        c.record = esdm__io_of(c.model)->record;
-    if (status == ESDM_OK && c.model != NULL)
-        status = esdm__fsck_attributes(&c, err);
-    if (status == ESDM_OK && c.model != NULL)
-        status = esdm__fsck_totals(&c, err);
-    if (status == ESDM_OK)
-        status = check_history(&c, err);
-    c.waits = check->options->repair;
-    if (status == ESDM_OK)
-        status = check_pages(&c, err);
-    if (status == ESDM_OK && c.waits)
-        status = esdm__fsck_repair(&c, check_pages, err);
+        status = check_record(&c, &error);
+    status = tell_damage(&c, status, &error);
     esdm__needs_clear(&c.needs);
     esdm__fsck_findings_clear(&c.waiting);
     esdm__container_drop(c.model);
     check->result.containers++;
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
     return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "container '%s'", name);
 }
 
@@ -275,7 +332,16 @@ static esdm_status
 check_orphans(esdm__fsck *check, esdm_error *err)
 {
     esdm__strays strays = {0};
-    esdm_status status = esdm__strays_find(check->session, &check->packs, false, &strays, err);
+    esdm_error error = {0};
+    esdm_status status = esdm__strays_find(check->session, &check->packs, false, &strays, &error);
+    if (status == ESDM_ECORRUPT) {
+        if (!check->store_damaged) /* else it was told with its place */
+            esdm__fsck_report_store(check, error.message);
+        free(strays.dead_packs);
+        return ESDM_OK;
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
     check->result.orphans = strays.dead;
     check->result.orphan_bytes = strays.dead_bytes;
     check->result.unpublished = strays.living;
@@ -287,7 +353,10 @@ check_orphans(esdm__fsck *check, esdm_error *err)
                         strays.dead, strays.dead == 1 ? "" : "s", strays.dead_bytes);
         const esdm_finding finding = {.kind = ESDM_FINDING_NOTE,
                                       .what = what,
-                                      .remedy = "esdm-gc removes what is old enough"};
+                                      .remedy = check->store_damaged
+                                                    ? "mend the metadata store first: they may "
+                                                      "belong to what it has lost"
+                                                    : "esdm-gc removes what is old enough"};
         check->options->report(&finding, check->options->user);
     }
     free(strays.dead_packs);
@@ -301,10 +370,18 @@ esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
     esdm__fsck check = {.session = session, .options = options};
     name_list list = {.check = &check};
     (void) pthread_mutex_init(&check.lock, NULL);
-    esdm_status status = list_names(&check, &list, err);
-    check.result.problems = esdm__targets_report(session, options->report, options->user);
-    check.targets = (uint32_t) (session->ntargets - check.result.problems);
-    if (status == ESDM_OK && options->containers == NULL)
+    esdm_error error = {0};
+    esdm_status status = list_names(&check, &list, &error);
+    if (status == ESDM_ECORRUPT) { /* those that are known are looked at */
+        esdm__fsck_report_store(&check, error.message);
+        status = ESDM_OK;
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
+    size_t absent = esdm__targets_report(session, options->report, options->user);
+    check.result.problems += absent;
+    check.targets = (uint32_t) (session->ntargets - absent);
+    if (status == ESDM_OK && options->containers == NULL && !check.store_damaged)
         esdm__fsck_store(&check);
     if (status == ESDM_OK)
         status = list_packs(&check, &list, err);

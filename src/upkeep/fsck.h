@@ -5,6 +5,7 @@
 /** @file What the files of the check share. */
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "esdm/upkeep.h"
 #include "io/page_list.h"
@@ -25,7 +26,8 @@ typedef struct esdm__fsck {
     esdm_fsck_result result;
     uint64_t fragments; /* of all containers, for the progress */
     uint64_t looked_at;
-    uint32_t targets; /* that can be written to */
+    bool store_damaged; /* it was reported */
+    uint32_t targets;   /* that can be written to */
 } esdm__fsck;
 
 /** The container that is being checked. */
@@ -37,6 +39,8 @@ typedef struct esdm__fsck_container {
     esdm__needs needs;     /* what is to be stored anew; guarded by the check's lock */
     bool waits;            /* problems wait until it is known what could be repaired */
     bool again;            /* this is the look after the repair */
+    atomic_uint absent;    /* index pages that are missing */
+    esdm_error told;       /* the last damage of the store's own rows that was reported */
     esdm__fsck_findings waiting;
 } esdm__fsck_container;
 
@@ -55,6 +59,11 @@ esdm_status esdm__fsck_repair(esdm__fsck_container *c,
 /** false when out of memory. */
 bool esdm__fsck_findings_add(esdm__fsck_findings *list, const esdm_finding *finding);
 void esdm__fsck_findings_clear(esdm__fsck_findings *list);
+/** Reports damage of the store in one container. @param dataset may be NULL. */
+void esdm__fsck_report_rows(esdm__fsck_container *c, const char *dataset, const char *what,
+                            const char *remedy);
+/** Reports damage of the store that is no container's alone. */
+void esdm__fsck_report_store(esdm__fsck *check, const char *what);
 /** The store's own check of its database. */
 void esdm__fsck_store(esdm__fsck *check);
 /** Compares the directory of the index pages with what the commits counted: a lost entry. */

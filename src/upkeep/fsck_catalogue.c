@@ -13,41 +13,47 @@
 #include "meta/attribute_index.h"
 #include "site/site.h"
 #include "upkeep/fsck.h"
+#include "upkeep/upkeep.h"
 
 /* ---- the store ---------------------------------------------------------------------------- */
 
 void
-esdm__fsck_store(esdm__fsck *check)
+esdm__fsck_report_store(esdm__fsck *check, const char *what)
 {
-    const esdm_session *session = check->session;
-    esdm_error error = {0};
-    esdm_plugin_config config;
-    esdm__site_plugin_config(session->site, &session->site->metadata, &config);
-    if (session->meta->check(&config, NULL, NULL, &error) != ESDM_ECORRUPT)
-        return;
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = ESDM_ECORRUPT,
-                                  .what = error.message,
+                                  .what = what,
                                   .remedy = "bring the metadata store back from a backup"};
     check->result.problems++;
+    check->store_damaged = true;
     if (check->options->report != NULL)
         check->options->report(&finding, check->options->user);
 }
 
+void
+esdm__fsck_store(esdm__fsck *check)
+{
+    esdm_error error = {0};
+    if (esdm__store_check(check->session, &error) == ESDM_ECORRUPT)
+        esdm__fsck_report_store(check, error.message);
+}
+
 /* ---- totals ------------------------------------------------------------------------------- */
 
-/* @param dataset may be NULL. */
-static void
-report_directory(esdm__fsck_container *c, const char *dataset, const char *what)
+#define WRITE_AGAIN "bring the metadata store back from a backup, or write these values again"
+
+void
+esdm__fsck_report_rows(esdm__fsck_container *c, const char *dataset, const char *what,
+                       const char *remedy)
 {
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = ESDM_ECORRUPT,
                                   .container = c->name,
                                   .dataset = dataset,
                                   .what = what,
-                                  .remedy = "bring the metadata store back from a backup, or "
-                                            "write these values again"};
+                                  .remedy = remedy};
     esdm__fsck_report(c, &finding);
+    c->check->store_damaged = true;
 }
 
 static void
@@ -58,7 +64,7 @@ report_totals(esdm__fsck_container *c, uint64_t listed, uint64_t committed)
                     "the directory of its index lists %" PRIu64 " fragments, and %" PRIu64
                     " were committed: values may read as fill values, or as they were before",
                     listed, committed);
-    report_directory(c, NULL, what);
+    esdm__fsck_report_rows(c, NULL, what, WRITE_AGAIN);
 }
 
 static void
@@ -72,7 +78,7 @@ check_owner(esdm__fsck_container *c, const esdm_meta_page *entry)
     (void) snprintf(what, sizeof what,
                     "index page %" PRIu64 " belongs to it, and there is no such dataset",
                     entry->page);
-    report_directory(c, dataset, what);
+    esdm__fsck_report_rows(c, dataset, what, WRITE_AGAIN);
 }
 
 esdm_status
@@ -85,23 +91,16 @@ esdm__fsck_totals(esdm__fsck_container *c, esdm_error *err)
     uint64_t snapshot;
     esdm__container_position(c->model, &before, &snapshot);
     esdm_status status = esdm__page_list_load(session, c->record, snapshot, 0, &pages, err);
-    uint64_t fragments = 0;
-    uint64_t raw_bytes = 0;
-    uint64_t stored_bytes = 0;
-    for (size_t i = 0; i < pages.count; i++) {
-        fragments += pages.entries[i].records;
-        raw_bytes += pages.entries[i].raw_bytes;
-        stored_bytes += pages.entries[i].stored_bytes;
+    const esdm__page_sums sums = esdm__page_list_sums(&pages);
+    for (size_t i = 0; i < pages.count; i++)
         check_owner(c, &pages.entries[i]);
-    }
     esdm__page_list_clear(&pages);
     /* Somebody may have committed since. */
     if (status == ESDM_OK &&
         session->meta->container_find(session->store, c->name, &now, NULL) == ESDM_OK &&
         now.container == c->record && now.snapshot == snapshot &&
-        (now.fragments != fragments || now.raw_bytes != raw_bytes ||
-         now.stored_bytes != stored_bytes))
-        report_totals(c, fragments, now.fragments);
+        !esdm__page_sums_agree(&sums, &now))
+        report_totals(c, sums.fragments, now.fragments);
     return status;
 }
 
@@ -201,6 +200,10 @@ esdm__fsck_attributes(esdm__fsck_container *c, esdm_error *err)
         (void) sum_entry(&index.entries[i], &right);
     if (status == ESDM_OK)
         status = session->meta->attributes(session->store, c->record, sum_entry, &stored, err);
+    if (status == ESDM_ECORRUPT) { /* a list that cannot be read differs */
+        stored.entries = right.entries + 1;
+        status = ESDM_OK;
+    }
     bool failed = stored.scratch.failed || right.scratch.failed;
     esdm__buffer_clear(&stored.scratch);
     esdm__buffer_clear(&right.scratch);

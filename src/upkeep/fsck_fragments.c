@@ -405,23 +405,32 @@ rank_agrees(const page_check *p)
     return dataset == NULL || dataset->rank == p->entry->rank;
 }
 
+#define ABSENT_MAX    64
+#define ABSENT_REMEDY "bring the metadata store back from a backup, or write these values again"
+
 /* A page that is not there: pruned, merged or moved since it was listed, or missing when the
  * directory lists it still, for entry and page go at once. */
 static esdm_status
 check_absent(const page_check *p, const esdm_error *absent, esdm_error *err)
 {
     esdm__page_list now = {0};
-    bool listed = false;
     esdm_error error = {0};
+    /* Where many are missing, each look at the directory would find it so. */
+    bool listed = atomic_load(&p->container->absent) >= ABSENT_MAX;
+    if (listed) {
+        report_page(p, ESDM_ENOENT, absent->message, ABSENT_REMEDY);
+        return ESDM_OK;
+    }
     esdm_status status =
         esdm__page_list_load(p->container->check->session, p->container->record,
                              ESDM_META_EVERY_SNAPSHOT, p->entry->dataset, &now, &error);
     for (size_t i = 0; i < now.count && status == ESDM_OK && !listed; i++)
         listed = now.entries[i].page == p->entry->page;
     esdm__page_list_clear(&now);
-    if (listed)
-        report_page(p, ESDM_ENOENT, absent->message,
-                    "bring the metadata store back from a backup, or write these values again");
+    if (listed) {
+        (void) atomic_fetch_add(&p->container->absent, 1);
+        report_page(p, ESDM_ENOENT, absent->message, ABSENT_REMEDY);
+    }
     if (status == ESDM_OK || status == ESDM_ENOENT) /* the container is gone */
         return ESDM_OK;
     if (err != NULL)

@@ -127,6 +127,8 @@ esdm__fsck_repair(esdm__fsck_container *c,
     if (again) {
         c->waiting = (esdm__fsck_findings){0};
         c->again = true;
+        c->told = (esdm_error){0}; /* the second look is to tell it again */
+        atomic_store(&c->absent, 0);
         status = store_anew(c, err);
         esdm__needs_clear(&c->needs);
         if (status == ESDM_OK)
@@ -136,18 +138,20 @@ esdm__fsck_repair(esdm__fsck_container *c,
     c->waiting = (esdm__fsck_findings){0};
     c->waits = false;
     for (size_t i = 0; i < before.count; i++) {
-        bool left = !again || holds(&after, &before.items[i]);
-        if (left && again)
+        bool repaired = again && status == ESDM_OK && !holds(&after, &before.items[i]);
+        if (again && status == ESDM_OK && !repaired)
             continue;
-        if (!left) {
+        if (repaired) {
             before.items[i].kind = ESDM_FINDING_REPAIRED;
             free((void *) before.items[i].remedy);
             before.items[i].remedy = strdup("stored anew");
         }
         esdm__fsck_report(c, &before.items[i]);
     }
-    for (size_t i = 0; i < after.count; i++)
-        esdm__fsck_report(c, &after.items[i]);
+    for (size_t i = 0; i < after.count; i++) {
+        if (status == ESDM_OK || !holds(&before, &after.items[i]))
+            esdm__fsck_report(c, &after.items[i]);
+    }
     esdm__fsck_findings_clear(&before);
     esdm__fsck_findings_clear(&after);
     return status;

@@ -86,13 +86,27 @@ remove_strays(collection *c, esdm_error *err)
     return status;
 }
 
+/* What a damaged store has lost looks like nobody's. */
+static esdm_status
+refuse_damaged(const esdm_session *session, esdm_error *err)
+{
+    esdm_error error = {0};
+    esdm_status status = esdm__store_check(session, &error);
+    /* A full disk or a missing right is no danger; a check that did not come to its end is. */
+    if (status != ESDM_ECORRUPT && status != ESDM_EIO && status != ESDM_ENOMEM &&
+        status != ESDM_ETIMEDOUT)
+        return ESDM_OK;
+    return esdm__error_set(err, status, "nothing is removed: %.400s", error.message);
+}
+
 esdm_status
 esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_result *ret_result,
                 esdm_error *err)
 {
     collection c = {.session = session, .options = options};
-    esdm_status status =
-        session->meta->garbage(session->store, count_garbage, &c.result.containers, err);
+    esdm_status status = refuse_damaged(session, err);
+    if (status == ESDM_OK)
+        status = session->meta->garbage(session->store, count_garbage, &c.result.containers, err);
     if (status == ESDM_OK && !options->dry_run)
         esdm__session_collect(session);
     if (status == ESDM_OK)

@@ -15,6 +15,7 @@
 /* One with packs in the inventory. */
 typedef struct record {
     uint64_t container;
+    char *name; /* owned; NULL: garbage that somebody may read */
     char uuid[ESDM_META_UUID_BYTES];
 } record;
 
@@ -37,16 +38,19 @@ static bool
 note_record(uint64_t container, const char *uuid, const char *name, void *user)
 {
     records *to = user;
-    (void) name; /* garbage that somebody reads counts too */
     if (!has_packs(to->packs, uuid))
         return true;
     record *grown = realloc(to->items, (to->count + 1) * sizeof *grown);
     to->failed = grown == NULL;
     if (grown == NULL)
         return false;
+    char *copy = name != NULL ? strdup(name) : NULL;
     to->items = grown;
+    to->failed = name != NULL && copy == NULL;
+    if (to->failed)
+        return false;
     record *one = &to->items[to->count++];
-    one->container = container;
+    *one = (record){.container = container, .name = copy};
     strncpy(one->uuid, uuid, sizeof one->uuid - 1);
     one->uuid[sizeof one->uuid - 1] = '\0';
     return true;
@@ -57,6 +61,7 @@ note_record(uint64_t container, const char *uuid, const char *name, void *user)
 typedef struct marking {
     esdm_session *session;
     esdm__inventory *packs;
+    uint64_t lost;
 } marking;
 
 /* Of a target that this configuration does not name: it may have another name now. */
@@ -122,8 +127,37 @@ mark_pages(const marking *m, const record *one, bool *ret_again, esdm_error *err
     return status;
 }
 
+/* Whether the directory lists as much as was committed: a page that it has lost refers to packs
+ * too.
+ * @param ret_lost whether it does not; what cannot be told, as while somebody commits or removes,
+ * is neither. */
+static bool
+is_whole(const marking *m, const record *one, bool *ret_lost)
+{
+    const esdm_meta_plugin *meta = m->session->meta;
+    esdm__page_list pages = {0};
+    esdm_meta_container now;
+    esdm_meta_container later;
+    *ret_lost = false;
+    if (one->name == NULL) /* its sums are not counted on */
+        return true;
+    if (meta->container_find(m->session->store, one->name, &now, NULL) != ESDM_OK ||
+        now.container != one->container)
+        return false;
+    esdm_status status =
+        esdm__page_list_load(m->session, one->container, now.snapshot, 0, &pages, NULL);
+    const esdm__page_sums sums = esdm__page_list_sums(&pages);
+    esdm__page_list_clear(&pages);
+    if (status == ESDM_OK && esdm__page_sums_agree(&sums, &now))
+        return true;
+    *ret_lost = status == ESDM_OK &&
+                meta->container_find(m->session->store, one->name, &later, NULL) == ESDM_OK &&
+                later.container == now.container && later.snapshot == now.snapshot;
+    return false;
+}
+
 static esdm_status
-mark_record(const marking *m, const record *one, esdm_error *err)
+mark_record(marking *m, const record *one, esdm_error *err)
 {
     esdm_error error = {0};
     bool again = true;
@@ -131,8 +165,10 @@ mark_record(const marking *m, const record *one, esdm_error *err)
     for (int attempt = 0; attempt < 100 && again && status == ESDM_OK; attempt++)
         status = mark_pages(m, one, &again, &error);
     /* A damaged page says nothing about its packs, one of a newer ESDM neither. */
-    if (status == ESDM_ECORRUPT || status == ESDM_ENOTSUP || (status == ESDM_OK && again)) {
+    bool lost = status == ESDM_ECORRUPT || status == ESDM_ENOTSUP;
+    if (lost || (status == ESDM_OK && (again || !is_whole(m, one, &lost)))) {
         mark_all(m, one->uuid);
+        m->lost += lost;
         return ESDM_OK;
     }
     if (status != ESDM_OK && err != NULL)
@@ -152,9 +188,10 @@ wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
 }
 
 static esdm_status
-mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error *err)
+mark_used(esdm_session *session, esdm__inventory *packs, bool fence, uint64_t *ret_lost,
+          esdm_error *err)
 {
-    const marking m = {.session = session, .packs = packs};
+    marking m = {.session = session, .packs = packs};
     records list = {.packs = packs};
     esdm_status status = session->meta->record_list(session->store, note_record, &list, err);
     if (status == ESDM_OK && list.failed)
@@ -165,7 +202,10 @@ mark_used(esdm_session *session, esdm__inventory *packs, bool fence, esdm_error 
         if (status == ESDM_OK)
             status = mark_record(&m, &list.items[i], err);
     }
+    for (size_t i = 0; i < list.count; i++)
+        free(list.items[i].name);
     free(list.items);
+    *ret_lost = m.lost;
     return status;
 }
 
@@ -202,7 +242,7 @@ esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
                              ? find_dead(session, packs, dead, err)
                              : esdm__error_nomem(err, packs->count, "packs");
     if (status == ESDM_OK)
-        status = mark_used(session, packs, fence, err);
+        status = mark_used(session, packs, fence, &ret_strays->lost, err);
     for (size_t i = 0; i < packs->count && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &packs->entries[i];
         if (atomic_load(&entry->used))
@@ -226,4 +266,12 @@ esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry)
         return true;
     esdm__pack_writer(entry->name, writer);
     return session->meta->writer_lives(session->store, writer, &lives, NULL) == ESDM_OK && !lives;
+}
+
+esdm_status
+esdm__store_check(const esdm_session *session, esdm_error *err)
+{
+    esdm_plugin_config config;
+    esdm__site_plugin_config(session->site, &session->site->metadata, &config);
+    return session->meta->check(&config, NULL, NULL, err);
 }

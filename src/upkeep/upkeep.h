@@ -28,12 +28,16 @@ void esdm__drain_later(esdm_session *session, const char *name);
 /** Waits until all that was committed is drained. All containers are closed. */
 void esdm__drain_end(esdm_session *session);
 
+/** The metadata store's own check. ESDM_ECORRUPT: its database is damaged. */
+esdm_status esdm__store_check(const esdm_session *session, esdm_error *err);
+
 /** Packs that no kept snapshot refers to. */
 typedef struct esdm__strays {
     size_t *dead_packs; /* indices into the inventory, of dead writers; owned */
     uint64_t dead;
     uint64_t dead_bytes;
     uint64_t living; /* of writers that may still publish them */
+    uint64_t lost;   /* records whose packs all count as needed, because what says it is damaged */
 } esdm__strays;
 
 /**

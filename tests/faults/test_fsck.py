@@ -197,7 +197,8 @@ def test_fsck__lost_entry_of_the_directory():
         must("write", "a", 1, 1)
         must("write", "b", 1, 1)
         with sqlite3.connect(database(site)) as base:
-            base.execute("UPDATE page SET dataset = 77 WHERE (container, dataset, page) = "
+            base.execute("UPDATE page SET dataset = 77, sum = 'none' "
+                         "WHERE (container, dataset, page) = "
                          "(SELECT container, dataset, page FROM page ORDER BY page LIMIT 1)")
         base.close()
         problems(fsck(status=1), "dataset 77", "no such dataset")
@@ -209,18 +210,114 @@ def test_fsck__lost_entry_of_the_directory():
         expect(result["problems"] == 1, f"{result}")
 
 
+def node_of(site, name):
+    """Where the first node of a table or an index begins in the database, which has no log then."""
+    with sqlite3.connect(database(site)) as base:
+        base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        root = base.execute("SELECT rootpage FROM sqlite_master WHERE name = ?",
+                            (name,)).fetchone()[0]
+    base.close()
+    return (root - 1) * 4096
+
+
+def test_fsck__changed_rows():
+    """Their checksum differs; it is told of the container, and the others are looked at."""
+    with Site(history=3) as site:
+        must("write", "a", 1, 3)
+        must("write", "b", 1, 1)
+        own = "container = (SELECT container FROM container WHERE name = 'a')"
+        first = "id = (SELECT container * 4294967296 FROM container WHERE name = 'a') + 2"
+        for table, column, rows in (("container", "fragments", own), ("page", "raw_bytes", own),
+                                    ("container", "snapshot", own), ("page", "removed", own),
+                                    ("snapshot", "time_ns", f"{first} + 1"),
+                                    ("snapshot", "pruned", first)):
+            for change in (1, -1):
+                with sqlite3.connect(database(site)) as base:
+                    base.execute(f"UPDATE {table} SET {column} = {column} + {change} WHERE {rows}")
+                base.close()
+                if change > 0:
+                    result = fsck(status=1)
+                    problems(result, "checksum", f"'{table}'", "backup")
+                    expect(result["complete"] and result["containers"] == 2, f"{result}")
+                    expect(result["problems"] == 1 or table == "page", f"{result}")
+                    expect(all(f["container"] in ("a", None) for f in result["findings"]),
+                           f"{result}")
+                    expect(generation("b") == 1, "the other one is not readable")
+                    gc(status=5 if table == "container" else 0)
+                else:
+                    expect(fsck()["problems"] == 0, f"{table}.{column}: not as before")
+        expect(generation("a") == 3 and generation("b") == 1, "they read otherwise")
+
+
 def test_fsck__damaged_database():
     with Site() as site:
         must("write", "a", 1, 1)
-        with sqlite3.connect(database(site)) as base:
-            base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            root = base.execute("SELECT rootpage FROM sqlite_master "
-                                "WHERE name = 'attribute_value'").fetchone()[0]
-        base.close()
+        root = node_of(site, "attribute_value")
         with open(database(site), "r+b") as file:
-            file.seek((root - 1) * 4096)
+            file.seek(root)
             file.write(b"\xff")  # a kind of node that there is not
         problems(fsck(status=1), "is damaged")
+
+
+def test_fsck__lost_names():
+    """The index of names has fewer than there are: lists are an error, and the check goes on."""
+    with Site() as site:
+        for name in ("a", "b/x", "b/y"):
+            must("write", name, 1, 1)
+        root = node_of(site, "sqlite_autoindex_container_1")
+        with open(database(site), "r+b") as file:
+            file.seek(root + 3)
+            file.write((2).to_bytes(2, "big"))  # cells; there are three
+        expect_error(run([tool("esdm-ls")], check=False), "damaged")
+        expect_error(run([tool("esdm-cp"), "-r", "esdm://", site.file("out")], check=False),
+                     "damaged")
+        result = fsck(status=1)
+        problems(result, "index has")
+        expect(result["complete"] and result["containers"] == 2 and result["packs"] > 0, f"{result}")
+        before = sorted(site.pack_files())
+        expect_error(run([tool("esdm-gc"), "--yes", "--age", "0"], check=False),
+                     "nothing is removed")
+        expect(sorted(site.pack_files()) == before, "packs were removed")
+
+
+def test_gc__flipped_bits_of_the_catalogue_remove_nothing():
+    generator = random.Random(5)
+    with Site(engine={"inline": 64}) as site:
+        for name in ("a", "b/x", "b/y"):
+            must("write", name, 1, 2)
+        with sqlite3.connect(database(site)) as base:
+            base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            roots = [r[0] for r in base.execute(
+                "SELECT rootpage FROM sqlite_master WHERE tbl_name IN ('container', 'page') "
+                "AND name <> 'page_removed'")]
+            base.execute("PRAGMA journal_mode = DELETE")
+        base.close()
+        expect(len(roots) == 3, f"{roots}")
+        before = sorted(site.pack_files())
+        refused = 0
+        rounds = by_size(40, 150, 3000)
+        for _ in range(rounds):
+            page = (generator.choice(roots) - 1) * 4096
+            with open(database(site), "r+b") as file:
+                file.seek(page)
+                node = file.read(4096)
+                # The head with the pointers to the cells, or the cells themselves.
+                content = int.from_bytes(node[5:7], "big")
+                cells = int.from_bytes(node[3:5], "big")
+                at = generator.choice([generator.randrange(12 + 2 * cells),
+                                       generator.randrange(content, 4096)])
+                file.seek(page + at)
+                file.write(bytes([node[at] ^ 1 << generator.randrange(8)]))
+            done = run([tool("esdm-gc"), "--yes", "--age", "0"], check=False)
+            refused += done.returncode != 0
+            expect(sorted(site.pack_files()) == before,
+                   f"byte {page + at}: packs were removed\n{done.stdout}{done.stderr}")
+            with open(database(site), "r+b") as file:
+                file.seek(page)
+                file.write(node)
+        expect(refused > rounds / 2, f"{refused} of {rounds} were refused")
+        for name in ("a", "b/x", "b/y"):
+            expect(generation(name) == 2, name)
 
 
 def test_gc__killed_writers():
