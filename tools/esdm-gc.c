@@ -161,8 +161,7 @@ collect(esdm_session *session, esdm_gc_options *options)
         tool_exit rehearsed = rehearse(session, *options, &go_on);
         if (!go_on)
             return rehearsed;
-    }
-    if (go_on && yes && stubless->len > 0) { /* nothing goes where esdm_gc() would refuse */
+    } else if (stubless->len > 0) { /* nothing goes where esdm_gc() would refuse */
         esdm_gc_options rehearsal = *options;
         rehearsal.dry_run = true;
         esdm_status refused = esdm_gc(session, &rehearsal, &result, &err);

@@ -59,6 +59,10 @@ esdm_status esdm__fsck_repair(esdm__fsck_container *c,
 /** false when out of memory. */
 bool esdm__fsck_findings_add(esdm__fsck_findings *list, const esdm_finding *finding);
 void esdm__fsck_findings_clear(esdm__fsck_findings *list);
+/** Remedy where the store has lost what says where values are. */
+#define ESDM__FSCK_WRITE_AGAIN                                                                     \
+    "bring the metadata store back from a backup, or write these values again"
+
 /** Reports damage of the store in one container. @param dataset may be NULL. */
 void esdm__fsck_report_rows(esdm__fsck_container *c, const char *dataset, const char *what,
                             const char *remedy);

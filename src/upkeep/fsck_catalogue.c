@@ -40,8 +40,6 @@ esdm__fsck_store(esdm__fsck *check)
 
 /* ---- totals ------------------------------------------------------------------------------- */
 
-#define WRITE_AGAIN "bring the metadata store back from a backup, or write these values again"
-
 void
 esdm__fsck_report_rows(esdm__fsck_container *c, const char *dataset, const char *what,
                        const char *remedy)
@@ -64,7 +62,7 @@ report_totals(esdm__fsck_container *c, uint64_t listed, uint64_t committed)
                     "the directory of its index lists %" PRIu64 " fragments, and %" PRIu64
                     " were committed: values may read as fill values, or as they were before",
                     listed, committed);
-    esdm__fsck_report_rows(c, NULL, what, WRITE_AGAIN);
+    esdm__fsck_report_rows(c, NULL, what, ESDM__FSCK_WRITE_AGAIN);
 }
 
 static void
@@ -78,7 +76,7 @@ check_owner(esdm__fsck_container *c, const esdm_meta_page *entry)
     (void) snprintf(what, sizeof what,
                     "index page %" PRIu64 " belongs to it, and there is no such dataset",
                     entry->page);
-    esdm__fsck_report_rows(c, dataset, what, WRITE_AGAIN);
+    esdm__fsck_report_rows(c, dataset, what, ESDM__FSCK_WRITE_AGAIN);
 }
 
 esdm_status

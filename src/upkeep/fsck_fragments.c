@@ -405,8 +405,7 @@ rank_agrees(const page_check *p)
     return dataset == NULL || dataset->rank == p->entry->rank;
 }
 
-#define ABSENT_MAX    64
-#define ABSENT_REMEDY "bring the metadata store back from a backup, or write these values again"
+#define ABSENT_MAX 64
 
 /* A page that is not there: pruned, merged or moved since it was listed, or missing when the
  * directory lists it still, for entry and page go at once. */
@@ -415,21 +414,18 @@ check_absent(const page_check *p, const esdm_error *absent, esdm_error *err)
 {
     esdm__page_list now = {0};
     esdm_error error = {0};
+    esdm_status status = ESDM_OK;
     /* Where many are missing, each look at the directory would find it so. */
     bool listed = atomic_load(&p->container->absent) >= ABSENT_MAX;
-    if (listed) {
-        report_page(p, ESDM_ENOENT, absent->message, ABSENT_REMEDY);
-        return ESDM_OK;
-    }
-    esdm_status status =
-        esdm__page_list_load(p->container->check->session, p->container->record,
-                             ESDM_META_EVERY_SNAPSHOT, p->entry->dataset, &now, &error);
+    if (!listed)
+        status = esdm__page_list_load(p->container->check->session, p->container->record,
+                                      ESDM_META_EVERY_SNAPSHOT, p->entry->dataset, &now, &error);
     for (size_t i = 0; i < now.count && status == ESDM_OK && !listed; i++)
         listed = now.entries[i].page == p->entry->page;
     esdm__page_list_clear(&now);
     if (listed) {
         (void) atomic_fetch_add(&p->container->absent, 1);
-        report_page(p, ESDM_ENOENT, absent->message, ABSENT_REMEDY);
+        report_page(p, ESDM_ENOENT, absent->message, ESDM__FSCK_WRITE_AGAIN);
     }
     if (status == ESDM_OK || status == ESDM_ENOENT) /* the container is gone */
         return ESDM_OK;
@@ -449,8 +445,7 @@ esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error
         return esdm__error_nomem(err, 1, "the name of a dataset");
     esdm_status status = esdm__page_fetch(c->check->session, entry, &page, &error);
     if (status == ESDM_ECORRUPT) {
-        report_page(&p, status, error.message,
-                    "bring the metadata store back from a backup, or write these values again");
+        report_page(&p, status, error.message, ESDM__FSCK_WRITE_AGAIN);
         status = ESDM_OK;
     } else if (status == ESDM_ENOENT) {
         status = check_absent(&p, &error, err);

@@ -382,22 +382,31 @@ format_of(const fixture *f)
     return sqlite_number(f, "PRAGMA user_version");
 }
 
+/* Closes the store and makes it old: without writing, all that it tells is as before. */
+static void
+expect_old_reads_alike(fixture *f, const char *format)
+{
+    esdm_status status;
+    meta()->close(f->store);
+    f->store = NULL;
+    story right = tell(f, &status);
+    make_old(f, format);
+    story old = tell(f, &status);
+    assert_int_equal(status, ESDM_OK);
+    assert_string_equal(old.text, right.text);
+    free(old.text);
+    free(right.text);
+}
+
 static void
 test_sqlite__older_format_is_read_and_upgraded(void **state)
 {
     fixture *f = *state;
-    esdm_status status;
     esdm_meta_container record;
     esdm_meta_committed committed;
     skip_if(!sqlite_is_tested());
     fill(f);
-    meta()->close(f->store);
-    f->store = NULL;
-    story right = tell(f, &status);
-    make_old(f, "1");
-    story old = tell(f, &status); /* without writing */
-    assert_int_equal(status, ESDM_OK);
-    assert_string_equal(old.text, right.text);
+    expect_old_reads_alike(f, "1");
     assert_int_equal(format_of(f), 1);
     void *reader = meta_open(f, true);
     f->store = meta_open(f, false);
@@ -417,8 +426,6 @@ test_sqlite__older_format_is_read_and_upgraded(void **state)
     sqlite_run(f, "UPDATE container SET fragments = fragments + 1 WHERE name = 'c0'");
     assert_status(meta()->container_find(f->store, "c0", &record, &place_error), ESDM_ECORRUPT);
     assert_ok(meta()->container_find(f->store, "c1", &record, &place_error));
-    free(old.text);
-    free(right.text);
 }
 
 static void
@@ -448,19 +455,12 @@ static void
 test_sqlite__older_format_in_a_migration(void **state)
 {
     fixture *f = *state;
-    esdm_status status;
     esdm_meta_state found;
     char note[ESDM_META_NOTE_BYTES];
     skip_if(!sqlite_is_tested());
     fill(f);
     assert_ok(meta()->set_state(f->store, ESDM_META_LEAVING, "leaves", &place_error));
-    meta()->close(f->store);
-    f->store = NULL;
-    story right = tell(f, &status);
-    make_old(f, "2");
-    story old = tell(f, &status);
-    assert_int_equal(status, ESDM_OK);
-    assert_string_equal(old.text, right.text);
+    expect_old_reads_alike(f, "2");
     meta()->close(meta_open(f, false)); /* it takes no commits, so nothing is changed */
     assert_int_equal(format_of(f), 2);
     f->place.config.migrating = true;
@@ -474,8 +474,6 @@ test_sqlite__older_format_in_a_migration(void **state)
     assert_int_equal(format_of(f), 3);
     f->place.config.migrating = false;
     expect_status(f, ESDM_OK);
-    free(old.text);
-    free(right.text);
 }
 
 const struct CMUnitTest meta_sqlite_sums_tests[] = {
