@@ -222,25 +222,42 @@ mean_seconds(const stand *s)
     return s->predicted > 0 ? s->seconds / s->predicted : 0;
 }
 
-static const stand *
-own_stand(const place *p)
+/* The targets of a place: fragments with copies lie on several, TARGET[@NODE]{,TARGET[@NODE]}.
+ * @return owned: g_strfreev(). */
+static char **
+targets_of(const place *p)
 {
-    for (guint i = 0; i < p->stands->len; i++) {
-        const stand *s = g_ptr_array_index(p->stands, i);
-        if (g_str_equal(s->target, p->target))
-            return s;
+    char **names = g_strsplit(p->target, ",", -1);
+    for (guint i = 0; names[i] != NULL; i++) {
+        char *node = strchr(names[i], '@');
+        if (node != NULL)
+            *node = '\0';
     }
+    return names;
+}
+
+/* How the target stood that was chosen: the first one that its writer told of; the others have
+ * copies. */
+static const stand *
+own_stand(const place *p, char **own)
+{
+    for (guint k = 0; own[k] != NULL; k++)
+        for (guint i = 0; i < p->stands->len; i++) {
+            const stand *s = g_ptr_array_index(p->stands, i);
+            if (g_str_equal(s->target, own[k]))
+                return s;
+        }
     return NULL;
 }
 
 /* ---- text --------------------------------------------------------------------------------- */
 
 static void
-print_alternatives(const place *p, const stand *own)
+print_alternatives(const place *p, const stand *own, char **targets)
 {
     for (guint i = 0; i < p->stands->len; i++) {
         const stand *s = g_ptr_array_index(p->stands, i);
-        if (s == own)
+        if (g_strv_contains((const char *const *) targets, s->target))
             continue;
         g_autofree char *target = tool_printable(s->target);
         (void) printf("      not %s: %s", target, main_why(s));
@@ -253,9 +270,9 @@ print_alternatives(const place *p, const stand *own)
 
 /* Writers tell nothing then. */
 static bool
-had_no_choice(const explanation *e, const place *p)
+had_no_choice(const explanation *e, const place *p, char **targets)
 {
-    return p->told == 0 && e->only != NULL && g_str_equal(e->only, p->target);
+    return p->told == 0 && e->only != NULL && g_str_equal(e->only, targets[0]);
 }
 
 static void
@@ -271,9 +288,12 @@ print_place(const explanation *e, const place *p)
         return;
     }
     (void) printf(", %u pack%s", packs, packs == 1 ? "" : "s");
-    const stand *own = own_stand(p);
+    g_auto(GStrv) targets = targets_of(p);
+    if (targets[0] != NULL && targets[1] != NULL)
+        (void) printf(", each on %u targets", g_strv_length(targets));
+    const stand *own = own_stand(p, targets);
     if (p->told == 0 || own == NULL) {
-        (void) printf("; %s\n", had_no_choice(e, p)
+        (void) printf("; %s\n", had_no_choice(e, p, targets)
                                     ? "there was no choice: the site has no other target"
                                     : "nobody told why: its writer had no choice, was killed, or "
                                       "was older");
@@ -282,7 +302,7 @@ print_place(const explanation *e, const place *p)
     if (p->predicted_s > 0)
         (void) printf("; predicted %.3g s", p->predicted_s);
     (void) printf("; observed %.3g s; %s\n", p->observed_s, main_why(own));
-    print_alternatives(p, own);
+    print_alternatives(p, own, targets);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -292,7 +312,8 @@ place_json(const explanation *e, const place *p)
 {
     json_t *entry = json_object();
     json_t *others = json_array();
-    const stand *own = own_stand(p);
+    g_auto(GStrv) targets = targets_of(p);
+    const stand *own = own_stand(p, targets);
     tool_json_set(entry, "target", tool_json_text(p->target));
     tool_json_set(entry, "fragments", tool_json_u64(p->fragments));
     tool_json_set(entry, "bytes", tool_json_u64(p->bytes));
@@ -302,11 +323,11 @@ place_json(const explanation *e, const place *p)
     tool_json_set(entry, "observed_s", p->told > 0 ? json_real(p->observed_s) : json_null());
     tool_json_set(entry, "why",
                   own != NULL           ? json_string(main_why(own))
-                  : had_no_choice(e, p) ? json_string("no other target")
+                  : had_no_choice(e, p, targets) ? json_string("no other target")
                                         : json_null());
     for (guint i = 0; i < p->stands->len; i++) {
         const stand *s = g_ptr_array_index(p->stands, i);
-        if (s == own)
+        if (g_strv_contains((const char *const *) targets, s->target))
             continue;
         json_t *other = json_object();
         tool_json_set(other, "target", tool_json_text(s->target));

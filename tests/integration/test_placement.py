@@ -173,6 +173,20 @@ def test_policies_choose_targets():
         expect(all(shape.startswith("32x") for shape in shapes), f"{shapes}")
 
 
+def test_copies_are_explained():
+    with posix_site({"p1": {}, "p2": {}, "p3": {}}, copies=2) as s:
+        write("twice")
+        places = explain("twice")[0]["targets"]
+        expect(places and all("," in p["target"] for p in places), f"{places}")
+        for p in places:
+            expect(p["why"] == "targets take turns" and p["observed_s"] > 0, f"{p}")
+            others = {a["target"] for a in p["alternatives"]}
+            expect(others == {"p1", "p2", "p3"} - set(p["target"].split(",")), f"{p}")
+        text = run([tool("esdm-stat"), "--explain", "twice"]).stdout
+        expect("each on 2 targets" in text and "targets take turns" in text and
+               "nobody told" not in text, text)
+
+
 def test_a_reserve_is_kept():
     with posix_site({"small": {"reserve": "900 TiB"}, "large": {"reserve": "1 KiB"}}) as s:
         write("a", 16)
@@ -396,7 +410,8 @@ def test_a_damaged_model_is_told_and_does_without():
 
 
 main(test_calibration_finds_the_speed_of_targets, test_fragments_are_shared_by_speed,
-     test_decisions_are_explained, test_policies_choose_targets, test_a_reserve_is_kept,
+     test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
+     test_a_reserve_is_kept,
      test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,
      test_wrong_policies_are_told,
      test_wrong_uses_are_told, test_interruption_keeps_the_old_model_and_no_packs,
