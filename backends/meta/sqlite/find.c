@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/**
- * @file
- * Queries over attributes, translated to SQL.
- *
- * A dataset meets a condition by its own attribute or, lacking it, by the container's; a condition
- * on the container (variable "") is met by the container's alone. At least one condition must be
- * met by the dataset's own attribute, which also is where the search begins: in the index
- * (name, value). A container is found when its own attributes meet every condition.
- *
- * The column `value` is a number, or the text when there is none; `text` is what else a number can
- * be written as. Numbers sort before texts in SQLite.
- */
+/** @file Queries over attributes: choosing where to begin, and running them. */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/meta_checks.h"
+#include "find.h"
 #include "store.h"
 
 static const char pending_table[] =
@@ -29,205 +17,10 @@ static const char pending_table[] =
     " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
     " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;";
 
-/* Parameters of condition i: ?4i+1 attribute, +2 number, +3 text, +4 "/variable". */
-enum { ATTRIBUTE = 1, NUMBER, TEXT, VARIABLE, PARAMETERS = 4 };
-
-typedef struct query {
-    esdm__buffer sql;
-    const char *table; /* that the part being written reads */
-    const esdm_meta_condition *conditions;
-    size_t nconditions;
-} query;
-
-static void
-put(query *q, const char *text)
-{
-    esdm__buffer_put(&q->sql, text, strlen(text));
-}
-
-static void
-put_parameter(query *q, size_t condition, int which)
-{
-    char text[32];
-    (void) snprintf(text, sizeof text, "?%zu", condition * PARAMETERS + (size_t) which);
-    put(q, text);
-}
-
-/* Writes a text in which @ stands for the alias and $a $n $t $v for parameters. */
-static void
-put_pattern(query *q, size_t condition, const char *alias, const char *pattern)
-{
-    for (; *pattern != '\0'; pattern++) {
-        char one[2] = {*pattern, '\0'};
-        if (*pattern == '@') {
-            put(q, alias);
-        } else if (*pattern == '$') {
-            pattern++;
-            put_parameter(q, condition,
-                          *pattern == 'a'   ? ATTRIBUTE
-                          : *pattern == 'n' ? NUMBER
-                          : *pattern == 't' ? TEXT
-                                            : VARIABLE);
-        } else {
-            put(q, one);
-        }
-    }
-}
-
-/* The comparison alone. */
-static const char *
-value_pattern(const esdm_meta_condition *condition)
-{
-    bool number = condition->is_number;
-    switch (condition->op) {
-    case ESDM_META_EQ:
-        return number ? "@.value IN ($n, $t)" : "(@.value = $t OR (@.value < '' AND @.text = $t))";
-    case ESDM_META_NE:
-        return number ? "@.value <> $n AND @.value IS NOT $t" : "coalesce(@.text, @.value) <> $t";
-    case ESDM_META_LT:
-        return number ? "@.value < $n" : "@.value < $t AND @.value >= ''";
-    case ESDM_META_LE:
-        return number ? "@.value <= $n" : "@.value <= $t AND @.value >= ''";
-    case ESDM_META_GT:
-        return number ? "@.value > $n AND @.value < ''" : "@.value > $t";
-    case ESDM_META_GE:
-        return number ? "@.value >= $n AND @.value < ''" : "@.value >= $t";
-    case ESDM_META_GLOB:
-        return "coalesce(@.text, @.value) GLOB $t";
-    }
-    return "0";
-}
-
-static bool
-is_for_container(const esdm_meta_condition *condition)
-{
-    return condition->variable != NULL && condition->variable[0] == '\0';
-}
-
-static bool
-names_variable(const esdm_meta_condition *condition)
-{
-    return condition->variable != NULL && condition->variable[0] != '\0';
-}
-
-static void
-put_from(query *q, const char *before, const char *alias)
-{
-    put(q, before);
-    put(q, " FROM ");
-    put(q, q->table);
-    put(q, " ");
-    put(q, alias);
-    put(q, " WHERE ");
-}
-
-/* EXISTS over one object's attributes: `of` restricts to the object. The unary + keeps SQLite from
- * searching all objects by value. */
-static void
-put_exists(query *q, size_t i, const char *of, bool with_value)
-{
-    put_from(q, "EXISTS(SELECT 1", "a");
-    put(q, of);
-    put_pattern(q, i, "a", " AND @.name = $a");
-    if (with_value) {
-        put(q, " AND ");
-        put_pattern(q, i, "+a", value_pattern(&q->conditions[i]));
-    }
-    put(q, ")");
-}
-
-#define OWN    "a.container = o.container AND a.dataset = o.dataset"
-#define GLOBAL "a.container = o.container AND a.dataset = 0"
-
-/* Whether condition i holds for the dataset o. */
-static void
-put_holds(query *q, size_t i)
-{
-    const esdm_meta_condition *condition = &q->conditions[i];
-    put(q, " AND ");
-    if (is_for_container(condition)) {
-        put_exists(q, i, GLOBAL, true);
-        return;
-    }
-    if (names_variable(condition))
-        put_pattern(q, i, "o", "substr(@.path, -length($v)) = $v AND ");
-    put(q, "(");
-    put_exists(q, i, OWN, true);
-    put(q, " OR (NOT ");
-    put_exists(q, i, OWN, false);
-    put(q, " AND ");
-    put_exists(q, i, GLOBAL, true);
-    put(q, "))");
-}
-
-/* Datasets that meet some condition by themselves, and all conditions. */
-static void
-put_datasets(query *q)
-{
-    const char *joint = "SELECT c.name, o.path FROM (";
-    for (size_t i = 0; i < q->nconditions; i++) {
-        const esdm_meta_condition *condition = &q->conditions[i];
-        if (is_for_container(condition))
-            continue;
-        put(q, joint);
-        put_from(q, "SELECT a.container, a.dataset, a.path", "a");
-        put_pattern(q, i, "a", "@.name = $a AND @.dataset <> 0 AND ");
-        put_pattern(q, i, "a", value_pattern(condition));
-        if (names_variable(condition))
-            put_pattern(q, i, "a", " AND substr(@.path, -length($v)) = $v");
-        joint = " UNION ";
-    }
-    put(q, ") o CROSS JOIN main.container c ON c.container = o.container "
-           "WHERE c.name IS NOT NULL");
-    for (size_t i = 0; i < q->nconditions && q->nconditions > 1; i++)
-        put_holds(q, i);
-}
-
-/* Containers whose own attributes meet all conditions. */
-static void
-put_containers(query *q)
-{
-    put(q, "SELECT c.name, NULL FROM (");
-    put_from(q, "SELECT DISTINCT a.container", "a");
-    put_pattern(q, 0, "a", "@.name = $a AND @.dataset = 0 AND ");
-    put_pattern(q, 0, "a", value_pattern(&q->conditions[0]));
-    put(q, ") o CROSS JOIN main.container c ON c.container = o.container "
-           "WHERE c.name IS NOT NULL");
-    for (size_t i = 1; i < q->nconditions; i++) {
-        put(q, " AND ");
-        put_exists(q, i, GLOBAL, true);
-    }
-}
-
-static void
-put_query(query *q, bool with_pending)
-{
-    static const char *const tables[] = {"main.attribute", "temp.pending"};
-    bool datasets = false;
-    bool containers = true;
-    bool first = true;
-    for (size_t i = 0; i < q->nconditions; i++) {
-        datasets |= !is_for_container(&q->conditions[i]);
-        containers &= !names_variable(&q->conditions[i]);
-    }
-    for (int t = 0; t < 1 + with_pending; t++) {
-        q->table = tables[t];
-        for (int part = 0; part < 2; part++) {
-            if (!(part == 0 ? datasets : containers))
-                continue;
-            put(q, first ? "" : " UNION ALL ");
-            first = false;
-            if (part == 0)
-                put_datasets(q);
-            else
-                put_containers(q);
-        }
-    }
-    put(q, " ORDER BY 1, 2");
-    esdm__buffer_put_u8(&q->sql, 0);
-}
-
-/* ---- running it ----------------------------------------------------------------------------- */
+/* Entries of the index that are counted at first, and how much more each time. */
+#define COUNT_FIRST  INT64_C(64)
+#define COUNT_GROWTH 16
+#define COUNT_LAST   (INT64_C(1) << 40)
 
 /* Brings the lists of containers that are not in the index into a temporary table. */
 static esdm_status
@@ -268,38 +61,116 @@ load_pending(sqlite__link *link, bool *ret_any, esdm_error *err)
 }
 
 static esdm_status
-bind_condition(sqlite__link *link, sqlite3_stmt *statement, size_t i,
-               const esdm_meta_condition *condition, esdm_error *err)
+bind_range(sqlite__link *link, sqlite3_stmt *statement, int at, const sqlite__find_range *range,
+           esdm_error *err)
 {
-    int at = (int) (i * PARAMETERS);
-    /* Not every condition uses every parameter: SQLITE_RANGE is then fine for the last ones. */
-    int code =
-        sqlite3_bind_text(statement, at + ATTRIBUTE, condition->attribute, -1, SQLITE_STATIC);
-    if (code == SQLITE_OK && condition->is_number)
-        code = sqlite3_bind_double(statement, at + NUMBER, condition->number);
-    if (code == SQLITE_OK && condition->text != NULL)
-        code = sqlite3_bind_text(statement, at + TEXT, condition->text, -1, SQLITE_STATIC);
-    if ((code == SQLITE_OK || code == SQLITE_RANGE) && names_variable(condition)) {
-        char *path = sqlite3_mprintf("/%s", condition->variable);
-        if (path == NULL)
-            return esdm__error_nomem(err, strlen(condition->variable), "a query");
-        code = sqlite3_bind_text(statement, at + VARIABLE, path, -1, sqlite3_free);
+    int code = SQLITE_OK;
+    if (range->kind == SQLITE__FIND_NUMBERS) {
+        code = sqlite3_bind_double(statement, at + SQLITE__FIND_FROM, range->from);
+        if (code == SQLITE_OK)
+            code = sqlite3_bind_double(statement, at + SQLITE__FIND_TO, range->to);
+    } else if (range->kind == SQLITE__FIND_TEXTS) {
+        code = sqlite3_bind_text(statement, at + SQLITE__FIND_FROM, range->texts[0], -1,
+                                 SQLITE_STATIC);
+        if (code == SQLITE_OK)
+            code = sqlite3_bind_text(statement, at + SQLITE__FIND_TO, range->texts[1], -1,
+                                     SQLITE_STATIC);
     }
-    if (code == SQLITE_OK || code == SQLITE_RANGE)
-        return ESDM_OK;
-    return sqlite__error(link, code, err);
+    return code == SQLITE_OK || code == SQLITE_RANGE ? ESDM_OK : sqlite__error(link, code, err);
 }
 
 static esdm_status
-run_query(sqlite__link *link, const query *q, esdm_meta_match_visitor visit, void *user,
+bind_condition(sqlite__link *link, sqlite3_stmt *statement, const sqlite__query *q, size_t i,
+               esdm_error *err)
+{
+    const esdm_meta_condition *condition = &q->conditions[i];
+    int at = (int) (i * SQLITE__FIND_PARAMETERS);
+    /* Not every condition uses every parameter: SQLITE_RANGE is then fine for the last ones. */
+    int code = sqlite3_bind_text(statement, at + SQLITE__FIND_ATTRIBUTE, condition->attribute, -1,
+                                 SQLITE_STATIC);
+    if (code == SQLITE_OK && condition->is_number)
+        code = sqlite3_bind_double(statement, at + SQLITE__FIND_NUMBER, condition->number);
+    if (code == SQLITE_OK && condition->text != NULL)
+        code = sqlite3_bind_text(statement, at + SQLITE__FIND_TEXT, condition->text, -1,
+                                 SQLITE_STATIC);
+    if ((code == SQLITE_OK || code == SQLITE_RANGE) && sqlite__names_variable(condition)) {
+        char *path = sqlite3_mprintf("/%s", condition->variable);
+        if (path == NULL)
+            return esdm__error_nomem(err, strlen(condition->variable), "a query");
+        code = sqlite3_bind_text(statement, at + SQLITE__FIND_VARIABLE, path, -1, sqlite3_free);
+    }
+    if (code != SQLITE_OK && code != SQLITE_RANGE)
+        return sqlite__error(link, code, err);
+    return bind_range(link, statement, at, &q->ranges[i], err);
+}
+
+static esdm_status
+prepare(sqlite__link *link, const sqlite__query *q, sqlite3_stmt **ret, esdm_error *err)
+{
+    if (q->sql.failed)
+        return esdm__error_nomem(err, q->sql.bytes, "a query");
+    int code = sqlite3_prepare_v2(link->db, (const char *) q->sql.data, -1, ret, NULL);
+    return code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
+}
+
+/* Entries of the index at which condition i has to look, up to a limit. */
+static esdm_status
+count_entries(sqlite__link *link, sqlite__query *q, size_t i, int64_t limit, int64_t *ret,
+              esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    sqlite__query_put_count(q, i);
+    esdm_status status = prepare(link, q, &statement, err);
+    if (status == ESDM_OK)
+        status = bind_condition(link, statement, q, i, err);
+    if (status == ESDM_OK) {
+        int at = (int) (q->nconditions * SQLITE__FIND_PARAMETERS) + 1;
+        int code = sqlite3_bind_int64(statement, at, limit);
+        status = code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
+    }
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (status == ESDM_OK)
+        *ret = row ? sqlite3_column_int64(statement, 0) : 0;
+    (void) sqlite3_finalize(statement);
+    return status;
+}
+
+/* The condition that looks at the fewest entries. All are counted as far as the smallest goes, so
+ * that finding it costs no more than a few times what it saves. */
+static esdm_status
+choose_start(sqlite__link *link, sqlite__query *q, size_t *ret_start, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    *ret_start = 0;
+    if (q->nconditions == 1)
+        return ESDM_OK;
+    for (int64_t limit = COUNT_FIRST; limit < COUNT_LAST; limit *= COUNT_GROWTH) {
+        int64_t least = limit;
+        for (size_t i = 0; i < q->nconditions && least > 0 && status == ESDM_OK; i++) {
+            int64_t count = 0;
+            status = count_entries(link, q, i, limit, &count, err);
+            if (count < least) {
+                least = count;
+                *ret_start = i;
+            }
+        }
+        if (status != ESDM_OK || least < limit)
+            break;
+    }
+    return status;
+}
+
+static esdm_status
+run_query(sqlite__link *link, const sqlite__query *q, esdm_meta_match_visitor visit, void *user,
           esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
-    int code = sqlite3_prepare_v2(link->db, (const char *) q->sql.data, -1, &statement, NULL);
-    esdm_status status = code == SQLITE_OK ? ESDM_OK : sqlite__error(link, code, err);
+    esdm_status status = prepare(link, q, &statement, err);
     for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++)
-        status = bind_condition(link, statement, i, &q->conditions[i], err);
+        status = bind_condition(link, statement, q, i, err);
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row) {
@@ -318,28 +189,30 @@ sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditio
 {
     sqlite__store *store = self;
     sqlite__link *link = &store->reader;
-    query q = {.conditions = conditions, .nconditions = nconditions};
+    sqlite__query q;
     bool any_pending = false;
+    size_t start = 0;
     esdm_status status = esdm__check_conditions(conditions, nconditions, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    esdm__buffer_init(&q.sql);
-    status = sqlite__exec(link, pending_table, err);
+    status = sqlite__query_init(&q, conditions, nconditions, err);
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, pending_table, err);
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
         status = load_pending(link, &any_pending, err);
-        put_query(&q, any_pending);
-        if (status == ESDM_OK && q.sql.failed)
-            status = esdm__error_nomem(err, q.sql.bytes, "a query");
+        if (status == ESDM_OK)
+            status = choose_start(link, &q, &start, err);
+        sqlite__query_put(&q, start, any_pending);
         if (status == ESDM_OK)
             status = run_query(link, &q, visit, user, err);
         /* Nothing but the temporary table has changed: that is to be empty again. */
         (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
     }
     sqlite__end_read(store);
-    esdm__buffer_clear(&q.sql);
+    sqlite__query_clear(&q);
     return status;
 }

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What questions to a large catalogue without statistics cost, in steps of SQLite's machine,
+ *  which depend on no clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store.h"
+
+/* 20,000 containers: one of each `tracking`, ten of each `model`, all of `project`; two variables
+ * each, of 4 units, and one has a number. */
+#define CONTAINERS 20000
+static const char catalogue[] =
+    "BEGIN;"
+    "INSERT INTO container SELECT value, printf('run%d', value), 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2,"
+    " NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'tracking', 1, NULL, printf('id-%d', value), NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'model', 2, NULL, printf('model-%d', value / 10), NULL"
+    " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, 'project', 3, NULL, 'CMIP6', NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 1, 'units', 4, '/tas', 'K', NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 1, 'level', 5, '/tas', value + 0.5, printf('%g', value + "
+    "0.5) FROM generate;"
+    "INSERT INTO attribute SELECT value, 2, 'units', 6, '/pr', printf('%d mm', value % 3), NULL"
+    " FROM generate;"
+    "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
+    "COMMIT;";
+
+typedef struct fixture {
+    char directory[64];
+    esdm_plugin_config config;
+    char json[128];
+    sqlite__store *store;
+    uint64_t steps;
+    size_t found;
+} fixture;
+
+static int
+setup(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    esdm_error err = {0};
+    char generate[200];
+    void *store = NULL;
+    (void) snprintf(f->directory, sizeof f->directory, "/tmp/esdm-find.XXXXXX");
+    if (mkdtemp(f->directory) == NULL)
+        return -1;
+    (void) snprintf(f->json, sizeof f->json, "{\"directory\": \"%s/meta\"}", f->directory);
+    f->config = (esdm_plugin_config){.name = "metadata",
+                                     .json = f->json,
+                                     .path = "metadata",
+                                     .site_id = "0123456789abcdef0123456789abcdef"};
+    if (sqlite__make(&f->config, false, NULL, NULL, &err) != ESDM_OK ||
+        sqlite__open(&f->config, false, &store, &err) != ESDM_OK) {
+        (void) fprintf(stderr, "%s\n", err.message);
+        return -1;
+    }
+    f->store = store;
+    sqlite3 *db = NULL;
+    if (sqlite3_open(f->store->file, &db) != SQLITE_OK)
+        return -1;
+    (void) snprintf(generate, sizeof generate,
+                    "CREATE TEMP TABLE generate AS WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL "
+                    "SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n;",
+                    CONTAINERS);
+    int code = sqlite3_exec(db, generate, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, catalogue, NULL, NULL, NULL);
+    if (code != SQLITE_OK)
+        (void) fprintf(stderr, "%s\n", sqlite3_errmsg(db));
+    (void) sqlite3_close(db);
+    *state = f;
+    return code == SQLITE_OK ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+    fixture *f = *state;
+    char command[100];
+    sqlite__close(f->store);
+    (void) snprintf(command, sizeof command, "rm -rf %s", f->directory);
+    int status = system(command);
+    free(f);
+    return status;
+}
+
+static int
+count_step(void *user)
+{
+    ++*(uint64_t *) user;
+    return 0;
+}
+
+static bool
+count_match(const char *container, const char *path, void *user)
+{
+    (void) container, (void) path;
+    ++*(size_t *) user;
+    return true;
+}
+
+/* Asks, and holds the answer and its price. */
+static void
+ask(fixture *f, const esdm_meta_condition *conditions, size_t count, size_t found, uint64_t steps)
+{
+    esdm_error err = {0};
+    f->steps = 0;
+    f->found = 0;
+    /* The connection is opened by the first question. */
+    esdm_status status = sqlite__find(f->store, conditions, count, count_match, &f->found, &err);
+    assert_int_equal(status, ESDM_OK);
+    sqlite3_progress_handler(f->store->reader.db, 1, count_step, &f->steps);
+    f->found = 0;
+    status = sqlite__find(f->store, conditions, count, count_match, &f->found, &err);
+    sqlite3_progress_handler(f->store->reader.db, 0, NULL, NULL);
+    if (status != ESDM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(f->found, found);
+    if (f->steps == 0 || f->steps > steps)
+        fail_msg("'%s' took %llu steps, more than %llu", conditions[0].attribute,
+                 (unsigned long long) f->steps, (unsigned long long) steps);
+}
+
+#define TEXT(key, sign, value)                                                                     \
+    {                                                                                              \
+        .attribute = (key), .op = ESDM_META_##sign, .text = (value)                                \
+    }
+
+static void
+test_find__one_text_costs_what_it_finds(void **state)
+{
+    const esdm_meta_condition one = TEXT("tracking", EQ, "id-777");
+    ask(*state, &one, 1, 1, 1000);
+    const esdm_meta_condition none = TEXT("tracking", EQ, "id-0");
+    ask(*state, &none, 1, 0, 1000);
+    const esdm_meta_condition beginning = TEXT("tracking", GLOB, "id-777*");
+    ask(*state, &beginning, 1, 11, 2000);
+    const esdm_meta_condition number = TEXT("level", EQ, "777.5");
+    ask(*state, &number, 1, 1, 1000);
+    const esdm_meta_condition less = TEXT("tracking", LE, "id-10");
+    ask(*state, &less, 1, 2, 1000);
+}
+
+static void
+test_find__the_most_selective_condition_comes_first(void **state)
+{
+    const esdm_meta_condition lists[][2] = {
+        {TEXT("tracking", EQ, "id-777"), TEXT("project", EQ, "CMIP6")},
+        {TEXT("project", EQ, "CMIP6"), TEXT("tracking", EQ, "id-777")},
+        {TEXT("project", GLOB, "*"), TEXT("tracking", EQ, "id-777")},
+        {TEXT("project", NE, "CMIP5"), TEXT("tracking", EQ, "id-777")},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        ask(*state, lists[i], 2, 1, 20000);
+    /* A variable's own and what it has from its container. */
+    const esdm_meta_condition inherited[][2] = {
+        {TEXT("units", EQ, "K"), TEXT("model", EQ, "model-77")},
+        {TEXT("model", EQ, "model-77"), TEXT("units", EQ, "K")},
+        {TEXT("units", GLOB, "K*"), TEXT("model", EQ, "model-77")},
+    };
+    for (size_t i = 0; i < sizeof inherited / sizeof inherited[0]; i++)
+        ask(*state, inherited[i], 2, 10, 20000);
+    const esdm_meta_condition three[] = {TEXT("project", EQ, "CMIP6"), TEXT("units", EQ, "K"),
+                                         TEXT("level", EQ, "777.5")};
+    ask(*state, three, 3, 1, 20000);
+    const esdm_meta_condition never[] = {TEXT("project", EQ, "CMIP6"), TEXT("units", EQ, "degF")};
+    ask(*state, never, 2, 0, 3000);
+}
+
+/* What somebody has learned of the tables (ANALYZE), or learned long ago, changes nothing. */
+static void
+test_find__statistics_change_nothing(void **state)
+{
+    fixture *f = *state;
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(f->store->file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "ANALYZE; UPDATE sqlite_stat1 SET stat = '120000 1 1 1 1' "
+                                  "WHERE idx = 'attribute_value';",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void) sqlite3_close(db);
+    sqlite__close(f->store);
+    void *store = NULL;
+    esdm_error err = {0};
+    assert_int_equal(sqlite__open(&f->config, false, &store, &err), ESDM_OK);
+    f->store = store;
+    test_find__one_text_costs_what_it_finds(state);
+    test_find__the_most_selective_condition_comes_first(state);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_find__one_text_costs_what_it_finds),
+        cmocka_unit_test(test_find__the_most_selective_condition_comes_first),
+        cmocka_unit_test(test_find__statistics_change_nothing),
+    };
+    return cmocka_run_group_tests_name("find", tests, setup, teardown);
+}
