@@ -322,9 +322,9 @@ place_json(const explanation *e, const place *p)
                   p->predicted_s > 0 ? json_real(p->predicted_s) : json_null());
     tool_json_set(entry, "observed_s", p->told > 0 ? json_real(p->observed_s) : json_null());
     tool_json_set(entry, "why",
-                  own != NULL           ? json_string(main_why(own))
+                  own != NULL                    ? json_string(main_why(own))
                   : had_no_choice(e, p, targets) ? json_string("no other target")
-                                        : json_null());
+                                                 : json_null());
     for (guint i = 0; i < p->stands->len; i++) {
         const stand *s = g_ptr_array_index(p->stands, i);
         if (g_strv_contains((const char *const *) targets, s->target))

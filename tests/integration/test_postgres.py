@@ -241,6 +241,48 @@ def test_postgres__real_files_come_back():
         run([tool("esdm-mkfs"), "--check"])
 
 
+# ---- questions ----------------------------------------------------------------------------------
+
+CONTAINERS = 20000
+
+
+def fill(server):
+    """Containers of one model each ten, with two variables each; without statistics."""
+    def objects(dataset, path, **texts):
+        names = ", ".join(f"'{name}'" for name in texts)
+        pairs = ", ".join(f"'{name}', jsonb_build_array({text})" for name, text in texts.items())
+        server.sql(f"INSERT INTO esdm.object SELECT g, {dataset}, {path}, jsonb_build_object("
+                   f"'n', jsonb_build_array({names}), 's', jsonb_build_object({pairs})) "
+                   f"FROM generate_series(1, {CONTAINERS}) g")
+    server.sql("INSERT INTO esdm.container SELECT g, 'run' || g, 'u', 1, 1, 1, 1, 1, 1, 0, 0, 0, 2 "
+               f"FROM generate_series(1, {CONTAINERS}) g")
+    objects(0, "NULL", model="'model-' || g / 10", project="'CMIP6'")
+    objects(1, "'/tas'", units="'K'")
+    objects(2, "'/pr'", units="'mm'")
+
+
+def rows_read(server):
+    """Rows of the table of attributes that were read, of sessions that have ended."""
+    server.wait_until_gone(server.sessions())
+    return int(server.sql("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables "
+                          "WHERE relname = 'object'")[0])
+
+
+def test_postgres__questions_begin_with_what_is_rare():
+    with Server() as server, Site(metadata=metadata(server)):
+        fill(server)
+        for question, found in (("units = K and model = model-77", 10),
+                                ("model = model-77 and units = K", 10),
+                                ("project = CMIP6 and units ~ K* and model = model-77", 10),
+                                ("project = CMIP6 and model = model-77", 10)):
+            before = rows_read(server)
+            done = run([tool("esdm-find"), "--json", question], check=False)
+            count = len(json.loads(done.stdout)["matches"])
+            expect(count == found, f"{question}: {count}")
+            read = rows_read(server) - before
+            expect(read < CONTAINERS / 4, f"{question}: {read} rows were read")
+
+
 def test_postgres__other_programs_do_not_load_libpq():
     with Server() as server, Site(metadata=metadata(server)):
         command = ["/usr/bin/python3", "-c",
@@ -287,5 +329,6 @@ if __name__ == "__main__":
          test_postgres__newer_and_damaged_stores_are_refused,
          test_postgres__readers_and_writers_by_grant,
          test_postgres__real_files_come_back,
+         test_postgres__questions_begin_with_what_is_rare,
          test_postgres__other_programs_do_not_load_libpq,
          test_postgres__two_nodes_append_to_one_container)

@@ -6,8 +6,12 @@
  *
  * A dataset meets a condition by its own attribute or, lacking it, by the container's; a condition
  * on the container (variable "") is met by the container's alone. At least one condition must be
- * met by the dataset's own attribute, which also is where the search begins: in the index over
- * `attributes`. A container is found when its own attributes meet every condition.
+ * met by the dataset's own attribute. A container is found when its own attributes meet every
+ * condition.
+ *
+ * The search begins in the index over `attributes`. For several conditions that is in the
+ * containers of which some object meets the *start*, the condition that the fewest objects can
+ * meet: whatever the server knows of the table, it would else read the datasets of all conditions.
  *
  * An object's attributes are {"n": [names], "s": {name: [texts]}, "d": {name: [numbers]},
  * "f": {name: [the same numbers as texts]}}; see README.md.
@@ -42,6 +46,12 @@ typedef struct query {
     size_t nconditions;
     bound bound[ESDM__CONDITIONS_MAX];
 } query;
+
+/* Objects that are counted at first for each condition, how much more each time, and when it does
+ * not matter any more. */
+#define COUNT_FIRST  UINT64_C(256)
+#define COUNT_GROWTH 64u
+#define COUNT_LAST   (UINT64_C(1) << 32)
 
 /* ---- parameters ----------------------------------------------------------------------------- */
 
@@ -270,14 +280,29 @@ put_holds(query *q, size_t i)
     put(q, ")))");
 }
 
+/* Containers of which some object meets the start. */
+static void
+put_start(query *q, size_t start)
+{
+    put(q, "WITH s AS MATERIALIZED (SELECT DISTINCT a.container FROM {S}.object a WHERE ");
+    put_own(q, start, "a");
+    put(q, ") ");
+}
+
+/* OFFSET keeps the server from joining in another order than this one: a container at a time. */
+static const char from_start[] =
+    "SELECT c.name AS name, o.path AS path FROM s "
+    "CROSS JOIN LATERAL (SELECT * FROM {S}.container x WHERE x.container = s.container OFFSET 0) c "
+    "CROSS JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container OFFSET 0) o "
+    "LEFT JOIN LATERAL (SELECT * FROM {S}.object x WHERE x.container = s.container "
+    "AND x.dataset = 0 OFFSET 0) r ON true WHERE c.name IS NOT NULL AND o.dataset <> 0 AND (";
+
 /* Datasets that meet some condition by themselves, and all conditions. */
 static void
 put_datasets(query *q)
 {
     const char *joint = "";
-    put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
-           "ON c.container = o.container LEFT JOIN {S}.object r ON r.container = o.container "
-           "AND r.dataset = 0 WHERE c.name IS NOT NULL AND o.dataset <> 0 AND (");
+    put(q, from_start);
     for (size_t i = 0; i < q->nconditions; i++) {
         if (is_for_container(&q->conditions[i]))
             continue;
@@ -288,6 +313,16 @@ put_datasets(query *q)
     put(q, ")");
     for (size_t i = 0; i < q->nconditions; i++)
         put_holds(q, i);
+}
+
+/* Datasets that meet the one condition by themselves. */
+static void
+put_own_datasets(query *q)
+{
+    put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
+           "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset <> 0 AND ");
+    put_variable(q, 0);
+    put_own(q, 0, "o");
 }
 
 /* Containers whose own attributes meet all conditions. */
@@ -302,24 +337,10 @@ put_containers(query *q)
     }
 }
 
+/* The operator's own sign is the placeholder of put_pattern(). */
 static void
-put_query(query *q)
+end_text(query *q)
 {
-    bool datasets = false;
-    bool containers = true;
-    for (size_t i = 0; i < q->nconditions; i++) {
-        bind_condition(q, i);
-        datasets |= !is_for_container(&q->conditions[i]);
-        containers &= q->bound[i].variable == 0;
-    }
-    if (datasets)
-        put_datasets(q);
-    if (datasets && containers)
-        put(q, " UNION ALL ");
-    if (containers)
-        put_containers(q);
-    put(q, " ORDER BY name, path NULLS FIRST");
-    /* The operator's own sign is the placeholder of put_pattern(). */
     for (size_t i = 0; i < q->sql.bytes; i++) {
         if (q->sql.data[i] == '\x01')
             q->sql.data[i] = '@';
@@ -327,7 +348,89 @@ put_query(query *q)
     esdm__buffer_put_u8(&q->sql, 0);
 }
 
+static void
+put_query(query *q, size_t start)
+{
+    bool datasets = false;
+    bool containers = true;
+    q->sql.bytes = 0;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        datasets |= !is_for_container(&q->conditions[i]);
+        containers &= q->bound[i].variable == 0;
+    }
+    if (datasets && q->nconditions > 1) {
+        put_start(q, start);
+        put_datasets(q);
+    } else if (datasets) {
+        put_own_datasets(q);
+    }
+    if (datasets && containers)
+        put(q, " UNION ALL ");
+    if (containers)
+        put_containers(q);
+    put(q, " ORDER BY name, path NULLS FIRST");
+    end_text(q);
+}
+
+/* How many objects can meet each condition, up to a limit: what the index says. */
+static void
+put_counts(query *q, uint64_t limit)
+{
+    char end[80];
+    /* A list that is planned as a whole, in the index, and ended early all the same. */
+    (void) snprintf(end, sizeof end, ") SELECT count(*) FROM (SELECT FROM n LIMIT %llu) AS x)",
+                    (unsigned long long) limit);
+    q->sql.bytes = 0;
+    for (size_t i = 0; i < q->nconditions; i++) {
+        put(q, i == 0 ? "SELECT " : ", ");
+        put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE ");
+        if (q->conditions[i].op == ESDM_META_EQ)
+            put_equal(q, &q->bound[i], "a");
+        else
+            put_pattern(q, "@.attributes \x01> #::jsonb", "a", q->bound[i].named);
+        put(q, end);
+    }
+    end_text(q);
+}
+
 /* ---- running it ----------------------------------------------------------------------------- */
+
+static esdm_status
+ask(postgres__store *store, query *q, PGresult **ret_result, esdm_error *err)
+{
+    if (q->sql.failed)
+        return esdm__error_nomem(err, q->sql.bytes, "a query");
+    esdm_status status = postgres__enter(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = postgres__query(store, (const char *) q->sql.data, &q->params, ret_result, err);
+    postgres__leave(store);
+    return status;
+}
+
+static esdm_status
+choose_start(postgres__store *store, query *q, size_t *ret_start, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    *ret_start = 0;
+    for (uint64_t limit = COUNT_FIRST; limit < COUNT_LAST; limit *= COUNT_GROWTH) {
+        uint64_t least = limit;
+        PGresult *result = NULL;
+        put_counts(q, limit);
+        status = ask(store, q, &result, err);
+        for (size_t i = 0; i < q->nconditions && status == ESDM_OK; i++) {
+            uint64_t count = postgres__u64(result, 0, (int) i);
+            if (count < least) {
+                least = count;
+                *ret_start = i;
+            }
+        }
+        PQclear(result);
+        if (status != ESDM_OK || least < limit)
+            break;
+    }
+    return status;
+}
 
 esdm_status
 postgres__find(void *self, const esdm_meta_condition *conditions, size_t nconditions,
@@ -335,6 +438,7 @@ postgres__find(void *self, const esdm_meta_condition *conditions, size_t ncondit
 {
     postgres__store *store = self;
     PGresult *result = NULL;
+    size_t start = 0;
     esdm_status status = esdm__check_conditions(conditions, nconditions, err);
     query *q = status == ESDM_OK ? calloc(1, sizeof *q) : NULL;
     if (status != ESDM_OK)
@@ -344,14 +448,13 @@ postgres__find(void *self, const esdm_meta_condition *conditions, size_t ncondit
     q->conditions = conditions;
     q->nconditions = nconditions;
     esdm__buffer_init(&q->sql);
-    put_query(q);
-    if (q->sql.failed)
-        status = esdm__error_nomem(err, q->sql.bytes, "a query");
-    else
-        status = postgres__enter(store, err);
+    for (size_t i = 0; i < nconditions; i++)
+        bind_condition(q, i);
+    if (nconditions > 1)
+        status = choose_start(store, q, &start, err);
     if (status == ESDM_OK) {
-        status = postgres__query(store, (const char *) q->sql.data, &q->params, &result, err);
-        postgres__leave(store);
+        put_query(q, start);
+        status = ask(store, q, &result, err);
     }
     esdm__buffer_clear(&q->sql);
     postgres__params_clear(&q->params);
