@@ -330,6 +330,7 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;
         result->writes = c.target.writes;
+        result->left_out = c.target.left_out;
     }
     if (status != ESDM_OK && err != NULL)
         name_target(temporary, job->target, err);

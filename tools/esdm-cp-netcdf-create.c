@@ -5,12 +5,11 @@
 #include "esdm-cp-netcdf.h"
 
 #include <netcdf.h>
-#include <netcdf_filter.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct creator {
-    const cp_end *end;
+    cp_end *end;
     bool is_hdf5;
     esdm_error *err;
 } creator;
@@ -64,38 +63,13 @@ put_chunking(const cp_dataset *dataset)
                                g_str_equal(storage, "compact") ? NC_COMPACT : NC_CONTIGUOUS, NULL);
 }
 
-/* A filter that this libnetcdf does not have is left out: the values are the same without it. */
-static int
-put_filters(const cp_dataset *dataset)
-{
-    if (dataset->filters == NULL || dataset->rank == 0)
-        return NC_NOERR;
-    g_auto(GStrv) filters = g_strsplit(dataset->filters, ";", -1);
-    for (char **filter = filters; *filter != NULL; filter++) {
-        g_auto(GStrv) numbers = g_strsplit(*filter, ",", -1);
-        size_t count = g_strv_length(numbers);
-        if (count == 0)
-            continue;
-        g_autofree unsigned *values = g_new0(unsigned, count);
-        for (size_t i = 0; i < count; i++)
-            values[i] = (unsigned) g_ascii_strtoull(numbers[i], NULL, 10);
-        if (nc_inq_filter_avail(dataset->to.ncid, values[0]) != NC_NOERR)
-            continue;
-        int rc = nc_def_var_filter(dataset->to.ncid, dataset->to.varid, values[0], count - 1,
-                                   values + 1);
-        if (rc != NC_NOERR && !dataset->type->varies) /* HDF5 cannot filter what varies */
-            return rc;
-    }
-    return NC_NOERR;
-}
-
 static esdm_status
 put_storage(const creator *c, const cp_dataset *dataset)
 {
     int ncid = dataset->to.ncid, varid = dataset->to.varid;
     int rc = put_chunking(dataset);
     if (rc == NC_NOERR)
-        rc = put_filters(dataset);
+        rc = cp_filters_put(dataset, true, &c->end->left_out);
     if (rc == NC_NOERR && dataset->endian != NULL)
         rc = nc_def_var_endian(
             ncid, varid, g_str_equal(dataset->endian, "big") ? NC_ENDIAN_BIG : NC_ENDIAN_LITTLE);
@@ -117,6 +91,8 @@ put_variable(const creator *c, int ncid, cp_dataset *dataset)
                         &dataset->to.varid);
     if (rc != NC_NOERR)
         return wrong(c, rc, what);
+    if (!c->is_hdf5)
+        (void) cp_filters_put(dataset, false, &c->end->left_out);
     esdm_status status = c->is_hdf5 ? put_storage(c, dataset) : ESDM_OK;
     if (status == ESDM_OK && dataset->fill != NULL &&
         cp_attribute_find(dataset->attributes, "_FillValue") == NULL) {
@@ -203,11 +179,21 @@ create_mode(const char *format)
     return NC_NETCDF4;
 }
 
+/* The classic formats have no compression: as nccopy does, that makes a netCDF-4 file of them. */
+static const char *
+format_of(const cp_model *model)
+{
+    const char *format = cp_wants.format != NULL ? cp_wants.format : model->format;
+    if (format == NULL)
+        return "netcdf4";
+    return cp_filters_asked() && !g_str_has_prefix(format, "netcdf4") ? "netcdf4-classic" : format;
+}
+
 esdm_status
 cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err)
 {
-    const char *format = cp_wants.format != NULL ? cp_wants.format : model->format;
-    int mode = create_mode(format != NULL ? format : "netcdf4");
+    const char *format = format_of(model);
+    int mode = create_mode(format);
     creator c = {.end = end, .is_hdf5 = (mode & NC_NETCDF4) != 0, .err = err};
     int old = 0;
     int rc = nc_create(end->name, mode | NC_NOCLOBBER, &end->ncid);
@@ -222,7 +208,9 @@ cp_netcdf_create(cp_end *end, cp_model *model, esdm_error *err)
      * setting would stay with the variables, so it is left alone there. */
     if (!c.is_hdf5)
         (void) nc_set_fill(end->ncid, NC_NOFILL, &old);
-    esdm_status status = put_all(&c, model);
+    esdm_status status = cp_filters_choose(end, model, err);
+    if (status == ESDM_OK)
+        status = put_all(&c, model);
     if (status != ESDM_OK)
         return status;
     return wrong(&c, nc_enddef(end->ncid), "cannot write the header");

@@ -26,6 +26,11 @@ static const tool_help help = {
         "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
         "that stands for a container (a routed folder's) the container is copied.\n"
         "\n"
+        "--deflate and --zstd compress the variables of NetCDF files, after a shuffle;\n"
+        "without them a file is compressed as its source was. 0 leaves compression out.\n"
+        "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
+        "What libnetcdf has no filter for is told, and stored without it.\n"
+        "\n"
         "Quantities of --accuracy, with their short names: absolute_tolerance (abs),\n"
         "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
         "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
@@ -40,11 +45,13 @@ static const tool_help help = {
                 "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
                 "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
                 "                                           0.01 K are accurate enough\n"
-                "  esdm-cp --format=classic esdm://a.nc a.nc\n",
+                "  esdm-cp --format=classic esdm://a.nc a.nc\n"
+                "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n",
     .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
 };
 
-cp_options cp_wants = {.verify = TRUE, .jobs = CP_JOBS_DEFAULT};
+cp_options cp_wants = {
+    .verify = TRUE, .jobs = CP_JOBS_DEFAULT, .deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
 
 static const GOptionEntry entries[] = {
     {"force", 'f', 0, G_OPTION_ARG_NONE, &cp_wants.force, "Replace what exists", NULL},
@@ -59,6 +66,11 @@ static const GOptionEntry entries[] = {
      "Do not read back and compare", NULL},
     {"format", 0, 0, G_OPTION_ARG_STRING, &cp_wants.format,
      "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
+    {"deflate", 0, 0, G_OPTION_ARG_INT, &cp_wants.deflate,
+     "Compress NetCDF files with deflate, 1 (fast) to 9 (small); 0: not at all", "LEVEL"},
+    {"zstd", 0, 0, G_OPTION_ARG_INT, &cp_wants.zstd,
+     "Compress NetCDF files with zstd, 1 to 22; readers need the filter too; 0: not at all",
+     "LEVEL"},
     {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
      "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
@@ -121,6 +133,19 @@ warn_of_writes(const cp_job *job, const esdm_write_counts *writes)
                    job->target, (guint64) writes->fewer_copies, (guint64) writes->fragments);
 }
 
+static void
+warn_of_left_out(const cp_job *job, const cp_left_out *left_out)
+{
+    if (left_out->datasets > 0)
+        tool_error("copy '%s': %" G_GUINT64_FORMAT " variable%s stored without %s, which the "
+                   "source has and %s; --deflate LEVEL compresses",
+                   job->target, (guint64) left_out->datasets,
+                   left_out->datasets == 1 ? " is" : "s are", left_out->names,
+                   cp_wants.format != NULL && !g_str_has_prefix(cp_wants.format, "netcdf4")
+                       ? "the classic formats do not have"
+                       : "this libnetcdf does not (HDF5_PLUGIN_PATH)");
+}
+
 static totals
 sum_up(const GPtrArray *jobs, const cp_result *results)
 {
@@ -134,6 +159,7 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
             sum.copied++;
             sum.bytes += results[i].bytes;
             warn_of_writes(g_ptr_array_index(jobs, i), &results[i].writes);
+            warn_of_left_out(g_ptr_array_index(jobs, i), &results[i].left_out);
             continue;
         }
         sum.failed++;
@@ -171,6 +197,10 @@ job_json(const cp_job *job, const cp_result *result)
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
     tool_json_set(object, "seconds", json_real(result->seconds));
+    if (result->left_out.datasets > 0) {
+        tool_json_set(object, "without_filters", json_string(result->left_out.names));
+        tool_json_set(object, "datasets_without_filters", tool_json_u64(result->left_out.datasets));
+    }
     if (job->to_container && result->status == ESDM_OK && !result->skipped) {
         json_t *writes = json_object();
         tool_json_set(writes, "fragments", tool_json_u64(result->writes.fragments));
@@ -267,6 +297,28 @@ leave_out_existing(GPtrArray *jobs)
     return result;
 }
 
+/* NULL, or what is wrong with --deflate and --zstd. */
+static const char *
+wrong_level(const GPtrArray *jobs)
+{
+    bool deflate = cp_wants.deflate != CP_LEVEL_NONE, zstd = cp_wants.zstd != CP_LEVEL_NONE;
+    if (deflate && zstd)
+        return "--deflate and --zstd exclude each other";
+    if (deflate && (cp_wants.deflate < 0 || cp_wants.deflate > 9))
+        return "--deflate needs a level from 0 to 9";
+    if (zstd && (cp_wants.zstd < 0 || cp_wants.zstd > 22))
+        return "--zstd needs a level from 0 to 22";
+    if ((deflate || zstd) && cp_wants.format != NULL &&
+        !g_str_has_prefix(cp_wants.format, "netcdf4"))
+        return "the classic formats have no compression: --format netcdf4-classic has";
+    for (guint i = 0; (deflate || zstd) && i < jobs->len; i++) {
+        if (((const cp_job *) g_ptr_array_index(jobs, i))->to_container)
+            return "--deflate and --zstd are for NetCDF files; what a container is stored with, "
+                   "--accuracy and the site's engine.codec say";
+    }
+    return NULL;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -287,6 +339,8 @@ main(int argc, char **argv)
         return tool_usage("%s", err.message);
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    if (result == TOOL_OK && wrong_level(jobs) != NULL)
+        result = tool_usage("%s", wrong_level(jobs));
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
         result = leave_out_existing(jobs);
     if (result == TOOL_OK)

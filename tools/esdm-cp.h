@@ -185,6 +185,15 @@ typedef struct cp_slab {
 void cp_slab_init(cp_slab *slab, const cp_dataset *dataset);
 bool cp_slab_next(cp_slab *slab);
 
+/* ---- filters (esdm-cp-filters.c) ---------------------------------------------------------- */
+
+/** Filters that the target does not have although the source has. Lies in memory that processes
+ *  share. */
+typedef struct cp_left_out {
+    uint64_t datasets;
+    char names[100]; /* "zstd, filter 4711" */
+} cp_left_out;
+
 /* ---- ends --------------------------------------------------------------------------------- */
 
 typedef struct cp_end {
@@ -194,6 +203,7 @@ typedef struct cp_end {
     esdm_session *session;     /* borrowed */
     esdm_container *container; /* owned while open */
     esdm_write_counts writes;  /* of a container that is complete */
+    cp_left_out left_out;      /* of a NetCDF file that was created */
 } cp_end;
 
 /** Opens for reading. @param ret_model owned. */
@@ -245,6 +255,7 @@ esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
 /* No number: -1 is one that can be typed. */
 #define CP_JOBS_DEFAULT G_MININT
+#define CP_LEVEL_NONE   G_MININT
 
 typedef struct cp_options {
     gboolean force;
@@ -256,6 +267,8 @@ typedef struct cp_options {
     gboolean quiet;
     gint jobs; /**< CP_JOBS_DEFAULT: as many as there are cores */
     char *format;
+    gint deflate; /**< levels for NetCDF files; CP_LEVEL_NONE: as the source */
+    gint zstd;
     char **accuracy; /* 'NAME: QUANTITIES' */
 } cp_options;
 extern cp_options cp_wants;
@@ -282,6 +295,7 @@ typedef struct cp_result {
     uint64_t datasets;
     double seconds;
     esdm_write_counts writes; /* to a container; not all of them as planned, perhaps */
+    cp_left_out left_out;     /* in a NetCDF file */
     char message[ESDM_ERROR_MESSAGE_BYTES];
 } cp_result;
 
