@@ -25,6 +25,17 @@ esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max, esdm_
     return ESDM_OK;
 }
 
+bool
+esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, const uint64_t *b)
+{
+    for (uint32_t d = 0; d < rank && rank == other_rank; d++) {
+        uint64_t behind = a[d] > b[d] ? a[d] - b[d] : b[d] - a[d];
+        if (behind >= (a[d] > b[d] ? b[rank + d] : a[rank + d]))
+            return false;
+    }
+    return rank == other_rank;
+}
+
 esdm_status
 esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
 {

@@ -13,6 +13,9 @@
 esdm_status esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max,
                                esdm_error *err);
 
+/** Whether two boxes as pages have them (corners, then sizes) have a point in common. */
+bool esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, const uint64_t *b);
+
 /** ESDM_EINVAL for too few or too many comparisons, or one without attribute or value. */
 esdm_status esdm__check_conditions(const esdm_meta_condition *conditions, size_t count,
                                    esdm_error *err);

@@ -14,6 +14,7 @@
 
 #include "comm/comm.h"
 #include "io/commit.h"
+#include "io/page_source.h"
 
 /* ---- collective_open.c -------------------------------------------------------------------- */
 
@@ -66,6 +67,26 @@ void esdm__orders_clear(esdm__orders *orders);
 
 esdm_status esdm__collective_commit(esdm_container *container, const char *message,
                                     esdm_error *err);
+
+/* ---- collective_overlap.c ----------------------------------------------------------------- */
+
+/** The pages of all ranks, marked as esdm__overlap_mark() does. */
+typedef struct esdm__marked_source {
+    const esdm_container *container;
+    esdm__page_source *source; /* borrowed */
+    esdm_meta_new_page page;   /* the last one */
+} esdm__marked_source;
+
+/** An esdm_meta_page_source; user: an esdm__marked_source. */
+esdm_status esdm__page_source_next_marked(void *user, const esdm_meta_new_page **ret_page,
+                                          esdm_error *err);
+/** Rank 0: whether other programs have published since the handle was opened, so that the pages of
+ *  all ranks must be looked at before they are published. */
+bool esdm__collective_must_look(esdm__commit_work *work);
+/** Rank 0: looks at the pages of all ranks, which have been asked for. As
+ *  esdm__commit_check_overlap(). */
+esdm_status esdm__collective_look(esdm__commit_work *work, esdm__marked_source *marked,
+                                  esdm_error *err);
 
 /* ---- collective_data.c -------------------------------------------------------------------- */
 

@@ -8,7 +8,8 @@
  * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
  *    their index pages.
  * 4. All send their pages. Rank 0 fetches them in a transaction of the metadata store
- *    (page_source.c).
+ *    (page_source.c). Where other programs have published, they send them once before, for rank 0
+ * to look for records that both have written (collective_overlap.c).
  * 5. All hear of the result and pin the new snapshot.
  * 6. Where writers that live may seem dead, each looks whether its packs are still there.
  * 7. All are told what one has lost, and whether one did not hear of the result.
@@ -64,6 +65,7 @@ typedef struct work {
     size_t news_bytes;
     esdm__page_source *source; /* rank 0: the pages of all; owned */
     merging merging;           /* rank 0 */
+    bool must_look;            /* rank 0: at what others have published, before it publishes */
     bool answered;             /* it is known whether the transaction took place */
     esdm_error gone;           /* what is lost of this rank's packs, if anything */
     esdm_error unheard;        /* a message that failed, after which the ranks may disagree */
@@ -211,14 +213,48 @@ publish(work *g, esdm_status status, esdm_error *err)
     commit.npages = m->npages;
     commit.merged = m->merged;
     commit.nmerged = m->nmerged;
+    esdm__marked_source marked = {.container = g->own.container, .source = g->source};
     esdm__page_source_expect(g->source, g->own.pages, g->own.npages);
     if (status == ESDM_OK)
         status = esdm__page_source_begin(g->source, err);
     if (status == ESDM_OK)
-        status = esdm__commit_publish(&commit, g->message, esdm__page_source_next, g->source,
+        status = esdm__commit_publish(&commit, g->message, esdm__page_source_next_marked, &marked,
                                       &g->committed, err);
     esdm__page_source_end(g->source);
+    g->own.newer = commit.newer;
     return status;
+}
+
+/* Looks at the pages of all ranks, which they send for that, whatever the status. */
+static esdm_status
+look(work *g, esdm_status status, esdm_error *err)
+{
+    esdm__marked_source marked = {.container = g->own.container, .source = g->source};
+    esdm__page_source_expect(g->source, g->own.pages, g->own.npages);
+    if (status == ESDM_OK)
+        status = esdm__page_source_begin(g->source, err);
+    if (status == ESDM_OK)
+        status = esdm__collective_look(&g->own, &marked, err);
+    esdm__page_source_end(g->source);
+    return status;
+}
+
+/* What comes before the last round. @return whether another one follows. */
+static bool
+goes_on(work *g, esdm_status *status, esdm_error *err)
+{
+    bool looks = g->must_look;
+    g->must_look = false;
+    *status = looks ? look(g, *status, err) : publish(g, *status, err);
+    if (looks)
+        return *status == ESDM_OK;
+    if (*status != ESDM_ECONFLICT)
+        return false;
+    g->must_look = g->own.newer != 0;
+    bool stale = !g->must_look && g->merging.nmerged > 0; /* another writer merged first */
+    if (stale)
+        merging_clear(&g->merging);
+    return g->must_look || stale;
 }
 
 /* ---- afterwards --------------------------------------------------------------------------- */
@@ -310,9 +346,7 @@ copy_lengths(const work *g)
 static esdm_status
 lead(work *g, esdm_status status, esdm_error *err)
 {
-    status = publish(g, status, err);
-    if (status == ESDM_ECONFLICT && g->merging.nmerged > 0) { /* another writer merged first */
-        merging_clear(&g->merging);
+    if (goes_on(g, &status, err)) {
         tell(g, COMMAND_AGAIN);
         return ESDM_OK;
     }
@@ -465,6 +499,9 @@ publish_all(work *g, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     esdm_status made = make_pages(g, err); /* a rank that fails says so in place of its pages */
+    if (made == ESDM_OK && g->comm->rank == 0)
+        made = esdm__opened_reserve(g->own.io, err);
+    g->must_look = g->comm->rank == 0 && esdm__collective_must_look(&g->own);
     esdm__pack_set *packs = __atomic_load_n(&g->own.io->packs, __ATOMIC_ACQUIRE);
     if (packs != NULL)
         esdm__pack_set_offer(packs, true);

@@ -236,6 +236,8 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .next_page_user = user,
         .merged = w->merged,
         .nmerged = w->nmerged,
+        .seen = w->seen,
+        .ret_newer = &w->newer,
         .attributes = w->attributes.entries,
         .nattributes = w->attributes.count,
         .writer = esdm__session_writer(session),
@@ -246,6 +248,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
     esdm_status status = ESDM_OK;
     if (w->io->doubted)
         status = settle_doubt(w->io, w->container->name, err);
+    w->newer = 0;
     if (status != ESDM_OK)
         return status;
     status = session->meta->commit(session->store, &commit, ret_committed, err);
@@ -253,17 +256,47 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
     return status;
 }
 
+esdm_status
+esdm__commit_check_overlap(work *w, const esdm_meta_new_page *pages, size_t npages, esdm_error *err)
+{
+    uint64_t seen = 0;
+    esdm_status status = esdm__overlap_check(w->container, pages, npages, &seen, err);
+    w->overlaps = status == ESDM_ECONFLICT;
+    w->seen = seen > w->newer ? seen : w->newer;
+    w->newer = 0;
+    return status;
+}
+
+/* Others may publish between a look at what they did and the transaction: then one looks again. */
+static esdm_status
+publish_apart(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    bool apart = esdm__overlap_mark(w->container, w->pages, w->npages);
+    w->seen = apart ? esdm__opened_alone_until(w->io) : 0;
+    if (apart && w->seen == 0)
+        status = esdm__commit_check_overlap(w, w->pages, w->npages, err);
+    while (status == ESDM_OK) {
+        status = esdm__commit_publish(w, message, NULL, NULL, ret_committed, err);
+        if (status != ESDM_ECONFLICT || w->newer == 0)
+            return status;
+        status = esdm__commit_check_overlap(w, w->pages, w->npages, err);
+    }
+    return status;
+}
+
 /* A merge that another writer did first is no reason to fail: publish without merging. */
 static esdm_status
 publish_retrying(work *w, const char *message, esdm_meta_committed *ret_committed, esdm_error *err)
 {
-    esdm_status status = esdm__commit_publish(w, message, NULL, NULL, ret_committed, err);
-    if (status != ESDM_ECONFLICT || w->nmerged == 0)
+    esdm_status status = esdm__opened_reserve(w->io, err);
+    if (status == ESDM_OK)
+        status = publish_apart(w, message, ret_committed, err);
+    if (status != ESDM_ECONFLICT || w->nmerged == 0 || w->overlaps)
         return status;
     w->stale = true;
     status = encode_pages(w, false, err);
-    return status == ESDM_OK ? esdm__commit_publish(w, message, NULL, NULL, ret_committed, err)
-                             : status;
+    return status == ESDM_OK ? publish_apart(w, message, ret_committed, err) : status;
 }
 
 /* ---- afterwards --------------------------------------------------------------------------- */
@@ -324,6 +357,7 @@ esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective
     uint64_t record = io->record;
     uint64_t left = io->snapshot;
     uint64_t snapshot = committed->snapshot;
+    esdm__opened_note(io, snapshot);
     bool alone = snapshot == left + 1; /* else others committed in between: see their data too */
     io->pinned = alone && session->meta->pin(session->store, committed->container, snapshot,
                                              NULL) == ESDM_OK;

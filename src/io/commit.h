@@ -17,6 +17,9 @@ typedef struct esdm__commit_work {
     esdm_meta_new_page *pages; /* all sets in one array; owned */
     uint64_t *merged;          /* owned */
     bool stale;                /* pages that were to be merged are there no more */
+    bool overlaps;             /* another writer has written what is to be published */
+    uint64_t seen;             /* snapshots up to this one were looked at for that */
+    uint64_t newer;            /* others, up to this one, have to be */
     size_t npages;
     size_t nmerged;
     char *document;
@@ -47,6 +50,11 @@ esdm_status esdm__commit_describe(esdm__commit_work *work, esdm_error *err);
 esdm_status esdm__commit_publish(esdm__commit_work *work, const char *message,
                                  esdm_meta_page_source source, void *user,
                                  esdm_meta_committed *ret_committed, esdm_error *err);
+/** Looks through what others have published up to w->newer, or so far when that is 0, for what the
+ *  pages of the work or some others would overwrite (io/overlap.h). @param pages as for
+ *  esdm__overlap_check(). ESDM_ECONFLICT, and w->overlaps. */
+esdm_status esdm__commit_check_overlap(esdm__commit_work *work, const esdm_meta_new_page *pages,
+                                       size_t npages, esdm_error *err);
 /** Whether a transaction that failed so has certainly not taken place. */
 bool esdm__commit_is_refused(esdm_status status);
 /** After the commit, before packs are told of it: whether something is lost to which index pages of

@@ -118,7 +118,7 @@ fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
     esdm__lengths_set_published(container, loaded->lengths, loaded->nlengths);
     loaded->lengths = NULL;
     container->structure_dirty = false;
-    return ESDM_OK;
+    return esdm__opened_set(container, err);
 }
 
 esdm_status
@@ -235,6 +235,7 @@ esdm__container_move_to(esdm_container *container, esdm_meta_snapshot *loaded)
     esdm__lengths_apply(container, loaded->lengths, loaded->nlengths);
     esdm__lengths_set_published(container, loaded->lengths, loaded->nlengths);
     loaded->lengths = NULL;
+    (void) !esdm__opened_set(container, NULL); /* else it refuses more than it has to */
     if (was_pinned)
         session->meta->unpin(session->store, io->record, left);
 }

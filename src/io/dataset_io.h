@@ -19,6 +19,7 @@
 #include "io/elements.h"
 #include "io/epochs.h"
 #include "io/gather.h"
+#include "io/overlap.h"
 #include "io/pack_set.h"
 #include "io/page_list.h"
 #include "layout/index.h"
@@ -47,6 +48,7 @@ typedef struct esdm__container_io {
     size_t dirty_capacity;
     esdm_meta_length *published; /* lengths as last published or loaded; owned */
     size_t npublished;
+    esdm__opened opened; /* under commit_lock */
 } esdm__container_io;
 
 typedef struct esdm__dataset_io {

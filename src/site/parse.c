@@ -432,14 +432,19 @@ static esdm_status
 parse_policies(const esdm__json_node *root, esdm__site *site, esdm_error *err)
 {
     static const char *const durabilities[] = {"process", "system", NULL};
+    static const char *const overlaps[] = {"error", "last", NULL};
     esdm_status status = ESDM_OK;
     esdm__json_node member;
     size_t choice = ESDM__DURABLE_PROCESS;
+    size_t overlap = 0;
     uint64_t history = 1;
     if (esdm__json_member(root, "durability", &member))
         status = esdm__json_choice(&member, durabilities, &choice, err);
     if (status == ESDM_OK && esdm__json_member(root, "history", &member))
         status = esdm__json_u64(&member, 1, UINT32_MAX, &history, err);
+    if (status == ESDM_OK && esdm__json_member(root, "overlap", &member))
+        status = esdm__json_choice(&member, overlaps, &overlap, err);
+    site->last_wins = overlap == 1;
     site->durability = choice == 1 ? ESDM__DURABLE_SYSTEM : ESDM__DURABLE_PROCESS;
     site->history = (uint32_t) history;
     return status;
@@ -481,7 +486,7 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
 {
     static const char *const keys[] = {"site",    "targets", "metadata", "engine",   "durability",
                                        "history", "copies",  "prefer",   "policies", "accuracy",
-                                       "speeds",  "netcdf",  "$schema",  NULL};
+                                       "speeds",  "netcdf",  "overlap",  "$schema",  NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||

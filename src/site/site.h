@@ -96,6 +96,7 @@ typedef struct esdm__site {
     esdm__site_target metadata;
     esdm__site_engine engine;
     esdm__durability durability;
+    bool last_wins;              /* where two programs have written the same new records */
     uint32_t history;            /* snapshots to keep, ≥ 1; default 1 */
     uint32_t copies;             /* of each fragment, on distinct targets, ≥ 1; default 1 */
     esdm__prefer prefer;         /* never unstated; default fast */

@@ -5,8 +5,9 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 
-from esdmtest import (Site, client, client_environment, environment, expect, expect_error, main,
+from esdmtest import (BUILD, Site, client, client_environment, environment, expect, expect_error, main,
                       need_data, run, tool)
 from postgres import Server, skip_without_postgres
 
@@ -319,6 +320,19 @@ def test_postgres__two_nodes_append_to_one_container():
         expect(done.stdout.strip() == "True", "values are lost")
 
 
+def test_postgres__appenders_of_the_same_records_are_told():
+    with Server() as server, Site(metadata=metadata(server)):
+        template = Path(os.environ["ESDM_CONFIG"])
+        text = json.loads(template.read_text())
+        text["metadata"] = metadata(server, schema="t@hex@")
+        text["targets"] = [{"name": "disk", "plugin": "posix", "directory": "packs"}]
+        text.pop("site", None)
+        site = template.parent / "template.json"
+        site.write_text(json.dumps(text))
+        run([BUILD / "tests/integration/integration_appenders"],
+            env={**environment(), "ESDM_TEST_SITE": str(site)})
+
+
 if __name__ == "__main__":
     skip_without_postgres()
     main(test_postgres__makes_checks_and_removes,
@@ -331,4 +345,5 @@ if __name__ == "__main__":
          test_postgres__real_files_come_back,
          test_postgres__questions_begin_with_what_is_rare,
          test_postgres__other_programs_do_not_load_libpq,
-         test_postgres__two_nodes_append_to_one_container)
+         test_postgres__two_nodes_append_to_one_container,
+         test_postgres__appenders_of_the_same_records_are_told)

@@ -26,6 +26,79 @@ check_commit(const esdm_meta_commit *commit, esdm_error *err)
     return ESDM_OK;
 }
 
+/* ---- pages of other writers ----------------------------------------------------------------- */
+
+/* Whether pages of the commit must not meet those of newer snapshots than `seen`. */
+static bool
+stands_apart(const esdm_meta_commit *commit)
+{
+    bool apart = false;
+    for (size_t i = 0; i < commit->npages && commit->kind == ESDM_META_UPDATE && !apart; i++)
+        apart = commit->pages[i].apart;
+    return apart;
+}
+
+typedef struct meeting {
+    const esdm_meta_commit *commit;
+    bool found;
+} meeting;
+
+static bool
+look_at_page(const esdm_meta_page *page, void *user)
+{
+    meeting *m = user;
+    for (size_t i = 0; i < m->commit->npages && !m->found; i++) {
+        const esdm_meta_new_page *ours = &m->commit->pages[i];
+        m->found = ours->apart && ours->dataset == page->dataset &&
+                   esdm__boxes_meet(ours->rank, ours->box, page->rank, page->box);
+    }
+    return !m->found;
+}
+
+/* Within a transaction: nobody else publishes for this record until its end. */
+static esdm_status
+check_apart(postgres__store *store, const esdm_meta_commit *commit, postgres__failure *ret_failure,
+            esdm_error *err)
+{
+    meeting m = {.commit = commit};
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    uint64_t head = 0;
+    postgres__put_int(&params, commit->container);
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__LOCK_HEAD, &params, &result, ret_failure, err);
+    if (status == ESDM_OK && PQntuples(result) == 1) /* else publishing tells */
+        head = postgres__u64(result, 0, 0);
+    PQclear(result);
+    result = NULL;
+    if (status == ESDM_OK && head > commit->seen) {
+        postgres__put_int(&params, commit->seen);
+        postgres__array_begin(&params, POSTGRES__INTS);
+        for (size_t i = 0; i < commit->npages; i++) {
+            if (commit->pages[i].apart &&
+                (i == 0 || !commit->pages[i - 1].apart ||
+                 commit->pages[i - 1].dataset != commit->pages[i].dataset))
+                postgres__array_int(&params, commit->pages[i].dataset);
+        }
+        postgres__array_end(&params);
+        status = postgres__link_run(&store->link, POSTGRES__PAGE_LIST_NEWER, &params, &result,
+                                    ret_failure, err);
+    }
+    postgres__params_clear(&params);
+    if (status == ESDM_OK && result != NULL) {
+        *ret_failure = POSTGRES__REFUSED;
+        status = postgres__visit_pages(result, look_at_page, &m, err);
+    }
+    PQclear(result);
+    if (status != ESDM_OK || !m.found)
+        return status;
+    if (commit->ret_newer != NULL)
+        *commit->ret_newer = head;
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "record %llu: another writer published pages that may meet these",
+                           (unsigned long long) commit->container);
+}
+
 /* ---- parameters ----------------------------------------------------------------------------- */
 
 /* Number of pages from the first one on that one statement carries. */
@@ -181,6 +254,8 @@ publish_batches(postgres__store *store, const esdm_meta_commit *commit, size_t f
         status = postgres__happened(store, params, &done, ret_failure, err);
     if (status == ESDM_OK)
         status = postgres__link_run(link, POSTGRES__BEGIN, NULL, NULL, ret_failure, err);
+    if (status == ESDM_OK && !done && stands_apart(commit))
+        status = check_apart(store, commit, ret_failure, err);
     if (status == ESDM_OK)
         status = postgres__link_run(link, POSTGRES__PUBLISH, params, ret_result, ret_failure, err);
     if (status == ESDM_OK)
@@ -228,6 +303,25 @@ publish_in_parts(postgres__store *store, const esdm_meta_commit *commit, size_t 
 
 /* ---- commit --------------------------------------------------------------------------------- */
 
+/* One statement. *ret_done: false when others have published, and a closer look is needed. */
+static esdm_status
+publish_whole(postgres__store *store, const esdm_meta_commit *commit, postgres__params *params,
+              PGresult **ret_result, bool *ret_done, esdm_error *err)
+{
+    if (!stands_apart(commit))
+        return postgres__run(store, POSTGRES__PUBLISH, params, ret_result, err);
+    int count = params->count;
+    postgres__put_int(params, commit->seen);
+    esdm_status status = postgres__run(store, POSTGRES__PUBLISH_NEXT, params, ret_result, err);
+    params->count = count;
+    *ret_done = status != ESDM_OK || !PQgetisnull(*ret_result, 0, 0);
+    if (!*ret_done) {
+        PQclear(*ret_result);
+        *ret_result = NULL;
+    }
+    return status;
+}
+
 static esdm_status
 commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *ret_committed,
              esdm_error *err)
@@ -246,9 +340,10 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
     if (status == ESDM_OK)
         status = put_commit(&params, commit, first, token, err);
     postgres__pins_sink(store);
-    if (status == ESDM_OK && first == commit->npages)
-        status = postgres__run(store, POSTGRES__PUBLISH, &params, &result, err);
-    else if (status == ESDM_OK)
+    bool whole = first == commit->npages;
+    if (status == ESDM_OK && whole)
+        status = publish_whole(store, commit, &params, &result, &whole, err);
+    if (status == ESDM_OK && !whole)
         status = publish_in_parts(store, commit, first, &params, &result, err);
     if (status == ESDM_OK) {
         read_committed(result, ret_committed);
@@ -268,13 +363,13 @@ postgres__commit(void *self, const esdm_meta_commit *commit, esdm_meta_committed
 {
     if (commit->next_page == NULL)
         return commit_pages(self, commit, ret_committed, err);
-    postgres__stream stream = {0};
+    esdm__page_copies pages = {0};
     esdm_meta_commit whole = *commit;
-    esdm_status status = postgres__stream_collect(commit, &stream, err);
-    whole.pages = stream.pages;
-    whole.npages = stream.count;
+    esdm_status status = postgres__stream_collect(commit, &pages, err);
+    whole.pages = pages.pages;
+    whole.npages = pages.count;
     if (status == ESDM_OK)
         status = commit_pages(self, &whole, ret_committed, err);
-    postgres__stream_clear(&stream);
+    esdm__page_copies_clear(&pages);
     return status;
 }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/page_copies.h"
 #include "esdm/sys/meta_store.h"
 #include "esdm/types.h"
 #include "link.h"
@@ -165,6 +166,9 @@ void postgres__put_escaped(postgres__params *params, const char *text);
 
 /* ---- read.c --------------------------------------------------------------------------------- */
 
+/** Visits the pages of a result; a NULL in its first column ends it. */
+esdm_status postgres__visit_pages(const PGresult *result, esdm_meta_page_visitor visit, void *user,
+                                  esdm_error *err);
 /** The columns of a record from `column` on. */
 void postgres__read_record(const PGresult *result, int row, int column,
                            esdm_meta_container *ret_record);
@@ -174,17 +178,10 @@ esdm_status postgres__no_container(const char *name, esdm_error *err);
 
 /* ---- stream.c ------------------------------------------------------------------------------- */
 
-/** The pages of a commit that yields some one by one. */
-typedef struct postgres__stream {
-    esdm_meta_new_page *pages; /* owned, and what those from `borrowed` on point to */
-    size_t count;
-    size_t capacity;
-    size_t borrowed; /* of the commit's own */
-} postgres__stream;
-/** @param ret_stream zeroed; postgres__stream_clear() in any case. */
-esdm_status postgres__stream_collect(const esdm_meta_commit *commit, postgres__stream *ret_stream,
+/** The pages of a commit that yields some one by one. @param ret_pages zeroed;
+ *  esdm__page_copies_clear() in any case. */
+esdm_status postgres__stream_collect(const esdm_meta_commit *commit, esdm__page_copies *ret_pages,
                                      esdm_error *err);
-void postgres__stream_clear(postgres__stream *stream);
 
 esdm_status postgres__make(const esdm_plugin_config *config, bool dry_run,
                            esdm_plugin_reporter report, void *user, esdm_error *err);

@@ -257,8 +257,9 @@ read_box(const PGresult *result, int row, int column, uint32_t *ret_rank, uint64
     return ESDM_OK;
 }
 
-static esdm_status
-visit_pages(const PGresult *result, esdm_meta_page_visitor visit, void *user, esdm_error *err)
+esdm_status
+postgres__visit_pages(const PGresult *result, esdm_meta_page_visitor visit, void *user,
+                      esdm_error *err)
 {
     uint64_t box[2 * ESDM_MAX_RANK];
     for (int row = 0; row < PQntuples(result); row++) {
@@ -308,7 +309,7 @@ postgres__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t 
         status = esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
                                  (unsigned long long) container, (unsigned long long) snapshot);
     if (status == ESDM_OK)
-        status = visit_pages(result, visit, user, err);
+        status = postgres__visit_pages(result, visit, user, err);
     PQclear(result);
     return status;
 }

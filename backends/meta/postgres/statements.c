@@ -7,13 +7,19 @@
 #define RECORD                                                                                     \
     "c.container, c.uuid, c.snapshot, c.structure, c.created_ns, c.modified_ns, c.raw_bytes, "     \
     "c.stored_bytes, c.fragments, c.datasets"
-#define PAGE                                                                                       \
+#define PAGE_COLUMNS                                                                               \
     "SELECT p.page, p.dataset, p.records, p.added, p.level, p.absolute, p.raw_bytes, "             \
-    "p.stored_bytes, p.box FROM {S}.snapshot s LEFT JOIN {S}.page p "                              \
-    "ON p.container = s.container AND p.added <= s.snapshot "                                      \
-    "AND (p.removed = 0 OR p.removed > s.snapshot)"
+    "p.stored_bytes, p.box "
+#define PAGE                                                                                       \
+    PAGE_COLUMNS "FROM {S}.snapshot s LEFT JOIN {S}.page p "                                       \
+                 "ON p.container = s.container AND p.added <= s.snapshot "                         \
+                 "AND (p.removed = 0 OR p.removed > s.snapshot)"
 #define PAGE_OF " WHERE s.container = $1 AND s.snapshot = $2 AND NOT s.pruned "
-#define LIST    "SELECT " RECORD ", c.name FROM {S}.container c WHERE "
+#define PUBLISH                                                                                    \
+    "{S}.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, "     \
+    "$18, "                                                                                        \
+    "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)"
+#define LIST "SELECT " RECORD ", c.name FROM {S}.container c WHERE "
 
 /* One row in a store that takes changes, or when the parameter says that it does anyhow. */
 #define SERVING(migrating)                                                                         \
@@ -24,9 +30,17 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__BEGIN] = "BEGIN",
     [POSTGRES__COMMIT] = "COMMIT",
     [POSTGRES__ROLLBACK] = "ROLLBACK",
-    [POSTGRES__PUBLISH] = "SELECT {S}.publish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, "
-                          "$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, "
-                          "$27, $28, $29)",
+    [POSTGRES__PUBLISH] = "SELECT " PUBLISH,
+    /* NULL when the record has a newer snapshot than $30, unless an earlier attempt took place. The
+     * lock of the record is kept until the end, so that none comes in between. */
+    [POSTGRES__PUBLISH_NEXT] =
+        "SELECT CASE WHEN NOT ($2 AND {S}.happened($1)) AND (SELECT c.snapshot FROM {S}.container "
+        "c WHERE c.container = $6 FOR UPDATE) > $30 THEN NULL ELSE " PUBLISH " END",
+    [POSTGRES__LOCK_HEAD] =
+        "SELECT c.snapshot FROM {S}.container c WHERE c.container = $1 FOR UPDATE",
+    [POSTGRES__PAGE_LIST_NEWER] =
+        PAGE_COLUMNS "FROM {S}.page p WHERE p.container = $1 AND p.added > $2 "
+                     "AND p.dataset = ANY($3)",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     [POSTGRES__HAPPENED] = "SELECT {S}.happened($1::uuid)",
     [POSTGRES__CONTAINER_FIND] = "SELECT " RECORD " FROM {S}.container c WHERE c.name = $1",
@@ -95,9 +109,8 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__RECORD_LIST] = "SELECT c.container, c.uuid, c.name FROM {S}.container c "
                               "WHERE c.container > $1 ORDER BY c.container LIMIT $2",
     [POSTGRES__PAGE_LIST_KEPT] =
-        "SELECT p.page, p.dataset, p.records, p.added, p.level, p.absolute, p.raw_bytes, "
-        "p.stored_bytes, p.box FROM {S}.page p WHERE p.container = $1 "
-        "AND ($2 = 0 OR p.dataset = $2) ORDER BY p.dataset, p.page",
+        PAGE_COLUMNS "FROM {S}.page p WHERE p.container = $1 "
+                     "AND ($2 = 0 OR p.dataset = $2) ORDER BY p.dataset, p.page",
     [POSTGRES__WRITER_LIVES] = "SELECT $1 = ANY({S}.pins(0))",
     /* The numbers come first, under the lock of the record, which commits take too. A page that
      * another one has replaced meanwhile is not found. */

@@ -29,10 +29,49 @@ typedef struct next_state {
     uint64_t fragments;
 } next_state;
 
+/* ---- pages of other writers ----------------------------------------------------------------- */
+
+/* A new page, and whether it meets one that its writer does not know. */
+typedef struct meeting {
+    const esdm_meta_new_page *page;
+    uint64_t seen;
+    uint64_t snapshot; /* which is being published */
+    bool found;
+} meeting;
+
+static bool
+look_at_page(const esdm_meta_page *page, void *user)
+{
+    meeting *m = user;
+    m->found = page->added > m->seen && page->added < m->snapshot &&
+               page->dataset == m->page->dataset &&
+               esdm__boxes_meet(m->page->rank, m->page->box, page->rank, page->box);
+    return !m->found;
+}
+
+static esdm_status
+check_apart(sqlite__link *link, const next_state *next, const esdm_meta_commit *commit,
+            const esdm_meta_new_page *page, esdm_error *err)
+{
+    meeting m = {.page = page, .seen = commit->seen, .snapshot = next->snapshot};
+    if (commit->kind != ESDM_META_UPDATE || !page->apart || commit->seen >= next->snapshot - 1)
+        return ESDM_OK;
+    esdm_status status =
+        sqlite__visit_kept_pages(link, next->container, page->dataset, look_at_page, &m, err);
+    if (status != ESDM_OK || !m.found)
+        return status;
+    if (commit->ret_newer != NULL)
+        *commit->ret_newer = next->snapshot - 1;
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "record %llu: another writer published pages that may meet these",
+                           (unsigned long long) commit->container);
+}
+
 /* ---- parts of a transaction ----------------------------------------------------------------- */
 
 static esdm_status
-insert_page(sqlite__link *link, next_state *next, const esdm_meta_new_page *page, esdm_error *err)
+insert_page(sqlite__link *link, next_state *next, const esdm_meta_commit *commit,
+            const esdm_meta_new_page *page, esdm_error *err)
 {
     void *box = NULL;
     size_t box_bytes = 0;
@@ -41,7 +80,9 @@ insert_page(sqlite__link *link, next_state *next, const esdm_meta_new_page *page
                                "record %llu has used up its 2^32 index pages; copy the container",
                                (unsigned long long) next->container);
     uint64_t number = sqlite__key(next->container, next->next_page + next->new_pages);
-    esdm_status status = sqlite__box_encode(page->rank, page->box, &box, &box_bytes, err);
+    esdm_status status = check_apart(link, next, commit, page, err);
+    if (status == ESDM_OK)
+        status = sqlite__box_encode(page->rank, page->box, &box, &box_bytes, err);
     if (status != ESDM_OK)
         return status;
     status = sqlite__run(link, SQLITE__PAGE_INSERT, err, "iiiiiiiiib", next->container,
@@ -65,14 +106,14 @@ insert_pages(sqlite__link *link, next_state *next, const esdm_meta_commit *commi
 {
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < commit->npages && status == ESDM_OK; i++)
-        status = insert_page(link, next, &commit->pages[i], err);
+        status = insert_page(link, next, commit, &commit->pages[i], err);
     while (status == ESDM_OK && commit->next_page != NULL) {
         const esdm_meta_new_page *page = NULL;
         status = commit->next_page(commit->next_page_user, &page, err);
         if (status == ESDM_OK && page == NULL)
             break;
         if (status == ESDM_OK)
-            status = insert_page(link, next, page, err);
+            status = insert_page(link, next, commit, page, err);
     }
     return status;
 }

@@ -466,6 +466,15 @@ list_pages(sqlite__link *link, page_scan *scan, esdm_meta_page_visitor visit, vo
 }
 
 esdm_status
+sqlite__visit_kept_pages(sqlite__link *link, uint64_t container, uint32_t dataset,
+                         esdm_meta_page_visitor visit, void *user, esdm_error *err)
+{
+    page_scan scan = {
+        .container = container, .dataset = dataset, .snapshot = ESDM_META_EVERY_SNAPSHOT};
+    return list_pages(link, &scan, visit, user, err);
+}
+
+esdm_status
 sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t dataset,
                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
 {

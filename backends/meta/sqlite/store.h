@@ -216,6 +216,9 @@ esdm_status sqlite__snapshot_list(void *store, const char *name, esdm_meta_snaps
                                   void *user, esdm_error *err);
 esdm_status sqlite__page_list(void *store, uint64_t container, uint64_t snapshot, uint32_t dataset,
                               esdm_meta_page_visitor visit, void *user, esdm_error *err);
+/** Those of a record and a dataset (0: of all), live or not, over this connection. */
+esdm_status sqlite__visit_kept_pages(sqlite__link *link, uint64_t container, uint32_t dataset,
+                                     esdm_meta_page_visitor visit, void *user, esdm_error *err);
 esdm_status sqlite__page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
                               esdm_error *err);
 esdm_status sqlite__commit(void *store, const esdm_meta_commit *commit,

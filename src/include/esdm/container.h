@@ -76,6 +76,10 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_open(esdm_session *session, 
  *
  * On failure nothing is published and the handle can go on reading; the changes stay pending so
  * that the call can be repeated (ESDM_ECONFLICT and a lost write stay final).
+ *
+ * Among overlapping writes of several handles the last commit wins where the data were there when
+ * the handle was opened. Behind that, along an unlimited dimension, what another handle has
+ * published since may not be overwritten: ESDM_ECONFLICT, unless the site has "overlap": "last".
  * @param message text kept with the snapshot; NULL for none.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_commit(esdm_container *container,

@@ -268,6 +268,47 @@ several_containers_at_once(rank_state *r)
     ok(esdm_container_close(b, ERR));
 }
 
+/* Another program writes a part of a record that is new to it and to the ranks. */
+static void
+append_alone(rank_state *r, uint64_t record, int32_t value)
+{
+    esdm_container *alone;
+    meet(r);
+    if (r->rank == 0) {
+        ok(esdm_container_open(r->session, "commit/append", ESDM_OPEN_WRITE, 0, &alone, ERR));
+        put(find(alone, "v"), box3(record, 1, 2, 1, 1, 1), value, false);
+        ok(esdm_container_close(alone, ERR));
+    }
+    meet(r);
+}
+
+static void
+other_programs_append_too(rank_state *r)
+{
+    esdm_container *c = create(r, "commit/append", ESDM_CREATE_REPLACE);
+    put(find(c, "v"), box3(0, own_row(r), 0, 2, ROWS, COLUMNS), 1, false);
+    ok(esdm_container_commit(c, NULL, ERR));
+    append_alone(r, 2, 77);
+    put(find(c, "v"), box3(3, own_row(r), 0, 1, ROWS, COLUMNS), 3, true);
+    ok(esdm_container_commit(c, NULL, ERR)); /* apart */
+    expect(find(c, "v"), box3(2, 1, 2, 1, 1, 1), 77, false);
+    put(find(c, "v"), box3(4, own_row(r), 0, 1, ROWS, COLUMNS), 4, false);
+    append_alone(r, 5, 78);
+    ok(esdm_container_commit(c, NULL, ERR));
+    put(find(c, "v"), box3(2, own_row(r), 3, 1, ROWS, 1), 5, false);
+    ok(esdm_container_commit(c, NULL, ERR)); /* another column of the same record */
+    append_alone(r, 6, 79);
+    put(find(c, "v"), box3(6, own_row(r), 0, 1, ROWS, COLUMNS), 6, false);
+    fails(esdm_container_commit(c, NULL, ERR), ESDM_ECONFLICT, "index 6 of dimension 'time'");
+    esdm_container_discard(c);
+    meet(r);
+    c = open_all(r, "commit/append", ESDM_OPEN_WRITE);
+    check(esdm_dimension_length(find_dimension(c, "time")) == 7);
+    expect(find(c, "v"), box3(6, 1, 2, 1, 1, 1), 79, false);
+    put(find(c, "v"), box3(6, own_row(r), 0, 1, ROWS, COLUMNS), 7, false); /* it was there */
+    ok(esdm_container_close(c, ERR));
+}
+
 const named_scenario commit_scenarios[] = {
     {"commit.blocks_of_all_ranks_are_one_snapshot", blocks_of_all_ranks_are_one_snapshot},
     {"commit.ranks_without_changes_take_part", ranks_without_changes_take_part},
@@ -277,6 +318,7 @@ const named_scenario commit_scenarios[] = {
     {"commit.replacing_keeps_readers_whole", replacing_keeps_readers_whole},
     {"commit.readers_follow_commits_together", readers_follow_commits_together},
     {"commit.writers_extend_what_is_there", writers_extend_what_is_there},
+    {"commit.other_programs_append_too", other_programs_append_too},
     {"commit.several_containers_at_once", several_containers_at_once},
     {NULL, NULL},
 };

@@ -87,6 +87,7 @@ typedef struct esdm_meta_new_page {
     const uint64_t *box;
     const void *data;
     size_t bytes;
+    bool apart; /**< must not meet what others have published: see esdm_meta_commit.seen */
 } esdm_meta_new_page;
 
 /** One entry of the attribute index. */
@@ -132,6 +133,12 @@ typedef struct esdm_meta_commit {
     void *next_page_user;
     const uint64_t *merged; /**< pages that absolute new pages replace */
     size_t nmerged;
+    /** UPDATE: the newest snapshot of which the caller knows that no `apart` page disagrees with
+     * it. The hull of an `apart` page that meets one of the same dataset published after it, live
+     * or not, is an ESDM_ECONFLICT that sets *ret_newer: the caller looks closer, and comes again.
+     */
+    uint64_t seen;
+    uint64_t *ret_newer; /**< the newest snapshot, above `seen`; untouched otherwise; may be NULL */
     const esdm_meta_attribute *attributes; /**< the whole index of this container, objects and
                                                 entries of one attribute together; replaces the
                                                 stored one when `document` is set */
@@ -321,8 +328,8 @@ typedef struct esdm_meta_plugin {
     /**
      * Publishes in one transaction. ESDM_ECONFLICT when (a) the record became garbage, (b) a
      * document is given and the head's structure is not `structure`, (c) a page of `merged` is no
-     * longer live; the message says which, and nothing changes. Without a document, a structure
-     * that moved on is no conflict.
+     * longer live, (d) an `apart` page meets a page that is newer than `seen`; the message says
+     * which, and nothing changes. Without a document, a structure that moved on is no conflict.
      */
     esdm_status (*commit)(void *store, const esdm_meta_commit *commit,
                           esdm_meta_committed *ret_committed, esdm_error *err);

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /** Version of all structures in esdm/sys/; a plug-in with another one is refused (ESDM_ENOTSUP). */
-#define ESDM_PLUGIN_ABI 6
+#define ESDM_PLUGIN_ABI 7
 
 typedef enum esdm_plugin_kind {
     ESDM_PLUGIN_DATA = 1,
