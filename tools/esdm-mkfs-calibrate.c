@@ -108,6 +108,7 @@ mkfs_models_json(const GPtrArray *models)
         tool_json_set(entry, "direction", json_string(m->reading ? "read" : "write"));
         tool_json_set(entry, "measured", json_string(measured));
         tool_json_set(entry, "quick", json_boolean(m->quick));
+        tool_json_set(entry, "past_memory", json_boolean(m->past_memory));
         tool_json_set(entry, "latency_s", json_real(m->latency_s));
         tool_json_set(entry, "stream_bytes_per_s", number_json(m->stream_bytes_per_s));
         tool_json_set(entry, "service_s", json_real(m->service_s));

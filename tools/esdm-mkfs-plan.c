@@ -174,6 +174,38 @@ plan_variable_(esdm_session *session, const plan_header *r, const plan_variable 
     return ESDM_OK;
 }
 
+/* Adds a target whose writes were measured with the help of memory. */
+static bool
+note_from_memory(const esdm_model_info *info, void *user)
+{
+    if (!info->reading && !info->past_memory)
+        g_ptr_array_add(user, g_strdup(info->target));
+    return true;
+}
+
+/* What is predicted may then be true of the first gigabytes alone. */
+static void
+tell_from_memory(esdm_session *session, json_t *root)
+{
+    g_autoptr(GPtrArray) targets = g_ptr_array_new_with_free_func(g_free);
+    esdm_error err = {0};
+    json_t *list = json_array();
+    if (esdm_session_models(session, note_from_memory, targets, &err) != ESDM_OK)
+        g_ptr_array_set_size(targets, 0);
+    for (guint i = 0; i < targets->len; i++) {
+        const char *target = g_ptr_array_index(targets, i);
+        g_autofree char *printable = tool_printable(target);
+        tool_json_append(list, tool_json_text(target));
+        if (!tool.json)
+            (void) printf("the memory of the machine had a part in measuring target %s: more data "
+                          "than it holds will take longer (--calibrate measures again)\n",
+                          printable);
+    }
+    if (tool.json)
+        tool_json_set(root, "measured_in_memory", json_incref(list));
+    json_decref(list);
+}
+
 static esdm_status
 plan_all(esdm_session *session, const plan_header *r, json_t *root, esdm_error *err)
 {
@@ -194,6 +226,8 @@ plan_all(esdm_session *session, const plan_header *r, json_t *root, esdm_error *
         tool_json_set(root, "seconds", isnan(sums.seconds) ? json_null() : json_real(sums.seconds));
         tool_json_set(root, "targets", shares_json(sums.shares));
     }
+    if (status == ESDM_OK)
+        tell_from_memory(session, root);
     json_decref(sums.list);
     g_ptr_array_unref(sums.shares);
     return status;

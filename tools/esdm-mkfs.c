@@ -241,9 +241,12 @@ report_models(const esdm_site_options *options)
         g_autofree char *measured = tool_time(m->measured_ns);
         g_autofree char *line = g_strdup_printf(
             "target '%s' was measured %s, %s: 4 MiB in %.3g s; by what programs met since, latency "
-            "%.2f and bandwidth %.2f times as long",
+            "%.2f and bandwidth %.2f times as long%s",
             m->target, measured, m->reading ? "read" : "write",
-            esdm_model_seconds(m, 4 * 1024 * 1024, 1), m->latency_drift, m->bandwidth_drift);
+            esdm_model_seconds(m, 4 * 1024 * 1024, 1), m->latency_drift, m->bandwidth_drift,
+            m->past_memory ? ""
+                           : "; the memory of the machine had a part in the measurement, or an "
+                             "older ESDM made it: --calibrate measures again");
         report(line, NULL);
     }
 }

@@ -114,6 +114,7 @@ visit_way(const esdm__target_model *t, bool reading, esdm_model_visitor visit, v
         .observations = m->drift.observations,
         .nsamples = samples != NULL ? m->nsamples : 0,
         .samples = samples,
+        .past_memory = m->past_memory,
     };
     bool more = visit(&info, user);
     free(samples);

@@ -52,7 +52,6 @@ esdm__calibration_of(const esdm_session *session, const esdm_calibrate_options *
                        : how->quick     ? 6
                                         : 60,
         .memory_bytes = session->site->engine.memory_bytes,
-        .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
     };
     uint32_t most = concurrency_of(session, how);
     for (uint64_t bytes = 4 * KIB; bytes <= (how->quick ? 16 * MIB : 256 * MIB);
@@ -88,6 +87,11 @@ say_measured(const esdm__report_to *say, const char *target, const char *directi
     format_rate(m->perf.shared_s_per_byte, shared);
     esdm__say(say, "%s, %s: latency %.3g ms, one stream %s, all together %s", target, direction,
               m->perf.latency_s * 1e3, stream, shared);
+    if (!m->past_memory)
+        esdm__say(say,
+                  "%s, %s: the memory of this machine had a part in that and cannot be kept out: "
+                  "of more data than it holds, expect less",
+                  target, direction);
     if (m->error.samples > 0)
         esdm__say(
             say,

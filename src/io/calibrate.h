@@ -18,7 +18,6 @@ typedef struct esdm__calibration {
     uint64_t bytes_max; /* to write on a target */
     double seconds_max; /* for a target */
     uint64_t memory_bytes;
-    bool durable;
 } esdm__calibration;
 
 /** What the options mean for a session. */

@@ -153,6 +153,9 @@ esdm__models_observe(esdm_session *session, size_t target, bool reading, double 
     esdm__models *models = session->models;
     (void) pthread_mutex_lock(&models->lock);
     way *w = &models->ways[2 * target + reading];
+    /* What memory takes or answers faster says nothing about the device; what is slower does. */
+    if (w->measured && (session->targets[target].plugin->flags & ESDM_DATA_CACHED) != 0)
+        seconds = fmax(seconds, esdm__perf_seconds(&w->perf, bytes, fmax(1, concurrency)));
     if (w->measured)
         esdm__drift_observe(&w->drift, &w->perf, bytes, concurrency, seconds);
     (void) pthread_mutex_unlock(&models->lock);

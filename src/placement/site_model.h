@@ -29,6 +29,7 @@ typedef struct esdm__measured {
     esdm__perf_sample *samples; /* owned */
     size_t nsamples;
     esdm__drift drift;
+    bool past_memory; /* the device took and answered the requests, not the memory before it */
 } esdm__measured;
 
 typedef struct esdm__target_model {

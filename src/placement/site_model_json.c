@@ -45,12 +45,13 @@ put_measured(const esdm__measured *m)
         (void) json_array_append_new(samples,
                                      json_pack("[f, f, f]", s->bytes, s->concurrency, s->seconds));
     }
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:o?}", "latency_s",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:b, s:o?}", "latency_s",
                      m->perf.latency_s, "stream_s_per_byte", m->perf.stream_s_per_byte, "service_s",
                      m->perf.service_s, "shared_s_per_byte", m->perf.shared_s_per_byte, "error",
                      error_of(m->error.model), "naive_error", error_of(m->error.naive),
                      "median_error", error_of(m->error.median), "held_out",
-                     (json_int_t) m->error.samples, "samples", samples);
+                     (json_int_t) m->error.samples, "past_memory", m->past_memory, "samples",
+                     samples);
 }
 
 static json_t *
@@ -177,6 +178,7 @@ read_measured(const esdm__json_node *target, const char *key, esdm__measured *m,
         return status;
     if (!esdm__perf_valid(&m->perf))
         return esdm__json_error(&node, err, "these are no times");
+    m->past_memory = json_is_true(json_object_get(node.value, "past_memory"));
     m->error.samples = held_out >= 0 && held_out <= SAMPLES_MAX ? (size_t) held_out : 0;
     return read_samples(&node, m, err);
 }

@@ -84,6 +84,30 @@ def test_calibration_finds_the_speed_of_targets():
         expect(s.file("again.svg").read_text() == svg, "the plot alone differs")
 
 
+def test_memory_is_kept_out_of_measurements():
+    targets = [{"name": name, "plugin": "buffered", "directory": name, "bytes_per_s": 50e6,
+                "latency_ms": 0.2, "service_ms": 0.05, **keys}
+               for name, keys in (("disk", {}), ("keeper", {"keeps": True}))]
+    with site({}, targets=targets) as s:
+        done = run([tool("esdm-mkfs"), "--calibrate=quick", ENOUGH])
+        expect(done.stdout.count("cannot be kept out") == 1 and
+               "keeper, read: the memory" in done.stdout, done.stdout)
+        report = json.loads(run([tool("esdm-mkfs"), "--json", "--plot", s.file("x.svg")]).stdout)
+        models = {(m["target"], m["direction"]): m for m in report["models"]}
+        for (target, direction), m in models.items():
+            memory = (target, direction) == ("keeper", "read")
+            expect(m["past_memory"] != memory, f"{m}")
+            # A memory gives some gigabytes a second.
+            expect(memory or m["shared_bytes_per_s"] < 200e6, f"{m}")
+        write("a", 64)  # programs meet the memory: that is not the disk's speed
+        with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
+            db.execute("UPDATE store SET value = replace(value, '\"past_memory\":true', "
+                       "'\"past_memory\":false') WHERE key = 'fact:model'")
+        s.file("header.cdl").write_text("netcdf h { dimensions: x = 1000000 ; variables: double v(x) ; }")
+        plan = run([tool("esdm-mkfs"), "--plan", s.file("header.cdl")]).stdout
+        expect("had a part in measuring target disk" in plan, plan)
+
+
 def test_fragments_are_shared_by_speed():
     with site(SPEEDS) as s:
         write("before")
@@ -409,7 +433,8 @@ def test_a_damaged_model_is_told_and_does_without():
         expect(explain("--config", new, "default") == told, "another explanation")
 
 
-main(test_calibration_finds_the_speed_of_targets, test_fragments_are_shared_by_speed,
+main(test_calibration_finds_the_speed_of_targets, test_memory_is_kept_out_of_measurements,
+     test_fragments_are_shared_by_speed,
      test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
      test_a_reserve_is_kept,
      test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,

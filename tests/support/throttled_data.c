@@ -8,15 +8,28 @@
  *
  * One server works off requests in the order of their arrival: `service_ms` and the time of the
  * bytes for each; `latency_ms` passes beside. Processes do not see each other.
+ *
+ * Built as "buffered" it has a memory before it, as a disk has: appends are slow when they are
+ * synced, reads when their pack was evicted. With `"keeps": true` that memory forgets nothing.
  */
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/error.h"
 #include "esdm/sys/data_target.h"
+
+#ifdef BUFFERED
+#define NAME   "buffered"
+#define MEMORY true
+#else
+#define NAME   "throttled"
+#define MEMORY false
+#endif
 
 extern const esdm_data_plugin esdm_data_posix_plugin;
 #define inner esdm_data_posix_plugin
@@ -26,13 +39,17 @@ typedef struct throttled {
     double s_per_byte;
     double latency_s;
     double service_s;
+    bool keeps;
     pthread_mutex_t lock; /* guards free_at */
     double free_at;       /* monotonic; when the server has worked off what has come */
+    char evicted[64][96]; /* the last ones; likewise */
+    size_t nevicted;
 } throttled;
 
 typedef struct throttled_pack {
     throttled *on;
     void *pack;
+    size_t unsynced;
 } throttled_pack;
 
 static double
@@ -77,6 +94,7 @@ throttled_open(const esdm_plugin_config *config, void **ret_target, esdm_error *
         t->s_per_byte = bytes_per_s > 0 ? 1 / bytes_per_s : 0;
         t->latency_s = number_of(root, "latency_ms") * 1e-3;
         t->service_s = number_of(root, "service_ms") * 1e-3;
+        t->keeps = json_is_true(json_object_get(root, "keeps"));
         (void) pthread_mutex_init(&t->lock, NULL);
         *ret_target = t;
     } else {
@@ -122,14 +140,20 @@ throttled_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_pos
     for (size_t i = 0; i < niov; i++)
         bytes += iov[i].bytes;
     esdm_status status = inner.pack_append(p->pack, iov, niov, ret_position, err);
-    serve(p->on, came, bytes);
+    p->unsynced += bytes;
+    if (!MEMORY)
+        serve(p->on, came, bytes);
     return status;
 }
 
 static esdm_status
 throttled_sync(void *pack, esdm_error *err)
 {
-    return inner.pack_sync(((throttled_pack *) pack)->pack, err);
+    throttled_pack *p = pack;
+    if (MEMORY)
+        serve(p->on, now_s(), p->unsynced);
+    p->unsynced = 0;
+    return inner.pack_sync(p->pack, err);
 }
 
 static esdm_status
@@ -142,6 +166,29 @@ throttled_seal(void *pack, esdm_error *err)
 }
 
 static esdm_status
+throttled_evict(void *target, const char *name, esdm_error *err)
+{
+    throttled *t = target;
+    if (!MEMORY || t->keeps)
+        return esdm__error_set(err, ESDM_ENOTSUP, "throttled: nothing is forgotten");
+    (void) pthread_mutex_lock(&t->lock);
+    (void) snprintf(t->evicted[t->nevicted++ % 64], sizeof t->evicted[0], "%s", name);
+    (void) pthread_mutex_unlock(&t->lock);
+    return ESDM_OK;
+}
+
+static bool
+is_in_memory(throttled *t, const char *name)
+{
+    bool found = false;
+    (void) pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < 64 && !found; i++)
+        found = strcmp(t->evicted[i], name) == 0;
+    (void) pthread_mutex_unlock(&t->lock);
+    return MEMORY && !found;
+}
+
+static esdm_status
 throttled_read(void *target, const char *name, const esdm_range *ranges, size_t nranges,
                esdm_error *err)
 {
@@ -151,7 +198,8 @@ throttled_read(void *target, const char *name, const esdm_range *ranges, size_t 
     for (size_t i = 0; i < nranges; i++)
         bytes += ranges[i].bytes;
     esdm_status status = inner.pack_read(t->target, name, ranges, nranges, err);
-    serve(t, came, bytes);
+    if (!is_in_memory(t, name))
+        serve(t, came, bytes);
     return status;
 }
 
@@ -198,9 +246,9 @@ throttled_remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_rep
 static const esdm_data_plugin throttled_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
              .kind = ESDM_PLUGIN_DATA,
-             .name = "throttled",
+             .name = NAME,
              .summary = "posix with a bandwidth (tests)"},
-    .flags = ESDM_DATA_READ_UNSEALED,
+    .flags = ESDM_DATA_READ_UNSEALED | (MEMORY ? ESDM_DATA_CACHED : 0),
     .make = throttled_make,
     .check = throttled_check,
     .remove = throttled_remove,
@@ -214,6 +262,7 @@ static const esdm_data_plugin throttled_plugin = {
     .pack_read = throttled_read,
     .pack_remove = throttled_remove_pack,
     .pack_list = throttled_list,
+    .pack_evict = throttled_evict,
 };
 
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);

@@ -7,6 +7,7 @@ const esdm_data_plugin esdm_data_kv_plugin = {
              .kind = ESDM_PLUGIN_DATA,
              .name = "kv",
              .summary = "packs as records of Kyoto Cabinet databases in a directory"},
+    .flags = ESDM_DATA_CACHED,
     .make = kv__make,
     .check = kv__check,
     .remove = kv__remove,

@@ -7,7 +7,7 @@ const esdm_data_plugin esdm_data_posix_plugin = {
              .kind = ESDM_PLUGIN_DATA,
              .name = "posix",
              .summary = "packs as files in a directory"},
-    .flags = ESDM_DATA_READ_UNSEALED,
+    .flags = ESDM_DATA_READ_UNSEALED | ESDM_DATA_CACHED,
     .make = posix__make,
     .check = posix__check,
     .remove = posix__remove,
@@ -21,6 +21,7 @@ const esdm_data_plugin esdm_data_posix_plugin = {
     .pack_read = posix__pack_read,
     .pack_remove = posix__pack_remove,
     .pack_list = posix__pack_list,
+    .pack_evict = posix__pack_evict,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -80,5 +80,7 @@ esdm_status posix__pack_seal(void *pack, esdm_error *err);
 /* read.c */
 esdm_status posix__pack_read(void *target, const char *name, const esdm_range *ranges,
                              size_t nranges, esdm_error *err);
+/* evict.c */
+esdm_status posix__pack_evict(void *target, const char *name, esdm_error *err);
 
 #endif

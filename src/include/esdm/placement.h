@@ -82,6 +82,8 @@ typedef struct esdm_model_info {
     uint64_t observations;  /**< requests that the factors are of */
     size_t nsamples;
     const esdm_model_sample *samples;
+    bool past_memory; /**< the device was measured; false: the memory of the machine had a part in
+                           it, or the measurement is of an older version */
 } esdm_model_info;
 typedef bool (*esdm_model_visitor)(const esdm_model_info *info, void *user);
 

@@ -2,12 +2,15 @@
 
 /** @file Writing, reading, listing and removing packs. */
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/ids.h"
@@ -345,6 +348,50 @@ test_pack__sync_works_or_says_so(void **state)
     assert_ok(data_plugin()->pack_seal(pack, &place_error));
 }
 
+/* Pages of a file that are in memory; 0 for one that lies in memory anyhow. */
+static size_t
+pages_in_memory(const char *path, size_t bytes)
+{
+    static unsigned char map[4096];
+    struct statfs fs;
+    size_t found = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && fstatfs(fd, &fs) == 0);
+    void *memory = mmap(NULL, bytes, PROT_NONE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(mincore(memory, bytes, map), 0);
+    for (size_t i = 0; i < bytes / (size_t) sysconf(_SC_PAGESIZE); i++)
+        found += map[i] & 1;
+    (void) munmap(memory, bytes);
+    (void) close(fd);
+    return fs.f_type == 0x01021994 ? 0 : found; /* tmpfs */
+}
+
+static void
+test_pack__is_forgotten_by_the_memory(void **state)
+{
+    fixture *f = *state;
+    const esdm_data_plugin *plugin = data_plugin();
+    static uint8_t data[1 << 20];
+    const esdm_iov piece = {.data = data, .bytes = sizeof data};
+    uint64_t position = 0;
+    skip_if(plugin->pack_evict == NULL);
+    void *pack = create(f, PACK "e");
+    data_fill(data, 1, 0, sizeof data);
+    assert_ok(plugin->pack_append(pack, &piece, 1, &position, &place_error));
+    assert_ok(plugin->pack_sync(pack, &place_error));
+    assert_ok(plugin->pack_seal(pack, &place_error));
+    data_check_pack(f->target, PACK "e", 1, 0, sizeof data);
+    assert_ok(plugin->pack_evict(f->target, PACK "e", &place_error));
+    if (strcmp(place_current->name, "posix") == 0) {
+        char path[400];
+        (void) snprintf(path, sizeof path, "%s/%.2s/%s", f->place.dir, PACK, PACK "e");
+        assert_int_equal(pages_in_memory(path, sizeof data), 0);
+    }
+    data_check_pack(f->target, PACK "e", 1, 0, sizeof data);
+    assert_status(plugin->pack_evict(f->target, PACK "f", &place_error), ESDM_ENOENT);
+}
+
 /* ---- listing -------------------------------------------------------------------------------- */
 
 static void
@@ -571,6 +618,7 @@ const struct CMUnitTest data_pack_tests[] = {
     WITH_PLACE(test_pack__unsealed_pack_is_readable),
     WITH_PLACE(test_pack__large_append_in_one_piece),
     WITH_PLACE(test_pack__sync_works_or_says_so),
+    WITH_PLACE(test_pack__is_forgotten_by_the_memory),
     WITH_PLACE(test_pack__lists_by_prefix),
     WITH_PLACE(test_pack__usage_sums_packs),
     WITH_PLACE(test_pack__removed_pack_is_gone),

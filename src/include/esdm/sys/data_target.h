@@ -26,6 +26,9 @@ extern "C" {
 #define ESDM_DATA_VOLATILE 0x2u
 /** What pack_seal() ends survives power loss too; the engine then does without pack_sync(). */
 #define ESDM_DATA_SEAL_DURABLE 0x4u
+/** The memory of this machine may take appends before the device does, and answer reads in its
+ *  place: what they take says little about the device. */
+#define ESDM_DATA_CACHED 0x8u
 
 /** One range of a ranged get. */
 typedef struct esdm_range {
@@ -121,6 +124,9 @@ typedef struct esdm_data_plugin {
     /** Nothing more is appended: starts to store what is there, without waiting for the end, which
      *  pack_seal() does. */
     void (*pack_begin_seal)(void *pack);
+    /** For measurements: the memory of this machine forgets a pack that was synced and sealed, so
+     *  that the device answers the next reads. ESDM_ENOTSUP: it does not. */
+    esdm_status (*pack_evict)(void *target, const char *name, esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
