@@ -107,11 +107,26 @@ esdm_status kv__held_failure(kv__target *target, esdm_error *err);
 KCDB *kv__database(const kv__handle *handle);
 /** Of a writer's file, for space alone: closing it would give up the lock. -1: none. */
 int kv__descriptor(const kv__handle *handle);
+/** Once before the first database is opened. */
+void kv__prepare_forks(void);
+
+/* ---- database.c ----------------------------------------------------------------------------- */
+
+/**
+ * Opens a file as a database; while another process has it, tries again until `until_ns`
+ * (esdm__now_ns()). For kv__acquire() alone, which knows what this process has open.
+ * @param wait_ms for the message of ESDM_ETIMEDOUT. @param ret_fd see kv__descriptor().
+ */
+esdm_status kv__open_database(const kv__target *target, const char *file, const char *path,
+                              kv__mode mode, uint64_t until_ns, unsigned wait_ms, KCDB **ret_db,
+                              int *ret_fd, esdm_error *err);
+/** ESDM_ETIMEDOUT. @param holder the process that has the file; 0: not known. */
+esdm_status kv__locked_error(const kv__target *target, const char *file, pid_t holder,
+                             unsigned wait_ms, esdm_error *err);
+void kv__nap(uint64_t ns);
 /** Deletes a shard without packs, which the caller has open for writing and then releases. Best
  *  effort. */
 void kv__delete_empty(const kv__target *target, const char *file);
-/** Once before the first database is opened. */
-void kv__prepare_forks(void);
 /** Deletes a pack's own database: nobody opens it for writing again. */
 esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
 
