@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,32 @@ converts(const esdm_dataset *dataset, esdm_type memory_type)
            (user->kind == ESDM_CLASS_ENUM && memory_type == user->base);
 }
 
+/* Bytes of an element: in memory, or stored, whichever are more. */
+static uint64_t
+element_bytes(const esdm_dataset *dataset, esdm_type memory_type)
+{
+    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
+    uint64_t stored = user != NULL ? user->stored_bytes : esdm_type_size(dataset->type);
+    uint64_t memory = user != NULL ? user->memory_bytes : esdm_type_size(memory_type);
+    uint64_t most = stored > memory ? stored : memory;
+    return most > sizeof(void *) ? most : sizeof(void *); /* texts */
+}
+
+/* Every size that follows from the selection fits in 63 bits from here on. */
+static esdm_status
+check_bytes(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+            esdm_error *err)
+{
+    uint64_t elements = esdm_dataspace_elements(space);
+    uint64_t each = element_bytes(dataset, memory_type);
+    if (elements <= INT64_MAX / each)
+        return ESDM_OK;
+    (void) esdm__error_set(err, ESDM_EINVAL,
+                           "%" PRIu64 " elements of %" PRIu64 " bytes are more than 2^63 - 1 bytes",
+                           elements, each);
+    return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+}
+
 esdm_status
 esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
                      esdm_type memory_type, const void *buffer, esdm_error *err)
@@ -39,7 +66,7 @@ esdm__check_transfer(const esdm_dataset *dataset, const esdm_dataspace *space,
         (void) esdm__error_set(err, ESDM_EINVAL, "the buffer is NULL");
         return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
     }
-    return ESDM_OK;
+    return check_bytes(dataset, space, memory_type, err);
 }
 
 esdm_status

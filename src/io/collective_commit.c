@@ -119,8 +119,7 @@ static esdm_status
 merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
 {
     esdm__dataset_io *io = NULL;
-    uint64_t *candidates = NULL;
-    size_t ncandidates = 0;
+    esdm__merge m = {0};
     esdm_status status = esdm__dataset_io_get(dataset, &io, err);
     if (status == ESDM_OK && io->merge_pause > 0) {
         io->merge_pause--;
@@ -130,19 +129,15 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
         status = esdm__dataset_load_directory(dataset, io, err);
     if (status != ESDM_OK)
         return status;
-    (void) pthread_mutex_lock(&io->lock);
-    status = esdm__index_merge_candidates(io->index, &candidates, &ncandidates, err);
-    (void) pthread_mutex_unlock(&io->lock);
-    io->merge_pause = status == ESDM_OK && ncandidates == 0 ? MERGE_PAUSE : 0;
-    if (status == ESDM_OK && ncandidates > 0)
-        status = esdm__dataset_load_pages(dataset, io, candidates, ncandidates, err);
-    if (status == ESDM_OK && ncandidates > 0) {
+    status = esdm__merge_begin(dataset, io, &m, err);
+    io->merge_pause = status == ESDM_OK && m.count == 0 ? MERGE_PAUSE : 0;
+    if (status == ESDM_OK && m.count > 0) {
         (void) pthread_mutex_lock(&io->lock);
-        if (io->directory_loaded) /* else they were moved meanwhile, and are merged another time */
-            status = esdm__index_encode_merged(io->index, candidates, ncandidates, set, err);
+        if (esdm__merge_is_ready(&m, io)) /* else they were moved, and are merged another time */
+            status = esdm__index_encode_merged(io->index, m.pages, m.count, set, err);
         (void) pthread_mutex_unlock(&io->lock);
     }
-    free(candidates);
+    esdm__merge_clear(&m);
     for (size_t k = 0; k < set->npages; k++)
         set->pages[k].dataset = dataset->id;
     return status;

@@ -84,43 +84,57 @@ esdm__commit_settle(work *w, esdm_error *err)
 
 /* ---- pages -------------------------------------------------------------------------------- */
 
-static esdm_status
-merge_candidates(const work *w, size_t i, uint64_t **ret_pages, size_t *ret_count, esdm_error *err)
+esdm_status
+esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, esdm__merge *ret_merge,
+                  esdm_error *err)
 {
-    esdm__dataset_io *io = esdm__commit_io_of(w, i);
+    esdm__merge *m = ret_merge;
     (void) pthread_mutex_lock(&io->lock);
-    esdm_status status = esdm__index_merge_candidates(io->index, ret_pages, ret_count, err);
+    esdm_status status = esdm__index_merge_candidates(io->index, &m->pages, &m->count, err);
     (void) pthread_mutex_unlock(&io->lock);
-    if (status != ESDM_OK || *ret_count == 0)
+    if (status != ESDM_OK || m->count == 0)
         return status;
-    return esdm__dataset_load_pages(w->datasets[i], io, *ret_pages, *ret_count, err);
+    m->held = calloc(m->count, sizeof(esdm__page *));
+    if (m->held == NULL)
+        return esdm__error_nomem(err, m->count * sizeof(esdm__page *), "merged index pages");
+    return esdm__dataset_load_pages(dataset, io, m->pages, m->count, m->held, err);
+}
+
+bool
+esdm__merge_is_ready(const esdm__merge *merge, const esdm__dataset_io *io)
+{
+    return io->directory_loaded && esdm__index_has_loaded(io->index, merge->pages, merge->count);
+}
+
+void
+esdm__merge_clear(esdm__merge *merge)
+{
+    if (merge->held != NULL)
+        esdm__dataset_release_pages(merge->held, merge->count);
+    free(merge->held);
+    free(merge->pages);
+    *merge = (esdm__merge){0};
 }
 
 static esdm_status
 encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
 {
     esdm__dataset_io *io = esdm__commit_io_of(w, i);
-    uint64_t *candidates = NULL;
-    size_t ncandidates = 0;
+    esdm__merge m = {0};
     esdm_status status;
     bool again = false;
     do { /* pages whose fragments are stored elsewhere meanwhile have other numbers */
-        free(candidates);
-        candidates = NULL;
-        ncandidates = 0;
+        esdm__merge_clear(&m);
         status = esdm__dataset_load_directory(w->datasets[i], io, err);
         if (status == ESDM_OK && merge)
-            status = merge_candidates(w, i, &candidates, &ncandidates, err);
+            status = esdm__merge_begin(w->datasets[i], io, &m, err);
         (void) pthread_mutex_lock(&io->lock);
-        again = status == ESDM_OK && !io->directory_loaded;
+        again = status == ESDM_OK && !esdm__merge_is_ready(&m, io);
+        if (status == ESDM_OK && !again)
+            status = esdm__index_encode(io->index, m.pages, m.count, &w->sets[i], err);
         (void) pthread_mutex_unlock(&io->lock);
     } while (again);
-    if (status == ESDM_OK) {
-        (void) pthread_mutex_lock(&io->lock);
-        status = esdm__index_encode(io->index, candidates, ncandidates, &w->sets[i], err);
-        (void) pthread_mutex_unlock(&io->lock);
-    }
-    free(candidates);
+    esdm__merge_clear(&m);
     for (size_t k = 0; k < w->sets[i].npages; k++)
         w->sets[i].pages[k].dataset = w->datasets[i]->id;
     w->npages += w->sets[i].npages;

@@ -46,6 +46,18 @@ esdm_status esdm__commit_settle(esdm__commit_work *work, esdm_error *err);
 bool esdm__commit_has_changes(const esdm__commit_work *work);
 /** Makes the document and the attribute index unless the structure is published. */
 esdm_status esdm__commit_describe(esdm__commit_work *work, esdm_error *err);
+/** Committed pages that the next commit merges. They stay loaded, whatever other threads read. */
+typedef struct esdm__merge {
+    uint64_t *pages;   /* owned */
+    esdm__page **held; /* owned references; of one that is in the directory no more: NULL */
+    size_t count;
+} esdm__merge;
+/** @param ret_merge zeroed; esdm__merge_clear() in any case. */
+esdm_status esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, esdm__merge *ret_merge,
+                              esdm_error *err);
+/** With `io->lock` held: false when the directory was forgotten since; then it is to begin anew. */
+bool esdm__merge_is_ready(const esdm__merge *merge, const esdm__dataset_io *io);
+void esdm__merge_clear(esdm__merge *merge);
 /** The transaction. @param source further pages; NULL: none. */
 esdm_status esdm__commit_publish(esdm__commit_work *work, const char *message,
                                  esdm_meta_page_source source, void *user,

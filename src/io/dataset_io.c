@@ -388,7 +388,8 @@ esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status
 }
 
 static esdm_status
-load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_error *err)
+load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__page **ret_held,
+          esdm_error *err)
 {
     const esdm_session *session = dataset->group->container->session;
     esdm_meta_page entry;
@@ -397,8 +398,10 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
     bool known = esdm__index_page_entry(io->index, number, &entry);
     if (known && entry.rank > 0)
         memcpy(box, entry.box, (size_t) 2 * entry.rank * sizeof *box);
+    if (ret_held != NULL)
+        *ret_held = esdm__index_hold(io->index, number);
     (void) pthread_mutex_unlock(&io->lock);
-    if (!known)
+    if (!known || (ret_held != NULL && *ret_held != NULL))
         return ESDM_OK;
     entry.box = box;
 
@@ -415,6 +418,8 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
     known = esdm__index_page_entry(io->index, number, &entry);
     if (status == ESDM_OK)
         status = esdm__index_insert(io->index, number, page, &error);
+    if (status == ESDM_OK && ret_held != NULL)
+        *ret_held = esdm__index_hold(io->index, number);
     (void) pthread_mutex_unlock(&io->lock);
     if (status == ESDM_OK || !known || esdm__dataset_was_moved(dataset, io, status))
         return ESDM_OK;
@@ -425,14 +430,24 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm_err
 
 esdm_status
 esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io, const uint64_t *pages,
-                         size_t npages, esdm_error *err)
+                         size_t npages, esdm__page **ret_held, esdm_error *err)
 {
+    for (size_t i = 0; i < npages && ret_held != NULL; i++)
+        ret_held[i] = NULL;
     for (size_t i = 0; i < npages; i++) {
-        esdm_status status = load_page(dataset, io, pages[i], err);
+        esdm_status status =
+            load_page(dataset, io, pages[i], ret_held != NULL ? &ret_held[i] : NULL, err);
         if (status != ESDM_OK)
             return esdm__dataset_prefix(dataset, status, err);
     }
     return ESDM_OK;
+}
+
+void
+esdm__dataset_release_pages(esdm__page **held, size_t npages)
+{
+    for (size_t i = 0; i < npages; i++)
+        esdm__page_unref(held[i]);
 }
 
 void

@@ -111,10 +111,15 @@ esdm_status esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_lis
 /** Loads the directory of committed pages into the index unless known. */
 esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
                                          esdm_error *err);
-/** Loads the given pages into the index. When one was moved meanwhile the directory is forgotten:
+/** Loads the given pages into the index. @param ret_held NULL, or room for a reference to each, by
+ *  which it stays loaded (NULL: it is in the directory no more); esdm__dataset_release_pages() in
+ *  any case. When one was moved meanwhile the directory is forgotten:
  *  the caller looks at `generation`, or asks again what is missing. */
 esdm_status esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io,
-                                     const uint64_t *pages, size_t npages, esdm_error *err);
+                                     const uint64_t *pages, size_t npages, esdm__page **ret_held,
+                                     esdm_error *err);
+/** Gives references back. */
+void esdm__dataset_release_pages(esdm__page **held, size_t npages);
 /**
  * After a failed read: whether fragments were stored elsewhere since the directory was loaded, as
  * esdm-drain does. Then the directory is forgotten, and the read is worth another attempt.

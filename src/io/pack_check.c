@@ -59,7 +59,7 @@ look(esdm__pack_set *packs, esdm_error *err)
     atomic_bool missing = packs->missing; /* several threads look */
     esdm__pack *sealed = head(packs, &packs->sealed);
     esdm__pack *kept = head(packs, &packs->kept);
-    esdm_status status = esdm__pack_set_visit(packs, look_at, &missing, err);
+    esdm_status status = esdm__pack_set_visit(packs, NULL, look_at, &missing, err);
     for (esdm__pack *p = sealed; p != NULL && status == ESDM_OK; p = p->next)
         status = look_at(packs, p, &missing, err);
     for (esdm__pack *p = kept; p != NULL && status == ESDM_OK && packs->look_back; p = p->next) {

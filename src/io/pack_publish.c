@@ -3,6 +3,7 @@
 /** @file Packs of an open container: what commits do with them, and their end. */
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -60,7 +61,8 @@ visit_one(void *context, size_t i, esdm_error *err)
 }
 
 esdm_status
-esdm__pack_set_visit(esdm__pack_set *packs, esdm__pack_visitor fn, void *user, esdm_error *err)
+esdm__pack_set_visit(esdm__pack_set *packs, bool (*wanted)(const esdm__pack *pack, void *user),
+                     esdm__pack_visitor fn, void *user, esdm_error *err)
 {
     esdm__pack *few[16];
     size_t room = sizeof few / sizeof few[0];
@@ -73,9 +75,12 @@ esdm__pack_set_visit(esdm__pack_set *packs, esdm__pack_visitor fn, void *user, e
     if (count > room)
         v.list = malloc(count * sizeof(esdm__pack *));
     size_t i = 0;
-    for (esdm__pack *p = packs->open; p != NULL && v.list != NULL; p = p->next)
-        v.list[i++] = p;
+    for (esdm__pack *p = packs->open; p != NULL && v.list != NULL; p = p->next) {
+        if (wanted == NULL || wanted(p, user))
+            v.list[i++] = p;
+    }
     (void) pthread_mutex_unlock(&packs->lock);
+    count = i;
     if (v.list == NULL)
         return esdm__error_nomem(err, count * sizeof(esdm__pack *), "packs");
     esdm_status status = ESDM_OK;
@@ -131,18 +136,75 @@ publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 esdm_status
 esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
 {
-    return esdm__pack_set_visit(packs, publish, &durable, err);
+    return esdm__pack_set_visit(packs, NULL, publish, &durable, err);
+}
+
+/* Whether some target gives back only what is sealed. */
+static bool
+must_seal(const esdm__pack_set *packs)
+{
+    const esdm_session *session = packs->owner.session;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
+            return true;
+    }
+    return false;
 }
 
 esdm_status
 esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
 {
-    const esdm_session *session = packs->owner.session;
-    for (size_t i = 0; i < session->ntargets; i++) {
-        if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
-            return esdm__pack_set_visit(packs, make_readable, NULL, err);
+    return must_seal(packs) ? esdm__pack_set_visit(packs, NULL, make_readable, NULL, err) : ESDM_OK;
+}
+
+typedef struct named {
+    const esdm__pack_name *const *names;
+    size_t count;
+} named;
+
+/* NULL: the pack is none of them. */
+static const esdm__pack_name *
+name_of(const esdm__pack *p, const named *n)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        if (strcmp(n->names[i]->pack, p->name) == 0)
+            return n->names[i];
     }
-    return ESDM_OK;
+    return NULL;
+}
+
+static bool
+is_named(const esdm__pack *p, void *user)
+{
+    return name_of(p, user) != NULL;
+}
+
+/* One with copies stays where it is. */
+static bool
+any_moved(const named *n, const esdm__pack *list)
+{
+    bool moved = false;
+    for (const esdm__pack *p = list; p != NULL && !moved; p = p->next) {
+        const esdm__pack_name *name = p->places == NULL ? name_of(p, n) : NULL;
+        moved = name != NULL && strcmp(name->target, esdm__pack_target(p)->place) != 0;
+    }
+    return moved;
+}
+
+esdm_status
+esdm__pack_set_make_named_readable(esdm__pack_set *packs, const esdm__pack_name *const *names,
+                                   size_t count, bool *ret_moved, esdm_error *err)
+{
+    named n = {.names = names, .count = count};
+    *ret_moved = false;
+    if (!must_seal(packs))
+        return ESDM_OK;
+    esdm_status status = esdm__pack_set_visit(packs, is_named, make_readable, &n, err);
+    (void) pthread_mutex_lock(&packs->lock);
+    *ret_moved =
+        any_moved(&n, packs->open) || any_moved(&n, packs->sealed) || any_moved(&n, packs->kept);
+    (void) pthread_mutex_unlock(&packs->lock);
+    return status;
 }
 
 void

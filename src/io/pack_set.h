@@ -10,6 +10,7 @@
  */
 
 #include "io/pack.h"
+#include "layout/fragment.h"
 
 typedef struct esdm__pack_set esdm__pack_set;
 
@@ -53,6 +54,11 @@ void esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
 /** Makes everything appended readable for this process. */
 esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
+/** The same for what lies in some packs; others stay open. Names that are none of ours are passed
+ *  over. @param ret_moved whether one is on another target than its name says. */
+esdm_status esdm__pack_set_make_named_readable(esdm__pack_set *packs,
+                                               const esdm__pack_name *const *names, size_t count,
+                                               bool *ret_moved, esdm_error *err);
 /**
  * For those who commit, one thread at a time: when others may have taken the writer for dead, looks
  * whether what it wrote is still there. What was committed may be gone, since it was moved: a

@@ -40,10 +40,12 @@ esdm__pack_push(esdm__pack **list, esdm__pack *pack)
 typedef esdm_status (*esdm__pack_visitor)(esdm__pack_set *packs, esdm__pack *pack, void *user,
                                           esdm_error *err);
 
-/** Calls fn on every pack that is not sealed, on several at once where targets wait for servers;
- *  stops at the first failure. Those that are begun meanwhile are not concerned. */
-esdm_status esdm__pack_set_visit(esdm__pack_set *packs, esdm__pack_visitor fn, void *user,
-                                 esdm_error *err);
+/** Calls fn on every pack that is not sealed, or on those that `wanted` wants (NULL: all; called
+ * under the lock), on several at once where targets wait for servers; stops at the first failure.
+ * Those that are begun meanwhile are not concerned. */
+esdm_status esdm__pack_set_visit(esdm__pack_set *packs,
+                                 bool (*wanted)(const esdm__pack *pack, void *user),
+                                 esdm__pack_visitor fn, void *user, esdm_error *err);
 /** A pack that the caller had busy is free for others; a sealed one goes to its list. */
 void esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *pack);
 /** Tells the model how long the requests took of which it has not heard yet. */

@@ -11,6 +11,8 @@
 
 /* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
 #define PLAN_FRAGMENTS ((size_t) 32768)
+/* Plans that are made anew because packs moved to other targets meanwhile. */
+#define PASSES 100
 /* Strided pieces read at once when they do not meet. */
 #define LAYER_PIECES 64u
 /* Strided data is converted in steps of at most so many elements. */
@@ -60,11 +62,45 @@ settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     }
     if (failure.status != ESDM_OK && err != NULL)
         *err = failure;
-    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
-    esdm__pack_set *packs = __atomic_load_n(&container_io->packs, __ATOMIC_ACQUIRE);
-    if (failure.status == ESDM_OK && !*ret_done && packs != NULL)
-        return esdm__pack_set_make_readable(packs, err);
     return failure.status;
+}
+
+/* Makes readable what the plan has from packs that are being written, and leaves the others alone.
+ * *ret_moved: one of them lies elsewhere now, and a new plan is needed. */
+static esdm_status
+open_pending(const esdm_dataset *dataset, const esdm__plan *plan, bool *ret_moved, esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(dataset->group->container);
+    esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
+    const esdm__pack_name **names = NULL;
+    size_t count = 0;
+    size_t capacity = 0;
+    *ret_moved = false;
+    for (size_t i = 0; i < plan->npieces && packs != NULL; i++) {
+        const esdm__fragment *fragment = plan->pieces[i].fragment;
+        if ((fragment->sequence & ESDM__SEQUENCE_PENDING) == 0 || fragment->pack == NULL)
+            continue;
+        size_t k = count; /* neighbours lie in the same pack */
+        while (k > 0 && names[k - 1] != fragment->pack)
+            k--;
+        if (k > 0)
+            continue;
+        if (count == capacity) {
+            capacity = capacity == 0 ? 8 : 2 * capacity;
+            const esdm__pack_name **grown = realloc(names, capacity * sizeof *grown);
+            if (grown == NULL) {
+                free(names);
+                return esdm__error_nomem(err, capacity * sizeof *names, "a read");
+            }
+            names = grown;
+        }
+        names[count++] = fragment->pack;
+    }
+    esdm_status status = ESDM_OK;
+    if (count > 0)
+        status = esdm__pack_set_make_named_readable(packs, names, count, ret_moved, err);
+    free(names);
+    return status;
 }
 
 /* ---- plan --------------------------------------------------------------------------------- */
@@ -100,7 +136,7 @@ make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, es
         if (status == ESDM_OK && nmissing == 0)
             return ESDM_OK;
         if (status == ESDM_OK)
-            status = esdm__dataset_load_pages(dataset, io, missing, nmissing, err);
+            status = esdm__dataset_load_pages(dataset, io, missing, nmissing, NULL, err);
         free(missing);
         if (status != ESDM_OK)
             return status;
@@ -296,10 +332,20 @@ read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *spa
 {
     esdm__plan plan = {0};
     bool *too_many = esdm_dataspace_elements(space) > 1 ? ret_too_large : NULL;
+    bool moved = true;
     *ret_too_large = false;
-    esdm_status status = make_plan(dataset, io, hull, &plan, too_many, err);
-    if (status != ESDM_OK || *ret_too_large)
+    esdm_status status = ESDM_OK;
+    for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
+        moved = false;
+        esdm__plan_clear(&plan);
+        status = make_plan(dataset, io, hull, &plan, too_many, err);
+        if (status == ESDM_OK && !*ret_too_large)
+            status = open_pending(dataset, &plan, &moved, err);
+    }
+    if (status != ESDM_OK || *ret_too_large) {
+        esdm__plan_clear(&plan);
         return status;
+    }
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
     const esdm__elements *e = &io->elements;

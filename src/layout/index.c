@@ -251,6 +251,28 @@ esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded, esdm_e
     return ESDM_OK;
 }
 
+esdm__page *
+esdm__index_hold(esdm__index *index, uint64_t page)
+{
+    esdm__slot *slot = esdm__index_slot(index, page);
+    if (slot == NULL || slot->loaded == NULL)
+        return NULL;
+    slot->last_use = ++index->clock;
+    atomic_fetch_add_explicit(&slot->loaded->references, 1, memory_order_relaxed);
+    return slot->loaded;
+}
+
+bool
+esdm__index_has_loaded(const esdm__index *index, const uint64_t *pages, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const esdm__slot *slot = esdm__index_slot(index, pages[i]);
+        if (slot == NULL || slot->loaded == NULL)
+            return false;
+    }
+    return true;
+}
+
 typedef struct missing {
     const esdm__directory *directory;
     uint64_t *pages;

@@ -75,6 +75,11 @@ bool esdm__index_page_entry(const esdm__index *index, uint64_t page, esdm_meta_p
  *  wanted is dropped. ESDM_ENOMEM, ESDM_ECORRUPT (another rank). */
 esdm_status esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded,
                                esdm_error *err);
+/** A reference to a loaded page, which stays loaded as long as that is held and the page belongs to
+ *  the directory. NULL: it is not loaded. @return owned; esdm__page_unref(). */
+esdm__page *esdm__index_hold(esdm__index *index, uint64_t page);
+/** Whether all these pages are loaded. */
+bool esdm__index_has_loaded(const esdm__index *index, const uint64_t *pages, size_t count);
 void esdm__page_unref(esdm__page *page);
 /** Memory of loaded pages; esdm__index_evict drops unreferenced ones, oldest use first. */
 size_t esdm__index_memory_bytes(const esdm__index *index);

@@ -5,6 +5,7 @@ together with PostgreSQL."""
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -49,6 +50,34 @@ class Holder:
 def need_kv():
     if not (BUILD / "esdm/esdm-data-kv.so").exists():
         skip("built without Kyoto Cabinet (package libkyotocabinet-dev)")
+
+
+WRITE_BESIDE_READS = """
+import netCDF4, numpy
+d = netCDF4.Dataset("esdm://beside.nc", "w")
+d.createDimension("time", None)
+d.createDimension("cell", 1000)
+d.createVariable("stored", "f8", ("cell",))[:] = numpy.arange(1000.)
+d.createVariable("v", "f8", ("time", "cell"))
+d.createVariable("again", "f8", ("time", "cell"))
+d.sync()
+for i in range(40):
+    d["v"][2 * i, :] = float(i)
+    assert d["stored"][i] == i
+d["again"][0, :] = 7.
+d["again"][5, :] = 8.
+assert (d["again"][0] == 7.).all() and (d["v"][78] == 39.).all()
+d.close()
+"""
+
+
+def test_kv__reads_of_other_data_end_no_packs():
+    need_kv()
+    with Site(targets=TARGETS, engine={"inline": 0, "threads": 1}):
+        client(["/usr/bin/python3", "-c", WRITE_BESIDE_READS])
+        told = run([tool("esdm-stat"), "esdm://beside.nc", "--fragments"]).stdout
+        packs = set(re.findall(r"tiny (\S+) @", told))
+        expect(told.count("tiny ") > 40 and 2 <= len(packs) <= 4, f"{len(packs)} packs: {told}")
 
 
 def test_kv__real_files_come_back():
@@ -202,7 +231,8 @@ def test_kv__other_programs_do_not_load_it():
 
 
 if __name__ == "__main__":
-    main(test_kv__real_files_come_back,
+    main(test_kv__reads_of_other_data_end_no_packs,
+         test_kv__real_files_come_back,
          test_kv__writers_killed_at_random,
          test_kv__killed_in_a_transaction,
          test_kv__shard_locked_by_a_stopped_process,

@@ -341,6 +341,36 @@ a_child_cannot_harm_its_parent(void)
     esdm_session_close(session);
 }
 
+/* Selections whose bytes do not fit in 63 bits are refused, and harm nothing. */
+static void
+more_bytes_than_there_are(esdm_session *session)
+{
+    const uint64_t sizes[] = {UINT64_C(1) << 60, UINT64_C(1) << 61, INT64_MAX};
+    double value = 5;
+    esdm_container *container;
+    esdm_dimension *dims[2];
+    esdm_dataset *dataset;
+    esdm_dataspace space;
+    ok(esdm_container_create(session, "huge", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "t", ESDM_UNLIMITED, &dims[0], ERR));
+    ok(esdm_dimension_create(root, "x", 2, &dims[1], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 2, dims, &dataset, ERR));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        ok(esdm_dataspace_init(&space, 2, NULL, (uint64_t[]){sizes[i], 1}, ERR));
+        fails(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR), ESDM_EINVAL,
+              "2^63");
+        fails(esdm_read(dataset, &space, ESDM_TYPE_INT8, &value, NULL, ERR), ESDM_EINVAL, "2^63");
+    }
+    ok(esdm_dataspace_init(&space, 2, NULL, (uint64_t[]){1, 1}, ERR));
+    ok(esdm_write(dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open(session, "huge", ESDM_OPEN_READ, 0, &container, ERR));
+    dataset = find(container, "v");
+    check(esdm_dimension_length(esdm_dataset_dimension(dataset, 0)) == 1);
+    ok(esdm_container_close(container, ERR));
+}
+
 int
 main(void)
 {
@@ -354,6 +384,7 @@ main(void)
     datasets_that_others_wrote_first_are_known(session, other);
     commits_do_not_fill_memory(session);
     small_fragments_do_not_fill_memory(session);
+    more_bytes_than_there_are(session);
     esdm_session_close(other);
     esdm_session_close(session);
     return 0;

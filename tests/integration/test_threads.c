@@ -281,10 +281,78 @@ test_reader__sees_whole_snapshots_while_a_writer_commits(void)
     esdm_session_close(session);
 }
 
+/* ---- readers of the handle that commits ---------------------------------------------------- */
+
+enum { CELLS = 1 << 20, SCATTERED = 700, SETS_BESIDE = 60 };
+
+static atomic_bool over;
+
+static void *
+read_cells(void *user)
+{
+    const job *j = user;
+    uint64_t state = j->number + 1;
+    while (!atomic_load(&over)) {
+        double value;
+        uint64_t at = next_random(&state) % CELLS;
+        esdm_dataspace space;
+        ok(esdm_dataspace_init(&space, 1, &at, (uint64_t[]){1}, ERR));
+        ok(esdm_read(j->dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+        check(value == 0 || value == (double) at);
+    }
+    return NULL;
+}
+
+/* Commits merge index pages which readers of the same handle drop to keep memory bounded. */
+static void
+test_threads__read_the_handle_that_commits(void)
+{
+    job readers[3] = {0};
+    esdm_session_options options = {.config_path = getenv("ESDM_CONFIG")};
+    esdm_session *session;
+    esdm_container *container;
+    esdm_dimension *dimension;
+    esdm_dataset *beside;
+    ok(esdm_session_open(&options, &session, ERR));
+    ok(esdm_container_create(session, "read/beside", ESDM_CREATE_NEW, &container, ERR));
+    esdm_group *root = esdm_container_root(container);
+    ok(esdm_dimension_create(root, "cell", CELLS, &dimension, ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, &dimension, &readers[0].dataset, ERR));
+    ok(esdm_dataset_set_fill(readers[0].dataset, &(double){0}, ERR));
+    for (int i = 0; i < SETS_BESIDE; i++) { /* which share the memory for index pages */
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        ok(esdm_dataset_create(root, name, ESDM_TYPE_INT8, 1, &dimension, &beside, ERR));
+    }
+    ok(esdm_container_commit(container, NULL, ERR));
+    for (int i = 0; i < 3; i++) {
+        readers[i].dataset = readers[0].dataset;
+        readers[i].number = (uint64_t) i;
+        check(pthread_create(&readers[i].thread, NULL, read_cells, &readers[i]) == 0);
+    }
+    uint64_t state = 7;
+    for (uint64_t k = 0; k < by_size(80, 150, 600); k++) {
+        for (int i = 0; i < SCATTERED; i++) {
+            uint64_t at = next_random(&state) % CELLS;
+            double value = (double) at;
+            esdm_dataspace space;
+            ok(esdm_dataspace_init(&space, 1, &at, (uint64_t[]){1}, ERR));
+            ok(esdm_write(readers[0].dataset, &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+        }
+        ok(esdm_container_commit(container, NULL, ERR));
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < 3; i++)
+        check(pthread_join(readers[i].thread, NULL) == 0);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
+}
+
 int
 main(void)
 {
     make_site();
+    test_threads__read_the_handle_that_commits();
     test_threads__write_and_read_one_dataset();
     test_threads__append_records();
     test_threads__separate_containers_in_one_session();
