@@ -189,19 +189,21 @@ function(esdm_foreign_has header library function ret)
   set(${ret} ${ESDM_${upper}_HAS_${function}} PARENT_SCOPE)
 endfunction()
 
-# esdm_sql_header(TARGET PREFIX FILE…): the SQL files as arrays PREFIX<name>_sql in a header that is
-# called like the folder of the files: postgres_sql.h.
-function(esdm_sql_header target prefix)
+# esdm_text_header(TARGET PREFIX FILE…): the files of one folder as arrays PREFIX<name>_<extension>, in
+# a header that is called like the folder and the extension of the first one: postgres_sql.h.
+function(esdm_text_header target prefix)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE inputs)
   list(GET inputs 0 first)
   get_filename_component(folder ${first} DIRECTORY)
   get_filename_component(folder ${folder} NAME)
-  set(output ${CMAKE_CURRENT_BINARY_DIR}/sql/${folder}_sql.h)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/SqlHeader.cmake)
+  get_filename_component(extension ${first} LAST_EXT)
+  string(REPLACE . _ extension ${extension})
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/texts/${folder}${extension}.h)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/TextHeader.cmake)
   add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${script} VERBATIM
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DPREFIX=${prefix} "-DINPUTS=${inputs}" -P ${script})
   target_sources(${target} PRIVATE ${output})
-  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/sql)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/texts)
 endfunction()
 
 function(esdm_generate_builtin_table)

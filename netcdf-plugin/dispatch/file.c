@@ -375,6 +375,17 @@ close_refused(esdmnc_id id, esdmnc_file *file)
         dispose(id, file);
 }
 
+/* Whether it is seen later what becomes of the file: a Python program closes it because it fails.
+ */
+static bool
+put_off(esdmnc_file *file)
+{
+    if (!file->writable || file->transient || esdmnc_comm(file) != NULL ||
+        esdmnc_types_complete(file) != NC_NOERR || !esdm_container_is_dirty(file->container))
+        return false;
+    return esdmnc_postpone(file, esdmnc_python_closing(file->opening));
+}
+
 int
 esdmnc_close(esdmnc_id id, void *memory)
 {
@@ -398,6 +409,8 @@ esdmnc_close(esdmnc_id id, void *memory)
             close_refused(id, file); /* types can be finished after nc_redef() */
         return rc;
     }
+    if (put_off(file))
+        return NC_NOERR;
     rc = commit(file, "commit at close of");
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */

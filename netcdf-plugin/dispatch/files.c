@@ -4,16 +4,12 @@
 #include "internal.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define SLOT_BITS  8
 #define SLOT_COUNT (1 << SLOT_BITS)
-
-/* How long an exit waits for another thread to open or close a file. */
-#define EXIT_LOCK_S 5
 
 /* libnetcdf has 65,536 slots: two levels, so that lookups need no lock and an unused copy no
  * memory. Pages are never freed. */
@@ -111,13 +107,38 @@ esdmnc_files_add(esdmnc_file *file)
     return rc;
 }
 
-/* With the lock held. */
-static void
-take_out(const esdmnc_file *file)
+bool
+esdmnc_files_lock(const struct timespec *until)
+{
+    return (until == NULL ? pthread_mutex_lock(&table_lock)
+                          : pthread_mutex_timedlock(&table_lock, until)) == 0;
+}
+
+void
+esdmnc_files_unlock(void)
+{
+    pthread_mutex_unlock(&table_lock);
+}
+
+esdmnc_file *
+esdmnc_files_first(void)
+{
+    return all_files;
+}
+
+void
+esdmnc_files_free_slot(const esdmnc_file *file)
 {
     unsigned slot = slot_of(file->ncid);
     slot_page *page = atomic_load(&pages[file->instance][slot >> SLOT_BITS]);
     atomic_store_explicit(&page->files[slot & (SLOT_COUNT - 1)], NULL, memory_order_release);
+}
+
+void
+esdmnc_files_take_out(const esdmnc_file *file)
+{
+    if (!file->postponed)
+        esdmnc_files_free_slot(file);
     for (esdmnc_file **link = &all_files; *link != NULL; link = &(*link)->next) {
         if (*link == file) {
             *link = file->next;
@@ -132,7 +153,7 @@ esdmnc_files_remove(esdmnc_id id)
     pthread_mutex_lock(&table_lock);
     esdmnc_file *file = lookup(id);
     if (file != NULL)
-        take_out(file);
+        esdmnc_files_take_out(file);
     pthread_mutex_unlock(&table_lock);
     return file;
 }
@@ -156,9 +177,8 @@ esdmnc_files_writing(const char *name)
     return esdmnc_files_writer(name) != NULL;
 }
 
-/* With the lock held. */
-static bool
-in_use(const esdm_container *container)
+bool
+esdmnc_files_in_use(const esdm_container *container)
 {
     const esdmnc_file *file = all_files;
     while (file != NULL && file->container != container)
@@ -170,118 +190,9 @@ bool
 esdmnc_files_use(const esdm_container *container)
 {
     pthread_mutex_lock(&table_lock);
-    bool found = in_use(container);
+    bool found = esdmnc_files_in_use(container);
     pthread_mutex_unlock(&table_lock);
     return found;
-}
-
-static bool
-is_snapshot(const esdm_snapshot_info *info, void *user)
-{
-    *(bool *) user = info != NULL;
-    return false;
-}
-
-/* Whether a commit would be the first one of a new container that takes an older one's name. */
-static bool
-would_replace(const esdmnc_file *file)
-{
-    bool found = false;
-    esdm_session *session = esdmnc_session_now();
-    return session != NULL && esdm_container_snapshot(file->container) == 0 &&
-           esdm_container_snapshots(session, file->name, is_snapshot, &found, NULL) == ESDM_OK &&
-           found;
-}
-
-/* Whether all that the file holds is committed. What is still being defined for the first time is
- * not: nobody could make sense of it. Nor does a program that failed replace what was there. */
-static bool
-commit_at_exit(const esdmnc_file *file, int status)
-{
-    esdm_error err;
-    if (file->is_new || file->transient)
-        return false;
-    if (!esdm_container_is_dirty(file->container))
-        return true;
-    if (esdmnc_comm(file) != NULL) {
-        fprintf(stderr,
-                "esdm: '%s' was opened by several ranks and not closed: what was written "
-                "since the last commit is lost\n",
-                file->name);
-        return false;
-    }
-    if (status != 0 && would_replace(file)) {
-        fprintf(stderr,
-                "esdm: '%s' was not closed by this program, which ends with status %d: what stood "
-                "there before stays, and what was written is lost\n",
-                file->name, status);
-        return false;
-    }
-    esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
-    if (esdm_container_commit(file->container, NULL, &err) == ESDM_OK)
-        return true;
-    if (file->commit_failed) /* and that was told */
-        esdmnc_debug("commit at exit of '%s': %s", file->name, err.message);
-    else
-        (void) esdmnc_error_loud(&err, "commit at exit of", file->name);
-    return false;
-}
-
-/* The packs that it wrote would lie on the disk, which may be full, and belong to nothing. */
-static void
-drop_at_exit(esdmnc_file *file)
-{
-    take_out(file);
-    if (!in_use(file->container))
-        esdm_container_discard(file->container);
-    esdmnc_file_free(file);
-}
-
-void
-esdmnc_files_finalize(void)
-{
-    esdmnc_file *next = NULL;
-    uint64_t generation = esdmnc_session_generation();
-    pthread_mutex_lock(&table_lock);
-    /* Newest first. The order in which ranks opened files was free of deadlocks; so is its reverse,
-     * in which they all commit here. */
-    for (esdmnc_file *file = all_files; file != NULL; file = next) {
-        esdm_error err;
-        bool keep = false;
-        next = file->next;
-        if (file->generation != generation || esdmnc_comm(file) == NULL)
-            continue;
-        bool mine = file->writable && !file->is_new && !file->transient;
-        if (esdmnc_any(file, mine, &keep) == NC_NOERR && keep &&
-            esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
-            (void) esdmnc_error_of_all(file, &err, "commit at MPI_Finalize of");
-        drop_at_exit(file);
-    }
-    pthread_mutex_unlock(&table_lock);
-}
-
-void
-esdmnc_files_exit(int status, void *unused)
-{
-    (void) unused;
-    /* Programs that end without nc_close() find their data in a netCDF-4 file all the same, for
-     * HDF5 flushes at exit. */
-    uint64_t generation = esdmnc_session_generation();
-    /* Not for ever: exit() may have been called in a signal handler, above the lock's holder. */
-    struct timespec until;
-    (void) clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += EXIT_LOCK_S;
-    if (pthread_mutex_timedlock(&table_lock, &until) != 0) {
-        fputs("esdm: open files are not committed at exit: a call was interrupted\n", stderr);
-        return;
-    }
-    esdmnc_file *next = NULL;
-    for (esdmnc_file *file = all_files; file != NULL; file = next) {
-        next = file->next;
-        if (file->generation == generation && file->writable && !commit_at_exit(file, status))
-            drop_at_exit(file);
-    }
-    pthread_mutex_unlock(&table_lock);
 }
 
 void

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /** libnetcdf copy in the upper half, ncid in the lower. */
 typedef uint64_t esdmnc_id;
@@ -132,6 +133,9 @@ typedef struct esdmnc_file {
     esdmnc_types types;        /* user-defined ones */
     struct esdmnc_room *rooms; /* owned; name_room.c */
     size_t room_count;
+    bool postponed;           /* ending.c: closed, and not committed yet */
+    int exception;            /* the key of what unwound the stack then; 0: none */
+    int opening;              /* number among what a Python program opened for writing; 0: none */
     struct esdmnc_file *next; /* list of all open files, under the table's lock */
 } esdmnc_file;
 
@@ -177,12 +181,53 @@ int esdmnc_hinted_format(const esdm_container *container);
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */
 bool esdmnc_files_use(const esdm_container *container);
+/* The parts of it, for ending.c. The lock guards the list; `until` NULL waits for ever. */
+bool esdmnc_files_lock(const struct timespec *until);
+void esdmnc_files_unlock(void);
+/** With the lock held, as those below. */
+esdmnc_file *esdmnc_files_first(void);
+bool esdmnc_files_in_use(const esdm_container *container);
+/** Its ncid may be given to another file. */
+void esdmnc_files_free_slot(const esdmnc_file *file);
+/** The caller owns it then. */
+void esdmnc_files_take_out(const esdmnc_file *file);
+/** Makes the table usable in the child of a fork(). */
+void esdmnc_files_forked(void);
+
+/* ---- ending.c ------------------------------------------------------------------------------- */
+
 /** Commits every file that is still open for writing; called once at exit, with its status. */
 void esdmnc_files_exit(int status, void *unused);
 /** The same for parallel files, when MPI ends: later ranks cannot talk any more. */
 void esdmnc_files_finalize(void);
-/** Makes the table usable in the child of a fork(). */
-void esdmnc_files_forked(void);
+/** Python is about to close what is open. @param reason the exception that ends the program, or "".
+ *  @param by_signal it will then die by a signal: esdmnc_files_exit() does not come. */
+void esdmnc_files_ending(const char *reason, bool by_signal);
+/** Takes a file over that is closed, if it is not to be committed now. @param key what
+ *  esdmnc_python_closing() gave. */
+bool esdmnc_postpone(esdmnc_file *file, int key);
+/** Commits what was postponed under a key, all of it when that is negative, or drops it and says
+ * why on stderr. */
+void esdmnc_postponed_settle(int key, bool complete, const char *reason);
+/** Gives a file that is being opened for writing the container that was postponed under its name.
+ */
+void esdmnc_postponed_resume(esdmnc_file *file);
+/** Commits what was postponed under a name. */
+void esdmnc_postponed_commit(const char *name);
+/** Drops it; whether there was some. */
+bool esdmnc_postponed_drop(const char *name);
+
+/* ---- python.c ------------------------------------------------------------------------------- */
+
+/** An exception that watch.py could not look at. */
+#define ESDMNC_KEY_UNKNOWN INT32_MAX
+/** Before a file is opened for writing: its number. 0 where no Python runs. */
+int esdmnc_python_opening(void);
+/** The key of the exception that unwinds the stack while the file is closed; 0: none does. Call it
+ *  without locks: it waits for Python's. */
+int esdmnc_python_closing(int opening);
+
+/* ---- files.c: one file ---------------------------------------------------------------------- */
 
 /** Allocates a file without container; NULL when out of memory. */
 esdmnc_file *esdmnc_file_new(esdmnc_id id, const char *name);

@@ -110,7 +110,10 @@ prepare_alone(esdmnc_id id, const char *container, bool writing, esdm_session **
     if (rc != NC_NOERR)
         return rc;
     *ret_file = esdmnc_file_new(id, name);
-    return *ret_file == NULL ? NC_ENOMEM : NC_NOERR;
+    if (*ret_file == NULL)
+        return NC_ENOMEM;
+    (*ret_file)->opening = writing ? esdmnc_python_opening() : 0;
+    return NC_NOERR;
 }
 
 static int
@@ -180,6 +183,7 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks
     file->is_new = true;
     file->transient = (mode & (NC_DISKLESS | NC_MMAP)) != 0 && (mode & NC_PERSIST) == 0;
     atomic_store(&file->indef, true);
+    (void) esdmnc_postponed_drop(file->name); /* the program tries again */
     esdm_error err;
     esdm_status st =
         create_container(session, file, keep ? ESDM_CREATE_NEW : ESDM_CREATE_REPLACE, ranks, &err);
@@ -212,9 +216,17 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     esdm_status st = ESDM_OK;
     /* As in HDF5, a reader in the writer's own process sees what is not committed yet: ncap2 reads
      * the file that it creates. */
-    file->container = writing || ranks != NULL ? NULL : esdmnc_files_writer(file->name);
-    file->shared = file->container != NULL;
-    if (!file->shared)
+    if (ranks != NULL)
+        esdmnc_postponed_commit(file->name);
+    else if (writing)
+        esdmnc_postponed_resume(file);
+    bool resumed = file->container != NULL;
+    /* As in HDF5, a reader in the writer's own process sees what is not committed yet: ncap2 reads
+     * the file that it creates. */
+    if (!writing && ranks == NULL)
+        file->container = esdmnc_files_writer(file->name);
+    file->shared = !resumed && file->container != NULL;
+    if (file->container == NULL)
         st = open_container(session, file, writing, ranks, &err);
     if (st != ESDM_OK) {
         rc = esdmnc_error(&err, "open", file->name);

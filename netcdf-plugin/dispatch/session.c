@@ -109,9 +109,12 @@ esdmnc_delete(const char *container)
     int rc = esdmnc_session(true, &session);
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
-    if (esdm_container_remove(session, container, &err) != ESDM_OK)
-        return esdmnc_error(&err, "remove", container);
-    return NC_NOERR;
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
+    esdm_status st = esdm_container_remove(session, container, &err);
+    if (st == ESDM_OK || (dropped && st == ESDM_ENOENT))
+        return NC_NOERR;
+    return esdmnc_error(&err, "remove", container);
 }
 
 int
@@ -122,6 +125,11 @@ esdmnc_rename(const char *from, const char *to)
     int rc = esdmnc_session(true, &session);
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    if (normalise(from, name) == NC_NOERR)
+        esdmnc_postponed_commit(name);
+    if (normalise(to, name) == NC_NOERR)
+        (void) esdmnc_postponed_drop(name);
     if (esdm_container_move(session, from, to, true, &err) != ESDM_OK)
         return esdmnc_error(&err, "rename", from);
     return NC_NOERR;

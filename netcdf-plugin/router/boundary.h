@@ -171,6 +171,12 @@ ESDMNC_EXPORT void esdmnc_debug(const char *format, ...) __attribute__((format(p
  */
 ESDMNC_EXPORT int esdmnc_resolve(const char *path, char *container, size_t size);
 
+/** The container of an ncid that is being closed is not committed yet: what nc_create() did besides
+ *  can still be undone when the ncid is gone. */
+ESDMNC_EXPORT void esdmnc_creation_keep(int instance, int ncid);
+/** That container is committed or dropped by now. */
+ESDMNC_EXPORT void esdmnc_creation_end(const char *container);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,6 +77,9 @@ typedef struct creation {
     char container[];
 } creation;
 
+/** Of a creation whose ncid is closed (esdmnc_creation_keep()). */
+#define NCID_KEPT (-1)
+
 static creation *creations;
 /** Guards `creations`. Spins: held for a few pointer steps only. */
 static atomic_flag creations_lock = ATOMIC_FLAG_INIT;
@@ -161,6 +164,39 @@ creation_undo(const creation *c)
     if (c->path[0] && core && core->exists(c->container, &st) == ENOENT) {
         esdmnc__stub_drop(c->path, c->container);
     }
+}
+
+void
+esdmnc_creation_keep(int instance, int ncid)
+{
+    creation *c = creation_take(instance, ncid);
+    if (!c) {
+        return;
+    }
+    c->ncid = NCID_KEPT;
+    creations_acquire();
+    c->next = creations;
+    creations = c;
+    creations_release();
+}
+
+void
+esdmnc_creation_end(const char *container)
+{
+    creations_acquire();
+    creation **link = &creations;
+    while (*link && ((*link)->ncid != NCID_KEPT || strcmp((*link)->container, container) != 0)) {
+        link = &(*link)->next;
+    }
+    creation *found = *link;
+    if (found) {
+        *link = found->next;
+    }
+    creations_release();
+    if (found) {
+        creation_undo(found);
+    }
+    free(found);
 }
 
 /** At exit, after the dispatcher has committed what can be committed. */

@@ -48,7 +48,7 @@ def killed(call):
 def check_python(kind):
     python = clients.python_of(kind)
     with Site() as site:
-        for how in ("return", "exit3", "exception", "daemon", "child"):
+        for how in ("return", "exit3", "daemon", "child"):
             name = f"{how}.nc"
             on_file = run([python, SCRIPT, site.file(name), how], check=False)
             on_esdm = client([python, SCRIPT, f"esdm://{name}", how], check=False)
@@ -122,4 +122,4 @@ def test_fortran():
         expect("v = 1, 2, 3, 4 ;" in text, text)
 
 
-main(test_python_of_debian, test_python_of_pypi, test_fortran)
+main(test_failure_replaces_nothing, test_python_of_debian, test_python_of_pypi, test_fortran)

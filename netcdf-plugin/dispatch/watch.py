@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Runs inside a Python program that writes containers: tells whether what the program closes is
+complete. Python closes files while an exception unwinds the stack, and a file that is closed so is
+half written. Whether the program handles the exception shows later: handled ones are freed.
+
+The C side (python.c) defines settle(key, complete, reason) and ending(reason, by_signal). A *key* is
+the number of an exception; files that were closed while it was under way are kept under it.
+"""
+
+import atexit
+import sys
+
+SEEN, GUARD = "_esdm_seen", "_esdm_guard"
+
+# They catch every exception and hand it to another process or to nobody.
+CARRIERS = ("multiprocessing.process", "multiprocessing.pool", "concurrent.futures.process",
+            "dask.local")
+
+ALL = -1  # as a key
+
+opened = 0  # files so far
+keys = 0
+watched = set()
+
+
+class Guard:
+    """An attribute of an exception: learns of its end."""
+
+    def __init__(self, key, text):
+        self.key, self.text = key, text
+
+    def __reduce__(self):  # in another process it is nothing
+        return bool, ()
+
+    def __del__(self, getframe=sys._getframe, carriers=CARRIERS):
+        try:
+            caller = getframe(1)
+        except ValueError:  # the program is over: its exit status tells
+            return
+        if caller.f_globals.get("__name__") in carriers:
+            settle(self.key, 0, self.text)
+        else:
+            settle(self.key, 1, self.text)
+
+
+def describe(exc):
+    try:
+        text = str(exc).partition("\n")[0]
+    except Exception:
+        text = ""
+    name = type(exc).__name__
+    return f"{name}: {text[:160]}" if text else name
+
+
+def related(exc):
+    """The exception, those that it was raised from or while handling, and those in its group."""
+    found, rest = [], [exc]
+    while rest:
+        exc = rest.pop()
+        if exc is None or any(exc is other for other in found):
+            continue
+        found.append(exc)
+        rest += [exc.__cause__, exc.__context__]
+        if isinstance(getattr(exc, "exceptions", None), (tuple, list)):
+            rest += [e for e in exc.exceptions if isinstance(e, BaseException)]
+    return found
+
+
+def uncaught(exc):
+    for other in related(exc):
+        guard = other.__dict__.get(GUARD)
+        if isinstance(guard, Guard):
+            settle(guard.key, 0, guard.text)
+
+
+def opening():
+    """A file is opened for writing: its number. What is being handled by now is not its failure."""
+    global opened
+    opened += 1
+    exc = sys.exc_info()[1]
+    if exc is not None:
+        exc.__dict__.setdefault(SEEN, opened)
+    return opened
+
+
+def closing(number, exc):
+    """The key of the exception that unwinds the stack while file `number` is closed; 0: none does.
+    `exc`: what C code is about to raise."""
+    global keys
+    exc = sys.exc_info()[1] if exc is None else exc
+    while isinstance(exc, GeneratorExit):  # the usual end of a generator
+        exc = exc.__context__
+    if exc is None or (isinstance(exc, SystemExit) and exc.code in (None, 0)):
+        return 0
+    if exc.__dict__.get(SEEN, number + 1) <= number:
+        return 0
+    guard = exc.__dict__.get(GUARD)
+    if not isinstance(guard, Guard):
+        keys += 1
+        guard = exc.__dict__[GUARD] = Guard(keys, describe(exc))
+    watch()
+    return guard.key
+
+
+def once(what):
+    new = what not in watched
+    watched.add(what)
+    return new
+
+
+def watch():
+    """Learns of exceptions that nobody handles, but for those that end the program."""
+    threading = sys.modules.get("threading")
+    processes = sys.modules.get("multiprocessing.util")
+    if getattr(threading, "excepthook", in_thread) is not in_thread and \
+            threading.current_thread() is not threading.main_thread():
+        previous["thread"], threading.excepthook = threading.excepthook, in_thread
+    if hasattr(sys, "ps1") and sys.excepthook is not at_prompt:
+        previous["prompt"], sys.excepthook = sys.excepthook, at_prompt
+    if processes and once(("process", processes.os.getpid())):
+        processes.Finalize(None, in_process, exitpriority=-1000)
+    if "IPython" in sys.modules and once("cells"):
+        shell = sys.modules["IPython"].get_ipython()
+        if shell is not None:
+            shell.events.register("post_run_cell", after_cell)
+
+
+previous = {}
+
+
+def in_thread(args):
+    uncaught(args.exc_value)
+    previous["thread"](args)
+
+
+def at_prompt(kind, exc, trace):
+    uncaught(exc)
+    previous["prompt"](kind, exc, trace)
+
+
+def in_process():
+    """A process of multiprocessing is about to end, without what comes at the end of programs."""
+    process = sys.modules["multiprocessing.process"]
+    if process.parent_process() is None:
+        return
+    exc = sys.exc_info()[1]
+    uncaught(exc)
+    target = getattr(process.current_process(), "_target", None)
+    sent = getattr(target, "__module__", "") in CARRIERS
+    settle(ALL, int(not sent), "its exception went to another process" if sent else "kept")
+
+
+def after_cell(result):
+    uncaught(result.error_in_exec)
+
+
+def at_end():
+    """Before modules are taken apart, which closes what is still open."""
+    exc = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    interrupted = isinstance(exc, KeyboardInterrupt) and not hasattr(sys, "ps1")
+    ending(describe(exc) if exc is not None else "", int(interrupted))
+
+
+atexit.register(at_end)

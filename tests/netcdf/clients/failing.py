@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Writes half of a data set and fails, or seems to: failing.py PATH HOW. What is complete holds 1, what
+is half done 0."""
+
+import concurrent.futures
+import contextlib
+import gc
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+
+import netCDF4
+import numpy as np
+
+path, how = sys.argv[1:3]
+
+
+class Stop(Exception):
+    pass
+
+
+def begin(mode="w"):
+    ds = netCDF4.Dataset(path, mode)
+    if mode == "w":
+        ds.createDimension("x", 4)
+        ds.createVariable("v", "i4", ("x",))
+    ds["v"][:2] = 0
+    return ds
+
+
+def half(kind=Stop, mode="w"):
+    with begin(mode):
+        raise kind(1 if kind is SystemExit else "half way")
+
+
+def whole():
+    with begin() as ds:
+        ds["v"][:] = 1
+
+
+def exit_well():
+    with begin():
+        sys.exit()
+
+
+def caught(then=lambda: None):
+    with contextlib.suppress(Stop):
+        half()
+    then()
+
+
+def in_finally():
+    ds = begin()
+    try:
+        raise Stop("half way")
+    finally:
+        ds.close()
+
+
+def in_frame():
+    ds = begin()
+    raise Stop(ds.filepath())
+
+
+def other_exception():
+    try:
+        half()
+    except Stop as stop:
+        raise KeyError("another one") from stop
+
+
+def message_and_exit():
+    try:
+        half()
+    except Stop as stop:
+        print(stop)
+        sys.exit(1)
+
+
+def generator():
+    with begin() as ds:
+        ds["v"][:] = 1
+        yield
+        yield
+
+
+def generator_ended():
+    for _ in generator():
+        break
+
+
+def handler_writes():
+    try:
+        raise Stop("before the file was there")
+    except Stop:
+        whole()
+        os._exit(0)  # so it is committed by now
+
+
+def caught_at_once():
+    caught()
+    os._exit(0)
+
+
+def caught_and_kept():
+    try:
+        half()
+    except Stop as stop:
+        kept.append(stop)
+    with netCDF4.Dataset(path) as ds:  # the program's own view of what it closed
+        assert ds["v"][:2].tolist() == [0, 0]
+
+
+def retried():
+    try:
+        half()
+    except Stop as stop:
+        kept.append(stop)
+    whole()
+
+
+def appends_after():
+    try:
+        half()
+    except Stop as stop:
+        kept.append(stop)
+    with netCDF4.Dataset(path, "a") as ds:
+        ds["v"][:] = 1
+
+
+def thread():
+    worker = threading.Thread(target=half)
+    worker.start()
+    worker.join()
+
+
+def future():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(half).result()
+
+
+def child():
+    worker = multiprocessing.get_context("fork").Process(target=half)
+    worker.start()
+    worker.join()
+
+
+def pool():
+    with concurrent.futures.ProcessPoolExecutor(1) as workers:
+        try:
+            workers.submit(half).result()
+        except Stop:
+            print("the worker failed")
+
+
+def collected():
+    with contextlib.suppress(Stop):
+        in_frame()
+    gc.collect()
+    os._exit(0)
+
+
+def pickled():
+    try:
+        half()
+    except Stop as stop:
+        again = pickle.loads(pickle.dumps(stop))
+        assert again.args == ("half way",)
+    os._exit(0)
+
+
+def dask_block():
+    import dask.array
+    import xarray as xr
+
+    def block(values):
+        if values.size and values[-1] > 5:
+            raise Stop("in a block")
+        return values
+
+    data = dask.array.map_blocks(block, dask.array.arange(8, chunks=2), dtype="i8")
+    xr.Dataset({"v": ("x", data)}).to_netcdf(path)
+
+
+kept = []
+ways = {
+    "top": lambda: None,
+    "with": half,
+    "finally": in_finally,
+    "frame": in_frame,
+    "other": other_exception,
+    "interrupt": lambda: half(KeyboardInterrupt),
+    "exit1": lambda: half(SystemExit),
+    "exit0": exit_well,
+    "append": lambda: half(mode="a"),
+    "message": message_and_exit,
+    "raised-later": lambda: caught(lambda: 1 / 0),
+    "caught": caught,
+    "caught-at-once": caught_at_once,
+    "kept": caught_and_kept,
+    "retried": retried,
+    "appends-after": appends_after,
+    "generator": generator_ended,
+    "handler": handler_writes,
+    "thread": thread,
+    "future": future,
+    "child": child,
+    "pool": pool,
+    "collected": collected,
+    "pickled": pickled,
+    "dask": dask_block,
+    "whole": whole,
+}
+if how == "top":
+    top = begin()
+    1 / 0
+ways[how]()

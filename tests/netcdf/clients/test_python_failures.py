@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Python closes files while an exception unwinds the stack. What is half written then neither replaces
+nor changes what was there when nobody handles the exception; handled ones cost nothing."""
+
+import signal
+import subprocess
+
+import clients
+from esdmtest import Site, by_size, client, client_environment, expect, main, skip, tool
+
+SCRIPT = clients.HERE / "failing.py"
+WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
+
+# How the program ends on files: with status 0, with another one, by SIGINT.
+FAILS = {"top": 1, "with": 1, "finally": 1, "frame": 1, "other": 1, "interrupt": -signal.SIGINT, "exit1": 1,
+         "append": 1, "message": 1, "thread": 0, "future": 1, "child": 0, "pool": 0, "dask": 1}
+HALF_DONE = {"exit0": 0, "raised-later": 1, "caught": 0, "caught-at-once": 0, "kept": 0, "collected": 0,
+             "pickled": 0}
+COMPLETE = {"retried": 0, "appends-after": 0, "generator": 0, "handler": 0}
+SOME = ("top", "with", "frame", "interrupt", "exit1", "append", "message", "thread", "child", "dask",
+        "raised-later", "caught-at-once", "kept", "collected", "appends-after", "generator", "handler")
+
+
+def fail(python, path, how):
+    """Like client(), but a death by signal is told as the others."""
+    command = [tool("esdm-run"), python, str(SCRIPT), path, how]
+    return subprocess.run(command, env=client_environment(), stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, check=False)
+
+
+def values(path):
+    return client(["ncdump", "-v", "v", path]).stdout.partition("data:")[2].strip(" \n}")
+
+
+def check(kind, chosen):
+    python = clients.python_of(kind)
+    has_dask = subprocess.run([python, "-c", "import dask.array, xarray"], stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0
+    with Site():
+        client([python, SCRIPT, "esdm://whole.nc", "whole"])
+        for ways, expected in ((FAILS, WHOLE), (HALF_DONE, HALF), (COMPLETE, WHOLE)):
+            for how, status in ways.items():
+                if how not in chosen or (how == "dask" and not has_dask):
+                    continue
+                path = f"esdm://{how}.nc"
+                if ways is not COMPLETE:
+                    client([tool("esdm-cp"), "esdm://whole.nc", path])
+                done = fail(python, path, how)
+                expect(done.returncode == status, f"{how}: {done.returncode}\n{done.stderr}")
+                expect(values(path).startswith(expected), f"{how}: {values(path)}\n{done.stderr}")
+                told = f"'{how}.nc' is not committed" in done.stderr and "stays" in done.stderr
+                expect(told == (ways is FAILS), f"{how}: {done.stderr}")
+
+
+def test_debian():
+    ways = (*FAILS, *HALF_DONE, *COMPLETE)
+    check("debian", by_size(SOME, ways, ways))
+
+
+def test_pypi():
+    check("pypi", ("top", "with", "interrupt", "dask", "kept", "caught-at-once"))
+
+
+def test_nothing_is_left_of_a_new_container():
+    """Nor of its stub; and an interpreter at a prompt tells at once."""
+    python = clients.python_of("debian")
+    with Site() as site:
+        routed = site.file("routed")
+        routed.mkdir()
+        env = {"ESDM_NC_ROUTE": f"{routed}=r"}
+        done = client([python, SCRIPT, routed / "a.nc", "with"], env=env, check=False)
+        expect("nothing is left" in done.stderr and "Stop: half way" in done.stderr, done.stderr)
+        expect(not list(routed.iterdir()) and not client([tool("esdm-ls")]).stdout, "something is")
+        cells = f"import sys\nsys.argv = ['', '{routed / 'b.nc'}', 'with']\n" \
+                f"exec(open('{SCRIPT}').read())\nimport os\nos.listdir('{routed}')\n"
+        command = [tool("esdm-run"), python, "-i"]
+        done = subprocess.run(command, env=client_environment(env), input=cells, text=True, timeout=300,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        expect("nothing is left" in done.stdout and "[]" in done.stdout, done.stdout)
+        before = done.stdout.index("nothing is left")
+        expect(before < done.stdout.index("[]"), done.stdout)
+
+
+def test_committed_all_the_same_on_request():
+    python = clients.python_of("debian")
+    with Site():
+        for how in ("with", "top"):
+            client([python, SCRIPT, "esdm://a.nc", "whole"])
+            done = client([python, SCRIPT, "esdm://a.nc", how], check=False,
+                          env={"ESDM_NC_FAILURE": "commit"})
+            expect(done.returncode == 1 and values("esdm://a.nc").startswith(HALF), done.stderr)
+
+
+main(test_debian, test_pypi, test_nothing_is_left_of_a_new_container,
+     test_committed_all_the_same_on_request)
