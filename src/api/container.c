@@ -53,6 +53,12 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
     return status;
 }
 
+size_t
+esdm_container_give_up_failed(esdm_container *container)
+{
+    return container != NULL ? esdm__io_give_up_failed(container) : 0;
+}
+
 void
 esdm_container_revert(esdm_container *container)
 {

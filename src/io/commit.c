@@ -58,14 +58,17 @@ settle_writes(work *w, esdm_error *err)
 {
     for (size_t i = 0; i < w->ndatasets; i++) {
         esdm__dataset_io *io = esdm__commit_io_of(w, i);
-        if (io->failure.status == ESDM_OK)
-            io->failure.status = esdm__dataset_flush(w->datasets[i], io, &io->failure);
-        if (io->failure.status == ESDM_OK)
+        esdm_error why = io->failure;
+        if (why.status == ESDM_OK)
+            why.status = esdm__failed_status(&io->failed, &why);
+        if (why.status == ESDM_OK)
+            why.status = esdm__dataset_flush(w->datasets[i], io, &why);
+        if (why.status == ESDM_OK)
             continue;
         if (err != NULL)
-            *err = io->failure;
-        (void) esdm__dataset_prefix(w->datasets[i], io->failure.status, err);
-        return esdm__error_prefix(err, io->failure.status, "nothing is committed");
+            *err = why;
+        (void) esdm__dataset_prefix(w->datasets[i], why.status, err);
+        return esdm__error_prefix(err, why.status, "nothing is committed");
     }
     return ESDM_OK;
 }

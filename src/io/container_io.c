@@ -205,6 +205,23 @@ esdm__io_revert(esdm_container *container)
     }
 }
 
+size_t
+esdm__io_give_up_failed(esdm_container *container)
+{
+    size_t given_up = 0;
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->write_lock);
+        given_up += io->failed.count != SIZE_MAX ? io->failed.count : 1;
+        esdm__failed_clear(&io->failed);
+        (void) pthread_mutex_unlock(&io->write_lock);
+    }
+    return given_up;
+}
+
 /* ---- refresh ------------------------------------------------------------------------------ */
 
 esdm_status

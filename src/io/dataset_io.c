@@ -248,6 +248,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
                      esdm__gather_bytes(&io->gather));
     esdm__gather_clear(&io->gather);
     esdm__epochs_clear(&io->epochs);
+    esdm__failed_clear(&io->failed);
     esdm__index_free(io->index);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);

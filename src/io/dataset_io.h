@@ -18,6 +18,7 @@
 #include "io/choose.h"
 #include "io/elements.h"
 #include "io/epochs.h"
+#include "io/failed.h"
 #include "io/gather.h"
 #include "io/overlap.h"
 #include "io/pack_set.h"
@@ -53,11 +54,12 @@ typedef struct esdm__container_io {
 
 typedef struct esdm__dataset_io {
     esdm__elements elements;    /* immutable */
-    pthread_mutex_t write_lock; /* guards gather, epochs, failure */
+    pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
     esdm__gather gather;
-    esdm__epochs epochs;  /* used when ranks share the container */
-    esdm_error failure;   /* of a write that lost data; commits report it until discard */
-    pthread_mutex_t lock; /* guards index, directory_loaded, generation; a leaf lock */
+    esdm__epochs epochs;        /* used when ranks share the container */
+    esdm__failed_writes failed; /* what is to be written again before a commit */
+    esdm_error failure;         /* the order among ranks is lost; commits report it until discard */
+    pthread_mutex_t lock;       /* guards index, directory_loaded, generation; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */
@@ -136,7 +138,8 @@ esdm_status esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status
 esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,
                               bool growing, esdm_error *err);
 
-/** Sends gathered writes to fragments. Caller holds the write lock. */
+/** Sends gathered writes to fragments; what that fails for stays gathered. Caller holds the write
+ *  lock. */
 esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 
 #endif

@@ -212,6 +212,8 @@ emit(esdm__gather *gather, esdm__gather_level *level, esdm__gather_sink sink, vo
     if (!level->used)
         return ESDM_OK;
     esdm_status status = sink(user, &level->box, level->data, err);
+    if (status != ESDM_OK)
+        return status;
     free_texts(gather, level);
     level->used = false;
     level->text_bytes = 0;
@@ -282,10 +284,10 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
             *level = joined;
         }
     }
-    for (size_t k = ESDM__GATHER_LEVELS; k-- > 0;) {
+    for (size_t k = ESDM__GATHER_LEVELS; k-- > 0 && status == ESDM_OK;) {
+        status = emit(gather, &gather->levels[k], sink, user, err);
         if (status == ESDM_OK)
-            status = emit(gather, &gather->levels[k], sink, user, err);
-        clear_level(gather, &gather->levels[k]);
+            clear_level(gather, &gather->levels[k]);
     }
     return status;
 }

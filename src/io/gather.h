@@ -53,11 +53,12 @@ uint64_t esdm__gather_bytes(const esdm__gather *gather);
  */
 bool esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data);
 
-/** Takes the box; what no longer fits leaves through the sink. After a failure of the sink the data
- *  is lost: the dataset must remember the error. */
+/** Takes the box; what no longer fits leaves through the sink. After a failure the box was not
+ * taken, and what was gathered before stays. */
 esdm_status esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
                              esdm__gather_sink sink, void *user, esdm_error *err);
-/** Sends everything to the sink, oldest first, and frees the memory. */
+/** Sends everything to the sink, oldest first, and frees the memory. After a failure what the sink
+ *  did not take stays. */
 esdm_status esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user,
                                esdm_error *err);
 /**

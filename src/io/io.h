@@ -69,6 +69,8 @@ esdm_status esdm__io_open(esdm_session *session, const char *name, esdm_open_mod
 esdm_status esdm__io_commit(esdm_container *container, const char *message, esdm_error *err);
 esdm_status esdm__io_refresh(esdm_container *container, esdm_error *err);
 void esdm__io_revert(esdm_container *container);
+/** See esdm_container_give_up_failed(). */
+size_t esdm__io_give_up_failed(esdm_container *container);
 bool esdm__io_is_dirty(const esdm_container *container);
 
 #endif

@@ -330,6 +330,33 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
     return esdm__pack_failed(p, err);
 }
 
+static void
+forget_failure(esdm__pack *p)
+{
+    free_error(p->failure);
+    p->failure = NULL;
+}
+
+esdm_status
+esdm__pack_retry(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
+{
+    esdm__target *target = esdm__pack_target(p);
+    esdm_error why = {0};
+    if (p->failure == NULL || p->handle == NULL || target->plugin->pack_recall == NULL ||
+        p->mirrors.count > 0)
+        return esdm__pack_failed(p, err);
+    forget_failure(p);
+    if (esdm__pack_seal(owner, p, &why) == ESDM_OK || p->handle == NULL ||
+        esdm__pack_target(p) != target)
+        return esdm__pack_failed(p, err);
+    forget_failure(p); /* some targets want a new pack for another attempt */
+    esdm_error again = {0};
+    esdm_status status = move_to(owner, p, target, &again);
+    if (status != ESDM_OK) /* what the first attempt said tells more */
+        return keep_failure(p, why.status, &why, err);
+    return esdm__pack_seal(owner, p, err);
+}
+
 esdm_status
 esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
 {

@@ -106,7 +106,7 @@ make_readable(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 static esdm_status
 publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err)
 {
-    esdm_status status = esdm__pack_failed(p, err);
+    esdm_status status = esdm__pack_retry(&packs->owner, p, err);
     if (status == ESDM_OK)
         status = make_readable(packs, p, NULL, err); /* which may move it */
     if (status == ESDM_OK && durable && p->handle != NULL &&

@@ -53,11 +53,8 @@ settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     if (atomic_load(&io->gathered)) {
         (void) pthread_mutex_lock(&io->write_lock);
         *ret_done = read_gathered(io, space, hull, form, buffer, out_of_range);
-        if (!*ret_done) {
+        if (!*ret_done)
             failure.status = esdm__dataset_flush(dataset, io, &failure);
-            if (failure.status != ESDM_OK && io->failure.status == ESDM_OK)
-                io->failure = failure;
-        }
         (void) pthread_mutex_unlock(&io->write_lock);
     }
     if (failure.status != ESDM_OK && err != NULL)

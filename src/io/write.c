@@ -34,11 +34,28 @@ esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err
     if (esdm__gather_is_empty(&io->gather))
         return ESDM_OK;
     sink_context context = {dataset, io};
-    atomic_fetch_sub(&dataset->group->container->session->gathered,
-                     esdm__gather_bytes(&io->gather));
+    uint64_t before = esdm__gather_bytes(&io->gather);
     esdm_status status = esdm__gather_flush(&io->gather, sink, &context, err);
-    atomic_store(&io->gathered, false);
+    atomic_fetch_sub(&dataset->group->container->session->gathered,
+                     before - esdm__gather_bytes(&io->gather));
+    atomic_store(&io->gathered, !esdm__gather_is_empty(&io->gather));
     return status;
+}
+
+/* What cannot be flushed stays gathered: that is no failure as long as there is memory. */
+static esdm_status
+flush_other(esdm_dataset *other, esdm__dataset_io *io, esdm_error *why)
+{
+    esdm_error error = {0};
+    if (pthread_mutex_trylock(&io->write_lock) != 0)
+        return ESDM_OK;
+    error.status = esdm__dataset_flush(other, io, &error);
+    (void) pthread_mutex_unlock(&io->write_lock);
+    if (error.status != ESDM_OK && why->status == ESDM_OK) {
+        (void) esdm__dataset_prefix(other, error.status, &error);
+        *why = error;
+    }
+    return error.status;
 }
 
 /* Over the session's bound the other datasets of this container give their buffers back, then this
@@ -48,22 +65,26 @@ relieve_memory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {
     const esdm_container *container = dataset->group->container;
     const esdm_session *session = container->session;
+    esdm_error why = {0};
     for (size_t i = 0; i < container->datasets.count; i++) {
         esdm_dataset *other = container->datasets.items[i];
         esdm__dataset_io *other_io = __atomic_load_n(&other->io, __ATOMIC_ACQUIRE);
-        if (other == dataset || other_io == NULL || !atomic_load(&other_io->gathered) ||
-            pthread_mutex_trylock(&other_io->write_lock) != 0)
+        if (other == dataset || other_io == NULL || !atomic_load(&other_io->gathered))
             continue;
-        esdm_status status = esdm__dataset_flush(other, other_io, err);
-        if (status != ESDM_OK && other_io->failure.status == ESDM_OK && err != NULL)
-            other_io->failure = *err;
-        (void) pthread_mutex_unlock(&other_io->write_lock);
-        if (status != ESDM_OK)
-            return status;
-        if (atomic_load(&session->gathered) <= session->gather_limit_bytes / 2)
+        if (flush_other(other, other_io, &why) == ESDM_OK &&
+            atomic_load(&session->gathered) <= session->gather_limit_bytes / 2)
             return ESDM_OK;
     }
-    return esdm__dataset_flush(dataset, io, err);
+    esdm_error own = {0};
+    own.status = esdm__dataset_flush(dataset, io, &own);
+    if (own.status == ESDM_OK && why.status == ESDM_OK)
+        return ESDM_OK;
+    if (atomic_load(&session->gathered) <= session->gather_limit_bytes)
+        return ESDM_OK;
+    own = own.status != ESDM_OK ? own : why;
+    if (err != NULL)
+        *err = own;
+    return esdm__error_prefix(err, own.status, "memory is full of data that cannot be stored");
 }
 
 /* Dense data in the engine's form. */
@@ -73,13 +94,16 @@ gather_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, co
 {
     esdm_session *session = dataset->group->container->session;
     sink_context context = {dataset, io};
-    uint64_t before = esdm__gather_bytes(&io->gather);
-    esdm_status status = esdm__gather_add(&io->gather, box, data, sink, &context, err);
-    atomic_store(&io->gathered, true);
-    uint64_t after = esdm__gather_bytes(&io->gather);
-    uint64_t total = atomic_fetch_add(&session->gathered, after - before) + after - before;
-    if (status == ESDM_OK && total > session->gather_limit_bytes)
+    /* Before it is taken: who is told of an error keeps the data. */
+    esdm_status status = ESDM_OK;
+    if (atomic_load(&session->gathered) > session->gather_limit_bytes)
         status = relieve_memory(dataset, io, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t before = esdm__gather_bytes(&io->gather);
+    status = esdm__gather_add(&io->gather, box, data, sink, &context, err);
+    atomic_store(&io->gathered, !esdm__gather_is_empty(&io->gather));
+    atomic_fetch_add(&session->gathered, esdm__gather_bytes(&io->gather) - before);
     return status;
 }
 
@@ -263,7 +287,7 @@ append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
     return true;
 }
 
-/* With the write lock held. What is lost here makes every later commit fail. */
+/* With the write lock held. What fails here is to be written again before a commit. */
 static esdm_status
 write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
              esdm_type form, const void *buffer, uint64_t *out_of_range, esdm_error *failure)
@@ -272,11 +296,12 @@ write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
         *failure = io->failure;
         return failure->status;
     }
-    if (append_fast(dataset, io, space, form, buffer))
-        return ESDM_OK;
-    failure->status = write_space(dataset, io, space, form, buffer, out_of_range, failure);
+    if (!append_fast(dataset, io, space, form, buffer))
+        failure->status = write_space(dataset, io, space, form, buffer, out_of_range, failure);
     if (failure->status != ESDM_OK)
-        io->failure = *failure;
+        esdm__failed_note(&io->failed, space, failure);
+    else
+        esdm__failed_mend(&io->failed, space);
     return failure->status;
 }
 

@@ -147,5 +147,45 @@ def test_full_disk__python_is_told():
         expect(2 < records() < 22, f"sync: {records()} records")
 
 
-main(test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
+PYTHON_WAITS = """
+import os, netCDF4, numpy as np
+ballast = os.environ["BALLAST"]
+nc = netCDF4.Dataset("esdm://python.nc", "w")
+nc.createDimension("t", None)
+nc.createDimension("x", 100000)
+v = nc.createVariable("v", "f8", ("t", "x"))
+w = nc.createVariable("w", "f8", ("t",))
+failures = 0
+for i in range(30):
+    w[i] = float(i)
+    while True:
+        try:
+            v[i] = np.full(100000, float(i))
+            nc.sync()
+            break
+        except Exception as error:
+            failures += 1
+            if failures > 3:
+                raise
+            os.unlink(ballast)  # somebody makes room
+nc.close()
+print("failures", failures)
+"""
+
+
+def test_full_disk__is_over_when_there_is_room():
+    """A program that is told of a full disk writes the same again, and goes on."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import netCDF4"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        skip("python3-netcdf4 is not installed")
+    with small_disk(48) as folder, Site(parent=folder, engine={"memory": "16 MiB"}) as site:
+        ballast = site.file("ballast")
+        ballast.write_bytes(bytes(30 << 20))
+        done = client([python, "-c", PYTHON_WAITS], env={"BALLAST": str(ballast)})
+        expect("failures 1" in done.stdout, done.stdout)
+        expect(client([python, "-c", PYTHON_READS]).stdout.strip() == "30", "records are missing")
+
+
+main(test_full_disk__is_over_when_there_is_room, test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
      test_full_disk__netcdf_program_is_told, test_full_disk__python_is_told)

@@ -110,9 +110,12 @@ test_arguments(esdm_session *session)
     fails(esdm_write(rows, &scalar, 999, &number, NULL, ERR), ESDM_EINVAL, "(unknown)");
     fails(esdm_write(rows, &scalar, t.rows, &(esdm_vlen){3, NULL}, NULL, ERR), ESDM_EINVAL,
           "an array of 3 elements has no memory");
-    esdm_container_discard(container); /* a lost write is final */
+    fails(esdm_container_commit(container, NULL, ERR), ESDM_EINVAL, "was not repeated");
+    check(esdm_container_give_up_failed(container) == 1);
+    ok(esdm_container_commit(container, NULL, ERR));
+    esdm_container_discard(container);
 
-    ok(esdm_container_create(session, "arguments.nc", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_container_create(session, "arguments.nc", ESDM_CREATE_REPLACE, &container, ERR));
     root = esdm_container_root(container);
     ok(esdm_compound_create(root, "empty", 4, &empty, ERR));
     ok(esdm_dataset_create(root, "bad", empty, 0, NULL, &bad, ERR));

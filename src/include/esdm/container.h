@@ -75,7 +75,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_open(esdm_session *session, 
  * not at all. Without changes it does nothing.
  *
  * On failure nothing is published and the handle can go on reading; the changes stay pending so
- * that the call can be repeated (ESDM_ECONFLICT and a lost write stay final).
+ * that the call can be repeated (ESDM_ECONFLICT stays final). A write that failed must be repeated
+ * before, or given up: see esdm_write().
  *
  * Among overlapping writes of several handles the last commit wins where the data were there when
  * the handle was opened. Behind that, along an unlimited dimension, what another handle has
@@ -84,6 +85,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_open(esdm_session *session, 
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_commit(esdm_container *container,
                                                            const char *message, esdm_error *err);
+
+/**
+ * Gives up what writes that failed have not stored, in all datasets: commits go on without it. What
+ * such a write covered may hold old and new values beside each other.
+ * @return how many selections that were.
+ */
+ESDM_API size_t esdm_container_give_up_failed(esdm_container *container);
 
 /**
  * Marks the structure as it is: esdm_container_revert() goes back to it. A later mark takes the
@@ -296,6 +304,10 @@ ESDM_API bool esdm_attribute_find(const esdm_attributes *list, const char *name,
  *        hold. They are stored as the C cast that stock netCDF-4 does (NC_ERANGE semantics).
  * The buffer may be reused at return. Data is visible to this handle at once and to others from
  * the next commit. Among overlapping writes the later one wins.
+ *
+ * After a failure (a full disk, say) what was written before is kept, and a part of this selection
+ * may be stored. Nothing is committed until the selection was written again, as a whole or in
+ * slabs, or esdm_container_give_up_failed() was called.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_write(esdm_dataset *dataset, const esdm_dataspace *space,
                                                 esdm_type memory_type, const void *buffer,
