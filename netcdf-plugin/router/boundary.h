@@ -20,6 +20,7 @@
 #include <netcdf.h>
 #include <netcdf_dispatch.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -151,6 +152,11 @@ ESDMNC_EXPORT int esdmnc_ranks_agree(esdmnc_ranks *ranks, int status);
 /** Collective: copies rank 0's bytes to all. NC_EMPI. */
 ESDMNC_EXPORT int esdmnc_ranks_share(esdmnc_ranks *ranks, void *data, size_t bytes);
 ESDMNC_EXPORT void esdmnc_ranks_close(esdmnc_ranks *ranks); /**< NULL is accepted */
+
+/* What calls that open and close descriptors ask (esdm/descriptors.h). */
+ESDMNC_EXPORT bool esdmnc_descriptor_is_kept(int fd);
+ESDMNC_EXPORT int esdmnc_descriptor_opened(int fd);
+ESDMNC_EXPORT unsigned esdmnc_descriptor_limit(void);
 
 /* ---- provided by the router (libesdm-netcdf.so) -----------------------------------------------
  */

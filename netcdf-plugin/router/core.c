@@ -68,7 +68,10 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_ranks_number", &ret->ranks_number},
                   {"esdmnc_ranks_agree", &ret->ranks_agree},
                   {"esdmnc_ranks_share", &ret->ranks_share},
-                  {"esdmnc_ranks_close", &ret->ranks_close}};
+                  {"esdmnc_ranks_close", &ret->ranks_close},
+                  {"esdmnc_descriptor_is_kept", &ret->descriptor_is_kept},
+                  {"esdmnc_descriptor_opened", &ret->descriptor_opened},
+                  {"esdmnc_descriptor_limit", &ret->descriptor_limit}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *found = dlsym(handle, wanted[i].name);
         if (!found) {

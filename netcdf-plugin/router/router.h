@@ -139,6 +139,9 @@ typedef struct esdmnc__core {
     int (*ranks_agree)(esdmnc_ranks *ranks, int status);
     int (*ranks_share)(esdmnc_ranks *ranks, void *data, size_t bytes);
     void (*ranks_close)(esdmnc_ranks *ranks);
+    bool (*descriptor_is_kept)(int fd);
+    int (*descriptor_opened)(int fd);
+    unsigned (*descriptor_limit)(void);
 } esdmnc__core;
 
 /** Loads the dispatcher at first use; NULL when it cannot be loaded ($ESDM_DEBUG tells why). */

@@ -45,6 +45,7 @@ open_container(const char *path, int flags)
 static int
 opened(int fd, int flags)
 {
+    fd = shim_descriptor_opened(fd);
     if (fd < 0 || (flags & (O_CREAT | O_TRUNC | O_APPEND | O_PATH)) ||
         (flags & O_ACCMODE) == O_WRONLY) {
         return fd;

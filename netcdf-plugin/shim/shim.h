@@ -54,6 +54,10 @@ int shim_stub_descriptor(const char *container, bool close_on_exec);
  *  closes `fd` then. -1: `fd` itself, whatever it is. Keeps errno. */
 int shim_stub_shown(int fd, bool close_on_exec);
 
+/** To be called with what the real call has opened: moves it when a library that ESDM uses has
+ * opened it (descriptors.c). -1 is accepted. Keeps errno. */
+int shim_descriptor_opened(int fd);
+
 /** From a NetCDF code to an errno. */
 int shim_errno(int nc_status);
 

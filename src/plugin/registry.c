@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "builtin_plugins.h"
 
@@ -223,6 +224,17 @@ find_file(const char *folder, void *user)
     return n > 0 && (size_t) n < sizeof wanted->file && access(wanted->file, F_OK) == 0;
 }
 
+/* A plug-in that keeps descriptors open has a copy of base/descriptor.c. */
+static void
+share_descriptors(void *object)
+{
+    void *symbol = dlsym(object, ESDM__DESCRIPTORS_ENTRY);
+    void (*share)(esdm__descriptors *) = NULL;
+    memcpy(&share, &symbol, sizeof share);
+    if (share != NULL)
+        share(esdm__descriptors_own());
+}
+
 /* Under load_mutex. A refused object is closed again. */
 static esdm_status
 load_file(esdm_plugin_kind kind, const char *name, const char *file, const esdm_plugin **ret_plugin,
@@ -251,6 +263,7 @@ load_file(esdm_plugin_kind kind, const char *name, const char *file, const esdm_
         (void) dlclose(object);
         return status;
     }
+    share_descriptors(object);
     loaded[count] = plugin;
     atomic_store_explicit(&loaded_count, count + 1, memory_order_release);
     *ret_plugin = plugin;

@@ -25,7 +25,8 @@ INTEGRATION = ["catalogue", "commit", "fragments", "overwrite", "processes", "th
                "usertypes"]
 CLIENTS = ["esdm-cp", "nccopy", "ncks", "cdo", "xarray-debian", "xarray-pypi"]
 SCRIPTS = ["test_cdl.sh", "test_fortran.sh", "test_python.py", "test_operators.py",
-           "test_netcdf4_python.py", "test_nctools.py", "test_usertypes.sh", "test_ncview.py"]
+           "test_netcdf4_python.py", "test_nctools.py", "test_usertypes.sh", "test_ncview.py",
+           "test_descriptors.py"]
 MORE_SCRIPTS = ["test_unclosed.py", "test_routes.py", "test_dask.py", "test_settings.py",
                 "test_xarray_backends.py"]
 # nc_create_par and nc_open_par, from Fortran.

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "kv.h"
@@ -83,6 +84,7 @@ make_file(const kv__target *target, const char *file, kv__mode mode, int *ret_fd
         fd = openat(target->fd, file, flags);
     }
     *ret_made = *ret_made && fd >= 0;
+    fd = esdm__descriptor_keep(fd); /* before it is locked */
     *ret_fd = fd;
     return fd >= 0 ? ESDM_OK
                    : esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s' for writing",
@@ -177,7 +179,7 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
         status = ESDM_ECANCELED;
     }
     errno = 0;
-    if (status == ESDM_OK && kcdbopen(db, tuned, flags_of(file, mode)) == 0) {
+    if (status == ESDM_OK && !kv__start(target, file, db, tuned, flags_of(file, mode))) {
         bool locked = kcdbecode(db) == KCESYSTEM && strstr(kcdbemsg(db), "fcntl") != NULL;
         status = locked ? ESDM_ECANCELED : kv__error(target, file, db, "open", err);
         if (made && (!locked || !kv__is_shard(file))) /* else others may go on with it */
@@ -196,7 +198,7 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     }
     kcdbdel(db);
     if (fd >= 0)
-        (void) close(fd);
+        (void) esdm__descriptor_close(fd);
     if (!never || mode == KV__READ)
         return status;
     status = delete_never_made(target, file, err);

@@ -130,6 +130,14 @@ void kv__delete_empty(const kv__target *target, const char *file);
 /** Deletes a pack's own database: nobody opens it for writing again. */
 esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
 
+/* ---- descriptors.c -------------------------------------------------------------------------- */
+
+/** kcdbopen(), kcdbclose() and kcdbbegintran(), with the files out of the program's way. */
+bool kv__start(const kv__target *target, const char *file, KCDB *db, const char *path,
+               uint32_t flags);
+bool kv__finish(KCDB *db);
+bool kv__begin(KCDB *db, bool durable);
+
 /* ---- space.c -------------------------------------------------------------------------------- */
 
 /**

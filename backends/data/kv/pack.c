@@ -336,7 +336,7 @@ store_small(pack *of, bool durable, esdm_error *err)
     if (status == ESDM_OK)
         status = kv__reserve(of->target, shard, of->length_bytes,
                              of->length_bytes / KV__CHUNK_BYTES + 1, err);
-    bool good = status == ESDM_OK && kcdbbegintran(db, durable) != 0;
+    bool good = status == ESDM_OK && kv__begin(db, durable);
     bool group = false;
     of->offered |= good;
     if (good) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/descriptor.h"
 #include "kv.h"
 
 extern const esdm_data_plugin esdm_data_kv_plugin;
@@ -26,6 +27,8 @@ const esdm_data_plugin esdm_data_kv_plugin = {
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE
+ESDM__DESCRIPTORS_SHARED
+
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
 const esdm_plugin *

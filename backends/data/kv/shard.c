@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "kv.h"
@@ -153,12 +154,12 @@ close_handle(kv__handle *handle, esdm_error *err)
     esdm_error why = {0};
     handle->db = NULL;
     (void) pthread_mutex_unlock(&mutex);
-    if (kcdbclose(db) == 0 && handle->mode != KV__READ)
+    if (!kv__finish(db) && handle->mode != KV__READ)
         status = esdm__error_set(&why, ESDM_EIO, "kv: cannot close '%.300s': %s", handle->path,
                                  kcdbemsg(db));
     kcdbdel(db);
     if (handle->fd >= 0)
-        (void) close(handle->fd);
+        (void) esdm__descriptor_close(handle->fd);
     (void) pthread_mutex_lock(&mutex);
     if (status != ESDM_OK && err != NULL)
         *err = why;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/usage.h"
 #include "kv.h"
@@ -31,6 +32,7 @@ kv__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err)
     target->fd = -1;
     (void) pthread_mutex_init(&target->made_lock, NULL);
     status = esdm__place_open(&place, &target->fd, err);
+    target->fd = esdm__descriptor_keep(target->fd);
     target->directory = place.directory;
     place.directory = NULL;
     esdm__place_clear(&place);
@@ -50,7 +52,7 @@ kv__close(void *self)
         return;
     kv__release_all(target);
     if (target->fd >= 0)
-        (void) close(target->fd);
+        (void) esdm__descriptor_close(target->fd);
     (void) pthread_mutex_destroy(&target->made_lock);
     free(target->directory);
     free(target);
@@ -282,7 +284,7 @@ remove_records(const kv__target *target, const char *file, const char *name, kv_
             kv__delete_empty(target, file);
         return ESDM_OK;
     }
-    bool good = kcdbbegintran(db, 0) != 0;
+    bool good = kv__begin(db, false);
     for (uint64_t at = 0; at < length && good; at += KV__CHUNK_BYTES) {
         char key[KV__FILE_BYTES + 24];
         size_t key_bytes = kv__chunk_key(name, at / KV__CHUNK_BYTES, key);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checksum.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "posix.h"
 
@@ -48,7 +49,7 @@ posix__cache_free(posix__cache *cache)
         return;
     for (size_t i = 0; i < SLOTS; i++) {
         if (cache->slots[i].fd >= 0)
-            (void) close(cache->slots[i].fd);
+            (void) esdm__descriptor_close(cache->slots[i].fd);
     }
     (void) pthread_mutex_destroy(&cache->mutex);
     free(cache);
@@ -120,7 +121,7 @@ posix__cache_acquire(posix__cache *cache, const posix__target *target, const cha
     int fd = index >= 0 ? take_slot(cache, index) : -1;
     (void) pthread_mutex_unlock(&cache->mutex);
     if (index < 0) {
-        fd = openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = esdm__descriptor_keep(openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         if (fd < 0)
             return esdm__error_set_errno(err, errno, "posix: cannot open pack '%s/%s'",
                                          target->directory, file);
@@ -135,7 +136,7 @@ posix__cache_acquire(posix__cache *cache, const posix__target *target, const cha
         }
         (void) pthread_mutex_unlock(&cache->mutex);
         if (surplus >= 0)
-            (void) close(surplus);
+            (void) esdm__descriptor_close(surplus);
     }
     *ret_fd = fd;
     *ret_slot = index;
@@ -158,7 +159,7 @@ posix__cache_release(posix__cache *cache, int fd, int index)
         (void) pthread_mutex_unlock(&cache->mutex);
     }
     if (surplus >= 0)
-        (void) close(surplus);
+        (void) esdm__descriptor_close(surplus);
 }
 
 void
@@ -178,5 +179,5 @@ posix__cache_drop(posix__cache *cache, const char *name)
     }
     (void) pthread_mutex_unlock(&cache->mutex);
     if (surplus >= 0)
-        (void) close(surplus);
+        (void) esdm__descriptor_close(surplus);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "posix.h"
 
@@ -50,7 +51,7 @@ posix__pack_create(void *self, const char *name, void **ret_pack, esdm_error *er
     pack *created = malloc(sizeof *created);
     if (created == NULL)
         return esdm__error_nomem(err, sizeof *created, "a pack");
-    int fd = create_file(target, file);
+    int fd = esdm__descriptor_keep(create_file(target, file));
     if (fd < 0) {
         status = esdm__error_set_errno(err, errno, "posix: cannot create pack '%s/%s'",
                                        target->directory, file);
@@ -172,7 +173,7 @@ posix__pack_seal(void *self, esdm_error *err)
         return ESDM_OK;
     esdm_status status = ESDM_OK;
     /* Network file systems report here what they could not write. EINTR: Linux has closed it. */
-    if (close(of->fd) != 0 && errno != EINTR)
+    if (esdm__descriptor_close(of->fd) != 0 && errno != EINTR)
         status = esdm__error_set_errno(err, errno, "posix: cannot close pack '%s/%s'",
                                        of->target->directory, of->file);
     free(of);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/usage.h"
 #include "posix.h"
@@ -50,6 +51,7 @@ posix__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err
         status = esdm__error_nomem(err, strlen(place.name) + 1, "a posix target");
     else
         status = esdm__place_open(&place, &target->fd, err);
+    target->fd = esdm__descriptor_keep(target->fd);
     target->directory = place.directory;
     place.directory = NULL;
     esdm__place_clear(&place);
@@ -69,7 +71,7 @@ posix__close(void *self)
         return;
     posix__cache_free(target->cache);
     if (target->fd >= 0)
-        (void) close(target->fd);
+        (void) esdm__descriptor_close(target->fd);
     free(target->directory);
     free(target->name);
     free(target);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "retry.h"
@@ -296,6 +297,7 @@ static void *
 drive(void *user)
 {
     s3__lane *lane = user;
+    esdm__descriptors_moving(true); /* this thread opens none but libcurl's */
     while (take_submitted(lane)) {
         int running = 0;
         int wait = wake_waiting(lane);
@@ -327,7 +329,9 @@ s3__lane_init(s3__lane *lane, s3__lane_shared *shared, uint32_t connections)
                                 .region = shared->options->region,
                                 .service = "s3"};
     lane->idle = calloc(connections, sizeof(CURL *));
+    esdm__descriptors_moving(true); /* what wakes it */
     lane->multi = curl_multi_init();
+    esdm__descriptors_moving(false);
     if (lane->multi != NULL)
         (void) curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long) connections);
     return lane->idle != NULL && lane->multi != NULL;
@@ -343,10 +347,12 @@ s3__lane_clear(s3__lane *lane)
         (void) curl_multi_wakeup(lane->multi);
         (void) pthread_join(lane->thread, NULL);
     }
+    esdm__descriptors_moving(true);
     for (uint32_t i = 0; i < lane->nidle; i++)
         curl_easy_cleanup(lane->idle[i]);
     if (lane->multi != NULL)
         (void) curl_multi_cleanup(lane->multi);
+    esdm__descriptors_moving(false);
     explicit_bzero(&lane->signer, sizeof lane->signer);
     free(lane->idle);
 }

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "answer.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "retry.h"
 
@@ -325,6 +327,22 @@ set_limits(CURL *easy, const s3__request *request, const s3__options *options)
     }
 }
 
+static curl_socket_t
+open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void) user;
+    (void) purpose;
+    return esdm__descriptor_keep(
+        socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
+}
+
+static int
+close_socket(void *user, curl_socket_t fd)
+{
+    (void) user;
+    return esdm__descriptor_close(fd);
+}
+
 static void
 set_options(s3__transfer *transfer, const s3__options *options)
 {
@@ -335,6 +353,8 @@ set_options(s3__transfer *transfer, const s3__options *options)
     (void) curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
     (void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void) curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void) curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    (void) curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
     (void) curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, WIRE_BUFFER_BYTES);
     (void) curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, WIRE_BUFFER_BYTES);
     (void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "esdm");

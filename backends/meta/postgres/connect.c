@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/descriptor.h"
 #include "base/ids.h"
 #include "failure.h"
 #include "link.h"
@@ -207,7 +208,9 @@ postgres__connect_any(const postgres__config *config, bool *ret_in_time)
     /* libpq would speak the program's language; its texts are looked at, and stand in ours. */
     locale_t english = newlocale(LC_MESSAGES_MASK, "C", (locale_t) 0);
     locale_t before = english != (locale_t) 0 ? uselocale(english) : (locale_t) 0;
+    esdm__descriptors_moving(true);
     PGconn *conn = connect_in_english(config, ret_in_time);
+    esdm__descriptors_moving(false);
     if (english != (locale_t) 0) {
         (void) uselocale(before);
         freelocale(english);

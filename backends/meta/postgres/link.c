@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "failure.h"
 
@@ -34,6 +35,18 @@ set_up_session(postgres__link *link, postgres__failure *ret_failure, esdm_error 
     return status;
 }
 
+/* @param socket that of a connection that stood: libpq closes it itself when it is lost, which the
+ *  preloaded library has kept off. */
+static void
+finish(PGconn *conn, int socket)
+{
+    if (conn != NULL && socket >= 0 && PQsocket(conn) < 0)
+        (void) esdm__descriptor_close(socket);
+    esdm__descriptors_moving(true);
+    PQfinish(conn);
+    esdm__descriptors_moving(false);
+}
+
 esdm_status
 postgres__link_open(postgres__link *link, const postgres__config *config,
                     postgres__failure *ret_failure, esdm_error *err)
@@ -46,12 +59,13 @@ postgres__link_open(postgres__link *link, const postgres__config *config,
         return esdm__error_nomem(err, sizeof *link, "a connection");
     if (!in_time || PQstatus(conn) != CONNECTION_OK) {
         esdm_status status = postgres__connect_error(config, conn, in_time, ret_failure, err);
-        PQfinish(conn);
+        finish(conn, -1);
         return status;
     }
     (void) PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
     (void) PQsetNoticeProcessor(conn, postgres__ignore_notice, NULL);
     link->conn = conn;
+    link->socket = PQsocket(conn);
     if (PQsetnonblocking(conn, 0) != 0 || PQenterPipelineMode(conn) != 1) {
         postgres__link_close(link);
         return esdm__error_set(err, ESDM_EIO, "metadata store '%.200s': cannot use the connection",
@@ -69,7 +83,7 @@ postgres__link_close(postgres__link *link)
     /* Out of sight first: a process that another thread forks meanwhile must not touch it. */
     PGconn *conn = link->conn;
     link->conn = NULL;
-    PQfinish(conn);
+    finish(conn, link->socket);
     link->pending = 0;
     memset(link->prepared, 0, sizeof link->prepared);
 }

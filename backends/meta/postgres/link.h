@@ -150,6 +150,7 @@ extern const char *const postgres__statements[POSTGRES__STATEMENTS];
 typedef struct postgres__link {
     const postgres__config *config; /* borrowed */
     PGconn *conn;                   /* NULL: not connected */
+    int socket;                     /* of the connection, while it stood */
     PGconn *abandoned;              /* in a forked child: its parent's, not to be touched */
     unsigned pending;               /* answers that nobody waits for */
     bool prepared[POSTGRES__STATEMENTS];

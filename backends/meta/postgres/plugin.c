@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "base/descriptor.h"
 #include "postgres.h"
 
 static bool
@@ -51,6 +52,8 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE
+ESDM__DESCRIPTORS_SHARED
+
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
 const esdm_plugin *

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "store.h"
 
@@ -25,9 +26,9 @@ void
 sqlite__pins_clear(sqlite__pins *pins)
 {
     if (pins->fd >= 0)
-        (void) close(pins->fd);
+        (void) esdm__descriptor_close(pins->fd);
     if (pins->probe_fd >= 0)
-        (void) close(pins->probe_fd);
+        (void) esdm__descriptor_close(pins->probe_fd);
     free(pins->table);
     (void) pthread_mutex_destroy(&pins->mutex);
 }
@@ -48,7 +49,7 @@ open_file(const sqlite__pins *pins, int flags)
 {
     char path[PATH_MAX];
     (void) snprintf(path, sizeof path, "%s/%s", pins->directory, SQLITE__PINS);
-    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return esdm__descriptor_keep(open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666));
 }
 
 /* Returns 0 or an errno. */

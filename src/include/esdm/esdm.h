@@ -7,6 +7,7 @@
 #include "esdm/accuracy.h"
 #include "esdm/comm.h"
 #include "esdm/container.h"
+#include "esdm/descriptors.h"
 #include "esdm/placement.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
