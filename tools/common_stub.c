@@ -48,10 +48,26 @@ keep_first(char *name, void *user)
         g_free(name);
 }
 
+/* Bytes of an esdm:// path that were copied to a file begin like a file of the container's format;
+ * the stub follows (netcdf-plugin/router/stub_kinds.c). NULL: there is none. */
+static const unsigned char *
+find_stub(const unsigned char *bytes, size_t size)
+{
+    /* Its magic; no dimensions; attributes, of which the first one names the container. */
+    static const unsigned char begin[20] = "CDF\001ESDM\0\0\0\0\0\0\0\0\0\0\0\014";
+    static const unsigned char name[20] = "\0\0\0\016esdm_container";
+    static const size_t between = 4; /* the number of attributes */
+    const unsigned char *found = memmem(bytes, size, begin, sizeof begin);
+    size_t rest = found == NULL ? 0 : size - (size_t) (found - bytes);
+    bool whole = rest > sizeof begin + between + sizeof name &&
+                 memcmp(found + sizeof begin + between, name, sizeof name) == 0;
+    bool shaped = size > 4 && (memcmp(bytes, "CDF", 3) == 0 || memcmp(bytes, "\x89HDF", 4) == 0);
+    return whole && shaped ? found : NULL;
+}
+
 char *
 tool_stub(const char *path)
 {
-    static const char magic[] = "CDF\001ESDM"; /* netcdf-plugin/router/stub.c */
     unsigned char bytes[TOOL_STUB_BYTES];
     char *name = NULL;
     if (g_str_has_prefix(path, "esdm:"))
@@ -61,7 +77,8 @@ tool_stub(const char *path)
     ssize_t size = fd < 0 ? -1 : pread(fd, bytes, sizeof bytes, 0);
     if (fd >= 0)
         (void) close(fd);
-    if (size > (ssize_t) sizeof magic && memcmp(bytes, magic, sizeof magic - 1) == 0)
-        (void) tool_stub_names(bytes, (size_t) size, keep_first, &name);
+    const unsigned char *stub = size > 0 ? find_stub(bytes, (size_t) size) : NULL;
+    if (stub != NULL)
+        (void) tool_stub_names(stub, (size_t) (bytes + size - stub), keep_first, &name);
     return name;
 }

@@ -43,7 +43,7 @@ esdmnc__move_end(const char *to, const esdmnc__move *move)
     if (core && (move->replaces || core->exists(move->wanted, &st) == ENOENT) &&
         core->rename(stub.container, move->wanted) == NC_NOERR) {
         esdmnc_debug("%s: '%s' is now '%s'", to, stub.container, move->wanted);
-        if (esdmnc__stub_write(to, move->wanted) != 0) {
+        if (esdmnc__stub_write(to, move->wanted, stub.number) != 0) {
             (void) core->rename(move->wanted, stub.container);
         }
     }

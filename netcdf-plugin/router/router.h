@@ -261,6 +261,7 @@ void esdmnc__move_end(const char *to, const esdmnc__move *move);
 typedef struct esdmnc__stub {
     char container[ESDMNC_NAME_MAX + 1];
     bool is_original; /**< the file that was made with the container, not a copy of it */
+    uint64_t number;  /**< the same in the container that was made with it; 0: none */
 } esdmnc__stub;
 
 /** Reads the stub at `path`. NC_NOERR; ENOENT when the file is not there or not a stub; NC_ENOTNC
@@ -269,17 +270,12 @@ int esdmnc__stub_read(const char *path, esdmnc__stub *ret);
 /** The same for bytes in memory, which are nobody's original. */
 int esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret);
 /** Puts a stub at `path` in one step, replacing what is there. NC_NOERR or an errno. */
-int esdmnc__stub_write(const char *path, const char *container);
+int esdmnc__stub_write(const char *path, const char *container, uint64_t number);
 /** Removes the stub at `path` if it is the original of `container`. Best effort. */
 void esdmnc__stub_drop(const char *path, const char *container);
 /** The bytes of a stub without an inode, for descriptors of `esdm:` paths.
  *  @param format NC_FORMAT_*: begins like a file of that kind.
  *  @return length, at most `size`; 0 when it does not fit. */
 size_t esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size_t size);
-
-/** What a stub that shall look like `format` begins with; static. NULL: nothing (stub_kinds.c). */
-const unsigned char *esdmnc__stub_prefix(int format, size_t *ret_length);
-/** Whether the bytes begin a stub of whatever kind, and where its own magic is. */
-bool esdmnc__stub_find(const unsigned char *bytes, size_t size, size_t *ret_offset);
 
 #endif

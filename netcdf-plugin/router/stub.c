@@ -9,10 +9,11 @@
  * tell the original from a copy, which must not be written through. The device number alone would
  * not do: network file systems number differently on each node.
  */
-#include "router/router.h"
+#include "router/stub.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,10 @@
 #define TAG_ATTRIBUTES 12u
 #define TYPE_CHAR      2u
 
-static const char notice[] = "This file stands for a container in ESDM. Its data can be seen with: "
-                             "esdm-run PROGRAM FILE";
+const char esdmnc__stub_notice[] =
+    "This file holds no data: it stands for the container in ESDM that esdm_container names. To "
+    "read "
+    "it: esdm-run PROGRAM THIS_FILE. To make a plain file of it: esdm-cp THIS_FILE plain.nc";
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
@@ -34,6 +37,7 @@ typedef struct writer {
     size_t size;
     size_t used;
     bool full;
+    bool wide; /**< CDF-5: counts have eight bytes */
 } writer;
 
 static void
@@ -58,48 +62,70 @@ put_uint(writer *w, uint32_t value)
 }
 
 static void
+put_count(writer *w, size_t count)
+{
+    if (w->wide) {
+        put_uint(w, 0);
+    }
+    put_uint(w, (uint32_t) count);
+}
+
+static void
 put_attribute(writer *w, const char *name, const char *text)
 {
-    put_uint(w, (uint32_t) strlen(name));
+    put_count(w, strlen(name));
     put_bytes(w, name, strlen(name));
     put_uint(w, TYPE_CHAR);
-    put_uint(w, (uint32_t) strlen(text));
+    put_count(w, strlen(text));
     put_bytes(w, text, strlen(text));
 }
 
-static size_t
-stub_build(const char *container, const char *inode, const char *path, unsigned char *bytes,
-           size_t size)
+size_t
+esdmnc__stub_build(int version, const char *container, const esdmnc__stub_place *place,
+                   unsigned char *bytes, size_t size)
 {
-    writer w = {.bytes = bytes, .size = size};
-    put_bytes(&w, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN);
+    char number[17];
+    writer w = {.bytes = bytes, .size = size, .wide = version == 5};
+    const unsigned char magic[4] = {'C', 'D', 'F', (unsigned char) version};
+    if (version == 1) {
+        put_bytes(&w, ESDMNC_STUB_MAGIC, ESDMNC_STUB_MAGIC_LEN);
+    } else {
+        put_bytes(&w, magic, sizeof(magic));
+        put_count(&w, 0);
+    }
     put_uint(&w, 0); /* no dimensions */
-    put_uint(&w, 0);
+    put_count(&w, 0);
     put_uint(&w, TAG_ATTRIBUTES);
-    put_uint(&w, inode ? 4 : 2);
+    put_count(&w, !place ? 2 : place->number ? 5 : 4);
     put_attribute(&w, "esdm_container", container);
-    put_attribute(&w, "esdm_notice", notice);
-    if (inode) {
-        put_attribute(&w, "esdm_inode", inode);
-        put_attribute(&w, "esdm_path", path);
+    put_attribute(&w, "esdm_notice", esdmnc__stub_notice);
+    if (place) {
+        put_attribute(&w, "esdm_inode", place->inode);
+        put_attribute(&w, "esdm_path", place->path);
+    }
+    if (place && place->number) {
+        (void) snprintf(number, sizeof(number), "%016" PRIx64, place->number);
+        put_attribute(&w, "esdm_number", number);
     }
     put_uint(&w, 0); /* no variables */
-    put_uint(&w, 0);
+    put_count(&w, 0);
     return w.full ? 0 : w.used;
 }
 
 size_t
 esdmnc__stub_bytes(const char *container, int format, unsigned char *bytes, size_t size)
 {
-    size_t length;
-    const unsigned char *prefix = esdmnc__stub_prefix(format, &length);
-    if (length > size) {
-        return 0;
+    size_t length = 0;
+    if (format != NC_FORMAT_CLASSIC) {
+        length = esdmnc__stub_prefix(container, format, bytes, size);
+        size_t padded = (length + 3) & ~(size_t) 3;
+        if (length == 0 || padded > size) {
+            return 0;
+        }
+        memset(bytes + length, 0, padded - length);
+        length = padded;
     }
-    if (prefix) {
-        memcpy(bytes, prefix, length);
-    }
-    size_t rest = stub_build(container, NULL, NULL, bytes + length, size - length);
+    size_t rest = esdmnc__stub_build(1, container, NULL, bytes + length, size - length);
     return rest ? length + rest : 0;
 }
 
@@ -149,7 +175,7 @@ open_beside(const char *path, char *name, size_t size)
 }
 
 int
-esdmnc__stub_write(const char *path, const char *container)
+esdmnc__stub_write(const char *path, const char *container, uint64_t number)
 {
     char temporary[PATH_MAX];
     char folder[PATH_MAX];
@@ -176,7 +202,8 @@ esdmnc__stub_write(const char *path, const char *container)
             (void) snprintf(absolute + used, sizeof(absolute) - used, "/%s",
                             slash ? slash + 1 : path);
         }
-        size_t size = stub_build(container, inode, absolute, bytes, sizeof(bytes));
+        const esdmnc__stub_place place = {.inode = inode, .path = absolute, .number = number};
+        size_t size = esdmnc__stub_build(1, container, &place, bytes, sizeof(bytes));
         status = size ? write_all(fd, bytes, size) : ENAMETOOLONG;
     }
     if (close(fd) != 0 && status == 0) {
@@ -232,6 +259,7 @@ typedef struct fields {
     char container[ESDMNC_NAME_MAX + 1];
     char inode[48];
     char path[PATH_MAX];
+    char number[17];
 } fields;
 
 static void
@@ -243,7 +271,8 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
         size_t size;
     } known[] = {{"esdm_container", f->container, sizeof(f->container)},
                  {"esdm_inode", f->inode, sizeof(f->inode)},
-                 {"esdm_path", f->path, sizeof(f->path)}};
+                 {"esdm_path", f->path, sizeof(f->path)},
+                 {"esdm_number", f->number, sizeof(f->number)}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i].name) == name_length && memcmp(known[i].name, name, name_length) == 0 &&
             length < known[i].size && !memchr(text, '\0', length)) {
@@ -253,8 +282,9 @@ take_field(fields *f, const char *name, size_t name_length, const char *text, si
     }
 }
 
+/** @param exact whether nothing may follow. */
 static int
-parse_header(const unsigned char *bytes, size_t size, fields *ret)
+parse_header(const unsigned char *bytes, size_t size, bool exact, fields *ret)
 {
     reader r = {.bytes = bytes, .size = size, .at = ESDMNC_STUB_MAGIC_LEN};
     uint32_t tag = get_uint(&r);
@@ -275,6 +305,7 @@ parse_header(const unsigned char *bytes, size_t size, fields *ret)
             r.bad = true; /* some other program wrote into it */
         }
     }
+    r.bad = r.bad || (exact && (get_uint(&r) != 0 || get_uint(&r) != 0 || r.at != size));
     return r.bad || !ret->container[0] ? NC_ENOTNC : NC_NOERR;
 }
 
@@ -322,7 +353,8 @@ parse(const unsigned char *bytes, size_t size, fields *ret)
     if (!esdmnc__stub_find(bytes, size, &offset)) {
         return ENOENT;
     }
-    return parse_header(bytes + offset, size - offset, ret);
+    int status = parse_header(bytes + offset, size - offset, offset > 0, ret);
+    return offset > 0 && status == NC_ENOTNC ? ENOENT : status; /* another file, then */
 }
 
 int
@@ -333,6 +365,7 @@ esdmnc__stub_parse(const void *bytes, size_t size, esdmnc__stub *ret)
     if (status == NC_NOERR) {
         esdmnc__text_copy(ret->container, f.container);
         ret->is_original = false;
+        ret->number = strtoull(f.number, NULL, 16);
     }
     return status;
 }
@@ -355,6 +388,7 @@ esdmnc__stub_read(const char *path, esdmnc__stub *ret)
     }
     esdmnc__text_copy(ret->container, f.container);
     ret->is_original = is_original(path, &st, &f);
+    ret->number = strtoull(f.number, NULL, 16);
     errno = saved;
     return NC_NOERR;
 }

@@ -293,7 +293,8 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
     status = library->core_table->create(target.container, cmode, 0, 0, NULL, ranks,
                                          &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
-        status = agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container) : NC_NOERR);
+        status =
+            agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container, 0) : NC_NOERR);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
         }

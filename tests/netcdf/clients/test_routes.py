@@ -203,6 +203,34 @@ def test_tools_follow_stubs_or_say_what_to_type():
         expect_error(run([tool("esdm-stat"), "a.nc"], cwd=site.out, check=False), f"'{name}'")
 
 
+COPY = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
+TELL = "import sys, netCDF4; print(netCDF4.Dataset(sys.argv[1]).esdm_notice)"
+
+
+def test_copied_bytes_tell_what_they_are():
+    """By programs that know nothing of NetCDF, of a path that has no file: in each format."""
+    need_program("nccopy", "dd", "cat", "cdo")
+    python = clients.python_of("debian")
+    with RoutedSite() as site:
+        for kind in ("nc3", "nc6", "nc5", "nc4"):
+            client(["nccopy", "-k", kind, site.source, "esdm://a.nc"])
+            copies = [site.file(f"{kind}-{how}.nc") for how in ("shutil", "dd", "cat")]
+            client([python, "-c", COPY, "esdm://a.nc", copies[0]])
+            client(["dd", "if=esdm://a.nc", f"of={copies[1]}", "status=none"])
+            client(["sh", "-c", f"cat esdm://a.nc >{copies[2]}"])
+            for copy in copies:
+                expect(copy.read_bytes() == copies[0].read_bytes(), f"{copy} differs")
+            for told in (run(["ncdump", "-h", copies[0]]).stdout,
+                         run([python, "-c", TELL, copies[0]]).stdout):
+                expect("esdm-cp THIS_FILE plain.nc" in told, told)
+            plain = site.file("plain.nc")
+            client(["nccopy", copies[0], plain])
+            run([COMPARE, plain, site.source])
+            run([tool("esdm-cp"), "-f", copies[0], plain])
+            run([COMPARE, plain, site.source])
+            expect("a.nc" in run([tool("esdm-stat"), copies[0]]).stdout, "esdm-stat")
+
+
 def test_stubs_may_be_called_as_their_attributes():
     """The path of a stub stands in it, too; its padding is another one in each of four."""
     with RoutedSite() as site:
@@ -261,6 +289,6 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
-     test_stubs_may_be_called_as_their_attributes,
+     test_copied_bytes_tell_what_they_are, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)

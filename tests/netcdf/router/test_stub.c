@@ -34,10 +34,11 @@ test_stub__reads_back_what_was_written(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc"), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/ä b.nc", 7), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, "exp/ä b.nc");
     assert_true(stub.is_original);
+    assert_int_equal(stub.number, 7);
     DIR *here = opendir(".");
     size_t files = 0;
     for (struct dirent *entry; (entry = readdir(here));) {
@@ -55,7 +56,7 @@ test_stub__longest_name_fits(void **state)
     esdmnc__stub stub;
     memset(name, 'n', sizeof(name));
     name[ESDMNC_NAME_MAX] = '\0';
-    assert_int_equal(esdmnc__stub_write("a.nc", name), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", name, 7), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
     assert_string_equal(stub.container, name);
     unsigned char bytes[64];
@@ -63,12 +64,50 @@ test_stub__longest_name_fits(void **state)
     assert_int_equal(esdmnc__stub_bytes(name, NC_FORMAT_NETCDF4, bytes, sizeof(bytes)), 0);
 }
 
+/** Whoever copies the bytes that an `esdm:` path shows can be told what they are. */
+static void
+test_stub__shapes_tell_what_they_are(void **state)
+{
+    (void) state;
+    static const struct {
+        int format;
+        const char *kind;
+    } shapes[] = {{NC_FORMAT_CLASSIC, "classic"},
+                  {NC_FORMAT_64BIT_OFFSET, "64-bit offset"},
+                  {NC_FORMAT_64BIT_DATA, "cdf5"},
+                  {NC_FORMAT_NETCDF4, "netCDF-4"}};
+    static const char *const names[] = {"x", "exp/ä b.nc", "0123456789/0123456789/0123456789.nc"};
+    unsigned char bytes[ESDMNC_STUB_MAX];
+    char command[256];
+    esdmnc__stub stub;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) * 3; i++) {
+        const char *name = names[i % 3];
+        size_t size = esdmnc__stub_bytes(name, shapes[i / 3].format, bytes, sizeof(bytes));
+        assert_true(size > 0);
+        put_file("copy.nc", bytes, size);
+        assert_int_equal(esdmnc__stub_parse(bytes, size, &stub), NC_NOERR);
+        assert_string_equal(stub.container, name);
+        assert_int_equal(esdmnc__stub_read("copy.nc", &stub), NC_NOERR);
+        assert_string_equal(stub.container, name);
+        assert_false(stub.is_original);
+        (void) snprintf(command, sizeof(command),
+                        "LD_PRELOAD= ncdump -k copy.nc | grep -qx '%s' && LD_PRELOAD= ncdump -h "
+                        "copy.nc >out && grep -q 'esdm_container = \"%s\"' out && grep -q "
+                        "'esdm_notice = .*esdm-cp THIS_FILE' out",
+                        shapes[i / 3].kind, name);
+        assert_int_equal(system(command), 0);
+        bool exact = shapes[i / 3].format != NC_FORMAT_CLASSIC;
+        bytes[size] = 0; /* a longer file that happens to hold a stub */
+        assert_int_equal(esdmnc__stub_parse(bytes, size + 4, &stub), exact ? ENOENT : NC_NOERR);
+    }
+}
+
 static void
 test_stub__copy_is_no_original(void **state)
 {
     (void) state;
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "x"), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7), 0);
     copy_file("a.nc", "b.nc");
     assert_int_equal(esdmnc__stub_read("b.nc", &stub), NC_NOERR);
     assert_false(stub.is_original);
@@ -86,9 +125,9 @@ test_stub__replaces_in_one_step(void **state)
     (void) state;
     esdmnc__stub stub;
     put_file("a.nc", (const unsigned char *) "data", 4);
-    assert_int_equal(esdmnc__stub_write("a.nc", "x"), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "x", 7), 0);
     assert_int_equal(esdmnc__stub_read("a.nc", &stub), NC_NOERR);
-    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x"), ENOENT);
+    assert_int_equal(esdmnc__stub_write("missing/a.nc", "x", 7), ENOENT);
 }
 
 static void
@@ -116,7 +155,7 @@ test_stub__damage_is_noticed_or_harmless(void **state)
     unsigned char whole[ESDMNC_STUB_MAX];
     unsigned char bytes[ESDMNC_STUB_MAX];
     esdmnc__stub stub;
-    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x"), 0);
+    assert_int_equal(esdmnc__stub_write("a.nc", "exp/x", 7), 0);
     size_t size = get_file("a.nc", whole, sizeof(whole));
     for (size_t cut = 8; cut < size - 8; cut++) {
         put_file("cut.nc", whole, cut);
@@ -192,6 +231,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_stub__reads_back_what_was_written),
         TEST(test_stub__longest_name_fits),
+        TEST(test_stub__shapes_tell_what_they_are),
         TEST(test_stub__copy_is_no_original),
         TEST(test_stub__replaces_in_one_step),
         TEST(test_stub__other_files_are_none),
