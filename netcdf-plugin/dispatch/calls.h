@@ -115,7 +115,9 @@ ESDMNC_CALLS(DECLARE)
 #undef DECLARE
 
 /** @param ranks of a parallel call, borrowed; else NULL. */
-int esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
+/** @param stub_number the number of the stub that is made for it; 0: none. */
+int esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
+                  esdmnc_ranks *ranks);
 int esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks);
 
 #endif

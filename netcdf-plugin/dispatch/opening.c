@@ -6,8 +6,10 @@
 #include "calls.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -165,8 +167,28 @@ create_failed(const esdmnc_file *file, bool keep, const esdmnc_ranks *ranks, con
                                       : esdmnc_error_data(err, "create", file->name);
 }
 
+static esdm_status
+set_stub_number(esdm_container *container, uint64_t number, esdm_error *err)
+{
+    char text[17];
+    (void) snprintf(text, sizeof text, "%016" PRIx64, number);
+    return esdm_container_set_hint(container, ESDMNC_HINT_STUB, text, err);
+}
+
+uint64_t
+esdmnc_stub_number(int instance, int ncid)
+{
+    esdmnc_file *file;
+    esdmnc_group *group;
+    if (esdmnc_find(esdmnc_id_make(instance, ncid), &file, &group) != NC_NOERR)
+        return 0;
+    const char *hint = esdm_container_hint(file->container, ESDMNC_HINT_STUB);
+    return hint == NULL ? 0 : strtoull(hint, NULL, 16);
+}
+
 int
-esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
+esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
+              esdmnc_ranks *ranks)
 {
     esdm_session *session;
     esdmnc_file *file;
@@ -194,6 +216,8 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks
     }
     st = esdm_container_set_hint(file->container, ESDMNC_HINT_FORMAT, hint_of_format(file->format),
                                  &err);
+    if (st == ESDM_OK && stub_number != 0)
+        st = set_stub_number(file->container, stub_number, &err);
     rc = esdmnc_agree(file, st == ESDM_OK ? NC_NOERR : esdmnc_error(&err, "create", file->name));
     if (rc != NC_NOERR) {
         esdm_container_discard(file->container);

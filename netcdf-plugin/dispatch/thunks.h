@@ -7,11 +7,11 @@
 #define THUNK(name)     PASTE(thunk_, INSTANCE, name)
 
 static int
-THUNK(create)(const char *path, int mode, size_t initial_bytes, int base_pe, size_t *chunk_hint,
+THUNK(create)(const char *path, int mode, size_t stub_number, int base_pe, size_t *chunk_hint,
               void *parameters, const NC_Dispatch *table, int ncid)
 {
-    (void) initial_bytes, (void) base_pe, (void) chunk_hint, (void) table;
-    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, parameters);
+    (void) base_pe, (void) chunk_hint, (void) table;
+    return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, stub_number, parameters);
 }
 
 static int

@@ -91,6 +91,7 @@ typedef struct esdmnc_stat {
  *    create,
  *  - `parameters` in create and open is an esdmnc_ranks for parallel calls, borrowed, else NULL;
  *    a parallel call has the same container name and mode on all ranks,
+ *  - `initialsz` in create is the number of the container's stub, 0 for none,
  *  - `table` is the router's copy; do not compare it with your own.
  * libnetcdf assigns `ncid` before create and open run; `ncid >> 16` is the slot.
  */
@@ -115,6 +116,10 @@ ESDMNC_EXPORT int esdmnc_is_folder(const char *folder);
 
 /** rename(2): an existing `to` is replaced. NC_NOERR, ENOENT, NC_EPERM, … */
 ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
+
+/** The number that was given to the container when its stub was made; 0: none is known. The ncid is
+ *  open. */
+ESDMNC_EXPORT uint64_t esdmnc_stub_number(int instance, int ncid);
 
 /**
  * Folder number `index` of the site configuration's "netcdf.routes": an absolute path, valid until

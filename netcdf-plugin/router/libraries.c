@@ -400,6 +400,7 @@ serve_unlock_in_child(void)
 {
     esdmnc__table_forked();
     esdmnc__filelist_forked();
+    esdmnc__living_forked();
     serve_lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
 }
 

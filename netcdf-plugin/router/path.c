@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,12 +92,12 @@ absolute_path(const char *path, char *absolute, size_t size)
 }
 
 /** What the folder `routed` makes of an absolute path. @param name goes in front of what lies below
- *  the folder; NULL: the folder's own path. NC_NOERR, ENOENT, NC_EMAXNAME. */
+ *  the folder; NULL: the folder's own path. @param folder receives its real path. NC_NOERR, ENOENT,
+ * NC_EMAXNAME. */
 static int
 route_match(const char *routed, const char *name, const char *absolute, char *container,
-            size_t size)
+            size_t size, char *folder)
 {
-    char folder[PATH_MAX];
     if (!realpath(routed, folder)) {
         return ENOENT; /* a folder that is not there routes nothing */
     }
@@ -115,7 +116,7 @@ route_match(const char *routed, const char *name, const char *absolute, char *co
 
 /** $ESDM_NC_ROUTE: entries `FOLDER` or `FOLDER=NAME`, with colons between. */
 static int
-route_by_environment(const char *absolute, char *container, size_t size)
+route_by_environment(const char *absolute, char *container, size_t size, char *folder)
 {
     const char *entry = getenv("ESDM_NC_ROUTE");
     int status = ENOENT;
@@ -129,7 +130,7 @@ route_by_environment(const char *absolute, char *container, size_t size)
             if (name) {
                 *name++ = '\0';
             }
-            status = route_match(text, name, absolute, container, size);
+            status = route_match(text, name, absolute, container, size, folder);
         }
         entry += length;
         entry += *entry == ':';
@@ -139,31 +140,39 @@ route_by_environment(const char *absolute, char *container, size_t size)
 
 /** "netcdf.routes" of the site configuration. */
 static int
-route_by_site(const char *absolute, char *container, size_t size)
+route_by_site(const char *absolute, char *container, size_t size, char *folder)
 {
     const esdmnc__core *core = esdmnc__core_get();
-    const char *folder;
+    const char *routed;
     int status = ENOENT;
-    for (size_t i = 0; core && status == ENOENT && (folder = core->route(i)); i++) {
-        status = route_match(folder, NULL, absolute, container, size);
+    for (size_t i = 0; core && status == ENOENT && (routed = core->route(i)); i++) {
+        status = route_match(routed, NULL, absolute, container, size, folder);
     }
+    return status;
+}
+
+/** esdmnc__route_container(), and the real path of the routed folder: PATH_MAX bytes. */
+static int
+route(const char *path, char *container, size_t size, char *folder)
+{
+    char absolute[PATH_MAX];
+    int saved = errno;
+    int status = ENOENT;
+    if (absolute_path(path, absolute, sizeof(absolute))) {
+        status = route_by_environment(absolute, container, size, folder);
+        if (status == ENOENT) {
+            status = route_by_site(absolute, container, size, folder);
+        }
+    }
+    errno = saved;
     return status;
 }
 
 int
 esdmnc__route_container(const char *path, char *container, size_t size)
 {
-    char absolute[PATH_MAX];
-    int saved = errno;
-    int status = ENOENT;
-    if (absolute_path(path, absolute, sizeof(absolute))) {
-        status = route_by_environment(absolute, container, size);
-        if (status == ENOENT) {
-            status = route_by_site(absolute, container, size);
-        }
-    }
-    errno = saved;
-    return status;
+    char folder[PATH_MAX];
+    return route(path, container, size, folder);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------ */
@@ -194,16 +203,50 @@ esdmnc__path_may_be_ours(const char *path)
            esdmnc__route_container(path, container, sizeof(container)) != ENOENT;
 }
 
-/** A name for a new container at a path that has no stub, when the routed name is taken: by the
- *  container of a stub that was moved away, or of one that was removed and not collected yet. */
+/** Whether a new container may take the name of one that is there: the stub that stood for it is
+ *  gone. */
+static bool
+may_replace(const char *path, const char *folder, const char *container)
+{
+    static int told; /* one line is enough for all files of a run */
+    char where[PATH_MAX];
+    switch (esdmnc__living_stub(folder, container, where, sizeof(where))) {
+    case ESDMNC_LIVING_YES:
+        esdmnc__tell("'%s' does not become the container '%s', for which '%s' stands: the new one "
+                     "gets ~2 or the like behind its name",
+                     path, container, where);
+        return false;
+    case ESDMNC_LIVING_UNKNOWN:
+        esdmnc__tell(
+            "'%s' does not become the container '%s', which may have a stub elsewhere: the "
+            "new one gets ~2 or the like behind its name; without need of the old one: "
+            "esdm-rm '%s'",
+            path, container, container);
+        return false;
+    case ESDMNC_LIVING_NO:
+        break;
+    }
+    if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        esdmnc__tell("'%s' replaces the container '%s', whose stub is gone, and so may others of "
+                     "this program",
+                     path, container);
+    }
+    return true;
+}
+
+/** The name for a new container at a path that has no stub: `container`, or when that belongs to a
+ *  stub elsewhere another one. */
 static int
-unused_name(char *container, size_t size)
+free_name(const char *path, const char *folder, char *container, size_t size)
 {
     const esdmnc__core *core = esdmnc__core_get();
     size_t length = strlen(container);
     esdmnc_stat st;
     int status = core ? core->exists(container, &st) : ENOENT;
     for (int i = 2; status == NC_NOERR && i < 10000; i++) {
+        if (may_replace(path, folder, container)) {
+            return NC_NOERR;
+        }
         int n = snprintf(container + length, size - length, "~%d", i);
         if (n <= 0 || (size_t) n >= size - length) {
             return NC_EMAXNAME;
@@ -211,6 +254,15 @@ unused_name(char *container, size_t size)
         status = core->exists(container, &st);
     }
     return status == ENOENT ? NC_NOERR : status == NC_NOERR ? NC_EEXIST : status;
+}
+
+static uint64_t
+new_number(void)
+{
+    uint64_t number = 0;
+    while (number == 0 && getrandom(&number, sizeof(number), 0) == (ssize_t) sizeof(number)) {
+    }
+    return number;
 }
 
 int
@@ -229,13 +281,16 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
         }
         if (esdmnc__stub_read(path, &stub) == NC_NOERR && stub.is_original) {
             esdmnc__text_copy(target.container, stub.container);
+            target.number = stub.number;
             status = NC_NOERR;
         } else {
+            char folder[PATH_MAX];
             /* What is diskless and not to persist never shows as a file. */
             target.write_stub = !(cmode & (NC_DISKLESS | NC_MMAP)) || (cmode & NC_PERSIST);
-            status = esdmnc__route_container(path, target.container, sizeof(target.container));
+            target.number = target.write_stub ? new_number() : 0;
+            status = route(path, target.container, sizeof(target.container), folder);
             if (status == NC_NOERR) {
-                status = unused_name(target.container, sizeof(target.container));
+                status = free_name(path, folder, target.container, sizeof(target.container));
             }
         }
     }

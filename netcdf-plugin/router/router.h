@@ -128,6 +128,7 @@ typedef struct esdmnc__core {
     int (*format)(const char *container);
     int (*is_folder)(const char *folder);
     int (*rename)(const char *from, const char *to);
+    uint64_t (*stub_number)(int instance, int ncid);
     const char *(*route)(size_t index);
     int (*values_size)(int instance, int ncid, nc_type type, size_t *ret_bytes, int *ret_is_fixed);
     int (*values_reclaim)(int instance, int ncid, nc_type type, void *memory, size_t count);
@@ -232,12 +233,29 @@ typedef struct esdmnc__target {
     char container[ESDMNC_NAME_MAX + 1];
 
     bool write_stub; /**< a stub has to be put at the path after the create */
+    uint64_t number; /**< of the stub; 0: none */
 } esdmnc__target;
 int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
 
 /** Container name that a routed folder gives to the path. NC_NOERR; ENOENT: not routed. The first
  *  call loads the dispatcher, which alone knows the site configuration. */
 int esdmnc__route_container(const char *path, char *container, size_t size);
+
+/* ---- stubs that were moved (living.c) ------------------------------------------------------- */
+
+typedef enum esdmnc__living {
+    ESDMNC_LIVING_NO,
+    ESDMNC_LIVING_YES,
+    ESDMNC_LIVING_UNKNOWN /**< not everything could be looked at */
+} esdmnc__living;
+/** Whether a stub of the container lies in or beside the routed folder. @param where receives its
+ *  path. */
+esdmnc__living esdmnc__living_stub(const char *folder, const char *container, char *where,
+                                   size_t size);
+/** This process has put a stub at an absolute path. */
+void esdmnc__living_note(const char *path, const char *container);
+/** In a forked child, as esdmnc__table_forked(). */
+void esdmnc__living_forked(void);
 
 /* ---- renames into routed folders (moves.c) -------------------------------------------------- */
 

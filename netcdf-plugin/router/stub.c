@@ -179,7 +179,7 @@ esdmnc__stub_write(const char *path, const char *container, uint64_t number)
 {
     char temporary[PATH_MAX];
     char folder[PATH_MAX];
-    char absolute[PATH_MAX];
+    char absolute[PATH_MAX] = "";
     char inode[48];
     unsigned char bytes[ESDMNC_STUB_MAX];
     struct stat st;
@@ -212,6 +212,9 @@ esdmnc__stub_write(const char *path, const char *container, uint64_t number)
     /* Not through the shim, which would let the container follow. */
     if (status == 0 && syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, path, 0) != 0) {
         status = errno;
+    }
+    if (status == 0 && absolute[0]) {
+        esdmnc__living_note(absolute, container);
     }
     if (status != 0) {
         (void) unlink(temporary);

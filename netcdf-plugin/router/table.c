@@ -290,11 +290,12 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
     if (status != NC_NOERR) {
         return status;
     }
-    status = library->core_table->create(target.container, cmode, 0, 0, NULL, ranks,
+    status = library->core_table->create(target.container, cmode, target.number, 0, NULL, ranks,
                                          &library->table, ncid);
     if (status == NC_NOERR && target.write_stub) {
         status =
-            agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container, 0) : NC_NOERR);
+            agree(ranks, leads(ranks) ? esdmnc__stub_write(path, target.container, target.number)
+                                      : NC_NOERR);
         if (status != NC_NOERR) {
             (void) library->core_table->abort(ncid);
         }
@@ -342,46 +343,61 @@ wrapped_create(int instance, const char *path, int cmode, void *parameters, int 
 
 /** The container to open for a path, by name or by stub. */
 static int
-open_name(const char *path, int mode, char *container, bool *ret_by_stub)
+open_name(const char *path, int mode, char *container, esdmnc__stub *ret_stub)
 {
     const char *prefixed = esdmnc__path_prefixed(path);
     if (prefixed) {
         return esdmnc__path_container(prefixed, container, ESDMNC_NAME_MAX + 1);
     }
-    esdmnc__stub stub;
-    int status = esdmnc__stub_read(path, &stub);
-    if (status == NC_NOERR && (mode & NC_WRITE) && !stub.is_original) {
+    int status = esdmnc__stub_read(path, ret_stub);
+    if (status == NC_NOERR && (mode & NC_WRITE) && !ret_stub->is_original) {
         esdmnc__tell("'%s' is a copy of the stub of '%s': writing through it would change the "
                      "original; copy the container instead (esdm-cp)",
-                     path, stub.container);
+                     path, ret_stub->container);
         status = NC_EPERM;
     }
     if (status == NC_NOERR) {
-        esdmnc__text_copy(container, stub.container);
-        *ret_by_stub = stub.is_original;
+        esdmnc__text_copy(container, ret_stub->container);
     }
     return status;
 }
 
-/** The same, as rank 0 sees it. */
+/** The same, as rank 0 sees it. @param ret_stub without a container when it is not by a stub. */
 static int
-find_name(esdmnc_ranks *ranks, const char *path, int mode, char *container, bool *ret_by_stub)
+find_name(esdmnc_ranks *ranks, const char *path, int mode, char *container, esdmnc__stub *ret_stub)
 {
     struct {
         int status;
-        bool by_stub;
+        esdmnc__stub stub;
         char container[ESDMNC_NAME_MAX + 1];
     } found = {.status = NC_NOERR};
     if (!ranks) {
-        return open_name(path, mode, container, ret_by_stub);
+        return open_name(path, mode, container, ret_stub);
     }
     if (leads(ranks)) {
-        found.status = open_name(path, mode, found.container, &found.by_stub);
+        found.status = open_name(path, mode, found.container, &found.stub);
     }
     int status = esdmnc__core_get()->ranks_share(ranks, &found, sizeof(found));
     esdmnc__text_copy(container, found.container);
-    *ret_by_stub = found.by_stub;
+    *ret_stub = found.stub;
     return status == NC_NOERR ? found.status : status;
+}
+
+/** Whether what was opened is what the stub was made for. ENOENT after a message. */
+static int
+check_number(esdmnc_ranks *ranks, int instance, int ncid, const char *path,
+             const esdmnc__stub *stub)
+{
+    uint64_t number = stub->number ? esdmnc__core_get()->stub_number(instance, ncid) : 0;
+    if (number == 0 || number == stub->number) {
+        return NC_NOERR;
+    }
+    if (leads(ranks)) {
+        esdmnc__tell("'%s' stands for an earlier container of the name '%s', which another one has "
+                     "replaced since then",
+                     path, stub->container);
+    }
+    return ENOENT;
 }
 
 static int
@@ -389,16 +405,17 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
                const NC_memio *memory, int ncid)
 {
     char container[ESDMNC_NAME_MAX + 1];
-    bool by_stub = false;
+    esdmnc__stub stub = {0};
     int status = NC_NOERR;
     if (!memory) {
-        status = find_name(ranks, path, mode, container, &by_stub);
+        status = find_name(ranks, path, mode, container, &stub);
     } else if (!esdmnc__memory_container(memory, container)) {
         status = NC_EINMEMORY;
     }
     if (status != NC_NOERR) {
         return status;
     }
+    bool by_stub = stub.container[0] && stub.is_original;
     status = library->core_table->open(container, mode, 0, NULL, ranks, &library->table, ncid);
     if (status == ENOENT && by_stub &&
         esdmnc__route_container(path, container, sizeof(container)) == NC_NOERR) {
@@ -407,6 +424,12 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
     }
     if (status == ENOENT && by_stub && leads(ranks)) {
         esdmnc__tell("'%s' stands for the container '%s', which does not exist", path, container);
+    }
+    if (status == NC_NOERR && stub.container[0]) {
+        status = check_number(ranks, library->api.instance, ncid, path, &stub);
+        if (status != NC_NOERR) {
+            (void) library->core_table->close(ncid, NULL);
+        }
     }
     esdmnc_debug("open %s as '%s': %d", path, container, status);
     return status;

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import tempfile
 
 import clients
 from esdmtest import (skip, BUILD, SOURCE, Site, client, environment, expect, expect_error, main,
@@ -203,6 +204,51 @@ def test_tools_follow_stubs_or_say_what_to_type():
         expect_error(run([tool("esdm-stat"), "a.nc"], cwd=site.out, check=False), f"'{name}'")
 
 
+def test_a_second_run_replaces_the_first_one():
+    """`rm -rf run; mkdir run; model` is one run. What was only moved away is not touched."""
+    need_program("ncgen", "ncdump")
+    other = CLASSIC.read_text().replace("data:", ":run = 2 ;\ndata:", 1)
+    with RoutedSite() as site:
+        site.file("other.cdl").write_text(other)
+        run(["ncgen", "-k", "nc4", "-o", site.file("other.nc"), site.file("other.cdl")])
+        path = site.out / "deep" / "a.nc"
+
+        def model(source):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return client(["nccopy", source, path]).stderr
+
+        def is_second(file):
+            return ":run = 2 ;" in client(["ncdump", "-h", file]).stdout
+
+        model(site.source)
+        for gone in (site.out, path.parent):
+            shutil.rmtree(gone)
+            told = model(site.file("other.nc"))
+            expect("replaces the container" in told, told)
+            expect(containers() == [site.container("deep/a.nc")] and is_second(path), str(containers()))
+        path.unlink()
+        model(site.source)
+        expect(len(containers()) == 1 and not is_second(path), str(containers()))
+        # The whole folder, or the stub alone, is moved to where it can be found.
+        for moved in (site.folder / "old-run", site.folder / "archive" / "deep" / "kept.nc"):
+            moved.parent.mkdir(parents=True, exist_ok=True)
+            (path if moved.suffix else site.out).rename(moved)
+            before = containers()
+            told = model(site.file("other.nc"))
+            expect("old-run/deep/a.nc" in told or "kept.nc" in told, told)
+            expect(len(containers()) == len(before) + 1 and is_second(path), str(containers()))
+        expect(not is_second(site.folder / "old-run" / "deep" / "a.nc"), "its data are gone")
+        expect(is_second(site.folder / "archive" / "deep" / "kept.nc"), "its data are gone")
+        # Moved to where nobody looks: it does not show the data of another run.
+        with tempfile.TemporaryDirectory() as elsewhere:
+            far = pathlib.Path(elsewhere) / "far.nc"
+            name = containers()[-1]
+            path.rename(far)
+            model(site.source)
+            expect(name in containers() and not is_second(path), str(containers()))
+            expect_error(client(["ncdump", "-h", far], check=False), "earlier container", name)
+
+
 COPY = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
 TELL = "import sys, netCDF4; print(netCDF4.Dataset(sys.argv[1]).esdm_notice)"
 
@@ -289,6 +335,6 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
-     test_copied_bytes_tell_what_they_are, test_stubs_may_be_called_as_their_attributes,
+     test_a_second_run_replaces_the_first_one, test_copied_bytes_tell_what_they_are, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
