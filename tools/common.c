@@ -77,12 +77,14 @@ tool_exit
 tool_absent(esdm_session *session, const char *name)
 {
     guint below = 0;
+    char hint[ESDM_CONTAINER_NAME_MAX + 128];
     esdm_error err = {0};
+    esdm_container_suggest(session, name, hint, sizeof hint);
     if (esdm_container_list(session, name, count_container, &below, &err) == ESDM_OK && below > 0)
         tool_error("there is no container '%s', but %u below it: see esdm-ls '%s'", name, below,
                    name);
     else
-        tool_error("there is no container '%s'", name);
+        tool_error("there is no container '%s'%s%s", name, hint[0] != '\0' ? "; " : "", hint);
     return TOOL_NOT_FOUND;
 }
 

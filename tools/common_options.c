@@ -124,6 +124,14 @@ is_default_site(void)
     return none;
 }
 
+/* Whether nothing of the default site is there: a damaged one is another matter. */
+static bool
+is_virgin(void)
+{
+    g_autofree char *folder = g_build_filename(g_get_user_data_dir(), "esdm", NULL);
+    return !g_file_test(folder, G_FILE_TEST_EXISTS);
+}
+
 void
 tool_tell_made(const esdm_session *session)
 {
@@ -137,16 +145,31 @@ tool_tell_made(const esdm_session *session)
 tool_exit
 tool_session(bool read_only, esdm_session **ret_session)
 {
-    esdm_session_options options = {.config_path = tool.config, .read_only = read_only};
+    tool_exit result = read_only ? tool_session_if_made(ret_session) : TOOL_OK;
+    if (read_only && result == TOOL_OK && *ret_session == NULL)
+        return TOOL_NOT_FOUND;
+    if (read_only)
+        return result;
+    esdm_session_options options = {.config_path = tool.config};
     esdm_error err = {0};
     esdm_status status = esdm_session_open(&options, ret_session, &err);
-    /* Looking at a default site that nobody used yet shows an empty one. */
-    if (status == ESDM_ENOENT && read_only && is_default_site()) {
-        options.read_only = false;
-        status = esdm_session_open(&options, ret_session, &err);
-    }
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     tool_tell_made(*ret_session);
+    return TOOL_OK;
+}
+
+tool_exit
+tool_session_if_made(esdm_session **ret_session)
+{
+    esdm_session_options options = {.config_path = tool.config, .read_only = true};
+    esdm_error err = {0};
+    *ret_session = NULL;
+    esdm_status status = esdm_session_open(&options, ret_session, &err);
+    if (status == ESDM_OK)
+        return TOOL_OK;
+    if (status != ESDM_ENOENT || !is_default_site() || !is_virgin())
+        return tool_fail(status, &err);
+    tool_error("there is no site yet: the default one is made when something is first written");
     return TOOL_OK;
 }

@@ -266,7 +266,7 @@ measure_one(advise_lab *lab, const cp_dataset *from, const uint64_t *size, const
     if (status == ESDM_OK)
         status = store_and_read(container, dataset, from, size, values, result, err);
     esdm_container_discard(container);
-    (void) !esdm_container_remove(lab->session, "sample", &ignored);
+    (void) !esdm_container_erase(lab->session, "sample", &ignored);
     return status;
 }
 

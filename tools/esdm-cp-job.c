@@ -267,7 +267,7 @@ remove_temporary(copy *c)
     esdm_container_info info;
     if (esdm_container_stat(c->session, c->target.name, &info, NULL) == ESDM_ENOENT)
         return; /* it failed before its first commit */
-    esdm_status status = esdm_container_remove(c->session, c->target.name, &err);
+    esdm_status status = esdm_container_erase(c->session, c->target.name, &err);
     if (status != ESDM_OK && status != ESDM_ENOENT)
         tool_error("cannot remove the unfinished copy '%s': %s", c->target.name, err.message);
 }

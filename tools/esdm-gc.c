@@ -9,8 +9,10 @@ static const tool_help help = {
     .arguments = "",
     .description =
         "Removes what nobody can reach any more: packs that killed programs left behind,\n"
-        "packs of snapshots that are not kept, and removed containers that a reader still\n"
-        "had open. It never removes what a snapshot refers to, what a program is writing\n"
+        "packs of snapshots that are not kept, removed containers that a reader still had\n"
+        "open, and former containers (esdm-ls --replaced) that are past their time or more\n"
+        "than the site keeps, the oldest first; with --replaced-now all of these. It never removes "
+        "what a snapshot refers to, what a program is writing\n"
         "at this moment, or what was written to within the age limit, one day unless\n"
         "--age says otherwise: 90s, 30m, 12h, 7d.\n"
         "\n"
@@ -26,11 +28,12 @@ static const tool_help help = {
     .examples = "  esdm-gc --dry-run        tell what would be removed\n"
                 "  esdm-gc --yes            as from cron\n"
                 "  esdm-gc --age 12h\n"
+                "  esdm-gc --replaced-now --yes   the disk is full\n"
                 "  esdm-gc --stubs /scratch/run --stubs /archive --dry-run\n",
-    .see_also = "esdm-fsck, esdm-rm",
+    .see_also = "esdm-fsck, esdm-rm, esdm-restore",
 };
 
-static gboolean dry_run, yes, verbose;
+static gboolean dry_run, yes, verbose, replaced_now;
 static char *age_text;
 static char **stub_folders;
 static GPtrArray *stubless;    /* names, with --stubs */
@@ -40,6 +43,8 @@ static const GOptionEntry entries[] = {
     {"age", 'a', 0, G_OPTION_ARG_STRING, &age_text, "Keep packs that are younger", "AGE"},
     {"stubs", 's', 0, G_OPTION_ARG_FILENAME_ARRAY, &stub_folders,
      "Remove containers of FOLDER whose stubs were removed", "FOLDER"},
+    {"replaced-now", 'R', 0, G_OPTION_ARG_NONE, &replaced_now,
+     "Free all that was replaced or removed and is still kept", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be removed, remove nothing",
      NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove without asking", NULL},
@@ -57,10 +62,16 @@ describe(const esdm_gc_result *result)
                                    ? g_strdup("")
                                    : g_strdup_printf("%u container%s without stub, ", stubless->len,
                                                      stubless->len == 1 ? "" : "s");
-    return g_strdup_printf("%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT
+    g_autofree char *former_bytes = tool_bytes(result->former_bytes);
+    g_autofree char *former =
+        result->former == 0 ? g_strdup("")
+                            : g_strdup_printf("%" G_GUINT64_FORMAT " former container%s (%s), ",
+                                              (guint64) result->former,
+                                              result->former == 1 ? "" : "s", former_bytes);
+    return g_strdup_printf("%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT
                            " removed container%s",
-                           without, (guint64) result->packs, result->packs == 1 ? "" : "s", bytes,
-                           (guint64) result->containers, result->containers == 1 ? "" : "s");
+                           without, former, (guint64) result->packs, result->packs == 1 ? "" : "s",
+                           bytes, (guint64) result->containers, result->containers == 1 ? "" : "s");
 }
 
 /* TOOL_OK: go on. */
@@ -94,6 +105,8 @@ print_result(const esdm_gc_result *result, bool removed)
         tool_json_set(root, "packs", tool_json_u64(result->packs));
         tool_json_set(root, "bytes", tool_json_u64(result->bytes));
         tool_json_set(root, "containers", tool_json_u64(result->containers));
+        tool_json_set(root, "former", tool_json_u64(result->former));
+        tool_json_set(root, "former_bytes", tool_json_u64(result->former_bytes));
         tool_json_set(root, "young", tool_json_u64(result->young));
         tool_json_set(root, "living", tool_json_u64(result->living));
         tool_json_set(root, "failed", tool_json_u64(result->failed));
@@ -145,7 +158,7 @@ rehearse(esdm_session *session, esdm_gc_options options, bool *ret_go_on)
     (void) remove_stubless(session, false);
     if (dry_run)
         print_result(&result, false);
-    else if (stubless->len + result.packs + result.containers > 0)
+    else if (stubless->len + result.former + result.packs + result.containers > 0)
         return (*ret_go_on = ask(&result) == TOOL_OK) ? TOOL_OK : TOOL_REFUSED;
     *ret_go_on = !dry_run;
     return TOOL_OK;
@@ -185,7 +198,7 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc > 1)
         return tool_usage("esdm-gc looks at the whole site; to remove containers: esdm-rm");
-    esdm_gc_options options = {.any_age = age_text != NULL};
+    esdm_gc_options options = {.any_age = age_text != NULL, .replaced = replaced_now};
     if (age_text != NULL && !tool_age(age_text, &options.age_s))
         return tool_usage("--age: expected a number with s, m, h or d behind it, not '%s'",
                           age_text);

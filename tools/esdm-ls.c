@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdio.h>
+#include <string.h>
 
-#include "common.h"
+#include "esdm-ls.h"
 
 static const tool_help help = {
     .name = "esdm-ls",
@@ -12,111 +13,133 @@ static const tool_help help = {
         "esdm:// is the whole site.\n"
         "\n"
         "With --long each line has the size of the data as the programs see it, the size\n"
-        "stored, the number of fragments, datasets and the newest snapshot, the time of\n"
-        "the last commit, and the name.",
+        "stored, the number of fragments, datasets and the newest snapshot, who made the\n"
+        "last commit and when, and the name; the last line has the totals. With --depth 1\n"
+        "everything in a folder counts together, as in du.\n"
+        "\n"
+        "With --replaced it lists what was replaced or removed and is still kept, each\n"
+        "with the id by which esdm-restore knows it. How long the site says (\"replaced\").",
     .examples = "  esdm-ls                        names of all containers\n"
                 "  esdm-ls -l experiment          facts about those below experiment/\n"
+                "  esdm-ls -l --depth 1 --sort stored   what takes the space\n"
+                "  esdm-ls --replaced             what esdm-restore can bring back\n"
                 "  esdm-ls -0 | xargs -0 esdm-rm  remove everything\n",
-    .see_also = "esdm-stat, esdm-find, esdm-cp, esdm-rm",
+    .see_also = "esdm-stat, esdm-find, esdm-cp, esdm-rm, esdm-restore",
 };
 
-static gboolean want_long, exact_bytes, zero;
+ls_wants ls;
 
 static const GOptionEntry entries[] = {
-    {"long", 'l', 0, G_OPTION_ARG_NONE, &want_long, "One line of facts for each", NULL},
-    {"bytes", 'b', 0, G_OPTION_ARG_NONE, &exact_bytes, "Sizes in bytes (with -l)", NULL},
-    {"null", '0', 0, G_OPTION_ARG_NONE, &zero, "End names with NUL instead of a new line", NULL},
+    {"long", 'l', 0, G_OPTION_ARG_NONE, &ls.facts, "One line of facts for each, and totals", NULL},
+    {"bytes", 'b', 0, G_OPTION_ARG_NONE, &ls.exact_bytes, "Sizes in bytes (with -l)", NULL},
+    {"null", '0', 0, G_OPTION_ARG_NONE, &ls.zero, "End names with NUL instead of a new line", NULL},
+    {"replaced", 'R', 0, G_OPTION_ARG_NONE, &ls.replaced,
+     "What was replaced or removed and is kept", NULL},
+    {"sort", 's', 0, G_OPTION_ARG_STRING, &ls.sort, "name, size, stored, time or owner", "BY"},
+    {"reverse", 'r', 0, G_OPTION_ARG_NONE, &ls.reverse, "The other way round", NULL},
+    {"depth", 'd', 0, G_OPTION_ARG_INT, &ls.depth, "Count folders of this depth as one", "N"},
     {0},
 };
-
-typedef struct listing {
-    json_t *containers; /* with --json */
-    uint64_t count;
-} listing;
-
-static char *
-size_text(uint64_t bytes)
-{
-    return exact_bytes ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) bytes) : tool_bytes(bytes);
-}
-
-static void
-print_long(const esdm_container_info *info, const char *name)
-{
-    g_autofree char *raw = size_text(info->raw_bytes);
-    g_autofree char *stored = size_text(info->stored_bytes);
-    g_autofree char *time = tool_time(info->modified_ns);
-    (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5" G_GUINT64_FORMAT "  %s  %s\n", raw,
-                  stored, (guint64) info->fragments, info->datasets, (guint64) info->snapshot, time,
-                  name);
-}
-
-static void
-add_json(json_t *containers, const esdm_container_info *info)
-{
-    g_autofree char *created = tool_time_iso(info->created_ns);
-    g_autofree char *modified = tool_time_iso(info->modified_ns);
-    json_t *object = json_object();
-    tool_json_set(object, "name", tool_json_text(info->name));
-    tool_json_set(object, "snapshot", tool_json_u64(info->snapshot));
-    tool_json_set(object, "created", json_string(created));
-    tool_json_set(object, "modified", json_string(modified));
-    tool_json_set(object, "raw_bytes", tool_json_u64(info->raw_bytes));
-    tool_json_set(object, "stored_bytes", tool_json_u64(info->stored_bytes));
-    tool_json_set(object, "fragments", tool_json_u64(info->fragments));
-    tool_json_set(object, "datasets", tool_json_u64(info->datasets));
-    tool_json_append(containers, object);
-}
 
 static bool
 visit(const esdm_container_info *info, void *user)
 {
-    listing *all = user;
-    all->count++;
-    if (tool.json) {
-        add_json(all->containers, info);
-        return true;
+    ls_entry *entry = g_new0(ls_entry, 1);
+    entry->name = g_strdup(info->name);
+    entry->info = *info;
+    g_ptr_array_add(user, entry);
+    return true;
+}
+
+static bool
+visit_former(const esdm_former_info *info, void *user)
+{
+    (void) visit(&info->container, user);
+    GPtrArray *all = user;
+    ls_entry *entry = g_ptr_array_index(all, all->len - 1);
+    entry->id = g_strdup(info->id);
+    entry->removed = info->removed;
+    entry->time_ns = info->time_ns;
+    entry->until_ns = info->until_ns;
+    return true;
+}
+
+/* "user@host:pid" */
+static bool
+note_writer(const esdm_snapshot_info *info, void *user)
+{
+    char **owner = user;
+    const char *at = strrchr(info->writer, '@');
+    g_free(*owner);
+    *owner =
+        g_strndup(info->writer, at != NULL ? (gsize) (at - info->writer) : strlen(info->writer));
+    return true;
+}
+
+static void
+find_owners(esdm_session *session, const GPtrArray *all, guint from)
+{
+    for (guint i = from; i < all->len; i++) {
+        ls_entry *entry = g_ptr_array_index(all, i);
+        esdm_error ignored;
+        if (esdm_container_snapshots(session, entry->name, note_writer, &entry->owner, &ignored) !=
+            ESDM_OK)
+            g_clear_pointer(&entry->owner, g_free); /* removed meanwhile */
     }
-    /* A NUL-terminated list is read by programs, which want the names as they are. */
-    g_autofree char *name = zero ? g_strdup(info->name) : tool_printable(info->name);
-    if (want_long)
-        print_long(info, name);
-    else
-        (void) printf("%s%c", name, zero ? '\0' : '\n');
-    return !ferror(stdout);
 }
 
 static tool_exit
-list_prefix(esdm_session *session, const char *prefix, listing *all)
+list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
+    guint before = all->len;
     if (prefix != NULL && (g_str_equal(prefix, "esdm:") || g_str_equal(prefix, "esdm://")))
         prefix = NULL; /* the whole site */
     if (prefix != NULL) {
         status = esdm_container_normalise(tool_container(prefix), name, &err);
         if (status != ESDM_OK)
             return tool_fail(status, &err);
+        prefix = name;
     }
-    uint64_t before = all->count;
-    status = esdm_container_list(session, prefix != NULL ? name : NULL, visit, all, &err);
+    status = ls.replaced ? esdm_former_list(session, prefix, visit_former, all, &err)
+                         : esdm_container_list(session, prefix, visit, all, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    if (prefix != NULL && all->count == before) {
-        tool_error("there is no container '%s' and none below it", name);
+    bool owners = ls.facts || tool.json || g_strcmp0(ls.sort, "owner") == 0;
+    if (owners && !ls.replaced)
+        find_owners(session, all, before);
+    if (prefix != NULL && all->len == before && ls.replaced) {
+        tool_error("no former container '%s' is kept, and none below it", name);
         return TOOL_NOT_FOUND;
     }
+    if (prefix != NULL && all->len == before)
+        return tool_absent(session, name);
+    if (ls.depth > 0)
+        ls_fold(all, before, prefix);
     return TOOL_OK;
 }
 
 static void
-print_json(esdm_session *session, json_t *containers)
+show(const esdm_session *session, GPtrArray *all, GCompareFunc order)
 {
-    json_t *root = json_object();
-    tool_json_set(root, "site", tool_json_text(esdm_session_site_name(session)));
-    tool_json_set(root, "config", tool_json_text(esdm_session_config_source(session)));
-    tool_json_set(root, "containers", containers);
+    if (ls.sort != NULL)
+        g_ptr_array_sort(all, order);
+    for (guint i = 0; ls.reverse && i < all->len / 2; i++) {
+        gpointer other = all->pdata[all->len - 1 - i];
+        all->pdata[all->len - 1 - i] = all->pdata[i];
+        all->pdata[i] = other;
+    }
+    if (!tool.json) {
+        ls_print(all);
+        return;
+    }
+    json_t *root = ls_json(all);
+    if (session != NULL) {
+        tool_json_set(root, "site", tool_json_text(esdm_session_site_name(session)));
+        tool_json_set(root, "config", tool_json_text(esdm_session_config_source(session)));
+    }
     tool_json_print(root);
 }
 
@@ -124,26 +147,25 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
-    if (zero && (want_long || tool.json))
+    GCompareFunc order = ls_order(ls.sort != NULL ? ls.sort : "name");
+    if (ls.zero && (ls.facts || tool.json || ls.replaced))
         return tool_usage("-0 goes with plain names alone");
+    if (order == NULL)
+        return tool_usage("--sort: name, size, stored, time or owner, not '%s'", ls.sort);
+    if (ls.depth < 0 || (ls.depth > 0 && ls.replaced))
+        return tool_usage("--depth is a number from 1 on, and not for --replaced");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(true, &session);
+    tool_exit result = tool_session_if_made(&session);
     if (result != TOOL_OK)
         return result;
-    listing all = {.containers = json_array()};
-    if (want_long && !tool.json)
-        (void) printf("%10s %10s %8s %5s %5s  %-19s  %s\n", "data", "stored", "fragm.", "vars",
-                      "snap.", "modified", "name");
-    if (argc == 1)
-        result = list_prefix(session, NULL, &all);
-    for (int i = 1; i < argc; i++) {
-        tool_exit one = list_prefix(session, argv[i], &all);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(ls_entry_free);
+    if (session != NULL && argc == 1)
+        result = list_prefix(session, NULL, all);
+    for (int i = 1; session != NULL && i < argc; i++) {
+        tool_exit one = list_prefix(session, argv[i], all);
         result = result == TOOL_OK ? one : result;
     }
-    if (tool.json)
-        print_json(session, all.containers);
-    else
-        json_decref(all.containers);
+    show(session, all, order);
     esdm_session_close(session);
     return tool_finish(result);
 }

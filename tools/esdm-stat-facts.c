@@ -148,15 +148,49 @@ visit_snapshot(const esdm_snapshot_info *info, void *user)
     return true;
 }
 
+static void
+free_former(gpointer data)
+{
+    stat_former *former = data;
+    g_free(former->id);
+    g_free(former);
+}
+
+typedef struct former_search {
+    const char *name;
+    GPtrArray *found;
+} former_search;
+
+/* Not what lies below. */
+static bool
+visit_former(const esdm_former_info *info, void *user)
+{
+    former_search *search = user;
+    if (!g_str_equal(info->container.name, search->name))
+        return true;
+    stat_former *former = g_new0(stat_former, 1);
+    former->id = g_strdup(info->id);
+    former->removed = info->removed;
+    former->time_ns = info->time_ns;
+    former->until_ns = info->until_ns;
+    former->stored_bytes = info->container.stored_bytes;
+    g_ptr_array_add(search->found, former);
+    return true;
+}
+
 esdm_status
 stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,
                 esdm_error *err)
 {
     const char *name = esdm_container_name(container);
-    *ret_facts = (stat_facts){.snapshots = g_ptr_array_new_with_free_func(free_snapshot)};
+    *ret_facts = (stat_facts){.snapshots = g_ptr_array_new_with_free_func(free_snapshot),
+                              .former = g_ptr_array_new_with_free_func(free_former)};
+    former_search search = {.name = name, .found = ret_facts->former};
     esdm_status status = esdm_container_stat(session, name, &ret_facts->info, err);
     if (status == ESDM_OK)
         status = esdm_container_snapshots(session, name, visit_snapshot, ret_facts->snapshots, err);
+    if (status == ESDM_OK)
+        status = esdm_former_list(session, name, visit_former, &search, err);
     if (status == ESDM_OK)
         status = esdm_container_write_history(container, &ret_facts->writes, err);
     return status;
@@ -166,6 +200,7 @@ void
 stat_facts_clear(stat_facts *facts)
 {
     g_ptr_array_unref(facts->snapshots);
+    g_ptr_array_unref(facts->former);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */

@@ -198,6 +198,23 @@ snapshots_json(const GPtrArray *snapshots)
     return list;
 }
 
+static json_t *
+former_json(const GPtrArray *formers)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < formers->len; i++) {
+        const stat_former *former = g_ptr_array_index(formers, i);
+        json_t *object = json_object();
+        tool_json_set(object, "id", tool_json_text(former->id));
+        tool_json_set(object, "was", json_string(former->removed ? "removed" : "replaced"));
+        set_time(object, "time", former->time_ns);
+        set_time(object, "kept_until", former->until_ns);
+        tool_json_set(object, "stored_bytes", tool_json_u64(former->stored_bytes));
+        tool_json_append(list, object);
+    }
+    return list;
+}
+
 json_t *
 stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
 {
@@ -219,6 +236,7 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
     tool_json_set(writes, "fewer_copies", tool_json_u64(facts->writes.fewer_copies));
     tool_json_set(object, "writes", writes);
     tool_json_set(object, "snapshots", snapshots_json(facts->snapshots));
+    tool_json_set(object, "former", former_json(facts->former));
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {
         json_decref(object);

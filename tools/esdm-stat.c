@@ -277,6 +277,18 @@ print_writes(const esdm_write_counts *writes)
               (guint64) writes->fewer_copies, (guint64) writes->fragments);
 }
 
+/* One line: the history of a name goes on in other containers. */
+static void
+print_former(const char *name, const GPtrArray *formers)
+{
+    if (formers->len == 0)
+        return;
+    const stat_former *newest = g_ptr_array_index(formers, formers->len - 1);
+    g_autofree char *time = tool_time(newest->time_ns);
+    print("former containers of this name: %u, the newest %s %s (esdm-ls --replaced '%s')\n",
+          formers->len, newest->removed ? "removed" : "replaced", time, name);
+}
+
 static void
 print_facts(esdm_container *container, const stat_facts *facts)
 {
@@ -302,6 +314,7 @@ print_facts(esdm_container *container, const stat_facts *facts)
               (guint64) snapshot->snapshot, time, snapshot->writer,
               snapshot->message[0] != '\0' ? "  " : "", snapshot->message);
     }
+    print_former(esdm_container_name(container), facts->former);
 }
 
 static esdm_status

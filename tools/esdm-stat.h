@@ -59,11 +59,21 @@ typedef struct stat_snapshot {
     char *message;
 } stat_snapshot;
 
+/** What had the name of the container before. */
+typedef struct stat_former {
+    char *id;
+    bool removed; /* else it was replaced */
+    uint64_t time_ns;
+    uint64_t until_ns;
+    uint64_t stored_bytes;
+} stat_former;
+
 /** What is known about a container without its structure. */
 typedef struct stat_facts {
     esdm_container_info info;
     esdm_write_counts writes; /* of all writers */
     GPtrArray *snapshots;     /* stat_snapshot, oldest first */
+    GPtrArray *former;        /* stat_former, oldest first */
 } stat_facts;
 
 esdm_status stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,

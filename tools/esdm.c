@@ -23,6 +23,7 @@ static const subcommand subcommands[] = {
     {"find", "find containers and datasets by their attributes"},
     {"cp", "copy between NetCDF files and containers"},
     {"rm", "remove containers"},
+    {"restore", "bring back containers that were replaced or removed"},
     {"fsck", "check what a site holds, and mend it"},
     {"advise", "tell what compression would make of data that exist"},
     {"pattern", "make synthetic variables for tests and benchmarks"},
@@ -44,7 +45,7 @@ print_help(FILE *out)
                    "\n"
                    "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(subcommands); i++)
-        (void) fprintf(out, "  %-7s %s\n", subcommands[i].name, subcommands[i].summary);
+        (void) fprintf(out, "  %-8s %s\n", subcommands[i].name, subcommands[i].summary);
     (void) fprintf(out, "\n"
                         "Examples:\n"
                         "  esdm mkfs site.json                      make the site of site.json\n"

@@ -329,6 +329,25 @@ give_up(esdmnc_id id, esdmnc_file *file)
     return rc;
 }
 
+/* Once for what was freed. */
+static void
+warn_of_relief(void)
+{
+    static _Atomic uint64_t told;
+    uint64_t containers = 0;
+    uint64_t bytes = 0;
+    const esdm_session *session = esdmnc_session_now();
+    if (session == NULL)
+        return;
+    esdm_session_relieved(session, &containers, &bytes);
+    if (containers == 0 || atomic_exchange(&told, containers) == containers)
+        return;
+    fprintf(stderr,
+            "esdm: storage was full: %" PRIu64 " containers that had been replaced or removed were "
+            "freed for good (%" PRIu64 " MiB)\n",
+            containers, bytes >> 20);
+}
+
 /* What a program cannot see otherwise: its data are safe, but not where they were to be. Of
  * parallel files one rank tells it for all. */
 static void
@@ -339,6 +358,7 @@ warn_of_writes(const esdmnc_file *file)
     esdm_comm *comm = esdmnc_comm(file);
     if (!file->writable || file->transient)
         return;
+    warn_of_relief();
     esdm_container_write_counts(file->container, &writes);
     const uint64_t mine[3] = {writes.fragments, writes.elsewhere, writes.fewer_copies};
     uint64_t all[3] = {mine[0], mine[1], mine[2]};

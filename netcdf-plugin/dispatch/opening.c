@@ -13,6 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Of all files that a program looks for in vain. */
+#define SUGGESTIONS_MOST 3
+
 static const struct {
     int format;
     int mode;
@@ -227,6 +230,20 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
     return finish_opening(file);
 }
 
+/* What a reader perhaps meant, or how to bring back what was removed: "No such file or directory"
+ * cannot tell. Not to programs that try many names. */
+static void
+suggest(esdm_session *session, const char *name)
+{
+    static atomic_int told;
+    char text[ESDM_CONTAINER_NAME_MAX + 128];
+    if (atomic_load(&told) >= SUGGESTIONS_MOST)
+        return;
+    esdm_container_suggest(session, name, text, sizeof text);
+    if (text[0] != '\0' && atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)
+        fprintf(stderr, "esdm: there is no container '%s'; %s\n", name, text);
+}
+
 int
 esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
 {
@@ -254,6 +271,8 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
         st = open_container(session, file, writing, ranks, &err);
     if (st != ESDM_OK) {
         rc = esdmnc_error(&err, "open", file->name);
+        if (st == ESDM_ENOENT && !writing && (ranks == NULL || ranks->rank == 0))
+            suggest(session, file->name);
         esdmnc_file_free(file);
         return rc;
     }

@@ -101,6 +101,16 @@ normalise(const char *container, char *name)
     return NC_NOERR;
 }
 
+/* What NCO writes before it renames it, "out.nc.pid123.ncks.tmp": nobody will want it back. */
+static bool
+is_temporary(const char *container)
+{
+    const char *pid = strstr(container, ".pid");
+    size_t bytes = strlen(container);
+    size_t digits = pid != NULL ? strspn(pid + 4, "0123456789") : 0;
+    return digits > 0 && pid[4 + digits] == '.' && strcmp(container + bytes - 4, ".tmp") == 0;
+}
+
 int
 esdmnc_delete(const char *container)
 {
@@ -111,7 +121,8 @@ esdmnc_delete(const char *container)
         return rc == EACCES ? NC_EPERM : rc;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
-    esdm_status st = esdm_container_remove(session, container, &err);
+    esdm_status st = is_temporary(container) ? esdm_container_erase(session, container, &err)
+                                             : esdm_container_remove(session, container, &err);
     if (st == ESDM_OK || (dropped && st == ESDM_ENOENT))
         return NC_NOERR;
     return esdmnc_error(&err, "remove", container);

@@ -2,14 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/catalogue.h"
 #include "base/error.h"
+#include "io/former.h"
 #include "io/nesting.h"
 #include "io/session.h"
 #include "model/container.h"
 #include "query/query.h"
 
-static esdm_container_info
-info_of(const char *name, const esdm_meta_container *record)
+esdm_container_info
+esdm__info_of(const char *name, const esdm_meta_container *record)
 {
     return (esdm_container_info){
         .name = name,
@@ -32,7 +34,9 @@ static bool
 visit_record(const char *name, const esdm_meta_container *record, void *user)
 {
     const list_visitor *v = user;
-    const esdm_container_info info = info_of(name, record);
+    if (esdm__name_is_own(name))
+        return true;
+    const esdm_container_info info = esdm__info_of(name, record);
     return v->visit(&info, v->user);
 }
 
@@ -66,12 +70,12 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
     esdm_meta_container record;
     status = session->meta->container_find(session->store, normal, &record, err);
     if (status == ESDM_OK)
-        *ret_info = info_of(NULL, &record);
+        *ret_info = esdm__info_of(NULL, &record);
     return status;
 }
 
-static esdm_status
-need_writable(const esdm_session *session, esdm_error *err)
+esdm_status
+esdm__need_writable(const esdm_session *session, esdm_error *err)
 {
     if (!session->read_only && session->meta->is_writable(session->store))
         return ESDM_OK;
@@ -86,14 +90,21 @@ esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     if (session == NULL || name == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_remove: NULL argument");
+    char stored[ESDM__FORMER_NAME_BYTES];
     uint64_t removed = 0;
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
-        status = need_writable(session, err);
-    if (status == ESDM_OK)
+        status = esdm__need_writable(session, err);
+    if (status != ESDM_OK)
+        return status;
+    const char *former = esdm__former_name(session, normal, true, stored);
+    if (former != NULL)
+        status = session->meta->container_move(session->store, normal, former, false, NULL,
+                                               &removed, err);
+    else
         status = session->meta->container_remove(session->store, normal, &removed, err);
     if (status == ESDM_OK)
-        esdm__session_collect(session);
+        esdm__session_replaced(session);
     return status;
 }
 
@@ -103,6 +114,7 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
 {
     char normal_from[ESDM_CONTAINER_NAME_MAX + 1];
     char normal_to[ESDM_CONTAINER_NAME_MAX + 1];
+    char stored[ESDM__FORMER_NAME_BYTES];
     if (session == NULL || from == NULL || to == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_move: NULL argument");
     uint64_t replaced = 0;
@@ -110,14 +122,15 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
     if (status == ESDM_OK)
         status = esdm__name_normalise(to, normal_to, err);
     if (status == ESDM_OK)
-        status = need_writable(session, err);
+        status = esdm__need_writable(session, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__nesting_check(session, normal_to, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
-        status = session->meta->container_move(session->store, normal_from, normal_to, replace,
-                                               &replaced, err);
+        status = session->meta->container_move(
+            session->store, normal_from, normal_to, replace,
+            replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
     if (status == ESDM_OK && replaced != 0)
-        esdm__session_collect(session);
+        esdm__session_replaced(session);
     return status;
 }
 
@@ -162,6 +175,8 @@ static bool
 visit_match(const char *container, const char *dataset_path, void *user)
 {
     const match_visitor *v = user;
+    if (esdm__name_is_own(container))
+        return true;
     const esdm_match match = {.container = container, .dataset = dataset_path};
     return v->visit(&match, v->user);
 }

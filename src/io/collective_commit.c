@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "io/collective.h"
+#include "io/former.h"
 #include "io/lengths.h"
 #include "io/page_source.h"
 #include "io/page_stream.h"
@@ -553,6 +554,6 @@ esdm__collective_commit(esdm_container *container, const char *message, esdm_err
         return esdm__error_prefix(err, status, "commit of container '%s'", container->name);
     }
     if (g.committed.replaced != 0 && g.comm->rank == 0)
-        esdm__session_collect(esdm__io_of(container)->session);
+        esdm__session_replaced(esdm__io_of(container)->session);
     return ESDM_OK;
 }

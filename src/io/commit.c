@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "io/collective.h"
 #include "io/commit.h"
+#include "io/former.h"
 #include "io/io.h"
 #include "io/lengths.h"
 
@@ -236,6 +237,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
                      esdm_meta_committed *ret_committed, esdm_error *err)
 {
     esdm_session *session = w->io->session;
+    char former[ESDM__FORMER_NAME_BYTES];
     esdm_meta_commit commit = {
         .kind = kind_of(w->io),
         .name = w->container->name,
@@ -263,12 +265,16 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .history = session->site->history,
     };
     esdm_status status = ESDM_OK;
+    if (commit.kind == ESDM_META_REPLACE)
+        commit.keep_as = esdm__former_name(session, commit.name, false, former);
     if (w->io->doubted)
         status = settle_doubt(w->io, w->container->name, err);
     w->newer = 0;
     if (status != ESDM_OK)
         return status;
     status = session->meta->commit(session->store, &commit, ret_committed, err);
+    if (status == ESDM_ENOSPC && source == NULL && esdm__former_relieve(session))
+        status = session->meta->commit(session->store, &commit, ret_committed, err);
     w->io->doubted = w->io->record == 0 && status != ESDM_OK && !esdm__commit_is_refused(status);
     return status;
 }
@@ -548,7 +554,7 @@ esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
     if (status != ESDM_OK)
         return esdm__error_prefix(err, status, "commit of container '%s'", container->name);
     if (replaced != 0)
-        esdm__session_collect(session);
+        esdm__session_replaced(session);
     return ESDM_OK;
 }
 

@@ -10,9 +10,8 @@
 static bool
 count_container(const char *name, const esdm_meta_container *record, void *user)
 {
-    (void) name;
     (void) record;
-    ((esdm__contents *) user)->containers++;
+    ((esdm__contents *) user)->containers += name[0] != '/'; /* former ones are not told */
     return true;
 }
 

@@ -90,8 +90,7 @@ keys_of(esdm_plugin_kind kind, const char *plugin)
 }
 
 /* What every data target may state; its plug-in does not see it. */
-static const char *const engine_keys[] = {"accessibility", "tier",     "cost",
-                                          "reserve",       "retiring", NULL};
+static const char *const engine_keys[] = {"accessibility", "tier", "cost", "reserve", NULL};
 
 /* A copy of an object without those keys. @param ret_object json_decref(). */
 static esdm_status
@@ -485,9 +484,9 @@ esdm_status
 esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *site,
                  esdm_error *err)
 {
-    static const char *const keys[] = {"site",    "targets", "metadata", "engine",   "durability",
-                                       "history", "copies",  "prefer",   "policies", "accuracy",
-                                       "speeds",  "netcdf",  "overlap",  "$schema",  NULL};
+    static const char *const keys[] = {
+        "site",     "targets",  "metadata", "engine", "durability", "history",  "copies",  "prefer",
+        "policies", "accuracy", "speeds",   "netcdf", "overlap",    "replaced", "$schema", NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||
@@ -496,6 +495,7 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
         (status = esdm__site_check_directories(site, err)) != ESDM_OK ||
         (status = parse_engine(&root, site, err)) != ESDM_OK ||
         (status = parse_policies(&root, site, err)) != ESDM_OK ||
+        (status = esdm__site_parse_replaced(&root, site, err)) != ESDM_OK ||
         (status = esdm__site_parse_policies(&root, site, err)) != ESDM_OK)
         return status;
     status = parse_netcdf(&root, folder, site, err);

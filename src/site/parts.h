@@ -37,7 +37,7 @@ esdm_status esdm__site_make_folders(const char *path, esdm_error *err);
 esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm__site *site,
                              esdm_error *err);
 
-/** Keys of a target that the placement reads: tier, cost, reserve, retiring. */
+/** Keys of a target that the placement reads: tier, cost, reserve. */
 esdm_status esdm__site_parse_target_keys(const esdm__json_node *node, esdm__site_target *target,
                                          esdm_error *err);
 /** "prefer" of the site or a policy. */
@@ -58,6 +58,10 @@ void esdm__site_clear_policies(esdm__site *site);
 /** Each directory belongs to one target or the store alone: none may be, hold, or lie in another's,
  *  links followed as far as they exist. ESDM_EINVAL names both. */
 esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err);
+
+/** Fills in `replaced` (parse_replaced.c). */
+esdm_status esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site,
+                                      esdm_error *err);
 
 /** "%s/%s"; owned; NULL when out of memory. */
 char *esdm__site_join(const char *folder, const char *name);

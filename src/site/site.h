@@ -32,7 +32,6 @@ typedef struct esdm__site_target {
     char *tier;             /* NULL: none */
     double cost;            /* of storing, in any unit that all targets share; default 0 */
     uint64_t reserve_bytes; /* to be kept free; default 0 */
-    bool retiring;          /* nothing new goes there */
 } esdm__site_target;
 
 /** An accuracy for datasets that the site knows better than their programs. */
@@ -56,6 +55,13 @@ typedef struct esdm__site_engine {
     bool drain_in_background; /* "drain": node-local targets are emptied beside the program */
     char *codec_on_request;   /* where a program asks for compression; NULL: not stated */
 } esdm__site_engine;
+
+/** How long and how much is kept of what was replaced or removed. */
+typedef struct esdm__site_replaced {
+    uint64_t keep_s;     /* 0: nothing is kept; default one day */
+    double share;        /* of the free space of the targets; default 0.1 */
+    uint64_t containers; /* at most; default 10,000 */
+} esdm__site_replaced;
 
 /** Most copies of a fragment. */
 #define ESDM__COPIES_MAX 4u
@@ -97,7 +103,8 @@ typedef struct esdm__site {
     esdm__site_target metadata;
     esdm__site_engine engine;
     esdm__durability durability;
-    bool last_wins;              /* where two programs have written the same new records */
+    bool last_wins; /* where two programs have written the same new records */
+    esdm__site_replaced replaced;
     uint32_t history;            /* snapshots to keep, ≥ 1; default 1 */
     uint32_t copies;             /* of each fragment, on distinct targets, ≥ 1; default 1 */
     esdm__prefer prefer;         /* never unstated; default fast */

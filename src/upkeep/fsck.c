@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "io/container_io.h"
+#include "io/former.h"
 #include "io/io.h"
 #include "upkeep/upkeep.h"
 
@@ -62,7 +63,7 @@ check_page(void *context, size_t i, esdm_error *err)
     (void) pthread_mutex_lock(&check->lock);
     check->looked_at += c->again ? 0 : entry.records;
     if (check->options->progress != NULL && check->fragments > 0)
-        check->options->progress((double) check->looked_at / (double) check->fragments, c->name,
+        check->options->progress((double) check->looked_at / (double) check->fragments, c->label,
                                  check->options->user);
     (void) pthread_mutex_unlock(&check->lock);
     return status;
@@ -123,7 +124,7 @@ report_document(esdm__fsck_container *c, uint64_t snapshot, esdm_status status, 
         (void) snprintf(place, sizeof place, "snapshot %" PRIu64, snapshot);
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = status,
-                                  .container = c->name,
+                                  .container = c->label,
                                   .place = place,
                                   .what = what,
                                   .remedy = status == ESDM_ENOTSUP
@@ -140,7 +141,7 @@ open_model(esdm__fsck_container *c, uint64_t snapshot, esdm_container **ret_mode
     esdm_error error = {0};
     *ret_model = NULL;
     esdm_status status =
-        esdm__io_open(c->check->session, c->name, ESDM_OPEN_READ, snapshot, ret_model, &error);
+        esdm__io_open(c->check->session, c->stored, ESDM_OPEN_READ, snapshot, ret_model, &error);
     if (status == ESDM_OK || status == ESDM_ENOENT)
         return ESDM_OK;
     if (status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
@@ -182,7 +183,7 @@ check_history(esdm__fsck_container *c, esdm_error *err)
     const esdm_session *session = c->check->session;
     snapshots list = {0};
     esdm_status status =
-        session->meta->snapshot_list(session->store, c->name, note_snapshot, &list, err);
+        session->meta->snapshot_list(session->store, c->stored, note_snapshot, &list, err);
     if (status == ESDM_ENOENT) /* removed since it was listed */
         status = ESDM_OK;
     else if (status == ESDM_OK && list.failed)
@@ -227,7 +228,12 @@ check_record(esdm__fsck_container *c, esdm_error *err)
 static esdm_status
 check_container(esdm__fsck *check, const char *name, esdm_error *err)
 {
-    esdm__fsck_container c = {.check = check, .name = name};
+    char label[ESDM__FORMER_NAME_BYTES];
+    esdm__former former;
+    esdm__fsck_container c = {.check = check, .stored = name, .name = name, .label = label};
+    esdm__former_tell(name, label, sizeof label);
+    if (esdm__former_parse(name, &former))
+        c.name = former.name;
     esdm_meta_container record;
     esdm_error error = {0};
     esdm_status status =
@@ -244,7 +250,7 @@ check_container(esdm__fsck *check, const char *name, esdm_error *err)
     check->result.containers++;
     if (status != ESDM_OK && err != NULL)
         *err = error;
-    return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "container '%s'", name);
+    return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "container '%s'", label);
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
@@ -333,8 +339,7 @@ check_orphans(esdm__fsck *check, esdm_error *err)
 {
     esdm__strays strays = {0};
     esdm_error error = {0};
-    esdm_status status =
-        esdm__strays_find(check->session, &check->packs, NULL, false, &strays, &error);
+    esdm_status status = esdm__strays_find(check->session, &check->packs, false, &strays, &error);
     if (status == ESDM_ECORRUPT) {
         if (!check->store_damaged) /* else it was told with its place */
             esdm__fsck_report_store(check, error.message);

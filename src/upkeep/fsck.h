@@ -33,7 +33,9 @@ typedef struct esdm__fsck {
 /** The container that is being checked. */
 typedef struct esdm__fsck_container {
     esdm__fsck *check;
-    const char *name;
+    const char *stored; /* name in the store */
+    const char *name;   /* without what marks a former container: policies go by it */
+    const char *label;  /* for messages */
     uint64_t record;
     esdm_container *model; /* NULL: its document cannot be read */
     esdm__needs needs;     /* what is to be stored anew; guarded by the check's lock */

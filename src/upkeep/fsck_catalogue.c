@@ -46,7 +46,7 @@ esdm__fsck_report_rows(esdm__fsck_container *c, const char *dataset, const char 
 {
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = ESDM_ECORRUPT,
-                                  .container = c->name,
+                                  .container = c->label,
                                   .dataset = dataset,
                                   .what = what,
                                   .remedy = remedy};
@@ -95,7 +95,7 @@ esdm__fsck_totals(esdm__fsck_container *c, esdm_error *err)
     esdm__page_list_clear(&pages);
     /* Somebody may have committed since. */
     if (status == ESDM_OK &&
-        session->meta->container_find(session->store, c->name, &now, NULL) == ESDM_OK &&
+        session->meta->container_find(session->store, c->stored, &now, NULL) == ESDM_OK &&
         now.container == c->record && now.snapshot == snapshot &&
         !esdm__page_sums_agree(&sums, &now))
         report_totals(c, sums.fragments, now.fragments);
@@ -169,7 +169,7 @@ report_index(esdm__fsck_container *c, const esdm__attribute_index *right)
     esdm_finding finding = {
         .kind = ESDM_FINDING_PROBLEM,
         .status = ESDM_ECORRUPT,
-        .container = c->name,
+        .container = c->label,
         .what = "the attribute index differs from the attributes, so that esdm-find answers wrong",
         .remedy = "esdm-fsck --repair makes it anew",
     };
@@ -210,7 +210,7 @@ esdm__fsck_attributes(esdm__fsck_container *c, esdm_error *err)
     bool differs = stored.entries != right.entries || stored.sum != right.sum;
     if (status == ESDM_OK && differs) {
         esdm_meta_container now; /* somebody may have committed between */
-        differs = session->meta->container_find(session->store, c->name, &now, NULL) == ESDM_OK &&
+        differs = session->meta->container_find(session->store, c->stored, &now, NULL) == ESDM_OK &&
                   now.container == c->record && now.snapshot == snapshot;
         if (differs)
             report_index(c, &index);

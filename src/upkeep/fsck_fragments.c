@@ -71,7 +71,7 @@ report(const stretch *s, esdm_status status, const item *first, const char *what
     const esdm_finding finding = {
         .kind = ESDM_FINDING_PROBLEM,
         .status = status,
-        .container = s->page->container->name,
+        .container = s->page->container->label,
         .dataset = s->page->dataset,
         .place = place,
         .what = what,
@@ -103,7 +103,7 @@ report_lost(const page_check *p)
     const esdm_finding finding = {
         .kind = ESDM_FINDING_CONSEQUENCE,
         .status = ESDM_ECORRUPT,
-        .container = p->container->name,
+        .container = p->container->label,
         .dataset = p->dataset,
         .what = what,
         .remedy = "bring the pack back from a backup, or write these values again",
@@ -140,7 +140,7 @@ note_needs(const page_check *p, esdm_error *err)
                         fewer == 1 ? "" : "s", fewer == 1 ? "has" : "have", wanted);
         const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                       .status = ESDM_ENOENT,
-                                      .container = c->name,
+                                      .container = c->label,
                                       .dataset = p->dataset,
                                       .what = what,
                                       .remedy = "esdm-fsck --repair makes more"};
@@ -387,7 +387,7 @@ report_page(const page_check *p, esdm_status status, const char *what, const cha
     (void) snprintf(place, sizeof place, "index page %" PRIu64, p->entry->page);
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = status,
-                                  .container = p->container->name,
+                                  .container = p->container->label,
                                   .dataset = p->dataset,
                                   .place = place,
                                   .what = what,
@@ -431,7 +431,7 @@ check_absent(const page_check *p, const esdm_error *absent, esdm_error *err)
         return ESDM_OK;
     if (err != NULL)
         *err = error;
-    return esdm__error_prefix(err, status, "container '%s'", p->container->name);
+    return esdm__error_prefix(err, status, "container '%s'", p->container->label);
 }
 
 esdm_status
@@ -452,7 +452,7 @@ esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error
     } else if (status != ESDM_OK) {
         if (err != NULL)
             *err = error;
-        status = esdm__error_prefix(err, status, "container '%s'", c->name);
+        status = esdm__error_prefix(err, status, "container '%s'", c->label);
     } else {
         if (!rank_agrees(&p))
             report_page(&p, ESDM_ECORRUPT, "its rank is not that of the dataset",

@@ -110,7 +110,7 @@ store_anew(esdm__fsck_container *c, esdm_error *err)
         return ESDM_OK;
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = status,
-                                  .container = c->name,
+                                  .container = c->label,
                                   .what = error.message,
                                   .remedy = "see to it that there is room, and repair again"};
     esdm__fsck_report(c, &finding);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "io/former.h"
 #include "upkeep/upkeep.h"
 
 typedef struct collection {
@@ -70,7 +71,7 @@ remove_strays(collection *c, esdm_error *err)
     esdm_status status = esdm__inventory_add(&c->packs, c->session, NULL, err);
     if (status == ESDM_OK) {
         esdm__inventory_sort(&c->packs);
-        status = esdm__strays_find(c->session, &c->packs, NULL, true, &strays, err);
+        status = esdm__strays_find(c->session, &c->packs, true, &strays, err);
     }
     c->result.living = strays.living;
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
@@ -104,7 +105,12 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
                 esdm_error *err)
 {
     collection c = {.session = session, .options = options};
+    esdm__former_sum former = {0};
     esdm_status status = refuse_damaged(session, err);
+    if (status == ESDM_OK)
+        status = esdm__former_sweep(session, options->replaced, options->dry_run, &former, err);
+    c.result.former = former.containers;
+    c.result.former_bytes = former.bytes;
     if (status == ESDM_OK)
         status = session->meta->garbage(session->store, count_garbage, &c.result.containers, err);
     if (status == ESDM_OK && !options->dry_run)

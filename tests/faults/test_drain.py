@@ -3,13 +3,12 @@
 """Node-local targets: two nodes, told apart by $ESDM_NODE, with folders of their own."""
 
 import json
-import os
 import random
 import re
 import subprocess
 import time
 
-from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import Site, by_size, environment, expect, expect_error, main, run, tool
 from faults import (LONG, PROGRAM, Writer, committed, must, need_strace, program, shown, strace)
 
 NODES = ("alpha", "beta")
@@ -242,22 +241,6 @@ def test_drain__keeps_to_the_policies():
         expect(check("beta", "a") == 3, "on the other node")
 
 
-def test_drain__work_grows_with_what_is_there():
-    """The catalogue is listed once, whatever the number of containers; and what has nothing here costs no
-    transaction."""
-    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
-    with Nodes(metadata={"plugin": "faulty", "directory": "metadata"}) as site:
-        for i in range(by_size(4, 8, 40)):
-            write("alpha", f"c{i}", 1, 1)
-        done = run([tool("esdm-drain"), "--json"], check=False,
-                   env=on("alpha", ESDM_FAULTY_META="records:2+0:fail"))
-        expect(done.returncode == 0, f"{done.stdout}{done.stderr}")
-        expect(not site.local("alpha"), "something is left")
-        done = run([tool("esdm-drain"), "--json"], check=False,
-                   env=on("alpha", ESDM_FAULTY_META="records:2+0:fail,relocate:1+0:fail"))
-        expect(done.returncode == 0, f"with nothing to drain: {done.stdout}{done.stderr}")
-
-
 def test_drain__nowhere_to_go():
     with Nodes() as site:
         write("alpha", "a", 1, 1)
@@ -281,7 +264,7 @@ def test_drain__lost_node():
         done = program("check", "a", env={"ESDM_NODE": "alpha"})
         expect(done.returncode == 3, shown(done))
         expect(check("alpha", "b") == 1, "the other container")
-        run([tool("esdm-rm"), "a"], env=on("alpha"))
+        run([tool("esdm-rm"), "--for-good", "a"], env=on("alpha"))
         fsck("alpha")
 
 

@@ -95,7 +95,7 @@ def test_kv__real_files_come_back():
         expect(databases, "no databases")
         run([tool("esdm-mkfs"), "--check"])
         for name in run([tool("esdm-ls")]).stdout.split():
-            run([tool("esdm-rm"), f"esdm://{name}"])
+            run([tool("esdm-rm"), "--for-good", f"esdm://{name}"])
         left = list(site.file("kv").glob("*.kch"))
         expect(left == [], f"databases are left: {left}")
         run([tool("esdm-mkfs"), "--remove", "--yes"])
@@ -185,7 +185,7 @@ def test_kv__full_disk_keeps_what_is_there():
                 expect(generation("b") == committed(done), "b has not its last commit")
             expect_error(run([tool("esdm-mkfs"), "--check"], check=False), "full")
             if committed(done) > 0:
-                run([tool("esdm-rm"), "esdm://b"])
+                run([tool("esdm-rm"), "--for-good", "esdm://b"])
             subprocess.run(["mount", "-o", "remount,size=200m", site.file("kv")], check=True)
             check_goes_on("a", 1)
         finally:

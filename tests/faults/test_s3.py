@@ -448,7 +448,7 @@ def test_s3__killed_writer_leaves_the_last_commit():
             expect(uploads, "there is no upload left behind: the test is wrong")
             expect("upload" in run([MKFS, "--check"]).stdout, "the check does not tell of it")
             check_goes_on("a", 1)
-            run([tool("esdm-rm"), "a"])
+            run([tool("esdm-rm"), "--for-good", "a"])
             expect(not server.client().uploads(site.prefix), "removed with its container")
             run([MKFS, "--remove", "--yes"])
             expect(not server.client().keys(site.prefix), "something is left")

@@ -180,7 +180,7 @@ def test_site__is_measured_planned_and_explained():
             explained = check_explanation(site)
             check_without_servers(server, database, site, explained)
             run([tool("esdm-fsck"), "--data"])
-            run([tool("esdm-rm"), "exp/run1.nc", "exp/large"])
+            run([tool("esdm-rm"), "--for-good", "exp/run1.nc", "exp/large"])
             expect(not leftovers(server, site), f"left behind: {leftovers(server, site)}")
             facts = database.sql(f"SELECT key FROM mixed{os.getpid()}.store "
                                  "WHERE key LIKE '%/place/%'")

@@ -113,7 +113,7 @@ def test_fragments_are_shared_by_speed():
         write("before")
         ratio = stored(s, "fast") / stored(s, "slow")
         expect(0.9 < ratio < 1.1, f"without a model targets take turns: {ratio}")
-        run([tool("esdm-rm"), "before"])
+        run([tool("esdm-rm"), "--for-good", "before"])
         calibrate(seconds=ENOUGH)
         write("after", 96)
         ratio = stored(s, "fast") / max(stored(s, "slow"), 1)
@@ -156,7 +156,7 @@ def test_decisions_are_explained():
         with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
             db.execute("UPDATE store SET value = '{damaged' WHERE key LIKE '%/place/%'")
         expect("nobody told why" in run([tool("esdm-stat"), "--explain", "a/b"]).stdout, "damage")
-        run([tool("esdm-rm"), "a/b", "turns"])
+        run([tool("esdm-rm"), "--for-good", "a/b", "turns"])
         write("next", 4)
         expect(len(facts(s)) == 1, f"what was told of removed containers is left: {facts(s)}")
 
@@ -182,7 +182,7 @@ def test_policies_choose_targets():
                              ("cheap", {"hdd", "tape"}), ("any", {"ssd", "hdd", "tape"})):
             write(name, 32)
             expect(holders(s) == wanted, f"{name}: {holders(s)}")
-            run([tool("esdm-rm"), name])
+            run([tool("esdm-rm"), "--for-good", name])
             run([tool("esdm-mkfs"), "--check"])
         why = {}
         write("cheap", 16)
@@ -414,7 +414,7 @@ def test_a_damaged_model_is_told_and_does_without():
             write("default", 16)
             ratio = stored(s, "fast") / stored(s, "slow")
             expect(0.9 < ratio < 1.1, f"targets take turns: {ratio}")
-            run([tool("esdm-rm"), "default"])
+            run([tool("esdm-rm"), "--for-good", "default"])
         damage(s, lambda _: kept[0].replace('"format":1', '"format":2'))
         expect_error(run([tool("esdm-mkfs"), "--plot", s.file("x.svg")], check=False), "newer")
         expect_error(run([tool("esdm-mkfs"), "--calibrate=quick"], check=False), "newer")

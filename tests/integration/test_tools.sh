@@ -7,7 +7,7 @@ set -eu
 
 # ---- help and versions -------------------------------------------------------------------------
 
-for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm esdm-fsck esdm-gc esdm-drain esdm-pattern esdm-advise; do
+for program in esdm-mkfs esdm-ls esdm-stat esdm-find esdm-cp esdm-rm esdm-restore esdm-fsck esdm-gc esdm-drain esdm-pattern esdm-advise; do
     expect 0 $program --help
     says "Usage:"
     says "Exit status:"
@@ -168,7 +168,8 @@ for tool in esdm-stat esdm-rm; do
     expect 3 $tool esdm:a.nc
     says "there is no container 'a.nc', but 1 below it: see esdm-ls 'a.nc'"
 done
-expect 0 esdm-rm a.nc/below
+expect 0 esdm-rm -g a.nc/below
+expect 0 esdm-rm -g a.nc
 expect 3 esdm-stat a.nc
 [ "$output" = "esdm-stat: there is no container 'a.nc'" ] || fail "$output"
 expect 0 esdm-cp small.nc esdm://a.nc
@@ -327,7 +328,7 @@ for delay in 0.02 0.05 0.1; do
     kill -INT $copy 2>/dev/null || true
     wait $copy || true
     no_leftovers "interrupted after $delay s"
-    esdm-rm -f large.nc
+    esdm-rm -f --for-good large.nc
 done
 expect 0 esdm-cp large.nc esdm://large.nc
 expect 0 esdm-cp esdm://large.nc out/large.nc
@@ -409,6 +410,7 @@ expect 3 esdm-stat a.nc
 
 # ---- damage ----------------------------------------------------------------------------------------
 
+esdm-gc --replaced-now --yes
 pack=$(find packs -type f -size +100k | head -1)
 $python - "$pack" <<'END'
 import sys

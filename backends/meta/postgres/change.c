@@ -7,25 +7,29 @@
 #include "base/error.h"
 #include "postgres.h"
 
-/* Runs a change whose parameters are complete, and clears them. Its result is one number. */
+/* Runs a change whose parameters are complete, and clears them. Its result is one number.
+ * @param keep_as the name that the container `name` gets before; NULL: none. */
 static esdm_status
 run_change(postgres__store *store, postgres__statement id, postgres__params *params,
-           uint64_t *ret_number, esdm_error *err)
+           const char *name, const char *keep_as, uint64_t *ret_number, esdm_error *err)
 {
-    PGresult *result = NULL;
+    postgres__transaction all = {.id = id, .params = params, .name = name, .keep_as = keep_as};
     esdm_status status = postgres__enter_write(store, err);
     if (status == ESDM_OK) {
         postgres__pins_sink(store);
-        status = postgres__run(store, id, params, &result, err);
+        status = keep_as != NULL ? postgres__transact(store, &all, err)
+                                 : postgres__run(store, id, params, &all.result, err);
         postgres__leave(store);
     }
-    if (status == ESDM_OK)
-        postgres__u64s(result, 0, 0, ret_number, 1);
+    if (status == ESDM_OK && all.kept != 0)
+        *ret_number = all.kept;
+    else if (status == ESDM_OK)
+        postgres__u64s(all.result, 0, 0, ret_number, 1);
     else if (postgres__params_repeated(params))
         (void) esdm__error_prefix(err, status,
                                   "the connection was lost: the change may have taken place or "
                                   "not");
-    PQclear(result);
+    PQclear(all.result);
     postgres__params_clear(params);
     return status;
 }
@@ -37,20 +41,22 @@ postgres__container_remove(void *self, const char *name, uint64_t *ret_container
     char token[ESDM_META_UUID_BYTES];
     postgres__put_token(&params, token);
     postgres__put_string(&params, name);
-    return run_change(self, POSTGRES__CONTAINER_REMOVE, &params, ret_container, err);
+    return run_change(self, POSTGRES__CONTAINER_REMOVE, &params, NULL, NULL, ret_container, err);
 }
 
 esdm_status
 postgres__container_move(void *self, const char *from, const char *to, bool replace,
-                         uint64_t *ret_replaced, esdm_error *err)
+                         const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
 {
+    bool keeps = replace && keep_as != NULL && strcmp(from, to) != 0;
     postgres__params params = {0};
     char token[ESDM_META_UUID_BYTES];
     postgres__put_token(&params, token);
     postgres__put_string(&params, from);
     postgres__put_string(&params, to);
-    postgres__put_bool(&params, replace);
-    return run_change(self, POSTGRES__CONTAINER_MOVE, &params, ret_replaced, err);
+    postgres__put_bool(&params, replace && !keeps);
+    return run_change(self, POSTGRES__CONTAINER_MOVE, &params, to, keeps ? keep_as : NULL,
+                      ret_replaced, err);
 }
 
 esdm_status
@@ -67,7 +73,7 @@ postgres__forget(void *self, uint64_t container, esdm_error *err)
         return status;
     postgres__put_token(&params, token);
     postgres__put_int(&params, container);
-    return run_change(self, POSTGRES__FORGET, &params, &forgotten, err);
+    return run_change(self, POSTGRES__FORGET, &params, NULL, NULL, &forgotten, err);
 }
 
 esdm_status

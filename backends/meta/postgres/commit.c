@@ -28,9 +28,8 @@ check_commit(const esdm_meta_commit *commit, esdm_error *err)
 
 /* ---- pages of other writers ----------------------------------------------------------------- */
 
-/* Whether pages of the commit must not meet those of newer snapshots than `seen`. */
-static bool
-stands_apart(const esdm_meta_commit *commit)
+bool
+postgres__stands_apart(const esdm_meta_commit *commit)
 {
     bool apart = false;
     for (size_t i = 0; i < commit->npages && commit->kind == ESDM_META_UPDATE && !apart; i++)
@@ -55,10 +54,9 @@ look_at_page(const esdm_meta_page *page, void *user)
     return !m->found;
 }
 
-/* Within a transaction: nobody else publishes for this record until its end. */
-static esdm_status
-check_apart(postgres__store *store, const esdm_meta_commit *commit, postgres__failure *ret_failure,
-            esdm_error *err)
+esdm_status
+postgres__check_apart(postgres__store *store, const esdm_meta_commit *commit,
+                      postgres__failure *ret_failure, esdm_error *err)
 {
     meeting m = {.commit = commit};
     postgres__params params = {0};
@@ -101,9 +99,8 @@ check_apart(postgres__store *store, const esdm_meta_commit *commit, postgres__fa
 
 /* ---- parameters ----------------------------------------------------------------------------- */
 
-/* Number of pages from the first one on that one statement carries. */
-static size_t
-batch_size(const esdm_meta_new_page *pages, size_t count)
+size_t
+postgres__batch_size(const esdm_meta_new_page *pages, size_t count)
 {
     size_t bytes = 0;
     size_t size = 0;
@@ -181,9 +178,10 @@ put_commit(postgres__params *params, const esdm_meta_commit *commit, size_t npag
 {
     bool changes = commit->document != NULL;
     postgres__put_token(params, token);
-    postgres__put_int(params, commit->kind == ESDM_META_CREATE    ? 0
-                              : commit->kind == ESDM_META_REPLACE ? 1
-                                                                  : 2);
+    postgres__put_int(params, commit->kind == ESDM_META_CREATE   ? 0
+                              : commit->kind == ESDM_META_UPDATE ? 2
+                              : commit->keep_as != NULL          ? 0 /* its name is made free */
+                                                                 : 1);
     postgres__put_string(params, commit->name);
     postgres__put_string(params, commit->uuid);
     postgres__put_int(params, commit->container);
@@ -206,119 +204,36 @@ put_commit(postgres__params *params, const esdm_meta_commit *commit, size_t npag
                                  err);
 }
 
-static void
-read_committed(const PGresult *result, esdm_meta_committed *ret_committed)
-{
-    uint64_t values[6];
-    postgres__u64s(result, 0, 0, values, 6);
-    *ret_committed = (esdm_meta_committed){
-        .container = values[0],
-        .snapshot = values[1],
-        .structure = values[2],
-        .time_ns = values[3],
-        .replaced = values[4],
-        .first_page = values[5],
-    };
-}
-
-/* ---- several statements --------------------------------------------------------------------- */
-
-static esdm_status
-add_batch(postgres__store *store, const esdm_meta_committed *so_far,
-          const esdm_meta_new_page *pages, size_t first, size_t count,
-          postgres__failure *ret_failure, esdm_error *err)
-{
-    postgres__params params = {0};
-    postgres__put_int(&params, so_far->container);
-    postgres__put_int(&params, so_far->snapshot);
-    postgres__put_int(&params, so_far->first_page + first);
-    postgres__put_pages(&params, pages + first, count);
-    esdm_status status =
-        postgres__link_run(&store->link, POSTGRES__ADD_PAGES, &params, NULL, ret_failure, err);
-    postgres__params_clear(&params);
-    return status;
-}
-
-/* One attempt at a transaction. What an earlier attempt has done is not done again. */
-static esdm_status
-publish_batches(postgres__store *store, const esdm_meta_commit *commit, size_t first,
-                postgres__params *params, PGresult **ret_result, postgres__failure *ret_failure,
-                esdm_error *err)
-{
-    postgres__link *link = &store->link;
-    bool again = postgres__params_repeated(params);
-    bool done = false;
-    esdm_meta_committed so_far = {0};
-    esdm_status status = postgres__connect(store, ret_failure, err);
-    if (status == ESDM_OK && again)
-        status = postgres__happened(store, params, &done, ret_failure, err);
-    if (status == ESDM_OK)
-        status = postgres__link_run(link, POSTGRES__BEGIN, NULL, NULL, ret_failure, err);
-    if (status == ESDM_OK && !done && stands_apart(commit))
-        status = check_apart(store, commit, ret_failure, err);
-    if (status == ESDM_OK)
-        status = postgres__link_run(link, POSTGRES__PUBLISH, params, ret_result, ret_failure, err);
-    if (status == ESDM_OK)
-        read_committed(*ret_result, &so_far);
-    while (status == ESDM_OK && !done && first < commit->npages) {
-        size_t count = batch_size(commit->pages + first, commit->npages - first);
-        status = add_batch(store, &so_far, commit->pages, first, count, ret_failure, err);
-        first += count;
-    }
-    if (status == ESDM_OK) {
-        status = postgres__link_run(link, POSTGRES__COMMIT, NULL, NULL, ret_failure, err);
-        if (status != ESDM_OK && *ret_failure == POSTGRES__LOST)
-            postgres__params_repeat(params);
-    }
-    if (status != ESDM_OK && link->conn != NULL) {
-        postgres__failure ignored;
-        (void) !postgres__link_run(link, POSTGRES__ROLLBACK, NULL, NULL, &ignored, NULL);
-    }
-    if (status != ESDM_OK) {
-        PQclear(*ret_result);
-        *ret_result = NULL;
-    }
-    return status;
-}
-
-static esdm_status
-publish_in_parts(postgres__store *store, const esdm_meta_commit *commit, size_t first,
-                 postgres__params *params, PGresult **ret_result, esdm_error *err)
-{
-    postgres__patience patience = {0};
-    for (;;) {
-        esdm_error why = {0};
-        postgres__failure failure = POSTGRES__LOST;
-        esdm_status status =
-            publish_batches(store, commit, first, params, ret_result, &failure, &why);
-        if (status == ESDM_OK)
-            return ESDM_OK;
-        if (!postgres__try_again(&patience, store->config->patience_ns, failure)) {
-            if (err != NULL)
-                *err = why;
-            return status;
-        }
-    }
-}
-
 /* ---- commit --------------------------------------------------------------------------------- */
 
-/* One statement. *ret_done: false when others have published, and a closer look is needed. */
+/* One statement when that will do: all pages fit into it, nothing has the name of a record that is
+ * to be kept under another one, and nobody else has published pages that these must not meet. */
 static esdm_status
-publish_whole(postgres__store *store, const esdm_meta_commit *commit, postgres__params *params,
-              PGresult **ret_result, bool *ret_done, esdm_error *err)
+publish(postgres__store *store, const esdm_meta_commit *commit, postgres__transaction *all,
+        esdm_error *err)
 {
-    if (!stands_apart(commit))
-        return postgres__run(store, POSTGRES__PUBLISH, params, ret_result, err);
-    int count = params->count;
-    postgres__put_int(params, commit->seen);
-    esdm_status status = postgres__run(store, POSTGRES__PUBLISH_NEXT, params, ret_result, err);
-    params->count = count;
-    *ret_done = status != ESDM_OK || !PQgetisnull(*ret_result, 0, 0);
-    if (!*ret_done) {
-        PQclear(*ret_result);
-        *ret_result = NULL;
+    if (all->first < commit->npages)
+        return postgres__transact(store, all, err);
+    esdm_error why = {0};
+    bool apart = postgres__stands_apart(commit);
+    int count = all->params->count;
+    if (apart)
+        postgres__put_int(all->params, commit->seen);
+    esdm_status status = postgres__run(store, apart ? POSTGRES__PUBLISH_NEXT : all->id, all->params,
+                                       &all->result, &why);
+    all->params->count = count;
+    bool again = status == ESDM_EEXIST && all->keep_as != NULL;
+    if (status == ESDM_OK && apart && PQgetisnull(all->result, 0, 0)) {
+        PQclear(all->result);
+        all->result = NULL;
+        again = true;
     }
+    if (again)
+        return postgres__transact(store, all, err);
+    if (status == ESDM_OK)
+        return postgres__check_published(all, err);
+    if (err != NULL)
+        *err = why;
     return status;
 }
 
@@ -328,9 +243,19 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
 {
     postgres__store *store = self;
     postgres__params params = {0};
-    PGresult *result = NULL;
     char token[ESDM_META_UUID_BYTES];
-    size_t first = batch_size(commit->pages, commit->npages);
+    bool update = commit->kind == ESDM_META_UPDATE;
+    postgres__transaction all = {
+        .id = update ? POSTGRES__PUBLISH_UPDATE : POSTGRES__PUBLISH,
+        .params = &params,
+        .name = commit->name,
+        .keep_as = commit->kind == ESDM_META_REPLACE ? commit->keep_as : NULL,
+        .container = commit->container,
+        .commit = commit,
+        .pages = commit->pages,
+        .npages = commit->npages,
+        .first = postgres__batch_size(commit->pages, commit->npages),
+    };
     esdm_status status = check_commit(commit, err);
     if (status == ESDM_OK)
         status = postgres__enter_write(store, err);
@@ -338,22 +263,20 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
         return status;
     status = postgres__settle_doubts(store, commit->container, commit->name, err);
     if (status == ESDM_OK)
-        status = put_commit(&params, commit, first, token, err);
+        status = put_commit(&params, commit, all.first, token, err);
     postgres__pins_sink(store);
-    bool whole = first == commit->npages;
-    if (status == ESDM_OK && whole)
-        status = publish_whole(store, commit, &params, &result, &whole, err);
-    if (status == ESDM_OK && !whole)
-        status = publish_in_parts(store, commit, first, &params, &result, err);
+    if (status == ESDM_OK)
+        status = publish(store, commit, &all, err);
     if (status == ESDM_OK) {
-        read_committed(result, ret_committed);
+        postgres__read_committed(all.result, ret_committed);
+        ret_committed->replaced = all.kept != 0 ? all.kept : ret_committed->replaced;
         postgres__pins_float(store, ret_committed->container, ret_committed->snapshot);
     } else if (postgres__params_repeated(&params)) {
         status = postgres__doubt_commit(store, commit, token, status, err);
     }
     postgres__leave(store);
     postgres__params_clear(&params);
-    PQclear(result);
+    PQclear(all.result);
     return status;
 }
 

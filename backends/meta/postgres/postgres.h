@@ -161,8 +161,38 @@ esdm_status postgres__read_lengths(const char *dimensions, const char *lengths,
 
 /** Adds the columns of pages as eight parameters. */
 void postgres__put_pages(postgres__params *params, const esdm_meta_new_page *pages, size_t count);
+/** Whether pages of the commit must not meet those of newer snapshots than `seen`. */
+bool postgres__stands_apart(const esdm_meta_commit *commit);
+/** Within a transaction, so that nobody else publishes for the record until its end: ESDM_ECONFLICT
+ *  when they do. */
+esdm_status postgres__check_apart(postgres__store *store, const esdm_meta_commit *commit,
+                                  postgres__failure *ret_failure, esdm_error *err);
+/** Number of pages from the first one on that one statement carries. */
+size_t postgres__batch_size(const esdm_meta_new_page *pages, size_t count);
 /** Any bytes as a text, see postgres__put_text(). NULL is "". */
 void postgres__put_escaped(postgres__params *params, const char *text);
+
+/* ---- transaction.c -------------------------------------------------------------------------- */
+
+/** A change that takes several statements. */
+typedef struct postgres__transaction {
+    postgres__statement id;   /**< that makes the change */
+    postgres__params *params; /**< of that statement; begin with a token */
+    const char *name;         /**< with keep_as; borrowed, as all that follows */
+    const char *keep_as;      /**< the record of this name gets that one before; NULL: none does */
+    uint64_t container;       /**< of an update */
+    const esdm_meta_commit *commit; /**< whose pages may have to stand apart; NULL: none */
+    const esdm_meta_new_page *pages;
+    size_t npages;
+    size_t first;     /**< of the pages, the first that `params` do not carry */
+    PGresult *result; /**< of the statement; the caller's, PQclear() */
+    uint64_t kept;    /**< the record that got another name, 0 if none */
+} postgres__transaction;
+/** Runs it, over lost connections if need be. Under the mutex. */
+esdm_status postgres__transact(postgres__store *store, postgres__transaction *all, esdm_error *err);
+/** ESDM_ECONFLICT when the statement has found no container to change. */
+esdm_status postgres__check_published(const postgres__transaction *all, esdm_error *err);
+void postgres__read_committed(const PGresult *result, esdm_meta_committed *ret_committed);
 
 /* ---- read.c --------------------------------------------------------------------------------- */
 
@@ -197,7 +227,7 @@ esdm_status postgres__container_list(void *store, const char *prefix,
 esdm_status postgres__container_remove(void *store, const char *name, uint64_t *ret_container,
                                        esdm_error *err);
 esdm_status postgres__container_move(void *store, const char *from, const char *to, bool replace,
-                                     uint64_t *ret_replaced, esdm_error *err);
+                                     const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 esdm_status postgres__snapshot_open(void *store, const char *name, uint64_t snapshot,
                                     uint64_t known_container, uint64_t known_structure,
                                     esdm_meta_snapshot *ret_snapshot, esdm_error *err);

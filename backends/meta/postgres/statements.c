@@ -31,16 +31,26 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__COMMIT] = "COMMIT",
     [POSTGRES__ROLLBACK] = "ROLLBACK",
     [POSTGRES__PUBLISH] = "SELECT " PUBLISH,
-    /* NULL when the record has a newer snapshot than $30, unless an earlier attempt took place. The
-     * lock of the record is kept until the end, so that none comes in between. */
+    /* NULL when the record has a newer snapshot than $30, or a name of the engine's own, unless an
+     * earlier attempt took place. The lock of the record is kept until the end, so that none comes
+     * in between. */
     [POSTGRES__PUBLISH_NEXT] =
-        "SELECT CASE WHEN NOT ($2 AND {S}.happened($1)) AND (SELECT c.snapshot FROM {S}.container "
+        "SELECT CASE WHEN NOT ($2 AND {S}.happened($1)) AND (SELECT CASE WHEN left(c.name, 1) = "
+        "'/' "
+        "THEN 9223372036854775807 ELSE c.snapshot END FROM {S}.container "
         "c WHERE c.container = $6 FOR UPDATE) > $30 THEN NULL ELSE " PUBLISH " END",
     [POSTGRES__LOCK_HEAD] =
         "SELECT c.snapshot FROM {S}.container c WHERE c.container = $1 FOR UPDATE",
     [POSTGRES__PAGE_LIST_NEWER] =
         PAGE_COLUMNS "FROM {S}.page p WHERE p.container = $1 AND p.added > $2 "
                      "AND p.dataset = ANY($3)",
+    /* Not of a record that is kept under a name of the engine's own. Its row is locked here, so
+     * that nobody gives it such a name meanwhile. */
+    [POSTGRES__PUBLISH_UPDATE] =
+        "SELECT " PUBLISH " FROM (SELECT FROM {S}.container c WHERE c.container = $6 "
+        "AND left(c.name, 1) IS DISTINCT FROM '/' FOR UPDATE) AS head",
+    [POSTGRES__KEEP] = "UPDATE {S}.container c SET name = $2 WHERE c.name = $1 "
+                       "RETURNING c.container",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     [POSTGRES__HAPPENED] = "SELECT {S}.happened($1::uuid)",
     [POSTGRES__CONTAINER_FIND] = "SELECT " RECORD " FROM {S}.container c WHERE c.name = $1",

@@ -76,7 +76,8 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__CONTAINER_ID] =
         "SELECT container, " CONTAINER_SEALED("") " FROM container WHERE name = ?1",
     [SQLITE__CONTAINER_STATE] =
-        "SELECT c.name IS NOT NULL, c.snapshot, c.structure, c.document_at, c.next_page, "
+        "SELECT c.name IS NOT NULL AND c.name NOT GLOB '/*', "
+        "c.snapshot, c.structure, c.document_at, c.next_page, "
         "c.modified_ns, s.lengths, " CONTAINER_SEALED("c.") ", "
         "CASE WHEN c.name IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END "
         "FROM container c LEFT JOIN snapshot s "

@@ -206,7 +206,7 @@ esdm_status sqlite__container_list(void *store, const char *prefix,
 esdm_status sqlite__container_remove(void *store, const char *name, uint64_t *ret_container,
                                      esdm_error *err);
 esdm_status sqlite__container_move(void *store, const char *from, const char *to, bool replace,
-                                   uint64_t *ret_replaced, esdm_error *err);
+                                   const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 esdm_status sqlite__snapshot_open(void *store, const char *name, uint64_t snapshot,
                                   uint64_t known_container, uint64_t known_structure,
                                   esdm_meta_snapshot *ret_snapshot, esdm_error *err);

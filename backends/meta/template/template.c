@@ -105,9 +105,9 @@ template_container_remove(void *store, const char *name, uint64_t *ret_container
 /* One transaction; the record that had the name `to` becomes garbage. */
 static esdm_status
 template_container_move(void *store, const char *from, const char *to, bool replace,
-                        uint64_t *ret_replaced, esdm_error *err)
+                        const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
 {
-    (void) store, (void) from, (void) to, (void) replace, (void) ret_replaced;
+    (void) store, (void) from, (void) to, (void) replace, (void) keep_as, (void) ret_replaced;
     return not_yet("container_move", err);
 }
 

@@ -71,13 +71,52 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_list(esdm_session *session, 
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_stat(esdm_session *session, const char *name,
                                                          esdm_container_info *ret_info,
                                                          esdm_error *err);
-/** Removes it from the catalogue at once; its packs are freed when no reader has it open. */
+/** Removes it from the catalogue at once. It is kept as a former container as long as the site
+ * wants
+ *  ("replaced" in the configuration), else its packs are freed when no reader has it open. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_remove(esdm_session *session, const char *name,
                                                            esdm_error *err);
-/** @param replace whether an existing `to` is replaced, else ESDM_EEXIST. */
+/** Removes it for good, with the former containers of its name. ESDM_ENOENT: there is neither. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_erase(esdm_session *session, const char *name,
+                                                          esdm_error *err);
+/** @param replace whether an existing `to` is replaced (and kept, as above), else ESDM_EEXIST. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move(esdm_session *session, const char *from,
                                                          const char *to, bool replace,
                                                          esdm_error *err);
+
+/** A container that was replaced or removed and is still kept; borrowed during the callback. */
+typedef struct esdm_former_info {
+    esdm_container_info container; /**< as it was; with its name */
+    const char *id;                /**< 8 hexadecimal digits, which tell those of one name apart */
+    uint64_t time_ns;              /**< when it was replaced or removed, since 1970-01-01 UTC */
+    uint64_t until_ns;             /**< about: kept so long unless space is short */
+    bool removed;                  /**< else another container took its name */
+} esdm_former_info;
+typedef bool (*esdm_former_visitor)(const esdm_former_info *info, void *user);
+/** Visits former containers, by name, those of one name oldest first. @param prefix as in
+ *  esdm_container_list(). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_former_list(esdm_session *session, const char *prefix,
+                                                      esdm_former_visitor visit, void *user,
+                                                      esdm_error *err);
+/**
+ * Brings a former container back.
+ * @param id NULL: the newest one of the name. @param to its name from then on; NULL: as before.
+ * @param replace whether a container that has this name is replaced, and kept itself as a former
+ *        one; else ESDM_EEXIST. ESDM_ENOENT: there is no such former container.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_former_restore(esdm_session *session, const char *name,
+                                                         const char *id, const char *to,
+                                                         bool replace, esdm_error *err);
+/** What this session freed of former containers because nothing more could be stored. */
+ESDM_API void esdm_session_relieved(const esdm_session *session, uint64_t *ret_containers,
+                                    uint64_t *ret_bytes);
+
+/**
+ * What to tell somebody who named a container that is not there: "did you mean 'x'?", or how to
+ * bring back the one that was removed. @param text "" when there is nothing to tell; of `bytes`.
+ */
+ESDM_API void esdm_container_suggest(esdm_session *session, const char *name, char *text,
+                                     size_t bytes);
 /** Normalises a container name into `buffer` (ESDM_CONTAINER_NAME_MAX + 1 bytes). */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_normalise(const char *name, char *buffer,
                                                               esdm_error *err);

@@ -52,8 +52,9 @@ test_migration__leaving_store_is_read_only(void **state)
         assert_status(meta_try_create(handles[i], "b", &committed), ESDM_EACCES);
         assert_status(meta()->container_remove(handles[i], "a", &number, &place_error),
                       ESDM_EACCES);
-        assert_status(meta()->container_move(handles[i], "a", "b", false, &number, &place_error),
-                      ESDM_EACCES);
+        assert_status(
+            meta()->container_move(handles[i], "a", "b", false, NULL, &number, &place_error),
+            ESDM_EACCES);
     }
     assert_true(meta()->is_writable(f->store));
     assert_false(meta()->is_writable(later));

@@ -68,7 +68,7 @@ test_name__unknown_names_are_enoent(void **state)
     assert_int_equal(record.container, UINT64_C(0x1111111111111111));
     assert_status(meta()->container_find(f->store, "nope", &record, NULL), ESDM_ENOENT);
     assert_status(meta()->container_remove(f->store, "nope", &number, &place_error), ESDM_ENOENT);
-    assert_status(meta()->container_move(f->store, "nope", "a", true, &number, &place_error),
+    assert_status(meta()->container_move(f->store, "nope", "a", true, NULL, &number, &place_error),
                   ESDM_ENOENT);
     assert_status(meta()->snapshot_open(f->store, "nope", 0, 0, 0, &snapshot, &place_error),
                   ESDM_ENOENT);
@@ -108,23 +108,71 @@ test_name__move_renames_and_replaces(void **state)
     esdm_meta_container record;
     esdm_meta_committed a = meta_create(f->store, "a");
     esdm_meta_committed b = meta_create(f->store, "b");
-    assert_status(meta()->container_move(f->store, "a", "b", false, &replaced, &place_error),
+    assert_status(meta()->container_move(f->store, "a", "b", false, NULL, &replaced, &place_error),
                   ESDM_EEXIST);
     assert_int_equal(replaced, 7);
     expect_names(f, NULL, "a b");
-    assert_ok(meta()->container_move(f->store, "a", "x/y", false, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "a", "x/y", false, NULL, &replaced, &place_error));
     assert_int_equal(replaced, 0);
     expect_names(f, NULL, "b x/y");
-    assert_ok(meta()->container_move(f->store, "x/y", "b", true, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "x/y", "b", true, NULL, &replaced, &place_error));
     assert_int_equal(replaced, b.container);
     expect_names(f, NULL, "b");
     assert_ok(meta()->container_find(f->store, "b", &record, &place_error));
     assert_int_equal(record.container, a.container);
-    assert_ok(meta()->container_move(f->store, "b", "b", false, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "b", "b", false, NULL, &replaced, &place_error));
     assert_int_equal(replaced, 0);
     expect_names(f, NULL, "b");
     assert_true(meta_is_garbage(f->store, b.container));
     assert_false(meta_is_garbage(f->store, a.container));
+}
+
+/* What a name loses may be kept under another one: whole, readable, and closed to its writers. */
+static void
+test_name__what_is_replaced_can_be_kept(void **state)
+{
+    fixture *f = *state;
+    uint64_t number = 7;
+    esdm_meta_container record;
+    esdm_meta_committed committed = {0};
+    esdm_meta_committed first = meta_create(f->store, "a");
+    assert_ok(meta_append(f->store, first.container, 1, &committed));
+    esdm_meta_commit commit = meta_new_commit(ESDM_META_REPLACE);
+    commit.name = "a";
+    commit.uuid = "abcdefabcdefabcdefabcdefabcdef02";
+    commit.keep_as = "/kept/a//1";
+    assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
+    assert_int_equal(committed.replaced, first.container);
+    assert_true(committed.container != first.container);
+    assert_false(meta_is_garbage(f->store, first.container));
+    expect_names(f, NULL, "/kept/a//1 a");
+    expect_names(f, "/kept/a", "/kept/a//1");
+    assert_ok(meta()->container_find(f->store, "/kept/a//1", &record, &place_error));
+    assert_int_equal(record.container, first.container);
+    assert_int_equal(meta_check_whole(f->store, "/kept/a//1"), 1);
+    esdm_meta_committed untouched = {.snapshot = 77};
+    assert_status(meta_append(f->store, first.container, 1, &untouched), ESDM_ECONFLICT);
+    assert_int_equal(untouched.snapshot, 77);
+    /* Back again, and the other one is kept. */
+    assert_ok(meta()->container_move(f->store, "/kept/a//1", "a", true, "/kept/a//2", &number,
+                                     &place_error));
+    assert_int_equal(number, committed.container);
+    expect_names(f, NULL, "/kept/a//2 a");
+    assert_ok(meta_append(f->store, first.container, 5, &committed));
+    assert_status(
+        meta()->container_move(f->store, "nope", "a", true, "/kept/a//3", &number, &place_error),
+        ESDM_ENOENT);
+    expect_names(f, NULL, "/kept/a//2 a");
+    /* Where nothing is replaced nothing is kept. */
+    commit.name = "b";
+    commit.uuid = "abcdefabcdefabcdefabcdefabcdef03";
+    commit.keep_as = "/kept/b//1";
+    assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
+    assert_int_equal(committed.replaced, 0);
+    expect_names(f, NULL, "/kept/a//2 a b");
+    assert_ok(meta()->container_remove(f->store, "/kept/a//2", &number, &place_error));
+    assert_ok(meta()->forget(f->store, number, &place_error));
+    expect_names(f, NULL, "a b");
 }
 
 static void
@@ -181,6 +229,7 @@ const struct CMUnitTest meta_name_tests[] = {
     WITH_STORE(test_name__unknown_names_are_enoent),
     WITH_STORE(test_name__removal_frees_the_name),
     WITH_STORE(test_name__move_renames_and_replaces),
+    WITH_STORE(test_name__what_is_replaced_can_be_kept),
     WITH_STORE(test_name__numbers_are_never_reused),
     WITH_STORE(test_name__only_garbage_is_forgotten),
     WITH_STORE(test_name__forgetting_deletes_pages),

@@ -200,7 +200,7 @@ test_place__read_only_handle_reads_and_refuses_writes(void **state)
     assert_status(meta_try_create(reader, "b", &committed), ESDM_EACCES);
     assert_status(meta_append(reader, first.container, 1, &committed), ESDM_EACCES);
     assert_status(meta()->container_remove(reader, "a", &number, &place_error), ESDM_EACCES);
-    assert_status(meta()->container_move(reader, "a", "b", true, &number, &place_error),
+    assert_status(meta()->container_move(reader, "a", "b", true, NULL, &number, &place_error),
                   ESDM_EACCES);
     assert_status(meta()->forget(reader, first.container, &place_error), ESDM_EACCES);
     assert_int_equal(committed.container, 77);

@@ -344,7 +344,7 @@ test_query__removed_and_moved_containers(void **state)
     assert_ok(meta()->container_remove(f->store, "c1", &number, &place_error));
     expect_one(f, text_is(NULL, "units", ESDM_META_EQ, "K"), "c3:/tas");
     assert_ok(meta()->forget(f->store, number, &place_error));
-    assert_ok(meta()->container_move(f->store, "c3", "z/c3", false, &number, &place_error));
+    assert_ok(meta()->container_move(f->store, "c3", "z/c3", false, NULL, &number, &place_error));
     expect_one(f, text_is(NULL, "units", ESDM_META_EQ, "K"), "z/c3:/tas");
 }
 

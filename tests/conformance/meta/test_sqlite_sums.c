@@ -257,10 +257,10 @@ test_sqlite__changes_keep_the_checksums_right(void **state)
     uint64_t removed = 0;
     skip_if(!sqlite_is_tested());
     fill(f);
-    assert_ok(meta()->container_move(f->store, "c1", "c9", false, &replaced, &place_error));
-    assert_ok(meta()->container_move(f->store, "c9", "c1", false, &replaced, &place_error));
-    assert_ok(meta()->container_move(f->store, "c2", "c1", true, &replaced, &place_error));
-    assert_ok(meta()->container_move(f->store, "c1", "c2", true, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "c1", "c9", false, NULL, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "c9", "c1", false, NULL, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "c2", "c1", true, NULL, &replaced, &place_error));
+    assert_ok(meta()->container_move(f->store, "c1", "c2", true, NULL, &replaced, &place_error));
     assert_ok(meta()->container_remove(f->store, "c0", &removed, &place_error));
     assert_true(meta_is_garbage(f->store, removed));
     assert_ok(meta()->forget(f->store, removed, &place_error));

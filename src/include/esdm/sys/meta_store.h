@@ -11,6 +11,9 @@
  * new record; the old record becomes *garbage*: unreachable by name, but whole for readers
  * that pinned it, until forget().
  *
+ * Names that begin with '/' are the engine's own: no program can say them. Records under such names
+ * are whole, but take no more commits (UPDATE is ESDM_ECONFLICT, as for garbage).
+ *
  * A *snapshot* is numbered 1, 2, … within its record. It refers to a *structure* (JSON document,
  * numbered 1, 2, … within the record, stored only when it changed) and has the lengths of the
  * unlimited dimensions. A *page* (opaque bytes) belongs to a dataset and is visible in snapshots s
@@ -118,6 +121,8 @@ typedef struct esdm_meta_commit {
     esdm_meta_commit_kind kind;
     const char *name;     /**< CREATE, REPLACE */
     const char *uuid;     /**< CREATE, REPLACE */
+    const char *keep_as;  /**< REPLACE: the name that the replaced record gets; NULL: it becomes
+                               garbage */
     uint64_t container;   /**< UPDATE */
     uint64_t structure;   /**< UPDATE: structure number this writer started from */
     const char *document; /**< new structure; NULL (UPDATE only): unchanged */
@@ -155,7 +160,7 @@ typedef struct esdm_meta_committed {
     uint64_t snapshot;
     uint64_t structure;
     uint64_t time_ns;
-    uint64_t replaced;   /**< REPLACE: the record that became garbage, 0 if none */
+    uint64_t replaced;   /**< REPLACE: the record that lost the name, 0 if none */
     uint64_t first_page; /**< number of pages[0]; the others follow consecutively */
 } esdm_meta_committed;
 
@@ -295,9 +300,11 @@ typedef struct esdm_meta_plugin {
     /** The name is free afterwards and the record garbage. @param ret_container its number. */
     esdm_status (*container_remove)(void *store, const char *name, uint64_t *ret_container,
                                     esdm_error *err);
-    /** @param ret_replaced record that became garbage, 0 if none. */
+    /** @param keep_as with `replace`: the name that the replaced record gets; NULL: it becomes
+     *         garbage.
+     *  @param ret_replaced record that lost the name, 0 if none. */
     esdm_status (*container_move)(void *store, const char *from, const char *to, bool replace,
-                                  uint64_t *ret_replaced, esdm_error *err);
+                                  const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 
     /**
      * Loads a snapshot by container name and pins it, in one consistent read. 0: the newest.

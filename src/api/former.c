@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Containers that were replaced or removed. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/catalogue.h"
+#include "base/error.h"
+#include "io/former.h"
+#include "io/nesting.h"
+#include "model/container.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+typedef struct former_visitor {
+    const esdm_session *session;
+    esdm_former_visitor visit;
+    void *user;
+} former_visitor;
+
+static bool
+visit_former(const char *stored, const esdm_meta_container *record, void *user)
+{
+    const former_visitor *v = user;
+    esdm__former former;
+    if (!esdm__former_parse(stored, &former))
+        return true;
+    const esdm_former_info info = {
+        .container = esdm__info_of(former.name, record),
+        .id = former.id,
+        .time_ns = former.time_ns,
+        .until_ns = former.time_ns + v->session->site->replaced.keep_s * SECOND_NS,
+        .removed = former.removed,
+    };
+    return v->visit(&info, v->user);
+}
+
+esdm_status
+esdm_former_list(esdm_session *session, const char *prefix, esdm_former_visitor visit, void *user,
+                 esdm_error *err)
+{
+    char stored[ESDM__FORMER_NAME_BYTES] = ESDM__FORMER_PREFIX;
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (session == NULL || visit == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_former_list: NULL argument");
+    if (prefix != NULL) {
+        esdm_status status = esdm__name_normalise(prefix, normal, err);
+        if (status != ESDM_OK)
+            return status;
+        (void) snprintf(stored, sizeof stored, ESDM__FORMER_PREFIX "/%s", normal);
+    }
+    former_visitor v = {session, visit, user};
+    return session->meta->container_list(session->store, stored, visit_former, &v, err);
+}
+
+/* ---- bringing back ------------------------------------------------------------------------ */
+
+typedef struct search {
+    const char *name;
+    const char *id;
+    char stored[ESDM__FORMER_NAME_BYTES]; /* "": none was found */
+} search;
+
+static bool
+find_former(const char *stored, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    search *s = user;
+    esdm__former former;
+    if (esdm__former_parse(stored, &former) && strcmp(former.name, s->name) == 0 &&
+        (s->id == NULL || strcmp(former.id, s->id) == 0))
+        (void) snprintf(s->stored, sizeof s->stored, "%s", stored); /* the last one is the newest */
+    return true;
+}
+
+static esdm_status
+no_former(const search *s, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ENOENT,
+                           "there is no former container '%.300s'%s%.20s; esdm-ls --replaced tells "
+                           "which there are",
+                           s->name, s->id != NULL ? " with the id " : "",
+                           s->id != NULL ? s->id : "");
+}
+
+esdm_status
+esdm_former_restore(esdm_session *session, const char *name, const char *id, const char *to,
+                    bool replace, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    char target[ESDM_CONTAINER_NAME_MAX + 1];
+    char below[ESDM__FORMER_NAME_BYTES];
+    char stored[ESDM__FORMER_NAME_BYTES];
+    search s = {.name = normal, .id = id};
+    if (session == NULL || name == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_former_restore: NULL argument");
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = esdm__name_normalise(to != NULL ? to : name, target, err);
+    if (status == ESDM_OK)
+        status = esdm__need_writable(session, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
+    status = session->meta->container_list(session->store, below, find_former, &s, err);
+    if (status == ESDM_OK && s.stored[0] == '\0')
+        return no_former(&s, err);
+    if (status == ESDM_OK)
+        status = esdm__nesting_check(session, target, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_error why = {0};
+    uint64_t replaced = 0;
+    status = session->meta->container_move(
+        session->store, s.stored, target, replace,
+        replace ? esdm__former_name(session, target, false, stored) : NULL, &replaced, &why);
+    if (status == ESDM_ENOENT) /* it was freed meanwhile */
+        return no_former(&s, err);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    if (status == ESDM_OK && replaced != 0)
+        esdm__session_replaced(session);
+    return status;
+}
+
+/* ---- for good ----------------------------------------------------------------------------- */
+
+esdm_status
+esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t removed = 0;
+    esdm__former_sum freed = {0};
+    esdm_error absent = {0};
+    if (session == NULL || name == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_erase: NULL argument");
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = esdm__need_writable(session, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_status living = session->meta->container_remove(session->store, normal, &removed, &absent);
+    if (living == ESDM_OK || living == ESDM_ENOENT)
+        status = esdm__former_forget(session, normal, &freed, err);
+    else
+        status = living;
+    if (status == living || (status == ESDM_OK && freed.containers == 0)) {
+        status = living;
+        if (status != ESDM_OK && err != NULL)
+            *err = absent;
+    }
+    if (removed != 0 || freed.containers > 0)
+        esdm__session_collect(session);
+    return status;
+}
+
+void
+esdm_session_relieved(const esdm_session *session, uint64_t *ret_containers, uint64_t *ret_bytes)
+{
+    *ret_containers = atomic_load(&session->relieved_containers);
+    *ret_bytes = atomic_load(&session->relieved_bytes);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What was perhaps meant by the name of a container that is not there. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "io/former.h"
+#include "model/container.h"
+
+/* Looking at more would take longer than the hint is worth. */
+#define NAMES_MOST 10000
+
+typedef struct names {
+    esdm__buffer bytes; /* one name after the other, each with its NUL */
+    size_t count;
+} names;
+
+static bool
+note_name(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    names *all = user;
+    if (esdm__name_is_own(name))
+        return true;
+    esdm__buffer_put(&all->bytes, name, strlen(name) + 1);
+    return ++all->count < NAMES_MOST;
+}
+
+/* The nearest name of those that begin with `folder`; "" when none is near. Only what lies behind
+ * the folder is compared. */
+static void
+find_nearest(const names *all, const char *name, const char *folder, char *text)
+{
+    size_t skip = strlen(folder) + (folder[0] != '\0');
+    const char **known = calloc(all->count + 1, sizeof *known);
+    const char *at = (const char *) all->bytes.data;
+    size_t count = 0;
+    text[0] = '\0';
+    for (size_t i = 0; known != NULL && i < all->count; i++, at += strlen(at) + 1) {
+        if (strlen(at) > skip)
+            known[count++] = at + skip;
+    }
+    const char *nearest = count > 0 ? esdm__nearest_word(name + skip, known) : NULL;
+    if (nearest != NULL)
+        (void) snprintf(text, ESDM_CONTAINER_NAME_MAX + 1, "%s", nearest - skip);
+    free(known);
+}
+
+/* Among those of its folder first, then among all. */
+static void
+nearest_name(const esdm_session *session, const char *name, char *text)
+{
+    char folder[ESDM_CONTAINER_NAME_MAX + 1];
+    (void) snprintf(folder, sizeof folder, "%s", name);
+    char *slash = strrchr(folder, '/');
+    text[0] = '\0';
+    for (int i = slash != NULL ? 0 : 1; i < 2 && text[0] == '\0'; i++) {
+        names all = {.count = 0};
+        esdm__buffer_init(&all.bytes);
+        if (i == 0)
+            *slash = '\0';
+        else
+            folder[0] = '\0';
+        if (session->meta->container_list(session->store, i == 0 ? folder : NULL, note_name, &all,
+                                          NULL) == ESDM_OK &&
+            !all.bytes.failed)
+            find_nearest(&all, name, folder, text);
+        esdm__buffer_clear(&all.bytes);
+    }
+}
+
+typedef struct formers {
+    const char *name;
+    uint64_t count;
+} formers;
+
+static bool
+count_former(const char *stored, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    formers *all = user;
+    esdm__former former;
+    all->count += esdm__former_parse(stored, &former) && strcmp(former.name, all->name) == 0;
+    return true;
+}
+
+void
+esdm_container_suggest(esdm_session *session, const char *name, char *text, size_t bytes)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    char nearest[ESDM_CONTAINER_NAME_MAX + 1];
+    char below[ESDM__FORMER_NAME_BYTES];
+    if (bytes > 0)
+        text[0] = '\0';
+    if (session == NULL || name == NULL || bytes == 0 ||
+        esdm__name_normalise(name, normal, NULL) != ESDM_OK)
+        return;
+    formers all = {.name = normal};
+    (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
+    (void) !session->meta->container_list(session->store, below, count_former, &all, NULL);
+    if (all.count > 0) {
+        (void) snprintf(text, bytes,
+                        "a container of this name was removed and is kept: esdm-restore '%s' "
+                        "brings it back",
+                        normal);
+        return;
+    }
+    nearest_name(session, normal, nearest);
+    if (nearest[0] != '\0')
+        (void) snprintf(text, bytes, "did you mean '%s'?", nearest);
+}

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What is replaced or removed is kept for a while, comes back, and never fills the site."""
+
+import concurrent.futures
+import json
+import os
+import pty
+import re
+
+from esdmtest import Failed, Site, client, expect, expect_error, main, need_program, run, tool
+
+RM, LS, RESTORE, GC = (tool(f"esdm-{name}") for name in ("rm", "ls", "restore", "gc"))
+
+
+def write(name, value, points="r60x30"):
+    client(["cdo", "-s", "-O", "-f", "nc", "-b", "F64", f"const,{value},{points}", f"esdm://{name}"])
+
+
+def value(name):
+    return float(client(["cdo", "-s", "output", "-timmean", "-fldmean",
+                         f"esdm://{name}"]).stdout.split()[0])
+
+
+def former(*names):
+    return json.loads(run([LS, "--replaced", "--json", *names]).stdout)["replaced"]
+
+
+def pack_bytes(site):
+    return sum(p.stat().st_size for p in site.pack_files())
+
+
+PYTHON = """
+import netCDF4
+with netCDF4.Dataset("esdm://exp/a.nc", "w") as f:
+    f.createDimension("x", 10)
+    f.createVariable("v", "f8", ("x",))[:] = 9
+"""
+
+
+def test_restore__whoever_replaces_or_removes_it():
+    """cdo -O, NCO -O and a rename over it, Python's mode "w", esdm-cp --force, esdm-rm."""
+    need_program("cdo", "ncks")
+    with Site() as site:
+        write("exp/a.nc", 1)
+        write("other.nc", 5)
+        replace = [
+            lambda: write("exp/a.nc", 2),
+            lambda: client(["ncks", "-O", "-h", "esdm://other.nc", "esdm://exp/a.nc"]),
+            lambda: client(["/usr/bin/python3", "-c", PYTHON]),
+            lambda: run([tool("esdm-cp"), "--force", "esdm://other.nc", "esdm://exp/a.nc"]),
+            lambda: run([RM, "exp/a.nc"]),
+        ]
+        for count, step in enumerate(replace, 1):
+            step()
+            expect(len(former("exp/a.nc")) == count, f"step {count}: {former('exp/a.nc')}")
+        kept = former("exp/a.nc")
+        expect([k["was"] for k in kept] == ["replaced"] * 4 + ["removed"], f"{kept}")
+        expect(former() == kept, f"others are kept as well: {former()}")
+        expect(run([LS]).stdout.split() == ["other.nc"], "a former container is listed")
+        expect(run([tool("esdm-find"), "Conventions ~ '*'"]).stdout.split() == ["other.nc"], "found")
+        expect_error(run([tool("esdm-stat"), "exp/a.nc"], check=False), "esdm-restore 'exp/a.nc'")
+        done = client(["ncdump", "-h", "esdm://exp/a.nc"], check=False)
+        expect_error(done, "esdm-restore 'exp/a.nc'")
+        run([tool("esdm-fsck"), "--data"])
+        # The newest by default, any of them by its id; never over a living one without a word.
+        run([RESTORE, "exp/a.nc"])
+        expect(value("exp/a.nc") == 5, "not what was removed")
+        done = run([RESTORE, "--id", kept[0]["id"], "exp/a.nc"], check=False)
+        expect(done.returncode == 4, f"{done}")
+        expect_error(done, "--yes", "--as")
+        run([RESTORE, "--id", kept[0]["id"], "--as", "first.nc", "exp/a.nc"])
+        expect(value("first.nc") == 1, "not the first one")
+        run([RESTORE, "--id", kept[1]["id"], "--yes", "exp/a.nc"])
+        expect(value("exp/a.nc") == 2, "not the second one")
+        run([RESTORE, "--yes", "exp/a.nc"])
+        expect(value("exp/a.nc") == 5, "restoring twice does not undo it")
+        done = run([RESTORE, "--id", "00000000", "exp/a.nc"], check=False)
+        expect(done.returncode == 3, f"{done}")
+        shown = json.loads(run([tool("esdm-stat"), "--json", "exp/a.nc"]).stdout)["containers"][0]
+        expect(len(shown["former"]) == len(former("exp/a.nc")) == 3, f"{shown}")
+        expect("esdm-ls --replaced" in run([tool("esdm-stat"), "exp/a.nc"]).stdout, "esdm-stat")
+        # For good: space and all.
+        run([RM, "--for-good", "exp/a.nc", "other.nc", "first.nc"])
+        expect(former() == [] and pack_bytes(site) == 0, f"{former()} {site.pack_files()}")
+
+
+def test_restore__whole_folders():
+    need_program("cdo")
+    with Site():
+        names = [f"exp/{i}.nc" for i in range(7)]
+        for name in names:
+            write(name, 1, "r6x3")
+        write("exp/0.nc", 2, "r6x3")
+        run([RM, "-r", "exp"])
+        run([RESTORE, "-r", "-n", "exp"])
+        expect(run([LS]).stdout == "", "--dry-run restores")
+        run([RESTORE, "-r", "exp"])
+        expect(run([LS]).stdout.split() == names and value("exp/0.nc") == 2, run([LS]).stdout)
+
+
+def test_restore__a_writer_whose_container_was_replaced_is_told():
+    program = """
+import netCDF4, subprocess, sys
+f = netCDF4.Dataset("esdm://a.nc", "a")
+f["v"][:] = 3
+subprocess.run(sys.argv[1:], check=True)
+try:
+    f.close()
+except RuntimeError as e:
+    sys.exit(7)
+"""
+    with Site():
+        client(["/usr/bin/python3", "-c", PYTHON.replace("exp/", "")])
+        done = client(["/usr/bin/python3", "-c", program, RM, "a.nc"], check=False)
+        expect(done.returncode == 7, f"{done}")
+        expect_error(done, "removed or replaced")
+        run([RESTORE, "a.nc"])
+        expect("9, 9" in client(["ncdump", "-v", "v", "esdm://a.nc"]).stdout, "a changed container")
+
+
+def test_limits__bound_what_is_kept():
+    need_program("cdo", "ncks")
+    with Site(replaced={"keep": 0}) as site:
+        for i in range(3):
+            write("a.nc", i)
+        expect(former() == [] and len(site.pack_files()) == 1, f"{former()} {site.pack_files()}")
+    with Site(replaced={"keep": "1d", "containers": 2}) as site:
+        for i in range(5):
+            write("a.nc", i)
+        kept = former()
+        expect(len(kept) == 2 and len(site.pack_files()) == 3, f"{kept} {site.pack_files()}")
+        run([RESTORE, "--id", kept[1]["id"], "--as", "b.nc", "a.nc"])
+        expect(value("b.nc") == 3, "not the newest ones are kept")
+    with Site(replaced={"share": 0}) as site:
+        for i in range(3):
+            write("a.nc", i)
+        expect(former() == [] and len(site.pack_files()) == 1, f"{former()} {site.pack_files()}")
+    with Site(replaced={"keep": "1s"}) as site:
+        write("a.nc", 1)
+        write("a.nc", 2)
+        while run([GC, "--yes", "--json"]) and former():
+            pass  # a second later it is gone
+        expect(len(site.pack_files()) == 1, f"{site.pack_files()}")
+    with Site() as site:  # temporary files of NCO leave nothing
+        write("a.nc", 1)
+        client(["ncatted", "-h", "-O", "-a", "x,global,o,c,y", "esdm://a.nc", "esdm://b.nc"])
+        expect(former() == [], f"{former()}")
+        write("a.nc", 2)
+        before = json.loads(run([GC, "--dry-run", "--json"]).stdout)
+        expect(before["former"] == 0, f"{before}")
+        told = json.loads(run([GC, "--replaced-now", "--yes", "--json"]).stdout)
+        expect(told["former"] == 1 and told["former_bytes"] > 0 and former() == [], f"{told}")
+        expect(len(site.pack_files()) == 2, f"{site.pack_files()}")
+    with Site(make=False, replaced={"keep": "a day"}) as site:
+        expect_error(run([LS], check=False), "replaced.keep", '"12h"')
+
+
+def test_restore__many_at_once_lose_none():
+    """Several processes replace one container: every commit but the last one is kept."""
+    need_program("cdo")
+    with Site() as site:
+        write("a.nc", 0, "r6x3")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda i: write("a.nc", i, "r6x3"), range(1, 9)))
+        kept = former()
+        values = {value("a.nc")}
+        for k in kept:
+            run([RESTORE, "--id", k["id"], "--as", k["id"], "a.nc"])
+            values.add(value(k["id"]))
+        expect(values == set(range(9)), f"{values}")
+
+
+def at_terminal(command, answer):
+    """Exit status and output of a command that may ask."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    output = b""
+    try:
+        while chunk := os.read(fd, 4096):
+            output += chunk
+            if output.endswith(b"[y/N] "):
+                os.write(fd, answer)
+    except OSError:
+        pass
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output.decode(errors="replace")
+
+
+def test_rm__asks_before_it_removes_many():
+    need_program("cdo")
+    with Site():
+        for i in range(6):
+            write(f"exp/{i}.nc", i, "r6x3")
+        status, output = at_terminal([RM, "-r", "exp"], b"n\n")
+        expect(status == 4 and "6 containers" in output, f"{status} {output}")
+        expect(len(run([LS]).stdout.split()) == 6, "removed all the same")
+        done = run([RM, "-r", "esdm://"], check=False)
+        expect(done.returncode == 4, f"{done}")
+        expect_error(done, "whole site", "--yes")
+        expect_error(run([RM, "esdm://"], check=False), "whole site", "esdm-rm -r")
+        status, output = at_terminal([RM, "-r", "exp"], b"y\n")
+        expect(status == 0 and run([LS]).stdout == "", f"{status} {output}")
+        run([RESTORE, "-r", "esdm://"])
+        expect(len(run([LS]).stdout.split()) == 6, run([LS]).stdout)
+        run([RM, "-r", "--yes", "esdm://"])
+        expect(run([LS]).stdout == "", "something is left")
+
+
+def test_names__what_was_meant_is_told():
+    need_program("cdo")
+    with Site():
+        write("experiment/run1.nc", 1, "r6x3")
+        write("tas.nc", 1, "r6x3")
+        for command in ([tool("esdm-stat"), "experiment/rum1.nc"], [LS, "experiment/rum1.nc"],
+                        [RM, "experimnet/run1.nc"]):
+            done = run(command, check=False)
+            expect(done.returncode == 3, f"{done}")
+            expect_error(done, "did you mean 'experiment/run1.nc'?")
+        done = client(["ncdump", "-h", "esdm://taz.nc"], check=False)
+        expect_error(done, "did you mean 'tas.nc'?", "No such file")
+        done = run([tool("esdm-stat"), "quite/another"], check=False)
+        expect("did you mean" not in done.stderr, f"{done}")
+
+
+def test_ls__sorts_sums_and_folds():
+    need_program("cdo")
+    with Site():
+        write("exp/run1/a.nc", 1, "r60x30")
+        write("exp/run1/b.nc", 2, "r6x3")
+        write("exp/run2/a.nc", 3, "r12x6")
+        write("top.nc", 4, "r24x12")
+        shown = json.loads(run([LS, "--json", "--sort", "size"]).stdout)
+        names = [c["name"] for c in shown["containers"]]
+        expect(names == ["exp/run1/a.nc", "top.nc", "exp/run2/a.nc", "exp/run1/b.nc"], f"{names}")
+        expect(shown["total"]["containers"] == 4, f"{shown['total']}")
+        expect(shown["total"]["raw_bytes"] == sum(c["raw_bytes"] for c in shown["containers"]), "sum")
+        owner = run(["id", "-un"]).stdout.strip()
+        expect({c["owner"] for c in shown["containers"]} == {owner}, f"{shown}")
+        expect(run([LS, "-r"]).stdout.split()[0] == "top.nc", "--reverse")
+        text = run([LS, "-l"]).stdout
+        expect(re.search(rf" {owner} .* top.nc$", text, re.M) and "total: 4 containers" in text, text)
+        folded = json.loads(run([LS, "--json", "--depth", "1"]).stdout)["containers"]
+        expect([(c["name"], c.get("containers")) for c in folded] == [("exp/", 3), ("top.nc", None)],
+               f"{folded}")
+        expect(folded[0]["raw_bytes"] + folded[1]["raw_bytes"] == shown["total"]["raw_bytes"],
+               f"{folded}")
+        below = run([LS, "--depth", "1", "exp"]).stdout.split()
+        expect(below == ["exp/run1/", "exp/run2/"], f"{below}")
+        expect_error(run([LS, "--sort", "colour"], check=False), "colour", "owner")
+
+
+if __name__ == "__main__":
+    main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
