@@ -216,9 +216,11 @@ move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_err
     p->unsynced = true;
     p->asks = atomic_load(&to->full) && p->length_bytes > 0;
     atomic_store(&p->target, to); /* before it is told: whoever looks later finds it */
-    atomic_fetch_add(&owner->counters->elsewhere, p->blobs);
-    p->blobs = 0;
-    status = owner->moved(owner->user, p->name, from->place, to->place, err);
+    if (to != from) {
+        atomic_fetch_add(&owner->counters->elsewhere, p->blobs);
+        p->blobs = 0;
+        status = owner->moved(owner->user, p->name, from->place, to->place, err);
+    }
     esdm__pack_drop(from, left, p->name);
     return status;
 }

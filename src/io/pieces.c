@@ -242,6 +242,8 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
     for (size_t i = 0;; i++) {
         esdm_error error = {0};
         status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
+        if (esdm__sources_ask_again(&sources, i, status))
+            status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
         esdm__sources_note(r->session, &sources, i, status);
         if (status != ESDM_OK && first.status == ESDM_OK) {
             first = error;
@@ -340,7 +342,8 @@ read_run(reader *r, const read_job *job, esdm_error *err)
         const esdm__piece *piece = &r->pieces[job->first + i];
         if (!one_by_one)
             status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
-        if (one_by_one || (status == ESDM_ECORRUPT && sources.count > 1))
+        if (one_by_one || esdm__sources_ask_again(&sources, 0, status) ||
+            (status == ESDM_ECORRUPT && sources.count > 1))
             status = read_piece(r, piece, err);
     }
     free(data);

@@ -90,3 +90,9 @@ esdm__sources_go_on(const esdm__sources *sources, size_t i, esdm_status status)
 {
     return status != ESDM_OK && status != ESDM_ENOMEM && i + 1 < sources->count;
 }
+
+bool
+esdm__sources_ask_again(const esdm__sources *sources, size_t i, esdm_status status)
+{
+    return status == ESDM_ECORRUPT && sources->targets[i]->plugin->concurrency > 0;
+}

@@ -24,6 +24,9 @@ esdm_status esdm__sources_of(esdm_session *session, const esdm__pack_name *pack,
 /** Notes how a read from source i ended; the others are asked first for a while after a failure. */
 void esdm__sources_note(esdm_session *session, const esdm__sources *sources, size_t i,
                         esdm_status status);
+/** Whether the same target is worth another request: what came over a network may have been damaged
+ *  on its way. */
+bool esdm__sources_ask_again(const esdm__sources *sources, size_t i, esdm_status status);
 /** Whether another copy may have what this one does not. */
 bool esdm__sources_go_on(const esdm__sources *sources, size_t i, esdm_status status);
 

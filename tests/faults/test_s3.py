@@ -13,7 +13,7 @@ import time
 
 import s3proxy
 import s3server
-from esdmtest import by_size, expect, expect_error, main, run, skip, tool
+from esdmtest import by_size, client, expect, expect_error, main, run, skip, tool
 from faults import check_goes_on, committed, environment, generation, must, program, shown
 from s3proxy import Proxy, Rule
 from s3server import Server
@@ -253,6 +253,33 @@ def test_s3__lost_answers_do_not_make_strangers_of_our_packs():
                 expect(rule.hits == 3, f"{rule.hits} answers were lost")
 
 
+def test_s3__answers_that_say_nothing_are_not_believed():
+    """An answer from somewhere else, and bits that change on their way, once for each request."""
+    foreign = '"0123456789abcdef0123456789abcdef"'
+    cases = {"no ETag": ("PUT|POST", s3proxy.swallow()), "foreign ETag": ("PUT", s3proxy.swallow(foreign)),
+             "flipped while sent": ("PUT", s3proxy.flip_sent), "flipped while read": ("GET", s3proxy.flip)}
+    # Uploads of several parts, and of one.
+    rules = {f"{name}, packs of {pack}": (Rule(action, method, PACKS, each=True), pack)
+             for name, (method, action) in cases.items() for pack in ("1 GiB", "64 KiB")}
+    rules["never an ETag"] = (Rule(s3proxy.strip_etag, "PUT", PACKS), "64 KiB")
+    with Server() as server:
+        for name, (rule, pack) in rules.items():
+            with Proxy(server, [rule]) as proxy, s3_site(server, endpoint=proxy.endpoint,
+                                                         engine={"threads": 1, "pack": pack}):
+                must("write", "a", 1, 2)
+                expect(generation("a") == 2, f"{name}: wrong data")
+                expect(rule.hits >= 2, f"{name}: only {rule.hits} requests were concerned")
+        with Proxy(server) as proxy, s3_site(server, endpoint=proxy.endpoint):
+            must("write", "a", 1, 1)
+            proxy.rules = [Rule(s3proxy.swallow(foreign), method="PUT", path=PACKS)]
+            done = program("write", "a", 2, 2)
+            expect(done.returncode == 3, shown(done))
+            expect_error(done, "does not have it", "0123456789abcdef")
+            proxy.rules = []
+            expect(generation("a") == 1, "wrong data")
+            check_goes_on("a", 1)
+
+
 def test_s3__servers_without_conditions_are_used():
     def refuse(proxy, exchange):
         if "if-none-match" in exchange.headers:
@@ -291,6 +318,46 @@ def test_s3__lasting_failures_end_in_time():
             expect_error(done, "timed out", "container 'a'", "dataset")
             proxy.rules = []
             check_goes_on("a", 1)
+
+
+SYNC_AGAIN = """
+import netCDF4, numpy as np
+nc = netCDF4.Dataset("esdm://again.nc", "w")
+nc.createDimension("t", None)
+nc.createDimension("x", 100000)
+v = nc.createVariable("v", "f8", ("t", "x"))
+failures = 0
+for i in range(16):
+    v[i] = np.full(100000, float(i))
+while True:
+    try:
+        nc.sync()
+        break
+    except Exception as error:
+        failures += 1
+        if failures > 5:
+            raise
+nc.close()
+with netCDF4.Dataset("esdm://again.nc") as nc:
+    assert len(nc["v"]) == 16 and all((nc["v"][i] == i).all() for i in range(16))
+print("failures", failures)
+"""
+
+
+def test_s3__what_was_refused_is_stored_by_the_next_commit():
+    """A quota that is used up for a while costs nothing that was written."""
+    with Server() as server:
+        for pattern in (r"/[^?]*/packs/[^?]*", r"/[^?]*/packs/.*partNumber.*", r"/[^?]*/packs/[^?]*\?uploadId.*"):
+            rule = Rule(s3proxy.fail(403, "QuotaExceeded"), "PUT|POST", pattern, count=1)
+            whole = "uploadId" not in pattern and "partNumber" not in pattern
+            with Proxy(server, [rule]) as proxy, s3_site(
+                    server, endpoint=proxy.endpoint,
+                    engine={"threads": 1, "memory": "64 MiB", "pack": "64 KiB" if whole else "1 GiB"}):
+                done = client(["/usr/bin/python3", "-c", SYNC_AGAIN])
+                # What was begun before the commit is tried again by it.
+                told = done.stdout + done.stderr
+                expect(rule.hits == 1 and done.stdout in ("failures 0\n", "failures 1\n"), f"{pattern}: {told}")
+                expect("planned" not in told, told)
 
 
 def test_s3__wrong_bytes_are_found():

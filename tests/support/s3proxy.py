@@ -160,6 +160,29 @@ def flip(proxy, exchange):
                            + exchange.answer[middle + 1:])
 
 
+def flip_sent(proxy, exchange):
+    """One bit of what the client sends."""
+    if exchange.body:
+        middle = len(exchange.body) // 2
+        exchange.body = (exchange.body[:middle] + bytes([exchange.body[middle] ^ 0x10])
+                         + exchange.body[middle + 1:])
+
+
+def swallow(*etag):
+    """Says that all is well, and keeps the request from the server."""
+
+    def action(proxy, exchange):
+        exchange.status, exchange.answer = 200, b""
+        exchange.answer_headers = [("ETag", text) for text in etag]
+
+    return action
+
+
+def strip_etag(proxy, exchange):
+    exchange.forward(proxy.upstream)
+    exchange.answer_headers = [(k, v) for k, v in exchange.answer_headers if k.lower() != "etag"]
+
+
 def delay(seconds):
     return lambda proxy, exchange: time.sleep(seconds)
 

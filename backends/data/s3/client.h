@@ -60,6 +60,7 @@ typedef struct s3__request {
     char code[S3__CODE_BYTES];   /* of the S3 error, "" */
     char etag[S3__ETAG_BYTES];   /* with its quotes */
     char writer[S3__ETAG_BYTES]; /* header x-amz-meta-esdm-writer */
+    bool encrypted;              /* by a key of its own: the ETag is no MD5 then */
     uint64_t content_bytes;      /* header content-length */
     esdm__buffer answer;         /* owned; body of what is no ranged GET */
 

@@ -21,6 +21,8 @@
 
 /* Parts of one pack under way at once. */
 #define PARTS_UNDER_WAY 4
+/* How often a part is sent whose answer is in doubt. */
+#define PART_ATTEMPTS 3u
 /* A pack that has so many parts is full; a single append may still add many. */
 #define PARTS_FULL 9000u
 /* The first memory of a part. */
@@ -191,8 +193,9 @@ note_upload_id(const char *path, char *text, void *user, esdm_error *err)
     return *id != NULL ? ESDM_OK : esdm__error_nomem(err, strlen(text), "an upload");
 }
 
+/* One attempt; an answer that names no upload is not about it. */
 static esdm_status
-begin_upload(s3__pack *to, esdm_error *err)
+ask_for_upload(s3__pack *to, bool *ret_answered, esdm_error *err)
 {
     s3__request request = {.doing = "begin an upload of",
                            .method = "POST",
@@ -202,6 +205,7 @@ begin_upload(s3__pack *to, esdm_error *err)
                            .headers = {{S3__WRITER_HEADER, to->writer}},
                            .nheaders = 1};
     esdm_status status = s3__perform(to->client, &request, err);
+    *ret_answered = status == ESDM_OK;
     if (status == ESDM_OK)
         status = s3__xml_parse(request.answer.data, request.answer.bytes, note_upload_id,
                                &to->upload_id, err);
@@ -210,6 +214,41 @@ begin_upload(s3__pack *to, esdm_error *err)
         status =
             esdm__error_set(err, ESDM_EIO, "s3: the server at %s began an upload without an id",
                             to->target->options.endpoint);
+    if (status != ESDM_OK) {
+        free(to->upload_id);
+        to->upload_id = NULL;
+    }
+    return status;
+}
+
+static esdm_status
+begin_upload(s3__pack *to, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = ESDM_EIO;
+    bool answered = true;
+    for (unsigned attempt = 0; attempt < PART_ATTEMPTS && status != ESDM_OK && answered; attempt++)
+        status = ask_for_upload(to, &answered, &why);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* Waits for a part. One whose answer is not about it is sent again; a foreign ETag that stays is
+ * refused when the parts are joined, unless the server has its own way of making them. */
+static esdm_status
+wait_for_part(s3__pack *to, s3__part *part, esdm_error *why)
+{
+    s3__request *request = &part->request;
+    esdm_status status = s3__wait(to->client, request, why);
+    for (unsigned attempt = 1; attempt < PART_ATTEMPTS && status == ESDM_OK; attempt++) {
+        if (request->etag[0] != '\0' &&
+            (request->encrypted ||
+             s3__etag_is_md5(request->etag, request->body, request->body_bytes)))
+            break;
+        s3__request_clear(request);
+        status = s3__perform(to->client, request, why);
+    }
     return status;
 }
 
@@ -219,7 +258,7 @@ end_part(s3__pack *to)
 {
     s3__part *oldest = to->under_way;
     esdm_error why;
-    esdm_status status = s3__wait(to->client, &oldest->request, &why);
+    esdm_status status = wait_for_part(to, oldest, &why);
     if (status == ESDM_OK && oldest->request.etag[0] == '\0')
         status = esdm__error_set(&why, ESDM_EIO, "s3: the server at %s took a part without an ETag",
                                  to->target->options.endpoint);

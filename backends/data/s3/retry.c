@@ -34,19 +34,12 @@ s3__retry_transport(int curl_code)
 bool
 s3__retry_answer(long http_status, const char *code)
 {
-    static const char *const transient[] = {"SlowDown",
-                                            "ServiceUnavailable",
-                                            "InternalError",
-                                            "RequestTimeout",
-                                            "OperationAborted",
-                                            "ConditionalRequestConflict",
-                                            "Throttling",
-                                            "ThrottlingException",
-                                            "RequestLimitExceeded",
-                                            "TooManyRequests",
-                                            "BandwidthLimitExceeded",
-                                            "XMinioServerNotInitialized",
-                                            NULL};
+    static const char *const transient[] = {
+        "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "OperationAborted",
+        "ConditionalRequestConflict", "Throttling", "ThrottlingException", "RequestLimitExceeded",
+        "TooManyRequests", "BandwidthLimitExceeded", "XMinioServerNotInitialized",
+        /* The body was damaged on its way. */
+        "BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", NULL};
     static const char *const lasting[] = {"NotImplemented", "XMinioStorageFull", "QuotaExceeded",
                                           "InsufficientStorage", NULL};
     for (size_t i = 0; lasting[i] != NULL; i++) {

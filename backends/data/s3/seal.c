@@ -9,9 +9,12 @@
 
 #include "base/error.h"
 #include "pack.h"
+#include "xml.h"
 
 /* How long a server that failed is asked to throw parts away. */
 #define ABORT_MS 2000u
+/* How often a request is sent whose answer is in doubt. */
+#define ATTEMPTS 3u
 /* What a server may need to put the parts together: for this much a millisecond. */
 #define JOINED_BYTES_PER_MS ((uint64_t) 32 << 10)
 
@@ -56,6 +59,56 @@ judge(s3__pack *of, s3__request *request, esdm_status status, esdm_error *why)
     return status;
 }
 
+/* An answer that all is well, which does not say what was stored: is it there? A request that is
+ * not gets another chance. */
+static esdm_status
+confirm(s3__pack *of, s3__request *request, bool (*says)(const s3__request *request),
+        esdm_status status, esdm_error *why)
+{
+    for (unsigned attempt = 1; status == ESDM_OK && !says(request) && !is_stored(of); attempt++) {
+        char etag[S3__ETAG_BYTES];
+        memcpy(etag, request->etag, sizeof etag);
+        if (attempt == ATTEMPTS)
+            return esdm__error_set(
+                why, ESDM_EIO,
+                "s3: %s answered that it took 's3://%s/%.150s' (ETag %.60s), but "
+                "does not have it; is something between us and the server?",
+                of->target->options.endpoint, of->target->options.bucket, of->key,
+                etag[0] != '\0' ? etag : "missing");
+        s3__request_clear(request);
+        status = judge(of, request, s3__perform(of->client, request, why), why);
+    }
+    return status;
+}
+
+/* The answer to a PUT tells the checksum of what was stored. */
+static bool
+says_stored(const s3__request *request)
+{
+    return request->etag[0] != '\0' &&
+           (request->encrypted ||
+            s3__etag_is_md5(request->etag, request->body, request->body_bytes));
+}
+
+static esdm_status
+note_joined(const char *path, char *text, void *user, esdm_error *err)
+{
+    bool *joined = user;
+    (void) err;
+    *joined |= strcmp(path, "CompleteMultipartUploadResult/ETag") == 0 && text[0] != '\0';
+    return ESDM_OK;
+}
+
+/* The answer to the end of an upload names the object. */
+static bool
+says_joined(const s3__request *request)
+{
+    bool joined = false;
+    return s3__xml_parse(request->answer.data, request->answer.bytes, note_joined, &joined, NULL) ==
+               ESDM_OK &&
+           joined;
+}
+
 /* Sends a request that makes the pack visible, unless there is an object of that name. */
 static esdm_status
 publish(s3__pack *of, s3__request *request, esdm_error *err)
@@ -63,6 +116,7 @@ publish(s3__pack *of, s3__request *request, esdm_error *err)
     esdm_error why = {0};
     add_condition(of, request);
     esdm_status status = judge(of, request, s3__perform(of->client, request, &why), &why);
+    status = confirm(of, request, says_joined, status, &why);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
@@ -94,6 +148,7 @@ end_put(s3__pack *of, esdm_error *err)
     esdm_status status = of->put == NULL ? begin_put(of, &why) : ESDM_OK;
     if (status == ESDM_OK) {
         status = judge(of, of->put, s3__wait(of->client, of->put, &why), &why);
+        status = confirm(of, of->put, says_stored, status, &why);
         s3__request_clear(of->put);
         free(of->put);
         of->put = NULL;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -115,6 +116,20 @@ put_hex(const uint8_t *bytes, size_t count, char *ret_hex)
         ret_hex[2 * i + 1] = digits[bytes[i] & 15u];
     }
     ret_hex[2 * count] = '\0';
+}
+
+bool
+s3__etag_is_md5(const char *etag, const void *data, size_t bytes)
+{
+    uint8_t hash[EVP_MAX_MD_SIZE];
+    char hex[2 * EVP_MAX_MD_SIZE + 1];
+    unsigned length = 0;
+    if (EVP_Digest(bytes > 0 ? data : "", bytes, hash, &length, EVP_md5(), NULL) != 1)
+        return true;
+    put_hex(hash, length, hex);
+    etag += *etag == '"';
+    return strncasecmp(etag, hex, 2 * length) == 0 &&
+           (etag[2 * length] == '\0' || etag[2 * length] == '"');
 }
 
 bool

@@ -57,6 +57,9 @@ void s3__decode(char *text);
 /** Appends "a=1&b=" from parameters in any order; at most S3__HEADERS_MAX. No NUL. */
 void s3__canonical_query(esdm__buffer *out, const s3__pair *parameters, size_t nparameters);
 /** False: the library has no SHA-256. */
+/** Whether an ETag, in quotes or not, is the MD5 of the bytes; true as well where MD5 is forbidden.
+ */
+bool s3__etag_is_md5(const char *etag, const void *data, size_t bytes);
 bool s3__sha256_hex(const void *data, size_t bytes, char ret_hex[S3__SHA256_TEXT]);
 /** UTC, for `time` of a signable. */
 void s3__format_time(int64_t seconds, char ret_time[S3__TIME_TEXT]);

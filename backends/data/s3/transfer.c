@@ -73,6 +73,7 @@ forget_answer(s3__transfer *transfer)
     s3__request *request = transfer->request;
     request->answer.bytes = 0;
     request->etag[0] = '\0';
+    request->encrypted = false;
     request->writer[0] = '\0';
     request->code[0] = '\0';
     request->content_bytes = 0;
@@ -109,6 +110,10 @@ on_header(char *line, size_t size, size_t count, void *user)
         copy_value(value, strlen(value), request->etag, sizeof request->etag);
     else if (is_header(line, bytes, "x-amz-meta-esdm-writer"))
         copy_value(value, strlen(value), request->writer, sizeof request->writer);
+    else if (is_header(line, bytes, "x-amz-server-side-encryption"))
+        request->encrypted |= strncmp(value, "aws:kms", 7) == 0;
+    else if (is_header(line, bytes, "x-amz-server-side-encryption-customer-algorithm"))
+        request->encrypted = true;
     else if (is_header(line, bytes, "x-amz-bucket-region"))
         copy_value(value, strlen(value), transfer->region, sizeof transfer->region);
     else if (is_header(line, bytes, "content-length"))
