@@ -48,6 +48,9 @@ esdm_drain(esdm_session *session, const esdm_drain_options *options, esdm_drain_
         options = &none;
     if (session == NULL || (options->containers == NULL && options->ncontainers > 0))
         return esdm__error_set(err, ESDM_EINVAL, "esdm_drain: NULL argument");
+    if ((options->from == NULL && options->nfrom > 0) || (options->rebalance && options->nfrom > 0))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "esdm_drain: targets to empty, or rebalancing, not both");
     if (session->read_only || !session->meta->is_writable(session->store))
         return esdm__error_set(err, ESDM_EACCES,
                                "the metadata store of site '%s' is read-only for this process: "

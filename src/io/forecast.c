@@ -76,7 +76,7 @@ describe_targets(esdm_session *session, const esdm_forecast_request *request,
         targets[i] = (esdm__place_target){
             .write = any && measured[i] ? &perfs[i] : NULL,
             .cost = session->targets[i].cost,
-            .allowed = allowed == NULL || allowed[i],
+            .allowed = (allowed == NULL || allowed[i]) && !session->targets[i].retiring,
             .failed = atomic_load(&session->targets[i].full),
         };
     return any;

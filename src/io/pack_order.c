@@ -95,7 +95,8 @@ esdm__pack_order_choose(esdm_session *session, const esdm__pack_hint *hint, uint
         o->targets[i] = (esdm__place_target){
             .write = any && o->measured[i] ? &o->perfs[i] : NULL,
             .cost = t->cost,
-            .allowed = (!hint->global || !t->local) && (hint->allowed == NULL || hint->allowed[i]),
+            .allowed = (!hint->global || !t->local) && !t->retiring &&
+                       (hint->allowed == NULL || hint->allowed[i]),
             .failed = atomic_load(&t->short_of_space),
             .queued_bytes = atomic_load(&t->queued_bytes),
             .queued_requests = atomic_load(&t->queued_requests),

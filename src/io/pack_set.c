@@ -303,6 +303,15 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
     return refusal.status;
 }
 
+static bool
+any_retiring(const esdm_session *session)
+{
+    bool any = false;
+    for (size_t i = 0; i < session->ntargets; i++)
+        any |= session->targets[i].retiring;
+    return any;
+}
+
 esdm_status
 esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const esdm_iov *iov,
                       size_t niov, esdm__place *ret_place, esdm_error *err)
@@ -324,9 +333,12 @@ esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint, const 
     if (o.count > 0)
         enqueue(&packs->owner.session->targets[o.choices[0].target], b.bytes);
     (void) pthread_mutex_unlock(&packs->lock);
-    status = o.count > 0 ? append_in_order(packs, &b, ret_place, err)
-                         : esdm__error_set(err, ESDM_EINVAL,
-                                           "the site's policies allow no target for this data");
+    status =
+        o.count > 0
+            ? append_in_order(packs, &b, ret_place, err)
+            : esdm__error_set(
+                  err, ESDM_EINVAL, "the site's policies allow no target for this data%s",
+                  any_retiring(packs->owner.session) ? ", of those that are not retiring" : "");
     if (status == ESDM_ENOSPC && esdm__former_relieve(packs->owner.session)) {
         enqueue(&packs->owner.session->targets[o.choices[0].target], b.bytes);
         status = append_in_order(packs, &b, ret_place, err);

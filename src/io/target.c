@@ -108,6 +108,7 @@ add_target(esdm_session *session, size_t i, bool strict, esdm_error *err)
     target->read_bytes = target->plugin->read_bytes;
     target->cost = place->cost;
     target->reserve_bytes = place->reserve_bytes;
+    target->retiring = place->retiring;
     target->local = place->local;
     if (asprintf(&target->place, "%s%s%s", place->name, place->local ? "@" : "",
                  place->local ? session->node : "") < 0) {

@@ -42,6 +42,7 @@ typedef struct esdm__target {
     /* Set when the session is made: */
     bool slow;              /* measured: calls wait for a device */
     double cost;            /* of the configuration */
+    bool retiring;          /* likewise: nothing new goes there */
     uint64_t reserve_bytes; /* likewise */
     uint64_t read_bytes;    /* as the plug-in's, or as measured: what a read costs, in bytes */
 } esdm__target;

@@ -90,7 +90,8 @@ keys_of(esdm_plugin_kind kind, const char *plugin)
 }
 
 /* What every data target may state; its plug-in does not see it. */
-static const char *const engine_keys[] = {"accessibility", "tier", "cost", "reserve", NULL};
+static const char *const engine_keys[] = {"accessibility", "tier",     "cost",
+                                          "reserve",       "retiring", NULL};
 
 /* A copy of an object without those keys. @param ret_object json_decref(). */
 static esdm_status

@@ -37,7 +37,7 @@ esdm_status esdm__site_make_folders(const char *path, esdm_error *err);
 esdm_status esdm__site_parse(json_t *root, const esdm__site_folder *folder, esdm__site *site,
                              esdm_error *err);
 
-/** Keys of a target that the placement reads: tier, cost, reserve. */
+/** Keys of a target that the placement reads: tier, cost, reserve, retiring. */
 esdm_status esdm__site_parse_target_keys(const esdm__json_node *node, esdm__site_target *target,
                                          esdm_error *err);
 /** "prefer" of the site or a policy. */

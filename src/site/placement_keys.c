@@ -34,6 +34,11 @@ esdm__site_parse_target_keys(const esdm__json_node *node, esdm__site_target *tar
     }
     if (status == ESDM_OK && esdm__json_member(node, "reserve", &member))
         status = esdm__json_size(&member, 0, INT64_MAX, &target->reserve_bytes, err);
+    if (status == ESDM_OK && esdm__json_member(node, "retiring", &member)) {
+        if (!json_is_boolean(member.value))
+            return esdm__json_error(&member, err, "expected true or false");
+        target->retiring = json_is_true(member.value);
+    }
     return status;
 }
 

@@ -32,6 +32,7 @@ typedef struct esdm__site_target {
     char *tier;             /* NULL: none */
     double cost;            /* of storing, in any unit that all targets share; default 0 */
     uint64_t reserve_bytes; /* to be kept free; default 0 */
+    bool retiring;          /* nothing new goes there */
 } esdm__site_target;
 
 /** An accuracy for datasets that the site knows better than their programs. */

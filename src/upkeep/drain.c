@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Bringing what lies on this node's own targets to targets that all nodes see. */
+/** @file Bringing fragments to other targets: those of this node's own ones, of one that is to
+ *  retire, or of those that are fuller than others. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,79 +15,109 @@
 #include "io/former.h"
 #include "io/io.h"
 #include "io/page_list.h"
-#include "layout/places.h"
+#include "upkeep/drain.h"
 #include "upkeep/move.h"
-#include "upkeep/upkeep.h"
 
 /* Between two looks at packs of living writers. */
 #define WAIT_NS 500000000L
+
+/* One of the catalogue. */
+typedef struct record {
+    uint64_t container;
+    char *name; /* owned; NULL: garbage that somebody reads */
+    char uuid[ESDM_META_UUID_BYTES];
+} record;
+
+typedef struct records {
+    record *items; /* owned */
+    size_t count;
+    size_t capacity;
+    bool failed;
+} records;
 
 typedef struct drain {
     esdm_session *session;
     const esdm_drain_options *options;
     esdm_drain_result result;
-    uint32_t globals; /* targets that all nodes see, and that can be opened */
+    esdm__drain_choice choice;
     esdm__departed *departed;
-    uint64_t waiting; /* local packs that may be freed soon */
+    uint64_t waiting;     /* packs that may be freed soon */
+    uint64_t moved_bytes; /* for the progress */
+    bool *allowed;        /* targets, for the dataset at hand; owned */
     /* of the container at hand */
-    const char *name;
-    uint64_t container;
+    const record *at;
     esdm_container *model;
-    uint64_t here; /* fragments that lie here alone */
+    esdm__move_job job;
     uint64_t elsewhere;
     char node[ESDM__PLACE_NODE_BYTES]; /* another one that has some */
+    uint64_t stuck;                    /* fragments that no other target may take */
+    uint64_t fewer;                    /* that have fewer copies afterwards */
+    /* of the dataset at hand */
+    bool known;
+    uint32_t dataset;
+    uint32_t copies;
+    uint32_t takers;
 } drain;
 
 /* ---- what is to be moved ------------------------------------------------------------------ */
 
-static uint32_t
-wanted_copies(const drain *d, uint32_t dataset)
+/* How many copies the dataset's fragments shall have, and how many targets may take them. */
+static void
+look_at_dataset(drain *d, uint32_t dataset)
 {
-    const esdm_dataset *known = esdm__container_dataset(d->model, dataset);
+    if (d->known && d->dataset == dataset)
+        return;
+    const esdm_dataset *known =
+        d->model != NULL ? esdm__container_dataset(d->model, dataset) : NULL;
     char *path = known != NULL ? esdm__dataset_path(known) : NULL;
-    uint32_t copies = esdm__site_copies(d->session->site, d->name, path != NULL ? path : "");
+    d->copies = esdm__site_copies(d->session->site, d->job.name, path != NULL ? path : "");
+    d->takers = esdm__move_targets(&d->job, dataset, d->allowed);
+    d->dataset = dataset;
+    d->known = true;
     free(path);
-    return copies < d->globals ? copies : d->globals;
 }
 
 static bool
 wants(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
 {
     drain *d = user;
-    const char *places = fragment->pack->target;
-    esdm__pack_place place;
-    bool here = false;
-    bool elsewhere = false;
-    if (!esdm__places_are_special(places))
-        return false;
-    while (esdm__places_next(&places, &place)) {
-        bool local = place.node[0] != '\0';
-        bool ours = local && strcmp(place.node, d->session->node) == 0;
-        here |= ours;
-        elsewhere |= local && !ours;
-        if (local && !ours)
-            memcpy(d->node, place.node, sizeof d->node);
+    esdm__drain_place place;
+    esdm__drain_choice_place(&d->choice, fragment->pack, &place);
+    if (place.elsewhere) {
+        memcpy(d->node, place.node, sizeof d->node);
+        d->elsewhere += !place.goes;
     }
-    d->elsewhere += elsewhere && !here;
-    if (!here)
+    if (!place.goes)
         return false;
-    d->here++;
-    *ret_copies = wanted_copies(d, dataset);
+    look_at_dataset(d, dataset);
+    bool balance = d->choice.kind == ESDM__DRAIN_REBALANCE;
+    uint32_t copies = balance ? place.copies : d->copies;
+    if (d->takers == 0 || (balance && d->takers < copies)) {
+        d->stuck++;
+        return false;
+    }
+    d->fewer += copies > d->takers;
+    *ret_copies = copies < d->takers ? copies : d->takers;
     return true;
 }
 
 static void
 note_moved(void *user, const char *pack, uint64_t bytes)
 {
-    esdm__departed_add(((const drain *) user)->departed, pack, bytes);
+    drain *d = user;
+    d->moved_bytes += bytes;
+    esdm__departed_add(d->departed, pack, bytes);
 }
 
 static bool
 step(void *user)
 {
     const drain *d = user;
+    double share = d->choice.bytes > 0 ? (double) d->moved_bytes / (double) d->choice.bytes : 0;
     if (d->options->progress != NULL)
-        d->options->progress(0, d->name, d->options->user);
+        d->options->progress(share < 1 ? share : 1,
+                             d->at != NULL && d->at->name != NULL ? d->at->name : "",
+                             d->options->user);
     return true;
 }
 
@@ -102,45 +133,72 @@ free_pack(drain *d, const esdm__pack_entry *entry)
     d->result.freed_bytes += entry->bytes;
 }
 
+static bool
+is_departed(const drain *d, const esdm__pack_entry *entry)
+{
+    return esdm__departed_bytes(d->departed, entry->name) >= entry->bytes;
+}
+
 /* Where a writer that lives may seem dead, only what we have moved ourselves, to its last byte, is
  * certain to be no loss. */
 static bool
 may_go(const drain *d, const esdm__pack_entry *entry, uint64_t now_ns)
 {
-    return d->session->meta->writer_check == NULL ||
-           esdm__departed_bytes(d->departed, entry->name) >= entry->bytes ||
+    return d->session->meta->writer_check == NULL || is_departed(d, entry) ||
            esdm__pack_is_old(entry, d->options->any_age, d->options->age_s, now_ns);
+}
+
+/* Packs of the targets that are emptied; copies elsewhere of what was moved go as well. */
+static bool
+is_of_interest(const drain *d, const esdm__pack_entry *entry)
+{
+    bool source = d->choice.source[entry->target];
+    if (d->choice.kind == ESDM__DRAIN_REBALANCE)
+        source = false;
+    return source || (entry->bytes > 0 && is_departed(d, entry));
 }
 
 /* What was moved, now or by an earlier call, and what killed programs left behind. Living writers
  * go on with what they have. @param unread whether fragments are left that cannot be read. */
 static esdm_status
-free_space(drain *d, const char *uuid, bool unread, esdm_error *err)
+free_packs(drain *d, esdm__inventory *packs, bool unread, esdm_error *err)
 {
     uint64_t now_ns = esdm__now_ns();
-    esdm__inventory packs = {0};
     esdm__strays strays = {0};
-    esdm_status status = esdm__inventory_add(&packs, d->session, uuid, err);
-    if (status == ESDM_OK) {
-        esdm__inventory_sort(&packs);
-        status = esdm__strays_find(d->session, &packs, true, &strays, err);
-    }
-    for (size_t i = 0, next = 0; i < packs.count && status == ESDM_OK; i++) {
-        const esdm__pack_entry *entry = &packs.entries[i];
+    const esdm__stray_record only = {d->at->container, d->at->uuid, d->at->name};
+    esdm_status status = esdm__strays_find(d->session, packs, &only, true, &strays, err);
+    for (size_t i = 0, next = 0; i < packs->count && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &packs->entries[i];
         bool dead = next < strays.dead && strays.dead_packs[next] == i;
         next += dead;
-        if (!d->session->targets[entry->target].local)
+        if (!is_of_interest(d, entry))
             continue;
         bool young = dead && !may_go(d, entry, now_ns);
         bool freed = dead && !young && esdm__stray_stays_dead(d->session, entry);
         if (freed)
             free_pack(d, entry);
+        if (!d->choice.source[entry->target])
+            continue;
         d->result.packs_left += !freed;
         d->result.young += young;
         d->waiting += !dead && !((unread || strays.lost > 0) && atomic_load(&entry->used));
     }
     free(strays.dead_packs);
-    esdm__inventory_clear(&packs);
+    return status;
+}
+
+/* Where a writer may seem dead its packs may have grown since they were listed. */
+static esdm_status
+free_space(drain *d, esdm__inventory *packs, bool unread, esdm_error *err)
+{
+    esdm__inventory now = {0};
+    if (d->session->meta->writer_check == NULL)
+        return free_packs(d, packs, unread, err);
+    esdm_status status = esdm__inventory_add(&now, d->session, d->at->uuid, err);
+    esdm__inventory_sort(&now);
+    if (status == ESDM_OK)
+        status = free_packs(d, &now, unread, err);
+    esdm__inventory_clear(&now);
     return status;
 }
 
@@ -151,29 +209,50 @@ report(const drain *d, esdm_status status, const char *what, const char *remedy)
 {
     const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                   .status = status,
-                                  .container = d->name,
+                                  .container = d->at->name,
                                   .what = what,
                                   .remedy = remedy};
     if (d->options->report != NULL)
         d->options->report(&finding, d->options->user);
 }
 
+static void
+report_fragments(const drain *d, uint64_t count, const char *what, const char *remedy)
+{
+    char text[160];
+    if (count == 0)
+        return;
+    (void) snprintf(text, sizeof text, "%" PRIu64 " fragment%s %s", count, count == 1 ? "" : "s",
+                    what);
+    report(d, ESDM_ENOSPC, text, remedy);
+}
+
+static void
+report_rest(drain *d)
+{
+    d->result.elsewhere += d->elsewhere;
+    d->result.stuck += d->stuck;
+    d->result.fewer_copies += d->fewer;
+    if (d->elsewhere > 0) {
+        char what[ESDM__PLACE_NODE_BYTES + 80];
+        (void) snprintf(what, sizeof what, "fragments lie on targets of other nodes, as of %s",
+                        d->node);
+        report(d, ESDM_ENOENT, what, "run esdm-drain there too");
+    }
+    if (d->choice.kind != ESDM__DRAIN_REBALANCE)
+        report_fragments(d, d->stuck, "stay: the site's policies allow no other target for them",
+                         "change the policies");
+    if (!d->options->dry_run && d->choice.kind == ESDM__DRAIN_FROM)
+        report_fragments(d, d->fewer, "have fewer copies than the site wants: too few targets",
+                         "add a target, then esdm-fsck --repair");
+}
+
 static esdm_status
-move_all(drain *d, const char *uuid, bool *ret_unread, esdm_error *err)
+move_all(drain *d, bool *ret_unread, esdm_error *err)
 {
     esdm__moved moved = {0};
     esdm_error first = {0};
-    const esdm__move_job job = {.session = d->session,
-                                .name = d->name,
-                                .container = d->container,
-                                .uuid = uuid,
-                                .model = d->model,
-                                .global = true,
-                                .wants = wants,
-                                .step = step,
-                                .moved = note_moved,
-                                .user = d};
-    esdm_status status = esdm__move(&job, &moved, &first, err);
+    esdm_status status = esdm__move(&d->job, &moved, &first, err);
     d->result.fragments += moved.fragments;
     d->result.bytes += moved.bytes;
     d->result.failed += moved.failed;
@@ -186,35 +265,101 @@ move_all(drain *d, const char *uuid, bool *ret_unread, esdm_error *err)
     return status;
 }
 
+/* Opens what has a name: for its policies. Another one may have the name by now. */
 static esdm_status
-drain_container(drain *d, const char *name, esdm_error *err)
+open_model(drain *d, const record *one, esdm_error *err)
 {
-    esdm_error error = {0};
-    esdm__former former;
-    d->name = esdm__former_parse(name, &former) ? former.name : name;
-    d->elsewhere = 0;
-    esdm_status status =
-        esdm__io_open(d->session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &d->model, &error);
-    if (status == ESDM_ENOENT) /* removed since it was listed */
+    if (one->name == NULL)
         return ESDM_OK;
-    if (status == ESDM_OK) {
-        const esdm__container_io *io = esdm__io_of(d->model);
-        d->container = io->record;
-        bool unread = false;
-        status = move_all(d, io->uuid, &unread, &error);
-        if (status == ESDM_OK)
-            status = free_space(d, io->uuid, unread, &error);
-        d->result.containers++;
-        d->result.elsewhere += d->elsewhere;
+    esdm_error error = {0};
+    esdm_status status = esdm__io_open(d->session, one->name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
+                                       &d->model, &error);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status != ESDM_OK && err != NULL)
+        *err = error;
+    if (status == ESDM_OK && esdm__io_of(d->model)->record != one->container) {
         esdm__container_drop(d->model);
         d->model = NULL;
     }
-    if (d->elsewhere > 0) {
-        char what[ESDM__PLACE_NODE_BYTES + 80];
-        (void) snprintf(what, sizeof what, "fragments lie on targets of other nodes, as of %s",
-                        d->node);
-        report(d, ESDM_ENOENT, what, "run esdm-drain there too");
+    return status;
+}
+
+static esdm_status
+drain_container(drain *d, const record *one, esdm__inventory *packs, esdm_error *err)
+{
+    bool unread = false;
+    esdm__former former;
+    const char *name = one->name != NULL ? one->name : "(removed)";
+    d->known = false;
+    esdm_status status = open_model(d, one, err);
+    d->job = (esdm__move_job){.session = d->session,
+                              .name = esdm__former_parse(name, &former) ? former.name : name,
+                              .container = one->container,
+                              .uuid = one->uuid,
+                              .model = d->model,
+                              .global = true,
+                              .barred = d->choice.barred,
+                              .dry_run = d->options->dry_run,
+                              .wants = wants,
+                              .step = step,
+                              .moved = note_moved,
+                              .user = d};
+    if (status == ESDM_OK)
+        status = move_all(d, &unread, err);
+    if (status == ESDM_OK && !d->options->dry_run)
+        status = free_space(d, packs, unread, err);
+    esdm__container_drop(d->model);
+    d->model = NULL;
+    return status;
+}
+
+/* Nothing of the container lies here: what other nodes have of it. What cannot be read says
+ * nothing. */
+static esdm_status
+count_elsewhere(drain *d, const record *one, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        if (esdm__page_fetch(d->session, &entry, &page, NULL) != ESDM_OK)
+            continue;
+        bool any = false;
+        for (uint32_t k = 0; k < page->npacks && !any; k++)
+            any = esdm__places_are_special(page->packs[k].target);
+        for (uint32_t k = 0; k < page->records.count && any; k++) {
+            esdm__drain_place place = {0};
+            if (page->records.items[k].pack != NULL)
+                esdm__drain_choice_place(&d->choice, page->records.items[k].pack, &place);
+            d->elsewhere += place.elsewhere;
+            if (place.elsewhere)
+                memcpy(d->node, place.node, sizeof d->node);
+        }
+        esdm__page_unref(page);
     }
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
+static esdm_status
+look_at_container(drain *d, const record *one, esdm_error *err)
+{
+    esdm__inventory packs;
+    esdm_error error = {0};
+    esdm_status status = ESDM_OK;
+    d->at = one;
+    d->elsewhere = 0;
+    d->stuck = 0;
+    d->fewer = 0;
+    if (esdm__drain_choice_of(&d->choice, one->uuid, &packs))
+        status = drain_container(d, one, &packs, &error);
+    else if (d->choice.kind == ESDM__DRAIN_LOCAL)
+        status = count_elsewhere(d, one, &error);
+    d->result.containers++;
+    report_rest(d);
+    d->at = NULL;
     if (status != ESDM_OK && err != NULL)
         *err = error;
     return status;
@@ -223,73 +368,133 @@ drain_container(drain *d, const char *name, esdm_error *err)
 /* ---- all of them -------------------------------------------------------------------------- */
 
 static bool
-note_name(const char *name, const esdm_meta_container *record, void *user)
+add_record(records *to, uint64_t container, const char *uuid, const char *name)
 {
-    (void) record;
-    esdm__buffer_put(user, name, strlen(name) + 1);
+    if (to->count == to->capacity) {
+        size_t capacity = to->capacity > 0 ? 2 * to->capacity : 64;
+        record *grown = realloc(to->items, capacity * sizeof *grown);
+        to->failed = grown == NULL;
+        if (grown == NULL)
+            return false;
+        to->items = grown;
+        to->capacity = capacity;
+    }
+    char *copy = name != NULL ? strdup(name) : NULL;
+    to->failed = name != NULL && copy == NULL;
+    if (to->failed)
+        return false;
+    record *one = &to->items[to->count++];
+    *one = (record){.container = container, .name = copy};
+    (void) snprintf(one->uuid, sizeof one->uuid, "%s", uuid);
     return true;
 }
 
+static bool
+note_record(uint64_t container, const char *uuid, const char *name, void *user)
+{
+    return add_record(user, container, uuid, name);
+}
+
+static bool
+note_container(const char *name, const esdm_meta_container *info, void *user)
+{
+    return add_record(user, info->container, info->uuid, name);
+}
+
+/* All of the catalogue, with what is removed and still read; or what was asked for. */
 static esdm_status
-list_names(const drain *d, esdm__buffer *names, esdm_error *err)
+list_records(const drain *d, records *list, esdm_error *err)
 {
     const esdm_meta_plugin *meta = d->session->meta;
     const esdm_drain_options *options = d->options;
     esdm_status status = ESDM_OK;
     if (options->containers == NULL)
-        status = meta->container_list(d->session->store, NULL, note_name, names, err);
+        status = meta->record_list(d->session->store, note_record, list, err);
     size_t named = options->containers != NULL ? options->ncontainers : 0;
     for (size_t i = 0; i < named && status == ESDM_OK; i++) {
-        size_t before = names->bytes;
-        status =
-            meta->container_list(d->session->store, options->containers[i], note_name, names, err);
-        if (status == ESDM_OK && names->bytes == before && !names->failed)
+        size_t before = list->count;
+        status = meta->container_list(d->session->store, options->containers[i], note_container,
+                                      list, err);
+        if (status == ESDM_OK && list->count == before && !list->failed)
             return esdm__error_set(err, ESDM_ENOENT,
                                    "there is no container '%.300s' and none below it",
                                    options->containers[i]);
     }
-    if (status == ESDM_OK && names->failed)
-        status = esdm__error_nomem(err, names->bytes, "names");
+    if (status == ESDM_OK && list->failed)
+        status = esdm__error_nomem(err, list->count * sizeof *list->items, "containers");
+    return status;
+}
+
+/* The one container whose packs matter; NULL: all. What is fuller is told by all packs. */
+static const char *
+only_uuid(const drain *d, const records *list)
+{
+    return list->count == 1 && d->choice.kind != ESDM__DRAIN_REBALANCE ? list->items[0].uuid : NULL;
+}
+
+static int
+by_uuid(const void *a, const void *b)
+{
+    return strncmp(((const record *) a)->uuid, ((const record *) b)->uuid, ESDM__UUID_DIGITS);
+}
+
+/* Whether a pack belongs to what is drained. @param list by uuid. */
+static bool
+is_of_list(const drain *d, const records *list, const char *pack)
+{
+    record key = {.container = 0};
+    if (d->options->containers == NULL)
+        return true;
+    (void) snprintf(key.uuid, sizeof key.uuid, "%s", pack);
+    return list->count > 0 && bsearch(&key, list->items, list->count, sizeof key, by_uuid) != NULL;
+}
+
+/* Packs that came to the targets while they were emptied: programs are at work there. */
+static esdm_status
+count_new(drain *d, const records *list, esdm_error *err)
+{
+    esdm__inventory now = {0};
+    if (d->choice.kind == ESDM__DRAIN_REBALANCE || d->options->dry_run)
+        return ESDM_OK;
+    esdm_status status = esdm__inventory_add(&now, d->session, only_uuid(d, list), err);
+    for (size_t i = 0; i < now.count && status == ESDM_OK; i++) {
+        const esdm__pack_entry *entry = &now.entries[i];
+        if (!d->choice.source[entry->target] || !is_of_list(d, list, entry->name) ||
+            esdm__inventory_find(&d->choice.packs, entry->target, entry->name) != NULL)
+            continue;
+        d->result.packs_left++;
+        d->waiting++;
+    }
+    esdm__inventory_clear(&now);
     return status;
 }
 
 static esdm_status
 drain_all(drain *d, esdm_error *err)
 {
-    esdm__buffer names;
-    esdm__buffer_init(&names);
+    records list = {0};
     d->result.packs_left = 0;
     d->result.young = 0;
     d->result.failed = 0;
     d->result.elsewhere = 0;
+    d->result.stuck = 0;
+    d->result.fewer_copies = 0;
     d->waiting = 0;
-    esdm_status status = list_names(d, &names, err);
-    for (size_t at = 0; at < names.bytes && status == ESDM_OK;) {
-        const char *name = (const char *) names.data + at;
-        status = drain_container(d, name, err);
-        at += strlen(name) + 1;
-    }
-    esdm__buffer_clear(&names);
+    esdm_status status = list_records(d, &list, err);
+    bool any = esdm__drain_choice_any(&d->choice);
+    d->moved_bytes = 0;
+    if (list.count > 0)
+        qsort(list.items, list.count, sizeof *list.items, by_uuid);
+    if (status == ESDM_OK && any)
+        status = esdm__drain_choice_look(&d->choice, only_uuid(d, &list), err);
+    for (size_t i = 0; i < list.count && status == ESDM_OK && any; i++)
+        status = look_at_container(d, &list.items[i], err);
+    if (status == ESDM_OK && any)
+        status = count_new(d, &list, err);
+    for (size_t i = 0; i < list.count; i++)
+        free(list.items[i].name);
+    free(list.items);
     return status;
-}
-
-/* Opens the targets; *ret_local whether this node has some of its own. */
-static esdm_status
-look_at_targets(drain *d, bool *ret_local, esdm_error *err)
-{
-    esdm_session *session = d->session;
-    *ret_local = false;
-    for (size_t i = 0; i < session->ntargets; i++) {
-        bool open = esdm__target_need(session, &session->targets[i], NULL) == ESDM_OK;
-        *ret_local |= session->targets[i].local && open;
-        d->globals += !session->targets[i].local && open;
-    }
-    if (d->globals == 0)
-        return esdm__error_set(err, ESDM_ENOENT,
-                               "%s: there is no target that all nodes see and that can be opened: "
-                               "data can be brought nowhere",
-                               session->site->source);
-    return ESDM_OK;
 }
 
 esdm_status
@@ -297,18 +502,25 @@ esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
                    esdm__departed *departed, esdm_drain_result *ret_result, esdm_error *err)
 {
     esdm__departed own = {0};
-    drain d = {
-        .session = session, .options = options, .departed = departed != NULL ? departed : &own};
-    bool local = false;
-    esdm_status status = look_at_targets(&d, &local, err);
+    drain d = {.session = session,
+               .options = options,
+               .departed = departed != NULL ? departed : &own,
+               .allowed = calloc(session->ntargets, sizeof(bool))};
+    bool waits = options->wait && !options->rebalance && !options->dry_run;
+    esdm_status status = d.allowed != NULL
+                             ? esdm__drain_choice_init(&d.choice, session, options, err)
+                             : esdm__error_nomem(err, session->ntargets, "targets");
     if (status == ESDM_OK)
         status = drain_all(&d, err);
-    while (status == ESDM_OK && options->wait && local && d.waiting > 0 && step(&d)) {
+    while (status == ESDM_OK && waits && esdm__drain_choice_any(&d.choice) && d.waiting > 0 &&
+           step(&d)) {
         const struct timespec nap = {.tv_nsec = WAIT_NS};
         (void) nanosleep(&nap, NULL);
         status = drain_all(&d, err);
     }
+    esdm__drain_choice_clear(&d.choice);
     esdm__departed_clear(&own);
+    free(d.allowed);
     *ret_result = d.result;
     return status;
 }

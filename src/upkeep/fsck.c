@@ -339,7 +339,8 @@ check_orphans(esdm__fsck *check, esdm_error *err)
 {
     esdm__strays strays = {0};
     esdm_error error = {0};
-    esdm_status status = esdm__strays_find(check->session, &check->packs, false, &strays, &error);
+    esdm_status status =
+        esdm__strays_find(check->session, &check->packs, NULL, false, &strays, &error);
     if (status == ESDM_ECORRUPT) {
         if (!check->store_damaged) /* else it was told with its place */
             esdm__fsck_report_store(check, error.message);

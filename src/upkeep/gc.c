@@ -71,7 +71,7 @@ remove_strays(collection *c, esdm_error *err)
     esdm_status status = esdm__inventory_add(&c->packs, c->session, NULL, err);
     if (status == ESDM_OK) {
         esdm__inventory_sort(&c->packs);
-        status = esdm__strays_find(c->session, &c->packs, true, &strays, err);
+        status = esdm__strays_find(c->session, &c->packs, NULL, true, &strays, err);
     }
     c->result.living = strays.living;
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {

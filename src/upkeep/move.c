@@ -30,6 +30,7 @@ typedef struct mover {
     const esdm__move_job *job;
     esdm__pack_set *packs;
     esdm__packs *names; /* of old and new packs */
+    bool *allowed;      /* targets, for the page at hand; owned */
     moved_blob *table;  /* open addressing; a power of two */
     size_t slots;
     size_t used;
@@ -86,8 +87,7 @@ typedef struct task {
 typedef struct page_tasks {
     mover *mover;
     uint32_t dataset;
-    const bool *allowed; /* targets, by the site's policies; borrowed; NULL: all */
-    task *tasks;         /* owned */
+    task *tasks; /* owned */
     size_t count;
 } page_tasks;
 
@@ -134,7 +134,7 @@ move_blob(void *context, size_t i, esdm_error *err)
     if (status != ESDM_OK)
         return ESDM_OK; /* it stays where it is */
     const esdm__pack_hint hint = {
-        .copies = t->copies, .global = m->job->global, .allowed = page->allowed};
+        .copies = t->copies, .global = m->job->global, .allowed = m->allowed};
     const esdm_iov iov = {blob, (size_t) t->fragment.stored_bytes};
     status = esdm__pack_set_append(m->packs, &hint, &iov, 1, &t->place, err);
     free(blob);
@@ -283,31 +283,73 @@ publish_batch(mover *m, bool *ret_progress, esdm_error *err)
     return status;
 }
 
-/* Where the site's policies want the dataset; NULL when that is nowhere that counts here. */
 static const bool *
-allowed_targets(const esdm__move_job *job, uint32_t dataset)
+policy_of(const esdm__move_job *job, uint32_t dataset)
 {
-    const esdm_session *session = job->session;
+    if (job->model == NULL)
+        return NULL;
     const esdm_dataset *known = esdm__container_dataset(job->model, dataset);
     char *path = known != NULL ? esdm__dataset_path(known) : NULL;
-    const bool *allowed = path != NULL ? esdm__site_allowed(session->site, job->name, path) : NULL;
+    const bool *allowed =
+        path != NULL ? esdm__site_allowed(job->session->site, job->name, path) : NULL;
     free(path);
-    for (size_t i = 0; allowed != NULL && i < session->ntargets; i++) {
-        if (allowed[i] && !(job->global && session->targets[i].local))
-            return allowed;
+    return allowed;
+}
+
+uint32_t
+esdm__move_targets(const esdm__move_job *job, uint32_t dataset, bool *ret_allowed)
+{
+    esdm_session *session = job->session;
+    const bool *policy = policy_of(job, dataset);
+    bool counts = false;
+    uint32_t open = 0;
+    for (size_t i = 0; policy != NULL && i < session->ntargets; i++)
+        counts |= policy[i] && !(job->global && session->targets[i].local);
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        bool takes = !(job->global && target->local) && !target->retiring &&
+                     (job->barred == NULL || !job->barred[i]);
+        ret_allowed[i] = takes && (!counts || policy[i]);
+        open += ret_allowed[i] && esdm__target_need(session, target, NULL) == ESDM_OK;
     }
-    return NULL;
+    return open;
+}
+
+/* What a dry run does instead of storing. */
+static esdm_status
+count_tasks(page_tasks *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        p->mover->result.bytes += p->tasks[i].fragment.stored_bytes;
+    p->mover->result.fragments += p->count;
+    return ESDM_OK;
+}
+
+static esdm_status
+store_tasks(page_tasks *tasks, const esdm_meta_page *entry, esdm__page *page, bool any,
+            esdm_error *err)
+{
+    mover *m = tasks->mover;
+    esdm_status status = ESDM_OK;
+    bool changed = false;
+    (void) esdm__move_targets(m->job, entry->dataset, m->allowed);
+    if (tasks->count > 0)
+        status = esdm__pool_run(m->job->session->pool, tasks->count, move_blob, tasks, err);
+    if (status == ESDM_OK)
+        status = note_results(tasks, err);
+    if (status == ESDM_OK && any)
+        status = rewrite_page(m, entry, page, &changed, &m->batch[m->count], err);
+    m->count += status == ESDM_OK && changed;
+    return status;
 }
 
 static esdm_status
 move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *err)
 {
-    page_tasks tasks = {
-        .mover = m, .dataset = entry->dataset, .allowed = allowed_targets(m->job, entry->dataset)};
+    page_tasks tasks = {.mover = m, .dataset = entry->dataset};
     esdm__page *page = NULL;
     esdm_error error = {0};
     bool any = false;
-    bool changed = false;
     esdm_status status = esdm__page_fetch(m->job->session, entry, &page, &error);
     if (status == ESDM_ENOENT || status == ESDM_ECORRUPT || status == ESDM_ENOTSUP) {
         *ret_again |= status == ESDM_ENOENT; /* gone; its fragments may be in another one */
@@ -322,13 +364,8 @@ move_page(mover *m, const esdm_meta_page *entry, bool *ret_again, esdm_error *er
         status = esdm__error_nomem(err, 1024 * sizeof *m->table, "moved fragments");
     if (status == ESDM_OK)
         status = list_tasks(&tasks, page, &any, err);
-    if (status == ESDM_OK && tasks.count > 0)
-        status = esdm__pool_run(m->job->session->pool, tasks.count, move_blob, &tasks, err);
     if (status == ESDM_OK)
-        status = note_results(&tasks, err);
-    if (status == ESDM_OK && any)
-        status = rewrite_page(m, entry, page, &changed, &m->batch[m->count], err);
-    m->count += status == ESDM_OK && changed;
+        status = m->job->dry_run ? count_tasks(&tasks) : store_tasks(&tasks, entry, page, any, err);
     esdm__page_unref(page);
     free(tasks.tasks);
     return status;
@@ -360,9 +397,12 @@ esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_fi
 {
     esdm__pack_owner owner = {.session = job->session, .moves = true, .durable = true};
     (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
-    mover m = {.job = job, .packs = esdm__pack_set_new(&owner), .names = esdm__packs_new()};
+    mover m = {.job = job,
+               .packs = esdm__pack_set_new(&owner),
+               .names = esdm__packs_new(),
+               .allowed = calloc(job->session->ntargets, sizeof(bool))};
     bool progress = true;
-    esdm_status status = m.packs != NULL && m.names != NULL
+    esdm_status status = m.packs != NULL && m.names != NULL && m.allowed != NULL
                              ? ESDM_OK
                              : esdm__error_nomem(err, sizeof m, "moving fragments");
     /* Others commit meanwhile and may merge pages: until there is nothing left to do. */
@@ -370,11 +410,12 @@ esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_fi
         bool again = false;
         progress = false;
         status = run_pass(&m, &progress, &again, err);
-        progress |= again;
+        progress = (progress || again) && !job->dry_run;
     }
     esdm__pack_set_free(m.packs);
     esdm__packs_unref(m.names);
     free(m.table);
+    free(m.allowed);
     *ret_moved = m.result;
     if (ret_first != NULL)
         *ret_first = m.first;

@@ -19,8 +19,10 @@ typedef struct esdm__move_job {
     const char *name; /* of the container, for messages */
     uint64_t container;
     const char *uuid;
-    const esdm_container *model; /* whose policies say where fragments may lie */
+    const esdm_container *model; /* whose policies say where fragments may lie; NULL: all may */
     bool global;                 /* to targets that all nodes see */
+    const bool *barred;          /* flags of targets that take nothing; borrowed; NULL: none */
+    bool dry_run;                /* only count what would be stored anew */
     /** Whether the fragment is to be stored anew, and how often. From any thread. */
     bool (*wants)(void *user, uint32_t dataset, const esdm__fragment *fragment,
                   uint32_t *ret_copies);
@@ -38,6 +40,14 @@ typedef struct esdm__moved {
     uint64_t pages;
     uint64_t failed; /* fragments of which no sound copy could be read from here */
 } esdm__moved;
+
+/**
+ * Where a dataset's fragments may be stored: the policies' targets without those that are barred.
+ * Policies that allow no target which counts for the job, apart from barring, count as none.
+ * @param ret_allowed flags of the session's targets.
+ * @return how many of them can be opened.
+ */
+uint32_t esdm__move_targets(const esdm__move_job *job, uint32_t dataset, bool *ret_allowed);
 
 /** ESDM_OK although some `failed`; then ret_first (may be NULL) tells about one of them. */
 esdm_status esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,

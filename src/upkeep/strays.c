@@ -188,12 +188,16 @@ wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
 }
 
 static esdm_status
-mark_used(esdm_session *session, esdm__inventory *packs, bool fence, uint64_t *ret_lost,
-          esdm_error *err)
+mark_used(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only, bool fence,
+          uint64_t *ret_lost, esdm_error *err)
 {
     marking m = {.session = session, .packs = packs};
     records list = {.packs = packs};
-    esdm_status status = session->meta->record_list(session->store, note_record, &list, err);
+    esdm_status status = ESDM_OK;
+    if (only != NULL)
+        (void) note_record(only->container, only->uuid, only->name, &list);
+    else
+        status = session->meta->record_list(session->store, note_record, &list, err);
     if (status == ESDM_OK && list.failed)
         status = esdm__error_nomem(err, list.count * sizeof *list.items, "records");
     for (size_t i = 0; i < list.count && status == ESDM_OK; i++) {
@@ -233,8 +237,8 @@ find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_
 }
 
 esdm_status
-esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
-                  esdm__strays *ret_strays, esdm_error *err)
+esdm__strays_find(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only,
+                  bool fence, esdm__strays *ret_strays, esdm_error *err)
 {
     bool *dead = calloc(packs->count + 1, sizeof *dead);
     ret_strays->dead_packs = malloc((packs->count + 1) * sizeof *ret_strays->dead_packs);
@@ -242,7 +246,7 @@ esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
                              ? find_dead(session, packs, dead, err)
                              : esdm__error_nomem(err, packs->count, "packs");
     if (status == ESDM_OK)
-        status = mark_used(session, packs, fence, &ret_strays->lost, err);
+        status = mark_used(session, packs, only, fence, &ret_strays->lost, err);
     for (size_t i = 0; i < packs->count && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &packs->entries[i];
         if (atomic_load(&entry->used))

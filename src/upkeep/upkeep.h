@@ -40,15 +40,24 @@ typedef struct esdm__strays {
     uint64_t lost;   /* records whose packs all count as needed, because what says it is damaged */
 } esdm__strays;
 
+/** One record of the catalogue. */
+typedef struct esdm__stray_record {
+    uint64_t container;
+    const char *uuid;
+    const char *name; /* NULL: garbage */
+} esdm__stray_record;
+
 /**
  * Finds them among the packs of an inventory. A pack is dead when its writer is, asked before the
  * pages are looked at, so that nothing is published afterwards.
  * @param fence wait for commits in progress in between: a process may publish what a rank wrote
  *        that has just died. For those who remove packs.
+ * @param only the packs are all of this record; NULL: of any. So the catalogue need not be listed.
  * @param ret_strays zeroed; free(dead_packs).
  */
-esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs, bool fence,
-                              esdm__strays *ret_strays, esdm_error *err);
+esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs,
+                              const esdm__stray_record *only, bool fence, esdm__strays *ret_strays,
+                              esdm_error *err);
 /** Whether the writer of a dead pack has not come back since: where a living one may have seemed
  *  dead. To be asked before the pack is removed. */
 bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry);

@@ -3,12 +3,13 @@
 """Node-local targets: two nodes, told apart by $ESDM_NODE, with folders of their own."""
 
 import json
+import os
 import random
 import re
 import subprocess
 import time
 
-from esdmtest import Site, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
 from faults import (LONG, PROGRAM, Writer, committed, must, need_strace, program, shown, strace)
 
 NODES = ("alpha", "beta")
@@ -239,6 +240,22 @@ def test_drain__keeps_to_the_policies():
         text = run([tool("esdm-stat"), "--fragments", "a"], env=on("beta")).stdout
         expect("burst" not in text and "tape" in text, text)
         expect(check("beta", "a") == 3, "on the other node")
+
+
+def test_drain__work_grows_with_what_is_there():
+    """The catalogue is listed once, whatever the number of containers; and what has nothing here costs no
+    transaction."""
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    with Nodes(metadata={"plugin": "faulty", "directory": "metadata"}) as site:
+        for i in range(by_size(4, 8, 40)):
+            write("alpha", f"c{i}", 1, 1)
+        done = run([tool("esdm-drain"), "--json"], check=False,
+                   env=on("alpha", ESDM_FAULTY_META="records:2+0:fail"))
+        expect(done.returncode == 0, f"{done.stdout}{done.stderr}")
+        expect(not site.local("alpha"), "something is left")
+        done = run([tool("esdm-drain"), "--json"], check=False,
+                   env=on("alpha", ESDM_FAULTY_META="records:2+0:fail,relocate:1+0:fail"))
+        expect(done.returncode == 0, f"with nothing to drain: {done.stdout}{done.stderr}")
 
 
 def test_drain__nowhere_to_go():

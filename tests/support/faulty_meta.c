@@ -21,7 +21,7 @@ typedef struct fault {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
-static const char *const op_names[] = {"commit", "relocate", "lives", "check"};
+static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -158,6 +158,15 @@ faulty_writer_check(void *store, const char *writer, bool *ret_lost, esdm_error 
     return ESDM_OK;
 }
 
+static esdm_status
+faulty_record_list(void *store, esdm_meta_record_visitor visit, void *user, esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(ESDM_FAULTY_RECORDS);
+    if (is_refused(action))
+        return report(ESDM_FAULTY_RECORDS, action, err);
+    return inner.record_list(store, visit, user, err);
+}
+
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
 const esdm_plugin *
@@ -172,5 +181,6 @@ esdm_plugin_entry(void)
     plugin.relocate = faulty_relocate;
     plugin.writer_lives = faulty_writer_lives;
     plugin.writer_check = faulty_writer_check;
+    plugin.record_list = faulty_record_list;
     return &plugin.base;
 }

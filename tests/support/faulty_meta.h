@@ -21,6 +21,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_RELOCATE,
     ESDM_FAULTY_LIVES,
     ESDM_FAULTY_CHECK,
+    ESDM_FAULTY_RECORDS, /**< lists of all records */
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 

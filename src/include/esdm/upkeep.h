@@ -105,32 +105,43 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_gc(esdm_session *session, const esdm_g
 typedef struct esdm_drain_options {
     const char *const *containers; /**< NULL: all; else names, each with what lies below it */
     size_t ncontainers;
-    bool wait;      /**< until living writers of this node have closed their containers, too */
+    const char *const *from; /**< targets that are to be emptied; nfrom 0: this node's own ones */
+    size_t nfrom;
+    bool rebalance; /**< instead: bring packs of fuller targets to emptier ones. Not with `from` */
+    bool dry_run;   /**< tell what would be brought, change nothing */
+    bool wait;      /**< until living writers (of this node) have closed their containers, too; not
+                         when rebalancing */
     bool any_age;   /**< `age_s` counts even if 0; else 0 means ESDM_GC_AGE_S */
     uint64_t age_s; /**< where a writer that lives can be taken for dead (PostgreSQL: its connection
                          is lost): packs that nothing refers to, that were not moved by this call
                        and that were written to within this time stay */
     esdm_finding_visitor report;
-    esdm_upkeep_progress progress; /**< the share is not known: 0 */
+    esdm_upkeep_progress progress;
     void *user;
 } esdm_drain_options;
 
 typedef struct esdm_drain_result {
     uint64_t containers;
-    uint64_t fragments; /**< that were brought to targets which all nodes see */
+    uint64_t
+        fragments; /**< that were brought to (other) targets which all nodes see, or would be */
     uint64_t bytes;
     uint64_t failed;    /**< fragments that could not be read */
     uint64_t elsewhere; /**< fragments that other nodes alone have */
-    uint64_t packs;     /**< of this node that were removed */
+    uint64_t packs;     /**< that were removed */
     uint64_t freed_bytes;
-    uint64_t packs_left; /**< of this node: living writers may go on with them */
+    uint64_t packs_left; /**< on the targets that were to be emptied: living writers may go on with
+                              them */
     uint64_t young;      /**< of those: what nothing refers to, and stays because of its age */
+    uint64_t stuck;      /**< fragments that stay: policies allow no other target for them */
+    uint64_t fewer_copies; /**< fragments that have fewer copies now than the site wants */
 } esdm_drain_result;
 
 /**
- * Copies what committed snapshots have on targets with `"accessibility": "local"` of this node to
- * targets that all nodes see, and frees the space. Readers and writers go on, no snapshot changes;
- * what is interrupted is done by the next call. ESDM_ENOENT: there is nowhere to copy to.
+ * Copies what committed snapshots have on targets with `"accessibility": "local"` of this node, or
+ * on the targets that are named, to other targets that all nodes see, and frees the space. Or makes
+ * targets equally full: whole packs go from those that have more than their share. Readers and
+ * writers go on, no snapshot changes; what is interrupted is done by the next call.
+ * ESDM_ENOENT: there is nowhere to copy to, or no such target. ESDM_ENOSPC: it would not fit.
  * @param options,ret_result may be NULL.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_drain(esdm_session *session,
