@@ -3,6 +3,7 @@
 
 #include <locale.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -135,7 +136,13 @@ is_virgin(void)
 void
 tool_tell_made(const esdm_session *session)
 {
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     const char *folder = esdm_session_made_site(session);
+    const char *warning = esdm_session_warning(session);
+    if (warning != NULL && !atomic_flag_test_and_set(&warned)) {
+        g_autofree char *text = tool_printable(warning);
+        (void) fprintf(stderr, "esdm: warning: %s\n", text);
+    }
     if (folder == NULL || tool.json)
         return;
     g_autofree char *printable = tool_printable(folder);

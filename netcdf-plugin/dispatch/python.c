@@ -153,7 +153,7 @@ static object *
 function(const char *name)
 {
     if (!tried) {
-        const char *wanted = getenv("ESDM_NC_FAILURE");
+        const char *wanted = secure_getenv("ESDM_NC_FAILURE");
         tried = true;
         watch = wanted != NULL && strcmp(wanted, "commit") == 0 ? NULL : start();
     }

@@ -50,9 +50,10 @@ open_configured_site(void)
         return NULL; /* the default site, which has no routes, and must not be made by asking */
     esdm_session *session = NULL;
     if (st == ESDM_OK) {
-        esdm_session_options options = {.config_path = path, .read_only = true};
-        st = esdm_session_open(&options, &session, &err);
+        /* Searched once more: what a caller names is obeyed whoever it belongs to. */
+        esdm_session_options options = {.read_only = true};
         free(path);
+        st = esdm_session_open(&options, &session, &err);
     }
     if (st != ESDM_OK) {
         esdmnc_debug("no folder is routed by the site configuration: %s", err.message);

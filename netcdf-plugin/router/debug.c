@@ -29,7 +29,7 @@ put_line(const char *head, const char *format, va_list args)
 void
 esdmnc_debug(const char *format, ...)
 {
-    const char *wanted = getenv("ESDM_DEBUG");
+    const char *wanted = secure_getenv("ESDM_DEBUG");
     if (!wanted || !wanted[0] || (wanted[0] == '0' && !wanted[1])) {
         return;
     }

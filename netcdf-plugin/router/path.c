@@ -118,7 +118,7 @@ route_match(const char *routed, const char *name, const char *absolute, char *co
 static int
 route_by_environment(const char *absolute, char *container, size_t size, char *folder)
 {
-    const char *entry = getenv("ESDM_NC_ROUTE");
+    const char *entry = secure_getenv("ESDM_NC_ROUTE");
     int status = ENOENT;
     while (entry && *entry && status == ENOENT) {
         char text[PATH_MAX];

@@ -33,6 +33,12 @@ esdm_session_site_name(const esdm_session *session)
 }
 
 const char *
+esdm_session_warning(const esdm_session *session)
+{
+    return session->site->warning;
+}
+
+const char *
 esdm_session_made_site(const esdm_session *session)
 {
     return session->made_site;

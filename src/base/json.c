@@ -102,10 +102,17 @@ esdm__json_load(const char *path, json_t **ret_value, esdm_error *err)
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return esdm__error_set_errno(err, errno, "cannot open '%s'", path);
+    esdm_status status = esdm__json_load_file(file, path, ret_value, err);
+    (void) fclose(file);
+    return status;
+}
+
+esdm_status
+esdm__json_load_file(FILE *file, const char *path, json_t **ret_value, esdm_error *err)
+{
     esdm__buffer buffer;
     esdm__buffer_init(&buffer);
     esdm_status status = read_all(file, path, &buffer, err);
-    (void) fclose(file);
     if (status == ESDM_OK)
         status = esdm__json_parse((const char *) buffer.data, buffer.bytes, path, ret_value, err);
     esdm__buffer_clear(&buffer);

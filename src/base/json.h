@@ -14,6 +14,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "esdm/status.h"
 
@@ -35,6 +36,8 @@ esdm_status esdm__json_parse(const char *text, size_t bytes, const char *source,
 
 /** Reads and parses a file. ESDM_ENOENT, ESDM_EACCES, ESDM_EIO for the file itself. */
 esdm_status esdm__json_load(const char *path, json_t **ret_value, esdm_error *err);
+/** The same for one that is open. @param path for messages. */
+esdm_status esdm__json_load_file(FILE *file, const char *path, json_t **ret_value, esdm_error *err);
 
 /** The document itself as a node. */
 esdm__json_node esdm__json_root(json_t *value, const char *source);

@@ -216,7 +216,7 @@ init_engine(esdm_session *session, esdm_error *err)
 static esdm_status
 name_node(esdm_session *session, esdm_error *err)
 {
-    const char *stated = getenv("ESDM_NODE");
+    const char *stated = secure_getenv("ESDM_NODE");
     if (stated != NULL && stated[0] != '\0')
         (void) snprintf(session->node, sizeof session->node, "%s", stated);
     else if (gethostname(session->node, sizeof session->node - 1) != 0)

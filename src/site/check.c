@@ -225,6 +225,8 @@ esdm_site_check(const esdm_site_options *options, esdm_error *err)
     if (status == ESDM_OK) {
         const esdm__report_to to = esdm__reporter(options->report, options->user);
         esdm_error problem = {0};
+        if (site->warning != NULL)
+            esdm__say(&to, "note: %s", site->warning);
         status = check_site(site, &to, &problem);
         if (status != ESDM_OK && err != NULL)
             *err = problem;

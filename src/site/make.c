@@ -188,6 +188,8 @@ esdm__site_make(esdm__site *site, bool dry_run, bool anew, esdm_plugin_reporter 
                 esdm_error *err)
 {
     const esdm__report_to to = esdm__reporter(report, user);
+    if (site->warning != NULL)
+        esdm__say(&to, "note: %s", site->warning);
     if (site->embedded && !dry_run)
         return make_embedded(site, &to, err);
     return make_site(site, dry_run, anew, &to, err);

@@ -4,6 +4,8 @@
 
 /** @file What the files of this folder share. */
 
+#include <sys/stat.h>
+
 #include "base/json.h"
 #include "site/site.h"
 
@@ -62,6 +64,14 @@ esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err
 /** Fills in `replaced` (parse_replaced.c). */
 esdm_status esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);
+
+/**
+ * Whether a configuration that was found, rather than named, may be obeyed: it belongs to the user
+ * or to root, and nobody else can write to it. ESDM_EACCES tells why not.
+ */
+esdm_status esdm__site_check_owner(const char *path, const struct stat *file, esdm_error *err);
+/** Whether a key or a password stands in the configuration itself. */
+bool esdm__site_holds_secret(const json_t *root);
 
 /** "%s/%s"; owned; NULL when out of memory. */
 char *esdm__site_join(const char *folder, const char *name);

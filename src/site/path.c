@@ -24,7 +24,7 @@ esdm__site_join(const char *folder, const char *name)
 static const char *
 absolute_variable(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
     return value != NULL && value[0] == '/' ? value : NULL;
 }
 
@@ -147,7 +147,7 @@ put_variable(const esdm__json_node *node, const char *at, esdm__buffer *out, con
                                 "variable and \"$$\" for a dollar sign");
     char name[128];
     (void) snprintf(name, sizeof name, "%.*s", (int) (bytes < sizeof name ? bytes : 127), start);
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
     if (value == NULL || value[0] == '\0')
         return esdm__json_error(node, err, "the environment variable %s is not set", name);
     esdm__buffer_put(out, value, strlen(value));

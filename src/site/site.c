@@ -2,8 +2,11 @@
 #include "site/site.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,10 +38,13 @@ copy_path(const char *path, char **ret_path, esdm_error *err)
     return ESDM_OK;
 }
 
-esdm_status
-esdm_site_find(char **ret_path, esdm_error *err)
+/* @param ret_named whether $ESDM_CONFIG names it. */
+static esdm_status
+find(char **ret_path, bool *ret_named, esdm_error *err)
 {
-    const char *named = getenv("ESDM_CONFIG");
+    /* secure_getenv: a setuid program must not be told whom to obey, nor by its current folder. */
+    const char *named = secure_getenv("ESDM_CONFIG");
+    *ret_named = named != NULL && named[0] != '\0';
     if (named != NULL && named[0] != '\0') {
         struct stat info;
         if (stat(named, &info) != 0)
@@ -55,7 +61,7 @@ esdm_site_find(char **ret_path, esdm_error *err)
             return esdm__error_set_errno(err, errno, "ESDM_CONFIG: cannot read '%s'", named);
         return copy_path(named, ret_path, err);
     }
-    if (is_there("./esdm.json"))
+    if (getauxval(AT_SECURE) == 0 && is_there("./esdm.json"))
         return copy_path("./esdm.json", ret_path, err);
     char *path = NULL;
     esdm_status status = esdm__site_user_config(&path, err);
@@ -70,6 +76,13 @@ esdm_site_find(char **ret_path, esdm_error *err)
         return copy_path(system_config, ret_path, err);
     *ret_path = NULL;
     return ESDM_OK;
+}
+
+esdm_status
+esdm_site_find(char **ret_path, esdm_error *err)
+{
+    bool named = false;
+    return find(ret_path, &named, err);
 }
 
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -109,12 +122,50 @@ load_text(const char *text, esdm__site **ret_site, esdm_error *err)
     return status;
 }
 
+/* Reads a file, and tells what it is. @param found nobody named it: only a trusted one is read. */
 static esdm_status
-load_file(const char *path, esdm__site **ret_site, esdm_error *err)
+read_file(const char *path, bool found, struct stat *ret_file, json_t **ret_root, esdm_error *err)
+{
+    /* Whoever put a pipe there would make all programs hang. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (found ? O_NONBLOCK : 0));
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        int why = errno;
+        if (fd >= 0)
+            (void) close(fd);
+        return esdm__error_set_errno(err, why, "cannot open '%s'", path);
+    }
+    esdm_status status = ESDM_OK;
+    if (fstat(fd, ret_file) != 0)
+        status = esdm__error_set_errno(err, errno, "cannot read '%s'", path);
+    else if (found)
+        status = esdm__site_check_owner(path, ret_file, err);
+    if (status == ESDM_OK)
+        status = esdm__json_load_file(file, path, ret_root, err);
+    (void) fclose(file);
+    return status;
+}
+
+/* Best effort. */
+static void
+warn_of_secret(esdm__site *site, const char *path, const struct stat *file, const json_t *root)
+{
+    if ((file->st_mode & S_IROTH) == 0 || !S_ISREG(file->st_mode) || !esdm__site_holds_secret(root))
+        return;
+    if (asprintf(&site->warning,
+                 "%s: everybody can read this file, and a secret key or a password stands in it: "
+                 "chmod o-r '%s'",
+                 path, path) < 0)
+        site->warning = NULL;
+}
+
+static esdm_status
+load_file(const char *path, bool found, esdm__site **ret_site, esdm_error *err)
 {
     json_t *root = NULL;
     char *base = NULL;
-    esdm_status status = esdm__json_load(path, &root, err);
+    struct stat file = {0};
+    esdm_status status = read_file(path, found, &file, &root, err);
     if (status != ESDM_OK && err != NULL && strncmp(err->message, "cannot ", 7) == 0)
         return esdm__error_prefix(err, status, "the site configuration");
     if (status != ESDM_OK)
@@ -124,6 +175,8 @@ load_file(const char *path, esdm__site **ret_site, esdm_error *err)
         const esdm__site_folder folder = {.base = base, .expand = true};
         status = site_from_json(root, path, false, &folder, ret_site, err);
     }
+    if (status == ESDM_OK)
+        warn_of_secret(*ret_site, path, &file, root);
     free(base);
     json_decref(root);
     return status;
@@ -157,12 +210,13 @@ esdm__site_load(const char *config_json, const char *config_path, esdm__site **r
     if (config_json != NULL)
         return load_text(config_json, ret_site, err);
     if (config_path != NULL)
-        return load_file(config_path, ret_site, err);
+        return load_file(config_path, false, ret_site, err);
     char *path = NULL;
-    esdm_status status = esdm_site_find(&path, err);
+    bool named = false;
+    esdm_status status = find(&path, &named, err);
     if (status != ESDM_OK)
         return status;
-    status = path != NULL ? load_file(path, ret_site, err) : load_embedded(ret_site, err);
+    status = path != NULL ? load_file(path, !named, ret_site, err) : load_embedded(ret_site, err);
     free(path);
     return status;
 }
@@ -195,6 +249,7 @@ esdm__site_free(esdm__site *site)
     free(site->engine.codec_on_request);
     free(site->name);
     free(site->source);
+    free(site->warning);
     free(site);
 }
 

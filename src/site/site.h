@@ -113,6 +113,7 @@ typedef struct esdm__site {
     size_t npolicies;
     char **routes; /* directories whose plain NetCDF creates become containers */
     size_t nroutes;
+    char *warning;          /* something about the file that people should know; may be NULL */
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */
     size_t nrules;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -374,6 +375,8 @@ set_options(s3__transfer *transfer, const s3__options *options)
     (void) curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
     (void) curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
     (void) curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
+    if (getauxval(AT_SECURE) != 0) /* no proxy of the environment */
+        (void) curl_easy_setopt(easy, CURLOPT_PROXY, "");
     if (options->ca_file != NULL)
         (void) curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
     set_method(easy, transfer->request);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -232,6 +234,22 @@ read_numbers(const esdm__json_node *root, postgres__config *config, esdm_error *
     return status;
 }
 
+/* libpq takes servers, users and files from the environment, which a setuid program must not. */
+static esdm_status
+check_environment(const esdm__json_node *root, esdm_error *err)
+{
+    if (getauxval(AT_SECURE) == 0)
+        return ESDM_OK;
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        if (strncmp(*at, "PG", 2) == 0)
+            return esdm__json_error(root, err,
+                                    "this program runs with the rights of another user; it takes "
+                                    "no environment variable %.*s: unset it",
+                                    (int) strcspn(*at, "="), *at);
+    }
+    return ESDM_OK;
+}
+
 static esdm_status
 read_object(const esdm__json_node *root, postgres__config *config, esdm_error *err)
 {
@@ -242,6 +260,8 @@ read_object(const esdm__json_node *root, postgres__config *config, esdm_error *e
     esdm_status status = esdm__json_is_object(root, err);
     if (status == ESDM_OK)
         status = esdm__json_known_keys(root, keys, err);
+    if (status == ESDM_OK)
+        status = check_environment(root, err);
     if (status == ESDM_OK)
         status = read_schema(root, config, err);
     if (status == ESDM_OK && !add_defaults(config))

@@ -35,6 +35,9 @@ ESDM_API void esdm_session_close(esdm_session *session);
 ESDM_API const char *esdm_session_config_source(const esdm_session *session);
 /** Name of the site; borrowed. */
 ESDM_API const char *esdm_session_site_name(const esdm_session *session);
+/** What people should know of the configuration, as that everybody can read a key in it; borrowed;
+ *  NULL: nothing. */
+ESDM_API const char *esdm_session_warning(const esdm_session *session);
 /** Folder of the default site when opening this session made it, else NULL; borrowed. */
 ESDM_API const char *esdm_session_made_site(const esdm_session *session);
 /** Directories whose plain NetCDF creates become containers ("netcdf.routes"). */

@@ -34,8 +34,10 @@ typedef struct esdm_site_options {
 
 /**
  * Finds the site configuration: $ESDM_CONFIG, ./esdm.json, $XDG_CONFIG_HOME/esdm/site.json
- * (~/.config), /etc/esdm/site.json. @param ret_path owned, free(); NULL when none exists and the
- * embedded default serves. A set but unreadable $ESDM_CONFIG is an error.
+ * (~/.config), /etc/esdm/site.json. A setuid program looks in /etc alone. Of those that nobody
+ * names only the ones are obeyed that belong to the user or to root and that nobody else can write
+ * to, else opening the site is ESDM_EACCES. @param ret_path owned, free(); NULL when none exists
+ * and the embedded default serves. A set but unreadable $ESDM_CONFIG is an error.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_find(char **ret_path, esdm_error *err);
 
