@@ -64,3 +64,19 @@ esdm__parent_check(const char *path, const char *directory, esdm_error *err)
                                      directory, parent);
     return ESDM_OK;
 }
+
+void
+esdm__sync_parent(const char *path)
+{
+    char parent[PATH_MAX];
+    (void) snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL)
+        return;
+    slash[slash == parent] = '\0';
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void) fsync(fd);
+    (void) close(fd);
+}

@@ -13,4 +13,8 @@
  */
 esdm_status esdm__parent_check(const char *path, const char *directory, esdm_error *err);
 
+/** Flushes the directory in which `path` was made: its entry must survive a power failure as what
+ * is stored in it does. Best effort: a directory that cannot be read cannot be flushed. */
+void esdm__sync_parent(const char *path);
+
 #endif

@@ -209,8 +209,10 @@ make_directories(const esdm__place *place, esdm_error *err)
     for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash != NULL)
             *slash = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            int why = errno;
+        int why = mkdir(path, 0777) == 0 ? 0 : errno;
+        if (why == 0) {
+            esdm__sync_parent(path);
+        } else if (why != EEXIST) {
             struct stat found;
             /* Some file systems answer EACCES or EROFS for a directory that exists. */
             if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/parent.h"
 
 char *
 esdm__site_join(const char *folder, const char *name)
@@ -80,8 +81,13 @@ esdm__site_make_folders(const char *path, esdm_error *err)
         *at = '\0';
         struct stat info;
         /* An existing folder on a read-only file system would be EROFS for mkdir(). */
-        if (stat(copy, &info) != 0 && mkdir(copy, 0700) != 0 && errno != EEXIST)
-            status = esdm__error_set_errno(err, errno, "cannot make the folder '%s'", copy);
+        if (stat(copy, &info) != 0) {
+            int why = mkdir(copy, 0700) == 0 ? 0 : errno;
+            if (why == 0)
+                esdm__sync_parent(copy);
+            else if (why != EEXIST)
+                status = esdm__error_set_errno(err, why, "cannot make the folder '%s'", copy);
+        }
         *at = end;
         if (end == '\0')
             break;

@@ -26,8 +26,10 @@ kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter re
         if (lock < 0 && faccessat(fd, KV__LOCK_FILE, F_OK, 0) != 0)
             status = esdm__error_set_errno(err, errno, "%s: cannot make '%s/%s'", place.path,
                                            place.directory, KV__LOCK_FILE);
-        if (lock >= 0)
+        if (lock >= 0) {
+            kv__hide_lock(fd, lock);
             (void) close(lock);
+        }
     }
     if (fd >= 0)
         (void) close(fd);

@@ -106,8 +106,10 @@ flags_of(const char *file, kv__mode mode)
 static int
 lock_directory(const kv__target *target, int how)
 {
-    int fd = openat(target->fd, KV__LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && flock(fd, how) != 0) {
+    int fd = openat(target->fd, KV__LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0)
+        kv__hide_lock(target->fd, fd);
+    if (fd >= 0 && flock(fd, how | LOCK_NB) != 0) {
         int why = errno;
         (void) close(fd);
         errno = why;
@@ -139,7 +141,7 @@ was_never_made(const kv__target *target, const char *file)
 static esdm_status
 delete_never_made(const kv__target *target, const char *file, esdm_error *err)
 {
-    int lock = lock_directory(target, LOCK_EX | LOCK_NB);
+    int lock = lock_directory(target, LOCK_EX);
     if (lock < 0 && errno == EWOULDBLOCK)
         return ESDM_ECANCELED;
     if (lock < 0)
@@ -154,10 +156,11 @@ delete_never_made(const kv__target *target, const char *file, esdm_error *err)
                                                target->directory, file);
 }
 
-/* One attempt. ESDM_ECANCELED: somebody has it locked, or another one may do. */
+/* One attempt. ESDM_ECANCELED: somebody has it locked, or another one may do.
+ * @param ret_directory whether it is the directory that is locked. */
 static esdm_status
 open_database(const kv__target *target, const char *file, const char *path, kv__mode mode,
-              KCDB **ret_db, int *ret_fd, esdm_error *err)
+              KCDB **ret_db, int *ret_fd, bool *ret_directory, esdm_error *err)
 {
     char tuned[PATH_MAX];
     if (snprintf(tuned, sizeof tuned, "%s" TUNING, path) >= (int) sizeof tuned)
@@ -165,10 +168,20 @@ open_database(const kv__target *target, const char *file, const char *path, kv__
     if (mode == KV__READ && faccessat(target->fd, file, R_OK, AT_EACCESS) != 0)
         return esdm__error_set_errno(err, errno, "kv: cannot open '%s/%s'", target->directory,
                                      file);
-    KCDB *db = kcdbnew();
-    if (db == NULL)
-        return esdm__error_nomem(err, 1, "a database");
+    struct stat found;
+    if (fstatat(target->fd, file, &found, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(found.st_mode))
+        return esdm__error_set(err, ESDM_ECORRUPT, "kv: '%s/%s' is no regular file",
+                               target->directory, file); /* a pipe would be waited for */
     int directory_lock = mode != KV__READ ? lock_directory(target, LOCK_SH) : -1;
+    *ret_directory = mode != KV__READ && directory_lock < 0 && errno == EWOULDBLOCK;
+    if (*ret_directory)
+        return ESDM_ECANCELED;
+    KCDB *db = kcdbnew();
+    if (db == NULL) {
+        if (directory_lock >= 0)
+            (void) close(directory_lock);
+        return esdm__error_nomem(err, 1, "a database");
+    }
     int fd = -1;
     bool made = false;
     bool never = false;
@@ -217,9 +230,13 @@ kv__open_database(const kv__target *target, const char *file, const char *path, 
                   uint64_t until_ns, unsigned wait_ms, KCDB **ret_db, int *ret_fd, esdm_error *err)
 {
     for (unsigned attempt = 0;; attempt++) {
-        esdm_status status = open_database(target, file, path, mode, ret_db, ret_fd, err);
+        bool directory = false;
+        esdm_status status =
+            open_database(target, file, path, mode, ret_db, ret_fd, &directory, err);
         if (status != ESDM_ECANCELED)
             return status;
+        if (directory && esdm__now_ns() >= until_ns)
+            return kv__locked_error(target, KV__LOCK_FILE, 0, wait_ms, err);
         if (esdm__now_ns() >= until_ns)
             return kv__locked_error(target, file, holder_of(path), wait_ms, err);
         kv__nap(attempt < SHORT_NAPS ? FIRST_NAP : LONGER_NAP);
@@ -231,7 +248,7 @@ kv__open_database(const kv__target *target, const char *file, const char *path, 
 void
 kv__delete_empty(const kv__target *target, const char *file)
 {
-    int directory_lock = lock_directory(target, LOCK_EX | LOCK_NB);
+    int directory_lock = lock_directory(target, LOCK_EX);
     if (directory_lock < 0)
         return; /* somebody opens one at this moment: it stays */
     (void) !kv__delete(target, file, NULL);
@@ -248,4 +265,21 @@ kv__delete(const kv__target *target, const char *file, esdm_error *err)
                                      file);
     (void) unlinkat(target->fd, log, 0);
     return ESDM_OK;
+}
+
+void
+kv__hide_lock(int directory_fd, int lock_fd)
+{
+    struct stat directory;
+    struct stat lock;
+    if (fstat(directory_fd, &directory) != 0 || fstat(lock_fd, &lock) != 0 ||
+        lock.st_uid != geteuid())
+        return;
+    mode_t wanted = lock.st_mode & 0777;
+    if ((directory.st_mode & S_IWGRP) == 0)
+        wanted &= ~(mode_t) 0070;
+    if ((directory.st_mode & S_IWOTH) == 0)
+        wanted &= ~(mode_t) 0007;
+    if (wanted != (lock.st_mode & 0777))
+        (void) fchmod(lock_fd, wanted);
 }

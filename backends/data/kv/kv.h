@@ -129,6 +129,11 @@ void kv__nap(uint64_t ns);
 void kv__delete_empty(const kv__target *target, const char *file);
 /** Deletes a pack's own database: nobody opens it for writing again. */
 esdm_status kv__delete(const kv__target *target, const char *file, esdm_error *err);
+/**
+ * Takes the lock file away from those who cannot write to the directory: who can open a file can
+ * lock it, and all writers would wait. They need no lock. Best effort: its owner alone can.
+ */
+void kv__hide_lock(int directory_fd, int lock_fd);
 
 /* ---- descriptors.c -------------------------------------------------------------------------- */
 

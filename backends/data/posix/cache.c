@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checksum.h"
@@ -40,6 +41,28 @@ posix__cache_new(void)
     for (size_t i = 0; i < SLOTS; i++)
         cache->slots[i].fd = -1;
     return cache;
+}
+
+/* Opens a pack. What is no file, as a pipe that nobody writes to, must not be waited for. */
+static esdm_status
+open_pack(const posix__target *target, const char *file, int *ret_fd, esdm_error *err)
+{
+    struct stat found;
+    int fd = esdm__descriptor_keep(
+        openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (fd < 0 && (errno == ELOOP || errno == ENXIO))
+        return esdm__error_set(err, ESDM_ECORRUPT, "posix: pack '%s/%s' is no regular file",
+                               target->directory, file);
+    if (fd < 0)
+        return esdm__error_set_errno(err, errno, "posix: cannot open pack '%s/%s'",
+                                     target->directory, file);
+    if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
+        (void) esdm__descriptor_close(fd);
+        return esdm__error_set(err, ESDM_ECORRUPT, "posix: pack '%s/%s' is no regular file",
+                               target->directory, file);
+    }
+    *ret_fd = fd;
+    return ESDM_OK;
 }
 
 void
@@ -121,10 +144,9 @@ posix__cache_acquire(posix__cache *cache, const posix__target *target, const cha
     int fd = index >= 0 ? take_slot(cache, index) : -1;
     (void) pthread_mutex_unlock(&cache->mutex);
     if (index < 0) {
-        fd = esdm__descriptor_keep(openat(target->fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-        if (fd < 0)
-            return esdm__error_set_errno(err, errno, "posix: cannot open pack '%s/%s'",
-                                         target->directory, file);
+        status = open_pack(target, file, &fd, err);
+        if (status != ESDM_OK)
+            return status;
         int surplus = -1;
         (void) pthread_mutex_lock(&cache->mutex);
         index = find_slot(cache, hash, name);

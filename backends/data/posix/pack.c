@@ -19,7 +19,7 @@
 #define BATCH 64
 
 typedef struct pack {
-    const posix__target *target; /* borrowed */
+    posix__target *target; /* borrowed */
     int fd;
     bool entry_synced; /* the directory entry is on stable storage */
     uint64_t length_bytes;
@@ -43,7 +43,7 @@ create_file(const posix__target *target, const char *file)
 esdm_status
 posix__pack_create(void *self, const char *name, void **ret_pack, esdm_error *err)
 {
-    const posix__target *target = self;
+    posix__target *target = self;
     char file[POSIX__FILE_BYTES];
     esdm_status status = posix__file_name(name, file, err);
     if (status != ESDM_OK)
@@ -139,15 +139,23 @@ posix__pack_append(void *self, const esdm_iov *iov, size_t niov, uint64_t *ret_p
     return ESDM_OK;
 }
 
+/* The entry of the pack in its folder, and that of the folder: whoever has made it just now may not
+ * have come to flush it. */
 static int
 sync_folder(const pack *of)
 {
+    posix__target *target = of->target;
     char shard[3] = {of->file[0], of->file[1], '\0'};
     int fd = openat(of->target->fd, shard, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno;
     int why = fsync(fd) == 0 ? 0 : errno;
     (void) close(fd);
+    size_t number = strtoul(shard, NULL, 16);
+    if (why == 0 && !atomic_load(&target->shard_synced[number])) {
+        why = fsync(target->fd) == 0 ? 0 : errno;
+        atomic_store(&target->shard_synced[number], why == 0);
+    }
     return why;
 }
 

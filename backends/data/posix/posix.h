@@ -10,6 +10,7 @@
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/place.h"
 #include "esdm/sys/data_target.h"
@@ -28,6 +29,7 @@ typedef struct posix__target {
     char *name;
     int fd; /* of the directory */
     posix__cache *cache;
+    atomic_bool shard_synced[POSIX__SHARDS]; /* its entry in the directory is on stable storage */
 } posix__target;
 
 /** Whether it is a pack's name: digits 0-9a-f and '-', at least 32 digits first. */

@@ -117,7 +117,7 @@ move_opened(int fd, bool writable)
     return high;
 }
 
-/* Called by SQLite. */
+/* Called by SQLite. O_NONBLOCK: a pipe in place of a file is an error, rather than waited for. */
 static int
 open_high(const char *path, int flags, int mode)
 {
@@ -135,7 +135,7 @@ open_high(const char *path, int flags, int mode)
         if (fd >= 0)
             enter(&found, fd, writable, false);
     } else {
-        fd = move_opened(open(path, flags | O_CLOEXEC, mode), writable);
+        fd = move_opened(open(path, flags | O_CLOEXEC | O_NONBLOCK, mode), writable);
     }
     int why = errno;
     (void) pthread_mutex_unlock(&mutex);

@@ -104,7 +104,7 @@ open_immutable(sqlite__store *store, esdm_error *err)
 static int
 copy_file(const char *from, const char *to)
 {
-    int source = open(from, O_RDONLY | O_CLOEXEC);
+    int source = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (source < 0)
         return errno == ENOENT ? 0 : errno;
     int target = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -239,6 +239,7 @@ sqlite__begin_read(sqlite__store *store, esdm_error *err)
     if (store->pid != getpid())
         return after_fork(store, err);
     (void) pthread_mutex_lock(&store->read_mutex);
+    store->reader.waited_ns = 0;
     esdm_status status = ESDM_OK;
     if (store->access != SQLITE__LIVE &&
         (store->reader.db == NULL || sqlite__frozen_changed(store))) {
@@ -316,6 +317,7 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
         return esdm__error_set(err, ESDM_EACCES, "metadata store '%.200s' is open for reading only",
                                store->file);
     (void) pthread_mutex_lock(&store->write_mutex);
+    store->writer.waited_ns = 0;
     esdm_status status = open_writer(store, err);
     if (status == ESDM_OK)
         status = set_durable(store, durable, err);

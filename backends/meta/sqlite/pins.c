@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "store.h"
+
+#define PIN_NAP_NS 200000
 
 esdm_status
 sqlite__pins_init(sqlite__pins *pins, const char *directory, esdm_error *err)
@@ -49,7 +52,7 @@ open_file(const sqlite__pins *pins, int flags)
 {
     char path[PATH_MAX];
     (void) snprintf(path, sizeof path, "%s/%s", pins->directory, SQLITE__PINS);
-    return esdm__descriptor_keep(open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666));
+    return esdm__descriptor_keep(open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
 }
 
 /* Returns 0 or an errno. */
@@ -117,13 +120,38 @@ erase_slot(sqlite__pins *pins, size_t at)
 
 /* ---- pins ----------------------------------------------------------------------------------- */
 
+/* Deleters hold a byte as long as a commit takes, unless they are stopped. Returns 0 or an errno.
+ */
+static int
+wait_for_deleter(int fd, uint64_t key)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    const time_t until = now.tv_sec + SQLITE__BUSY_SECONDS;
+    for (;;) {
+        int why = set_lock(fd, F_OFD_SETLK, F_RDLCK, key, 1);
+        if (why == EACCES)
+            why = EAGAIN; /* POSIX allows both */
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        if (why != EAGAIN || now.tv_sec >= until)
+            return why;
+        const struct timespec nap = {.tv_nsec = PIN_NAP_NS};
+        (void) nanosleep(&nap, NULL);
+    }
+}
+
 /* Under the mutex. */
 static esdm_status
 lock_byte(sqlite__pins *pins, uint64_t key, esdm_error *err)
 {
     if (pins->fd < 0)
         pins->fd = open_file(pins, O_RDONLY);
-    int why = pins->fd < 0 ? errno : set_lock(pins->fd, F_OFD_SETLKW, F_RDLCK, key, 1);
+    int why = pins->fd < 0 ? errno : wait_for_deleter(pins->fd, key);
+    if (why == EAGAIN && !pins->optional)
+        return esdm__error_set(err, ESDM_ETIMEDOUT,
+                               "'%.200s/%s': a process that deletes snapshots holds its lock for "
+                               "more than %d s; is it stopped?",
+                               pins->directory, SQLITE__PINS, SQLITE__BUSY_SECONDS);
     if (why == 0 || pins->optional)
         return ESDM_OK;
     return lock_error(pins, why, err);

@@ -69,10 +69,15 @@ sqlite__error(const sqlite__link *link, int code, esdm_error *err)
 static int
 wait_for_lock(void *user, int attempt)
 {
-    (void) user;
+    sqlite__link *link = user;
     uint64_t nap_ns = attempt < 8 ? UINT64_C(20000) << attempt : UINT64_C(5000000);
-    /* 8 short naps are 5 ms; the rest are of 5 ms each. */
-    if (attempt > SQLITE__BUSY_SECONDS * 200)
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+    if (attempt > 0) /* what naps have really taken */
+        link->waited_ns += now_ns - link->nap_began_ns;
+    link->nap_began_ns = now_ns;
+    if (link->waited_ns >= SQLITE__BUSY_SECONDS * UINT64_C(1000000000))
         return 0;
     struct timespec nap = {.tv_sec = 0, .tv_nsec = (long) nap_ns};
     (void) nanosleep(&nap, NULL);
@@ -97,7 +102,7 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
     }
     int yes = 1;
     (void) sqlite3_extended_result_codes(link->db, 1);
-    (void) sqlite3_busy_handler(link->db, wait_for_lock, NULL);
+    (void) sqlite3_busy_handler(link->db, wait_for_lock, link);
     /* The files -wal and -shm stay: whoever may only read needs them. */
     (void) sqlite3_file_control(link->db, "main", SQLITE_FCNTL_PERSIST_WAL, &yes);
     (void) sqlite3_db_config(link->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

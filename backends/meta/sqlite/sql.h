@@ -88,9 +88,11 @@ typedef struct sqlite__link {
     sqlite3 *db;       /* NULL: not open */
     const char *label; /* path of the database for messages; borrowed */
     sqlite3_stmt *statements[SQLITE__STATEMENTS];
+    uint64_t waited_ns;    /* for locks, in this transaction or read */
+    uint64_t nap_began_ns; /* monotonic; of the last wait */
 } sqlite__link;
 
-/** Longest wait for another writer, in seconds. */
+/** Longest wait for locks of others in one transaction or read, in seconds. */
 #define SQLITE__BUSY_SECONDS 30
 
 /** Result code of a row whose checksum is not that of its values (sums.c). */
