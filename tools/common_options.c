@@ -173,8 +173,10 @@ tool_session_if_made(esdm_session **ret_session)
     esdm_error err = {0};
     *ret_session = NULL;
     esdm_status status = esdm_session_open(&options, ret_session, &err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
+        tool_tell_made(*ret_session);
         return TOOL_OK;
+    }
     if (status != ESDM_ENOENT || !is_default_site() || !is_virgin())
         return tool_fail(status, &err);
     tool_error("there is no site yet: the default one is made when something is first written");
