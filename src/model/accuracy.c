@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/plain_locale.h"
+#include "model/accuracy_quantities.h"
 #include "model/accuracy_units.h"
 #include "model/container.h"
 
@@ -21,38 +22,28 @@
 
 /* ---- the quantities ----------------------------------------------------------------------- */
 
-typedef enum kind { TOLERANCE, SHARE, COUNT, CONSERVE, NUMBER, NUMBERS, SPEED, MODE } kind;
-
-typedef struct quantity {
-    const char *name;
-    const char *short_name; /* or NULL */
-    uint32_t flag;
-    kind kind;
-    size_t offset; /* of the member */
-    uint32_t most; /* of a COUNT */
-} quantity;
-
 #define AT(member) offsetof(esdm_accuracy, member)
-static const quantity quantities[] = {
-    {"absolute_tolerance", "abs", ESDM_ACCURACY_ABSOLUTE_TOLERANCE, TOLERANCE,
+const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
+    {"absolute_tolerance", "abs", ESDM_ACCURACY_ABSOLUTE_TOLERANCE, ESDM__TOLERANCE,
      AT(absolute_tolerance), 0},
-    {"relative_tolerance", "rel", ESDM_ACCURACY_RELATIVE_TOLERANCE, SHARE, AT(relative_tolerance),
-     0},
-    {"relative_finest", "finest", ESDM_ACCURACY_RELATIVE_FINEST, TOLERANCE, AT(relative_finest), 0},
-    {"significant_digits", "digits", ESDM_ACCURACY_SIGNIFICANT_DIGITS, COUNT,
+    {"relative_tolerance", "rel", ESDM_ACCURACY_RELATIVE_TOLERANCE, ESDM__SHARE,
+     AT(relative_tolerance), 0},
+    {"relative_finest", "finest", ESDM_ACCURACY_RELATIVE_FINEST, ESDM__TOLERANCE,
+     AT(relative_finest), 0},
+    {"significant_digits", "digits", ESDM_ACCURACY_SIGNIFICANT_DIGITS, ESDM__COUNT,
      AT(significant_digits), DIGITS_MOST},
-    {"significant_bits", "bits", ESDM_ACCURACY_SIGNIFICANT_BITS, COUNT, AT(significant_bits),
+    {"significant_bits", "bits", ESDM_ACCURACY_SIGNIFICANT_BITS, ESDM__COUNT, AT(significant_bits),
      BITS_MOST},
-    {"conserve", NULL, ESDM_ACCURACY_CONSERVE, CONSERVE, AT(conserve), 0},
-    {"lossless_up_to", NULL, ESDM_ACCURACY_LOSSLESS_UP_TO, NUMBER, AT(lossless_up_to), 0},
-    {"lossless_from", NULL, ESDM_ACCURACY_LOSSLESS_FROM, NUMBER, AT(lossless_from), 0},
-    {"exact_values", "exact", ESDM_ACCURACY_EXACT_VALUES, NUMBERS, AT(exact_values), 0},
-    {"compression_speed", NULL, ESDM_ACCURACY_COMPRESSION_SPEED, SPEED, AT(compression_speed), 0},
-    {"decompression_speed", NULL, ESDM_ACCURACY_DECOMPRESSION_SPEED, SPEED, AT(decompression_speed),
+    {"conserve", NULL, ESDM_ACCURACY_CONSERVE, ESDM__CONSERVE, AT(conserve), 0},
+    {"lossless_up_to", NULL, ESDM_ACCURACY_LOSSLESS_UP_TO, ESDM__NUMBER, AT(lossless_up_to), 0},
+    {"lossless_from", NULL, ESDM_ACCURACY_LOSSLESS_FROM, ESDM__NUMBER, AT(lossless_from), 0},
+    {"exact_values", "exact", ESDM_ACCURACY_EXACT_VALUES, ESDM__NUMBERS, AT(exact_values), 0},
+    {"compression_speed", NULL, ESDM_ACCURACY_COMPRESSION_SPEED, ESDM__SPEED, AT(compression_speed),
      0},
-    {"mode", NULL, ESDM_ACCURACY_MODE, MODE, AT(mode), 0},
+    {"decompression_speed", NULL, ESDM_ACCURACY_DECOMPRESSION_SPEED, ESDM__SPEED,
+     AT(decompression_speed), 0},
+    {"mode", NULL, ESDM_ACCURACY_MODE, ESDM__MODE, AT(mode), 0},
 };
-#define NQUANTITIES (sizeof quantities / sizeof quantities[0])
 
 static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
                                     [ESDM_MODE_BALANCED] = "balanced",
@@ -73,9 +64,10 @@ esdm_accuracy_init(esdm_accuracy *accuracy)
 
 /* What a value is read for. */
 typedef struct value {
-    const quantity *quantity;
+    const esdm__quantity *quantity;
     const char *text;
     const char *units; /* of the dataset, or NULL */
+    bool stored;       /* by a version that had no upper limit of shares */
     esdm_error *err;
 } value;
 
@@ -137,6 +129,9 @@ read_share(const value *v, double *ret_number)
         return wrong(v, "a relative quantity has no units but %");
     if (number < 0)
         return wrong(v, "a tolerance must not be negative");
+    if (number >= 1 && !v->stored)
+        return wrong(v, "a share of 1 (100 %) or more promises nothing: expected less, such as "
+                        "0.001 or 0.1 %");
     *ret_number = number;
     return ESDM_OK;
 }
@@ -241,41 +236,42 @@ read_value(const value *v, esdm_accuracy *a)
 {
     void *member = (char *) a + v->quantity->offset;
     switch (v->quantity->kind) {
-    case TOLERANCE:
+    case ESDM__TOLERANCE:
         return read_in_units(v, false, member);
-    case SHARE:
+    case ESDM__SHARE:
         return read_share(v, member);
-    case COUNT:
+    case ESDM__COUNT:
         return read_count(v, member);
-    case CONSERVE:
+    case ESDM__CONSERVE:
         return read_conserve(v, member);
-    case NUMBER:
+    case ESDM__NUMBER:
         return read_in_units(v, true, member);
-    case NUMBERS:
+    case ESDM__NUMBERS:
         return read_numbers(v, a);
-    case SPEED:
+    case ESDM__SPEED:
         return read_speed(v, member);
     default:
         return read_mode(v, member);
     }
 }
 
-static const quantity *
+static const esdm__quantity *
 find_quantity(const char *name)
 {
-    for (size_t i = 0; i < NQUANTITIES; i++)
-        if (strcmp(name, quantities[i].name) == 0 ||
-            (quantities[i].short_name != NULL && strcmp(name, quantities[i].short_name) == 0))
-            return &quantities[i];
+    for (size_t i = 0; i < ESDM__QUANTITIES; i++)
+        if (strcmp(name, esdm__quantities[i].name) == 0 ||
+            (esdm__quantities[i].short_name != NULL &&
+             strcmp(name, esdm__quantities[i].short_name) == 0))
+            return &esdm__quantities[i];
     return NULL;
 }
 
 /* In the C locale, whatever the program's is. */
 static esdm_status
 set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
-            esdm_error *err)
+            bool stored, esdm_error *err)
 {
-    const quantity *q = find_quantity(name);
+    const esdm__quantity *q = find_quantity(name);
     if (q == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
                                "there is no quantity '%.60s'; known are absolute_tolerance (abs), "
@@ -295,7 +291,7 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
     memcpy(trimmed, text, length);
     trimmed[length] = '\0';
     esdm_accuracy changed = *accuracy;
-    const value v = {.quantity = q, .text = trimmed, .units = units, .err = err};
+    const value v = {.quantity = q, .text = trimmed, .units = units, .stored = stored, .err = err};
     esdm_status st = read_value(&v, &changed);
     if (st != ESDM_OK)
         return st;
@@ -304,26 +300,40 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
     return ESDM_OK;
 }
 
+static esdm_status
+set_quantity(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
+             bool stored, esdm_error *err)
+{
+    esdm__plain_locale locale;
+    esdm_status st = esdm__plain_locale_enter(&locale, err);
+    if (st != ESDM_OK)
+        return st;
+    st = set_plainly(accuracy, name, text, units, stored, err);
+    esdm__plain_locale_leave(&locale);
+    return st;
+}
+
 esdm_status
 esdm_accuracy_set(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
                   esdm_error *err)
 {
     if (accuracy == NULL || name == NULL || text == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_set: NULL argument");
-    esdm__plain_locale locale;
-    esdm_status st = esdm__plain_locale_enter(&locale, err);
-    if (st != ESDM_OK)
-        return st;
-    st = set_plainly(accuracy, name, text, units, err);
-    esdm__plain_locale_leave(&locale);
-    return st;
+    return set_quantity(accuracy, name, text, units, false, err);
+}
+
+uint32_t
+esdm__accuracy_flag(const char *name)
+{
+    const esdm__quantity *q = find_quantity(name);
+    return q != NULL ? q->flag : 0;
 }
 
 /* ---- several ------------------------------------------------------------------------------ */
 
 /* One "name=value" of `bytes`. */
 static esdm_status
-set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *units,
+set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *units, bool stored,
          esdm_error *err)
 {
     char name[NAME_BYTES];
@@ -344,14 +354,12 @@ set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *un
     name[name_bytes] = '\0';
     memcpy(text, equals + 1, text_bytes);
     text[text_bytes] = '\0';
-    return esdm_accuracy_set(accuracy, name, text, units, err);
+    return set_quantity(accuracy, name, text, units, stored, err);
 }
 
-esdm_status
-esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units, esdm_error *err)
+static esdm_status
+parse(esdm_accuracy *accuracy, const char *text, const char *units, bool stored, esdm_error *err)
 {
-    if (accuracy == NULL || text == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_parse: NULL argument");
     esdm_accuracy changed = *accuracy;
     esdm_accuracy whole = {0};
     esdm_status st = ESDM_OK;
@@ -360,7 +368,7 @@ esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units
         size_t bytes = strcspn(text, ";,");
         esdm_accuracy one = {0};
         if (bytes > 0)
-            st = set_item(&one, text, bytes, units, err);
+            st = set_item(&one, text, bytes, units, stored, err);
         if (st == ESDM_OK)
             st = esdm__accuracy_join(&whole, &one, err);
         text += bytes;
@@ -368,10 +376,24 @@ esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units
     if (st == ESDM_OK)
         st = esdm__accuracy_join_statement(&changed, &whole, err);
     if (st == ESDM_OK)
-        st = esdm_accuracy_check(&changed, err);
+        st = esdm__accuracy_check(&changed, stored, err);
     if (st == ESDM_OK)
         *accuracy = changed;
     return st;
+}
+
+esdm_status
+esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units, esdm_error *err)
+{
+    if (accuracy == NULL || text == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_parse: NULL argument");
+    return parse(accuracy, text, units, false, err);
+}
+
+esdm_status
+esdm__accuracy_parse_stored(esdm_accuracy *accuracy, const char *text, esdm_error *err)
+{
+    return parse(accuracy, text, NULL, true, err);
 }
 
 static void
@@ -393,27 +415,27 @@ put_text(esdm__buffer *out, const char *text)
 }
 
 static void
-put_value(esdm__buffer *out, const quantity *q, const esdm_accuracy *a)
+put_value(esdm__buffer *out, const esdm__quantity *q, const esdm_accuracy *a)
 {
     const void *member = (const char *) a + q->offset;
     const esdm_speed *speed = member;
     switch (q->kind) {
-    case COUNT:
+    case ESDM__COUNT:
         put_double(out, *(const uint32_t *) member);
         break;
-    case NUMBERS:
+    case ESDM__NUMBERS:
         for (uint32_t i = 0; i < a->exact_count; i++) {
             if (i > 0)
                 put_text(out, " ");
             put_double(out, a->exact_values[i]);
         }
         break;
-    case SPEED:
+    case ESDM__SPEED:
         put_double(out, speed->value);
         put_text(out, " ");
         put_text(out, speed_units[speed->unit]);
         break;
-    case MODE:
+    case ESDM__MODE:
         put_text(out, modes[a->mode]);
         break;
     default:
@@ -425,14 +447,14 @@ void
 esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy)
 {
     bool first = true;
-    for (size_t i = 0; i < NQUANTITIES; i++) {
-        if ((accuracy->stated & quantities[i].flag) == 0)
+    for (size_t i = 0; i < ESDM__QUANTITIES; i++) {
+        if ((accuracy->stated & esdm__quantities[i].flag) == 0)
             continue;
         if (!first)
             put_text(out, "; ");
-        put_text(out, quantities[i].name);
+        put_text(out, esdm__quantities[i].name);
         put_text(out, "=");
-        put_value(out, &quantities[i], accuracy);
+        put_value(out, &esdm__quantities[i], accuracy);
         first = false;
     }
 }
@@ -442,7 +464,7 @@ esdm_accuracy_print(const esdm_accuracy *accuracy, char **ret_text, esdm_error *
 {
     if (accuracy == NULL || ret_text == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_print: NULL argument");
-    esdm_status st = esdm_accuracy_check(accuracy, err);
+    esdm_status st = esdm__accuracy_check(accuracy, true, err);
     if (st != ESDM_OK)
         return st;
     esdm__plain_locale locale;
@@ -461,140 +483,4 @@ esdm_accuracy_print(const esdm_accuracy *accuracy, char **ret_text, esdm_error *
     size_t bytes;
     *ret_text = (char *) esdm__buffer_steal(&out, &bytes);
     return ESDM_OK;
-}
-
-/* ---- checks ------------------------------------------------------------------------------- */
-
-static bool
-speed_is_right(const esdm_speed *speed)
-{
-    return speed->unit >= ESDM_SPEED_BYTES && speed->unit <= ESDM_SPEED_SHARED &&
-           speed->value > 0 && isfinite(speed->value);
-}
-
-/* Whether a member is a value that esdm_accuracy_set() could have stated. */
-static bool
-is_right(const quantity *q, const esdm_accuracy *a)
-{
-    const void *member = (const char *) a + q->offset;
-    double number = q->kind == COUNT ? *(const uint32_t *) member : 0;
-    switch (q->kind) {
-    case COUNT:
-        return number >= 1 && number <= q->most;
-    case SPEED:
-        return speed_is_right(member);
-    case MODE:
-        return a->mode >= ESDM_MODE_SPEED && a->mode <= ESDM_MODE_ENERGY;
-    case NUMBERS:
-        for (uint32_t i = 0; i < a->exact_count && i < ESDM_ACCURACY_EXACT_MAX; i++)
-            if (!isfinite(a->exact_values[i]))
-                return false;
-        return a->exact_count >= 1 && a->exact_count <= ESDM_ACCURACY_EXACT_MAX;
-    case NUMBER:
-        return isfinite(*(const double *) member);
-    default:
-        return isfinite(*(const double *) member) && *(const double *) member >= 0;
-    }
-}
-
-esdm_status
-esdm_accuracy_check(const esdm_accuracy *a, esdm_error *err)
-{
-    const uint32_t tolerances = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
-                                ESDM_ACCURACY_RELATIVE_TOLERANCE |
-                                ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS;
-    uint32_t known = 0;
-    for (size_t i = 0; i < NQUANTITIES; i++) {
-        known |= quantities[i].flag;
-        if ((a->stated & quantities[i].flag) != 0 && !is_right(&quantities[i], a))
-            return esdm__error_set(err, ESDM_EINVAL, "%s is out of range", quantities[i].name);
-    }
-    if ((a->stated & ~known) != 0)
-        return esdm__error_set(err, ESDM_EINVAL, "an accuracy states unknown quantities (%#x)",
-                               (unsigned) (a->stated & ~known));
-    if ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 &&
-        (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) == 0)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "relative_finest is stated without relative_tolerance");
-    for (size_t i = 0; (a->stated & tolerances) == 0 && i < NQUANTITIES; i++)
-        if ((a->stated & quantities[i].flag) != 0 &&
-            (quantities[i].kind == NUMBER || quantities[i].kind == NUMBERS))
-            return esdm__error_set(err, ESDM_EINVAL,
-                                   "%s is stated, but nothing that numbers may be off by",
-                                   quantities[i].name);
-    if ((a->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0 &&
-        (a->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0 && a->lossless_up_to >= a->lossless_from)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "lossless_up_to %g and lossless_from %g leave no number that may "
-                               "be off",
-                               a->lossless_up_to, a->lossless_from);
-    return ESDM_OK;
-}
-
-/* ---- datasets ----------------------------------------------------------------------------- */
-
-bool
-esdm__accuracy_has_type(esdm_type type)
-{
-    return type >= ESDM_TYPE_INT8 && type <= ESDM_TYPE_UINT64 && type != ESDM_TYPE_CHAR;
-}
-
-/* Members that are not stated do not matter. */
-bool
-esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
-{
-    if (a == NULL || b == NULL)
-        return a == b;
-    bool same = a->stated == b->stated;
-    for (size_t i = 0; same && i < NQUANTITIES; i++) {
-        const quantity *q = &quantities[i];
-        const void *left = (const char *) a + q->offset;
-        const void *right = (const char *) b + q->offset;
-        if ((a->stated & q->flag) == 0)
-            continue;
-        if (q->kind == COUNT)
-            same = *(const uint32_t *) left == *(const uint32_t *) right;
-        else if (q->kind == MODE)
-            same = a->mode == b->mode;
-        else if (q->kind == SPEED)
-            same = ((const esdm_speed *) left)->unit == ((const esdm_speed *) right)->unit &&
-                   ((const esdm_speed *) left)->value == ((const esdm_speed *) right)->value;
-        else if (q->kind == NUMBERS)
-            same = a->exact_count == b->exact_count &&
-                   memcmp(left, right, a->exact_count * sizeof *a->exact_values) == 0;
-        else
-            same = *(const double *) left == *(const double *) right;
-    }
-    return same;
-}
-
-esdm_status
-esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
-                           esdm_error *err)
-{
-    bool none = accuracy == NULL || accuracy->stated == 0;
-    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->accuracy);
-    esdm_accuracy *copy = NULL;
-    if (!same && !none) {
-        copy = malloc(sizeof *copy);
-        if (copy == NULL)
-            return esdm__error_nomem(err, sizeof *copy, "an accuracy");
-        *copy = *accuracy;
-    }
-    if (!same) {
-        free(dataset->accuracy);
-        dataset->accuracy = copy;
-    }
-    if (ret_changed != NULL)
-        *ret_changed = !same;
-    return ESDM_OK;
-}
-
-bool
-esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
-{
-    if (dataset->accuracy == NULL)
-        return false;
-    *ret_accuracy = *dataset->accuracy;
-    return true;
 }

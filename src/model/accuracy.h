@@ -9,6 +9,10 @@
 
 /** Appends the text of esdm_accuracy_print(). The caller has set the "C" locale. */
 void esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy);
+/** The quantity of that name, long or short: ESDM_ACCURACY_*; 0: there is none. */
+uint32_t esdm__accuracy_flag(const char *name);
+/** esdm_accuracy_parse() for a text that was stored: earlier versions took shares of 1 and more. */
+esdm_status esdm__accuracy_parse_stored(esdm_accuracy *accuracy, const char *text, esdm_error *err);
 /** Whether a number of that type can have an accuracy. */
 bool esdm__accuracy_has_type(esdm_type type);
 /** Whether both state the same; NULL states nothing. */

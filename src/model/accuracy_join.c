@@ -102,7 +102,7 @@ esdm_accuracy_check_text(const char *text, esdm_error *err)
     /* So that what only loosens something has something to loosen. */
     esdm_accuracy other = {
         .stated = ESDM_ACCURACY_RELATIVE_TOLERANCE | ESDM_ACCURACY_RELATIVE_FINEST,
-        .relative_tolerance = 1,
+        .relative_tolerance = 0.5,
     };
     return esdm_accuracy_parse(&other, text, esdm__units_any, err);
 }

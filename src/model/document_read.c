@@ -344,7 +344,7 @@ read_accuracy(esdm__document_reader *r, uint32_t node, esdm_dataset *dataset)
     if (st != ESDM_OK)
         return st;
     esdm_accuracy_init(&accuracy);
-    st = esdm__document_result(r, esdm_accuracy_parse(&accuracy, text, NULL, r->err));
+    st = esdm__document_result(r, esdm__accuracy_parse_stored(&accuracy, text, r->err));
     free(text);
     if (st == ESDM_OK && (accuracy.stated == 0 || !esdm__accuracy_has_type(dataset->type)))
         st = esdm__document_wrong(r, "accuracy", "nothing is stated, or not of numbers");

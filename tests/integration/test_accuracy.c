@@ -36,13 +36,13 @@ typedef struct statement {
 } statement;
 static const statement statements[QUANTITIES][VARIANTS] = {
     [ABSOLUTE] = {{"abs=0.05", 0.05, 0}, {"abs=1e-6", 1e-6, 0}, {"abs=1e30", 1e30, 0}},
-    [RELATIVE] = {{"rel=0.3%", 0.3 / 100, 0}, {"rel=1e-9", 1e-9, 0}, {"rel=1.5", 1.5, 0}},
+    [RELATIVE] = {{"rel=0.3%", 0.3 / 100, 0}, {"rel=1e-9", 1e-9, 0}, {"rel=0.9", 0.9, 0}},
     [FINEST] = {{"rel=0.02; finest=0.25", 0.02, 0.25},
                 {"rel=1e-7; finest=1e-42", 1e-7, 1e-42},
                 {"rel=0.5; finest=1000", 0.5, 1000}},
     [DIGITS] = {{"digits=4", 4, 0}, {"digits=12", 12, 0}, {"digits=1", 1, 0}},
     [BITS] = {{"bits=7", 7, 0}, {"bits=22", 22, 0}, {"bits=1", 1, 0}},
-    [CONSERVE] = {{"conserve=mean", 1e-6, 0}, {"conserve=1e-11", 1e-11, 0}, {"conserve=2", 2, 0}},
+    [CONSERVE] = {{"conserve=mean", 1e-6, 0}, {"conserve=1e-11", 1e-11, 0}, {"conserve=0.5", 0.5, 0}},
     [UP_TO] = {{"lossless_up_to=265.5", 265.5, 0},
                {"lossless_up_to=1e20", 1e20, 0},
                {"lossless_up_to=-1e30", -1e30, 0}},

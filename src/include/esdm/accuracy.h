@@ -71,13 +71,13 @@ typedef struct esdm_speed {
 typedef struct esdm_accuracy {
     uint32_t stated;             /**< ESDM_ACCURACY_* */
     double absolute_tolerance;   /**< >= 0, in the units of the dataset; 0: lossless */
-    double relative_tolerance;   /**< >= 0; 0.01 is one per cent */
+    double relative_tolerance;   /**< 0 <= r < 1; 0.01 is one per cent */
     double relative_finest;      /**< >= 0: the relative tolerance need not be finer than this
                                       absolute one (around zero) */
     uint32_t significant_digits; /**< 1 ... 17, decimal */
     uint32_t significant_bits;   /**< 1 ... 53 */
-    double conserve;       /**< largest change of the sum of a fragment, hence of the sum and the
-                                mean of the dataset, as a share of sum(|x|) */
+    double conserve;       /**< 0 <= c < 1: largest change of the sum of a fragment, hence of the
+                                sum and the mean of the dataset, as a share of sum(|x|) */
     double lossless_up_to; /**< numbers <= this are exact */
     double lossless_from;  /**< numbers >= this are exact */
     double exact_values[ESDM_ACCURACY_EXACT_MAX];
@@ -129,6 +129,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_print(const esdm_accuracy *ac
 /** Whether what is stated makes sense together: ESDM_EINVAL naming what does not. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_check(const esdm_accuracy *accuracy,
                                                          esdm_error *err);
+
+/** Whether it lets numbers be off. */
+ESDM_API bool esdm_accuracy_is_lossy(const esdm_accuracy *accuracy);
 
 /**
  * States the accuracy of a dataset, for what is written from now on; it is published with the next

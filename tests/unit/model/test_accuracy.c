@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "esdm/accuracy.h"
+#include "model/accuracy.h"
 
 static esdm_error error;
 
@@ -82,7 +82,7 @@ test_accuracy__the_strictest_statement_counts(void **state)
         {"abs=0.01", "abs=0.1", "absolute_tolerance=0.01"},
         {"abs=0.1", "abs=0.01", "absolute_tolerance=0.01"},
         {"abs=0.1; mode=speed", "mode=archive", "absolute_tolerance=0.1; mode=archive"},
-        {"digits=5", "digits=3; rel=1", "relative_tolerance=1; significant_digits=5"},
+        {"digits=5", "digits=3; rel=0.5", "relative_tolerance=0.5; significant_digits=5"},
         {"rel=0.1; finest=2", "rel=0.2; finest=1", "relative_tolerance=0.1; relative_finest=1"},
         {"rel=0.1; finest=2", "finest=1", "relative_tolerance=0.1; relative_finest=1"},
         {"rel=0.1; finest=2", "rel=0.2", "relative_tolerance=0.1"},
@@ -124,6 +124,14 @@ test_accuracy__nonsense_is_refused(void **state)
         {"abs=1 kin", "in", "are not those"},
         {"abs=1;lossless_from=3 degC", "K", "are not those"},
         {"rel=1 K", "K", "no units but %"},
+        {"rel=1", NULL, "promises nothing"},
+        {"rel=2", NULL, "promises nothing"},
+        {"rel=100 %", NULL, "promises nothing"},
+        {"rel=-0.1 %", NULL, "must not be negative"},
+        {"conserve=1", NULL, "promises nothing"},
+        {"digits=18", NULL, "whole number from 1 to 17"},
+        {"digits=3 %", NULL, "whole number from 1 to 17"},
+        {"bits=0", NULL, "whole number from 1 to 53"},
         {"digits=0", NULL, "whole number from 1 to 17"},
         {"digits=2.5", NULL, "whole number"},
         {"bits=54", NULL, "whole number from 1 to 53"},
@@ -162,9 +170,35 @@ test_accuracy__members_out_of_range_are_refused(void **state)
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
     a.absolute_tolerance = 0;
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_OK);
+    a.stated |= ESDM_ACCURACY_RELATIVE_TOLERANCE;
+    a.relative_tolerance = 1;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+    a.relative_tolerance = 0.999;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_OK);
+    a.stated |= ESDM_ACCURACY_CONSERVE;
+    a.conserve = 1;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+    a.conserve = 0.5;
     a.stated |= 1u << 20;
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
     a.stated = ESDM_ACCURACY_MODE;
+    assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
+}
+
+/* Earlier versions took shares of 1 and more: their containers stay readable. */
+static void
+test_accuracy__stored_texts_may_have_large_shares(void **state)
+{
+    (void) state;
+    esdm_accuracy a;
+    char *printed = NULL;
+    esdm_accuracy_init(&a);
+    assert_int_equal(esdm__accuracy_parse_stored(&a, "relative_tolerance=2; conserve=3", &error),
+                     ESDM_OK);
+    assert_true(esdm_accuracy_is_lossy(&a));
+    assert_int_equal(esdm_accuracy_print(&a, &printed, &error), ESDM_OK);
+    assert_string_equal(printed, "relative_tolerance=2; conserve=3");
+    free(printed);
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
 }
 
@@ -189,6 +223,7 @@ main(void)
         cmocka_unit_test(test_accuracy__the_strictest_statement_counts),
         cmocka_unit_test(test_accuracy__nonsense_is_refused),
         cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
+        cmocka_unit_test(test_accuracy__stored_texts_may_have_large_shares),
         cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
     };
     return cmocka_run_group_tests_name("model.accuracy", tests, NULL, NULL);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Whether what is stated makes sense together, and what it means for a dataset. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/accuracy.h"
+#include "model/accuracy_quantities.h"
+#include "model/container.h"
+
+/* What numbers may be off by. */
+#define TOLERANCES                                                                                 \
+    ((uint32_t) (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |             \
+                 ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS))
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+static bool
+speed_is_right(const esdm_speed *speed)
+{
+    return speed->unit >= ESDM_SPEED_BYTES && speed->unit <= ESDM_SPEED_SHARED &&
+           speed->value > 0 && isfinite(speed->value);
+}
+
+/* Whether a member is a value that esdm_accuracy_set() could have stated. */
+static bool
+is_right(const esdm__quantity *q, const esdm_accuracy *a, bool stored)
+{
+    const void *member = (const char *) a + q->offset;
+    double number = q->kind == ESDM__COUNT ? *(const uint32_t *) member : 0;
+    switch (q->kind) {
+    case ESDM__COUNT:
+        return number >= 1 && number <= q->most;
+    case ESDM__SPEED:
+        return speed_is_right(member);
+    case ESDM__MODE:
+        return a->mode >= ESDM_MODE_SPEED && a->mode <= ESDM_MODE_ENERGY;
+    case ESDM__NUMBERS:
+        for (uint32_t i = 0; i < a->exact_count && i < ESDM_ACCURACY_EXACT_MAX; i++)
+            if (!isfinite(a->exact_values[i]))
+                return false;
+        return a->exact_count >= 1 && a->exact_count <= ESDM_ACCURACY_EXACT_MAX;
+    case ESDM__NUMBER:
+        return isfinite(*(const double *) member);
+    case ESDM__SHARE:
+    case ESDM__CONSERVE:
+        number = *(const double *) member;
+        return isfinite(number) && number >= 0 && (number < 1 || stored);
+    default:
+        return isfinite(*(const double *) member) && *(const double *) member >= 0;
+    }
+}
+
+esdm_status
+esdm__accuracy_check(const esdm_accuracy *a, bool stored, esdm_error *err)
+{
+    uint32_t known = 0;
+    for (size_t i = 0; i < ESDM__QUANTITIES; i++) {
+        known |= esdm__quantities[i].flag;
+        if ((a->stated & esdm__quantities[i].flag) != 0 &&
+            !is_right(&esdm__quantities[i], a, stored))
+            return esdm__error_set(err, ESDM_EINVAL, "%s is out of range",
+                                   esdm__quantities[i].name);
+    }
+    if ((a->stated & ~known) != 0)
+        return esdm__error_set(err, ESDM_EINVAL, "an accuracy states unknown quantities (%#x)",
+                               (unsigned) (a->stated & ~known));
+    if ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 &&
+        (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "relative_finest is stated without relative_tolerance");
+    for (size_t i = 0; (a->stated & TOLERANCES) == 0 && i < ESDM__QUANTITIES; i++)
+        if ((a->stated & esdm__quantities[i].flag) != 0 &&
+            (esdm__quantities[i].kind == ESDM__NUMBER || esdm__quantities[i].kind == ESDM__NUMBERS))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "%s is stated, but nothing that numbers may be off by",
+                                   esdm__quantities[i].name);
+    if ((a->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0 &&
+        (a->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0 && a->lossless_up_to >= a->lossless_from)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "lossless_up_to %g and lossless_from %g leave no number that may "
+                               "be off",
+                               a->lossless_up_to, a->lossless_from);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm_accuracy_check(const esdm_accuracy *accuracy, esdm_error *err)
+{
+    return esdm__accuracy_check(accuracy, false, err);
+}
+
+bool
+esdm_accuracy_is_lossy(const esdm_accuracy *a)
+{
+    bool none = (a->stated & TOLERANCES) == 0 ||
+                ((a->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0 && a->absolute_tolerance == 0);
+    bool exact = (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 &&
+                 a->relative_tolerance == 0 &&
+                 ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) == 0 || a->relative_finest == 0);
+    return !none && !exact;
+}
+
+/* ---- datasets ----------------------------------------------------------------------------- */
+
+bool
+esdm__accuracy_has_type(esdm_type type)
+{
+    return type >= ESDM_TYPE_INT8 && type <= ESDM_TYPE_UINT64 && type != ESDM_TYPE_CHAR;
+}
+
+/* Members that are not stated do not matter. */
+bool
+esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    bool same = a->stated == b->stated;
+    for (size_t i = 0; same && i < ESDM__QUANTITIES; i++) {
+        const esdm__quantity *q = &esdm__quantities[i];
+        const void *left = (const char *) a + q->offset;
+        const void *right = (const char *) b + q->offset;
+        if ((a->stated & q->flag) == 0)
+            continue;
+        if (q->kind == ESDM__COUNT)
+            same = *(const uint32_t *) left == *(const uint32_t *) right;
+        else if (q->kind == ESDM__MODE)
+            same = a->mode == b->mode;
+        else if (q->kind == ESDM__SPEED)
+            same = ((const esdm_speed *) left)->unit == ((const esdm_speed *) right)->unit &&
+                   ((const esdm_speed *) left)->value == ((const esdm_speed *) right)->value;
+        else if (q->kind == ESDM__NUMBERS)
+            same = a->exact_count == b->exact_count &&
+                   memcmp(left, right, a->exact_count * sizeof *a->exact_values) == 0;
+        else
+            same = *(const double *) left == *(const double *) right;
+    }
+    return same;
+}
+
+esdm_status
+esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
+                           esdm_error *err)
+{
+    bool none = accuracy == NULL || accuracy->stated == 0;
+    bool same = esdm__accuracy_equal(none ? NULL : accuracy, dataset->accuracy);
+    esdm_accuracy *copy = NULL;
+    if (!same && !none) {
+        copy = malloc(sizeof *copy);
+        if (copy == NULL)
+            return esdm__error_nomem(err, sizeof *copy, "an accuracy");
+        *copy = *accuracy;
+    }
+    if (!same) {
+        free(dataset->accuracy);
+        dataset->accuracy = copy;
+    }
+    if (ret_changed != NULL)
+        *ret_changed = !same;
+    return ESDM_OK;
+}
+
+bool
+esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+{
+    if (dataset->accuracy == NULL)
+        return false;
+    *ret_accuracy = *dataset->accuracy;
+    return true;
+}
