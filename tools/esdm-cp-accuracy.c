@@ -128,7 +128,7 @@ set_accuracy(const cp_dataset *dataset, const esdm_accuracy *accuracy, esdm_erro
 
 /* As NetCDF's interface does when such a variable is written through it. */
 static esdm_status
-state_attributes(const cp_dataset *dataset, const esdm_session *session, esdm_error *err)
+state_attributes(const cp_dataset *dataset, esdm_error *err)
 {
     esdm_dataset *to = dataset->to.dataset;
     esdm_accuracy accuracy;
@@ -144,9 +144,7 @@ state_attributes(const cp_dataset *dataset, const esdm_session *session, esdm_er
     if (status == ESDM_OK)
         status = set_accuracy(dataset, &accuracy, err);
     if (status == ESDM_OK)
-        return esdm_session_keeps_accuracy(session)
-                   ? ESDM_OK
-                   : esdm_dataset_remove_accuracy_attributes(to, err);
+        return esdm_dataset_remove_accuracy_attributes(to, err);
     g_autofree char *why = g_strdup(err->message);
     return tool_error_set(err, status, "attribute '%s' of variable '%s': %s", attribute,
                           dataset->path, why);
@@ -285,6 +283,15 @@ state_options(const cp_model *model, const char *source, esdm_error *err)
 
 /* ---- readers -------------------------------------------------------------------------------- */
 
+static bool
+tells_readers(const esdm_attribute *attribute)
+{
+    if (g_str_equal(attribute->name, ESDM_ACCURACY_STORED_ATTRIBUTE))
+        return attribute->type == ESDM_TYPE_CHAR;
+    return g_str_has_prefix(attribute->name, "quantization_") && attribute->count == 1 &&
+           (attribute->type == ESDM_TYPE_FLOAT64 || attribute->type == ESDM_TYPE_INT32);
+}
+
 /* The model becomes what the target has: attributes for readers came, others may have gone. */
 static esdm_status
 tell(cp_dataset *dataset, esdm_error *err)
@@ -300,11 +307,10 @@ tell(cp_dataset *dataset, esdm_error *err)
             (void) g_ptr_array_remove_index(known, i);
     }
     for (size_t i = 0; status == ESDM_OK && esdm_attribute_at(list, i, &attribute); i++) {
-        if (!g_str_has_prefix(attribute.name, "quantization_") || attribute.count != 1 ||
-            (attribute.type != ESDM_TYPE_FLOAT64 && attribute.type != ESDM_TYPE_INT32))
-            continue;
         const cp_type *type = cp_type_atomic(attribute.type);
-        cp_attribute_set(known, attribute.name, type, 1, cp_values_copy(type, 1, attribute.values));
+        if (tells_readers(&attribute))
+            cp_attribute_set(known, attribute.name, type, attribute.count,
+                             cp_values_copy(type, attribute.count, attribute.values));
     }
     return status;
 }
@@ -333,8 +339,7 @@ cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
         cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
-        status = source->is_container ? keep(dataset, err)
-                                      : state_attributes(dataset, source->session, err);
+        status = source->is_container ? keep(dataset, err) : state_attributes(dataset, err);
     }
     if (status == ESDM_OK && !source->is_container)
         warn_of_globals(model->root, source->name);

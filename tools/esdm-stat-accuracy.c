@@ -47,12 +47,14 @@ append_stated(GString *text, esdm_dataset *dataset, const esdm_accuracy *accurac
     g_autofree char *all = text_of(accuracy);
     g_autofree char *of_attributes = text_of(&said);
     if (names->len == 0)
-        g_string_append(text, "stated by a program's call or esdm-cp --accuracy");
+        g_string_append(text,
+                        "stated of this dataset, by an attribute, a call or esdm-cp --accuracy");
     else if (known && g_str_equal(all, of_attributes))
         g_string_append_printf(text, "stated by %s", names->str);
     else
-        g_string_append_printf(text, "stated by %s and by a program's call or esdm-cp --accuracy",
-                               names->str);
+        g_string_append_printf(
+            text, "stated by %s, and by another attribute, a call or esdm-cp --accuracy",
+            names->str);
 }
 
 char *

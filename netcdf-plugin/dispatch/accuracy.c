@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
  * Accuracy of a variable: attributes `esdm_NAME`, with NAME and value as in esdm/accuracy.h. They
- * count when define mode is left, and where they change later from then on. What may become of the
- * values is told to readers as attributes in the manner of CF's quantization.
+ * are judged and taken when define mode is left, and do not stay: programs would copy them to what
+ * they compute. Readers are told by attributes that state nothing.
  */
 
 #include "storage.h"
@@ -19,16 +19,75 @@
 /* Levels of deflate from which on few bytes matter more than time. */
 #define ARCHIVE_LEVEL 7u
 
+/* ---- attributes that are set and removed ---------------------------------------------------- */
+
+static bool
+is_documentation(const char *attribute)
+{
+    return strcmp(attribute, ESDM_ACCURACY_STORED_ATTRIBUTE) == 0;
+}
+
 bool
 esdmnc_accuracy_is_named(const char *attribute)
 {
-    return esdm_accuracy_is_attribute(attribute);
+    return esdm_accuracy_is_attribute(attribute) || is_documentation(attribute);
 }
 
-static bool
-keeps_attributes(const esdmnc_file *file)
+/* Of a value, as esdmnc_attribute_origin() compares it. */
+static esdmnc_origin
+origin_of(const esdm_attribute *attribute)
 {
-    return esdm_session_keeps_accuracy(esdm_container_session(file->container));
+    double numbers[ESDM_ACCURACY_EXACT_MAX];
+    const char *text = attribute->values;
+    size_t bytes = (size_t) attribute->count;
+    if (attribute->type == ESDM_TYPE_STRING) {
+        text = bytes == 1 ? *(const char *const *) attribute->values : NULL;
+        bytes = text != NULL ? strlen(text) : 0;
+    } else if (attribute->type != ESDM_TYPE_CHAR) {
+        if (attribute->type >= ESDM_TYPE_FIRST_USER || bytes > ESDM_ACCURACY_EXACT_MAX ||
+            esdm_convert(attribute->type, attribute->values, ESDM_TYPE_FLOAT64, numbers,
+                         attribute->count, NULL, NULL) != ESDM_OK)
+            return ESDMNC_FROM_PROGRAM;
+        return esdmnc_attribute_origin(attribute->name, numbers, bytes * sizeof *numbers);
+    }
+    while (bytes > 0 && text[bytes - 1] == '\0')
+        bytes--;
+    return bytes > 0 ? esdmnc_attribute_origin(attribute->name, text, bytes) : ESDMNC_FROM_PROGRAM;
+}
+
+/* Whether a program that copies all attributes has copied this one to numbers that may be others.
+ * Ranks may have learned of it in different ways, and must decide alike. */
+static bool
+is_borrowed(const esdmnc_file *file, const esdmnc_var *var, const char *name)
+{
+    esdm_attribute attribute;
+    if (esdmnc_comm(file) != NULL ||
+        !esdm_attribute_find(esdm_dataset_attributes(var->dataset), name, &attribute, NULL))
+        return false;
+    esdmnc_origin origin = origin_of(&attribute);
+    return origin == ESDMNC_FROM_CONTAINER ||
+           (origin == ESDMNC_FROM_FILE && !esdmnc_program_copies());
+}
+
+void
+esdmnc_accuracy_put(const esdmnc_file *file, esdmnc_var *var, const char *attribute)
+{
+    const uint32_t quantity = esdm_accuracy_attribute_quantity(attribute);
+    var->restated = true;
+    if (is_documentation(attribute))
+        var->withdrawn = false;
+    else if (is_borrowed(file, var, attribute))
+        var->borrowed |= quantity;
+    else
+        var->borrowed &= ~quantity;
+}
+
+void
+esdmnc_accuracy_removed(esdmnc_var *var, const char *attribute)
+{
+    var->restated = true;
+    var->withdrawn = true;
+    var->borrowed &= ~esdm_accuracy_attribute_quantity(attribute);
 }
 
 /* ---- what they state ------------------------------------------------------------------------ */
@@ -42,6 +101,44 @@ report(const esdmnc_var *var, const char *attribute, esdm_error *err)
     return esdmnc_error_loud(err, what, esdm_dataset_name(var->dataset));
 }
 
+/* Told once: who runs a chain of such programs does so every day. */
+static void
+tell_borrowed(const esdmnc_file *file, const esdmnc_var *var, const char *attribute)
+{
+    static atomic_bool told;
+    if (atomic_exchange(&told, true))
+        esdmnc_debug("'%s' of '%s' in '%s' is not taken", attribute,
+                     esdm_dataset_name(var->dataset), file->name);
+    else
+        fprintf(
+            stderr,
+            "esdm: '%s' of variable '%s' in '%s' is not taken: this program copied it from a "
+            "file, where it was stated of other numbers; these are stored without loss (to "
+            "state it of them: esdm-cp --accuracy, or \"accuracy\" in the site configuration)\n",
+            attribute, esdm_dataset_name(var->dataset), file->name);
+}
+
+static int
+drop_borrowed(const esdmnc_file *file, esdmnc_var *var)
+{
+    esdm_attributes *list = esdm_dataset_attributes(var->dataset);
+    esdm_attribute attribute;
+    esdm_error err;
+    for (size_t i = 0; var->borrowed != 0 && esdm_attribute_at(list, i, &attribute);) {
+        char name[ESDMNC_NAME_BYTES];
+        if ((esdm_accuracy_attribute_quantity(attribute.name) & var->borrowed) == 0) {
+            i++;
+            continue;
+        }
+        tell_borrowed(file, var, attribute.name);
+        snprintf(name, sizeof name, "%s", attribute.name);
+        if (esdm_attribute_remove(list, name, &err) != ESDM_OK)
+            return esdmnc_error(&err, "remove attributes in", file->name);
+    }
+    var->borrowed = 0;
+    return NC_NOERR;
+}
+
 /* Adds up the attributes. *ret_last: the last one, borrowed; NULL when there are none. */
 static int
 collect(const esdmnc_var *var, esdm_accuracy *accuracy, const char **ret_last)
@@ -51,56 +148,51 @@ collect(const esdmnc_var *var, esdm_accuracy *accuracy, const char **ret_last)
     return st == ESDM_OK ? NC_NOERR : report(var, *ret_last, &err);
 }
 
-/* What was stated without attributes that are still there: that a filter asked for compression. */
+/* What was stated before, and stays unless it was taken back: that a filter asked for compression
+ * stays then, too. */
 static void
-start(const esdmnc_file *file, const esdmnc_var *var, esdm_accuracy *accuracy)
+start(const esdmnc_var *var, esdm_accuracy *accuracy)
 {
     esdm_accuracy_init(accuracy);
-    if (!esdm_dataset_accuracy(var->dataset, accuracy) || !keeps_attributes(file))
-        return;
-    accuracy->stated &= esdmnc_has_filters(var) ? (uint32_t) ESDM_ACCURACY_MODE : 0;
+    if (esdm_dataset_accuracy(var->dataset, accuracy) && var->withdrawn)
+        accuracy->stated &= esdmnc_has_filters(var) ? (uint32_t) ESDM_ACCURACY_MODE : 0;
 }
 
-/* Attributes for readers. */
 static int
-tell_readers(const esdmnc_file *file, const esdmnc_var *var)
-{
-    esdm_error err;
-    return esdm_dataset_tell_accuracy(var->dataset, &err) == ESDM_OK
-               ? NC_NOERR
-               : esdmnc_error(&err, "tell the accuracy in", file->name);
-}
-
-/* Where the site wants it so, what was stated is not shown any more. */
-static int
-remove_attributes(const esdmnc_file *file, const esdmnc_var *var)
-{
-    esdm_error err;
-    return esdm_dataset_remove_accuracy_attributes(var->dataset, &err) == ESDM_OK
-               ? NC_NOERR
-               : esdmnc_error(&err, "remove attributes in", file->name);
-}
-
-int
-esdmnc_accuracy_settle(const esdmnc_file *file, esdmnc_var *var, bool changed)
+take(const esdmnc_file *file, const esdmnc_var *var)
 {
     esdm_accuracy accuracy;
     const char *last = NULL;
     esdm_error err;
-    start(file, var, &accuracy);
+    start(var, &accuracy);
     int rc = collect(var, &accuracy, &last);
     const bool any = last != NULL;
-    if (rc != NC_NOERR || (!any && !changed))
-        return rc == NC_NOERR ? tell_readers(file, var) : rc;
+    if (rc != NC_NOERR || (!any && !var->withdrawn))
+        return rc;
     if (esdm_accuracy_check(&accuracy, &err) != ESDM_OK)
         return report(var, any ? last : PREFIX "*", &err);
     if (any && esdm_dataset_set_codec(var->dataset, NULL, &err) != ESDM_OK)
         return esdmnc_error(&err, "state the accuracy in", file->name);
     if (esdm_dataset_set_accuracy(var->dataset, &accuracy, &err) != ESDM_OK)
         return report(var, any ? last : PREFIX "*", &err);
-    rc = any ? tell_readers(file, var) : NC_NOERR;
-    if (rc == NC_NOERR && any && !keeps_attributes(file))
-        rc = remove_attributes(file, var);
+    if (any && esdm_dataset_remove_accuracy_attributes(var->dataset, &err) != ESDM_OK)
+        return esdmnc_error(&err, "remove attributes in", file->name);
+    return NC_NOERR;
+}
+
+int
+esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var)
+{
+    esdm_error err;
+    int rc = drop_borrowed(file, var);
+    if (rc == NC_NOERR)
+        rc = take(file, var);
+    if (rc == NC_NOERR && esdm_dataset_tell_accuracy(var->dataset, &err) != ESDM_OK)
+        rc = esdmnc_error(&err, "tell the accuracy in", file->name);
+    if (rc == NC_NOERR)
+        var->restated = var->withdrawn = false;
+    else
+        file->refused = true;
     return rc;
 }
 

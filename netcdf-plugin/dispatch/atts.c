@@ -275,12 +275,32 @@ convert(const target *on, nc_type memory_type, const void *values, nc_type type,
     return NC_NOERR;
 }
 
-/* An attribute that states the accuracy of a variable that is there already. */
+/* Of an attribute that may state the accuracy of a variable, which counts when define mode ends: at
+ * once outside of it. */
 static int
-settle_accuracy(const target *on, const char *name)
+settle_accuracy(const target *on)
 {
-    bool counts = on->var != NULL && on->var->created && esdmnc_accuracy_is_named(name);
-    return counts ? esdmnc_accuracy_settle(on->file, on->var, true) : NC_NOERR;
+    return on->var->created && on->var->restated && !atomic_load(&on->file->indef)
+               ? esdmnc_accuracy_settle(on->file, on->var)
+               : NC_NOERR;
+}
+
+static int
+accuracy_put(const target *on, const char *name)
+{
+    if (on->var == NULL || !esdmnc_accuracy_is_named(name))
+        return NC_NOERR;
+    esdmnc_accuracy_put(on->file, on->var, name);
+    return settle_accuracy(on);
+}
+
+static int
+accuracy_removed(const target *on, const char *name)
+{
+    if (on->var == NULL || !esdmnc_accuracy_is_named(name))
+        return NC_NOERR;
+    esdmnc_accuracy_removed(on->var, name);
+    return settle_accuracy(on);
 }
 
 static int
@@ -298,7 +318,7 @@ store(const target *on, const char *name, nc_type type, size_t count, const void
                                         count, values, &err);
     if (st != ESDM_OK)
         return esdmnc_error(&err, "write attribute", name);
-    return settle_accuracy(on, name);
+    return accuracy_put(on, name);
 }
 
 int
@@ -378,8 +398,8 @@ esdmnc_rename_att(esdmnc_id id, int varid, const char *name, const char *new_nam
     on.file->record_fill = ESDMNC_RECORDS_UNKNOWN;
     if (esdm_attribute_rename(on.attributes, old_name, normalised, &err) != ESDM_OK)
         return esdmnc_error(&err, "rename attribute", old_name);
-    rc = settle_accuracy(&on, old_name);
-    return rc == NC_NOERR ? settle_accuracy(&on, normalised) : rc;
+    rc = accuracy_removed(&on, old_name);
+    return rc == NC_NOERR ? accuracy_put(&on, normalised) : rc;
 }
 
 int
@@ -411,5 +431,5 @@ esdmnc_del_att(esdmnc_id id, int varid, const char *name)
         return NC_ENOTATT;
     if (st != ESDM_OK)
         return esdmnc_error(&err, "remove attribute", wanted);
-    return settle_accuracy(&on, wanted);
+    return accuracy_removed(&on, wanted);
 }

@@ -235,8 +235,10 @@ static bool
 commit_at_exit(const esdmnc_file *file, int status)
 {
     esdm_error err;
-    if (file->is_new || file->transient)
+    if (file->is_new || file->transient || (file->refused && !file->published))
         return false;
+    if (file->refused) /* what was told to be wrong */
+        esdm_container_revert(file->container);
     if (!esdm_container_is_dirty(file->container))
         return true;
     if (esdmnc_comm(file) != NULL) {
@@ -281,7 +283,7 @@ esdmnc_files_finalize(void)
         next = file->next;
         if (file->generation != generation || esdmnc_comm(file) == NULL)
             continue;
-        bool mine = file->writable && !file->is_new && !file->transient;
+        bool mine = file->writable && !file->is_new && !file->transient && !file->refused;
         if (esdmnc_any(file, mine, &keep) == NC_NOERR && keep &&
             esdm_container_commit(file->container, NULL, &err) != ESDM_OK)
             (void) esdmnc_error_of_all(file, &err, "commit at MPI_Finalize of");

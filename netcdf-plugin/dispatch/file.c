@@ -24,6 +24,7 @@ commit(esdmnc_file *file, const char *what)
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
     esdm_container_mark(file->container);
+    file->published = true;
     return NC_NOERR;
 }
 
@@ -50,6 +51,14 @@ esdmnc_need_define(esdmnc_file *file)
     return NC_NOERR;
 }
 
+static int
+settle_var(esdmnc_file *file, esdmnc_var *var)
+{
+    if (!var->created)
+        return esdmnc_storage_create(file, var);
+    return var->restated ? esdmnc_accuracy_settle(file, var) : NC_NOERR;
+}
+
 /* New variables come into being. As with netCDF-4, a setting that cannot be met is told once, and
  * those behind the variable stay as they are. */
 static int
@@ -58,13 +67,13 @@ create_vars(esdmnc_file *file)
     for (size_t g = 0; g < file->group_count; g++) {
         const esdmnc_group *group = file->groups[g];
         for (size_t v = 0; v < group->count; v++) {
-            int rc =
-                group->vars[v]->created ? NC_NOERR : esdmnc_storage_create(file, group->vars[v]);
+            int rc = settle_var(file, group->vars[v]);
             if (rc != NC_NOERR)
                 return rc;
             group->vars[v]->created = true;
         }
     }
+    file->refused = false;
     return NC_NOERR;
 }
 
@@ -103,12 +112,19 @@ esdmnc_need_data(esdmnc_file *file)
     return esdmnc_leave_define(file, &no_padding);
 }
 
-/* Before a commit. A first define mode that did not end well is tried again: what was wrong may
- * have been set right since then. */
+/* Whether define mode was left in vain: it is tried again, as what was wrong may have been set
+ * right since then. */
+static bool
+is_unsettled(const esdmnc_file *file)
+{
+    return file->is_new || file->refused;
+}
+
+/* Before a commit. */
 static int
 settle(esdmnc_file *file)
 {
-    if (file->is_new && !atomic_load(&file->indef))
+    if (is_unsettled(file) && !atomic_load(&file->indef))
         return esdmnc_leave_define(file, &no_padding);
     return esdmnc_need_data(file);
 }
@@ -388,7 +404,8 @@ static void
 close_refused(esdmnc_id id, esdmnc_file *file)
 {
     bool refused = false;
-    int rc = esdmnc_any(file, file->is_new && !atomic_load(&file->indef), &refused);
+    bool nothing = is_unsettled(file) && !file->published && !atomic_load(&file->indef);
+    int rc = esdmnc_any(file, nothing, &refused);
     if (rc == NC_NOERR && !refused)
         (void) give_up(id, file);
     else
@@ -421,7 +438,7 @@ esdmnc_close(esdmnc_id id, void *memory)
         esdmnc_file_free(file);
         return NC_NOERR;
     }
-    if (atomic_load(&file->indef) || file->is_new)
+    if (atomic_load(&file->indef) || is_unsettled(file))
         rc = esdmnc_leave_define(file, &no_padding);
     rc = esdmnc_agree(file, rc);
     if (rc != NC_NOERR) {

@@ -71,6 +71,9 @@ typedef struct esdmnc_var {
     bool has_cache;            /* `cache` is filled in */
     bool shape_stated;         /* `shape` was given in this session */
     bool collective;           /* nc_var_par_access() */
+    bool restated;             /* attributes of its accuracy changed: accuracy.c */
+    bool withdrawn;            /* and some were removed */
+    uint32_t borrowed;         /* ESDM_ACCURACY_* that were copied from other numbers */
     atomic_bool written;       /* NC_ELATEFILL */
     int endian;                /* until the file is closed; later the hint tells */
     _Atomic(int64_t) quantize; /* quantize.c */
@@ -121,6 +124,8 @@ typedef struct esdmnc_file {
     uint64_t records_begin;
     bool writable;
     bool is_new;    /* made by nc_create(), define mode never ended well */
+    bool published; /* some of it is committed */
+    bool refused;   /* definitions did not end well: an accuracy makes no sense */
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     bool commit_failed; /* the last time it was tried */

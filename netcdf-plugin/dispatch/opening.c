@@ -79,6 +79,7 @@ finish_opening(esdmnc_file *file)
     file->writable = !file->shared && esdm_container_is_writable(file->container);
     if (!file->shared)
         esdm_container_set_conversion(file->container, esdmnc_conversion(file));
+    file->published = !file->is_new;
     file->snapshot = esdm_container_snapshot(file->container);
     file->opened_ns = now_ns();
     esdmnc_cache_global(file, &file->cache);

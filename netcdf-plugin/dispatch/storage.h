@@ -93,14 +93,23 @@ int esdmnc_fill_from_att(esdmnc_file *file, esdmnc_var *var, nc_type type, const
 
 /* ---- accuracy.c ----------------------------------------------------------------------------- */
 
-/** Whether an attribute of that name states an accuracy. */
+/** Whether an attribute of that name states an accuracy, or tells readers of one. */
 bool esdmnc_accuracy_is_named(const char *attribute);
-/** Makes what the attributes of a variable state its accuracy. What makes no sense is told on
- *  stderr, naming attribute and variable: NC_EINVAL.
- *  @param changed  one of them was set or removed just now. */
-int esdmnc_accuracy_settle(const esdmnc_file *file, esdmnc_var *var, bool changed);
+/** Such an attribute was set, or another one was renamed to it. */
+void esdmnc_accuracy_put(const esdmnc_file *file, esdmnc_var *var, const char *attribute);
+/** One was removed or renamed: what was stated before is taken back. */
+void esdmnc_accuracy_removed(esdmnc_var *var, const char *attribute);
+/** Makes what the attributes of a variable state its accuracy, and removes them. What makes no
+ *  sense is told on stderr, naming attribute and variable: NC_EINVAL. */
+int esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var);
 /** A variable whose compression was asked for with that level of deflate. */
 int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
+
+/* ---- copying.c ------------------------------------------------------------------------------ */
+
+/** Whether this process is a program that hands numbers on as they are (nccopy, ncks, cdo copy).
+ *  Any thread. */
+bool esdmnc_program_copies(void);
 
 /* ---- quantize.c ----------------------------------------------------------------------------- */
 

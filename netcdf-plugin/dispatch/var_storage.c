@@ -175,7 +175,7 @@ esdmnc_def_var_endian(esdmnc_id id, int varid, int endian)
 int
 esdmnc_storage_create(esdmnc_file *file, esdmnc_var *var)
 {
-    int rc = esdmnc_accuracy_settle(file, var, false);
+    int rc = esdmnc_accuracy_settle(file, var);
     if (esdmnc_is_nc3(file) || rc != NC_NOERR)
         return rc;
     rc = esdmnc_chunks_create(file, var);

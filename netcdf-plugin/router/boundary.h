@@ -173,6 +173,18 @@ ESDMNC_EXPORT const esdmnc_library *esdmnc_library_get(int instance);
  *  The newline is added. Keeps errno. */
 ESDMNC_EXPORT void esdmnc_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** Where a program has the value of an attribute from. */
+typedef enum esdmnc_origin {
+    ESDMNC_FROM_PROGRAM,  /**< itself: it did not meet it while it listed attributes */
+    ESDMNC_FROM_FILE,     /**< it listed the attributes of some variable in a NetCDF file */
+    ESDMNC_FROM_CONTAINER /**< the same of an ESDM container */
+} esdmnc_origin;
+
+/** Of an attribute `esdm_…`. @param value its text without NULs at the end, or its numbers as
+ *  doubles. */
+ESDMNC_EXPORT esdmnc_origin esdmnc_attribute_origin(const char *name, const void *value,
+                                                    size_t bytes);
+
 /**
  * The container behind a path: `esdm:` paths, stub files, and files in routed folders.
  *

@@ -64,6 +64,12 @@ esdmnc__real(const esdmnc__library *library, esdmnc__function function)
 static struct link_map *
 map_of(const void *address)
 {
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35: finds the object without looking for a symbol */
+    struct dl_find_object found;
+    if (_dl_find_object((void *) (uintptr_t) address, &found) == 0) {
+        return found.dlfo_link_map;
+    }
+#endif
     Dl_info info;
     struct link_map *map = NULL;
     if (!dladdr1(address, &info, (void **) &map, RTLD_DL_LINKMAP)) {

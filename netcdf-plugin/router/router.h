@@ -68,7 +68,12 @@
     X(ncaux_type_alignment)                                                                        \
     X(ncaux_class_alignment)                                                                       \
     X(nc_inq_user_type)                                                                            \
-    X(nc_inq_compound_field)
+    X(nc_inq_compound_field)                                                                       \
+    X(nc_inq_attname)                                                                              \
+    X(nc_inq_att)                                                                                  \
+    X(nc_get_att)                                                                                  \
+    X(nc_get_att_double)                                                                           \
+    X(nc_free_string)
 
 typedef enum esdmnc__function {
 #define X(name) ESDMNC_FN_##name,

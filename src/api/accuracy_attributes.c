@@ -3,11 +3,13 @@
 /* Attributes with which programs state the accuracy of a dataset, and those that tell readers. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "esdm/accuracy_attributes.h"
 #include "esdm/placement.h"
+#include "model/accuracy.h"
 #include "model/container.h"
 
 #define PREFIX       "esdm_"
@@ -18,7 +20,14 @@ bool
 esdm_accuracy_is_attribute(const char *name)
 {
     return name != NULL && strncmp(name, PREFIX, PREFIX_BYTES) == 0 &&
+           strcmp(name, ESDM_ACCURACY_STORED_ATTRIBUTE) != 0 &&
            strcmp(name, ESDM_ACCESS_ATTRIBUTE) != 0; /* that is about fragments */
+}
+
+uint32_t
+esdm_accuracy_attribute_quantity(const char *name)
+{
+    return esdm_accuracy_is_attribute(name) ? esdm__accuracy_flag(name + PREFIX_BYTES) : 0;
 }
 
 /* ---- attributes as texts -------------------------------------------------------------------- */
@@ -95,6 +104,22 @@ esdm_dataset_accuracy_attributes(esdm_dataset *dataset, esdm_accuracy *accuracy,
 
 /* ---- readers -------------------------------------------------------------------------------- */
 
+/* All that is in force, as one text. */
+static esdm_status
+tell_all(esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
+{
+    char *text = NULL;
+    if (!esdm_session_keeps_accuracy(dataset->group->container->session))
+        return ESDM_OK;
+    esdm_status st = esdm_accuracy_print(accuracy, &text, err);
+    if (st != ESDM_OK)
+        return st;
+    st = esdm_attribute_set(esdm_dataset_attributes(dataset), ESDM_ACCURACY_STORED_ATTRIBUTE,
+                            ESDM_TYPE_CHAR, strlen(text), text, err);
+    free(text);
+    return st;
+}
+
 esdm_status
 esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
 {
@@ -127,7 +152,7 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
         if (told[i].stated)
             st = esdm_attribute_set(esdm_dataset_attributes(dataset), told[i].name, told[i].type, 1,
                                     told[i].value, err);
-    return st;
+    return st == ESDM_OK && esdm_accuracy_is_lossy(&a) ? tell_all(dataset, &a, err) : st;
 }
 
 esdm_status

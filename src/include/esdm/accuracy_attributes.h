@@ -2,8 +2,14 @@
 #ifndef ESDM_ACCURACY_ATTRIBUTES_H
 #define ESDM_ACCURACY_ATTRIBUTES_H
 
-/** @file Attributes with which programs state the accuracy of a dataset, and those that tell its
- *  readers. */
+/**
+ * @file
+ * Attributes with which programs state the accuracy of a dataset, and those that tell its readers.
+ *
+ * A statement belongs to the numbers for which it was made, but programs copy attributes to results
+ * that have other magnitudes. So an attribute `esdm_NAME` is taken once, when definitions end, and
+ * does not stay: what readers see, and copy, is documentation that states nothing.
+ */
 
 #include "esdm/accuracy.h"
 
@@ -11,8 +17,14 @@
 extern "C" {
 #endif
 
+/** The attribute that tells readers what is stated of a dataset, as esdm_accuracy_print() does. It
+ *  states nothing, whoever writes it. */
+#define ESDM_ACCURACY_STORED_ATTRIBUTE "esdm_stored_accuracy"
+
 /** Whether an attribute of that name, `esdm_NAME`, states a quantity NAME. */
 ESDM_API bool esdm_accuracy_is_attribute(const char *name);
+/** The quantity that it states, ESDM_ACCURACY_*; 0: there is none of that name. */
+ESDM_API uint32_t esdm_accuracy_attribute_quantity(const char *name);
 /** States in *accuracy what the attributes `esdm_NAME` of the dataset say.
  *  @param ret_last name of the last that was looked at, which an error is about; NULL: there are
  *  none. Borrowed. */
@@ -20,10 +32,12 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_accuracy_attributes(esdm_datas
                                                                       esdm_accuracy *accuracy,
                                                                       const char **ret_last,
                                                                       esdm_error *err);
-/** Tells readers of the accuracy in force with attributes in the manner of CF's quantization. */
+/** Tells readers of the accuracy in force with attributes in the manner of CF's quantization and,
+ *  unless the site wants none (esdm_session_keeps_accuracy()), with `esdm_stored_accuracy`. Does
+ *  nothing where nothing may be lost. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_tell_accuracy(esdm_dataset *dataset,
                                                                 esdm_error *err);
-/** Removes the attributes `esdm_NAME`, as sites may want it (esdm_session_keeps_accuracy()). */
+/** Removes the attributes `esdm_NAME` that state something, once they are taken. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_remove_accuracy_attributes(esdm_dataset *dataset,
                                                                              esdm_error *err);
 

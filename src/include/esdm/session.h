@@ -45,7 +45,8 @@ ESDM_API size_t esdm_session_route_count(const esdm_session *session);
 /** Absolute path, borrowed; NULL when index is past the end. */
 ESDM_API const char *esdm_session_route(const esdm_session *session, size_t index);
 
-/** Whether attributes that stated a variable's accuracy stay ("netcdf.accuracy_attributes"). */
+/** Whether readers are told what was stated of accuracies, as the attribute `esdm_stored_accuracy`
+ *  ("netcdf.accuracy_attributes"). */
 ESDM_API bool esdm_session_keeps_accuracy(const esdm_session *session);
 
 /* ---- catalogue ---------------------------------------------------------------------------- */

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""The accuracy that somebody stated of a variable does not travel to what is computed from it: programs
+copy attributes to results of other magnitudes. Each operator leaves in ESDM, bit for bit, what it
+leaves in a plain file."""
+
+import json
+import pathlib
+
+from clients import python_of
+from esdmtest import (Site, by_size, client, expect, expect_error, main, need_program, run, tool)
+
+HERE = pathlib.Path(__file__).parent
+FIELDS = HERE / "derived_fields.py"
+STATED = "absolute_tolerance=0.01"
+
+
+def lines():
+    """(words, whether the numbers are handed on as they are)"""
+    chosen = [l for l in (HERE / "derived.txt").read_text().splitlines() if l and l[0] != "#"]
+    for line in chosen[::by_size(7, 1, 1)]:
+        words = line.lstrip("= ").split()
+        words[1:1] = ["-s", "-O"] if words[0] == "cdo" else [] if words[0] == "nccopy" else ["-O"]
+        yield words, line.startswith("=")
+
+
+def fill_in(words, places):
+    return [str(places[word[1:]]) if word.startswith("$") else word for word in words]
+
+
+def series(site, python):
+    """Plain files of which a person states what is accurate enough, the same in ESDM (rounded), and
+    plain files of that."""
+    run([python, FIELDS, "make", site.folder])
+    plain = {key: site.file(f"{key}.nc") for key in "AB"}
+    rounded = {key: site.file(f"rounded-{key}.nc") for key in "AB"}
+    stored = {key: f"esdm://in/{key}.nc" for key in "AB"}
+    for key, path in plain.items():
+        run(["ncatted", "-h", "-a", "esdm_absolute_tolerance,tas,c,c,0.01 K", "-a",
+             "esdm_relative_tolerance,flux,c,c,1 %", path])
+        client(["ncks", "-h", path, stored[key]])
+        expect(accuracy_of(f"in/{key}.nc")["stated"] == STATED, "the program that imports states it")
+        expect(accuracy_of(f"in/{key}.nc")["changed_fragments"] > 0, "nothing is rounded")
+        run([tool("esdm-cp"), stored[key], rounded[key]])
+        header = run(["ncdump", "-h", rounded[key]]).stdout
+        expect("esdm_absolute" not in header and "esdm_relative" not in header and
+               f'tas:esdm_stored_accuracy = "{STATED}"' in header, header)
+    return plain, rounded, stored
+
+
+def accuracy_of(container, variable="tas"):
+    shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", container]).stdout)
+    return next(d["accuracy"] for d in shown["containers"][0]["root"]["datasets"]
+                if d["name"] == variable)
+
+
+def stated_in(container):
+    shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", container]).stdout)
+    return {d["name"]: d["accuracy"]["stated"] for d in shown["containers"][0]["root"]["datasets"]
+            if "stated" in d.get("accuracy", {})}
+
+
+def test_operators__derive_the_same_numbers():
+    need_program("cdo", "ncks", "ncap2")
+    python = python_of("debian")
+    with Site() as site:
+        plain, rounded, stored = series(site, python)
+        pairs, copies = [], []
+        for number, (words, copies_numbers) in enumerate(lines()):
+            expected, of_plain = site.file(f"r{number}.nc"), site.file(f"p{number}.nc")
+            run(fill_in(words, {**rounded, "O": expected}))
+            done = client(fill_in(words, {**stored, "O": f"esdm://c/{number}"}))
+            expect("not taken" not in done.stderr, done.stderr)
+            pairs += [expected, f"esdm://c/{number}"]
+            if number % 4 == 0:  # from files that ESDM was exported to
+                client(fill_in(words, {**rounded, "O": f"esdm://r/{number}"}))
+                pairs += [expected, f"esdm://r/{number}"]
+            done = client(fill_in(words, {**plain, "O": f"esdm://p/{number}"}))
+            if copies_numbers:
+                copies.append((f"p/{number}", words))
+            else:
+                run(fill_in(words, {**plain, "O": of_plain}))
+                pairs += [of_plain, f"esdm://p/{number}"]
+        client([python, FIELDS, "compare", *pairs])
+        for container, words in copies:
+            stated = stated_in(container)
+            expect(stated.get("tas", stated.get("t2m")) == STATED, f"{words}: {stated}")
+
+
+def test_xarray__derives_the_same_numbers():
+    need_program("ncks", "ncatted")
+    python = python_of("debian")
+    names = ("var", "std", "diff", "mean", "anomaly", "same")
+    with Site() as site:
+        plain, rounded, stored = series(site, python)
+        pairs = []
+        for kind, source, reference in (("c", stored["A"], rounded["A"]),
+                                        ("p", plain["A"], plain["A"])):
+            run([python, FIELDS, "xarray", reference, site.file(kind)])
+            done = client([python, FIELDS, "xarray", source, f"esdm://{kind}"])
+            expect(("not taken" in done.stderr) == (kind == "p"), done.stderr)
+            for name in names:
+                pairs += [site.file(f"{kind}-{name}"), f"esdm://{kind}-{name}"]
+            expect(stated_in(f"{kind}-own") == {"small": "absolute_tolerance=0.0001"},
+                   "what the program states itself counts")
+        client([python, FIELDS, "compare", *pairs])
+
+
+def test_results_of_plain_files__are_told():
+    """A chain of programs on plain files ends in ESDM."""
+    need_program("cdo", "ncks", "ncatted")
+    python = python_of("debian")
+    with Site() as site:
+        plain, _, stored = series(site, python)
+        done = client(["cdo", "-s", "regres", plain["A"], "esdm://trend"])
+        expect("'esdm_absolute_tolerance' of variable 'tas'" in done.stderr and
+               "--accuracy" in done.stderr, done.stderr)
+        expect(done.stderr.count("not taken") == 1, done.stderr)
+        # in a container a person states and takes back with ncatted
+        client(["ncatted", "-h", "-a", "esdm_absolute_tolerance,tas,o,c,0.02 K", stored["A"]])
+        expect(stated_in("in/A.nc")["tas"] == "absolute_tolerance=0.02", "stated anew")
+        header = client(["ncdump", "-h", stored["A"]]).stdout
+        expect('tas:esdm_stored_accuracy = "absolute_tolerance=0.02"' in header and
+               "quantization_maximum_absolute_error = 0.02" in header, header)
+        client(["ncatted", "-h", "-a", "esdm_stored_accuracy,tas,d,,", stored["A"]])
+        expect("tas" not in stated_in("in/A.nc"), "taken back")
+        # variables keep theirs under another name, and where others are appended
+        client(["ncrename", "-h", "-v", "tas,t2m", stored["B"]])
+        expect(stated_in("in/B.nc")["t2m"] == STATED, "renamed")
+        client(["ncks", "-h", "-A", "-v", "tas", stored["A"], stored["B"]])
+        client(["ncrename", "-h", "-v", "t2m,old", stored["B"]])
+        stated = stated_in("in/B.nc")
+        expect(stated["old"] == STATED and "tas" not in stated, stated)
+
+
+def test_appended_records__keep_the_containers_accuracy():
+    need_program("cdo", "ncrcat", "ncks")
+    python = python_of("debian")
+    with Site() as site:
+        plain, rounded, stored = series(site, python)
+        for source in (plain["B"], rounded["B"], stored["B"]):
+            client(["ncks", "-h", "-O", stored["A"], "esdm://long"])
+            run([tool("esdm-cp"), "-f", stored["A"], "esdm://long"])
+            client(["cdo", "-s", "cat", source, "esdm://long"])
+            expect(stated_in("long")["tas"] == STATED, "appended to")
+            client(["ncks", "-h", "-A", source, "esdm://long"])
+            expect(stated_in("long")["tas"] == STATED, "overwritten")
+
+
+PROGRAM = """
+import netCDF4, sys
+with netCDF4.Dataset(sys.argv[1], "w", format=sys.argv[2]) as nc:
+    nc.createDimension("x", 300)
+    v = nc.createVariable("tas", "f8", ("x",))
+    v.esdm_absolute_tolerance = "0.01 K"
+    v.units = "K"
+    v[:] = [273 + i / 7 for i in range(300)]
+    if len(sys.argv) > 3:
+        w = nc.createVariable("late", "f8", ("x",))
+        w.units = sys.argv[3]
+        w.esdm_absolute_tolerance = "0.02 K"
+        v.esdm_absolute_tolerance = "20 mK"
+        w[:] = v[:]
+"""
+
+
+def test_statements__are_judged_when_definitions_end():
+    python = python_of("debian")
+    with Site() as site:
+        site.file("program.py").write_text(PROGRAM, encoding="ascii")
+        for kind in ("NETCDF4", "NETCDF3_CLASSIC"):
+            client([python, site.file("program.py"), "esdm://a", kind, "K"])
+            expect(stated_in("a") == {"tas": "absolute_tolerance=0.02",
+                                      "late": "absolute_tolerance=0.02"}, stated_in("a"))
+            before = run([tool("esdm-ls"), "-l"]).stdout
+            for name in "a", "new":  # nothing comes of a program that fails
+                done = client([python, site.file("program.py"), f"esdm://{name}", kind, "m"], check=False)
+                expect_error(done, "esdm_absolute_tolerance", "'late'", "units 'K'", "'m'")
+            expect(run([tool("esdm-ls"), "-l"]).stdout == before, "something was left or replaced")
+
+
+main(test_operators__derive_the_same_numbers, test_xarray__derives_the_same_numbers,
+     test_results_of_plain_files__are_told, test_appended_records__keep_the_containers_accuracy,
+     test_statements__are_judged_when_definitions_end)
