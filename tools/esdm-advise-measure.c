@@ -67,6 +67,36 @@ advise_lab_close(advise_lab *lab)
     g_free(lab);
 }
 
+/* ---- what describes others ---------------------------------------------------------------- */
+
+esdm_status
+advise_find_auxiliary(advise_lab *lab, cp_model *model, esdm_error *err)
+{
+    cp_end end = {
+        .is_container = true, .name = (char *) "model", .ncid = -1, .session = lab->session};
+    esdm_status status = cp_container_create(&end, model, err);
+    for (guint i = 0; i < model->datasets->len; i++) {
+        cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        dataset->auxiliary =
+            status == ESDM_OK && esdm_dataset_is_auxiliary(dataset->to.dataset, NULL);
+        dataset->to.dataset = NULL;
+    }
+    cp_close(&end);
+    return status;
+}
+
+bool
+advise_spares(const advise_candidate *candidate)
+{
+    esdm_accuracy accuracy;
+    esdm_error ignored;
+    esdm_accuracy_init(&accuracy);
+    /* What needs units that are not known here is a tolerance. */
+    return !esdm_accuracy_pattern_is_literal(candidate->pattern) &&
+           (esdm_accuracy_parse(&accuracy, candidate->text, NULL, &ignored) != ESDM_OK ||
+            esdm_accuracy_is_lossy(&accuracy));
+}
+
 /* ---- a block as a dataset ----------------------------------------------------------------- */
 
 static const char *
@@ -257,6 +287,7 @@ measure_one(advise_lab *lab, const cp_dataset *from, const uint64_t *size, const
         bool fits = candidate->pattern == NULL ||
                     g_pattern_match_simple(candidate->pattern, from->name) ||
                     g_pattern_match_simple(candidate->pattern, from->path);
+        fits = fits && !(from->auxiliary && advise_spares(candidate));
         if (fits)
             status = state_accuracy(from, dataset, candidate->text, err);
         result->refused = !fits || status == ESDM_EINVAL || status == ESDM_ENOTSUP;
@@ -278,6 +309,7 @@ advise_measure(advise_lab *lab, const GArray *candidates, const cp_dataset *data
     for (uint32_t i = 0; i < dataset->rank; i++)
         count *= size[i];
     sample->raw_bytes = count * dataset->type->bytes;
+    sample->auxiliary = dataset->auxiliary;
     sample->range = range_of(dataset->type->atomic, values, count, dataset->fill);
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < candidates->len && status == ESDM_OK; i++)

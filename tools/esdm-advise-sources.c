@@ -334,6 +334,8 @@ sample_source(drawing *d, const advise_source *source, guint draws)
     g_autoptr(cp_model) model = NULL;
     esdm_error err = {0};
     esdm_status status = open_source(source, d->session, &end, &model, &err);
+    if (status == ESDM_OK)
+        status = advise_find_auxiliary(d->lab, model, &err);
     for (guint i = 0; i < draws && status == ESDM_OK; i++) {
         cp_slab slab;
         double raw_bytes = 0;

@@ -25,7 +25,8 @@ static const tool_help help = {
         "\n"
         "--accuracy takes what esdm-cp --accuracy takes: 'abs=0.01 K', 'digits=3',\n"
         "'mode=archive', or 'NAME: abs=0.01 K' for variables of that name or pattern; others\n"
-        "are kept without loss then. Without it: lossless in the modes speed, balanced and\n"
+        "are kept without loss then, and so are coordinates, their bounds, times and flags\n"
+        "that it does not name. Without it: lossless in the modes speed, balanced and\n"
         "archive, and 5 and 3 significant digits.",
     .examples = "  esdm-advise /data/cmip6\n"
                 "  esdm-advise -a 'digits=4' -a 'abs=0.01; mode=archive' tas.nc\n"
@@ -176,6 +177,26 @@ tell_unused(const advise_study *study)
     }
 }
 
+/* Variables that were drawn and are rounded only by name. */
+static void
+tell_spared(const advise_study *study)
+{
+    bool any = false;
+    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < study->candidates->len; i++)
+        any = any || advise_spares(&g_array_index(study->candidates, advise_candidate, i));
+    for (guint i = 0; any && i < study->samples->len; i++) {
+        const advise_sample *sample = g_ptr_array_index(study->samples, i);
+        if (sample->auxiliary && g_hash_table_add(told, sample->variable))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", sample->variable);
+    }
+    if (names->len > 0)
+        tool_error("coordinates, flags and the like are kept without loss, unless --accuracy gives "
+                   "their names: %s",
+                   names->str);
+}
+
 static tool_exit
 report(const advise_study *study, const advise_price *price)
 {
@@ -189,6 +210,7 @@ report(const advise_study *study, const advise_price *price)
     else
         advise_print(study, price);
     tell_unused(study);
+    tell_spared(study);
     if (study->unreadable > 0)
         tool_error("%u of the files, folders and containers cannot be read and were left out",
                    study->unreadable);

@@ -38,6 +38,7 @@ typedef struct advise_sample {
     char *variable; /**< name without groups */
     uint64_t raw_bytes;
     double raw_share; /**< raw bytes of its source's numbers by bytes of the source */
+    bool auxiliary;   /**< rounded only where an accuracy names it */
     double range;     /**< largest less smallest finite number; 0: none */
     advise_result results[ADVISE_CANDIDATES_MAX];
 } advise_sample;
@@ -88,6 +89,10 @@ typedef struct advise_lab advise_lab;
 /** A site in memory, with one thread. @param ret_lab owned. */
 esdm_status advise_lab_open(advise_lab **ret_lab, esdm_error *err);
 void advise_lab_close(advise_lab *lab);
+/** Finds out which variables of a source describe others (`auxiliary`), as ESDM tells them. */
+esdm_status advise_find_auxiliary(advise_lab *lab, cp_model *model, esdm_error *err);
+/** Whether a candidate leaves auxiliary variables as they are. */
+bool advise_spares(const advise_candidate *candidate);
 /** Stores the block with every candidate. @param size of the block along `rank` axes. */
 esdm_status advise_measure(advise_lab *lab, const GArray *candidates, const cp_dataset *dataset,
                            const uint64_t *size, const void *values, advise_sample *sample,

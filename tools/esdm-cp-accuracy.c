@@ -19,10 +19,11 @@ typedef struct wish {
 
 /* What copies in all processes found out about one option. */
 typedef struct found {
-    atomic_bool any;   /* a variable matches */
-    atomic_uint near;  /* 0: no name; 1: one is being written; 2: `name` is there */
-    atomic_uint tries; /* copies that had no such variable */
-    char name[128];    /* a variable that looks like what was asked for */
+    atomic_bool any;    /* a variable matches */
+    atomic_uint near;   /* 0: no name; 1: one is being written; 2: `name` is there */
+    atomic_uint tries;  /* copies that had no such variable */
+    atomic_bool spared; /* it was told of those that it does not round */
+    char name[128];     /* a variable that looks like what was asked for */
 } found;
 /* One for each option, and one for the warning of global attributes, in memory that processes
  * share. */
@@ -104,6 +105,13 @@ cp_accuracy_end(void)
     return result;
 }
 
+static bool
+is_number(const cp_dataset *dataset)
+{
+    esdm_type type = dataset->type->atomic;
+    return type >= ESDM_TYPE_INT8 && type <= ESDM_TYPE_UINT64 && type != ESDM_TYPE_CHAR;
+}
+
 /* The attribute `units` of a dataset; owned; NULL when there is none. */
 static char *
 units_of(const cp_dataset *dataset)
@@ -126,9 +134,39 @@ set_accuracy(const cp_dataset *dataset, const esdm_accuracy *accuracy, esdm_erro
 
 /* ---- what the source states ----------------------------------------------------------------- */
 
+/* Whether the numbers were rounded when the source was written: by what is stated of it, by a rule
+ * of its site, or in a container that was copied to this file. */
+static bool
+was_rounded(const cp_dataset *dataset, bool is_container)
+{
+    esdm_accuracy accuracy;
+    return cp_attribute_find(dataset->attributes, ESDM_ACCURACY_STORED_ATTRIBUTE) != NULL ||
+           (is_container && esdm_dataset_accuracy_in_force(dataset->from.dataset, &accuracy) &&
+            esdm_accuracy_is_lossy(&accuracy));
+}
+
+/* Numbers that were rounded are not rounded again, by a rule of the target's site neither: twice is
+ * more than what is stated. */
+static esdm_status
+keep(cp_dataset *dataset, bool is_container, esdm_error *err)
+{
+    esdm_accuracy exact;
+    esdm_accuracy_init(&dataset->accuracy);
+    if (is_container)
+        (void) esdm_dataset_accuracy(dataset->from.dataset, &dataset->accuracy);
+    if (!is_number(dataset) || !was_rounded(dataset, is_container))
+        return ESDM_OK;
+    dataset->as_it_is = true;
+    esdm_accuracy_init(&exact);
+    exact.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
+                   (dataset->accuracy.stated & (uint32_t) ESDM_ACCURACY_MODE);
+    exact.mode = dataset->accuracy.mode;
+    return esdm_dataset_set_accuracy(dataset->to.dataset, &exact, err);
+}
+
 /* As NetCDF's interface does when such a variable is written through it. */
 static esdm_status
-state_attributes(const cp_dataset *dataset, esdm_error *err)
+state_attributes(cp_dataset *dataset, esdm_error *err)
 {
     esdm_dataset *to = dataset->to.dataset;
     esdm_accuracy accuracy;
@@ -137,7 +175,7 @@ state_attributes(const cp_dataset *dataset, esdm_error *err)
     (void) esdm_dataset_accuracy(to, &accuracy);
     esdm_status status = esdm_dataset_accuracy_attributes(to, &accuracy, &name, err);
     if (name == NULL)
-        return status;
+        return status == ESDM_OK ? keep(dataset, false, err) : status;
     g_autofree char *attribute = g_strdup(name);
     if (status == ESDM_OK)
         status = esdm_accuracy_check(&accuracy, err);
@@ -148,26 +186,6 @@ state_attributes(const cp_dataset *dataset, esdm_error *err)
     g_autofree char *why = g_strdup(err->message);
     return tool_error_set(err, status, "attribute '%s' of variable '%s': %s", attribute,
                           dataset->path, why);
-}
-
-/* Numbers that were rounded when the source was written are not rounded again: twice is more than
- * what is stated. */
-static esdm_status
-keep(cp_dataset *dataset, esdm_error *err)
-{
-    const uint32_t tolerances = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
-                                ESDM_ACCURACY_RELATIVE_TOLERANCE |
-                                ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS;
-    esdm_accuracy exact;
-    if (!esdm_dataset_accuracy(dataset->from.dataset, &dataset->accuracy) ||
-        (dataset->accuracy.stated & tolerances) == 0)
-        return ESDM_OK;
-    dataset->as_it_is = true;
-    esdm_accuracy_init(&exact);
-    exact.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE |
-                   (dataset->accuracy.stated & (uint32_t) ESDM_ACCURACY_MODE);
-    exact.mode = dataset->accuracy.mode;
-    return esdm_dataset_set_accuracy(dataset->to.dataset, &exact, err);
 }
 
 esdm_status
@@ -253,23 +271,63 @@ no_variable(found *f, const cp_model *model, const char *source, const wish *w, 
     return ESDM_OK;
 }
 
+/* Whether an option that does not name the variable would round what describes others: then all of
+ * it is left as it is. */
+static bool
+spares(const wish *w, const cp_dataset *dataset)
+{
+    esdm_accuracy accuracy;
+    g_autofree char *units = units_of(dataset);
+    esdm_accuracy_init(&accuracy);
+    if (esdm_accuracy_pattern_is_literal(w->pattern) ||
+        !esdm_dataset_is_auxiliary(dataset->to.dataset, NULL))
+        return false;
+    /* Units that do not fit are no reason to fail then. */
+    return esdm_accuracy_parse(&accuracy, w->text, units, NULL) != ESDM_OK ||
+           esdm_accuracy_is_lossy(&accuracy);
+}
+
+/* Said once for all copies. */
+static void
+tell_spared(found *f, const char *source, const char *option, const GString *names)
+{
+    if (names->len > 0 && !atomic_exchange(&f->spared, true))
+        tool_error("%s: --accuracy '%s' does not round %s: coordinates, flags and the like are "
+                   "rounded only where their names are given",
+                   source, option, names->str);
+}
+
+static esdm_status
+state_option(const cp_model *model, const wish *w, GString *spared, bool *ret_any, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
+        cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        if (!matches(w->pattern, dataset))
+            continue;
+        *ret_any = true;
+        if (!is_number(dataset) && !esdm_accuracy_pattern_is_literal(w->pattern))
+            continue;
+        if (spares(w, dataset))
+            g_string_append_printf(spared, "%s%s", spared->len > 0 ? ", " : "", dataset->name);
+        else
+            status = state(dataset, w->text, err);
+    }
+    return status;
+}
+
 static esdm_status
 state_options(const cp_model *model, const char *source, esdm_error *err)
 {
     for (char **option = cp_wants.accuracy; option != NULL && *option != NULL; option++) {
         wish w;
         bool any = false;
-        esdm_status status = ESDM_OK;
+        g_autoptr(GString) spared = g_string_new(NULL);
         if (!split(*option, &w))
             continue; /* refused before */
-        for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
-            cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
-            if (!matches(w.pattern, dataset))
-                continue;
-            any = true;
-            status = state(dataset, w.text, err);
-        }
+        esdm_status status = state_option(model, &w, spared, &any, err);
         found *f = &found_out[option - cp_wants.accuracy];
+        tell_spared(f, source, *option, spared);
         if (any)
             atomic_store(&f->any, true);
         else if (status == ESDM_OK)
@@ -339,7 +397,7 @@ cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
     esdm_status status = ESDM_OK;
     for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++) {
         cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
-        status = source->is_container ? keep(dataset, err) : state_attributes(dataset, err);
+        status = source->is_container ? keep(dataset, true, err) : state_attributes(dataset, err);
     }
     if (status == ESDM_OK && !source->is_container)
         warn_of_globals(model->root, source->name);

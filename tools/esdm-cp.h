@@ -97,6 +97,7 @@ typedef struct cp_dataset {
     char *filters;
     char *codec;
     bool nofill;
+    bool auxiliary;         /* esdm_dataset_is_auxiliary(); of esdm-advise alone */
     bool as_it_is;          /* its numbers are rounded already: they are copied bit for bit */
     esdm_accuracy accuracy; /* what is stated of them, then */
     cp_place from;          /* where the model was read */

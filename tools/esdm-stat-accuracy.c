@@ -76,6 +76,13 @@ stat_accuracy_origin(esdm_dataset *dataset)
                                                "what is written now)",
                                    now);
     }
+    size_t rule = 0;
+    const char *kind = NULL;
+    if (text->len == 0 && esdm_dataset_accuracy_spared(dataset, &rule, &kind))
+        g_string_append_printf(text,
+                               "nothing is lost: it is %s, which accuracy[%zu] of the site's "
+                               "configuration does not name",
+                               kind, rule);
     if (text->len > 0)
         return g_string_free(text, FALSE);
     (void) g_string_free(text, TRUE);

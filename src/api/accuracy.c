@@ -52,3 +52,10 @@ esdm_dataset_accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_a
 {
     return dataset != NULL && esdm__accuracy_in_force(dataset, ret_accuracy);
 }
+
+bool
+esdm_dataset_accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind)
+{
+    return dataset != NULL && ret_rule != NULL && ret_kind != NULL &&
+           esdm__accuracy_spared(dataset, ret_rule, ret_kind);
+}

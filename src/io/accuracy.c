@@ -35,8 +35,9 @@ has_text(const esdm_dataset *dataset, const char *name, const char *text)
            strcmp(texts[0], text) == 0;
 }
 
+/* Whether it is what the rule says. */
 static bool
-rule_fits(const esdm__site_rule *rule, const esdm_dataset *dataset)
+rule_matches(const esdm__site_rule *rule, const esdm_dataset *dataset)
 {
     if (rule->container != NULL &&
         fnmatch(rule->container, dataset->group->container->name, 0) != 0)
@@ -51,6 +52,34 @@ rule_fits(const esdm__site_rule *rule, const esdm_dataset *dataset)
     return (rule->standard_name == NULL ||
             has_text(dataset, "standard_name", rule->standard_name)) &&
            (rule->units == NULL || has_text(dataset, "units", rule->units));
+}
+
+/* Whether it rounds what describes others without naming it. */
+static bool
+rule_spares(const esdm__site_rule *rule, const esdm_dataset *dataset, const char **ret_kind)
+{
+    return esdm_accuracy_is_lossy(&rule->accuracy) &&
+           !esdm_accuracy_pattern_is_literal(rule->variable) &&
+           esdm_dataset_is_auxiliary(dataset, ret_kind);
+}
+
+static bool
+rule_fits(const esdm__site_rule *rule, const esdm_dataset *dataset)
+{
+    return rule_matches(rule, dataset) && !rule_spares(rule, dataset, NULL);
+}
+
+bool
+esdm__accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind)
+{
+    const esdm__site *site = dataset->group->container->session->site;
+    for (size_t i = 0; esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
+        if (!rule_matches(&site->rules[i], dataset))
+            continue;
+        *ret_rule = i;
+        return rule_spares(&site->rules[i], dataset, ret_kind);
+    }
+    return false;
 }
 
 /* NULL: it has none. */

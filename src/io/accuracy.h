@@ -26,6 +26,8 @@ typedef struct esdm__accuracy {
     uint64_t exact[ESDM__EXACT_MAX]; /* what codec.exact_values points at */
 } esdm__accuracy;
 
+/** esdm_dataset_accuracy_spared() */
+bool esdm__accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind);
 /** What the dataset states, or the site of it; false: nothing. */
 bool esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy);
 /** The same, as it is now. ESDM_EINVAL naming attribute or quantity when it makes no

@@ -66,7 +66,7 @@ esdm__container_begin(esdm_session *session, const char *name, esdm_create_mode 
     io->sole = true;
     esdm__uuid_new(io->uuid);
     container->writable = true;
-    container->structure_dirty = true;
+    esdm__container_changed(container);
     *ret_container = container;
     return ESDM_OK;
 }

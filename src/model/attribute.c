@@ -223,7 +223,7 @@ esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint
     if (st == ESDM_OK)
         st = esdm__attribute_put(list, name, type, count, values, &changed, err);
     if (changed)
-        list->container->structure_dirty = true;
+        esdm__container_changed(list->container);
     return st;
 }
 
@@ -264,7 +264,7 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
     entry->name = copy;
     entry->hash = hash;
     esdm__names_add(&list->names, hash, index);
-    list->container->structure_dirty = true;
+    esdm__container_changed(list->container);
     return ESDM_OK;
 }
 
@@ -288,7 +288,7 @@ esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
     free_values(list, entry);
     list->count--;
     memmove(entry, entry + 1, (list->count - index) * sizeof *entry);
-    list->container->structure_dirty = true;
+    esdm__container_changed(list->container);
     return ESDM_OK;
 }
 

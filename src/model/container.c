@@ -147,6 +147,7 @@ esdm__container_new(const char *name)
     container->writable = true;
     container->next_dataset_id = 1;
     atomic_init(&container->lengths_dirty, false);
+    atomic_init(&container->changes, 1);
     (void) pthread_mutex_init(&container->types_lock, NULL);
     container->name = strdup(name);
     if (container->name == NULL || new_root(container) == NULL) {
@@ -195,7 +196,7 @@ esdm__container_touch(esdm_container *container, esdm_error *err)
 {
     esdm_status st = esdm__container_check_writable(container, err);
     if (st == ESDM_OK)
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     return st;
 }
 
@@ -246,7 +247,7 @@ esdm_container_set_hint(esdm_container *container, const char *key, const char *
     if (st == ESDM_OK)
         st = esdm__hints_set(&container->hints, key, value, &changed, err);
     if (changed)
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     return st;
 }
 

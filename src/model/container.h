@@ -9,7 +9,8 @@
  *
  * Ownership: the container owns every group, dimension, dataset and attribute list, in arrays of
  * pointers, so that addresses stay valid until esdm__container_free().
- * Every structural change sets `structure_dirty` and fails with ESDM_EACCES on a read-only handle.
+ * Every structural change is told by esdm__container_changed(), and fails with ESDM_EACCES on a
+ * read-only handle.
  */
 
 #include <pthread.h>
@@ -99,9 +100,10 @@ struct esdm_dataset {
     void *fill;                  /* owned, see esdm__value_new(); or NULL */
     esdm__hints hints;
     esdm_attributes attributes;
-    atomic_bool has_data; /* something was written through this handle or is committed */
-    uint32_t kept;        /* as of attributes */
-    void *io;             /* engine state of this dataset; see io/ */
+    atomic_bool has_data;      /* something was written through this handle or is committed */
+    uint32_t kept;             /* as of attributes */
+    _Atomic uint64_t named_at; /* `changes` when another dataset named it; see auxiliary.c */
+    void *io;                  /* engine state of this dataset; see io/ */
 };
 
 struct esdm_container {
@@ -110,6 +112,8 @@ struct esdm_container {
     bool writable;
     esdm_conversion conversion;
     bool structure_dirty;
+    _Atomic uint64_t changes;  /* of the structure in memory, counted from 1 */
+    _Atomic uint64_t named_at; /* `changes` when `named_at` of all datasets was brought up to it */
     atomic_bool lengths_dirty; /* an unlimited dimension was extended: a commit must publish it */
     uint64_t snapshot;
     uint32_t next_dataset_id;
@@ -122,6 +126,14 @@ struct esdm_container {
     esdm__undo undo;
     void *io; /* engine state of this container; see io/ */
 };
+
+/** The structure changed: a commit must publish it. */
+static inline void
+esdm__container_changed(esdm_container *container)
+{
+    container->structure_dirty = true;
+    atomic_fetch_add(&container->changes, 1);
+}
 
 /** A fresh container with an empty root group; name is copied. NULL when out of memory. */
 esdm_container *esdm__container_new(const char *name);

@@ -130,7 +130,7 @@ esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_
                            ret_dataset, err);
     if (st == ESDM_OK) {
         container->next_dataset_id++;
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     }
     return st;
 }
@@ -230,7 +230,7 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
     }
     esdm__value_free(of, dataset->fill);
     dataset->fill = copy;
-    container->structure_dirty = true;
+    esdm__container_changed(container);
     return ESDM_OK;
 }
 
@@ -274,7 +274,7 @@ esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error 
     }
     free(dataset->chunk);
     dataset->chunk = copy;
-    container->structure_dirty = true;
+    esdm__container_changed(container);
     return ESDM_OK;
 }
 
@@ -309,7 +309,7 @@ esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_erro
     }
     free(dataset->codec);
     dataset->codec = copy;
-    container->structure_dirty = true;
+    esdm__container_changed(container);
     return ESDM_OK;
 }
 
@@ -330,7 +330,7 @@ esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value,
     if (st == ESDM_OK)
         st = esdm__hints_set(&dataset->hints, key, value, &changed, err);
     if (changed)
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     return st;
 }
 

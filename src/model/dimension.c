@@ -77,7 +77,7 @@ esdm_dimension_create(esdm_group *group, const char *name, uint64_t length,
     if (st == ESDM_OK)
         st = esdm__dimension_new(group, name, length, ret_dimension, err);
     if (st == ESDM_OK)
-        group->container->structure_dirty = true;
+        esdm__container_changed(group->container);
     return st;
 }
 
@@ -108,7 +108,7 @@ esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *e
     free(dimension->name);
     dimension->name = copy;
     esdm__names_add(&group->dimension_names, hash, index);
-    group->container->structure_dirty = true;
+    esdm__container_changed(group->container);
     return ESDM_OK;
 }
 

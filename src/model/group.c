@@ -96,7 +96,7 @@ esdm__group_rename_member(esdm_group *group, const char *name, uint32_t kind, ui
     free(*object_name);
     *object_name = copy;
     esdm__group_add_member(group, hash, index, kind);
-    group->container->structure_dirty = true;
+    esdm__container_changed(group->container);
     return ESDM_OK;
 }
 
@@ -161,7 +161,7 @@ esdm_group_create(esdm_group *parent, const char *name, esdm_group **ret_group, 
     if (st == ESDM_OK)
         st = esdm__group_new(parent, name, ret_group, err);
     if (st == ESDM_OK)
-        parent->container->structure_dirty = true;
+        esdm__container_changed(parent->container);
     return st;
 }
 

@@ -341,6 +341,7 @@ esdm__undo_revert(esdm_container *container)
     clear_entries(undo); /* while the types of the values are there */
     drop_new(container, undo);
     container->next_dataset_id = undo->next_dataset_id;
+    esdm__container_changed(container);
     container->structure_dirty = undo->dirty;
     esdm_container_mark(container);
 }

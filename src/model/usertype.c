@@ -222,7 +222,7 @@ create(esdm_group *group, const char *name, esdm_type_class kind, size_t bytes, 
         st = esdm__usertype_new(group, name, kind, bytes, base, &type, err);
     if (st != ESDM_OK)
         return st;
-    group->container->structure_dirty = true;
+    esdm__container_changed(group->container);
     *ret_type = type->type;
     return ESDM_OK;
 }
@@ -285,7 +285,7 @@ esdm_compound_add(esdm_container *container, esdm_type compound, const char *nam
     if (st == ESDM_OK)
         st = esdm__usertype_add_member(type, name, offset, member, rank, shape, err);
     if (st == ESDM_OK)
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     return st;
 }
 
@@ -298,7 +298,7 @@ esdm_enum_add(esdm_container *container, esdm_type type, const char *name, const
     if (st == ESDM_OK)
         st = esdm__usertype_add_enumerator(found, name, value, err);
     if (st == ESDM_OK)
-        container->structure_dirty = true;
+        esdm__container_changed(container);
     return st;
 }
 

@@ -152,6 +152,21 @@ ESDM_API bool esdm_dataset_accuracy_in_force(const esdm_dataset *dataset,
                                              esdm_accuracy *ret_accuracy);
 
 /**
+ * Whether the dataset describes others: coordinates and their bounds, times, grid mappings, cell
+ * measures, flags, scalars, as CF tells them. What is stated of datasets by a pattern that has
+ * wildcards, or by units or standard names alone, never rounds them: only who names one literally
+ * wants that. Thread rule: as for reading structure.
+ * @param ret_kind static text, such as "a coordinate"; may be NULL.
+ */
+ESDM_API bool esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind);
+/** Whether the first rule of the site that is of the dataset does not round it, as it is auxiliary.
+ *  @param ret_rule its number. @param ret_kind as above. */
+ESDM_API bool esdm_dataset_accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule,
+                                           const char **ret_kind);
+/** Whether a pattern of names has no wildcards. NULL, which stands for all, is none. */
+ESDM_API bool esdm_accuracy_pattern_is_literal(const char *pattern);
+
+/**
  * Whether numbers that were read keep the accuracy that is in force, compared with those
  * that were written: `count` elements of its type each, aligned. Conservation of sums is not looked
  * at.

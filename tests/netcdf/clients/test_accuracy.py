@@ -193,7 +193,8 @@ def test_esdm_cp():
             expect(accuracy_of(f"strict{i}.nc")["stated"] == "absolute_tolerance=0.01", options)
         # out again: a copy of what is there, which needs no accuracy
         run([tool("esdm-cp"), "esdm://cp.nc", site.file("out.nc")])
-        for option, text in [("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
+        for option, text in [("t: rel=2", "promises nothing"), ("t: digits=18", "from 1 to 17"),
+                             ("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
                              ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"),
                              ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy"),
                              ("t: max=1", "significant_digits (digits)")]:
@@ -292,6 +293,113 @@ def test_site_rules():
         expect("t:quantization_maximum_absolute_error = 0.05" in header, header)
 
 
+GRID = """netcdf grid {
+dimensions: time = 30 ; y = 20 ; x = 30 ; nv = 2 ; n = 5 ;
+variables:
+  double time(time) ; time:units = "days since 1850-01-01" ; time:bounds = "time_bnds" ;
+  double time_bnds(time, nv) ;
+  double stamp(time) ; stamp:units = "hours since 1900-01-01" ;
+  float lat2(y, x) ; lat2:units = "degrees_north" ;
+  float lon2(y, x) ;
+  double y(y) ; y:standard_name = "projection_y_coordinate" ;
+  double height ; height:units = "m" ;
+  int crs ; crs:grid_mapping_name = "polar_stereographic" ;
+  float area(y, x) ; area:units = "m2" ;
+  int quality(y, x) ; quality:flag_values = 1, 2 ;
+  float ap(y) ;
+  char label(n) ;
+  float t(time, y, x) ; t:units = "K" ; t:coordinates = "lat2 lon2 height" ;
+    t:cell_measures = "area: area" ; t:grid_mapping = "crs" ; t:formula_terms = "a: ap" ;
+    t:standard_name = "air_temperature" ;
+}
+"""
+AUXILIARY = ["time", "time_bnds", "stamp", "lat2", "lon2", "y", "height", "crs", "area", "quality", "ap"]
+
+FILL_GRID = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset(sys.argv[1], "a") as nc:
+    for name, v in nc.variables.items():
+        if v.dtype.kind != "S":
+            v[...] = (numpy.arange(v.size).reshape(v.shape) * 0.731 + 61234.5).astype(v.dtype)
+"""
+
+
+def grid_file(site):
+    """A field on a curvilinear grid, with all that describes it."""
+    site.file("grid.cdl").write_text(GRID, encoding="ascii")
+    site.file("fill.py").write_text(FILL_GRID, encoding="ascii")
+    run(["ncgen", "-4", "-o", site.file("grid.nc"), site.file("grid.cdl")])
+    run([python_of("debian"), site.file("fill.py"), site.file("grid.nc")])
+    return site.file("grid.nc")
+
+
+def changed_in(container):
+    shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", container]).stdout)
+    return {d["name"] for d in shown["containers"][0]["root"]["datasets"]
+            if d.get("accuracy", {}).get("changed_fragments", 0) > 0}
+
+
+def test_wildcards_round_no_coordinates():
+    """Rounded, 365 days become 48, and flags other ones."""
+    need_program("ncgen", "nccopy")
+    with Site() as site:
+        file = grid_file(site)
+        done = run([tool("esdm-cp"), "--accuracy", "*: digits=3", file, "esdm://all.nc"])
+        expect(changed_in("all.nc") == {"t"}, changed_in("all.nc"))
+        expect("does not round" in done.stderr and done.stderr.count("esdm-cp:") == 1, done.stderr)
+        for name in AUXILIARY:
+            expect(name in done.stderr, done.stderr)
+        done = run([tool("esdm-cp"), "--accuracy", "*: mode=archive", file, "esdm://mode.nc"])
+        expect("does not round" not in done.stderr, "nothing is lost")
+        expect(accuracy_of("mode.nc", "time")["stated"] == "mode=archive", "modes are for all")
+        run([tool("esdm-cp"), "--accuracy", "lat2: digits=3", "--accuracy", "*_bnds: abs=1", file,
+             "esdm://named.nc"])
+        expect(changed_in("named.nc") == {"lat2"}, changed_in("named.nc"))
+        done = run([tool("esdm-advise"), "-n", "300", "-q", "-a", "digits=3", file])
+        expect("are kept without loss" in done.stderr and "lat2" in done.stderr and
+               " t," not in done.stderr and not done.stderr.rstrip().endswith(" t"), done.stderr)
+        shown = json.loads(run([tool("esdm-advise"), "-n", "300", "-q", "--json", "-a", "digits=3",
+                                file]).stdout)
+        lossy = {v["name"] for v in shown["variables"] for r in v["results"] if not r["exact"]}
+        expect(lossy == {"t"}, shown)
+
+
+def test_rules_round_no_coordinates():
+    need_program("ncgen", "nccopy")
+    rules = [{"variable": "lat2", "quantities": "digits=2"}, {"variable": "*", "quantities": "digits=3"}]
+    for given, expected in ((rules, {"t", "lat2"}), ([{"quantities": "digits=3"}], {"t"})):
+        with Site(accuracy=given) as site:
+            file = grid_file(site)
+            client(["nccopy", file, "esdm://a.nc"])
+            run([tool("esdm-cp"), file, "esdm://b.nc"])
+            for name in "a.nc", "b.nc":
+                expect(changed_in(name) == expected, changed_in(name))
+            shown = run([tool("esdm-stat"), "--accuracy", "a.nc"]).stdout
+            expect("it is a time, which accuracy[" in shown, shown)
+
+
+def test_copies_of_containers_are_not_rounded_again():
+    """Where a rule of the site rounded, too; nor what was exported."""
+    need_program("ncgen")
+    rules = [{"variable": "t", "quantities": "abs=0.05 K"}]
+    with Site(accuracy=rules) as site:
+        run([tool("esdm-cp"), make_file(site, "in"), "esdm://a.nc"])
+        expect(accuracy_of("a.nc")["changed_fragments"] > 0, "the rule counts")
+        run([tool("esdm-cp"), "esdm://a.nc", site.file("a.nc")])
+        config = json.loads(site.config.read_text())
+        config["accuracy"][0]["quantities"] = "abs=3 K"  # it would be seen
+        site.config.write_text(json.dumps(config))
+        run([tool("esdm-cp"), "esdm://a.nc", "esdm://b.nc"])
+        run([tool("esdm-cp"), site.file("a.nc"), "esdm://c.nc"])
+        expected = run(["ncdump", "-n", "x", site.file("a.nc")]).stdout
+        for name in "b.nc", "c.nc":
+            expect(accuracy_of(name)["lossy_fragments"] == 0, name)
+            run([tool("esdm-cp"), f"esdm://{name}", site.file(name)])
+            expect(run(["ncdump", "-n", "x", site.file(name)]).stdout == expected, name)
+        run([tool("esdm-cp"), "-f", "--accuracy", "t: abs=3 K", "esdm://a.nc", "esdm://b.nc"])
+        expect(accuracy_of("b.nc")["lossy_fragments"] == 1, "who asks for it gets it")
+
+
 def test_units_of_rules_are_those_of_the_dataset():
     """A rule that names no units of datasets is compared with each of them."""
     need_program("ncgen", "nccopy")
@@ -314,7 +422,7 @@ def test_units_of_rules_are_those_of_the_dataset():
 
 def test_wrong_rules_are_told():
     for rule, text in [({"quantities": "rel=1 K"}, "%"), ({"variable": "t"}, "quantities"),
-                       ({"quantities": "abs=x"}, "expected a number"), ({"quantities": ""}, "nothing"),
+                       ({"quantities": "abs=x"}, "expected a number"), ({"quantities": "rel=100 %"}, "promises nothing"), ({"quantities": ""}, "nothing"),
                        ({"variables": "t", "quantities": "abs=1"}, "variable"),
                        ({"units": "K", "quantities": "abs=1 m"}, "units 'm'")]:
         with Site(make=False, accuracy=[rule]):
@@ -338,7 +446,8 @@ def test_deflate_is_lossless_and_chosen():
             expect(back == run(["ncdump", file]).stdout.split("\n", 1)[1], "the data differ")
 
 
-main(test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
+main(test_wildcards_round_no_coordinates, test_rules_round_no_coordinates,
+     test_copies_of_containers_are_not_rounded_again, test_real_fields, test_attributes, test_wrong_attributes_are_told, test_removal, test_site_rules, test_esdm_cp_takes_attributes,
      test_units_of_rules_are_those_of_the_dataset,
      test_wrong_rules_are_told, test_esdm_cp, test_names_that_no_file_of_a_tree_has,
      test_global_attributes_state_nothing_and_are_told_once, test_where_an_accuracy_comes_from,
