@@ -8,6 +8,8 @@
 #include "io/io.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
+/* Snapshots that are deleted one after the other before their pages are listed. */
+#define ATTEMPTS 20
 /* Some index pages stay loaded, however many datasets share the memory. */
 #define LEAST_INDEX_BYTES (UINT64_C(1) << 20)
 
@@ -287,11 +289,20 @@ esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error
 esdm_status
 esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages, esdm_error *err)
 {
+    esdm_container *container = dataset->group->container;
     uint64_t record;
     uint64_t snapshot;
-    esdm__container_position(dataset->group->container, &record, &snapshot);
-    return esdm__page_list_load(dataset->group->container->session, record, snapshot, dataset->id,
-                                ret_pages, err);
+    esdm_status status = ESDM_ENOENT;
+    for (int attempt = 0; attempt < ATTEMPTS && status == ESDM_ENOENT; attempt++) {
+        esdm__container_position(container, &record, &snapshot);
+        status =
+            esdm__page_list_load(container->session, record, snapshot, dataset->id, ret_pages, err);
+        esdm_status moved =
+            status == ESDM_ENOENT ? esdm__container_catch_up(container, snapshot, err) : ESDM_OK;
+        if (moved != ESDM_OK)
+            return moved;
+    }
+    return status;
 }
 
 /* Enters all pages, or none. With the index lock held. */

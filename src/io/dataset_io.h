@@ -94,6 +94,12 @@ void esdm__container_position(const esdm_container *container, uint64_t *ret_rec
 /** Moves the handle. Until pages are forgotten, those of the old snapshot may still be looked for:
  *  it is unpinned after that. */
 void esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot);
+/**
+ * The snapshot `lost` that the handle was at is there no more. One that writes moves to the newest
+ * snapshot, as a commit would make it do; what it has not committed stays. ESDM_EIO for one that
+ * reads, ESDM_ECONFLICT when the container was removed or replaced. (catch_up.c)
+ */
+esdm_status esdm__container_catch_up(esdm_container *container, uint64_t lost, esdm_error *err);
 /** The packs, made at first use. */
 esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs,
                                   esdm_error *err);
@@ -106,7 +112,8 @@ void esdm__dataset_io_free(esdm_dataset *dataset);
 void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
-/** Reads the directory entries of a dataset's committed pages from the store.
+/** Reads the directory entries of a dataset's committed pages from the store; a writer whose
+ * snapshot is gone moves on before.
  *  @param ret_pages zeroed; esdm__page_list_clear() in any case. */
 esdm_status esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages,
                                      esdm_error *err);

@@ -111,6 +111,66 @@ def test_postgres__server_restarts_while_writing():
         check_goes_on("a", last)
 
 
+PAUSES = """
+import sys, netCDF4
+d = netCDF4.Dataset("esdm://shared.nc", sys.argv[1])
+v = d["v"]
+first = v[:, 1].tolist()
+print("open", flush=True)
+if sys.argv[1] == "a":
+    for i in range(5, 10):
+        v[i, 0] = float(i)
+        d["w"][i] = float(i)
+sys.stdin.readline()
+if sys.argv[1] == "a":
+    v[10, 0] = 10.
+    assert v[10, 0] == 10. and v[7, 0] == 7. and d["w"][2] == 2.
+    d.sync()
+    v[11, 0] = 11.
+    d.close()
+else:
+    print(d["w"][3])
+print("done", flush=True)
+"""
+OTHERS_GO_ON = """
+import time, netCDF4
+d = netCDF4.Dataset("esdm://shared.nc", "a")
+for i in range(48):
+    d["v"][i % 12, 1] = float(i)
+    d.sync()
+    time.sleep(0.03)
+d.close()
+"""
+
+
+def test_postgres__pauses_of_the_server_cost_writers_nothing():
+    """Pins vanish with the sessions, and others delete the snapshot that a writer had opened."""
+    with Server() as server, Site(metadata=metadata(server.port, timeout=60)):
+        client(["/usr/bin/python3", "-c",
+                "import netCDF4\nd = netCDF4.Dataset('esdm://shared.nc', 'w')\n"
+                "d.createDimension('t', None); d.createDimension('x', 2)\n"
+                "v = d.createVariable('v', 'f8', ('t', 'x')); w = d.createVariable('w', 'f8', ('t',))\n"
+                "for i in range(5): v[i, :] = float(i); w[i] = float(i); d.sync()\nd.close()"])
+        programs = [subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", PAUSES, mode],
+                                     env=client_environment(), stdin=subprocess.PIPE, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    for mode in ("a", "r")]
+        for one in programs:
+            expect(one.stdout.readline() == "open\n", "not opened")
+        server.restart()
+        client(["/usr/bin/python3", "-c", OTHERS_GO_ON])
+        kept = server.sql("SELECT count(*) FROM esdm.snapshot WHERE NOT pruned AND snapshot <= 6")
+        expect(kept == ["0"], f"the old snapshot is still there: {kept}")
+        writer, reader = (one.communicate("\n", timeout=300) for one in programs)
+        expect(programs[0].returncode == 0 and "done" in writer[0], f"{writer}")
+        expect("snapshot" in reader[1] and "open the container again" in reader[1], f"{reader}")
+        expect("No such file" not in reader[1], f"a wrong code: {reader[1]}")
+        told = client(["/usr/bin/python3", "-c",
+                       "import netCDF4\nd = netCDF4.Dataset('esdm://shared.nc')\n"
+                       "print(d['v'][:, 0].tolist(), d['v'][11, 1])"]).stdout
+        expect(told == f"{[float(i) for i in range(12)]} 47.0\n", told)
+
+
 def test_postgres__server_restarts_in_the_middle_of_a_commit():
     """At any message; or when a commit took place and its answer was lost, as the client comes back."""
     # A server ends with the thread that has started it. One that is stopped waits for who is not yet
@@ -362,6 +422,7 @@ if __name__ == "__main__":
     main(test_postgres__connection_cut_at_every_message,
          test_postgres__connections_cut_at_random,
          test_postgres__server_restarts_while_writing,
+         test_postgres__pauses_of_the_server_cost_writers_nothing,
          test_postgres__server_restarts_in_the_middle_of_a_commit,
          test_postgres__sessions_are_terminated,
          test_postgres__server_goes_away,
