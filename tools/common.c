@@ -88,6 +88,28 @@ tool_absent(esdm_session *session, const char *name)
     return TOOL_NOT_FOUND;
 }
 
+/* "user@host:pid" of the newest one. */
+static bool
+note_writer(const esdm_snapshot_info *info, void *user)
+{
+    char **owner = user;
+    const char *at = strrchr(info->writer, '@');
+    g_free(*owner);
+    *owner =
+        g_strndup(info->writer, at != NULL ? (gsize) (at - info->writer) : strlen(info->writer));
+    return true;
+}
+
+char *
+tool_owner(esdm_session *session, const char *name)
+{
+    char *owner = NULL;
+    esdm_error ignored;
+    if (esdm_container_snapshots(session, name, note_writer, &owner, &ignored) != ESDM_OK)
+        g_clear_pointer(&owner, g_free); /* removed meanwhile */
+    return owner;
+}
+
 /* ---- texts -------------------------------------------------------------------------------- */
 
 bool

@@ -100,6 +100,9 @@ const char *tool_container(const char *argument);
 /** "There is no container", and what there is instead when some lie below the name. */
 tool_exit tool_absent(esdm_session *session, const char *name);
 
+/** Who made the newest commit of a container; owned, NULL: not known. */
+char *tool_owner(esdm_session *session, const char *name);
+
 /** Names on the command line as the catalogue has them; owned. NULL, and *ret_exit, when one is
  *  wrong. */
 GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);

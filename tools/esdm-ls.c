@@ -64,27 +64,12 @@ visit_former(const esdm_former_info *info, void *user)
     return true;
 }
 
-/* "user@host:pid" */
-static bool
-note_writer(const esdm_snapshot_info *info, void *user)
-{
-    char **owner = user;
-    const char *at = strrchr(info->writer, '@');
-    g_free(*owner);
-    *owner =
-        g_strndup(info->writer, at != NULL ? (gsize) (at - info->writer) : strlen(info->writer));
-    return true;
-}
-
 static void
 find_owners(esdm_session *session, const GPtrArray *all, guint from)
 {
     for (guint i = from; i < all->len; i++) {
         ls_entry *entry = g_ptr_array_index(all, i);
-        esdm_error ignored;
-        if (esdm_container_snapshots(session, entry->name, note_writer, &entry->owner, &ignored) !=
-            ESDM_OK)
-            g_clear_pointer(&entry->owner, g_free); /* removed meanwhile */
+        entry->owner = tool_owner(session, entry->name);
     }
 }
 

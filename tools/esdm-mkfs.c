@@ -268,6 +268,8 @@ print_result(const esdm_site_options *options, json_t *models, esdm_status statu
     tool_json_set(root, "steps", json_incref(steps));
     if (models != NULL)
         tool_json_set(root, "models", models);
+    if (want_check)
+        tool_json_set(root, "health", mkfs_health_json(options));
     tool_json_set(root, "status",
                   json_string(status == ESDM_OK ? "ok" : esdm_status_string(status)));
     if (status != ESDM_OK)
@@ -337,6 +339,7 @@ main(int argc, char **argv)
         .lasting = true,
         .anew = yes && !want_remove,
         .report = report,
+        .part = tool.json && want_check ? mkfs_health_part : NULL,
     };
     if (plan_file != NULL)
         return plan(&options);

@@ -23,4 +23,10 @@ esdm_status mkfs_plan(const esdm_site_options *options, const char *file, guint6
 /** Draws models and measurements as SVG. */
 esdm_status mkfs_plot(const GPtrArray *models, const char *file, esdm_error *err);
 
+/** Takes a part of the site for mkfs_health_json(): the `part` of the options of a check. */
+void mkfs_health_part(const esdm_part_health *part, void *user);
+/** After a check: what the site holds, by target, user and age, and how many parts have a problem.
+ */
+json_t *mkfs_health_json(const esdm_site_options *options);
+
 #endif

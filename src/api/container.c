@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+
 #include "base/error.h"
 #include "io/io.h"
 #include "model/undo.h"
@@ -83,8 +85,16 @@ esdm_container_discard(esdm_container *container)
 {
     if (container == NULL)
         return;
+    esdm_session *session = container->session;
+    char uuid[ESDM__UUID_BYTES];
+    uint64_t record = 0;
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    bool trims = esdm__io_has_dropped(container, &record, uuid);
+    (void) snprintf(name, sizeof name, "%s", container->name);
     esdm__container_io_free(container);
     esdm__container_free(container);
+    if (trims) /* what it was writing has an end now */
+        esdm__upkeep_trim(session, record, uuid, name);
 }
 
 esdm_status

@@ -35,20 +35,32 @@ note_name(const char *name, const esdm_meta_container *record, void *user)
 /* The nearest name of those that begin with `folder`; "" when none is near. Only what lies behind
  * the folder is compared. */
 static void
-find_nearest(const names *all, const char *name, const char *folder, char *text)
+find_nearest(names *all, const char *name, const char *folder, char *text)
 {
+    char stem[ESDM_CONTAINER_NAME_MAX + 1];
     size_t skip = strlen(folder) + (folder[0] != '\0');
     const char **known = calloc(all->count + 1, sizeof *known);
-    const char *at = (const char *) all->bytes.data;
+    char *at = (char *) all->bytes.data;
     size_t count = 0;
     text[0] = '\0';
-    for (size_t i = 0; known != NULL && i < all->count; i++, at += strlen(at) + 1) {
-        if (strlen(at) > skip)
+    (void) snprintf(stem, sizeof stem, "%s", name + skip);
+    const char *extension = strrchr(name + skip, '.');
+    size_t bytes = extension != NULL ? strlen(extension) : 0;
+    stem[strlen(stem) - bytes] = '\0';
+    for (size_t i = 0; known != NULL && i < all->count; i++) {
+        size_t length = strlen(at);
+        char *end = at + length;
+        /* Nearly all names end in ".nc": that makes no two of them alike. */
+        if (length > skip + bytes && (bytes == 0 || strcmp(end - bytes, extension) == 0)) {
+            *(end - bytes) = '\0';
             known[count++] = at + skip;
+        }
+        at = end + 1;
     }
-    const char *nearest = count > 0 ? esdm__nearest_word(name + skip, known) : NULL;
+    const char *nearest = count > 0 ? esdm__nearest_word(stem, known) : NULL;
     if (nearest != NULL)
-        (void) snprintf(text, ESDM_CONTAINER_NAME_MAX + 1, "%s", nearest - skip);
+        (void) snprintf(text, ESDM_CONTAINER_NAME_MAX + 1, "%s%s", nearest - skip,
+                        bytes > 0 ? extension : "");
     free(known);
 }
 

@@ -130,7 +130,7 @@ merge_dataset(esdm_dataset *dataset, esdm__page_set *set, esdm_error *err)
         status = esdm__dataset_load_directory(dataset, io, err);
     if (status != ESDM_OK)
         return status;
-    status = esdm__merge_begin(dataset, io, &m, err);
+    status = esdm__merge_begin(dataset, io, false, &m, err);
     io->merge_pause = status == ESDM_OK && m.count == 0 ? MERGE_PAUSE : 0;
     if (status == ESDM_OK && m.count > 0) {
         (void) pthread_mutex_lock(&io->lock);

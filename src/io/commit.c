@@ -89,12 +89,17 @@ esdm__commit_settle(work *w, esdm_error *err)
 /* ---- pages -------------------------------------------------------------------------------- */
 
 esdm_status
-esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, esdm__merge *ret_merge,
+esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, bool hiding, esdm__merge *ret_merge,
                   esdm_error *err)
 {
     esdm__merge *m = ret_merge;
     (void) pthread_mutex_lock(&io->lock);
     esdm_status status = esdm__index_merge_candidates(io->index, &m->pages, &m->count, err);
+    if (status == ESDM_OK && m->count == 0 && hiding) {
+        free(m->pages);
+        m->hidden = true;
+        status = esdm__index_hidden_candidates(io->index, &m->pages, &m->count, err);
+    }
     (void) pthread_mutex_unlock(&io->lock);
     if (status != ESDM_OK || m->count == 0)
         return status;
@@ -131,11 +136,13 @@ encode_dataset(work *w, size_t i, bool merge, esdm_error *err)
         esdm__merge_clear(&m);
         status = esdm__dataset_load_directory(w->datasets[i], io, err);
         if (status == ESDM_OK && merge)
-            status = esdm__merge_begin(w->datasets[i], io, &m, err);
+            status = esdm__merge_begin(w->datasets[i], io, true, &m, err);
         (void) pthread_mutex_lock(&io->lock);
         again = status == ESDM_OK && !esdm__merge_is_ready(&m, io);
         if (status == ESDM_OK && !again)
-            status = esdm__index_encode(io->index, m.pages, m.count, &w->sets[i], err);
+            status = m.hidden
+                         ? esdm__index_encode_hidden(io->index, m.pages, m.count, &w->sets[i], err)
+                         : esdm__index_encode(io->index, m.pages, m.count, &w->sets[i], err);
         (void) pthread_mutex_unlock(&io->lock);
     } while (again);
     esdm__merge_clear(&m);
@@ -434,6 +441,7 @@ adopt(work *w, const esdm_meta_committed *committed)
     esdm__container_io *io = w->io;
     uint64_t page = committed->first_page;
     for (size_t i = 0; i < w->ndatasets; i++) {
+        io->dropped_bytes += w->sets[i].dropped_bytes;
         esdm__dataset_io *dataset_io = esdm__commit_io_of(w, i);
         (void) pthread_mutex_lock(&dataset_io->lock);
         esdm__index_committed(dataset_io->index, &w->sets[i], page, committed->snapshot);

@@ -51,10 +51,12 @@ typedef struct esdm__merge {
     uint64_t *pages;   /* owned */
     esdm__page **held; /* owned references; of one that is in the directory no more: NULL */
     size_t count;
+    bool hidden; /* by what is pending: esdm__index_encode_hidden() */
 } esdm__merge;
-/** @param ret_merge zeroed; esdm__merge_clear() in any case. */
-esdm_status esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, esdm__merge *ret_merge,
-                              esdm_error *err);
+/** @param hiding whether pages may be taken that what is pending hides. @param ret_merge zeroed;
+ * esdm__merge_clear() in any case. */
+esdm_status esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, bool hiding,
+                              esdm__merge *ret_merge, esdm_error *err);
 /** With `io->lock` held: false when the directory was forgotten since; then it is to begin anew. */
 bool esdm__merge_is_ready(const esdm__merge *merge, const esdm__dataset_io *io);
 void esdm__merge_clear(esdm__merge *merge);

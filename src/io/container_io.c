@@ -292,3 +292,14 @@ esdm__io_refresh(esdm_container *container, esdm_error *err)
     free(loaded.lengths);
     return status;
 }
+
+bool
+esdm__io_has_dropped(const esdm_container *container, uint64_t *ret_record, char *ret_uuid)
+{
+    const esdm__container_io *io = esdm__io_of(container);
+    if (io == NULL || io->dropped_bytes < ESDM__HIDDEN_BYTES)
+        return false;
+    *ret_record = io->record;
+    memcpy(ret_uuid, io->uuid, ESDM__UUID_BYTES);
+    return true;
+}

@@ -50,6 +50,8 @@ typedef struct esdm__container_io {
     esdm_meta_length *published; /* lengths as last published or loaded; owned */
     size_t npublished;
     esdm__opened opened; /* under commit_lock */
+    uint64_t
+        dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
 } esdm__container_io;
 
 typedef struct esdm__dataset_io {

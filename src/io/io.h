@@ -72,5 +72,8 @@ void esdm__io_revert(esdm_container *container);
 /** See esdm_container_give_up_failed(). */
 size_t esdm__io_give_up_failed(esdm_container *container);
 bool esdm__io_is_dirty(const esdm_container *container);
+/** Whether commits of this handle have left so much that nothing names any more that it is worth
+ *  looking for it. @param ret_uuid room for ESDM__UUID_BYTES. */
+bool esdm__io_has_dropped(const esdm_container *container, uint64_t *ret_record, char *ret_uuid);
 
 #endif

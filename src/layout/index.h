@@ -124,8 +124,17 @@ typedef struct esdm__page_set {
     size_t npages;
     uint64_t *merged; /* committed pages that absolute pages replace */
     size_t nmerged;
+    uint64_t dropped_bytes; /* stored, of fragments that the merged pages had and no page has now */
 } esdm__page_set;
 
+/**
+ * Which committed pages pending fragments may hide for the most part, as when a variable is written
+ * again as a whole: merging these with esdm__index_encode_hidden() frees what they hold. None
+ * unless that is at least ESDM__HIDDEN_BYTES.
+ */
+#define ESDM__HIDDEN_BYTES (UINT64_C(1) << 20)
+esdm_status esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages,
+                                          size_t *ret_count, esdm_error *err);
 /**
  * Which committed pages should be merged with the next commit, so that the number of pages stays
  * logarithmic in the number of commits (size-tiered: 16 pages of one level make one of the next;
@@ -144,6 +153,10 @@ esdm_status esdm__index_encode(const esdm__index *index, const uint64_t *merge, 
 /** The pending fragments from number `first` on alone. */
 esdm_status esdm__index_encode_pending(const esdm__index *index, uint32_t first,
                                        esdm__page_set *ret_set, esdm_error *err);
+/** As esdm__index_encode() with what esdm__index_hidden_candidates() gave: of the merged pages only
+ *  what the pending fragments do not hide is left. When that is most of it, nothing is merged. */
+esdm_status esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge,
+                                      size_t nmerge, esdm__page_set *ret_set, esdm_error *err);
 /** The pages of `merge` alone. */
 esdm_status esdm__index_encode_merged(const esdm__index *index, const uint64_t *merge,
                                       size_t nmerge, esdm__page_set *ret_set, esdm_error *err);

@@ -52,6 +52,17 @@ esdm_meta_page esdm__page_entry(const esdm_meta_new_page *page);
  *  without what newer ones hide. */
 esdm_status esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t from,
                                bool absolute, esdm_error *err);
+/** Copies the records of a loaded page behind those that are there. */
+esdm_status esdm__page_collect(const esdm__index *index, uint64_t page, esdm__records *all,
+                               esdm_error *err);
+/** Encodes records[order[0 … count-1]], which are in the order of the R-tree. */
+esdm_status esdm__pages_encode_ordered(esdm__page_set *set, const esdm__records *records,
+                                       const uint32_t *order, uint32_t count, bool absolute,
+                                       esdm_error *err);
+/** Indices of the records from `from` on that no newer one hides, in R-tree order.
+ *  @param ret_order owned. */
+esdm_status esdm__records_order(const esdm__records *records, uint32_t from, uint32_t **ret_order,
+                                uint32_t *ret_count, esdm_error *err);
 
 /** Slot of a page number, or NULL. */
 esdm__slot *esdm__index_slot(const esdm__index *index, uint64_t page);

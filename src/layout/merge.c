@@ -120,10 +120,9 @@ drop_hidden(const esdm__records *records, uint32_t *order, uint32_t *count)
     return ok;
 }
 
-/* Indices of the records to publish, from `from` on, in R-tree order. @param ret_order owned. */
-static esdm_status
-order_records(const esdm__records *records, uint32_t from, uint32_t **ret_order,
-              uint32_t *ret_count, esdm_error *err)
+esdm_status
+esdm__records_order(const esdm__records *records, uint32_t from, uint32_t **ret_order,
+                    uint32_t *ret_count, esdm_error *err)
 {
     uint32_t count = records->count - from;
     uint32_t *order = malloc(count * sizeof *order);
@@ -217,6 +216,20 @@ add_page(esdm__page_set *set, const esdm__records *records, const uint32_t *orde
 }
 
 esdm_status
+esdm__pages_encode_ordered(esdm__page_set *set, const esdm__records *records, const uint32_t *order,
+                           uint32_t count, bool absolute, esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    for (uint32_t first = 0; first < count && st == ESDM_OK;) {
+        uint32_t n = page_length(records, order + first, count - first);
+        bool full = first + n < count;
+        st = add_page(set, records, order + first, n, full, absolute, err);
+        first += n;
+    }
+    return st;
+}
+
+esdm_status
 esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t from, bool absolute,
                    esdm_error *err)
 {
@@ -224,22 +237,16 @@ esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t f
         return ESDM_OK;
     uint32_t *order = NULL;
     uint32_t count = 0;
-    esdm_status st = order_records(records, from, &order, &count, err);
+    esdm_status st = esdm__records_order(records, from, &order, &count, err);
     if (st != ESDM_OK)
         return st;
-    for (uint32_t first = 0; first < count && st == ESDM_OK;) {
-        uint32_t n = page_length(records, order + first, count - first);
-        bool full = first + n < count;
-        st = add_page(set, records, order + first, n, full, absolute, err);
-        first += n;
-    }
+    st = esdm__pages_encode_ordered(set, records, order, count, absolute, err);
     free(order);
     return st;
 }
 
-/* Copies the records of a loaded page behind those that are there. */
-static esdm_status
-collect_page(const esdm__index *index, uint64_t number, esdm__records *all, esdm_error *err)
+esdm_status
+esdm__page_collect(const esdm__index *index, uint64_t number, esdm__records *all, esdm_error *err)
 {
     const esdm__slot *slot = esdm__index_slot(index, number);
     if (slot == NULL || slot->loaded == NULL)
@@ -272,9 +279,16 @@ add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm_
     esdm__records_init(&all, index->rank);
     esdm_status st = ESDM_OK;
     for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
-        st = collect_page(index, merge[i], &all, err);
+        st = esdm__page_collect(index, merge[i], &all, err);
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < all.count; i++)
+        before += all.items[i].stored_bytes;
+    size_t first = set->npages;
     if (st == ESDM_OK)
         st = esdm__pages_encode(set, &all, 0, true, err);
+    for (size_t i = first; i < set->npages; i++)
+        before -= set->pages[i].stored_bytes;
+    set->dropped_bytes = st == ESDM_OK ? before : 0;
     esdm__records_clear(&all);
     return st;
 }

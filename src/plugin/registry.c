@@ -79,6 +79,7 @@ static const operation meta_operations[] = {
     OPERATION(esdm_meta_plugin, writer_end),
     OPERATION(esdm_meta_plugin, writer_lives),
     OPERATION(esdm_meta_plugin, relocate),
+    OPERATION(esdm_meta_plugin, prune),
     {NULL, 0},
 };
 

@@ -39,6 +39,7 @@ typedef struct esdm__contents {
     uint64_t packs;
     uint64_t used_bytes;
     uint64_t free_bytes;
+    uint64_t total_bytes; /* of what the targets lie on, where it is known */
 } esdm__contents;
 
 /** Adds what one part holds. ESDM_ENOENT: it was never made. */

@@ -47,7 +47,7 @@ check_packs(const esdm__site *site, size_t index, const esdm__part *part, esdm__
 
 static esdm_status
 check_part(const esdm__site *site, size_t index, esdm__kept *kept, const esdm__report_to *to,
-           esdm_error *err)
+           esdm__contents *ret_sum, esdm_error *err)
 {
     esdm__part part;
     esdm__contents sum = {0};
@@ -77,16 +77,41 @@ check_part(const esdm__site *site, size_t index, esdm__kept *kept, const esdm__r
         esdm__say(to, "%s", err->message);
     else
         report_healthy(&part, &sum, to);
+    *ret_sum = sum;
     return status;
 }
 
+static void
+visit_part(const esdm_site_options *options, const esdm__site *site, size_t index,
+           esdm_status status, const esdm_error *problem, const esdm__contents *sum)
+{
+    bool metadata = index == site->ntargets;
+    const esdm__site_target *part = metadata ? &site->metadata : &site->targets[index];
+    const esdm_part_health health = {
+        .name = metadata ? "metadata" : part->name,
+        .plugin = part->plugin,
+        .metadata = metadata,
+        .status = status,
+        .problem = status != ESDM_OK ? problem->message : NULL,
+        .packs = sum->packs,
+        .used_bytes = sum->used_bytes,
+        .free_bytes = sum->free_bytes,
+        .total_bytes = sum->total_bytes,
+    };
+    if (options->part != NULL)
+        options->part(&health, options->user);
+}
+
 static esdm_status
-check_parts(const esdm__site *site, esdm__kept *kept, const esdm__report_to *to, esdm_error *err)
+check_parts(const esdm__site *site, esdm__kept *kept, const esdm_site_options *options,
+            const esdm__report_to *to, esdm_error *err)
 {
     esdm_status first = ESDM_OK;
     for (size_t i = 0; i <= site->ntargets; i++) {
-        esdm_error problem;
-        esdm_status status = check_part(site, i, kept, to, &problem);
+        esdm_error problem = {0};
+        esdm__contents sum = {0};
+        esdm_status status = check_part(site, i, kept, to, &sum, &problem);
+        visit_part(options, site, i, status, &problem, &sum);
         if (status != ESDM_OK && first == ESDM_OK) {
             first = status;
             *err = problem;
@@ -196,7 +221,8 @@ report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err
 /* ---- the site ------------------------------------------------------------------------------- */
 
 static esdm_status
-check_site(esdm__site *site, const esdm__report_to *to, esdm_error *err)
+check_site(esdm__site *site, const esdm_site_options *options, const esdm__report_to *to,
+           esdm_error *err)
 {
     esdm_status status = esdm__site_resolve(site, err);
     if (status != ESDM_OK && status != ESDM_ENOENT) {
@@ -207,7 +233,7 @@ check_site(esdm__site *site, const esdm__report_to *to, esdm_error *err)
     esdm__kept kept = {0};
     esdm_error why = {0};
     esdm_status read = esdm__kept_load(site, &kept, &why);
-    status = check_parts(site, &kept, to, err);
+    status = check_parts(site, &kept, options, to, err);
     esdm__kept_clear(&kept);
     if (status == ESDM_OK && read != ESDM_OK) { /* else the store has told why */
         esdm__say(to, "%s", why.message);
@@ -227,7 +253,7 @@ esdm_site_check(const esdm_site_options *options, esdm_error *err)
         esdm_error problem = {0};
         if (site->warning != NULL)
             esdm__say(&to, "note: %s", site->warning);
-        status = check_site(site, &to, &problem);
+        status = check_site(site, options, &to, &problem);
         if (status != ESDM_OK && err != NULL)
             *err = problem;
     }

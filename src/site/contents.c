@@ -40,6 +40,7 @@ data_contents(const esdm__part *part, esdm__contents *sum, esdm_error *err)
     sum->packs += usage.packs;
     sum->used_bytes += usage.used_bytes;
     sum->free_bytes += usage.free_bytes;
+    sum->total_bytes += usage.total_bytes;
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "io/former.h"
@@ -87,6 +88,33 @@ remove_strays(collection *c, esdm_error *err)
     return status;
 }
 
+static bool
+note_record(uint64_t container, const char *uuid, const char *name, void *user)
+{
+    (void) uuid;
+    if (name != NULL)
+        esdm__buffer_put_u64(user, container);
+    return true;
+}
+
+/* Snapshots that the history does not keep go at commits, now and then: here of all containers. */
+static esdm_status
+prune_all(const esdm_session *session, esdm_error *err)
+{
+    esdm__buffer numbers;
+    esdm__buffer_init(&numbers);
+    esdm_status status = session->meta->record_list(session->store, note_record, &numbers, err);
+    if (status == ESDM_OK && numbers.failed)
+        status = esdm__error_nomem(err, numbers.bytes, "records");
+    esdm__cursor cursor;
+    esdm__cursor_init(&cursor, numbers.data, numbers.bytes);
+    while (status == ESDM_OK && esdm__cursor_left(&cursor) > 0)
+        status = session->meta->prune(session->store, esdm__cursor_u64(&cursor),
+                                      session->site->history, err);
+    esdm__buffer_clear(&numbers);
+    return status;
+}
+
 /* What a damaged store has lost looks like nobody's. */
 static esdm_status
 refuse_damaged(const esdm_session *session, esdm_error *err)
@@ -111,6 +139,8 @@ esdm__upkeep_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_r
         status = esdm__former_sweep(session, options->replaced, options->dry_run, &former, err);
     c.result.former = former.containers;
     c.result.former_bytes = former.bytes;
+    if (status == ESDM_OK && !options->dry_run)
+        status = prune_all(session, err);
     if (status == ESDM_OK)
         status = session->meta->garbage(session->store, count_garbage, &c.result.containers, err);
     if (status == ESDM_OK && !options->dry_run)

@@ -28,6 +28,14 @@ void esdm__drain_later(esdm_session *session, const char *name);
 /** Waits until all that was committed is drained. All containers are closed. */
 void esdm__drain_end(esdm_session *session);
 
+/**
+ * Frees what a container held before its data were written again: snapshots that the history does
+ * not keep and nobody reads, and the packs that nothing refers to then. Where a writer that lives
+ * may seem dead, only packs that were published to their last byte. Best effort.
+ */
+void esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid,
+                       const char *name);
+
 /** The metadata store's own check. ESDM_ECORRUPT: its database is damaged. */
 esdm_status esdm__store_check(const esdm_session *session, esdm_error *err);
 

@@ -104,7 +104,7 @@ static void
 remove_container(const char *name)
 {
     esdm_session *session = open_here();
-    ok(esdm_container_remove(session, name, ERR));
+    ok(esdm_container_erase(session, name, ERR));
     const esdm_gc_options all = {.any_age = true};
     ok(esdm_gc(session, &all, NULL, ERR));
     esdm_session_close(session);

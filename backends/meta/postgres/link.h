@@ -144,6 +144,7 @@ typedef enum postgres__statement {
     POSTGRES__PAGE_LIST_KEPT,
     POSTGRES__WRITER_LIVES,
     POSTGRES__RELOCATE,
+    POSTGRES__PRUNE,
     POSTGRES__STATEMENTS
 } postgres__statement;
 

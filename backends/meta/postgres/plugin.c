@@ -48,6 +48,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .writer_end = postgres__writer_end,
     .writer_lives = postgres__writer_lives,
     .relocate = postgres__relocate,
+    .prune = postgres__prune,
     .writer_check = postgres__writer_check,
 };
 

@@ -265,6 +265,8 @@ esdm_status postgres__writer_lives(void *store, const char *writer, bool *ret_li
 esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
                                size_t npages, bool durable, esdm_error *err);
 
+esdm_status postgres__prune(void *store, uint64_t container, uint32_t history, esdm_error *err);
+
 esdm_status postgres__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
 esdm_status postgres__fact_put(void *store, const char *name, const char *text, esdm_error *err);
 esdm_status postgres__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,

@@ -145,3 +145,20 @@ postgres__relocate(void *self, uint64_t container, esdm_meta_relocation *pages, 
     PQclear(result);
     return status;
 }
+
+esdm_status
+postgres__prune(void *self, uint64_t container, uint32_t history, esdm_error *err)
+{
+    postgres__store *store = self;
+    postgres__params params = {0};
+    postgres__put_int(&params, container);
+    postgres__put_int(&params, history);
+    esdm_status status = postgres__enter_write(store, err);
+    if (status == ESDM_OK) {
+        postgres__pins_sink(store);
+        status = postgres__run(store, POSTGRES__PRUNE, &params, NULL, err);
+        postgres__leave(store);
+    }
+    postgres__params_clear(&params);
+    return status;
+}

@@ -47,6 +47,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .writer_end = sqlite__writer_end,
     .writer_lives = sqlite__writer_lives,
     .relocate = sqlite__relocate,
+    .prune = sqlite__prune_record,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

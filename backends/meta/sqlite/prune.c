@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "store.h"
 
 /* A writer pins what it has just committed; until then its snapshot must not go, and on a busy
@@ -235,6 +236,31 @@ sqlite__prune(sqlite__store *store, uint64_t container, uint64_t head, uint32_t 
     }
     free(all.items);
     return status;
+}
+
+esdm_status
+sqlite__prune_record(void *self, uint64_t container, uint32_t history, esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    uint64_t head = 0;
+    if (container == 0 || container > SQLITE__CONTAINER_MAX)
+        return ESDM_OK;
+    esdm_status status = sqlite__begin_write(store, false, err);
+    if (status != ESDM_OK)
+        return status;
+    status =
+        sqlite__prepare(&store->writer, SQLITE__CONTAINER_STATE, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(&store->writer, statement, &row, err);
+    if (row) {
+        head = sqlite__u64(statement, 1);
+        (void) sqlite3_reset(statement);
+    }
+    if (status == ESDM_OK && row)
+        status = sqlite__prune(store, container, head, history, esdm__now_ns(), err);
+    return sqlite__end_write(store, status, err);
 }
 
 /* ---- garbage -------------------------------------------------------------------------------- */

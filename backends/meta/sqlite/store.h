@@ -242,6 +242,8 @@ esdm_status sqlite__record_list(void *store, esdm_meta_record_visitor visit, voi
 esdm_status sqlite__writer_begin(void *store, const char *writer, esdm_error *err);
 void sqlite__writer_end(void *store, const char *writer);
 esdm_status sqlite__writer_lives(void *store, const char *writer, bool *ret_lives, esdm_error *err);
+esdm_status sqlite__prune_record(void *store, uint64_t container, uint32_t history,
+                                 esdm_error *err);
 esdm_status sqlite__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
                              size_t npages, bool durable, esdm_error *err);
 

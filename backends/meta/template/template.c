@@ -283,6 +283,14 @@ template_writer_lives(void *store, const char *writer, bool *ret_lives, esdm_err
     return not_yet("writer_lives", err);
 }
 
+/* What commits do now and then, for one record. */
+static esdm_status
+template_prune(void *store, uint64_t container, uint32_t history, esdm_error *err)
+{
+    (void) store, (void) container, (void) history;
+    return not_yet("prune", err);
+}
+
 /* New numbers, old entries. */
 static esdm_status
 template_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, size_t npages,
@@ -332,6 +340,7 @@ const esdm_meta_plugin esdm_meta_template_plugin = {
     .writer_end = template_writer_end,
     .writer_lives = template_writer_lives,
     .relocate = template_relocate,
+    .prune = template_prune,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

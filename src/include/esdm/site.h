@@ -19,6 +19,21 @@ extern "C" {
 /** Called with one line of text for each step taken (or that would be taken). */
 typedef void (*esdm_site_reporter)(const char *line, void *user);
 
+/** How one part of a site is. Borrowed during the call. */
+typedef struct esdm_part_health {
+    const char *name;    /**< of the target; "metadata" */
+    const char *plugin;  /**< "posix", "sqlite" */
+    bool metadata;       /**< it is the metadata store */
+    esdm_status status;  /**< ESDM_OK: good */
+    const char *problem; /**< the first one; NULL when it is good */
+    /* Of a target that is good: */
+    uint64_t packs;
+    uint64_t used_bytes;  /**< by packs of the site */
+    uint64_t free_bytes;  /**< 0 with total_bytes 0: not known */
+    uint64_t total_bytes; /**< 0: not known */
+} esdm_part_health;
+typedef void (*esdm_part_visitor)(const esdm_part_health *part, void *user);
+
 /** Zero-initialise. */
 typedef struct esdm_site_options {
     const char *config_path; /**< NULL: search (esdm_site_find) */
@@ -27,6 +42,7 @@ typedef struct esdm_site_options {
     bool lasting;            /**< esdm_site_create(): ESDM_ENOTSUP for what ends with the process */
     bool remove_data;        /**< esdm_site_remove(): also when containers or packs exist */
     esdm_site_reporter report;
+    esdm_part_visitor part; /**< esdm_site_check(): called once for each part; NULL: nobody asks */
     void *user;
     bool anew; /**< esdm_site_create(): also a target that is away with packs of containers, and an
                   empty catalogue beside packs */

@@ -404,6 +404,13 @@ typedef struct esdm_meta_plugin {
     esdm_status (*relocate)(void *store, uint64_t container, esdm_meta_relocation *pages,
                             size_t npages, bool durable, esdm_error *err);
 
+    /**
+     * Deletes snapshots of a record that a history of so many does not keep and nobody has pinned,
+     * with the pages that none of the others shows; young ones stay for half a second. What commits
+     * do now and then. ESDM_OK when there is no such record.
+     */
+    esdm_status (*prune)(void *store, uint64_t container, uint32_t history, esdm_error *err);
+
     /* Optional: NULL when a writer that lives never seems dead. */
 
     /**
