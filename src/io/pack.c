@@ -12,8 +12,8 @@
 
 esdm_status
 esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
-                  const esdm__mirror_targets *mirrors, uint64_t allowed, esdm__pack **ret_pack,
-                  esdm_error *err)
+                  const esdm__mirror_targets *mirrors, const esdm__target_set *allowed,
+                  esdm__pack **ret_pack, esdm_error *err)
 {
     esdm_session *session = owner->session;
     esdm__pack *p = calloc(1, sizeof *p);
@@ -22,7 +22,7 @@ esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
     (void) snprintf(p->name, sizeof p->name, "%s-%.16s-%x", owner->uuid, owner->writer,
                     atomic_fetch_add(&session->next_pack, 1u));
     atomic_store(&p->target, target);
-    p->allowed = allowed;
+    p->allowed = *allowed;
     p->busy = true;
     esdm_status status = target->plugin->pack_create(target->handle, p->name, &p->handle, err);
     if (status != ESDM_OK) {
@@ -40,9 +40,10 @@ esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
 
 bool
 esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
-                 const esdm__mirror_targets *mirrors, uint64_t allowed)
+                 const esdm__mirror_targets *mirrors, const esdm__target_set *allowed)
 {
-    return esdm__pack_target(pack) == target && pack->allowed == allowed && pack->handle != NULL &&
+    return esdm__pack_target(pack) == target &&
+           memcmp(&pack->allowed, allowed, sizeof *allowed) == 0 && pack->handle != NULL &&
            !pack->ending && pack->failure == NULL && pack->lost == NULL &&
            esdm__mirrors_are_on(&pack->mirrors, mirrors);
 }
@@ -232,9 +233,9 @@ move_away(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
     esdm_session *session = owner->session;
     esdm_status status = ESDM_ENOTSUP;
     for (int failed = 0; failed < 2; failed++) {
-        for (size_t i = 0; i < session->ntargets && i < 64; i++) {
+        for (size_t i = 0; i < session->ntargets; i++) {
             esdm__target *to = &session->targets[i];
-            if (to == esdm__pack_target(p) || (p->allowed >> i & 1) == 0 ||
+            if (to == esdm__pack_target(p) || !esdm__target_set_has(&p->allowed, i) ||
                 atomic_load(&to->full) != (failed != 0))
                 continue;
             status = move_to(owner, p, to, err);

@@ -21,6 +21,23 @@ typedef esdm_status (*esdm__pack_moved)(void *user, const char *pack, const char
 /** Whether something that is to be committed lies in the pack. */
 typedef bool (*esdm__pack_needed)(void *user, const char *pack);
 
+/** Some of the session's targets, by their numbers. */
+typedef struct esdm__target_set {
+    uint64_t bits[ESDM__SITE_TARGETS_MAX / 64];
+} esdm__target_set;
+
+static inline void
+esdm__target_set_add(esdm__target_set *set, size_t number)
+{
+    set->bits[number / 64] |= UINT64_C(1) << (number % 64);
+}
+
+static inline bool
+esdm__target_set_has(const esdm__target_set *set, size_t number)
+{
+    return (set->bits[number / 64] >> (number % 64) & 1) != 0;
+}
+
 /* Once made, a record stays as long as its esdm__pack_set, because fragments refer to it. */
 typedef struct esdm__pack {
     struct esdm__pack *next;
@@ -37,9 +54,9 @@ typedef struct esdm__pack {
         double concurrency; /* sum over requests */
         double seconds;
     } spent;
-    uint64_t allowed; /* targets where it may lie: bit i for target i */
-    bool asks;        /* something was appended while the target counted as failed */
-    bool busy;        /* a thread is appending, syncing or sealing */
+    esdm__target_set allowed; /* targets where it may lie */
+    bool asks;                /* something was appended while the target counted as failed */
+    bool busy;                /* a thread is appending, syncing or sealing */
     bool unsynced;
     bool ending;         /* nothing more is appended, it is being stored */
     bool committed;      /* a commit refers to it */
@@ -81,7 +98,7 @@ esdm__pack_target(const esdm__pack *pack)
 /** Starts a pack on a target, which is open, and copies of it on those of `mirrors` that take one.
  *  @param ret_pack busy; owned, esdm__pack_end(). */
 esdm_status esdm__pack_create(const esdm__pack_owner *owner, esdm__target *target,
-                              const esdm__mirror_targets *mirrors, uint64_t allowed,
+                              const esdm__mirror_targets *mirrors, const esdm__target_set *allowed,
                               esdm__pack **ret_pack, esdm_error *err);
 /** Appends one blob, to the copies too. One that refuses is none any more, and the pack is not to
  *  be appended to again. @param ret_places where the blob lies; borrowed from the pack; NULL: where
@@ -90,7 +107,7 @@ esdm_status esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov
                               uint64_t *ret_position, const char **ret_places, esdm_error *err);
 /** Whether more can be appended to it for these targets. */
 bool esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
-                      const esdm__mirror_targets *mirrors, uint64_t allowed);
+                      const esdm__mirror_targets *mirrors, const esdm__target_set *allowed);
 /** Whether what is appended can be read everywhere before it is sealed. */
 bool esdm__pack_reads_unsealed(const esdm__pack *pack);
 /** Whether the pack must be flushed before it is sealed: afterwards it cannot be any more, and a

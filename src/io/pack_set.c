@@ -60,7 +60,7 @@ esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *p)
 /* An open, idle pack on `target`, now busy; NULL when there is none. */
 static esdm__pack *
 take_idle(esdm__pack_set *packs, const esdm__target *target, const esdm__mirror_targets *mirrors,
-          uint64_t allowed)
+          const esdm__target_set *allowed)
 {
     esdm__pack *found = NULL;
     (void) pthread_mutex_lock(&packs->lock);
@@ -158,8 +158,8 @@ typedef struct blob {
     const esdm_iov *iov;
     size_t niov;
     uint64_t bytes;
-    uint32_t copies;  /* wanted */
-    uint64_t allowed; /* as in esdm__pack */
+    uint32_t copies;          /* wanted */
+    esdm__target_set allowed; /* as in esdm__pack */
     const esdm__pack_order *order;
     esdm__mirror_targets mirrors;
 } blob;
@@ -184,11 +184,11 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
           esdm_error *err)
 {
     double started = esdm__seconds_now();
-    esdm__pack *p = take_idle(packs, target, &b->mirrors, b->allowed);
+    esdm__pack *p = take_idle(packs, target, &b->mirrors, &b->allowed);
     if (p == NULL) {
         esdm_status created = say_writing(packs, err);
         if (created == ESDM_OK)
-            created = esdm__pack_create(&packs->owner, target, &b->mirrors, b->allowed, &p, err);
+            created = esdm__pack_create(&packs->owner, target, &b->mirrors, &b->allowed, &p, err);
         if (created != ESDM_OK)
             return created;
         (void) pthread_mutex_lock(&packs->lock);
@@ -269,7 +269,7 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
     const esdm__pack_order *o = b->order;
     esdm_error refusal = {0};
     for (size_t i = 0; i < o->count; i++)
-        b->allowed |= o->choices[i].target < 64 ? UINT64_C(1) << o->choices[i].target : 0;
+        esdm__target_set_add(&b->allowed, o->choices[i].target);
     for (size_t i = 0; i < o->count && refusal.status != ESDM_ENOMEM; i++) {
         esdm__target *target = &session->targets[o->choices[i].target];
         esdm_error error = {0};

@@ -16,7 +16,6 @@
 #define KIB            UINT64_C(1024)
 #define MIB            (1024 * KIB)
 #define GIB            (1024 * MIB)
-#define MAX_TARGETS    256
 #define MAX_THREADS    1024
 #define MAX_NAME_BYTES 63
 #define MAX_ROUTES     1024
@@ -286,8 +285,9 @@ parse_targets(const esdm__json_node *root, const esdm__site_folder *folder, esdm
     if (status != ESDM_OK || (status = esdm__json_is_array(&list, err)) != ESDM_OK)
         return status;
     size_t count = json_array_size(list.value);
-    if (count == 0 || count > MAX_TARGETS)
-        return esdm__json_error(&list, err, "a site needs 1 ... %d targets", MAX_TARGETS);
+    if (count == 0 || count > ESDM__SITE_TARGETS_MAX)
+        return esdm__json_error(&list, err, "a site needs 1 ... %d targets",
+                                ESDM__SITE_TARGETS_MAX);
     site->targets = calloc(count, sizeof *site->targets);
     if (site->targets == NULL)
         return esdm__error_nomem(err, count * sizeof *site->targets, "targets");

@@ -22,6 +22,9 @@ typedef enum esdm__durability {
     ESDM__DURABLE_SYSTEM   /* survives power loss */
 } esdm__durability;
 
+/** Most targets of a site. */
+#define ESDM__SITE_TARGETS_MAX 256
+
 typedef struct esdm__site_target {
     char *name;   /* unique in the site */
     char *plugin; /* "posix" */
