@@ -168,15 +168,10 @@ tool_time_iso(uint64_t time_ns)
 char *
 tool_printable(const char *text)
 {
-    GString *out = g_string_new(NULL);
-    for (const char *at = text; *at != '\0'; at++) {
-        unsigned char byte = (unsigned char) *at;
-        if ((byte < 0x20 && byte != '\n') || byte == 0x7f)
-            g_string_append_printf(out, "\\x%02x", byte);
-        else
-            g_string_append_c(out, *at);
-    }
-    return g_string_free(out, FALSE);
+    size_t bytes = esdm_text_printable(text, NULL, 0) + 1;
+    char *printable = g_malloc(bytes);
+    (void) esdm_text_printable(text, printable, bytes);
+    return printable;
 }
 
 /* ---- the terminal ------------------------------------------------------------------------- */
@@ -193,7 +188,8 @@ tool_confirm(const char *question)
     if (!tool_can_ask())
         return false;
     (void) fflush(stdout);
-    (void) fprintf(stderr, "%s [y/N] ", question);
+    g_autofree char *printable = tool_printable(question);
+    (void) fprintf(stderr, "%s [y/N] ", printable);
     (void) fflush(stderr);
     char answer[16] = "";
     if (fgets(answer, sizeof answer, stdin) == NULL)

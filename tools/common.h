@@ -138,6 +138,11 @@ char *tool_time(uint64_t time_ns);
 char *tool_time_iso(uint64_t time_ns);
 /** The text with control characters as \x.., so that names cannot garble a terminal; owned. */
 char *tool_printable(const char *text);
+/** From here on all that is printed on stdout is printable, but JSON (common_output.c). Called by
+ *  tool_parse(). */
+void tool_output_start(void);
+/** The tool prints names that end with NUL, byte by byte. */
+void tool_output_exact(void);
 /** Asks on the terminal; false without one. Only "y" and "yes" agree. */
 bool tool_confirm(const char *question);
 /** Whether questions can be asked. */

@@ -88,6 +88,7 @@ tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char *
     g_option_context_add_main_entries(context, common, NULL);
     g_autoptr(GError) error = NULL;
     split_short_values(entries, *argc, *argv);
+    tool_output_start();
     if (!g_option_context_parse(context, argc, argv, &error))
         exit(tool_usage("%s", error->message));
     /* "--" stays in argv when an argument behind it begins with '-'. */

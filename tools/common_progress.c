@@ -41,7 +41,8 @@ tool_progress_show(tool_progress *progress, double share, const char *text)
     memset(bar, '#', (size_t) full);
     bar[BAR_COLUMNS] = '\0';
     g_autofree char *line = g_strdup_printf("[%s] %3d%%  %s", bar, (int) (share * 100), text);
-    (void) fprintf(stderr, "\r\033[K%.*s", terminal_columns() - 1, line);
+    g_autofree char *printable = tool_printable(line);
+    (void) fprintf(stderr, "\r\033[K%.*s", terminal_columns() - 1, printable);
     (void) fflush(stderr);
 }
 

@@ -175,6 +175,8 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 2)
         return tool_usage("which expression?");
+    if (zero)
+        tool_output_exact();
     if (zero && tool.json)
         return tool_usage("-0 and --json exclude each other");
     g_autofree char *expression = g_strjoinv(" and ", argv + 1);

@@ -133,6 +133,8 @@ main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
     GCompareFunc order = ls_order(ls.sort != NULL ? ls.sort : "name");
+    if (ls.zero)
+        tool_output_exact();
     if (ls.zero && (ls.facts || tool.json || ls.replaced))
         return tool_usage("-0 goes with plain names alone");
     if (order == NULL)

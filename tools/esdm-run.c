@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "esdm-run.h"
+#include "esdm/text.h"
 
 #define LIBRARY     "libesdm-netcdf.so"
 #define EXIT_OWN    125 /* as env(1): esdm-run itself failed */
@@ -108,11 +109,13 @@ __attribute__((format(printf, 1, 2))) static void
 say(const char *format, ...)
 {
     va_list args;
-    (void) fputs("esdm-run: ", stderr);
+    char text[2 * PATH_MAX];
+    char printable[2 * PATH_MAX];
     va_start(args, format);
-    (void) vfprintf(stderr, format, args);
+    (void) vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    (void) fputc('\n', stderr);
+    (void) esdm_text_printable(text, printable, sizeof printable);
+    (void) fprintf(stderr, "esdm-run: %s\n", printable);
 }
 
 /* ---- finding things ---------------------------------------------------------------------------

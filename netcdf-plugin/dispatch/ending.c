@@ -53,10 +53,8 @@ tell_failure(const esdmnc_file *file, const char *reason, int status)
 {
     char text[32];
     (void) snprintf(text, sizeof text, "exit status %d", status);
-    fprintf(
-        stderr,
-        "esdm: '%s' is not committed, because the program failed before it was complete (%s): %s\n",
-        file->name, reason[0] != '\0' ? reason : text, what_remains(file));
+    esdmnc_say("'%s' is not committed, because the program failed before it was complete (%s): %s",
+               file->name, reason[0] != '\0' ? reason : text, what_remains(file));
 }
 
 /* The packs that it wrote would lie on the disk, which may be full, and belong to nothing. With the
@@ -242,10 +240,9 @@ commit_at_exit(const esdmnc_file *file, int status)
     if (!esdm_container_is_dirty(file->container))
         return true;
     if (esdmnc_comm(file) != NULL) {
-        fprintf(stderr,
-                "esdm: '%s' was opened by several ranks and not closed: what was written "
-                "since the last commit is lost\n",
-                file->name);
+        esdmnc_say("'%s' was opened by several ranks and not closed: what was written "
+                   "since the last commit is lost",
+                   file->name);
         return false;
     }
     if (status != 0 && (file->exception != 0 || failure[0] != '\0')) {
@@ -253,10 +250,9 @@ commit_at_exit(const esdmnc_file *file, int status)
         return false;
     }
     if (status != 0 && would_replace(file)) {
-        fprintf(stderr,
-                "esdm: '%s' was not closed by this program, which ends with status %d: what stood "
-                "there before stays, and what was written is lost\n",
-                file->name, status);
+        esdmnc_say("'%s' was not closed by this program, which ends with status %d: what stood "
+                   "there before stays, and what was written is lost",
+                   file->name, status);
         return false;
     }
     esdmnc_debug("'%s' was not closed: committing it at exit", file->name);
@@ -304,7 +300,7 @@ esdmnc_files_exit(int status, void *unused)
     (void) clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += EXIT_LOCK_S;
     if (!esdmnc_files_lock(&until)) {
-        fputs("esdm: open files are not committed at exit: a call was interrupted\n", stderr);
+        esdmnc_say("open files are not committed at exit: a call was interrupted");
         return;
     }
     is_over = true;

@@ -7,12 +7,15 @@
  *   ENOSPC    ENOSPC           EACCES    EACCES         EIO       NC_EIO
  *   ETIMEDOUT ETIMEDOUT        ECORRUPT  NC_ETRUNC      ECANCELED ECANCELED
  *
+ * What an open container misses is NC_ETRUNC, and a site that has lost its catalogue NC_EIO.
+ *
  * NC_EPERM is kept for its netCDF meaning: writing to a file that was opened for reading.
  */
 
 #include "internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,25 +53,45 @@ code_of(esdm_status status)
     return NC_EINTERNAL;
 }
 
+void
+esdmnc_say(const char *format, ...)
+{
+    int saved = errno;
+    char line[ESDM_ERROR_MESSAGE_BYTES + 2 * ESDM_CONTAINER_NAME_MAX];
+    char printable[sizeof line];
+    va_list args;
+    va_start(args, format);
+    (void) vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    (void) esdm_text_printable(line, printable, sizeof printable);
+    (void) fprintf(stderr, "esdm: %s\n", printable);
+    errno = saved;
+}
+
+/* Of an open container. A pack or a page is gone then: to programs ENOENT means that there is no
+ * such file, whereupon some make a new one. */
+static int
+code_of_data(esdm_status status)
+{
+    return status == ESDM_ENOENT ? NC_ETRUNC : code_of(status);
+}
+
 int
 esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 {
-    int saved = errno;
-    fprintf(stderr, "esdm: %s '%s': %s\n", what, name, err->message);
-    errno = saved;
-    return code_of(err->status);
+    esdmnc_say("%s '%s': %s", what, name, err->message);
+    return code_of_data(err->status);
 }
 
 int
 esdmnc_error_site(const esdm_error *err)
 {
     static char told[ESDM_ERROR_MESSAGE_BYTES];
-    int saved = errno;
     if (strcmp(told, err->message) != 0)
-        fprintf(stderr, "esdm: cannot open the site: %s\n", err->message);
-    snprintf(told, sizeof told, "%s", err->message);
-    errno = saved;
-    return code_of(err->status);
+        esdmnc_say("cannot open the site: %s", err->message);
+    (void) snprintf(told, sizeof told, "%s", err->message);
+    /* The targets of a site whose catalogue is lost are what exists, not the program's file. */
+    return err->status == ESDM_EEXIST ? NC_EIO : code_of(err->status);
 }
 
 int
@@ -110,6 +133,8 @@ esdmnc_error_data(const esdm_error *err, const char *what, const char *name)
 {
     switch (err->status) {
     case ESDM_ENOENT:
+        (void) loud_at_first(err, what, name);
+        return code_of_data(err->status);
     case ESDM_EACCES:
     case ESDM_ETIMEDOUT:
         return loud_at_first(err, what, name);

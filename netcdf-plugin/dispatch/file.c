@@ -386,15 +386,13 @@ warn_of_writes(const esdmnc_file *file)
     if (comm != NULL && comm->rank != 0)
         return;
     if (all[1] > 0)
-        fprintf(stderr,
-                "esdm: close '%s': a target was full, failed or was not reached: %" PRIu64
-                " of %" PRIu64 " fragments are on another one than planned\n",
-                file->name, all[1], all[0]);
+        esdmnc_say("close '%s': a target was full, failed or was not reached: %" PRIu64
+                   " of %" PRIu64 " fragments are on another one than planned",
+                   file->name, all[1], all[0]);
     if (all[2] > 0)
-        fprintf(
-            stderr,
-            "esdm: close '%s': %" PRIu64 " of %" PRIu64
-            " fragments have fewer copies than asked for: esdm-fsck --repair makes the others\n",
+        esdmnc_say(
+            "close '%s': %" PRIu64 " of %" PRIu64
+            " fragments have fewer copies than asked for: esdm-fsck --repair makes the others",
             file->name, all[2], all[0]);
 }
 

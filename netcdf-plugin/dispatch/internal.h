@@ -266,6 +266,9 @@ uint64_t esdmnc_session_generation(void);
 
 /* ---- errors.c ------------------------------------------------------------------------------ */
 
+/** One line on stderr, safe for terminals. Keeps errno. */
+void esdmnc_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /**
  * NetCDF's code for an ESDM failure; `what` and `name` say what was tried ("open", "run1.nc").
  * The text goes to stderr with ESDM_DEBUG set; for failing storage, damaged data and conflicts
@@ -276,8 +279,8 @@ int esdmnc_error(const esdm_error *err, const char *what, const char *name);
 /** The same, always printed: for a lost commit. */
 int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name);
 
-/** esdmnc_error() for reading and writing data: ENOENT, EACCES and ETIMEDOUT are a target's then,
- *  and printed as failing storage is. */
+/** esdmnc_error() for reading, writing and committing data: ENOENT, EACCES and ETIMEDOUT are a
+ *  target's then, and printed as failing storage is. What is missing is NC_ETRUNC, not ENOENT. */
 int esdmnc_error_data(const esdm_error *err, const char *what, const char *name);
 
 /** Why the site cannot be opened; printed once as long as it is the same. Under the session's lock.

@@ -109,7 +109,7 @@ prepare_alone(esdmnc_id id, const char *container, bool writing, esdm_session **
     esdm_error err;
     if (esdm_container_normalise(container, name, &err) != ESDM_OK) {
         /* NC_EINVAL cannot say what is wrong with the name. */
-        fprintf(stderr, "esdm: %s\n", err.message);
+        esdmnc_say("%s", err.message);
         return NC_EINVAL;
     }
     int rc = esdmnc_session(writing, ret_session);

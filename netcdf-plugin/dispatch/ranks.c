@@ -76,8 +76,8 @@ mpi_name(const esdmnc_library *library)
     for (size_t i = 0; i < sizeof of_mpich / sizeof of_mpich[0]; i++)
         if (strstr(text, of_mpich[i]) != NULL)
             return "mpich";
-    fprintf(stderr, "esdm: parallel access: ESDM has no part for this MPI: %.*s\n",
-            (int) strcspn(text, "\n"), text);
+    esdmnc_say("parallel access: ESDM has no part for this MPI: %.*s", (int) strcspn(text, "\n"),
+               text);
     return NULL;
 }
 
@@ -92,8 +92,7 @@ load_adapter(const esdmnc_library *library, adapter *ret)
     (void) snprintf(file, sizeof file, "libesdm-mpi-%s.so.0", name);
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* beside us, by our run path */
     if (handle == NULL) {
-        fprintf(stderr, "esdm: parallel access needs a part of ESDM that is not there: %s\n",
-                dlerror());
+        esdmnc_say("parallel access needs a part of ESDM that is not there: %s", dlerror());
         return NC_ENOPAR;
     }
     void *comm = dlsym(handle, "esdm_mpi_comm_of_call");

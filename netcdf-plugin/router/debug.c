@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/text.h"
 #include "router/router.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /** One line on stderr, whole even when several threads write. Keeps errno. */
@@ -17,10 +19,11 @@ put_line(const char *head, const char *format, va_list args)
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): a false alarm of clang-tidy 14 */
     int m = vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, args);
     if (m >= 0) {
-        size_t length = (size_t) n + (size_t) m;
-        length = length < sizeof(line) - 2 ? length : sizeof(line) - 2;
-        line[length++] = '\n';
-        ssize_t written = write(STDERR_FILENO, line, length);
+        char printable[sizeof(line)];
+        (void) esdm_text_printable(line, printable, sizeof(printable) - 1);
+        size_t length = strlen(printable);
+        printable[length++] = '\n';
+        ssize_t written = write(STDERR_FILENO, printable, length);
         (void) written;
     }
     errno = saved;

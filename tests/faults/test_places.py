@@ -109,6 +109,38 @@ def test_lock_of_a_reader__does_not_stop_writers():
         run([*write[:-1], "esdm://b.nc"])
 
 
-main(test_new_folders__are_flushed, test_pipe_in_place_of_a_pack__is_damage,
+CODES = """
+import sys
+import netCDF4
+def code(call):
+    try:
+        call()
+    except OSError as e: # of open; reading is RuntimeError
+        return str(e)
+    except RuntimeError as e:
+        return str(e)
+print(code(lambda: netCDF4.Dataset("esdm://a.nc")["pattern"][:]))
+print(code(lambda: netCDF4.Dataset("esdm://new.nc", "w", clobber=False).close()))
+"""
+
+
+def test_what_is_missing__is_no_missing_or_existing_file():
+    with Site(make=False, targets=[{"name": "d", "plugin": "posix", "directory": "packs"}]) as site:
+        home = {"HOME": str(site.folder), "XDG_DATA_HOME": str(site.file("data")), "ESDM_CONFIG": ""}
+        run([tool("esdm-pattern"), "-q", "-s", "10x300x300", "esdm://a.nc"],
+            env={**os.environ, **home})
+        for pack in site.file("data/esdm/data").glob("??/*-*-*"):
+            pack.unlink()
+        done = client(["/usr/bin/python3", "-c", CODES], env=home)
+        expect("No such file" not in done.stdout and "truncated" in done.stdout, done.stdout)
+        run([tool("esdm-pattern"), "-q", "-s", "10x300x300", "esdm://b.nc"],
+            env={**os.environ, **home})
+        shutil.rmtree(site.file("data/esdm/meta"))
+        done = client(["/usr/bin/python3", "-c", CODES], env=home)
+        expect("exists" not in done.stdout and "None" not in done.stdout, done.stdout)
+        expect("esdm: cannot open the site" in done.stderr, done.stderr)
+
+
+main(test_what_is_missing__is_no_missing_or_existing_file, test_new_folders__are_flushed, test_pipe_in_place_of_a_pack__is_damage,
      test_pipe_in_place_of_a_shard__is_damage, test_pipe_in_place_of_the_catalogue__is_an_error,
      test_lock_of_a_reader__does_not_stop_writers)
