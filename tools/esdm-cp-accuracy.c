@@ -181,6 +181,7 @@ state_attributes(cp_dataset *dataset, esdm_error *err)
         status = esdm_accuracy_check(&accuracy, err);
     if (status == ESDM_OK)
         status = set_accuracy(dataset, &accuracy, err);
+    dataset->by_attribute = status == ESDM_OK;
     if (status == ESDM_OK)
         return esdm_dataset_remove_accuracy_attributes(to, err);
     g_autofree char *why = g_strdup(err->message);
@@ -214,6 +215,7 @@ state(cp_dataset *dataset, const char *text, esdm_error *err)
     else
         (void) esdm_dataset_accuracy(dataset->to.dataset, &accuracy);
     dataset->as_it_is = false;
+    dataset->by_attribute = false; /* whoever says it here means it */
     esdm_status status = esdm_accuracy_parse(&accuracy, text, units, err);
     if (status == ESDM_OK)
         status = set_accuracy(dataset, &accuracy, err);
@@ -403,6 +405,8 @@ cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err)
         warn_of_globals(model->root, source->name);
     if (status == ESDM_OK)
         status = state_options(model, source->name, err);
+    if (status == ESDM_OK)
+        status = cp_accuracy_doubt(model, source, err);
     for (guint i = 0; i < model->datasets->len && status == ESDM_OK; i++)
         status = tell(g_ptr_array_index(model->datasets, i), err);
     return status;

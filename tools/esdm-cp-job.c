@@ -98,6 +98,8 @@ static esdm_status
 copy_all(copy *c)
 {
     g_autofree char *message = g_strdup_printf("esdm-cp from %s", c->job->source);
+    if (c->source.is_container)
+        cp_accuracy_document(c->model);
     esdm_status status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
                                                 : cp_netcdf_create(&c->target, c->model, c->err);
     if (status == ESDM_OK && c->target.is_container)

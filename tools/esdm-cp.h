@@ -97,6 +97,7 @@ typedef struct cp_dataset {
     char *filters;
     char *codec;
     bool nofill;
+    bool by_attribute;      /* attributes of a file state its accuracy */
     bool auxiliary;         /* esdm_dataset_is_auxiliary(); of esdm-advise alone */
     bool as_it_is;          /* its numbers are rounded already: they are copied bit for bit */
     esdm_accuracy accuracy; /* what is stated of them, then */
@@ -249,6 +250,11 @@ tool_exit cp_accuracy_end(void);
 /** States what attributes and --accuracy say of the datasets of a new container. What its readers
  *  are told is in the model then. */
 esdm_status cp_accuracy_state(const cp_model *model, const cp_end *source, esdm_error *err);
+/** Of a container that becomes a file: what earlier versions showed as statements tells only. */
+void cp_accuracy_document(const cp_model *model);
+/** Takes back what an attribute of a file states of numbers that it cannot have been stated of, and
+ *  says so. Reads them as far as it must. */
+esdm_status cp_accuracy_doubt(const cp_model *model, const cp_end *source, esdm_error *err);
 /** States the accuracy of numbers that were copied as they are; call before cp_complete(). */
 esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 

@@ -55,18 +55,16 @@ origin_of(const esdm_attribute *attribute)
     return bytes > 0 ? esdmnc_attribute_origin(attribute->name, text, bytes) : ESDMNC_FROM_PROGRAM;
 }
 
-/* Whether a program that copies all attributes has copied this one to numbers that may be others.
- * Ranks may have learned of it in different ways, and must decide alike. */
-static bool
-is_borrowed(const esdmnc_file *file, const esdmnc_var *var, const char *name)
+/* A program that copies all attributes has copied it to numbers that may be others, or together
+ * with them. Ranks may have learned of it in different ways, and must decide alike. */
+static esdmnc_origin
+find_origin(const esdmnc_file *file, const esdmnc_var *var, const char *name)
 {
     esdm_attribute attribute;
     if (esdmnc_comm(file) != NULL ||
         !esdm_attribute_find(esdm_dataset_attributes(var->dataset), name, &attribute, NULL))
-        return false;
-    esdmnc_origin origin = origin_of(&attribute);
-    return origin == ESDMNC_FROM_CONTAINER ||
-           (origin == ESDMNC_FROM_FILE && !esdmnc_program_copies());
+        return ESDMNC_FROM_PROGRAM;
+    return origin_of(&attribute);
 }
 
 void
@@ -74,12 +72,15 @@ esdmnc_accuracy_put(const esdmnc_file *file, esdmnc_var *var, const char *attrib
 {
     const uint32_t quantity = esdm_accuracy_attribute_quantity(attribute);
     var->restated = true;
-    if (is_documentation(attribute))
+    if (is_documentation(attribute)) {
         var->withdrawn = false;
-    else if (is_borrowed(file, var, attribute))
-        var->borrowed |= quantity;
-    else
-        var->borrowed &= ~quantity;
+        return;
+    }
+    const esdmnc_origin origin = find_origin(file, var, attribute);
+    const bool copied = origin == ESDMNC_FROM_FILE && esdmnc_program_copies();
+    const bool borrowed = origin != ESDMNC_FROM_PROGRAM && !copied;
+    var->copied = copied ? var->copied | quantity : var->copied & ~quantity;
+    var->borrowed = borrowed ? var->borrowed | quantity : var->borrowed & ~quantity;
 }
 
 void
@@ -158,13 +159,30 @@ start(const esdmnc_var *var, esdm_accuracy *accuracy)
         accuracy->stated &= esdmnc_has_filters(var) ? (uint32_t) ESDM_ACCURACY_MODE : 0;
 }
 
+/* A tolerance that came with a file counts when the numbers fit it. Now it was found to make sense;
+ * what held before holds on. */
 static int
-take(const esdmnc_file *file, const esdmnc_var *var)
+put_in_doubt(const esdmnc_file *file, esdmnc_var *var, const esdm_accuracy *before,
+             const esdm_accuracy *accuracy)
 {
-    esdm_accuracy accuracy;
+    const uint32_t absolute =
+        (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_FINEST;
+    esdm_error err;
+    if ((var->copied & absolute) == 0 || esdm_accuracy_least_span(accuracy) <= 0)
+        return NC_NOERR;
+    if (esdm_dataset_set_accuracy(var->dataset, before, &err) != ESDM_OK)
+        return esdmnc_error(&err, "state the accuracy in", file->name);
+    return esdmnc_doubt_begin(var, accuracy);
+}
+
+static int
+take(const esdmnc_file *file, esdmnc_var *var)
+{
+    esdm_accuracy accuracy, before;
     const char *last = NULL;
     esdm_error err;
     start(var, &accuracy);
+    before = accuracy;
     int rc = collect(var, &accuracy, &last);
     const bool any = last != NULL;
     if (rc != NC_NOERR || (!any && !var->withdrawn))
@@ -175,9 +193,11 @@ take(const esdmnc_file *file, const esdmnc_var *var)
         return esdmnc_error(&err, "state the accuracy in", file->name);
     if (esdm_dataset_set_accuracy(var->dataset, &accuracy, &err) != ESDM_OK)
         return report(var, any ? last : PREFIX "*", &err);
-    if (any && esdm_dataset_remove_accuracy_attributes(var->dataset, &err) != ESDM_OK)
+    rc = any ? put_in_doubt(file, var, &before, &accuracy) : NC_NOERR;
+    if (rc == NC_NOERR && any &&
+        esdm_dataset_remove_accuracy_attributes(var->dataset, &err) != ESDM_OK)
         return esdmnc_error(&err, "remove attributes in", file->name);
-    return NC_NOERR;
+    return rc;
 }
 
 int

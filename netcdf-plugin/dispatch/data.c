@@ -117,6 +117,16 @@ meet_to_read(esdmnc_id id, int varid, const esdmnc_request *r)
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
+/* A statement of accuracy that is in doubt needs the numbers, where they lie one after the other.
+ */
+static int
+show_numbers(const esdmnc_request *r, nc_type memory_type, const void *data)
+{
+    return r->map == NULL ? esdmnc_doubt_written(r->file, r->var, memory_type, data,
+                                                 esdm_dataspace_elements(r->space))
+                          : NC_NOERR;
+}
+
 /* NOLINTBEGIN(clang-analyzer-core.StackAddressEscape): requests live as long as the call. */
 
 static int
@@ -142,6 +152,9 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     if (data == NULL)
         return NC_EINVAL;
     nc_type memory_type = esdmnc_memory_type(r->file, r->var->type, r->memory_type);
+    if (atomic_load_explicit(&r->var->doubt, memory_order_relaxed) != NULL &&
+        (rc = show_numbers(r, memory_type, data)) != NC_NOERR)
+        return rc;
     if (esdmnc_quantized(r->file, r->var)) {
         bool piecewise = r->mapped && (space.has_stride || r->map != NULL);
         rc = esdmnc_put_quantized(r->file, r->var, r->space, piecewise, memory_type, data,

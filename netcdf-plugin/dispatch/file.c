@@ -446,7 +446,9 @@ esdmnc_close(esdmnc_id id, void *memory)
     }
     if (put_off(file))
         return NC_NOERR;
-    rc = commit(file, "commit at close of");
+    rc = file->writable ? esdmnc_doubt_end(file) : NC_NOERR;
+    if (rc == NC_NOERR)
+        rc = commit(file, "commit at close of");
     if (rc != NC_NOERR)
         return rc; /* the handle stays: the program may free space and try again, or abort */
     warn_of_writes(file);

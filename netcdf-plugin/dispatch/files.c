@@ -225,6 +225,7 @@ static void
 var_free(esdmnc_var *var)
 {
     free(var->shape);
+    free(atomic_load(&var->doubt));
     free(var);
 }
 

@@ -60,24 +60,29 @@ typedef struct esdmnc_cache {
 
 #define ESDMNC_QUANTIZE_UNKNOWN INT64_MIN
 
+/** A statement of accuracy that may belong to other numbers; doubt.c. */
+typedef struct esdmnc_doubt esdmnc_doubt;
+
 typedef struct esdmnc_var {
     esdm_dataset *dataset; /* borrowed from the container */
     nc_type type;
     size_t bytes; /* of an element in memory */
     uint32_t rank;
-    bool created;              /* define mode was left since it was defined: NC_ELATEDEF */
-    bool stored;               /* it was read from the store */
-    bool nofill;               /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
-    bool has_cache;            /* `cache` is filled in */
-    bool shape_stated;         /* `shape` was given in this session */
-    bool collective;           /* nc_var_par_access() */
-    bool restated;             /* attributes of its accuracy changed: accuracy.c */
-    bool withdrawn;            /* and some were removed */
-    uint32_t borrowed;         /* ESDM_ACCURACY_* that were copied from other numbers */
-    atomic_bool written;       /* NC_ELATEFILL */
-    int endian;                /* until the file is closed; later the hint tells */
-    _Atomic(int64_t) quantize; /* quantize.c */
-    size_t *shape;             /* chunk lengths stated in this session, owned; NULL: none */
+    bool created;                  /* define mode was left since it was defined: NC_ELATEDEF */
+    bool stored;                   /* it was read from the store */
+    bool nofill;                   /* netCDF-3 formats keep this per handle, netCDF-4 as a hint */
+    bool has_cache;                /* `cache` is filled in */
+    bool shape_stated;             /* `shape` was given in this session */
+    bool collective;               /* nc_var_par_access() */
+    bool restated;                 /* attributes of its accuracy changed: accuracy.c */
+    bool withdrawn;                /* and some were removed */
+    uint32_t copied;               /* ESDM_ACCURACY_* that came with their numbers from a file */
+    _Atomic(esdmnc_doubt *) doubt; /* owned; NULL: none */
+    uint32_t borrowed;             /* ESDM_ACCURACY_* that were copied from other numbers */
+    atomic_bool written;           /* NC_ELATEFILL */
+    int endian;                    /* until the file is closed; later the hint tells */
+    _Atomic(int64_t) quantize;     /* quantize.c */
+    size_t *shape;                 /* chunk lengths stated in this session, owned; NULL: none */
     esdmnc_cache cache;
     esdmnc_axis axes[]; /* `rank` */
 } esdmnc_var;

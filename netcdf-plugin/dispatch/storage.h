@@ -105,6 +105,19 @@ int esdmnc_accuracy_settle(esdmnc_file *file, esdmnc_var *var);
 /** A variable whose compression was asked for with that level of deflate. */
 int esdmnc_accuracy_deflate(const esdmnc_file *file, esdmnc_var *var, unsigned level);
 
+/* ---- doubt.c -------------------------------------------------------------------------------- */
+
+/** Keeps a statement until numbers are written that it can have been made for. NC_ENOMEM. */
+int esdmnc_doubt_begin(esdmnc_var *var, const esdm_accuracy *accuracy);
+/** Forgets it. Nothing when there is none. */
+void esdmnc_doubt_drop(esdmnc_var *var);
+/** Before `count` values are written: makes it the variable's when they show that it is meant for
+ *  them. Any thread. */
+int esdmnc_doubt_written(const esdmnc_file *file, esdmnc_var *var, nc_type type, const void *values,
+                         uint64_t count);
+/** When a file is closed: tells what was not taken. */
+int esdmnc_doubt_end(const esdmnc_file *file);
+
 /* ---- copying.c ------------------------------------------------------------------------------ */
 
 /** Whether this process is a program that hands numbers on as they are (nccopy, ncks, cdo copy).

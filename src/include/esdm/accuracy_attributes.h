@@ -41,6 +41,21 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_tell_accuracy(esdm_dataset *da
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_remove_accuracy_attributes(esdm_dataset *dataset,
                                                                              esdm_error *err);
 
+/**
+ * What numbers must span so that an absolute tolerance can have been meant for them, in the same
+ * units; with less it was stated of another variable and copied to this one, of which it would
+ * leave next to nothing. 0: nothing that tells (relative bounds fit every magnitude).
+ */
+ESDM_API double esdm_accuracy_least_span(const esdm_accuracy *accuracy);
+/**
+ * Adds `count` numbers to what a dataset's span; fill values, missing values and what is not finite
+ * do not count. Pure but for the dataset's attributes.
+ * @param type of the values in memory. @param low, high  INFINITY and -INFINITY at first.
+ * @return the span of all numbers so far, unpacked (`scale_factor`); 0: none, or equal ones.
+ */
+ESDM_API double esdm_dataset_span(const esdm_dataset *dataset, esdm_type type, const void *values,
+                                  uint64_t count, double *low, double *high);
+
 #ifdef __cplusplus
 }
 #endif
