@@ -3,6 +3,22 @@
 # Stores of every released format version stay readable, whole, and can be written to.
 . "$ESDM_SOURCE/tests/support/site.sh"
 
+# What earlier versions show as statements of accuracy tells, and states nothing of copies.
+copies_state_nothing()
+{
+    esdm-cp -q -f esdm://accuracy.nc accuracy.nc || fail "$golden: esdm-cp"
+    ncdump -h accuracy.nc >header.txt
+    grep -q 'stated:esdm_stored_accuracy = "significant_digits=3; mode=archive"' header.txt &&
+        ! grep -q esdm_significant_digits header.txt || fail "$golden: $(cat header.txt)"
+    client ncks -h -O esdm://accuracy.nc esdm://copy.nc 2>told.txt || fail "$golden: ncks: $(cat told.txt)"
+    grep -q "is not taken" told.txt || fail "$golden: $(cat told.txt)"
+    ! esdm-stat --json --accuracy copy.nc | grep -q '"stated": "' || fail "$golden: the copy states it"
+    # in the old one itself it stays in force
+    client ncatted -h -a note,stated,c,c,new esdm://accuracy.nc || fail "$golden: ncatted"
+    esdm-stat --accuracy accuracy.nc | grep -q 'significant_digits=3; mode=archive' || fail "$golden: gone"
+    esdm-rm copy.nc
+}
+
 versions=0
 for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     store=$SITE_DIR/$(basename "$golden")
@@ -18,6 +34,7 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     [ "$(esdm-ls | wc -l)" = "$(ls "$golden"/*.cdl | wc -l)" ] || fail "$golden: $(esdm-ls)"
     client ncatted -h -a now,global,c,c,written esdm://folder/classic.nc || fail "$golden: writing"
     client ncdump -h esdm://folder/classic.nc | grep -q ':now = "written"' || fail "$golden: written"
+    [ ! -e "$golden/accuracy.cdl" ] || copies_state_nothing
     versions=$((versions + 1))
 done
 [ $versions -gt 0 ] || fail "no stores found"
