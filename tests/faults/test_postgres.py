@@ -99,7 +99,7 @@ def test_postgres__connections_cut_at_random():
 
 
 def test_postgres__server_restarts_while_writing():
-    with Server() as server, Site(metadata=metadata(server.port, timeout=300)):
+    with Server() as server, Site(metadata=metadata(server.port, timeout=300), durability="system"):
         last = by_size(40, 80, 2000)
         with Writer("a", 1, last) as writer:
             for number, mode in enumerate(["fast", "immediate", "fast", "immediate"]):
@@ -109,6 +109,38 @@ def test_postgres__server_restarts_while_writing():
         expect(done.returncode == 0, shown(done))
         expect_commits(server, "a", last)
         check_goes_on("a", last)
+
+
+def test_postgres__durability_process_waits_for_no_disk():
+    """The server flushes its log once in a while; a program is told when it crashed before."""
+
+    def flushes():
+        server.sql("SELECT pg_stat_force_next_flush()")
+        return int(server.sql("SELECT wal_sync FROM pg_stat_wal")[0])
+
+    with Server(fsync="on", wal_sync_method="fdatasync", wal_writer_delay="2s") as server:
+        told = {}
+        for durability in ("process", "system"):
+            with Site(metadata=metadata(server.port, schema=durability), durability=durability):
+                before = flushes()
+                must("write", "a", 1, 60)
+                time.sleep(1.1)  # sessions tell their numbers once a second
+                told[durability] = flushes() - before
+        expect(told["system"] >= 60 and told["process"] < 30, f"flushes: {told}")
+        with Site(metadata=metadata(server.port, schema="crash", timeout=60)):
+            must("write", "ended", 1, 3)
+            server.restart("immediate")
+            expect(generation("ended") == 3, "a program that had ended has lost something")
+            with Writer("a", 1, 400) as writer:
+                writer.wait_for("committed 20")
+                server.restart("immediate")
+                done = writer.finish()
+            last = generation("a")
+            if done.returncode == 0:
+                expect(last == 400, f"generation {last}: {shown(done)}")
+            else:
+                expect("has lost the last commits" in done.stderr, shown(done))
+            check_goes_on("a", last)
 
 
 PAUSES = """
@@ -177,7 +209,7 @@ def test_postgres__server_restarts_in_the_middle_of_a_commit():
     # authenticated, and the proxy holds such connections back until it has restarted.
     with concurrent.futures.ThreadPoolExecutor(1) as keeper, \
             Server(authentication_timeout="10s") as server, Proxy(server.port) as proxy, \
-            Site(metadata=metadata(proxy.port)):
+            Site(metadata=metadata(proxy.port), durability="system"):
         before = messages_of(proxy)
         must("write", "plain", 1, 2)
         # The first ones make the connection: who finds nobody there says so soon.
@@ -217,7 +249,7 @@ def test_postgres__sessions_are_terminated():
 
 
 def test_postgres__server_goes_away():
-    with Server() as server, Site(metadata=metadata(server.port, timeout=1)):
+    with Server() as server, Site(metadata=metadata(server.port, timeout=1), durability="system"):
         must("write", "a", 1, 2)
         with Writer("a", 3, 1000000) as writer:
             writer.wait_for("committed")
@@ -422,6 +454,7 @@ if __name__ == "__main__":
     main(test_postgres__connection_cut_at_every_message,
          test_postgres__connections_cut_at_random,
          test_postgres__server_restarts_while_writing,
+         test_postgres__durability_process_waits_for_no_disk,
          test_postgres__pauses_of_the_server_cost_writers_nothing,
          test_postgres__server_restarts_in_the_middle_of_a_commit,
          test_postgres__sessions_are_terminated,

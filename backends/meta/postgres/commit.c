@@ -258,7 +258,7 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
     };
     esdm_status status = check_commit(commit, err);
     if (status == ESDM_OK)
-        status = postgres__enter_write(store, err);
+        status = postgres__enter_commit(store, commit->durable, err);
     if (status != ESDM_OK)
         return status;
     status = postgres__settle_doubts(store, commit->container, commit->name, err);
@@ -271,6 +271,7 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
         postgres__read_committed(all.result, ret_committed);
         ret_committed->replaced = all.kept != 0 ? all.kept : ret_committed->replaced;
         postgres__pins_float(store, ret_committed->container, ret_committed->snapshot);
+        postgres__note_commit(store, token);
     } else if (postgres__params_repeated(&params)) {
         status = postgres__doubt_commit(store, commit, token, status, err);
     }

@@ -145,6 +145,9 @@ typedef enum postgres__statement {
     POSTGRES__WRITER_LIVES,
     POSTGRES__RELOCATE,
     POSTGRES__PRUNE,
+    POSTGRES__RELAX,
+    POSTGRES__STRICT,
+    POSTGRES__FLUSH,
     POSTGRES__STATEMENTS
 } postgres__statement;
 
@@ -156,6 +159,8 @@ typedef struct postgres__link {
     int socket;                     /* of the connection, while it stood */
     PGconn *abandoned;              /* in a forked child: its parent's, not to be touched */
     unsigned pending;               /* answers that nobody waits for */
+    bool relaxed;                   /* commits do not wait for the disk */
+    bool replicated;                /* they wait for a standby, which stays so */
     bool prepared[POSTGRES__STATEMENTS];
 } postgres__link;
 

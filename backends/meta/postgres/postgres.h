@@ -48,6 +48,9 @@ typedef struct postgres__store {
     postgres__link link;
     postgres__pins pins;
     postgres__doubt *doubts;
+    char unflushed[ESDM_META_UUID_BYTES]; /* token of the last commit that did not wait for the
+                                             disk; "": none */
+    uint64_t unflushed_ns;
     struct postgres__store *next; /* list of open stores (fork.c) */
 } postgres__store;
 
@@ -67,6 +70,10 @@ esdm_status postgres__site_id(const esdm_plugin_config *config, char ret_id[ESDM
 esdm_status postgres__enter(postgres__store *store, esdm_error *err);
 /** As above; ESDM_EACCES when the store is open for reading only. */
 esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
+/** The same for a commit that need not survive a crash of the server, unless `durable`. */
+esdm_status postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err);
+/** A commit took place. @param token of the change. */
+void postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BYTES]);
 void postgres__leave(postgres__store *store);
 
 /**

@@ -138,4 +138,8 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "(SELECT c.container, c.snapshot FROM {S}.container c WHERE c.container = $1 "
         "AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' AND s.value <> '0') "
         "FOR UPDATE) AS head",
+    [POSTGRES__RELAX] = "SET synchronous_commit TO off",
+    [POSTGRES__STRICT] = "RESET synchronous_commit",
+    /* A change that waits for the disk waits for all that came before. */
+    [POSTGRES__FLUSH] = "UPDATE {S}.token t SET time_ns = t.time_ns WHERE t.token = $1::text::uuid",
 };

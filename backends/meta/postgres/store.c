@@ -21,6 +21,10 @@
 #define CONFLICT_ATTEMPTS 50
 /* A connection that was made to ask for the id of a site is kept that long for open(). */
 #define PARKED_NS (10 * SECOND_NS)
+/* After so long the server has written its log: three times the largest "wal_writer_delay". */
+#define FLUSHED_NS (30 * SECOND_NS)
+/* The server keeps tokens for an hour. */
+#define TOKENS_KEPT_NS (3000 * SECOND_NS)
 
 /* ---- patience ------------------------------------------------------------------------------- */
 
@@ -79,7 +83,8 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "AND has_table_privilege('{S}.snapshot', 'INSERT') "
         "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
         "AND current_setting('transaction_read_only') = 'off', "
-        "(SELECT n.value FROM {S}.store n WHERE n.key = 'note') FROM {S}.store s";
+        "(SELECT n.value FROM {S}.store n WHERE n.key = 'note'), "
+        "current_setting('synchronous_standby_names') <> '' FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
     bool has_format = false;
@@ -98,6 +103,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         if (strcmp(key, "site") == 0 && strlen(value) == sizeof id - 1)
             memcpy(id, value, sizeof id);
         store->writable = !store->read_only && postgres__bool(result, row, 2);
+        store->link.replicated = postgres__bool(result, row, 4);
     }
     PQclear(result);
     if (status != ESDM_OK)
@@ -115,6 +121,33 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
     return ESDM_OK;
 }
 
+/* A server that crashed may have forgotten the last commits that did not wait for its disk. It
+ * forgets them in their order, from the end: so the last one tells whether all are there. Numbers
+ * that this handle knows would then be given again, to something else: it must not be used any
+ * more. */
+static esdm_status
+check_flushed(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    if (store->unflushed[0] == '\0' || esdm__now_ns() - store->unflushed_ns > TOKENS_KEPT_NS)
+        return ESDM_OK;
+    postgres__put_string(&params, store->unflushed);
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__HAPPENED, &params, &result, ret_failure, err);
+    postgres__params_clear(&params);
+    bool there = status == ESDM_OK && PQntuples(result) == 1 && postgres__bool(result, 0, 0);
+    PQclear(result);
+    if (status != ESDM_OK || there)
+        return status;
+    *ret_failure = POSTGRES__REFUSED;
+    return esdm__error_set(err, ESDM_EIO,
+                           "metadata store '%.200s': the server crashed, and has lost the last "
+                           "commits of this program, as durability \"process\" allows (\"system\" "
+                           "does not); open the containers again and write what is missing",
+                           store->config->label);
+}
+
 esdm_status
 postgres__connect(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
 {
@@ -123,6 +156,8 @@ postgres__connect(postgres__store *store, postgres__failure *ret_failure, esdm_e
     esdm_status status = postgres__link_open(&store->link, store->config, ret_failure, err);
     if (status == ESDM_OK)
         status = look(store, ret_failure, err);
+    if (status == ESDM_OK)
+        status = check_flushed(store, ret_failure, err);
     if (status == ESDM_OK)
         status = postgres__pins_renew(store, ret_failure, err);
     if (status != ESDM_OK)
@@ -196,14 +231,37 @@ postgres__enter(postgres__store *store, esdm_error *err)
 }
 
 esdm_status
-postgres__enter_write(postgres__store *store, esdm_error *err)
+postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
 {
     esdm_status status = postgres__enter(store, err);
+    postgres__link *link = &store->link;
+    bool relaxed = !durable && !link->replicated;
+    if (status == ESDM_OK && store->writable && link->conn != NULL && link->relaxed != relaxed) {
+        link->relaxed = relaxed;
+        postgres__link_send(link, relaxed ? POSTGRES__RELAX : POSTGRES__STRICT,
+                            &(postgres__params){0});
+    }
     if (status != ESDM_OK || store->writable)
         return status;
     postgres__leave(store);
     return esdm__error_set(err, ESDM_EACCES, "metadata store '%.200s' is open for reading only",
                            store->config->label);
+}
+
+esdm_status
+postgres__enter_write(postgres__store *store, esdm_error *err)
+{
+    return postgres__enter_commit(store, true, err);
+}
+
+/* What waits for the disk waits for all that came before. */
+void
+postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BYTES])
+{
+    store->unflushed[0] = '\0';
+    store->unflushed_ns = esdm__now_ns();
+    if (store->link.relaxed)
+        memcpy(store->unflushed, token, sizeof store->unflushed);
 }
 
 void
@@ -252,12 +310,29 @@ new_store(const esdm_plugin_config *config, postgres__store **ret_store, esdm_er
     return ESDM_OK;
 }
 
+/* What a program that has ended was told as committed is on the disk: once a session, not a commit.
+ * Later than that the server has done it by itself. */
+static void
+flush_commits(postgres__store *store)
+{
+    postgres__failure failure;
+    postgres__params params = {0};
+    if (store->unflushed[0] == '\0' || store->link.conn == NULL ||
+        esdm__now_ns() - store->unflushed_ns > FLUSHED_NS)
+        return;
+    postgres__link_send(&store->link, POSTGRES__STRICT, &params);
+    postgres__put_string(&params, store->unflushed);
+    (void) !postgres__link_run(&store->link, POSTGRES__FLUSH, &params, NULL, &failure, NULL);
+    postgres__params_clear(&params);
+}
+
 void
 postgres__close(void *self)
 {
     postgres__store *store = self;
     if (store == NULL || store->pid != getpid()) /* a child leaves its parent's as it is */
         return;
+    flush_commits(store);
     postgres__leave_list(store);
     postgres__link_close(&store->link);
     postgres__pins_clear(&store->pins);
