@@ -68,6 +68,8 @@ tool_exit tool_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /** One line on standard error when opening the session made the default site; none with --json. */
 void tool_tell_made(const esdm_session *session);
+/** One line on standard error when former containers were freed to make room. */
+void tool_tell_relieved(const esdm_session *session);
 /** Opens the site; prints the error. Only those that write make the default site.
  *  @param ret_session owned. */
 tool_exit tool_session(bool read_only, esdm_session **ret_session);

@@ -150,6 +150,20 @@ tool_tell_made(const esdm_session *session)
     (void) fprintf(stderr, "esdm: made the default site in %s\n", printable);
 }
 
+void
+tool_tell_relieved(const esdm_session *session)
+{
+    uint64_t containers = 0;
+    uint64_t bytes = 0;
+    esdm_session_relieved(session, &containers, &bytes);
+    g_autofree char *text = tool_bytes(bytes);
+    if (containers > 0)
+        tool_error("storage was full: %" G_GUINT64_FORMAT " container%s that had been replaced or "
+                   "removed %s freed for good (%s)",
+                   (guint64) containers, containers == 1 ? "" : "s",
+                   containers == 1 ? "was" : "were", text);
+}
+
 tool_exit
 tool_session(bool read_only, esdm_session **ret_session)
 {

@@ -102,6 +102,8 @@ work(worker *w)
         result->state = 2;
         atomic_fetch_add(&w->all->finished, 1);
     }
+    if (session != NULL)
+        tool_tell_relieved(session);
     esdm_session_close(session);
 }
 

@@ -4,6 +4,7 @@
 the last commit stays; with room again the next writer works."""
 
 import contextlib
+import json
 import os
 import subprocess
 import tempfile
@@ -93,6 +94,37 @@ def test_full_disk__netcdf_program_is_told():
             for pid_file in site.folder.glob("*.tmp"):
                 raise Failed(f"left behind: {pid_file}")
         check_last_commit("a", 1, 1)
+
+
+FORMER = """
+import netCDF4, sys, numpy as np
+with netCDF4.Dataset(sys.argv[1], "w") as f:
+    f.createDimension("x", int(sys.argv[2]) << 17)
+    v = f.createVariable("v", "f8", ("x",))
+    for i in range(int(sys.argv[2])):
+        v[i << 17:(i + 1) << 17] = np.random.default_rng(i).random(1 << 17)
+"""
+
+
+def test_full_disk__former_containers_make_room():
+    """What was replaced yesterday costs no program its data: it is freed, and that is told."""
+    limits = {"keep": "7d", "share": 1}
+    write = lambda name, mib, **more: client(["/usr/bin/python3", "-c", FORMER, name, str(mib)], **more)
+    with small_disk(48) as folder, Site(parent=folder, replaced=limits):
+        for name in ("a", "b"):
+            write(f"esdm://{name}", 10)
+        for name in ("a", "b"):
+            run([tool("esdm-rm"), name])
+        kept = json.loads(run([tool("esdm-ls"), "--replaced", "--json"]).stdout)["replaced"]
+        expect(len(kept) == 2, f"{kept}")
+        done = write("esdm://c", 30)
+        expect("storage was full" in done.stderr and "freed for good" in done.stderr, shown(done))
+        run([tool("esdm-fsck"), "--data"])
+        expect(run([tool("esdm-ls")]).stdout.split() == ["c"], "not all was written")
+        run([tool("esdm-rm"), "c"])
+        expect_error(write("esdm://d", 60, check=False), "space")
+        expect(json.loads(run([tool("esdm-ls"), "--replaced", "--json"]).stdout)["replaced"] == [],
+               "something could have been freed")
 
 
 PYTHON_APPENDS = """
@@ -188,4 +220,5 @@ def test_full_disk__is_over_when_there_is_room():
 
 
 main(test_full_disk__is_over_when_there_is_room, test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
-     test_full_disk__netcdf_program_is_told, test_full_disk__python_is_told)
+     test_full_disk__netcdf_program_is_told, test_full_disk__python_is_told,
+     test_full_disk__former_containers_make_room)
