@@ -70,7 +70,10 @@ find_origin(const esdmnc_file *file, const esdmnc_var *var, const char *name)
 void
 esdmnc_accuracy_put(const esdmnc_file *file, esdmnc_var *var, const char *attribute)
 {
-    const uint32_t quantity = esdm_accuracy_attribute_quantity(attribute);
+    /* Modes and speeds lose nothing: they may travel. */
+    const uint32_t harmless = (uint32_t) ESDM_ACCURACY_MODE | ESDM_ACCURACY_COMPRESSION_SPEED |
+                              ESDM_ACCURACY_DECOMPRESSION_SPEED;
+    const uint32_t quantity = esdm_accuracy_attribute_quantity(attribute) & ~harmless;
     var->restated = true;
     if (is_documentation(attribute)) {
         var->withdrawn = false;

@@ -57,9 +57,9 @@ is_one_of(text t, const char *const *list)
 /* Attributes whose values are names of datasets that describe the one that has them. Flags among
  * `ancillary_variables` tell by themselves; others there are data. */
 static const char *const naming[] = {
-    "bounds",        "climatology", "coordinates", "grid_mapping",    "cell_measures",
-    "formula_terms", "geometry",    "node_count",  "part_node_count", "interior_ring",
-    "mesh",          "grid",        NULL};
+    "bounds",          "climatology",   "coordinates", "grid_mapping",
+    "cell_measures",   "formula_terms", "geometry",    "node_count",
+    "part_node_count", "interior_ring", NULL};
 /* Of meshes: `face_node_connectivity`, `edge_coordinates`. */
 static const char *const naming_ends[] = {"_connectivity", "_coordinates", NULL};
 
@@ -132,7 +132,8 @@ is_named(const esdm_dataset *dataset)
         }
         for (size_t i = 0; i < container->groups.count; i++) {
             const esdm_group *group = container->groups.items[i];
-            mark_list(group, &group->attributes, changes); /* global `coordinates` */
+            /* Of global ones that alone: others are prose ("native atmosphere grid"). */
+            mark_words(group, text_of(&group->attributes, "coordinates"), changes);
         }
         atomic_store(&container->named_at, changes);
     }
@@ -144,8 +145,8 @@ is_named(const esdm_dataset *dataset)
 static bool
 is_coordinate(const esdm_dataset *dataset)
 {
-    static const char *const attributes[] = {
-        "axis", "positive", "calendar", "_CoordinateAxisType", "cf_role", "_CoordinateAxes", NULL};
+    static const char *const attributes[] = {"axis",    "calendar",        "_CoordinateAxisType",
+                                             "cf_role", "_CoordinateAxes", NULL};
     static const char *const standard_names[] = {"latitude",
                                                  "longitude",
                                                  "time",
@@ -159,7 +160,8 @@ is_coordinate(const esdm_dataset *dataset)
     for (uint32_t i = 0; i < dataset->rank; i++)
         if (strcmp(dataset->dimensions[i]->name, dataset->name) == 0)
             return true;
-    return has_any(dataset, attributes) ||
+    /* Fluxes have `positive` too: "up". */
+    return has_any(dataset, attributes) || (dataset->rank <= 1 && has(dataset, "positive")) ||
            is_one_of(text_of(&dataset->attributes, "standard_name"), standard_names);
 }
 

@@ -310,7 +310,9 @@ variables:
   char label(n) ;
   float t(time, y, x) ; t:units = "K" ; t:coordinates = "lat2 lon2 height" ;
     t:cell_measures = "area: area" ; t:grid_mapping = "crs" ; t:formula_terms = "a: ap" ;
-    t:standard_name = "air_temperature" ;
+    t:standard_name = "air_temperature" ; t:positive = "up" ; t:long_name = "area of ap" ;
+  // prose:
+  :grid = "native t grid" ; :title = "t" ;
 }
 """
 AUXILIARY = ["time", "time_bnds", "stamp", "lat2", "lon2", "y", "height", "crs", "area", "quality", "ap"]

@@ -37,7 +37,7 @@ def series(site, python):
     stored = {key: f"esdm://in/{key}.nc" for key in "AB"}
     for key, path in plain.items():
         run(["ncatted", "-h", "-a", "esdm_absolute_tolerance,tas,c,c,0.01 K", "-a",
-             "esdm_relative_tolerance,flux,c,c,1 %", path])
+             "esdm_relative_tolerance,flux,c,c,1 %", "-a", "esdm_mode,flux,c,c,speed", path])
         client(["ncks", "-h", path, stored[key]])
         expect(accuracy_of(f"in/{key}.nc")["stated"] == STATED, "the program that imports states it")
         expect(accuracy_of(f"in/{key}.nc")["changed_fragments"] > 0, "nothing is rounded")
