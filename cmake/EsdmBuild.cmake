@@ -291,3 +291,15 @@ function(esdm_install_package)
   install(FILES ${PROJECT_BINARY_DIR}/esdm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   install(DIRECTORY schemas site-config DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm)
 endfunction()
+
+# esdm_man_page(TARGET): NAME.1, NAME being the program of the target, from what it says with --help.
+function(esdm_man_page target)
+  string(REPLACE "esdm-front" "esdm" name ${target})
+  set(output ${PROJECT_BINARY_DIR}/man/${name}.1)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/ManPage.cmake)
+  add_custom_command(OUTPUT ${output} DEPENDS ${target} ${script} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DNAME=${name}
+      -DVERSION=${PROJECT_VERSION} -DOUTPUT=${output} -P ${script})
+  add_custom_target(man-${name} ALL DEPENDS ${output})
+  install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endfunction()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "esdm/accuracy.h"
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "io/accuracy.h"
 #include "io/io.h"
@@ -9,8 +10,7 @@
 esdm_status
 esdm_dataset_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
 {
-    if (dataset == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_set_accuracy: dataset is NULL");
+    ESDM__NEED(err, dataset);
     esdm_container *container = dataset->group->container;
     esdm_status status = esdm__container_check_writable(container, err);
     if (status == ESDM_OK && accuracy != NULL && accuracy->stated != 0)
@@ -28,8 +28,8 @@ esdm_status
 esdm_dataset_accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
                              esdm_error *err)
 {
-    if (dataset == NULL || ret_report == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_accuracy_report: NULL argument");
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, ret_report);
     return esdm__accuracy_report(dataset, ret_report, err);
 }
 

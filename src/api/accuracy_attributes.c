@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/accuracy_attributes.h"
 #include "esdm/placement.h"
@@ -79,8 +80,9 @@ esdm_status
 esdm_dataset_accuracy_attributes(esdm_dataset *dataset, esdm_accuracy *accuracy,
                                  const char **ret_last, esdm_error *err)
 {
-    if (dataset == NULL || accuracy == NULL || ret_last == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_accuracy_attributes: NULL argument");
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, accuracy);
+    ESDM__NEED(err, ret_last);
     esdm_attributes *list = esdm_dataset_attributes(dataset);
     esdm_attribute attribute;
     char units[VALUE_BYTES];
@@ -124,8 +126,7 @@ esdm_status
 esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
 {
     esdm_accuracy a;
-    if (dataset == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_tell_accuracy: dataset is NULL");
+    ESDM__NEED(err, dataset);
     if (!esdm_dataset_accuracy_in_force(dataset, &a))
         return ESDM_OK;
     const int32_t digits = (int32_t) a.significant_digits;
@@ -158,9 +159,7 @@ esdm_dataset_tell_accuracy(esdm_dataset *dataset, esdm_error *err)
 esdm_status
 esdm_dataset_remove_accuracy_attributes(esdm_dataset *dataset, esdm_error *err)
 {
-    if (dataset == NULL)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "esdm_dataset_remove_accuracy_attributes: dataset is NULL");
+    ESDM__NEED(err, dataset);
     esdm_attributes *list = esdm_dataset_attributes(dataset);
     esdm_attribute attribute;
     esdm_status st = ESDM_OK;

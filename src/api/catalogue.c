@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "base/arguments.h"
 #include "base/error.h"
 #include "io/former.h"
 #include "io/nesting.h"
@@ -44,8 +45,8 @@ esdm_status
 esdm_container_list(esdm_session *session, const char *prefix, esdm_container_visitor visit,
                     void *user, esdm_error *err)
 {
-    if (session == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_list: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, visit);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     if (prefix != NULL) {
         esdm_status status = esdm__name_normalise(prefix, normal, err);
@@ -62,8 +63,9 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
                     esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || name == NULL || ret_info == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_stat: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_info);
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status != ESDM_OK)
         return status;
@@ -88,8 +90,8 @@ esdm_status
 esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || name == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_remove: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
     char stored[ESDM__FORMER_NAME_BYTES];
     uint64_t removed = 0;
     esdm_status status = esdm__name_normalise(name, normal, err);
@@ -115,8 +117,9 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
     char normal_from[ESDM_CONTAINER_NAME_MAX + 1];
     char normal_to[ESDM_CONTAINER_NAME_MAX + 1];
     char stored[ESDM__FORMER_NAME_BYTES];
-    if (session == NULL || from == NULL || to == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_move: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, from);
+    ESDM__NEED(err, to);
     uint64_t replaced = 0;
     esdm_status status = esdm__name_normalise(from, normal_from, err);
     if (status == ESDM_OK)
@@ -157,8 +160,9 @@ esdm_container_snapshots(esdm_session *session, const char *name, esdm_snapshot_
                          void *user, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || name == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_snapshots: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, visit);
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status != ESDM_OK)
         return status;
@@ -185,8 +189,9 @@ esdm_status
 esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visit, void *user,
           esdm_error *err)
 {
-    if (session == NULL || expression == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_find: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, expression);
+    ESDM__NEED(err, visit);
     esdm__query query = {0};
     esdm_status status = esdm__query_parse(expression, &query, err);
     if (status != ESDM_OK)

@@ -55,6 +55,8 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
 esdm_comm *
 esdm_container_comm(const esdm_container *container)
 {
+    if (container == NULL)
+        return NULL;
     return esdm__io_of(container)->comm;
 }
 

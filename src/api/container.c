@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdio.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "io/io.h"
 #include "model/undo.h"
@@ -9,8 +10,8 @@
 esdm_status
 esdm_container_normalise(const char *name, char *buffer, esdm_error *err)
 {
-    if (name == NULL || buffer == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_normalise: NULL argument");
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, buffer);
     return esdm__name_normalise(name, buffer, err);
 }
 
@@ -18,9 +19,10 @@ esdm_status
 esdm_container_create(esdm_session *session, const char *name, esdm_create_mode mode,
                       esdm_container **ret_container, esdm_error *err)
 {
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_container);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || ret_container == NULL ||
-        (mode != ESDM_CREATE_NEW && mode != ESDM_CREATE_REPLACE))
+    if (mode != ESDM_CREATE_NEW && mode != ESDM_CREATE_REPLACE)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_create: wrong argument");
     esdm_status status = esdm_container_normalise(name, normal, err);
     if (status != ESDM_OK)
@@ -32,9 +34,10 @@ esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
 {
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, ret_container);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || ret_container == NULL ||
-        (mode != ESDM_OPEN_READ && mode != ESDM_OPEN_WRITE))
+    if (mode != ESDM_OPEN_READ && mode != ESDM_OPEN_WRITE)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_open: wrong argument");
     esdm_status status = esdm_container_normalise(name, normal, err);
     if (status != ESDM_OK)
@@ -45,8 +48,7 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
 esdm_status
 esdm_container_commit(esdm_container *container, const char *message, esdm_error *err)
 {
-    if (container == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_commit: container is NULL");
+    ESDM__NEED(err, container);
     esdm_status status = esdm__io_commit(container, message, err);
     if (status == ESDM_OK)
         esdm__undo_forget(container);
@@ -100,13 +102,14 @@ esdm_container_discard(esdm_container *container)
 esdm_status
 esdm_container_refresh(esdm_container *container, esdm_error *err)
 {
-    if (container == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_refresh: container is NULL");
+    ESDM__NEED(err, container);
     return esdm__io_refresh(container, err);
 }
 
 bool
 esdm_container_is_dirty(const esdm_container *container)
 {
+    if (container == NULL)
+        return false;
     return esdm__io_is_dirty(container);
 }

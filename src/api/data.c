@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/transfer.h"
+#include "base/arguments.h"
 #include "base/error.h"
 #include "codec/chain.h"
 #include "io/io.h"
@@ -104,8 +105,7 @@ esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_t
 esdm_status
 esdm_dataset_set_codec(esdm_dataset *dataset, const char *chain, esdm_error *err)
 {
-    if (dataset == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_set_codec: dataset is NULL");
+    ESDM__NEED(err, dataset);
     esdm__chain parsed = {0};
     if (chain != NULL) {
         esdm_status status = esdm__chain_parse(chain, &parsed, err);
@@ -120,9 +120,7 @@ esdm_dataset_set_codec(esdm_dataset *dataset, const char *chain, esdm_error *err
 esdm_status
 esdm_dataset_request_compression(esdm_dataset *dataset, esdm_error *err)
 {
-    if (dataset == NULL)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "esdm_dataset_request_compression: dataset is NULL");
+    ESDM__NEED(err, dataset);
     const esdm__site_engine *engine = &dataset->group->container->session->site->engine;
     const char *stated = engine->codec_on_request;
     if (stated != NULL)
@@ -176,8 +174,8 @@ esdm_status
 esdm_dataset_fragments(esdm_dataset *dataset, esdm_fragment_visitor visit, void *user,
                        esdm_error *err)
 {
-    if (dataset == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_dataset_fragments: NULL argument");
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, visit);
     visitor v = {visit, user};
     return esdm__io_visit_fragments(dataset, visit_fragment, &v, err);
 }

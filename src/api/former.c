@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "base/arguments.h"
 #include "base/error.h"
 #include "io/former.h"
 #include "io/nesting.h"
@@ -42,8 +43,8 @@ esdm_former_list(esdm_session *session, const char *prefix, esdm_former_visitor 
 {
     char stored[ESDM__FORMER_NAME_BYTES] = ESDM__FORMER_PREFIX;
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    if (session == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_former_list: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, visit);
     if (prefix != NULL) {
         esdm_status status = esdm__name_normalise(prefix, normal, err);
         if (status != ESDM_OK)
@@ -93,8 +94,8 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
     char below[ESDM__FORMER_NAME_BYTES];
     char stored[ESDM__FORMER_NAME_BYTES];
     search s = {.name = normal, .id = id};
-    if (session == NULL || name == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_former_restore: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = esdm__name_normalise(to != NULL ? to : name, target, err);
@@ -133,8 +134,8 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
     uint64_t removed = 0;
     esdm__former_sum freed = {0};
     esdm_error absent = {0};
-    if (session == NULL || name == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_erase: NULL argument");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
@@ -158,6 +159,8 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
 void
 esdm_session_relieved(const esdm_session *session, uint64_t *ret_containers, uint64_t *ret_bytes)
 {
+    if (session == NULL || ret_containers == NULL || ret_bytes == NULL)
+        return;
     *ret_containers = atomic_load(&session->relieved_containers);
     *ret_bytes = atomic_load(&session->relieved_bytes);
 }

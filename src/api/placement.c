@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "io/calibrate.h"
 #include "io/decisions.h"
@@ -23,14 +24,16 @@ esdm_status
 esdm_container_decisions(esdm_container *container, esdm_decision_visitor visit, void *user,
                          esdm_error *err)
 {
-    if (container == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_container_decisions: an argument is NULL");
+    ESDM__NEED(err, container);
+    ESDM__NEED(err, visit);
     return esdm__container_decisions(container, visit, user, err);
 }
 
 void
 esdm_container_write_counts(esdm_container *container, esdm_write_counts *ret_counts)
 {
+    if (ret_counts == NULL)
+        return;
     *ret_counts = (esdm_write_counts){0};
     if (container == NULL)
         return;
@@ -44,9 +47,8 @@ esdm_status
 esdm_container_write_history(esdm_container *container, esdm_write_counts *ret_counts,
                              esdm_error *err)
 {
-    if (container == NULL || ret_counts == NULL)
-        return esdm__error_set(err, ESDM_EINVAL,
-                               "esdm_container_write_history: an argument is NULL");
+    ESDM__NEED(err, container);
+    ESDM__NEED(err, ret_counts);
     const esdm__container_io *io = esdm__io_of(container);
     return esdm__decisions_history(io->session, io->uuid, ret_counts, err);
 }
@@ -77,6 +79,8 @@ seconds_per_byte(double bytes_per_s)
 double
 esdm_model_seconds(const esdm_model_info *info, double bytes, double concurrency)
 {
+    if (info == NULL)
+        return 0;
     const esdm__perf perf = {
         .latency_s = info->latency_s * info->latency_drift,
         .service_s = info->service_s * info->latency_drift,
@@ -125,8 +129,8 @@ esdm_status
 esdm_session_models(esdm_session *session, esdm_model_visitor visit, void *user, esdm_error *err)
 {
     esdm__site_model model = {0};
-    if (session == NULL || visit == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_session_models: an argument is NULL");
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, visit);
     esdm_status status = esdm__models_load(session, &model, err);
     if (status == ESDM_ENOENT)
         return ESDM_OK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session.h"
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "upkeep/upkeep.h"
 
 esdm_status
 esdm_session_open(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
 {
-    if (ret_session == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_session_open: ret_session is NULL");
+    ESDM__NEED(err, ret_session);
     return esdm__session_new(options, ret_session, err);
 }
 
@@ -23,41 +23,55 @@ esdm_session_close(esdm_session *session)
 const char *
 esdm_session_config_source(const esdm_session *session)
 {
+    if (session == NULL)
+        return NULL;
     return session->site->source;
 }
 
 const char *
 esdm_session_site_name(const esdm_session *session)
 {
+    if (session == NULL)
+        return NULL;
     return session->site->name;
 }
 
 const char *
 esdm_session_warning(const esdm_session *session)
 {
+    if (session == NULL)
+        return NULL;
     return session->site->warning;
 }
 
 const char *
 esdm_session_made_site(const esdm_session *session)
 {
+    if (session == NULL)
+        return NULL;
     return session->made_site;
 }
 
 size_t
 esdm_session_route_count(const esdm_session *session)
 {
+    if (session == NULL)
+        return 0;
     return session->site->nroutes;
 }
 
 const char *
 esdm_session_route(const esdm_session *session, size_t index)
 {
+    if (session == NULL)
+        return NULL;
     return index < session->site->nroutes ? session->site->routes[index] : NULL;
 }
 
 bool
 esdm_session_keeps_accuracy(const esdm_session *session)
 {
+    if (session == NULL)
+        return false;
     return !session->site->removes_accuracy;
 }

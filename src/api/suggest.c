@@ -105,6 +105,8 @@ count_former(const char *stored, const esdm_meta_container *record, void *user)
 void
 esdm_container_suggest(esdm_session *session, const char *name, char *text, size_t bytes)
 {
+    if (session == NULL || name == NULL || text == NULL)
+        return;
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     char nearest[ESDM_CONTAINER_NAME_MAX + 1];
     char below[ESDM__FORMER_NAME_BYTES];

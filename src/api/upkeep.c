@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "upkeep/upkeep.h"
 
+#include "base/arguments.h"
 #include "base/error.h"
 
 esdm_status
@@ -27,8 +28,7 @@ esdm_gc(esdm_session *session, const esdm_gc_options *options, esdm_gc_result *r
 {
     static const esdm_gc_options none = {0};
     esdm_gc_result result;
-    if (session == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_gc: NULL argument");
+    ESDM__NEED(err, session);
     if (session->read_only || !session->meta->is_writable(session->store))
         return esdm__error_set(err, ESDM_EACCES,
                                "the metadata store of site '%s' is read-only for this process: "

@@ -76,7 +76,7 @@ esdm_text_printable(const char *text, char *buffer, size_t bytes)
 {
     size_t length = 0;
     size_t used = 0;
-    bool fits = true;
+    bool fits = buffer != NULL;
     for (const unsigned char *at = (const unsigned char *) text; at != NULL && *at != '\0';) {
         char shown[SHOWN_BYTES];
         at += show(at, shown);
@@ -88,7 +88,7 @@ esdm_text_printable(const char *text, char *buffer, size_t bytes)
             used += n;
         }
     }
-    if (bytes > 0)
+    if (buffer != NULL && bytes > 0)
         buffer[used] = '\0';
     return length;
 }

@@ -12,6 +12,8 @@
 esdm_comm *
 esdm_comm_ref(esdm_comm *comm)
 {
+    if (comm == NULL)
+        return NULL;
     comm->references++;
     return comm;
 }

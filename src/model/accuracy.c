@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "base/plain_locale.h"
 #include "model/accuracy_quantities.h"
@@ -57,6 +58,8 @@ static const char *const speed_units[] = {[ESDM_SPEED_BYTES] = "B/s",
 void
 esdm_accuracy_init(esdm_accuracy *accuracy)
 {
+    if (accuracy == NULL)
+        return;
     memset(accuracy, 0, sizeof *accuracy);
 }
 
@@ -317,8 +320,9 @@ esdm_status
 esdm_accuracy_set(esdm_accuracy *accuracy, const char *name, const char *text, const char *units,
                   esdm_error *err)
 {
-    if (accuracy == NULL || name == NULL || text == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_set: NULL argument");
+    ESDM__NEED(err, accuracy);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, text);
     return set_quantity(accuracy, name, text, units, false, err);
 }
 
@@ -385,8 +389,8 @@ parse(esdm_accuracy *accuracy, const char *text, const char *units, bool stored,
 esdm_status
 esdm_accuracy_parse(esdm_accuracy *accuracy, const char *text, const char *units, esdm_error *err)
 {
-    if (accuracy == NULL || text == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_parse: NULL argument");
+    ESDM__NEED(err, accuracy);
+    ESDM__NEED(err, text);
     return parse(accuracy, text, units, false, err);
 }
 
@@ -462,8 +466,8 @@ esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy)
 esdm_status
 esdm_accuracy_print(const esdm_accuracy *accuracy, char **ret_text, esdm_error *err)
 {
-    if (accuracy == NULL || ret_text == NULL)
-        return esdm__error_set(err, ESDM_EINVAL, "esdm_accuracy_print: NULL argument");
+    ESDM__NEED(err, accuracy);
+    ESDM__NEED(err, ret_text);
     esdm_status st = esdm__accuracy_check(accuracy, true, err);
     if (st != ESDM_OK)
         return st;

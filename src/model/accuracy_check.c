@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/accuracy.h"
 #include "model/accuracy_quantities.h"
@@ -90,12 +91,15 @@ esdm__accuracy_check(const esdm_accuracy *a, bool stored, esdm_error *err)
 esdm_status
 esdm_accuracy_check(const esdm_accuracy *accuracy, esdm_error *err)
 {
+    ESDM__NEED(err, accuracy);
     return esdm__accuracy_check(accuracy, false, err);
 }
 
 bool
 esdm_accuracy_is_lossy(const esdm_accuracy *a)
 {
+    if (a == NULL)
+        return false;
     bool none = (a->stated & TOLERANCES) == 0 ||
                 ((a->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0 && a->absolute_tolerance == 0);
     bool exact = (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 &&
@@ -166,6 +170,8 @@ esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
 bool
 esdm_dataset_accuracy(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
 {
+    if (dataset == NULL)
+        return false;
     if (dataset->accuracy == NULL)
         return false;
     *ret_accuracy = *dataset->accuracy;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/undo.h"
@@ -216,6 +217,8 @@ esdm_status
 esdm_attribute_set(esdm_attributes *list, const char *name, esdm_type type, uint64_t count,
                    const void *values, esdm_error *err)
 {
+    ESDM__NEED(err, list);
+    ESDM__NEED(err, name);
     bool changed = false;
     esdm_status st = esdm__container_check_writable(list->container, err);
     if (st == ESDM_OK)
@@ -238,6 +241,9 @@ esdm_status
 esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_name,
                       esdm_error *err)
 {
+    ESDM__NEED(err, list);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, new_name);
     esdm_status st = esdm__container_check_writable(list->container, err);
     if (st != ESDM_OK)
         return st;
@@ -271,6 +277,8 @@ esdm_attribute_rename(esdm_attributes *list, const char *name, const char *new_n
 esdm_status
 esdm_attribute_remove(esdm_attributes *list, const char *name, esdm_error *err)
 {
+    ESDM__NEED(err, list);
+    ESDM__NEED(err, name);
     esdm_status st = esdm__container_check_writable(list->container, err);
     if (st != ESDM_OK)
         return st;
@@ -306,12 +314,16 @@ show(const esdm__attribute_entry *entry, esdm_attribute *ret)
 size_t
 esdm_attribute_count(const esdm_attributes *list)
 {
+    if (list == NULL)
+        return 0;
     return list->count;
 }
 
 bool
 esdm_attribute_at(const esdm_attributes *list, size_t index, esdm_attribute *ret)
 {
+    if (list == NULL)
+        return false;
     if (index >= list->count)
         return false;
     show(&list->items[index], ret);
@@ -322,6 +334,8 @@ bool
 esdm_attribute_find(const esdm_attributes *list, const char *name, esdm_attribute *ret,
                     size_t *ret_index)
 {
+    if (list == NULL)
+        return false;
     const esdm__attribute_entry *entry =
         name != NULL ? find_entry(list, name, esdm__names_hash(name)) : NULL;
     if (entry == NULL)

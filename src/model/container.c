@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/undo.h"
 #include "model/usertype.h"
@@ -203,36 +204,48 @@ esdm__container_touch(esdm_container *container, esdm_error *err)
 const char *
 esdm_container_name(const esdm_container *container)
 {
+    if (container == NULL)
+        return NULL;
     return container->name;
 }
 
 uint64_t
 esdm_container_snapshot(const esdm_container *container)
 {
+    if (container == NULL)
+        return 0;
     return container->snapshot;
 }
 
 bool
 esdm_container_is_writable(const esdm_container *container)
 {
+    if (container == NULL)
+        return false;
     return container->writable;
 }
 
 void
 esdm_container_set_conversion(esdm_container *container, esdm_conversion rules)
 {
+    if (container == NULL)
+        return;
     container->conversion = rules;
 }
 
 esdm_group *
 esdm_container_root(esdm_container *container)
 {
+    if (container == NULL)
+        return NULL;
     return container->groups.items[0];
 }
 
 esdm_session *
 esdm_container_session(esdm_container *container)
 {
+    if (container == NULL)
+        return NULL;
     return container->session;
 }
 
@@ -240,6 +253,8 @@ esdm_status
 esdm_container_set_hint(esdm_container *container, const char *key, const char *value,
                         esdm_error *err)
 {
+    ESDM__NEED(err, container);
+    ESDM__NEED(err, key);
     bool changed = false;
     esdm_status st = esdm__container_check_writable(container, err);
     if (st == ESDM_OK)
@@ -254,29 +269,39 @@ esdm_container_set_hint(esdm_container *container, const char *key, const char *
 const char *
 esdm_container_hint(const esdm_container *container, const char *key)
 {
+    if (container == NULL)
+        return NULL;
     return esdm__hints_get(&container->hints, key);
 }
 
 size_t
 esdm_container_group_count(const esdm_container *container)
 {
+    if (container == NULL)
+        return 0;
     return container->groups.count;
 }
 
 esdm_group *
 esdm_container_group(const esdm_container *container, uint32_t id)
 {
+    if (container == NULL)
+        return NULL;
     return id < container->groups.count ? container->groups.items[id] : NULL;
 }
 
 size_t
 esdm_container_dimension_count(const esdm_container *container)
 {
+    if (container == NULL)
+        return 0;
     return container->dimensions.count;
 }
 
 esdm_dimension *
 esdm_container_dimension(const esdm_container *container, uint32_t id)
 {
+    if (container == NULL)
+        return NULL;
     return id < container->dimensions.count ? container->dimensions.items[id] : NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/group.h"
 #include "model/undo.h"
@@ -118,6 +119,9 @@ esdm_status
 esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_t rank,
                     esdm_dimension *const *dimensions, esdm_dataset **ret_dataset, esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_dataset);
     esdm_container *container = group->container;
     esdm_status st = esdm__container_check_writable(container, err);
     if (st != ESDM_OK)
@@ -140,6 +144,8 @@ esdm_dataset_create(esdm_group *group, const char *name, esdm_type type, uint32_
 esdm_status
 esdm_dataset_rename(esdm_dataset *dataset, const char *name, esdm_error *err)
 {
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, name);
     return esdm__group_rename_member(dataset->group, name, ESDM__MEMBER_DATASET, dataset->index,
                                      &dataset->name, err);
 }
@@ -147,42 +153,56 @@ esdm_dataset_rename(esdm_dataset *dataset, const char *name, esdm_error *err)
 const char *
 esdm_dataset_name(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return NULL;
     return dataset->name;
 }
 
 uint32_t
 esdm_dataset_id(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return 0;
     return dataset->id;
 }
 
 uint32_t
 esdm_dataset_index(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return 0;
     return dataset->index;
 }
 
 esdm_group *
 esdm_dataset_group(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return NULL;
     return dataset->group;
 }
 
 esdm_type
 esdm_dataset_type(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return ESDM_TYPE_NONE;
     return dataset->type;
 }
 
 uint32_t
 esdm_dataset_rank(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return 0;
     return dataset->rank;
 }
 
 esdm_dimension *
 esdm_dataset_dimension(const esdm_dataset *dataset, uint32_t axis)
 {
+    if (dataset == NULL)
+        return NULL;
     return axis < dataset->rank ? dataset->dimensions[axis] : NULL;
 }
 
@@ -195,12 +215,15 @@ esdm_dataset_attributes(esdm_dataset *dataset)
 bool
 esdm_dataset_has_data(esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return false;
     return atomic_load_explicit(&dataset->has_data, memory_order_acquire);
 }
 
 esdm_status
 esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
 {
+    ESDM__NEED(err, dataset);
     void *copy = NULL;
     esdm__typeref of;
     esdm_container *container = dataset->group->container;
@@ -237,6 +260,8 @@ esdm_dataset_set_fill(esdm_dataset *dataset, const void *value, esdm_error *err)
 const void *
 esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
 {
+    if (dataset == NULL)
+        return NULL;
     if (ret_is_default != NULL)
         *ret_is_default = dataset->fill == NULL;
     if (dataset->fill != NULL)
@@ -247,6 +272,7 @@ esdm_dataset_fill(const esdm_dataset *dataset, bool *ret_is_default)
 esdm_status
 esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error *err)
 {
+    ESDM__NEED(err, dataset);
     uint64_t *copy = NULL;
     size_t bytes = dataset->rank * sizeof *copy;
     esdm_container *container = dataset->group->container;
@@ -281,6 +307,8 @@ esdm_dataset_set_chunk(esdm_dataset *dataset, const uint64_t *shape, esdm_error 
 const uint64_t *
 esdm_dataset_chunk(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return NULL;
     return dataset->chunk;
 }
 
@@ -316,12 +344,16 @@ esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_erro
 const char *
 esdm_dataset_codec(const esdm_dataset *dataset)
 {
+    if (dataset == NULL)
+        return NULL;
     return dataset->codec;
 }
 
 esdm_status
 esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value, esdm_error *err)
 {
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, key);
     bool changed = false;
     esdm_container *container = dataset->group->container;
     esdm_status st = esdm__container_check_writable(container, err);
@@ -337,6 +369,8 @@ esdm_dataset_set_hint(esdm_dataset *dataset, const char *key, const char *value,
 const char *
 esdm_dataset_hint(const esdm_dataset *dataset, const char *key)
 {
+    if (dataset == NULL)
+        return NULL;
     return esdm__hints_get(&dataset->hints, key);
 }
 

@@ -119,6 +119,8 @@ esdm_dataspace_set_memory_stride(esdm_dataspace *space, const int64_t *stride, e
 uint64_t
 esdm_dataspace_elements(const esdm_dataspace *space)
 {
+    if (space == NULL)
+        return 0;
     uint64_t elements = 1;
     for (uint32_t i = 0; i < space->rank; i++) {
         if (space->size[i] == 0)

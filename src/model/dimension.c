@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/group.h"
 #include "model/undo.h"
@@ -73,6 +74,9 @@ esdm_status
 esdm_dimension_create(esdm_group *group, const char *name, uint64_t length,
                       esdm_dimension **ret_dimension, esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_dimension);
     esdm_status st = esdm__container_check_writable(group->container, err);
     if (st == ESDM_OK)
         st = esdm__dimension_new(group, name, length, ret_dimension, err);
@@ -84,6 +88,8 @@ esdm_dimension_create(esdm_group *group, const char *name, uint64_t length,
 esdm_status
 esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *err)
 {
+    ESDM__NEED(err, dimension);
+    ESDM__NEED(err, name);
     esdm_group *group = dimension->group;
     uint32_t index = 0;
     esdm_status st = esdm__container_check_writable(group->container, err);
@@ -115,36 +121,48 @@ esdm_dimension_rename(esdm_dimension *dimension, const char *name, esdm_error *e
 const char *
 esdm_dimension_name(const esdm_dimension *dimension)
 {
+    if (dimension == NULL)
+        return NULL;
     return dimension->name;
 }
 
 uint32_t
 esdm_dimension_id(const esdm_dimension *dimension)
 {
+    if (dimension == NULL)
+        return 0;
     return dimension->id;
 }
 
 uint64_t
 esdm_dimension_length(const esdm_dimension *dimension)
 {
+    if (dimension == NULL)
+        return 0;
     return atomic_load_explicit(&dimension->length, memory_order_acquire);
 }
 
 bool
 esdm_dimension_is_unlimited(const esdm_dimension *dimension)
 {
+    if (dimension == NULL)
+        return false;
     return dimension->unlimited;
 }
 
 esdm_group *
 esdm_dimension_group(const esdm_dimension *dimension)
 {
+    if (dimension == NULL)
+        return NULL;
     return dimension->group;
 }
 
 esdm_dimension *
 esdm_group_dimension_find(const esdm_group *group, const char *name)
 {
+    if (group == NULL)
+        return NULL;
     uint32_t index;
     if (name == NULL || !esdm__names_find(&group->dimension_names, name, esdm__names_hash(name),
                                           dimension_name, group, &index))
@@ -167,6 +185,7 @@ esdm__dimension_grow(esdm_dimension *dimension, uint64_t length)
 esdm_status
 esdm_dimension_extend(esdm_dimension *dimension, uint64_t length, esdm_error *err)
 {
+    ESDM__NEED(err, dimension);
     esdm_container *container = dimension->group->container;
     esdm_status st = esdm__container_check_writable(container, err);
     if (st != ESDM_OK)

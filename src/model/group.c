@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/undo.h"
 #include "model/usertype.h"
@@ -157,6 +158,9 @@ esdm__group_new(esdm_group *parent, const char *name, esdm_group **ret_group, es
 esdm_status
 esdm_group_create(esdm_group *parent, const char *name, esdm_group **ret_group, esdm_error *err)
 {
+    ESDM__NEED(err, parent);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_group);
     esdm_status st = esdm__container_check_writable(parent->container, err);
     if (st == ESDM_OK)
         st = esdm__group_new(parent, name, ret_group, err);
@@ -168,6 +172,8 @@ esdm_group_create(esdm_group *parent, const char *name, esdm_group **ret_group, 
 esdm_status
 esdm_group_rename(esdm_group *group, const char *name, esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
     esdm_group *parent = group->parent;
     uint32_t index = 0;
     if (parent == NULL)
@@ -180,42 +186,56 @@ esdm_group_rename(esdm_group *group, const char *name, esdm_error *err)
 const char *
 esdm_group_name(const esdm_group *group)
 {
+    if (group == NULL)
+        return NULL;
     return group->name;
 }
 
 uint32_t
 esdm_group_id(const esdm_group *group)
 {
+    if (group == NULL)
+        return 0;
     return group->id;
 }
 
 esdm_group *
 esdm_group_parent(const esdm_group *group)
 {
+    if (group == NULL)
+        return NULL;
     return group->parent;
 }
 
 esdm_container *
 esdm_group_container(const esdm_group *group)
 {
+    if (group == NULL)
+        return NULL;
     return group->container;
 }
 
 size_t
 esdm_group_count(const esdm_group *group)
 {
+    if (group == NULL)
+        return 0;
     return group->groups.count;
 }
 
 esdm_group *
 esdm_group_at(const esdm_group *group, size_t index)
 {
+    if (group == NULL)
+        return NULL;
     return index < group->groups.count ? group->groups.items[index] : NULL;
 }
 
 esdm_group *
 esdm_group_find(const esdm_group *group, const char *name)
 {
+    if (group == NULL)
+        return NULL;
     return esdm__group_member(group, name, ESDM__MEMBER_GROUP);
 }
 
@@ -228,29 +248,39 @@ esdm_group_attributes(esdm_group *group)
 size_t
 esdm_group_dimension_count(const esdm_group *group)
 {
+    if (group == NULL)
+        return 0;
     return group->dimensions.count;
 }
 
 esdm_dimension *
 esdm_group_dimension_at(const esdm_group *group, size_t index)
 {
+    if (group == NULL)
+        return NULL;
     return index < group->dimensions.count ? group->dimensions.items[index] : NULL;
 }
 
 size_t
 esdm_group_dataset_count(const esdm_group *group)
 {
+    if (group == NULL)
+        return 0;
     return group->datasets.count;
 }
 
 esdm_dataset *
 esdm_group_dataset_at(const esdm_group *group, size_t index)
 {
+    if (group == NULL)
+        return NULL;
     return index < group->datasets.count ? group->datasets.items[index] : NULL;
 }
 
 esdm_dataset *
 esdm_group_dataset_find(const esdm_group *group, const char *name)
 {
+    if (group == NULL)
+        return NULL;
     return esdm__group_member(group, name, ESDM__MEMBER_DATASET);
 }

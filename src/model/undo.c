@@ -231,6 +231,8 @@ esdm__undo_forget(esdm_container *container)
 void
 esdm_container_mark(esdm_container *container)
 {
+    if (container == NULL)
+        return;
     esdm__undo *undo = &container->undo;
     if (!container->writable)
         return;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "model/copy.h"
 #include "model/group.h"
@@ -231,6 +232,9 @@ esdm_status
 esdm_compound_create(esdm_group *group, const char *name, size_t bytes, esdm_type *ret_type,
                      esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_type);
     return create(group, name, ESDM_CLASS_COMPOUND, bytes, ESDM_TYPE_NONE, ret_type, err);
 }
 
@@ -238,6 +242,9 @@ esdm_status
 esdm_opaque_create(esdm_group *group, const char *name, size_t bytes, esdm_type *ret_type,
                    esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_type);
     return create(group, name, ESDM_CLASS_OPAQUE, bytes, ESDM_TYPE_NONE, ret_type, err);
 }
 
@@ -245,6 +252,9 @@ esdm_status
 esdm_vlen_create(esdm_group *group, const char *name, esdm_type base, esdm_type *ret_type,
                  esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_type);
     return create(group, name, ESDM_CLASS_VLEN, sizeof(esdm_vlen), base, ret_type, err);
 }
 
@@ -252,6 +262,9 @@ esdm_status
 esdm_enum_create(esdm_group *group, const char *name, esdm_type base, esdm_type *ret_type,
                  esdm_error *err)
 {
+    ESDM__NEED(err, group);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, ret_type);
     /* Values of 8 bytes at most; that the type is an integer is asked when it is completed. */
     if (!esdm__type_is_numeric(base))
         return esdm__error_set(err, ESDM_EINVAL, "enumeration '%.256s': base type %d is no integer",
@@ -280,6 +293,8 @@ esdm_status
 esdm_compound_add(esdm_container *container, esdm_type compound, const char *name, size_t offset,
                   esdm_type member, uint32_t rank, const uint32_t *shape, esdm_error *err)
 {
+    ESDM__NEED(err, container);
+    ESDM__NEED(err, name);
     esdm__usertype *type = NULL;
     esdm_status st = find_changeable(container, compound, ESDM_CLASS_COMPOUND, &type, err);
     if (st == ESDM_OK)
@@ -293,6 +308,9 @@ esdm_status
 esdm_enum_add(esdm_container *container, esdm_type type, const char *name, const void *value,
               esdm_error *err)
 {
+    ESDM__NEED(err, container);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, value);
     esdm__usertype *found = NULL;
     esdm_status st = find_changeable(container, type, ESDM_CLASS_ENUM, &found, err);
     if (st == ESDM_OK)
@@ -307,6 +325,8 @@ esdm_enum_add(esdm_container *container, esdm_type type, const char *name, const
 bool
 esdm_type_inquire(const esdm_container *container, esdm_type type, esdm_type_info *ret)
 {
+    if (ret == NULL)
+        return false;
     const esdm__usertype *user = esdm__usertype_at(container, type);
     if (user == NULL) {
         if (esdm_type_size(type) == 0)
@@ -339,6 +359,7 @@ esdm_status
 esdm_type_is_fixed_size(const esdm_container *container, esdm_type type, bool *ret_is_fixed,
                         esdm_error *err)
 {
+    ESDM__NEED(err, ret_is_fixed);
     esdm__typeref ref = {ESDM_TYPE_NONE, NULL};
     esdm_status st = esdm__type_resolve(container, type, &ref, err);
     if (st == ESDM_OK)
@@ -376,18 +397,24 @@ esdm_enum_member_at(const esdm_container *container, esdm_type type, uint32_t in
 size_t
 esdm_container_type_count(const esdm_container *container)
 {
+    if (container == NULL)
+        return 0;
     return container->types.count;
 }
 
 size_t
 esdm_group_type_count(const esdm_group *group)
 {
+    if (group == NULL)
+        return 0;
     return group->types.count;
 }
 
 esdm_type
 esdm_group_type_at(const esdm_group *group, size_t index)
 {
+    if (group == NULL)
+        return ESDM_TYPE_NONE;
     if (index >= group->types.count)
         return ESDM_TYPE_NONE;
     return ((const esdm__usertype *) group->types.items[index])->type;
@@ -396,6 +423,8 @@ esdm_group_type_at(const esdm_group *group, size_t index)
 esdm_type
 esdm_group_type_find(const esdm_group *group, const char *name)
 {
+    if (group == NULL)
+        return ESDM_TYPE_NONE;
     const esdm__usertype *type = esdm__group_member(group, name, ESDM__MEMBER_TYPE);
     return type != NULL ? type->type : ESDM_TYPE_NONE;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/copy.h"
@@ -336,6 +337,7 @@ esdm__usertypes_complete(const esdm_container *container, esdm_error *err)
 esdm_status
 esdm_type_complete(esdm_container *container, esdm_type type, esdm_error *err)
 {
+    ESDM__NEED(err, container);
     esdm__typeref ref;
     return esdm__type_resolve(container, type, &ref, err);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arguments.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -283,7 +284,9 @@ esdm_values_copy(const esdm_container *container, esdm_type type, uint64_t count
     esdm_status st = esdm__type_resolve(container, type, &of, err);
     if (st != ESDM_OK || count == 0)
         return st;
-    if (from == NULL || to == NULL || !esdm__mul_size(count, esdm__typeref_bytes(of), &bytes))
+    ESDM__NEED(err, from);
+    ESDM__NEED(err, to);
+    if (!esdm__mul_size(count, esdm__typeref_bytes(of), &bytes))
         return esdm__error_set(err, ESDM_EINVAL, "esdm_values_copy: no memory for the elements");
     return esdm__values_copy(of, count, from, to, err);
 }
@@ -292,6 +295,8 @@ bool
 esdm_values_equal(const esdm_container *container, esdm_type type, uint64_t count, const void *a,
                   const void *b)
 {
+    if (count > 0 && (a == NULL || b == NULL))
+        return false;
     esdm__typeref of;
     return esdm__type_resolve(container, type, &of, NULL) == ESDM_OK &&
            esdm__values_equal(of, count, a, b);

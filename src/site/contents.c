@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "site/admin.h"
 
@@ -91,6 +92,8 @@ esdm_status
 esdm_site_contents(const esdm_site_options *options, uint64_t *ret_containers, uint64_t *ret_bytes,
                    esdm_error *err)
 {
+    ESDM__NEED(err, ret_containers);
+    ESDM__NEED(err, ret_bytes);
     esdm__site *site = NULL;
     esdm__contents sum = {0};
     size_t made = 0;

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "site/admin.h"
@@ -399,6 +400,7 @@ load_both(migration *m, const esdm_site_options *from, const esdm_site_options *
 esdm_status
 esdm_site_migrate(const esdm_site_options *from, const esdm_site_options *to, esdm_error *err)
 {
+    ESDM__NEED(err, to);
     const esdm__report_to say =
         esdm__reporter(from != NULL ? from->report : NULL, from != NULL ? from->user : NULL);
     migration m = {.say = &say, .dry_run = from != NULL && from->dry_run};

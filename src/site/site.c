@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arguments.h"
 #include "base/error.h"
 #include "site/parts.h"
 
@@ -81,6 +82,7 @@ find(char **ret_path, bool *ret_named, esdm_error *err)
 esdm_status
 esdm_site_find(char **ret_path, esdm_error *err)
 {
+    ESDM__NEED(err, ret_path);
     bool named = false;
     return find(ret_path, &named, err);
 }

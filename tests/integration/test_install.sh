@@ -11,6 +11,12 @@ for file in bin/esdm-run bin/esdm-mkfs bin/esdm-ls bin/esdm-cp include/esdm/esdm
     share/esdm/schemas/site.schema.json; do
     [ -e "$prefix/$file" ] || fail "not installed: $file"
 done
+# The manual pages that headers and tools speak of.
+for page in $(grep -ohE 'esdm-[a-z]+\(1\)' "$ESDM_SOURCE"/src/include/esdm/*.h | sort -u | tr -d '()') esdm1; do
+    file=$prefix/share/man/man1/${page%1}.1
+    [ -s "$file" ] || fail "no manual page: $file"
+    grep -q "^.SH Name" "$file" || fail "manual page: $(cat "$file")"
+done
 if [ -e "$prefix/include/esdm/base" ] || [ -e "$prefix/include/base" ]; then
     fail "internal headers were installed"
 fi

@@ -2,9 +2,10 @@
 #ifndef ESDM_ESDM_H
 #define ESDM_ESDM_H
 
-/** @file The whole public C API. */
+/** @file The whole public C API, but for programs with MPI (esdm/mpi.h, which needs <mpi.h>). */
 
 #include "esdm/accuracy.h"
+#include "esdm/accuracy_attributes.h"
 #include "esdm/comm.h"
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
@@ -14,6 +15,7 @@
 #include "esdm/status.h"
 #include "esdm/text.h"
 #include "esdm/types.h"
+#include "esdm/upkeep.h"
 #include "esdm/usertypes.h"
 
 #endif

@@ -8,7 +8,9 @@
  *
  * Every fallible function returns an esdm_status and takes an `esdm_error *err` as its last
  * argument. `err` may be NULL when the text is not wanted. On ESDM_OK `err` is untouched; on
- * failure it is overwritten. `ret_*` arguments are written on success only, unless stated.
+ * failure it is overwritten. NULL for an argument that is not said to be optional is ESDM_EINVAL,
+ * with its name in the text; functions without a status return NULL, 0 or false then. `ret_*`
+ * arguments are written on success only, unless stated.
  */
 
 #include <stddef.h>
