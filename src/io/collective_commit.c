@@ -321,10 +321,11 @@ adopt(work *g)
 static void
 copy_lengths(const work *g)
 {
-    const esdm__container_io *io = g->own.io;
+    esdm__container_io *io = g->own.io;
     const esdm_container *container = g->own.container;
     size_t next = 0;
     size_t at = 0;
+    (void) pthread_mutex_lock(&io->lock);
     for (size_t i = 0; i < container->dimensions.count; i++) {
         const esdm_dimension *dimension = container->dimensions.items[i];
         if (!dimension->unlimited)
@@ -334,6 +335,7 @@ copy_lengths(const work *g)
         bool known = next < io->npublished && io->published[next].dimension == dimension->id;
         g->news->lengths[at++] = known ? io->published[next].length : 0;
     }
+    (void) pthread_mutex_unlock(&io->lock);
 }
 
 /* ---- steps 4 to 7 ------------------------------------------------------------------------- */

@@ -45,6 +45,8 @@ void
 esdm__failed_note(esdm__failed_writes *failed, const esdm_dataspace *space, const esdm_error *why)
 {
     static const size_t first = 4;
+    if (failed->count == SIZE_MAX)
+        return;
     if (failed->count == 0)
         failed->why = *why;
     if (failed->count == failed->capacity && failed->count < MOST) {

@@ -22,17 +22,21 @@ esdm__opened_set(esdm_container *container, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     esdm__opened *opened = &io->opened;
-    size_t bytes = (io->npublished + 1) * sizeof *opened->lengths;
-    esdm_meta_length *lengths = malloc(bytes);
+    (void) pthread_mutex_lock(&io->lock);
+    size_t count = io->npublished;
+    esdm_meta_length *lengths = malloc((count + 1) * sizeof *lengths);
+    if (lengths != NULL && count > 0)
+        memcpy(lengths, io->published, count * sizeof *lengths);
+    uint64_t snapshot = io->snapshot;
+    (void) pthread_mutex_unlock(&io->lock);
     if (lengths == NULL)
-        return esdm__error_nomem(err, bytes, "dimension lengths");
-    if (io->npublished > 0)
-        memcpy(lengths, io->published, io->npublished * sizeof *lengths);
+        return esdm__error_nomem(err, count * sizeof *lengths, "dimension lengths");
     free(opened->lengths);
-    opened->lengths = lengths;
-    opened->nlengths = io->npublished;
-    opened->snapshot = io->snapshot;
-    opened->nown = 0;
+    *opened = (esdm__opened){.snapshot = snapshot,
+                             .lengths = lengths,
+                             .nlengths = count,
+                             .own = opened->own,
+                             .capacity = opened->capacity};
     return ESDM_OK;
 }
 

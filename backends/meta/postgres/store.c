@@ -144,7 +144,7 @@ check_flushed(postgres__store *store, postgres__failure *ret_failure, esdm_error
     return esdm__error_set(err, ESDM_EIO,
                            "metadata store '%.200s': the server crashed, and has lost the last "
                            "commits of this program, as durability \"process\" allows (\"system\" "
-                           "does not); open the containers again and write what is missing",
+                           "does not); start the program again and write what is missing",
                            store->config->label);
 }
 
