@@ -97,8 +97,9 @@ esdmnc_leave_define(esdmnc_file *file, const esdmnc_padding *padding)
     if (rc == NC_NOERR)
         rc = create_vars(file);
     if (rc == NC_NOERR)
-        file->is_new = false;             /* until then nothing is committed */
-    esdm_container_mark(file->container); /* what nc_abort() goes back to */
+        file->is_new = false; /* until then nothing is committed */
+    if (!file->refused)
+        esdm_container_mark(file->container); /* what nc_abort() goes back to */
     return rc;
 }
 

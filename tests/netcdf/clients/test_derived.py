@@ -204,7 +204,25 @@ def test_statements__are_judged_when_definitions_end():
             expect(run([tool("esdm-ls"), "-l"]).stdout == before, "something was left or replaced")
 
 
+def test_programs_that_fail__leave_what_was_there():
+    need_program("ncap2", "ncatted", "ncks")
+    python = python_of("debian")
+    with Site() as site:
+        _, _, stored = series(site, python)
+        state = [run([tool("esdm-ls"), "-l"]).stdout, client(["ncdump", stored["A"]]).stdout]
+        for command in (["ncap2", "-h", "-O", "-s", 'tas@esdm_absolute_tolerance="1 Pa"', stored["A"],
+                         "esdm://new"],
+                        ["ncatted", "-h", "-a", "esdm_absolute_tolerance,tas,o,c,1 Pa", stored["A"]]):
+            expect_error(client(command, check=False), "'tas'", "units 'Pa'")
+            now = [run([tool("esdm-ls"), "-l"]).stdout, client(["ncdump", stored["A"]]).stdout]
+            expect(now == state, f"{command[0]}: {now[0]}, not {state[0]}")
+        # definitions of other units, and statements beside them, in one go
+        client(["ncap2", "-h", "-O", "-s", 'low=tas*1000;low@esdm_absolute_tolerance="5 mm";low@units="mm"',
+                stored["A"], "esdm://new"])
+        expect(stated_in("new") == {"low": "absolute_tolerance=5"}, stated_in("new"))
+
+
 main(test_operators__derive_the_same_numbers, test_xarray__derives_the_same_numbers,
      test_results_of_plain_files__are_told,
      test_results_in_plain_files__are_not_rounded_to_nothing, test_appended_records__keep_the_containers_accuracy,
-     test_statements__are_judged_when_definitions_end)
+     test_statements__are_judged_when_definitions_end, test_programs_that_fail__leave_what_was_there)
