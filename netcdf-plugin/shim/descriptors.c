@@ -33,25 +33,72 @@ shim_descriptor_opened(int fd)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
+/* The next definitions. dlsym() takes a lock, which a forked child might never get, and is nothing
+ * for signal handlers: they are looked up before. */
+static __typeof__(&close)
+real_close(void)
+{
+    return SHIM_REAL(close);
+}
+
+static __typeof__(&dup2)
+real_dup2(void)
+{
+    return SHIM_REAL(dup2);
+}
+
+static __typeof__(&dup3)
+real_dup3(void)
+{
+    return SHIM_REAL(dup3);
+}
+
+__attribute__((constructor)) static void
+look_up(void)
+{
+    (void) real_close();
+    (void) real_dup2();
+    (void) real_dup3();
+}
+
 ESDMNC_EXPORT int
 close(int fd)
 {
-    return is_kept(fd) ? shim_return(EBADF) : SHIM_REAL(close)(fd);
+    return is_kept(fd) ? shim_return(EBADF) : real_close()(fd);
 }
 
 ESDMNC_EXPORT int
 dup2(int old, int new)
 {
-    return old != new &&is_kept(new) ? shim_return(EBADF) : SHIM_REAL(dup2)(old, new);
+    return old != new &&is_kept(new) ? shim_return(EBADF) : real_dup2()(old, new);
 }
 
 ESDMNC_EXPORT int
 dup3(int old, int new, int flags)
 {
-    return old != new &&is_kept(new) ? shim_return(EBADF) : SHIM_REAL(dup3)(old, new, flags);
+    return old != new &&is_kept(new) ? shim_return(EBADF) : real_dup3()(old, new, flags);
 }
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+
+static __typeof__(&close_range)
+real_close_range(void)
+{
+    return SHIM_REAL(close_range);
+}
+
+static __typeof__(&closefrom)
+real_closefrom(void)
+{
+    return SHIM_REAL(closefrom);
+}
+
+__attribute__((constructor)) static void
+look_up_ranges(void)
+{
+    (void) real_close_range();
+    (void) real_closefrom();
+}
 
 /** The first number from `first` to `last` that is kept; -1: none. */
 static int
@@ -71,13 +118,12 @@ ESDMNC_EXPORT int
 close_range(unsigned first, unsigned last, int flags)
 {
     if (first > last || (flags & CLOSE_RANGE_CLOEXEC)) {
-        return SHIM_REAL(close_range)(first, last, flags); /* ours are closed by exec() anyhow */
+        return real_close_range()(first, last, flags); /* ours are closed by exec() anyhow */
     }
     for (;;) {
         int kept = next_kept(first, last);
         unsigned end = kept < 0 ? last : (unsigned) kept - 1;
-        if ((kept < 0 || (unsigned) kept > first) &&
-            SHIM_REAL(close_range)(first, end, flags) != 0) {
+        if ((kept < 0 || (unsigned) kept > first) && real_close_range()(first, end, flags) != 0) {
             return -1;
         }
         if (kept < 0 || (unsigned) kept == last) {
@@ -93,7 +139,7 @@ closefrom(int first)
 {
     unsigned from = first > 0 ? (unsigned) first : 0;
     if (next_kept(from, INT_MAX) < 0) {
-        SHIM_REAL(closefrom)(first);
+        real_closefrom()(first);
     } else if (close_range(from, UINT_MAX, 0) != 0) {
         struct rlimit limit; /* a kernel before 5.9 */
         int end = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT_MAX

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "layout/forest.h"
 
+#include <stdlib.h>
+
 #define TAIL_MAX 32u /* scanning so many costs less than a tree */
 
 void
@@ -8,14 +10,18 @@ esdm__forest_clear(esdm__forest *forest)
 {
     for (uint32_t i = 0; i < forest->nruns; i++)
         esdm__rtree_clear(&forest->runs[i].tree);
-    forest->nruns = 0;
-    forest->indexed = 0;
+    free(forest->runs);
+    *forest = (esdm__forest){0};
 }
 
 /* Makes the tail a run, together with the runs before it that are not at least twice as long. */
 static void
 index_tail(esdm__forest *forest, uint32_t rank, const uint64_t *bounds, uint32_t count)
 {
+    if (forest->runs == NULL)
+        forest->runs = calloc(ESDM__FOREST_RUNS, sizeof *forest->runs);
+    if (forest->runs == NULL)
+        return; /* the tail is scanned */
     uint32_t first = forest->indexed;
     uint32_t keep = forest->nruns;
     while (keep > 0 &&

@@ -24,10 +24,12 @@ typedef struct esdm__forest_run {
 typedef struct esdm__forest {
     uint32_t indexed; /* boxes that some run holds */
     uint32_t nruns;
-    esdm__forest_run runs[ESDM__FOREST_RUNS];
+    esdm__forest_run *runs; /* owned; room for ESDM__FOREST_RUNS; NULL: none was needed yet, as of
+                               most of very many datasets */
 } esdm__forest;
 
-/** Forgets all runs: the column was emptied or its boxes moved. A zeroed forest is empty. */
+/** Forgets all runs, and frees them: the column was emptied or its boxes moved. A zeroed forest is
+ * empty. */
 void esdm__forest_clear(esdm__forest *forest);
 
 /**

@@ -71,7 +71,7 @@ find_slot(pack_node **table, uint32_t slots, uint64_t hash, const char *target, 
 static bool
 grow(esdm__packs *packs)
 {
-    uint32_t slots = packs->slots > 0 ? packs->slots * 2 : 16;
+    uint32_t slots = packs->slots > 0 ? packs->slots * 2 : 4;
     pack_node **table = calloc(slots, sizeof(pack_node *));
     pack_node **nodes = realloc(packs->nodes, slots * sizeof(pack_node *));
     if (nodes != NULL)

@@ -2,6 +2,8 @@
 /* The engine's buffers stay within the site's bound, whatever the size of the data. */
 #include "testing.h"
 
+#include <malloc.h>
+
 #ifdef __SANITIZE_THREAD__
 /* A commit holds the lock of every dataset, and TSan's deadlock detector ends the process at 64. */
 ESDM_API const char *__tsan_default_options(void);
@@ -85,6 +87,37 @@ write_many_datasets(esdm_session *session)
     ok(esdm_container_close(container, ERR));
 }
 
+/* What a dataset keeps as long as its container is open, which no bound counts. */
+static void
+write_very_many_datasets(esdm_session *session)
+{
+    enum { DATASETS = 5000, BYTES_MOST = 9000 };
+    static esdm_dataset *datasets[DATASETS];
+    const uint64_t zero = 0;
+    const uint64_t one = 1;
+    const double value = 1;
+    esdm_container *container;
+    esdm_dimension *dim;
+    esdm_dataspace space;
+    ok(esdm_container_create(session, "very-many", ESDM_CREATE_NEW, &container, ERR));
+    ok(esdm_dimension_create(esdm_container_root(container), "x", 1, &dim, ERR));
+    ok(esdm_dataspace_init(&space, 1, &zero, &one, ERR));
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < DATASETS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "v%d", i);
+        ok(esdm_dataset_create(esdm_container_root(container), name, ESDM_TYPE_FLOAT64, 1, &dim,
+                               &datasets[i], ERR));
+        ok(esdm_write(datasets[i], &space, ESDM_TYPE_FLOAT64, &value, NULL, ERR));
+    }
+    ok(esdm_container_commit(container, NULL, ERR));
+    size_t each = (mallinfo2().uordblks - before) / DATASETS; /* 0 under sanitizers */
+    printf("%d datasets: %zu bytes each\n", DATASETS, each);
+    if (each > BYTES_MOST)
+        die("a dataset keeps %zu bytes", each);
+    ok(esdm_container_close(container, ERR));
+}
+
 /* 512 MiB in steps, compressed, written with conversion and read back by points. */
 static void
 write_much_data(esdm_session *session, const char *chain)
@@ -154,6 +187,7 @@ main(void)
     expect_bounded(before, "512 MiB, lz4");
     write_many_datasets(session);
     expect_bounded(before, "2,000 datasets");
+    write_very_many_datasets(session);
     esdm_session_close(session);
     return 0;
 }
