@@ -151,8 +151,8 @@ allowed_bytes(esdm_session *session)
     for (size_t i = 0; i < session->ntargets; i++) {
         esdm__target *target = &session->targets[i];
         esdm_target_usage usage = {0};
-        if (atomic_load(&target->state) != ESDM__TARGET_OPEN ||
-            target->plugin->usage(target->handle, &usage, NULL) != ESDM_OK ||
+        if (atomic_load(&target->state) != ESDM__TARGET_OPEN || target->plugin->space == NULL ||
+            target->plugin->space(target->handle, &usage, NULL) != ESDM_OK ||
             usage.total_bytes == 0)
             continue;
         known = true;

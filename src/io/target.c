@@ -233,8 +233,10 @@ check_reserve(esdm_session *session, esdm__target *target)
         (atomic_load(&target->checked) && atomic_load(&target->unchecked_bytes) < step))
         return;
     atomic_store(&target->unchecked_bytes, 0);
+    const esdm_data_plugin *plugin = target->plugin;
     if (esdm__target_need(session, target, NULL) == ESDM_OK &&
-        target->plugin->usage(target->handle, &usage, NULL) == ESDM_OK)
+        (plugin->space != NULL ? plugin->space : plugin->usage)(target->handle, &usage, NULL) ==
+            ESDM_OK)
         atomic_store(&target->short_of_space,
                      usage.total_bytes > 0 && usage.free_bytes < target->reserve_bytes);
     atomic_store(&target->checked, true); /* until then every thread looks for itself */

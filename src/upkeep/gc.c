@@ -97,7 +97,8 @@ note_record(uint64_t container, const char *uuid, const char *name, void *user)
     return true;
 }
 
-/* Snapshots that the history does not keep go at commits, now and then: here of all containers. */
+/* Snapshots that the history does not keep go at commits, now and then: here of all containers. One
+ * whose rows are damaged keeps what it has. */
 static esdm_status
 prune_all(const esdm_session *session, esdm_error *err)
 {
@@ -108,9 +109,15 @@ prune_all(const esdm_session *session, esdm_error *err)
         status = esdm__error_nomem(err, numbers.bytes, "records");
     esdm__cursor cursor;
     esdm__cursor_init(&cursor, numbers.data, numbers.bytes);
-    while (status == ESDM_OK && esdm__cursor_left(&cursor) > 0)
+    while (status == ESDM_OK && esdm__cursor_left(&cursor) > 0) {
+        esdm_error why = {0};
         status = session->meta->prune(session->store, esdm__cursor_u64(&cursor),
-                                      session->site->history, err);
+                                      session->site->history, &why);
+        if (status == ESDM_ECORRUPT)
+            status = ESDM_OK;
+        else if (status != ESDM_OK && err != NULL)
+            *err = why;
+    }
     esdm__buffer_clear(&numbers);
     return status;
 }

@@ -9,6 +9,9 @@
 #include "io/page_list.h"
 #include "upkeep/upkeep.h"
 
+/* With more packs than this the question is left to esdm-gc. */
+#define PACKS_MOST 4096
+
 /* How far the published fragments of a pack reach. */
 typedef struct reach {
     char *pack; /* owned */
@@ -29,6 +32,8 @@ note_end(reaches *all, const char *pack, uint64_t end)
         all->items[i].end = end > all->items[i].end ? end : all->items[i].end;
         return true;
     }
+    if (all->count == PACKS_MOST)
+        return false;
     reach *grown = realloc(all->items, (all->count + 1) * sizeof *grown);
     if (grown == NULL)
         return false;

@@ -203,6 +203,7 @@ esdm_status kv__remove(const esdm_plugin_config *config, bool dry_run, esdm_plug
 /* target.c */
 esdm_status kv__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err);
 void kv__close(void *target);
+esdm_status kv__space(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 esdm_status kv__usage(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 esdm_status kv__pack_remove(void *target, const char *name, esdm_error *err);
 esdm_status kv__pack_list(void *target, const char *prefix, esdm_pack_visitor visit, void *user,

@@ -24,6 +24,7 @@ const esdm_data_plugin esdm_data_kv_plugin = {
     .pack_list = kv__pack_list,
     .pack_discard = kv__pack_discard,
     .pack_recall = kv__pack_recall,
+    .space = kv__space,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -258,6 +258,13 @@ kv__pack_list(void *self, const char *prefix, esdm_pack_visitor visit, void *use
 }
 
 esdm_status
+kv__space(void *self, esdm_target_usage *ret_usage, esdm_error *err)
+{
+    const kv__target *target = self;
+    return esdm__usage_of_directory(target->fd, "kv", target->directory, ret_usage, err);
+}
+
+esdm_status
 kv__usage(void *self, esdm_target_usage *ret_usage, esdm_error *err)
 {
     const kv__target *target = self;

@@ -501,6 +501,7 @@ const esdm_data_plugin esdm_data_mem_plugin = {
     .pack_read = mem_pack_read,
     .pack_remove = mem_pack_remove,
     .pack_list = mem_pack_list,
+    .space = mem_usage,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

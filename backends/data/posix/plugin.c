@@ -22,6 +22,7 @@ const esdm_data_plugin esdm_data_posix_plugin = {
     .pack_remove = posix__pack_remove,
     .pack_list = posix__pack_list,
     .pack_evict = posix__pack_evict,
+    .space = posix__space,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -69,6 +69,7 @@ esdm_status posix__remove(const esdm_plugin_config *config, bool dry_run,
 /* target.c */
 esdm_status posix__open(const esdm_plugin_config *config, void **ret_target, esdm_error *err);
 void posix__close(void *target);
+esdm_status posix__space(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 esdm_status posix__usage(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 esdm_status posix__pack_remove(void *target, const char *name, esdm_error *err);
 esdm_status posix__pack_list(void *target, const char *prefix, esdm_pack_visitor visit, void *user,

@@ -78,6 +78,13 @@ posix__close(void *self)
 }
 
 esdm_status
+posix__space(void *self, esdm_target_usage *ret_usage, esdm_error *err)
+{
+    const posix__target *target = self;
+    return esdm__usage_of_directory(target->fd, "posix", target->directory, ret_usage, err);
+}
+
+esdm_status
 posix__usage(void *self, esdm_target_usage *ret_usage, esdm_error *err)
 {
     const posix__target *target = self;

@@ -127,6 +127,8 @@ typedef struct esdm_data_plugin {
     /** For measurements: the memory of this machine forgets a pack that was synced and sealed, so
      *  that the device answers the next reads. ESDM_ENOTSUP: it does not. */
     esdm_status (*pack_evict)(void *target, const char *name, esdm_error *err);
+    /** As usage(), but used_bytes and packs need not be counted. Cheap. */
+    esdm_status (*space)(void *target, esdm_target_usage *ret_usage, esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
