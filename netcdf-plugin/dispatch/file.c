@@ -10,6 +10,23 @@
 
 /* ---- commits -------------------------------------------------------------------------------- */
 
+/* Once for each file, and by one rank. */
+static void
+tell_settled(esdmnc_file *file)
+{
+    char text[300];
+    const esdm_comm *comm = esdmnc_comm(file);
+    if (comm == NULL || !esdm_container_settled(file->container, text, sizeof text))
+        return;
+    if (comm->rank == 0 && !file->settled_told)
+        fprintf(
+            stderr,
+            "esdm: '%s': %s, and maybe others, had another value on other ranks than on rank 0, "
+            "whose value is kept\n",
+            file->name, text);
+    file->settled_told = true;
+}
+
 static int
 commit(esdmnc_file *file, const char *what)
 {
@@ -23,6 +40,7 @@ commit(esdmnc_file *file, const char *what)
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
+    tell_settled(file);
     esdm_container_mark(file->container);
     file->published = true;
     return NC_NOERR;
@@ -143,9 +161,10 @@ static int
 compare_ranks(esdmnc_file *file, int rc)
 {
     esdm_error err;
-    if (esdm_container_align(file->container, &err) == ESDM_OK)
-        return rc;
-    return esdmnc_error_of_all(file, &err, "nc_enddef of");
+    if (esdm_container_align(file->container, &err) != ESDM_OK)
+        return esdmnc_error_of_all(file, &err, "nc_enddef of");
+    tell_settled(file);
+    return rc;
 }
 
 int

@@ -134,6 +134,7 @@ typedef struct esdmnc_file {
     bool shared;    /* opened for reading while this process writes it: the writer's container */
     bool transient; /* NC_DISKLESS without NC_PERSIST: closing drops all changes */
     bool commit_failed; /* the last time it was tried */
+    bool settled_told;  /* that ranks stated attributes differently */
     bool collective;    /* nc_var_par_access() of a netCDF-3 format */
     esdmnc_record_fill record_fill;
     atomic_bool indef;

@@ -141,3 +141,10 @@ esdm_read_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_ty
         return status;
     return esdm__io_read(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
+
+bool
+esdm_container_settled(esdm_container *container, char *text, size_t bytes)
+{
+    return container != NULL && text != NULL &&
+           esdm__collective_take_settled(container, text, bytes);
+}

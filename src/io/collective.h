@@ -32,8 +32,11 @@ esdm_status esdm__collective_check(const esdm_container *container, esdm_error *
 
 /* ---- collective_structure.c --------------------------------------------------------------- */
 
-/** ESDM_EINVAL on all ranks when their structures differ. */
-esdm_status esdm__collective_compare(const esdm_container *container, esdm_error *err);
+/** ESDM_EINVAL on all ranks when their structures differ. Where only values of attributes do, all
+ * get rank 0's, and `settled` of the handle tells it. With commit_lock held. */
+esdm_status esdm__collective_compare(esdm_container *container, esdm_error *err);
+/** esdm_container_settled() */
+bool esdm__collective_take_settled(esdm_container *container, char *text, size_t bytes);
 esdm_status esdm__collective_align(esdm_container *container, esdm_error *err);
 
 /* ---- collective_order.c ------------------------------------------------------------------- */

@@ -52,6 +52,7 @@ typedef struct esdm__container_io {
     esdm__opened opened; /* under commit_lock */
     uint64_t
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
+    char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 
 typedef struct esdm__dataset_io {

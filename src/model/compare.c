@@ -309,3 +309,56 @@ esdm__structure_differs(const esdm_container *a, const char *one, const esdm_con
     }
     return hints_differ(&c, "/", &a->hints, &b->hints);
 }
+
+/* ---- following ---------------------------------------------------------------------------- */
+
+static bool
+decides_what_is_stored(const char *name)
+{
+    return strcmp(name, "_FillValue") == 0 || strncmp(name, "esdm_", 5) == 0;
+}
+
+static esdm_status
+follow(const char *where, esdm_attributes *list, const esdm_attributes *first, char *text,
+       size_t bytes, bool *told, esdm_error *err)
+{
+    esdm_attribute x = {0};
+    esdm_attribute y = {0};
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < list->count && status == ESDM_OK; i++) {
+        if (!esdm_attribute_at(list, i, &x) || !esdm_attribute_at(first, i, &y) ||
+            strcmp(x.name, y.name) != 0 || x.type != y.type || decides_what_is_stored(x.name) ||
+            (x.count == y.count &&
+             values_equal(list->container, x.type, x.count, x.values, y.values)))
+            continue;
+        if (!*told)
+            (void) snprintf(text, bytes, "attribute '%.100s' of '%.100s'", x.name, where);
+        *told = true;
+        status = esdm_attribute_set(list, y.name, y.type, y.count, y.values, err);
+    }
+    return status;
+}
+
+esdm_status
+esdm__attributes_follow(esdm_container *container, const esdm_container *first, char *text,
+                        size_t bytes, esdm_error *err)
+{
+    char path[300];
+    bool told = false;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < container->groups.count && i < first->groups.count; i++) {
+        esdm_group *group = container->groups.items[i];
+        const esdm_group *other = first->groups.items[i];
+        if (status == ESDM_OK)
+            status = follow(group_path(group, path, sizeof path), &group->attributes,
+                            &other->attributes, text, bytes, &told, err);
+    }
+    for (size_t i = 0; i < container->datasets.count && i < first->datasets.count; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        const esdm_dataset *other = first->datasets.items[i];
+        if (status == ESDM_OK && strcmp(dataset->name, other->name) == 0)
+            status = follow(path_of(dataset->group, dataset->name, path, sizeof path),
+                            &dataset->attributes, &other->attributes, text, bytes, &told, err);
+    }
+    return status;
+}

@@ -16,4 +16,14 @@
 bool esdm__structure_differs(const esdm_container *a, const char *one, const esdm_container *b,
                              const char *other, char *text, size_t bytes);
 
+/**
+ * Gives attributes the values that they have in another container, where name, place and type are
+ * the same: what ranks state differently in passing (times, hosts). Not those that decide what is
+ * stored: `_FillValue` and `esdm_…`.
+ *
+ * @param text describes the first one that had another value; untouched when there was none.
+ */
+esdm_status esdm__attributes_follow(esdm_container *container, const esdm_container *first,
+                                    char *text, size_t bytes, esdm_error *err);
+
 #endif

@@ -100,10 +100,19 @@ ESDM_API esdm_comm *esdm_container_comm(const esdm_container *container);
 /**
  * Collective: checks that all ranks defined the same structure, makes the lengths of unlimited
  * dimensions equal, and orders writes. Publishes nothing.
+ * Where only the value of an attribute differs (a time, a host), all ranks get rank 0's:
+ * esdm_container_settled().
  * @return ESDM_EINVAL on all ranks when definitions differ; the message says in what.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_align(esdm_container *container,
                                                           esdm_error *err);
+
+/**
+ * What ranks stated differently and the last commit or align settled by taking rank 0's: one of
+ * the attributes. The same on all ranks; asking forgets it. Not collective.
+ * @param text receives "attribute 'history' of '/'", cut at `bytes`; untouched when there is none.
+ */
+ESDM_API bool esdm_container_settled(esdm_container *container, char *text, size_t bytes);
 
 /**
  * Collective. All ranks tell what they are about to write to, or read from, the dataset: they learn

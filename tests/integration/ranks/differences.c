@@ -49,8 +49,16 @@ definitions_that_differ_are_told(rank_state *r)
 
     c = create(r, "differ", ESDM_CREATE_REPLACE);
     esdm_attributes *list = esdm_dataset_attributes(find(c, "v"));
-    ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 1, is_odd(r) ? "C" : "K", ERR));
-    must_differ(r, c, "attribute 'units' of '/v' has another value");
+    ok(esdm_attribute_set(list, "esdm_x", ESDM_TYPE_CHAR, 1, is_odd(r) ? "C" : "K", ERR));
+    must_differ(r, c, "attribute 'esdm_x' of '/v' has another value");
+
+    c = create(r, "differ", ESDM_CREATE_REPLACE);
+    list = esdm_dataset_attributes(find(c, "v"));
+    if (is_odd(r))
+        ok(esdm_attribute_set(list, "n", ESDM_TYPE_INT8, 1, &(int8_t){1}, ERR));
+    else
+        ok(esdm_attribute_set(list, "n", ESDM_TYPE_INT16, 1, &(int16_t){1}, ERR));
+    must_differ(r, c, "attribute 'n' of '/v' has another value");
 
     c = create(r, "differ", ESDM_CREATE_REPLACE);
     list = esdm_group_attributes(esdm_container_root(c));
@@ -81,6 +89,43 @@ definitions_that_differ_are_told(rank_state *r)
     c = create(r, "differ", ESDM_CREATE_REPLACE);
     ok(esdm_dataset_set_hint(find(c, "v"), "netcdf.deflate", is_odd(r) ? "1 5" : "1 1", ERR));
     must_differ(r, c, "netcdf.deflate of '/v' is '1 1' on rank 0 and '1 5' on rank");
+}
+
+static void
+must_be(esdm_attributes *list, const char *name, const char *text)
+{
+    esdm_attribute a;
+    check(esdm_attribute_find(list, name, &a, NULL));
+    check(a.count == strlen(text) && memcmp(a.values, text, a.count) == 0);
+}
+
+/* Times and hosts are not the same on all ranks: rank 0's are kept, and all are told once. */
+static void
+attributes_with_other_values_follow_rank_0(rank_state *r)
+{
+    char text[100];
+    char host[32];
+    esdm_container *c = create(r, "follow", ESDM_CREATE_REPLACE);
+    esdm_attributes *global = esdm_group_attributes(esdm_container_root(c));
+    esdm_attributes *list = esdm_dataset_attributes(find(c, "v"));
+    snprintf(host, sizeof host, "%.*shost %d", r->rank, "aaaaaaaaaaaaaaaaaaaa", r->rank);
+    ok(esdm_attribute_set(global, "host", ESDM_TYPE_CHAR, strlen(host), host, ERR));
+    ok(esdm_attribute_set(list, "units", ESDM_TYPE_CHAR, 1, is_odd(r) ? "C" : "K", ERR));
+    check(!esdm_container_settled(c, text, sizeof text));
+    ok(esdm_container_align(c, ERR));
+    check(esdm_container_settled(c, text, sizeof text) == (r->size > 1));
+    check(r->size == 1 || strcmp(text, "attribute 'host' of '/'") == 0);
+    must_be(global, "host", "host 0");
+    must_be(list, "units", "K");
+    put(find(c, "v"), box3(0, 0, 0, 1, 1, 1), 1, false);
+    ok(esdm_container_commit(c, NULL, ERR));
+    check(!esdm_container_settled(c, text, sizeof text));
+    ok(esdm_attribute_set(global, "host", ESDM_TYPE_CHAR, strlen(host), host, ERR));
+    ok(esdm_container_commit(c, NULL, ERR));
+    check(esdm_container_settled(c, text, sizeof text) == (r->size > 1));
+    must_be(global, "host", "host 0");
+    ok(esdm_container_close(c, ERR));
+    meet(r);
 }
 
 /* A change that one rank alone made after a commit is found, too. */
@@ -241,6 +286,8 @@ ordinary_containers_are_not_shared(rank_state *r)
 
 const named_scenario difference_scenarios[] = {
     {"differ.definitions_that_differ_are_told", definitions_that_differ_are_told},
+    {"differ.attributes_with_other_values_follow_rank_0",
+     attributes_with_other_values_follow_rank_0},
     {"differ.later_definitions_are_compared", later_definitions_are_compared},
     {"differ.arguments_that_differ_are_told", arguments_that_differ_are_told},
     {"differ.sites_that_differ_are_told", sites_that_differ_are_told},

@@ -36,7 +36,6 @@ typedef enum oddity {
     VAR_MISSING,
     VAR_SHAPE,
     VAR_ORDER,
-    ATT_VALUE,
     ATT_MISSING,
     ATT_TYPE,
     FILL_VALUE,
@@ -45,13 +44,14 @@ typedef enum oddity {
     ENUM_MEMBER,
     CHUNKS,
     FILTER,
-    ODDITIES
+    ODDITIES,
+    ATT_VALUE /* is none */
 } oddity;
 
 static bool
 needs_netcdf4(oddity odd)
 {
-    return odd == FILL_VALUE || odd >= GROUP_MISSING;
+    return odd == FILL_VALUE || (odd >= GROUP_MISSING && odd < ODDITIES);
 }
 
 static void
@@ -123,6 +123,22 @@ differ_in(oddity odd, int odd_rank, int mode, int how)
     GIVES(nc_open_par("esdm:differ", NC_NOWRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid), ENOENT);
 }
 
+/* Times and hosts in attributes: rank 0's are kept, as with HDF5 and PnetCDF. */
+static void
+followed(int mode)
+{
+    char value[2] = "";
+    int ncid = create("esdm:followed", mode);
+    define(ncid, mode, rank == 0 ? NOTHING : ATT_VALUE);
+    OK(nc_enddef(ncid));
+    OK(nc_put_var_int(ncid, 2, (int[10]){0}));
+    OK(nc_close(ncid));
+    OK(nc_open_par("esdm:followed", NC_NOWRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &ncid));
+    OK(nc_get_att_text(ncid, 0, "units", value));
+    CHECK(value[0] == 'K');
+    OK(nc_close(ncid));
+}
+
 /* A rank that forgot something adds it, and all go on. */
 static void
 mended(void)
@@ -166,6 +182,8 @@ differ(void)
         if (!needs_netcdf4(odd))
             differ_in(odd, size - 1, (int) odd % 2 == 0 ? NC_64BIT_DATA : 0, how);
     }
+    followed(NC_NETCDF4);
+    followed(0);
     mended();
     arguments_differ();
 }

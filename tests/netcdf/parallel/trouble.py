@@ -41,6 +41,9 @@ def mistakes(folder):
                      "group 'g' of '/' is defined on rank 0 but not on rank"):
             if ranks == 4 and part not in text:
                 raise SystemExit(f"not told: {part}\n{text[-3000:]}")
+        told = text.count("attribute 'units' of '/s', and maybe others, had another value")
+        if told != (2 if ranks > 1 else 0):
+            raise SystemExit(f"attributes that follow rank 0 are told {told} times\n{text[-3000:]}")
         job(env, ranks, "refused")
     print("mistakes: all ranks are told")
 
