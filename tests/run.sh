@@ -11,8 +11,8 @@
 #   tests/run.sh --tidy                clang-tidy over the sources, and nothing else
 #
 # More options: --only REGEX (ctest -R), --no-install, --build FOLDER.
-# Real data is looked for in $ESDM_TEST_DATA, else ../shared/data beside the project; tests that
-# need it are skipped where it is absent. Ends with ctest's own summary.
+# Real data is looked for in $ESDM_TEST_DATA, else ../shared/data beside the project; where it is
+# absent, tests/support/make_data.py makes some like it. Ends with ctest's own summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD

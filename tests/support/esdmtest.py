@@ -5,6 +5,8 @@ Runs under Debian's Python without further packages.
 """
 
 import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -34,11 +36,33 @@ def by_size(quick, default, long):
     return {"quick": quick, "default": default, "long": long}[SIZE]
 
 
+def made_data():
+    """The folder of data that are made where there are no real ones: once, in the build folder."""
+    script = SOURCE / "tests/support/make_data.py"
+    folder = BUILD / f"test-data-{hashlib.sha256(script.read_bytes()).hexdigest()[:12]}"
+    with open(f"{folder}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other tests may be at it
+        if not folder.exists():
+            begun = pathlib.Path(tempfile.mkdtemp(prefix="test-data.", dir=BUILD))
+            done = subprocess.run(["/usr/bin/python3", script, begun], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
+            if done.returncode != 0:
+                shutil.rmtree(begun)
+                skip(f"no data in {DATA}, and none can be made: {done.stdout[-400:]}")
+            begun.rename(folder)
+    return folder
+
+
 def need_data(*parts):
-    """Path of real data; skips the test where it is absent."""
+    """Path of real data ($ESDM_TEST_DATA), else of data like them that are made."""
     path = DATA.joinpath(*parts)
+    if path.exists():
+        return path
+    path = made_data().joinpath(*parts)
     if not path.exists():
-        skip(f"real data not found: {path} (set ESDM_TEST_DATA)")
+        skip(f"data not found: {path}")
+    print(f"no data in {DATA}: those of make_data.py are taken")
     return path
 
 
