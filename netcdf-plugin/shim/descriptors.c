@@ -9,6 +9,8 @@
  */
 #include "shim/shim.h"
 
+#include <esdm/descriptors.h>
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -59,6 +61,24 @@ look_up(void)
     (void) real_close();
     (void) real_dup2();
     (void) real_dup3();
+}
+
+/* ESDM's descriptors have high numbers. In a process with several threads, as Python's with NumPy,
+ * the kernel takes 15 ms to make its table of descriptors larger; in one with a single thread, as
+ * this one is now, some microseconds. */
+__attribute__((constructor)) static void
+make_room(void)
+{
+    int saved = errno;
+    int fd = SHIM_REAL(open)("/", O_PATH | O_CLOEXEC);
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, ESDM_DESCRIPTORS_MIN) : -1;
+    if (high >= 0) {
+        (void) real_close()(high);
+    }
+    if (fd >= 0) {
+        (void) real_close()(fd);
+    }
+    errno = saved;
 }
 
 ESDMNC_EXPORT int

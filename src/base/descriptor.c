@@ -8,9 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Programs have a few dozen files open, and the usual limit is 1024. */
-#define HIGH 512
-
 static void set_moving(bool on);
 
 static esdm__descriptors own = {.set_moving = set_moving};
@@ -129,11 +126,12 @@ esdm_descriptor_opened(int fd)
 static int
 dup_high(int fd)
 {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, ESDM_DESCRIPTORS_MIN);
     if (high >= 0)
         return high;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * (rlim_t) HIGH)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= 2 * (rlim_t) ESDM_DESCRIPTORS_MIN)
         return -1;
     return fcntl(fd, F_DUPFD_CLOEXEC, (int) (limit.rlim_cur / 2));
 }
@@ -154,7 +152,7 @@ esdm__descriptor_keep(int fd)
 {
     if (fd < 0)
         return -1;
-    int high = fd < HIGH ? dup_high(fd) : -1;
+    int high = fd < ESDM_DESCRIPTORS_MIN ? dup_high(fd) : -1;
     if (high > fd) {
         (void) close(fd);
         fd = high;

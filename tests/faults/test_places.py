@@ -7,8 +7,9 @@ import fcntl
 import os
 import re
 import shutil
+import sqlite3
 
-from esdmtest import BUILD, Site, client, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_size, client, expect, expect_error, main, run, skip, tool
 from faults import need_strace
 
 
@@ -141,6 +142,25 @@ def test_what_is_missing__is_no_missing_or_existing_file():
         expect("esdm: cannot open the site" in done.stderr, done.stderr)
 
 
-main(test_what_is_missing__is_no_missing_or_existing_file, test_new_folders__are_flushed, test_pipe_in_place_of_a_pack__is_damage,
+def test_waits_for_locks__are_timed():
+    """On a slow machine naps take longer than they should: waits end all the same."""
+    if by_size(True, True, False):
+        skip("half a minute of waiting")
+    need_strace()
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        write = [tool("esdm-pattern"), "-q", "-s", "2x2", "esdm://a.nc"]
+        slow = ["strace", "-f", "-qq", "-o", "/dev/null", "-e",
+                "inject=nanosleep,clock_nanosleep:delay_exit=100000"]
+        holder = sqlite3.connect(site.file("metadata/catalogue.sqlite"), isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        try:
+            done = run([*slow, *write], check=False, timeout=120)  # 6,000 such naps are 10 minutes
+        finally:
+            holder.close()
+        expect_error(done, "another process holds its lock")
+        run(write)
+
+
+main(test_waits_for_locks__are_timed, test_what_is_missing__is_no_missing_or_existing_file, test_new_folders__are_flushed, test_pipe_in_place_of_a_pack__is_damage,
      test_pipe_in_place_of_a_shard__is_damage, test_pipe_in_place_of_the_catalogue__is_an_error,
      test_lock_of_a_reader__does_not_stop_writers)

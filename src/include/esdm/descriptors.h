@@ -18,6 +18,9 @@
 extern "C" {
 #endif
 
+/** Where the limit of the process allows it, what is kept has numbers from here on: programs have a
+ *  few dozen files open, and the usual limit is 1024. With a lower one, from its half on. */
+#define ESDM_DESCRIPTORS_MIN 512
 /** No number from here on is kept. */
 #define ESDM_DESCRIPTORS_MAX 65536
 
