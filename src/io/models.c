@@ -14,6 +14,7 @@
 /* What was observed is written back when it is of so many requests, and the last time is so long
  * ago: a program that runs for a second has nothing new to tell. */
 #define WRITE_BACK_REQUESTS 64u
+#define WRITE_BACK_BYTES    (64.0 * 1024 * 1024)
 #define WRITE_BACK_NS       (UINT64_C(600) * 1000000000u)
 
 /* One direction of one target of the session. */
@@ -23,6 +24,7 @@ typedef struct way {
     uint64_t measured_ns;
     esdm__drift loaded;
     esdm__drift drift; /* `loaded` and what was seen since */
+    double bytes;      /* that were seen since */
 } way;
 
 struct esdm__models {
@@ -158,6 +160,7 @@ esdm__models_observe(esdm_session *session, size_t target, bool reading, double 
         seconds = fmax(seconds, esdm__perf_seconds(&w->perf, bytes, fmax(1, concurrency)));
     if (w->measured)
         esdm__drift_observe(&w->drift, &w->perf, bytes, concurrency, seconds);
+    w->bytes += bytes;
     (void) pthread_mutex_unlock(&models->lock);
 }
 
@@ -197,11 +200,15 @@ void
 esdm__models_free(esdm__models *models, const esdm_session *session)
 {
     uint64_t requests = 0;
+    double bytes = 0;
     if (models == NULL)
         return;
     for (size_t i = 0; i < 2 * models->count; i++)
         requests += seen(&models->ways[i]);
-    if (requests >= WRITE_BACK_REQUESTS && !session->read_only && session->store != NULL &&
+    for (size_t i = 0; i < 2 * models->count; i++)
+        bytes += models->ways[i].bytes;
+    bool enough = requests >= WRITE_BACK_REQUESTS || (requests > 0 && bytes >= WRITE_BACK_BYTES);
+    if (enough && !session->read_only && session->store != NULL &&
         session->meta->is_writable(session->store) &&
         esdm__now_ns() - models->observed_ns >= WRITE_BACK_NS)
         write_back(models, session);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/models.h"
 
 /* Bytes that are moved at a time. */
 #define STEP_BYTES ((size_t) 1 << 20)
@@ -214,6 +215,7 @@ move_to(const esdm__pack_owner *owner, esdm__pack *p, esdm__target *to, esdm_err
     esdm__target *from = esdm__pack_target(p);
     void *left = p->handle;
     p->handle = handle;
+    p->begun_s = 0; /* what storing takes from now on is another target's time, or a second one */
     p->unsynced = true;
     p->asks = atomic_load(&to->full) && p->length_bytes > 0;
     atomic_store(&p->target, to); /* before it is told: whoever looks later finds it */
@@ -393,7 +395,9 @@ esdm__pack_begin_seal(esdm__pack *p)
     esdm__target *target = esdm__pack_target(p);
     target->plugin->pack_begin_seal(p->handle);
     p->ending = true;
-    atomic_fetch_add(&target->ending_bytes, p->length_bytes);
+    uint64_t before = atomic_fetch_add(&target->ending_bytes, p->length_bytes);
+    p->begun_s = esdm__seconds_now();
+    p->beside = 1 + (double) before / (double) (p->length_bytes > 0 ? p->length_bytes : 1);
 }
 
 /* Sealing may move it: the target is asked for anew. */

@@ -59,6 +59,8 @@ typedef struct esdm__pack {
     bool busy;                /* a thread is appending, syncing or sealing */
     bool unsynced;
     bool ending;         /* nothing more is appended, it is being stored */
+    double begun_s;      /* when that began (esdm__seconds_now()); 0: not, or the model knows */
+    double beside;       /* packs that were being stored then, this one included */
     bool committed;      /* a commit refers to it */
     bool offered;        /* it is being committed, and the answer has not come */
     bool doubted;        /* of an earlier commit the answer never came */

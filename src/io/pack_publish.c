@@ -129,6 +129,7 @@ publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
         p->spent.seconds += seconds;
         esdm__decisions_spent(packs->decisions, p->name, seconds);
     }
+    esdm__pack_set_tell_stored(packs, p, started);
     esdm__pack_set_tell_model(packs, p);
     return status;
 }

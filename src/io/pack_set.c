@@ -108,6 +108,24 @@ esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *p)
     memset(&p->spent, 0, sizeof p->spent);
 }
 
+/* How much of the time that storing took must have been waited for: else it had ended before, and
+ * nobody knows when. */
+#define LEAST_WAITED 0.05
+
+void
+esdm__pack_set_tell_stored(const esdm__pack_set *packs, esdm__pack *p, double waited_from_s)
+{
+    esdm_session *session = packs->owner.session;
+    double now_s = esdm__seconds_now();
+    if (p->begun_s <= 0 || p->ending)
+        return;
+    double took_s = now_s - p->begun_s;
+    if (p->failure == NULL && now_s - waited_from_s > LEAST_WAITED * took_s)
+        esdm__models_observe(session, (size_t) (esdm__pack_target(p) - session->targets), false,
+                             (double) p->length_bytes, p->beside, took_s);
+    p->begun_s = 0;
+}
+
 bool
 esdm__pack_set_is_full(const esdm__pack_set *packs, const esdm__pack *p)
 {
@@ -148,7 +166,9 @@ limit_ending(esdm__pack_set *packs, esdm__target *target)
         (void) pthread_mutex_unlock(&packs->lock);
         if (oldest == NULL) /* other threads wait for them already */
             return;
+        double started = esdm__seconds_now();
         (void) !seal_full(packs, oldest, NULL);
+        esdm__pack_set_tell_stored(packs, oldest, started);
         esdm__pack_set_release(packs, oldest);
     }
 }
@@ -209,7 +229,9 @@ append_to(esdm__pack_set *packs, esdm__target *target, const blob *b, esdm__plac
         p->spent.bytes += (double) b->bytes;
         p->spent.concurrency += atomic_load(&target->queued_requests);
         p->spent.seconds += esdm__seconds_now() - started;
-        if (ends)
+        if (ends && p->begun_s > 0) /* it went into memory: what storing takes is seen later */
+            memset(&p->spent, 0, sizeof p->spent);
+        else if (ends)
             esdm__pack_set_tell_model(packs, p);
     }
     esdm__pack_set_release(packs, p);

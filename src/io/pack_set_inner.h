@@ -50,6 +50,10 @@ esdm_status esdm__pack_set_visit(esdm__pack_set *packs,
 void esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *pack);
 /** Tells the model how long the requests took of which it has not heard yet. */
 void esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *pack);
+/** Tells the model how long the target took to store a pack whose storing was begun before, when
+ * the caller has waited for the end of it from `waited_from_s` on. */
+void esdm__pack_set_tell_stored(const esdm__pack_set *packs, esdm__pack *pack,
+                                double waited_from_s);
 /** Whether nothing more is to be appended. */
 bool esdm__pack_set_is_full(const esdm__pack_set *packs, const esdm__pack *pack);
 

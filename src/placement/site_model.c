@@ -7,9 +7,13 @@
 
 #include "base/error.h"
 
-/* Weight of one more observation. */
+/* Weights of one more observation: of a small request, and of each so many bytes of a large one. A
+ * tenfold change is followed within 64 MB. */
 #define OBSERVED_WEIGHT (1.0 / 32)
-/* One request counts for no more than this, and all of them together: factors as logarithms. */
+#define BYTES_WEIGHT    (1.0 / 4)
+#define BYTES_OBSERVED  (4.0 * 1024 * 1024)
+#define MOST_STEPS      16
+/* One of these counts for no more than this, and all of them together: factors as logarithms. */
 #define LARGEST_STEP  0.7 /* 2 */
 #define LARGEST_DRIFT 4.6 /* 100 */
 
@@ -94,19 +98,34 @@ esdm__drift_add(esdm__drift *drift, const esdm__drift *before, const esdm__drift
     *drift = esdm__drift_limited(&sum);
 }
 
+static void
+step_towards(esdm__drift *drift, const esdm__perf *measured, double bytes, double concurrency,
+             double seconds, double weight)
+{
+    esdm__perf now = esdm__perf_drifted(measured, drift);
+    double predicted = esdm__perf_seconds(&now, bytes, fmax(1, concurrency));
+    if (!(predicted > 0))
+        return;
+    double alone = now.latency_s + bytes * now.stream_s_per_byte;
+    double busy = concurrency * (now.service_s + bytes * now.shared_s_per_byte);
+    double fixed = alone >= busy ? now.latency_s / alone : concurrency * now.service_s / busy;
+    double share = fixed * fixed + (1 - fixed) * (1 - fixed); /* of a step, in what is predicted */
+    double step = weight * clamp(log(seconds / predicted), LARGEST_STEP) / share;
+    drift->latency = clamp(drift->latency + step * fixed, LARGEST_DRIFT);
+    drift->bandwidth = clamp(drift->bandwidth + step * (1 - fixed), LARGEST_DRIFT);
+}
+
 void
 esdm__drift_observe(esdm__drift *drift, const esdm__perf *measured, double bytes,
                     double concurrency, double seconds)
 {
     esdm__perf now = esdm__perf_drifted(measured, drift);
-    double predicted = esdm__perf_seconds(&now, bytes, fmax(1, concurrency));
-    if (!(seconds > 0) || !isfinite(seconds) || !(predicted > 0))
+    if (!(seconds > 0) || !isfinite(seconds) || !(bytes >= 0) ||
+        !(esdm__perf_seconds(&now, bytes, fmax(1, concurrency)) > 0))
         return;
-    double alone = now.latency_s + bytes * now.stream_s_per_byte;
-    double busy = concurrency * (now.service_s + bytes * now.shared_s_per_byte);
-    double fixed = alone >= busy ? now.latency_s / alone : concurrency * now.service_s / busy;
-    double step = OBSERVED_WEIGHT * clamp(log(seconds / predicted), LARGEST_STEP);
-    drift->latency = clamp(drift->latency + step * fixed, LARGEST_DRIFT);
-    drift->bandwidth = clamp(drift->bandwidth + step * (1 - fixed), LARGEST_DRIFT);
+    double left = bytes / BYTES_OBSERVED; /* as if each of these was a request of its own */
+    for (int i = 0; i < MOST_STEPS && (i == 0 || left > 0); i++, left -= 1)
+        step_towards(drift, measured, bytes, concurrency, seconds,
+                     fmax(OBSERVED_WEIGHT, BYTES_WEIGHT * fmin(1, left)));
     drift->observations++;
 }

@@ -142,6 +142,27 @@ test_site_model__observations_move_the_model(void **state)
     assert_true(exp(drift.latency) < 101);
 }
 
+/* A target that is ten times as slow, or as fast, from some moment on: requests of any size. */
+static void
+test_site_model__changes_are_followed_within_64_mb(void **state)
+{
+    (void) state;
+    for (int slower = 0; slower < 2; slower++) {
+        double factor = slower ? 10 : 0.1;
+        const esdm__perf now = {disk.latency_s * factor, disk.stream_s_per_byte * factor,
+                                disk.service_s * factor, disk.shared_s_per_byte * factor};
+        for (double bytes = MIB; bytes <= 64 * MIB; bytes *= 2) {
+            esdm__drift drift = {0};
+            for (double sent = 0; sent < 64 * MIB; sent += bytes)
+                esdm__drift_observe(&drift, &disk, bytes, 2, esdm__perf_seconds(&now, bytes, 2));
+            esdm__perf found = esdm__perf_drifted(&disk, &drift);
+            double ratio =
+                esdm__perf_seconds(&found, bytes, 2) / esdm__perf_seconds(&now, bytes, 2);
+            assert_true(ratio > 0.67 && ratio < 1.5);
+        }
+    }
+}
+
 /* What cannot be written in JSON, or is no number, does not cost the whole document. */
 static void
 test_site_model__odd_numbers_leave_it_readable(void **state)
@@ -198,6 +219,7 @@ main(void)
         cmocka_unit_test(test_site_model__drifts_of_an_earlier_measurement_do_not_count),
         cmocka_unit_test(test_site_model__damage_is_told_and_never_crashes),
         cmocka_unit_test(test_site_model__observations_move_the_model),
+        cmocka_unit_test(test_site_model__changes_are_followed_within_64_mb),
         cmocka_unit_test(test_site_model__odd_numbers_leave_it_readable),
         cmocka_unit_test(test_site_model__sums_of_drifts_have_a_limit),
     };
