@@ -36,6 +36,14 @@ static const tool_help help = {
         "must be ended before; commits are refused while this lasts. After a failure the\n"
         "site goes on with CONFIG; an interrupted migration is completed by another call.\n"
         "\n"
+        "--restore brings a lost or damaged catalogue back from what lies on the targets:\n"
+        "the newest whole backup that programs have left there, and the journals of what\n"
+        "was committed since, or the journals alone. A sound catalogue is kept, and gets\n"
+        "what it lacks; so is catalogue.sqlite of an own backup that was put back into its\n"
+        "directory. No other program may use the site. It tells what is missing; then the\n"
+        "exit status is 5. Packs are not touched, and esdm-gc leaves those alone that came\n"
+        "after the backup. With --dry-run it tells what there is.\n"
+        "\n"
         "--calibrate measures the targets of a site that is made: requests of 4 KiB to\n"
         "256 MiB, one and several at once, written and read through the plug-ins, and\n"
         "removed again. From them come latency, bandwidth of one stream and of all, and\n"
@@ -61,13 +69,15 @@ static const tool_help help = {
                 "  esdm-mkfs --check                check the site that programs here would use\n"
                 "  esdm-mkfs --remove --yes site.json\n"
                 "  esdm-mkfs --migrate sqlite.json postgres.json\n"
+                "  esdm-mkfs --restore site.json    after the catalogue was lost\n"
                 "  esdm-mkfs --calibrate site.json\n"
                 "  esdm-mkfs --plan header.cdl --steps 8760\n"
                 "  esdm-mkfs --calibrate=quick --target scratch --plot model.svg site.json\n",
     .see_also = "esdm-ls, esdm-stat, esdm-cp",
 };
 
-static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate;
+static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate, want_restore;
+static esdm_restore_result restored;
 static gboolean dry_run, yes;
 static esdm_calibrate_options calibrate;
 static char *only_target, *plot_file, *plan_file;
@@ -94,6 +104,8 @@ static const GOptionEntry entries[] = {
      "Check the text of the configuration alone", NULL},
     {"migrate", 'm', 0, G_OPTION_ARG_NONE, &want_migrate,
      "Move the catalogue to another metadata store", NULL},
+    {"restore", 0, 0, G_OPTION_ARG_NONE, &want_restore,
+     "Bring the catalogue back from what lies on the targets", NULL},
     {"calibrate", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, (gpointer) parse_calibrate,
      "Measure the targets, for the placement of fragments", "quick"},
     {"target", 't', 0, G_OPTION_ARG_STRING, &only_target, "With --calibrate: this target alone",
@@ -173,6 +185,8 @@ act(const esdm_site_options *options, esdm_error *err)
         const esdm_site_options to = {.config_path = new_config};
         return esdm_site_migrate(options, &to, err);
     }
+    if (want_restore)
+        return esdm_site_restore(options, &restored, err);
     if (want_calibrate)
         return mkfs_calibrate(options, &calibrate, err);
     return plot_file != NULL ? ESDM_OK : esdm_site_create(options, err);
@@ -203,6 +217,7 @@ action_name(void)
            : want_check        ? "check"
            : want_remove       ? "remove"
            : want_migrate      ? "migrate"
+           : want_restore      ? "restore"
            : want_calibrate    ? "calibrate"
            : plot_file != NULL ? "plot"
                                : "create";
@@ -219,6 +234,9 @@ closing_line(void)
         return "dry run: nothing was changed";
     if (want_migrate)
         return "the site is migrated";
+    if (want_restore)
+        return mkfs_restored_all(&restored) ? "the catalogue is back"
+                                            : "the catalogue is back, but not all of it";
     if (want_calibrate)
         return "the metadata store keeps the model of the site";
     if (plot_file != NULL)
@@ -270,6 +288,8 @@ print_result(const esdm_site_options *options, json_t *models, esdm_status statu
         tool_json_set(root, "models", models);
     if (want_check)
         tool_json_set(root, "health", mkfs_health_json(options));
+    if (want_restore)
+        tool_json_set(root, "result", mkfs_restore_json(&restored));
     tool_json_set(root, "status",
                   json_string(status == ESDM_OK ? "ok" : esdm_status_string(status)));
     if (status != ESDM_OK)
@@ -287,12 +307,13 @@ check_measuring_options(void)
         return tool_usage("--seconds belongs to --calibrate");
     if (calibrate.seconds < 0 || !isfinite(calibrate.seconds))
         return tool_usage("--seconds must be more than 0");
-    if (plot_file != NULL && (want_check || want_remove || want_validate || want_migrate))
+    if (plot_file != NULL &&
+        (want_check || want_remove || want_validate || want_migrate || want_restore))
         return tool_usage("--plot goes with --calibrate or alone");
     if (plot_file != NULL && dry_run)
         return tool_usage("--plot writes a file; --dry-run does nothing");
     if (plan_file != NULL && (want_check || want_remove || want_validate || want_migrate ||
-                              want_calibrate || plot_file != NULL || dry_run))
+                              want_restore || want_calibrate || plot_file != NULL || dry_run))
         return tool_usage("--plan goes alone: it changes nothing");
     if (plan_steps != 0 && plan_file == NULL)
         return tool_usage("--steps belongs to --plan");
@@ -324,9 +345,9 @@ main(int argc, char **argv)
         new_config = argv[--argc];
     if (argc > 2)
         return tool_usage("one configuration at a time");
-    if (want_check + want_remove + want_validate + want_migrate + want_calibrate > 1)
-        return tool_usage(
-            "--check, --remove, --validate, --migrate and --calibrate exclude each other");
+    if (want_check + want_remove + want_validate + want_migrate + want_calibrate + want_restore > 1)
+        return tool_usage("--check, --remove, --validate, --migrate, --restore and --calibrate "
+                          "exclude each other");
     tool_exit fits = check_measuring_options();
     if (fits != TOOL_OK)
         return fits;
@@ -366,6 +387,10 @@ main(int argc, char **argv)
         }
     }
     tool_exit result = status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+    if (status == ESDM_OK && want_restore && !mkfs_restored_all(&restored))
+        result = TOOL_DAMAGED;
+    if (status == ESDM_OK && want_restore && !tool.json)
+        mkfs_restore_report(&restored, dry_run);
     if (tool.json)
         print_result(&options, models, status, &err);
     else if (status == ESDM_OK)

@@ -20,6 +20,12 @@ json_t *mkfs_models_json(const GPtrArray *models);
 esdm_status mkfs_plan(const esdm_site_options *options, const char *file, guint64 steps,
                       json_t *root, esdm_error *err);
 
+/** Whether nothing is missing. */
+bool mkfs_restored_all(const esdm_restore_result *result);
+/** Owned. */
+json_t *mkfs_restore_json(const esdm_restore_result *result);
+void mkfs_restore_report(const esdm_restore_result *result, bool dry_run);
+
 /** Draws models and measurements as SVG. */
 esdm_status mkfs_plot(const GPtrArray *models, const char *file, esdm_error *err);
 

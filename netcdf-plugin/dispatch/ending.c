@@ -311,4 +311,5 @@ esdmnc_files_exit(int status, void *unused)
             drop(file);
     }
     esdmnc_files_unlock();
+    esdmnc_session_settle();
 }

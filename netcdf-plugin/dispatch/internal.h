@@ -267,6 +267,8 @@ int esdmnc_open_again(const esdmnc_file *file, uint64_t snapshot, esdm_container
 int esdmnc_session(bool writing, esdm_session **ret_session);
 /** The one that is open; NULL when there is none, or another thread is at it. Never waits. */
 esdm_session *esdmnc_session_now(void);
+/** At exit: stores what the session knows about the site. */
+void esdmnc_session_settle(void);
 /** Counts fork()s: a file with another value belongs to an ancestor of this process. */
 uint64_t esdmnc_session_generation(void);
 

@@ -92,6 +92,14 @@ esdmnc_session_now(void)
     return session;
 }
 
+void
+esdmnc_session_settle(void)
+{
+    esdm_session *session = esdmnc_session_now();
+    if (session != NULL)
+        esdm_session_settle(session);
+}
+
 static int
 normalise(const char *container, char *name)
 {

@@ -6,6 +6,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/former.h"
+#include "io/journaling.h"
 #include "io/nesting.h"
 #include "io/session.h"
 #include "model/container.h"
@@ -101,10 +102,9 @@ esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
         return status;
     const char *former = esdm__former_name(session, normal, true, stored);
     if (former != NULL)
-        status = session->meta->container_move(session->store, normal, former, false, NULL,
-                                               &removed, err);
+        status = esdm__named_move(session, normal, former, false, NULL, &removed, err);
     else
-        status = session->meta->container_remove(session->store, normal, &removed, err);
+        status = esdm__named_remove(session, normal, &removed, err);
     if (status == ESDM_OK)
         esdm__session_replaced(session);
     return status;
@@ -129,8 +129,8 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__nesting_check(session, normal_to, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
-        status = session->meta->container_move(
-            session->store, normal_from, normal_to, replace,
+        status = esdm__named_move(
+            session, normal_from, normal_to, replace,
             replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);

@@ -9,6 +9,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/former.h"
+#include "io/journaling.h"
 #include "io/nesting.h"
 #include "model/container.h"
 
@@ -113,9 +114,9 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
         return status;
     esdm_error why = {0};
     uint64_t replaced = 0;
-    status = session->meta->container_move(
-        session->store, s.stored, target, replace,
-        replace ? esdm__former_name(session, target, false, stored) : NULL, &replaced, &why);
+    status = esdm__named_move(session, s.stored, target, replace,
+                              replace ? esdm__former_name(session, target, false, stored) : NULL,
+                              &replaced, &why);
     if (status == ESDM_ENOENT) /* it was freed meanwhile */
         return no_former(&s, err);
     if (status != ESDM_OK && err != NULL)
@@ -141,7 +142,7 @@ esdm_container_erase(esdm_session *session, const char *name, esdm_error *err)
         status = esdm__need_writable(session, err);
     if (status != ESDM_OK)
         return status;
-    esdm_status living = session->meta->container_remove(session->store, normal, &removed, &absent);
+    esdm_status living = esdm__named_remove(session, normal, &removed, &absent);
     if (living == ESDM_OK || living == ESDM_ENOENT)
         status = esdm__former_forget(session, normal, &freed, err);
     else

@@ -3,6 +3,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/journaling.h"
 #include "upkeep/upkeep.h"
 
 esdm_status
@@ -10,6 +11,13 @@ esdm_session_open(const esdm_session_options *options, esdm_session **ret_sessio
 {
     ESDM__NEED(err, ret_session);
     return esdm__session_new(options, ret_session, err);
+}
+
+void
+esdm_session_settle(esdm_session *session)
+{
+    if (session != NULL)
+        esdm__journaling_settle(session);
 }
 
 void

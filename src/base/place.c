@@ -200,6 +200,18 @@ esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES], esd
     return esdm__mark_site_id(&expected, text, bytes, ret_id, err);
 }
 
+esdm_status
+esdm__place_read_site_id(const char *plugin, const esdm_plugin_config *config,
+                         char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    esdm__place place = {0};
+    esdm_status status = esdm__place_init(&place, plugin, config, err);
+    if (status == ESDM_OK)
+        status = esdm__place_site_id(&place, ret_id, err);
+    esdm__place_clear(&place);
+    return status;
+}
+
 /* mkdir -p. Modes come from the umask. */
 static esdm_status
 make_directories(const esdm__place *place, esdm_error *err)
@@ -225,6 +237,16 @@ make_directories(const esdm__place *place, esdm_error *err)
     }
 }
 
+static bool
+is_tolerated(const esdm__place *place, const char *name)
+{
+    for (const char *const *some = place->tolerates; some != NULL && *some != NULL; some++) {
+        if (strncmp(name, *some, strlen(*some)) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Names the first entry that is not ours; "" when the directory is empty. */
 static esdm_status
 find_foreign(const esdm__place *place, int fd, char ret_name[NAME_MAX + 1], esdm_error *err)
@@ -242,7 +264,8 @@ find_foreign(const esdm__place *place, int fd, char ret_name[NAME_MAX + 1], esdm
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         const char *name = entry->d_name;
         bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-                    strncmp(name, MARK_TEMPORARY, sizeof MARK_TEMPORARY - 1) == 0;
+                    strncmp(name, MARK_TEMPORARY, sizeof MARK_TEMPORARY - 1) == 0 ||
+                    is_tolerated(place, name);
         /* The root of a fresh ext file system is empty in the eyes of its owner. */
         if (ours || strcmp(name, "lost+found") == 0)
             continue;

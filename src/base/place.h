@@ -25,6 +25,9 @@ typedef struct esdm__place {
     const char *site_id; /* "": not known, which no mark agrees with */
     char *directory;     /* owned; absolute */
     json_t *options;     /* owned; the plug-in's object of the site configuration */
+    /* Beginnings of file names, NULL at the end: a directory that holds such files alone may be
+     * made this place. NULL: it must be empty. */
+    const char *const *tolerates;
 } esdm__place;
 
 /** Takes the directory from the configuration: an absolute path. ESDM_EINVAL names what is wrong.
@@ -44,6 +47,10 @@ esdm_status esdm__place_open(const esdm__place *place, int *ret_fd, esdm_error *
  * of another plug-in or target. */
 esdm_status esdm__place_site_id(const esdm__place *place, char ret_id[ESDM__UUID_BYTES],
                                 esdm_error *err);
+
+/** The `site_id` of a plug-in that owns a directory. */
+esdm_status esdm__place_read_site_id(const char *plugin, const esdm_plugin_config *config,
+                                     char ret_id[ESDM__UUID_BYTES], esdm_error *err);
 
 /**
  * Makes the directory (with its parents) and marks it. Marked already for the same plug-in, target

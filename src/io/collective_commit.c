@@ -50,6 +50,7 @@ typedef struct merging {
     size_t nsets;
     esdm_meta_new_page *pages; /* owned */
     uint64_t *merged;          /* owned */
+    uint64_t *merged_sums;     /* their checksums; owned */
     size_t npages;
     size_t nmerged;
 } merging;
@@ -113,6 +114,7 @@ merging_clear(merging *m)
     free(m->sets);
     free(m->pages);
     free(m->merged);
+    free(m->merged_sums);
     *m = (merging){0};
 }
 
@@ -167,13 +169,16 @@ merge_datasets(work *g, esdm_error *err)
     }
     m->pages = malloc((npages + 1) * sizeof *m->pages);
     m->merged = malloc((nmerged + 1) * sizeof *m->merged);
-    if (m->pages == NULL || m->merged == NULL)
+    m->merged_sums = malloc((nmerged + 1) * sizeof *m->merged_sums);
+    if (m->pages == NULL || m->merged == NULL || m->merged_sums == NULL)
         return esdm__error_nomem(err, npages * sizeof *m->pages, "a commit");
     for (size_t i = 0; i < m->nsets; i++) {
         for (size_t k = 0; k < m->sets[i].npages; k++)
             m->pages[m->npages++] = m->sets[i].pages[k];
-        for (size_t k = 0; k < m->sets[i].nmerged; k++)
+        for (size_t k = 0; k < m->sets[i].nmerged; k++) {
+            m->merged_sums[m->nmerged] = m->sets[i].merged_sums[k];
             m->merged[m->nmerged++] = m->sets[i].merged[k];
+        }
     }
     return ESDM_OK;
 }
@@ -208,6 +213,7 @@ publish(work *g, esdm_status status, esdm_error *err)
     commit.pages = m->pages;
     commit.npages = m->npages;
     commit.merged = m->merged;
+    commit.merged_sums = m->merged_sums;
     commit.nmerged = m->nmerged;
     esdm__marked_source marked = {.container = g->own.container, .source = g->source};
     esdm__page_source_expect(g->source, g->own.pages, g->own.npages);

@@ -8,6 +8,7 @@
 #include "io/commit.h"
 #include "io/former.h"
 #include "io/io.h"
+#include "io/journaling.h"
 #include "io/lengths.h"
 
 typedef esdm__commit_work work;
@@ -161,9 +162,11 @@ esdm__commit_clear_pages(work *w)
     free(w->sets);
     free(w->pages);
     free(w->merged);
+    free(w->merged_sums);
     w->sets = NULL;
     w->pages = NULL;
     w->merged = NULL;
+    w->merged_sums = NULL;
     w->npages = 0;
     w->nmerged = 0;
 }
@@ -182,7 +185,8 @@ encode_pages(work *w, bool merge, esdm_error *err)
     }
     w->pages = malloc((w->npages + 1) * sizeof *w->pages);
     w->merged = malloc((w->nmerged + 1) * sizeof *w->merged);
-    if (w->pages == NULL || w->merged == NULL)
+    w->merged_sums = malloc((w->nmerged + 1) * sizeof *w->merged_sums);
+    if (w->pages == NULL || w->merged == NULL || w->merged_sums == NULL)
         return esdm__error_nomem(err, w->npages * sizeof *w->pages, "a commit");
     size_t page = 0;
     size_t merged = 0;
@@ -190,8 +194,10 @@ encode_pages(work *w, bool merge, esdm_error *err)
         const esdm__page_set *set = &w->sets[i];
         for (size_t k = 0; k < set->npages; k++)
             w->pages[page++] = set->pages[k];
-        for (size_t k = 0; k < set->nmerged; k++)
+        for (size_t k = 0; k < set->nmerged; k++) {
+            w->merged_sums[merged] = set->merged_sums[k];
             w->merged[merged++] = set->merged[k];
+        }
     }
     return ESDM_OK;
 }
@@ -279,9 +285,12 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
     w->newer = 0;
     if (status != ESDM_OK)
         return status;
+    esdm__noting noting;
+    esdm__noting_begin(&noting, session, &commit, w->io->uuid);
     status = session->meta->commit(session->store, &commit, ret_committed, err);
     if (status == ESDM_ENOSPC && source == NULL && esdm__former_relieve(session))
         status = session->meta->commit(session->store, &commit, ret_committed, err);
+    esdm__noting_end(&noting, status, w->merged_sums, ret_committed);
     w->io->doubted = w->io->record == 0 && status != ESDM_OK && !esdm__commit_is_refused(status);
     return status;
 }

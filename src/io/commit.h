@@ -16,6 +16,7 @@ typedef struct esdm__commit_work {
     esdm__page_set *sets;      /* one a dataset; owned */
     esdm_meta_new_page *pages; /* all sets in one array; owned */
     uint64_t *merged;          /* owned */
+    uint64_t *merged_sums;     /* checksums of those pages; owned */
     bool stale;                /* pages that were to be merged are there no more */
     bool overlaps;             /* another writer has written what is to be published */
     uint64_t seen;             /* snapshots up to this one were looked at for that */

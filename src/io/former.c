@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/former.h"
+#include "io/journaling.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -163,10 +164,10 @@ allowed_bytes(esdm_session *session)
 
 /* It becomes garbage, which is collected when nobody reads it any more. */
 static bool
-free_item(const esdm_session *session, const item *one, esdm__former_sum *freed)
+free_item(esdm_session *session, const item *one, esdm__former_sum *freed)
 {
     uint64_t container = 0;
-    if (session->meta->container_remove(session->store, one->stored, &container, NULL) != ESDM_OK)
+    if (esdm__named_remove(session, one->stored, &container, NULL) != ESDM_OK)
         return false;
     freed->containers++;
     freed->bytes += one->bytes;

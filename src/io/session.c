@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "codec/blocks.h"
+#include "io/journaling.h"
 #include "io/models.h"
 #include "plugin/registry.h"
 #include "site/parts.h"
@@ -273,6 +274,7 @@ esdm__session_free(esdm_session *session)
 {
     if (session == NULL)
         return;
+    esdm__journaling_end(session);
     esdm__pool_free(session->pool);
     esdm__room_free(session->decoding);
     esdm__room_free(session->decoding_remote);

@@ -39,8 +39,14 @@ struct esdm_session {
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */
-    char node[256];                /* name of this node */
-    char writer[192];              /* see esdm__session_writer() */
+    /* io/journaling.c and io/backups.c; guarded by writer_lock */
+    struct esdm__journal *journal;
+    struct esdm__journal_targets *journal_targets; /* NULL: not begun */
+    struct esdm__backup_thread *backup;
+    atomic_uint_fast64_t backup_due_s; /* monotonic; 0: nothing was committed */
+    atomic_bool changed;               /* something of the catalogue */
+    char node[256];                    /* name of this node */
+    char writer[192];                  /* see esdm__session_writer() */
     bool read_only;
     char *made_site;      /* folder of the default site, when opening this made it */
     atomic_uint replaced; /* containers that were replaced or removed */

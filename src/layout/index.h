@@ -122,7 +122,8 @@ size_t esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
 typedef struct esdm__page_set {
     esdm_meta_new_page *pages; /* data, box owned by the set; `dataset` is set by the caller */
     size_t npages;
-    uint64_t *merged; /* committed pages that absolute pages replace */
+    uint64_t *merged;      /* committed pages that absolute pages replace */
+    uint64_t *merged_sums; /* their checksums (esdm__page.checksum) */
     size_t nmerged;
     uint64_t dropped_bytes; /* stored, of fragments that the merged pages had and no page has now */
 } esdm__page_set;

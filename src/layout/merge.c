@@ -55,6 +55,7 @@ esdm__page_set_clear(esdm__page_set *set)
     }
     free(set->pages);
     free(set->merged);
+    free(set->merged_sums);
     *set = (esdm__page_set){0};
 }
 
@@ -245,6 +246,17 @@ esdm__pages_encode(esdm__page_set *set, const esdm__records *records, uint32_t f
     return st;
 }
 
+uint64_t *
+esdm__page_checksums(const esdm__index *index, const uint64_t *pages, size_t npages)
+{
+    uint64_t *sums = calloc(npages + 1, sizeof *sums);
+    for (size_t i = 0; sums != NULL && i < npages; i++) {
+        const esdm__slot *slot = esdm__index_slot(index, pages[i]);
+        sums[i] = slot != NULL && slot->loaded != NULL ? slot->loaded->checksum : 0;
+    }
+    return sums;
+}
+
 esdm_status
 esdm__page_collect(const esdm__index *index, uint64_t number, esdm__records *all, esdm_error *err)
 {
@@ -271,7 +283,8 @@ add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm_
     if (nmerge == 0)
         return ESDM_OK;
     set->merged = malloc(nmerge * sizeof *set->merged);
-    if (set->merged == NULL)
+    set->merged_sums = esdm__page_checksums(index, merge, nmerge);
+    if (set->merged == NULL || set->merged_sums == NULL)
         return esdm__error_nomem(err, nmerge * sizeof *set->merged, "merged index pages");
     memcpy(set->merged, merge, nmerge * sizeof *merge);
     set->nmerged = nmerge;

@@ -134,6 +134,8 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
     uint32_t committed = all.count;
     if (st == ESDM_OK && !add_pending(index, &all))
         st = esdm__error_nomem(err, all.count * sizeof *all.items, "merged index pages");
+    if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
+        st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");
     if (st == ESDM_OK && committed > 0)
         st = encode_left(&set, &all, committed, merge, nmerge, err);
     esdm__records_clear(&all);

@@ -427,9 +427,11 @@ esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
         st = esdm__error_nomem(err, sizeof *d.page, "an index page");
     free(d.values);
     free(owned);
-    if (st == ESDM_OK)
+    if (st == ESDM_OK) {
+        memcpy(&d.page->checksum, (const uint8_t *) data + 8, sizeof d.page->checksum);
         *ret_page = d.page;
-    else
+    } else {
         esdm__page_unref(d.page);
+    }
     return st;
 }

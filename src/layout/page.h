@@ -64,6 +64,7 @@ struct esdm__page {
     esdm__pack_name *packs; /* owned; what the records point to until the page enters an index */
     char *names;            /* owned; texts of `packs` */
     size_t memory_bytes;
+    uint64_t checksum; /* in the head of its stored form: what the journal calls it by */
 };
 
 /**

@@ -6,13 +6,7 @@
 
 #include "base/error.h"
 
-typedef struct esdm__whole_page {
-    uint64_t number;
-    esdm_meta_new_page entry; /* box owned; data is loaded when it is needed */
-    uint64_t added;
-    uint64_t removed;
-    uint64_t last_seen; /* newest snapshot that shows it */
-} whole_page;
+typedef esdm__whole_page whole_page;
 
 static esdm_status
 no_memory(esdm_error *err)
@@ -122,8 +116,10 @@ typedef struct directory {
 static void
 free_pages(whole_page *pages, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         free((void *) pages[i].entry.box);
+        free(pages[i].data);
+    }
     free(pages);
 }
 
@@ -352,14 +348,16 @@ next_page(void *user, esdm_meta_import_page *ret_page, esdm_error *err)
     size_t bytes = 0;
     free(source->data);
     source->data = NULL;
-    esdm_status status = source->from->plugin->page_load(source->from->store, page->number,
-                                                         &source->data, &bytes, err);
+    esdm_status status = page->data != NULL
+                             ? ESDM_OK
+                             : source->from->plugin->page_load(source->from->store, page->number,
+                                                               &source->data, &bytes, err);
     if (status != ESDM_OK)
         return status;
     *ret_page = (esdm_meta_import_page){
         .page = page->entry, .added = page->added, .removed = page->removed};
-    ret_page->page.data = source->data;
-    ret_page->page.bytes = bytes;
+    ret_page->page.data = page->data != NULL ? page->data : source->data;
+    ret_page->page.bytes = page->data != NULL ? page->bytes : bytes;
     return ESDM_OK;
 }
 

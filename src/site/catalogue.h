@@ -13,13 +13,24 @@ typedef struct esdm__catalogue {
     void *store;
 } esdm__catalogue;
 
+/** An index page with the snapshots that see it. */
+typedef struct esdm__whole_page {
+    uint64_t number;
+    esdm_meta_new_page entry; /* box owned; `data` is not set */
+    uint64_t added;
+    uint64_t removed;
+    uint64_t last_seen; /* newest snapshot that shows it */
+    void *data;         /* owned; NULL: in the store, under its number */
+    size_t bytes;       /* of `data` */
+} esdm__whole_page;
+
 /** One container with everything but the bytes of its pages. */
 typedef struct esdm__whole {
     char *name;
     esdm_meta_container record;
     esdm_meta_import_snapshot *snapshots; /* owned, with all they point to */
     size_t nsnapshots;
-    struct esdm__whole_page *pages; /* owned; by dataset and number */
+    esdm__whole_page *pages; /* owned; by dataset and number */
     size_t npages;
     esdm_meta_attribute *attributes; /* owned, with their texts */
     size_t nattributes;

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/site_packs.h"
 #include "site/admin.h"
 #include "site/kept.h"
 
@@ -149,6 +150,8 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 {
     (void) modified_ns;
     strays *all = user;
+    if (esdm__is_site_pack(name))
+        return true;
     if (strlen(name) >= UUID_DIGITS && all->known.bytes > 0 &&
         bsearch(name, all->known.data, all->known.bytes / UUID_DIGITS, UUID_DIGITS,
                 compare_uuids) != NULL)

@@ -6,6 +6,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "base/site_packs.h"
 #include "site/admin.h"
 
 static bool
@@ -28,6 +29,18 @@ meta_contents(const esdm__part *part, esdm__contents *sum, esdm_error *err)
     return status;
 }
 
+/* What the site itself has there is not its content. */
+static bool
+take_off(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    esdm_target_usage *usage = user;
+    (void) name;
+    (void) modified_ns;
+    usage->packs -= usage->packs > 0;
+    usage->used_bytes -= bytes < usage->used_bytes ? bytes : usage->used_bytes;
+    return true;
+}
+
 static esdm_status
 data_contents(const esdm__part *part, esdm__contents *sum, esdm_error *err)
 {
@@ -37,6 +50,8 @@ data_contents(const esdm__part *part, esdm__contents *sum, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     status = part->data->usage(target, &usage, err);
+    if (status == ESDM_OK)
+        status = part->data->pack_list(target, ESDM__SITE_PACKS, take_off, &usage, err);
     part->data->close(target);
     sum->packs += usage.packs;
     sum->used_bytes += usage.used_bytes;

@@ -112,8 +112,9 @@ refuse_empty(const esdm__site *site, esdm_error *err)
             status = esdm__error_set(
                 err, ESDM_EEXIST,
                 "%s: the metadata store has no catalogue, and target \"%s\" holds %" PRIu64
-                " pack%s of this site: bring the catalogue back from a backup; only if it is lost "
-                "for good, make an empty one with --yes, for which these packs are garbage",
+                " pack%s of this site: esdm-mkfs --restore brings the catalogue back from backups "
+                "and journals; only if it is lost for good, make an empty one with --yes, for "
+                "which these packs are garbage",
                 site->metadata.path, part.target->name, holds.packs, holds.packs == 1 ? "" : "s");
     }
     return status;

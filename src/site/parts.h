@@ -76,6 +76,9 @@ bool esdm__site_holds_secret(const json_t *root);
 /** "%s/%s"; owned; NULL when out of memory. */
 char *esdm__site_join(const char *folder, const char *name);
 
+/** "backup" (parse_backup.c). */
+esdm_status esdm__site_parse_backup(const esdm__json_node *root, esdm__site *site, esdm_error *err);
+
 /** "accuracy" and "speeds" (parse_accuracy.c). */
 esdm_status esdm__site_parse_accuracy(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);

@@ -109,9 +109,11 @@ typedef struct esdm__site {
     esdm__durability durability;
     bool last_wins; /* where two programs have written the same new records */
     esdm__site_replaced replaced;
-    uint32_t history;            /* snapshots to keep, ≥ 1; default 1 */
-    uint32_t copies;             /* of each fragment, on distinct targets, ≥ 1; default 1 */
-    esdm__prefer prefer;         /* never unstated; default fast */
+    bool journal;        /* what is committed is noted on a target, too; default true */
+    uint64_t backup_s;   /* seconds between backups of the catalogue; 0: none; default 3600 */
+    uint32_t history;    /* snapshots to keep, ≥ 1; default 1 */
+    uint32_t copies;     /* of each fragment, on distinct targets, ≥ 1; default 1 */
+    esdm__prefer prefer; /* never unstated; default fast */
     esdm__site_policy *policies; /* in the order of the file */
     size_t npolicies;
     char **routes; /* directories whose plain NetCDF creates become containers */

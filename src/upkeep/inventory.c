@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/site_packs.h"
 #include "layout/places.h"
 
 typedef struct listing {
@@ -19,6 +20,8 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
 {
     listing *to = user;
     esdm__inventory *all = to->inventory;
+    if (esdm__is_site_pack(name))
+        return true;
     char *copy = strdup(name);
     if (copy != NULL && all->count == all->capacity) {
         size_t capacity = all->capacity > 0 ? 2 * all->capacity : 256;

@@ -8,6 +8,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "io/fetch.h"
+#include "io/journaling.h"
 #include "io/page_list.h"
 #include "layout/packs.h"
 #include "layout/places.h"
@@ -35,6 +36,7 @@ typedef struct mover {
     size_t slots;
     size_t used;
     esdm_meta_relocation batch[BATCH_PAGES];
+    uint64_t batch_sums[BATCH_PAGES]; /* checksums of the pages as they were */
     size_t count;
     uint64_t batch_bytes;
     uint64_t batch_fragments;
@@ -272,6 +274,7 @@ publish_batch(mover *m, bool *ret_progress, esdm_error *err)
                                          true, err);
     }
     if (status == ESDM_OK) {
+        esdm__note_moved(m->job->session, m->job->uuid, m->batch, m->batch_sums, m->count);
         esdm__pack_set_committed(m->packs);
         m->result.fragments += m->batch_fragments;
     }
@@ -337,6 +340,7 @@ store_tasks(page_tasks *tasks, const esdm_meta_page *entry, esdm__page *page, bo
         status = esdm__pool_run(m->job->session->pool, tasks->count, move_blob, tasks, err);
     if (status == ESDM_OK)
         status = note_results(tasks, err);
+    m->batch_sums[m->count] = page->checksum;
     if (status == ESDM_OK && any)
         status = rewrite_page(m, entry, page, &changed, &m->batch[m->count], err);
     m->count += status == ESDM_OK && changed;

@@ -24,7 +24,8 @@ subprocess.Popen.communicate = recording_communicate
 
 
 @contextlib.contextmanager
-def s3_site(server, make=True, others=(), engine=None, durability="process", metadata=None, **keys):
+def s3_site(server, make=True, others=(), engine=None, durability="process", metadata=None,
+            backup=None, **keys):
     """A site whose first target is on the server; the environment has the credentials."""
     saved = {k: os.environ.get(k) for k in server.client_environment()}
     os.environ.update(server.client_environment())
@@ -33,7 +34,8 @@ def s3_site(server, make=True, others=(), engine=None, durability="process", met
     engine = {"threads": 2, "memory": "256 MiB", **(engine or {})}
     try:
         with Site(make=make, targets=[target, *others], engine=engine,
-                  durability=durability, **({"metadata": metadata} if metadata else {})) as site:
+                  durability=durability, **({"metadata": metadata} if metadata else {}),
+                  **({"backup": backup} if backup else {})) as site:
             site.prefix = target["prefix"]
             yield site
     finally:

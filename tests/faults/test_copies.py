@@ -7,8 +7,8 @@ import random
 import re
 import subprocess
 
-from esdmtest import (BUILD, Site, by_size, client, environment, expect, expect_error, main,
-                      run, skip, tool)
+from esdmtest import (BUILD, Site, by_size, client, environment, expect, expect_error, is_pack,
+                      main, run, skip, tool)
 from faults import (DYING, PROGRAM, check_goes_on, generation, must, need_netcdf4_python, program,
                     shown, writes)
 
@@ -22,7 +22,7 @@ def site(names=NAMES, copies=2, **changes):
 
 def packs(place, name):
     return {p.name: p for p in place.file(name).rglob("*") if p.is_file() and
-            p.name.count("-") >= 2}
+            is_pack(p)}
 
 
 def all_packs(place, names=NAMES):

@@ -9,7 +9,8 @@ import re
 import subprocess
 import time
 
-from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
+from esdmtest import (BUILD, Site, by_size, environment, expect, expect_error, is_pack, main, run,
+                      tool)
 from faults import (LONG, PROGRAM, Writer, committed, must, need_strace, program, shown, strace)
 
 NODES = ("alpha", "beta")
@@ -33,7 +34,7 @@ class Nodes(Site):
 
     def local(self, node):
         folder = self.folder / "nodes" / node
-        return sorted(p for p in folder.rglob("*") if p.is_file() and p.name.count("-") >= 2)
+        return sorted(p for p in folder.rglob("*") if is_pack(p))
 
 
 def on(node, **more):

@@ -12,7 +12,7 @@ import threading
 import time
 
 from esdmtest import (Failed, Site, by_size, client, client_environment, environment, expect,
-                      expect_error, main, run, tool)
+                      expect_error, is_pack, main, run, tool)
 from faults import LONG, PROGRAM, Writer, check_goes_on, committed, generation, must, program, shown
 from postgres import Server, skip_without_postgres
 from proxy import Proxy
@@ -378,7 +378,7 @@ def test_postgres__drain_spares_writers_whose_session_was_lost():
         expect("generation 2" in must("check", "a", env=env).stdout, "data are lost")
         server.wait_until_gone(server.sessions())
         run([tool("esdm-drain"), "--age", "0"], env=environment(env))
-        left = [p for p in site.file("burst").rglob("*") if p.name.count("-") >= 2]
+        left = [p for p in site.file("burst").rglob("*") if is_pack(p)]
         expect(not left, f"left: {left}")
         expect("generation 2" in must("check", "a", env={"ESDM_NODE": "beta"}).stdout, "drained")
 

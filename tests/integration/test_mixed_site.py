@@ -31,7 +31,8 @@ def mixed_site(server, database):
     try:
         with s3_site(server, others=[TINY], metadata={
                 "plugin": "postgres", "schema": f"mixed{os.getpid()}",
-                "connection": database.connection()}) as site:
+                "connection": database.connection()},
+                     backup={"journal": False, "every": 0}) as site:
             yield site
     finally:
         os.environ.pop("PGPASSWORD")

@@ -11,8 +11,8 @@ import sqlite3
 import subprocess
 import time
 
-from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, need_program, run,
-                      tool)
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, is_pack, main,
+                      need_program, run, tool)
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 
@@ -45,7 +45,7 @@ def calibrate(*options, seconds=SECONDS):
 
 
 def packs(s, target):
-    return [p for p in s.file(target).rglob("*") if p.is_file() and p.name.count("-") >= 2]
+    return [p for p in s.file(target).rglob("*") if is_pack(p)]
 
 
 def stored(s, target):

@@ -160,7 +160,7 @@ expect 3 esdm-ls --config more/name1.json
 mv more/lost more/am1
 rm more/am1/catalogue.sqlite*
 expect 4 esdm-mkfs more/name1.json
-says "bring the catalogue back from a backup"
+says "brings the catalogue back from backups"
 expect 0 esdm-mkfs --yes more/name1.json
 expect 0 esdm-mkfs --check more/name1.json
 says "belongs to no container"

@@ -185,8 +185,13 @@ class Site:
         return self.folder / "packs"
 
     def pack_files(self):
-        """All packs, by name; the mark of the target is none."""
-        return sorted(p for p in self.packs.rglob("*") if p.is_file() and p.name.count("-") >= 2)
+        """All packs of containers, by name; the mark of the target is none."""
+        return sorted(p for p in self.packs.rglob("*") if is_pack(p))
+
+
+def is_pack(path):
+    """Whether a file is a pack of a container; journals and backups belong to the site."""
+    return path.is_file() and path.name.count("-") >= 2 and not path.name.startswith("0" * 24)
 
 
 def expect(condition, text):

@@ -12,6 +12,12 @@
 #include "kv.h"
 
 esdm_status
+kv__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    return esdm__place_read_site_id("kv", config, ret_id, err);
+}
+
+esdm_status
 kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report, void *user,
          esdm_error *err)
 {

@@ -194,6 +194,8 @@ void kv__list_read(const kv__handle *handle, char **ret_list, size_t *ret_bytes)
 /* ---- operations ----------------------------------------------------------------------------- */
 
 /* admin.c */
+esdm_status kv__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES],
+                        esdm_error *err);
 esdm_status kv__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                      void *user, esdm_error *err);
 esdm_status kv__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,

@@ -25,6 +25,7 @@ const esdm_data_plugin esdm_data_kv_plugin = {
     .pack_discard = kv__pack_discard,
     .pack_recall = kv__pack_recall,
     .space = kv__space,
+    .site_id = kv__site_id,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -135,6 +135,12 @@ posix__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter
     return status;
 }
 
+esdm_status
+posix__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    return esdm__place_read_site_id("posix", config, ret_id, err);
+}
+
 /* ---- check ---------------------------------------------------------------------------------- */
 
 static void

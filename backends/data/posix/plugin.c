@@ -23,6 +23,7 @@ const esdm_data_plugin esdm_data_posix_plugin = {
     .pack_list = posix__pack_list,
     .pack_evict = posix__pack_evict,
     .space = posix__space,
+    .site_id = posix__site_id,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

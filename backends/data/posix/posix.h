@@ -60,6 +60,8 @@ void posix__cache_drop(posix__cache *cache, const char *name);
 /* ---- operations ----------------------------------------------------------------------------- */
 
 /* admin.c */
+esdm_status posix__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES],
+                           esdm_error *err);
 esdm_status posix__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                         void *user, esdm_error *err);
 esdm_status posix__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,

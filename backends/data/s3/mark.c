@@ -38,8 +38,9 @@ patience_of(const s3__target *target)
     return target->options.timeout_ms < 20000 ? target->options.timeout_ms : 20000;
 }
 
-esdm_status
-s3__mark_check(s3__target *target, bool *ret_no_bucket, esdm_error *err)
+/* Reads the mark; what is done with its text differs. */
+static esdm_status
+read_mark(s3__target *target, bool *ret_no_bucket, char *ret_id, esdm_error *err)
 {
     mark_words words;
     const esdm__mark expected = expected_mark(target, &words);
@@ -58,10 +59,30 @@ s3__mark_check(s3__target *target, bool *ret_no_bucket, esdm_error *err)
     else if (request.answer.bytes > ESDM__MARK_MAX_BYTES)
         status = esdm__error_set(err, ESDM_ECORRUPT, "%s: the mark '%s' is damaged: it is too long",
                                  expected.path, expected.file);
+    else if (ret_id != NULL)
+        status = esdm__mark_site_id(&expected, (const char *) request.answer.data,
+                                    request.answer.bytes, ret_id, err);
     else
         status = esdm__mark_verify(&expected, (const char *) request.answer.data,
                                    request.answer.bytes, err);
     s3__request_clear(&request);
+    return status;
+}
+
+esdm_status
+s3__mark_check(s3__target *target, bool *ret_no_bucket, esdm_error *err)
+{
+    return read_mark(target, ret_no_bucket, NULL, err);
+}
+
+esdm_status
+s3__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES], esdm_error *err)
+{
+    s3__target *target = NULL;
+    esdm_status status = s3__target_new(config, &target, err);
+    if (status == ESDM_OK)
+        status = read_mark(target, NULL, ret_id, err);
+    s3__close(target);
     return status;
 }
 

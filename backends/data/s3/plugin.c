@@ -28,6 +28,7 @@ const esdm_data_plugin esdm_data_s3_plugin = {
     .pack_discard = s3__pack_discard,
     .pack_begin_seal = s3__pack_begin_seal,
     .pack_recall = s3__pack_recall,
+    .site_id = s3__site_id,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

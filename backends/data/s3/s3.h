@@ -112,6 +112,9 @@ esdm_status s3__delete_objects(s3__target *target, char *const *keys, size_t nke
 
 /* ---- admin.c -------------------------------------------------------------------------------- */
 
+/** Id of the site in the mark. */
+esdm_status s3__site_id(const esdm_plugin_config *config, char ret_id[ESDM__UUID_BYTES],
+                        esdm_error *err);
 esdm_status s3__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                      void *user, esdm_error *err);
 esdm_status s3__check(const esdm_plugin_config *config, esdm_plugin_reporter report, void *user,

@@ -140,12 +140,7 @@ esdm_status
 sqlite__site_id(const esdm_plugin_config *config, char ret_id[ESDM_META_UUID_BYTES],
                 esdm_error *err)
 {
-    esdm__place place = {0};
-    esdm_status status = esdm__place_init(&place, "sqlite", config, err);
-    if (status == ESDM_OK)
-        status = esdm__place_site_id(&place, ret_id, err);
-    esdm__place_clear(&place);
-    return status;
+    return esdm__place_read_site_id("sqlite", config, ret_id, err);
 }
 
 /* ---- check ---------------------------------------------------------------------------------- */

@@ -8,15 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "store.h"
 
 /* The log is copied into the database when it has so many pages, and at close when it is larger
- * than this: whoever opens the store next reads the log first. */
+ * than this: whoever opens the store next reads the log first. A shorter one is copied at close
+ * when that was not done for some seconds, so that the database alone is nearly the whole store,
+ * and many short programs do not wait for the disk one after the other. */
 #define CHECKPOINT_PAGES       2048
 #define CLOSE_CHECKPOINT_BYTES (256 << 10)
+#define CLOSE_CHECKPOINT_S     2
 
 bool
 sqlite__is_network(int fd)
@@ -118,10 +122,11 @@ open_reader(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     if (status != ESDM_OK && may_be_read_only(store, &why))
         status = sqlite__open_frozen(store, &why);
     if (status == ESDM_ENOENT && euidaccess(store->file, F_OK) != 0 && errno == ENOENT)
-        status = esdm__error_set(&why, ESDM_ENOENT,
-                                 "metadata store '%.200s' is not there: bring it back from a "
-                                 "backup if the site was in use, else run esdm-mkfs again",
-                                 store->file);
+        status = esdm__error_set(
+            &why, ESDM_ENOENT,
+            "metadata store '%.200s' is not there: esdm-mkfs --restore brings it back from a "
+            "backup if the site was in use, else run esdm-mkfs again",
+            store->file);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
@@ -183,6 +188,16 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
 
 /* ---- close ---------------------------------------------------------------------------------- */
 
+/* Whether nothing was copied into the database for some seconds. */
+static bool
+is_settled(const sqlite__store *store)
+{
+    struct stat found;
+    struct timespec now;
+    return stat(store->file, &found) == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+           now.tv_sec - found.st_mtim.tv_sec >= CLOSE_CHECKPOINT_S;
+}
+
 /* Keeps the log short for those who open next. Nobody is waited for. */
 static void
 shorten_log(sqlite__store *store)
@@ -192,11 +207,24 @@ shorten_log(sqlite__store *store)
     if (store->writer.db == NULL || store->rollback_journal)
         return;
     (void) snprintf(path, sizeof path, "%s-wal", store->file);
-    if (stat(path, &found) != 0 || found.st_size <= CLOSE_CHECKPOINT_BYTES)
+    if (stat(path, &found) != 0 || found.st_size == 0)
         return;
-    (void) sqlite3_busy_handler(store->writer.db, NULL, NULL);
+    if (found.st_size <= CLOSE_CHECKPOINT_BYTES && !is_settled(store))
+        return;
+    sqlite__link_wait(&store->writer, false);
     (void) sqlite3_wal_checkpoint_v2(store->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
                                      NULL);
+    sqlite__link_wait(&store->writer, true);
+}
+
+void
+sqlite__settle(void *self)
+{
+    sqlite__store *store = self;
+    if (store->pid != getpid() || pthread_mutex_trylock(&store->write_mutex) != 0)
+        return; /* exit() may have been called in a signal handler */
+    shorten_log(store);
+    (void) pthread_mutex_unlock(&store->write_mutex);
 }
 
 void

@@ -48,6 +48,9 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .writer_lives = sqlite__writer_lives,
     .relocate = sqlite__relocate,
     .prune = sqlite__prune_record,
+    .settle = sqlite__settle,
+    .backup = sqlite__backup,
+    .restore = sqlite__restore,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

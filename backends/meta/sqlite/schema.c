@@ -121,7 +121,8 @@ sqlite__schema_check(sqlite__link *link, esdm_error *err)
         return status;
     if (format == 0 && application == 0)
         return esdm__error_set(err, ESDM_ENOENT,
-                               "metadata store '%.200s' has no tables: bring it back from a backup "
+                               "metadata store '%.200s' has no tables: esdm-mkfs --restore brings "
+                               "it back from a backup "
                                "if the site was in use, else run esdm-mkfs again",
                                link->label);
     if (application != SQLITE__APP_ID)

@@ -110,6 +110,12 @@ sqlite__link_open(sqlite__link *link, const char *file, const char *label, int f
 }
 
 void
+sqlite__link_wait(sqlite__link *link, bool waits)
+{
+    (void) sqlite3_busy_handler(link->db, waits ? wait_for_lock : NULL, NULL);
+}
+
+void
 sqlite__link_close(sqlite__link *link)
 {
     for (int i = 0; i < SQLITE__STATEMENTS; i++)

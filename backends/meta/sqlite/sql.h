@@ -106,6 +106,8 @@ void sqlite__high_descriptors(void);
 /** Opens `file` (a name or a file: URI) with SQLITE_OPEN_* flags and sets the connection up. */
 esdm_status sqlite__link_open(sqlite__link *link, const char *file, const char *label, int flags,
                               esdm_error *err);
+/** Whether it waits for locks of others, as it does at first. */
+void sqlite__link_wait(sqlite__link *link, bool waits);
 void sqlite__link_close(sqlite__link *link); /* a closed one is accepted */
 
 /** Maps an SQLite result code, with the system's errno where there is one. */

@@ -20,8 +20,10 @@
 #include "pins.h"
 #include "sql.h"
 
-#define SQLITE__FILE   "catalogue.sqlite"
-#define SQLITE__PINS   "pins"
+#define SQLITE__FILE "catalogue.sqlite"
+#define SQLITE__PINS "pins"
+/** Files while a backup is made or brought back: this and random digits. */
+#define SQLITE__BACKUP "catalogue-backup-"
 #define SQLITE__FORMAT 3
 /* While a migration is under way, and after it: who does not know of it is to keep away. Such
  * formats are even. */
@@ -112,6 +114,7 @@ bool sqlite__is_network(int fd);
 esdm_status sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
                          esdm_error *err);
 void sqlite__close(void *store);
+void sqlite__settle(void *store);
 /** Opens the reader of a store that cannot be opened through SQLite's locking. */
 esdm_status sqlite__open_frozen(sqlite__store *store, esdm_error *err);
 /** Whether somebody changed the files of a frozen store since. */
@@ -246,6 +249,11 @@ esdm_status sqlite__prune_record(void *store, uint64_t container, uint32_t histo
                                  esdm_error *err);
 esdm_status sqlite__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
                              size_t npages, bool durable, esdm_error *err);
+
+esdm_status sqlite__backup(void *store, esdm_meta_bytes_sink put, void *user, esdm_error *err);
+esdm_status sqlite__restore(const esdm_plugin_config *config, esdm_meta_bytes_source next,
+                            void *next_user, const char *note, esdm_plugin_reporter report,
+                            void *user, esdm_error *err);
 
 /** The columns of a record, in the order of the statements that give one. */
 void sqlite__read_record(sqlite3_stmt *statement, esdm_meta_container *ret_record);

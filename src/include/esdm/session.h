@@ -29,6 +29,11 @@ typedef struct esdm_session_options {
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_session_open(const esdm_session_options *options,
                                                        esdm_session **ret_session, esdm_error *err);
+/**
+ * At the end of a program that cannot close its session, since other threads may be in it: stores
+ * what the session knows about the site, as esdm_session_close() does, and leaves it as it is.
+ */
+ESDM_API void esdm_session_settle(esdm_session *session);
 /** All containers of the session must be closed before. NULL is accepted. */
 ESDM_API void esdm_session_close(esdm_session *session);
 /** Where the configuration came from: a file path or "(embedded default)"; borrowed. */

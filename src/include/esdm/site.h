@@ -104,6 +104,37 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_migrate(const esdm_site_options *
                                                        const esdm_site_options *to,
                                                        esdm_error *err);
 
+/** What esdm_site_restore() found and did. */
+typedef struct esdm_restore_result {
+    bool from_backup;        /**< the catalogue was made of a backup */
+    uint64_t backup_ns;      /**< when that began; nanoseconds since 1970 */
+    uint64_t containers;     /**< the site has now */
+    uint64_t restored;       /**< that were made anew, or got commits */
+    uint64_t commits;        /**< that were taken from the journal */
+    uint64_t lost;           /**< containers of which something is known, and that are not back */
+    uint64_t incomplete;     /**< that are back, but commits or packs of them are missing */
+    uint64_t damaged_bytes;  /**< of the journal that make no record; the end of what a program was
+                                  writing when it was killed counts, too */
+    uint64_t targets_absent; /**< that could not be looked at */
+} esdm_restore_result;
+
+/**
+ * Brings the catalogue of a site back from what lies on its targets: the newest backup that is
+ * whole, and what the journals tell of commits, names and moves since. A catalogue that is there
+ * and sound is kept, and gets what it lacks; so is a database that was put back by hand. One that
+ * is damaged is kept beside the new one under another name. No other program may use the site.
+ *
+ * Packs are not touched. What is interrupted is begun again by the next call.
+ * @param options dry_run tells what is there and changes nothing; report gets a line for each step
+ *        and for each container that is not as it was.
+ * @param ret_result may be NULL.
+ * @return ESDM_OK also when something is lost: see the result. ESDM_ENOENT: neither a backup nor a
+ *         journal is there.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_site_restore(const esdm_site_options *options,
+                                                       esdm_restore_result *ret_result,
+                                                       esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

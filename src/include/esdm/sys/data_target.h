@@ -129,6 +129,12 @@ typedef struct esdm_data_plugin {
     esdm_status (*pack_evict)(void *target, const char *name, esdm_error *err);
     /** As usage(), but used_bytes and packs need not be counted. Cheap. */
     esdm_status (*space)(void *target, esdm_target_usage *ret_usage, esdm_error *err);
+    /**
+     * Id of the site in the mark of the place, as the `site_id` of metadata stores: what is left of
+     * the identity of a site that has lost its metadata store. ESDM_ENOENT: it is not marked.
+     * @param ret_id 32 hex digits and NUL.
+     */
+    esdm_status (*site_id)(const esdm_plugin_config *config, char ret_id[33], esdm_error *err);
 } esdm_data_plugin;
 
 #ifdef __cplusplus

@@ -263,6 +263,14 @@ typedef struct esdm_meta_relocation {
 typedef bool (*esdm_meta_fact_visitor)(const char *name, const char *text, void *user);
 #define ESDM_META_FACT_NAME_MAX 200 /**< bytes of a fact's name: printable ASCII */
 
+/** Takes bytes of a backup. */
+typedef esdm_status (*esdm_meta_bytes_sink)(void *user, const void *data, size_t bytes,
+                                            esdm_error *err);
+/** Gives the next bytes of a backup. @param ret_data borrowed until the next call; NULL: the end.
+ */
+typedef esdm_status (*esdm_meta_bytes_source)(void *user, const void **ret_data, size_t *ret_bytes,
+                                              esdm_error *err);
+
 typedef struct esdm_meta_plugin {
     esdm_plugin base;
 
@@ -420,6 +428,24 @@ typedef struct esdm_meta_plugin {
      * unless the connection is known to be lost.
      */
     esdm_status (*writer_check)(void *store, const char *writer, bool *ret_lost, esdm_error *err);
+
+    /** Optional. The program ends: what lies beside the store for speed is put into it, as close()
+     *  does, which may not be called any more. Waits for nobody. */
+    void (*settle)(void *store);
+
+    /* Optional, both or none: NULL when a backup is made container by container, and import()ed. */
+
+    /** Hands out the whole store as it is at one moment, piece after piece. Nobody waits for it. */
+    esdm_status (*backup)(void *store, esdm_meta_bytes_sink put, void *user, esdm_error *err);
+    /**
+     * Makes the store of what backup() gave. A store that is there already is kept beside it, under
+     * another name that is told. The new one is ESDM_META_ARRIVING with the note until set_state().
+     * @param next NULL: what lies at the place without a mark, brought back by hand, is to be the
+     *        store; ESDM_ENOENT when nothing lies there.
+     */
+    esdm_status (*restore)(const esdm_plugin_config *config, esdm_meta_bytes_source next,
+                           void *next_user, const char *note, esdm_plugin_reporter report,
+                           void *user, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

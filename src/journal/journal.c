@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "journal/journal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A pack ends when it is so long, or when nothing was entered for so long: packs that nobody has
+ * touched for an hour and that a backup covers are removed, also those of living programs. */
+#define PACK_BYTES   (UINT64_C(16) << 20)
+#define PACK_IDLE_S  1800
+#define SYNC_EVERY_S 1
+
+struct esdm__journal {
+    esdm__journal_host host;
+    pid_t process; /* a forked child has no part in it */
+    char writer[ESDM__UUID_BYTES];
+    pthread_mutex_t lock; /* guards all that follows */
+    pthread_cond_t changed;
+    size_t at; /* target that is used, or the next one to be tried */
+    bool opened;
+    esdm__journal_target target; /* when `opened` */
+    void *pack;                  /* NULL: none is open */
+    uint64_t pack_bytes;
+    time_t used;   /* when something was last entered */
+    time_t synced; /* when that was last flushed */
+    bool unsynced;
+    unsigned next_pack;
+    atomic_bool failed; /* something could not be entered */
+    /* Targets over a network: */
+    esdm__buffer queue;
+    bool storing; /* the thread has something under way */
+    bool ends;
+    bool threaded;
+    pthread_t thread;
+};
+
+static time_t
+seconds_now(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+esdm__journal *
+esdm__journal_new(const esdm__journal_host *host)
+{
+    esdm__journal *journal = calloc(1, sizeof *journal);
+    if (journal == NULL)
+        return NULL;
+    journal->host = *host;
+    journal->process = getpid();
+    esdm__uuid_new(journal->writer);
+    esdm__buffer_init(&journal->queue);
+    (void) pthread_mutex_init(&journal->lock, NULL);
+    (void) pthread_cond_init(&journal->changed, NULL);
+    return journal;
+}
+
+/* ---- packs ---------------------------------------------------------------------------------- */
+
+static bool
+is_read_unsealed(const esdm__journal *j)
+{
+    return (j->target.plugin->flags & ESDM_DATA_READ_UNSEALED) != 0;
+}
+
+/* Whether the target is reached over a network: nobody waits for it, not even to be opened. */
+static bool
+is_remote(const esdm__journal *j)
+{
+    return j->at < j->host.ntargets && j->host.plugin(j->host.user, j->at)->concurrency > 0;
+}
+
+static esdm_status
+open_target(esdm__journal *j)
+{
+    esdm_status status = ESDM_ENOENT;
+    while (!j->opened && j->at < j->host.ntargets) {
+        status = j->host.open(j->host.user, j->at, &j->target, NULL);
+        j->opened = status == ESDM_OK;
+        j->at += !j->opened;
+    }
+    return j->opened ? ESDM_OK : status;
+}
+
+static void
+sync_pack(esdm__journal *j)
+{
+    time_t now = seconds_now();
+    if (j->host.durable && j->pack != NULL && now - j->synced >= SYNC_EVERY_S) {
+        (void) !j->target.plugin->pack_sync(j->pack, NULL);
+        j->synced = now;
+        j->unsynced = false;
+    }
+}
+
+static esdm_status
+end_pack(esdm__journal *j)
+{
+    void *pack = j->pack;
+    const esdm_data_plugin *plugin = j->target.plugin;
+    if (pack == NULL)
+        return ESDM_OK;
+    j->pack = NULL;
+    if (j->host.durable && j->unsynced && is_read_unsealed(j))
+        (void) !plugin->pack_sync(pack, NULL);
+    esdm_status status = plugin->pack_seal(pack, NULL);
+    if (status != ESDM_OK && plugin->pack_recall != NULL)
+        (void) !plugin->pack_discard(pack, NULL);
+    return status;
+}
+
+static esdm_status
+begin_pack(esdm__journal *j)
+{
+    char name[ESDM__SITE_PACK_NAME];
+    (void) snprintf(name, sizeof name, ESDM__JOURNAL_PACKS "-%.16s-%x", j->writer, j->next_pack++);
+    j->pack_bytes = 0;
+    return j->target.plugin->pack_create(j->target.handle, name, &j->pack, NULL);
+}
+
+static esdm_status
+append(esdm__journal *j, const esdm__buffer *records)
+{
+    const esdm_iov iov = {records->data, records->bytes};
+    uint64_t position;
+    esdm_status status = ESDM_OK;
+    time_t now = seconds_now();
+    if (j->pack != NULL && (j->pack_bytes >= PACK_BYTES || now - j->used >= PACK_IDLE_S))
+        (void) !end_pack(j);
+    if (j->pack == NULL)
+        status = begin_pack(j);
+    if (status == ESDM_OK)
+        status = j->target.plugin->pack_append(j->pack, &iov, 1, &position, NULL);
+    if (status == ESDM_OK && !is_read_unsealed(j))
+        status = end_pack(j);
+    if (status != ESDM_OK)
+        return status;
+    j->pack_bytes += records->bytes;
+    j->used = now;
+    j->unsynced = true;
+    sync_pack(j);
+    return ESDM_OK;
+}
+
+/* Under the lock; tries one target after the other. */
+static void
+store(esdm__journal *j, const esdm__buffer *records)
+{
+    while (open_target(j) == ESDM_OK) {
+        if (append(j, records) == ESDM_OK)
+            return;
+        (void) !end_pack(j);
+        j->opened = false;
+        j->at++;
+    }
+    atomic_store(&j->failed, true);
+    j->at = 0; /* perhaps another time */
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static void *
+work(void *argument)
+{
+    esdm__journal *j = argument;
+    (void) pthread_mutex_lock(&j->lock);
+    for (;;) {
+        if (j->queue.bytes == 0 && j->ends)
+            break;
+        if (j->queue.bytes == 0) {
+            (void) pthread_cond_wait(&j->changed, &j->lock);
+            continue;
+        }
+        esdm__buffer records = j->queue;
+        esdm__buffer_init(&j->queue);
+        j->storing = true;
+        /* Others only add to the queue meanwhile: everything else belongs to this thread. */
+        (void) pthread_mutex_unlock(&j->lock);
+        store(j, &records);
+        esdm__buffer_clear(&records);
+        (void) pthread_mutex_lock(&j->lock);
+        j->storing = false;
+        (void) pthread_cond_broadcast(&j->changed);
+    }
+    (void) pthread_mutex_unlock(&j->lock);
+    return NULL;
+}
+
+/* Under the lock. */
+static void
+enqueue(esdm__journal *j, const esdm__buffer *records)
+{
+    if (!j->threaded)
+        j->threaded = pthread_create(&j->thread, NULL, work, j) == 0;
+    if (!j->threaded) {
+        store(j, records);
+        return;
+    }
+    esdm__buffer_put(&j->queue, records->data, records->bytes);
+    if (j->queue.failed) {
+        atomic_store(&j->failed, true);
+        esdm__buffer_clear(&j->queue);
+        esdm__buffer_init(&j->queue);
+    }
+    (void) pthread_cond_broadcast(&j->changed);
+}
+
+/* ---- what others call ----------------------------------------------------------------------- */
+
+void
+esdm__journal_enter(esdm__journal *journal, esdm__buffer *records)
+{
+    esdm__journal *j = journal;
+    if (j->process == getpid()) {
+        (void) pthread_mutex_lock(&j->lock);
+        if (records->failed)
+            atomic_store(&j->failed, true);
+        else if (j->threaded || is_remote(j))
+            enqueue(j, records);
+        else
+            store(j, records);
+        (void) pthread_mutex_unlock(&j->lock);
+    }
+    esdm__buffer_clear(records);
+}
+
+bool
+esdm__journal_settle(esdm__journal *journal)
+{
+    esdm__journal *j = journal;
+    if (j->process != getpid())
+        return true;
+    (void) pthread_mutex_lock(&j->lock);
+    while (j->threaded && (j->queue.bytes > 0 || j->storing))
+        (void) pthread_cond_wait(&j->changed, &j->lock);
+    bool whole = !atomic_exchange(&j->failed, false);
+    (void) pthread_mutex_unlock(&j->lock);
+    return whole;
+}
+
+void
+esdm__journal_free(esdm__journal *journal)
+{
+    esdm__journal *j = journal;
+    if (j == NULL)
+        return;
+    if (j->process == getpid()) {
+        (void) pthread_mutex_lock(&j->lock);
+        j->ends = true;
+        (void) pthread_cond_broadcast(&j->changed);
+        (void) pthread_mutex_unlock(&j->lock);
+        if (j->threaded)
+            (void) pthread_join(j->thread, NULL);
+        (void) !end_pack(j);
+        (void) pthread_cond_destroy(&j->changed);
+        (void) pthread_mutex_destroy(&j->lock);
+    }
+    esdm__buffer_clear(&j->queue);
+    free(j);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_JOURNAL_REPLAY_H
+#define ESDM_JOURNAL_REPLAY_H
+
+/** @file One container, made of what a backup has of it and what the journals tell since. */
+
+#include "journal/scan.h"
+#include "site/catalogue.h"
+
+/** What is known of a container afterwards. */
+typedef struct esdm__replayed {
+    uint64_t commits;      /* that were added */
+    uint64_t moved;        /* pages whose fragments lie elsewhere since */
+    uint64_t lost_commits; /* between those that are known: no journal tells of them */
+    uint64_t lost_packs;   /* that its pages name, and that are on no target */
+    uint64_t damaged;      /* records that could not be read */
+} esdm__replayed;
+
+/**
+ * Adds what the journals tell.
+ * @param whole what is known of the container, all pages loaded; one that is all zeros but for its
+ *        uuid to begin with nothing. Its name stays.
+ * @param refs those of its uuid, in their order.
+ * @param history snapshots to keep.
+ * @return ESDM_ENOENT: nothing can be made of it, for its structure is not known.
+ */
+esdm_status esdm__replay(const esdm__scan *scan, const esdm__journal_ref *refs, size_t nrefs,
+                         uint32_t history, esdm__whole *whole, esdm__replayed *ret_result,
+                         esdm_error *err);
+
+/** Loads the pages of a container from its store, so that esdm__replay() can compare them. */
+esdm_status esdm__replay_load_pages(const esdm__catalogue *from, esdm__whole *whole,
+                                    esdm_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_JOURNAL_WHOLE_H
+#define ESDM_JOURNAL_WHOLE_H
+
+/** @file Containers and facts as records of a backup, for metadata stores that have no backup of
+ *  their own. */
+
+#include "journal/record.h"
+#include "site/catalogue.h"
+
+/** Appends a record of kind ESDM__JOURNAL_WHOLE; pages are loaded from the store.
+ *  ESDM_ENOENT: one went away meanwhile. */
+esdm_status esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *from,
+                                    const esdm__whole *whole, esdm_error *err);
+/** Reads one back, with its pages; without its attributes. @param ret_whole zeroed. */
+esdm_status esdm__journal_take_whole(const esdm__journal_record *record, esdm__whole *ret_whole,
+                                     esdm_error *err);
+
+/** Room for one more item in an array that doubles; false: out of memory. */
+bool esdm__whole_grow(void *array, size_t count, size_t item_bytes);
+/** Adds a page. Takes `box` and `data` of it over in every case. false: out of memory. */
+bool esdm__whole_add_page(esdm__whole *whole, const esdm_meta_new_page *entry, void *data,
+                          size_t bytes, uint64_t added, uint64_t removed);
+
+/** Makes the attribute index anew from the newest document. */
+esdm_status esdm__whole_index(esdm__whole *whole, esdm_error *err);
+
+#endif

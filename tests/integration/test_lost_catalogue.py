@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""A lost catalogue comes back: from what lies on the targets alone, from a backup and what was
+committed after it, and from a backup that somebody has put back by hand."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+from esdmtest import (SOURCE, Failed, Site, by_size, client, client_environment, environment,
+                      expect, expect_error, main, run, tool)
+
+sys.path.insert(0, str(SOURCE / "tests/faults"))
+
+MKFS = tool("esdm-mkfs")
+COUNT = by_size(12, 40, 1000)
+SQLITE = {"plugin": "sqlite", "directory": "metadata"}
+POSIX = {"name": "disk", "plugin": "posix", "directory": "packs"}
+
+WRITE = """
+import netCDF4, numpy, sys
+first, last, steps = map(int, sys.argv[1:])
+for n in range(first, last):
+    d = netCDF4.Dataset(f"esdm://exp/{n}.nc", "w")
+    d.number = n
+    d.createDimension("t", None); d.createDimension("x", 600)
+    v = d.createVariable("v", "f4", ("t", "x")); v.units = "K"
+    s = d.createVariable("s", "i4", ("t",))
+    for t in range(steps):
+        v[t] = numpy.arange(600) + 1000 * n + t
+        s[t] = n + t
+        d.sync()
+        if t == 1:
+            w = d.createVariable("late", "f8", ("x",)); w[:] = n
+    d.close()
+"""
+
+
+def write(first, last, steps=3):
+    client(["/usr/bin/python3", "-c", WRITE, str(first), str(last), str(steps)])
+
+
+def contents(site):
+    """All containers as text, in one process each."""
+    dumped = {}
+    for name in listed():
+        out = site.file("out.nc")
+        run([tool("esdm-cp"), "-f", f"esdm://{name}", out])
+        dumped[name] = run(["ncdump", out]).stdout.split("{", 1)[1]
+        out.unlink()
+    return dumped
+
+
+def listed():
+    """Name to what esdm-ls says of it."""
+    told = json.loads(run([tool("esdm-ls"), "--json"]).stdout)
+    return {c["name"]: c for c in told["containers"]}
+
+
+def facts(told):
+    """What must be the same afterwards."""
+    return {name: {k: v for k, v in c.items() if k not in ("snapshots",)}
+            for name, c in told.items()}
+
+
+def lose(site):
+    shutil.rmtree(site.file("metadata"))
+
+
+def restore(*options):
+    return run([MKFS, "--restore", *options], check=False)
+
+
+def expect_restored(done, status=0):
+    expect(done.returncode == status, f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def check_sound():
+    run([tool("esdm-fsck"), "--data"])
+    run([MKFS, "--check"])
+
+
+def sqlite_site(**changes):
+    return Site(targets=[POSIX], metadata=SQLITE, **changes)
+
+
+def test_targets_alone_bring_every_container_back():
+    with sqlite_site() as site:
+        write(0, COUNT)
+        write(3, 5, 20)  # replaced
+        run([tool("esdm-rm"), "exp/0.nc"])
+        run([tool("esdm-cp"), "esdm://exp/1.nc", "esdm://other.nc"])
+        before, values = facts(listed()), contents(site)
+        lose(site)
+        expect_error(run([tool("esdm-ls")], check=False), "esdm-mkfs")
+        told = expect_restored(restore("--dry-run"))
+        expect(not site.file("metadata").exists() and "journals alone" in told, told)
+        done = json.loads(expect_restored(restore("--json")))
+        expect(done["result"]["lost"] == 0 and done["result"]["backup"] is None, f"{done}")
+        expect(facts(listed()) == before, f"{listed()}\nwas {before}")
+        expect(contents(site) == values, "other values")
+        check_sound()
+        told = run([tool("esdm-find"), "number = 7"]).stdout
+        expect("exp/7.nc" in told, told)
+        write(COUNT, COUNT + 1)  # the site goes on, and can be lost again
+        before, values = facts(listed()), contents(site)
+        lose(site)
+        told = expect_restored(restore())
+        expect("backup of" in told, told)
+        expect(facts(listed()) == before and contents(site) == values, "after the second loss")
+        check_sound()
+        told = expect_restored(restore())  # nothing is missing
+        expect("0 came from" in told and facts(listed()) == before, told)
+
+
+main(
+    test_targets_alone_bring_every_container_back,
+)
