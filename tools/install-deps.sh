@@ -3,6 +3,7 @@
 # Installs the Debian 12 packages that ESDM needs and that are missing; touches nothing else.
 #
 #   tools/install-deps.sh build     to compile and use ESDM
+#   tools/install-deps.sh mpi       for programs that run on several ranks, with OpenMPI or MPICH
 #   tools/install-deps.sh clients   the stock NetCDF programs of the quick start
 #   tools/install-deps.sh test      what the test suite needs on top of both
 #   tools/install-deps.sh --list GROUP…   print the packages and do nothing
@@ -13,11 +14,11 @@ set -eu
 build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
     libxxhash-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
     libssl-dev libzfp-dev libfpzip-dev libaec-dev"
+mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"
 test="git libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran
     libnetcdff-dev strace python3-venv python3-certifi python3-jsonschema sqlite3 util-linux
-    ca-certificates postgresql-15 openssl ncview xvfb python3-dask libopenmpi-dev
-    openmpi-bin mpich libmpich-dev libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
+    ca-certificates postgresql-15 openssl ncview xvfb python3-dask libnetcdf-mpi-dev libnetcdf-pnetcdf-dev libpnetcdf-dev
     python3-mpi4py zlib1g-dev golang-go"
 
 list_only=no
@@ -26,20 +27,21 @@ for argument in "$@"; do
     case $argument in
     --list) list_only=yes ;;
     build) packages="$packages $build" ;;
+    mpi) packages="$packages $mpi" ;;
     clients) packages="$packages $clients" ;;
-    test) packages="$packages $build $clients $test" ;;
+    test) packages="$packages $build $mpi $clients $test" ;;
     -h | --help)
-        sed -n '3,10s/^# \{0,1\}//p' "$0"
+        sed -n '3,11s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
-        echo "install-deps.sh: unknown group '$argument'; known: build, clients, test" >&2
+        echo "install-deps.sh: unknown group '$argument'; known: build, mpi, clients, test" >&2
         exit 2
         ;;
     esac
 done
 if [ -z "$packages" ]; then
-    echo "install-deps.sh: name a group: build, clients, test (see --help)" >&2
+    echo "install-deps.sh: name a group: build, mpi, clients, test (see --help)" >&2
     exit 2
 fi
 if [ $list_only = yes ]; then

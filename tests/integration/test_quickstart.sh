@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# The quickstart on a build that is there: each step does what its heading says.
+set -eu
+. "$ESDM_SOURCE/tests/support/site.sh"
+. "$ESDM_SOURCE/tests/support/expect.sh"
+[ -z "${ESDM_SANITIZE:-}" ] || skip "programs would need the sanitizer's runtime"
+for program in ncks cdo nccopy ncdump ncatted; do
+    command -v $program >/dev/null || skip "$program is not installed"
+done
+/usr/bin/python3 -c 'import netCDF4, xarray' 2>/dev/null || skip "xarray is not installed"
+expect 0 "$ESDM_SOURCE/tools/quickstart.sh" --built "$ESDM_BUILD" "$SITE_DIR/quick"
+for text in "no difference: every dimension" "disk1: " "disk2: " "targets take turns" "largest error" \
+    "demo/rounded.nc:/tas" "compressed.nc" "* 2 "; do
+    says "$text"
+done
+expect 0 "$ESDM_SOURCE/tools/install-deps.sh" --list mpi
+says libopenmpi-dev
+says libmpich-dev
