@@ -281,7 +281,8 @@ esdm__drain_choice_look(esdm__drain_choice *c, const char *uuid, esdm_error *err
         return plan_balance(c, err);
     for (size_t i = 0; i < c->packs.count; i++)
         c->bytes += goes(c, i) ? c->packs.entries[i].bytes : 0;
-    return check_room(c, err);
+    /* Of several containers that were asked for it is less, and not known how much. */
+    return c->options->containers == NULL || uuid != NULL ? check_room(c, err) : ESDM_OK;
 }
 
 bool
