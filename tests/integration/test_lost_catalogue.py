@@ -4,20 +4,10 @@
 committed after it, and from a backup that somebody has put back by hand."""
 
 import json
-import os
-import pathlib
-import random
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 
-from esdmtest import (SOURCE, Failed, Site, by_size, client, client_environment, environment,
-                      expect, expect_error, main, run, tool)
-
-sys.path.insert(0, str(SOURCE / "tests/faults"))
+from esdmtest import Site, by_size, client, expect, expect_error, main, run, tool
 
 MKFS = tool("esdm-mkfs")
 COUNT = by_size(12, 40, 1000)
@@ -121,6 +111,68 @@ def test_targets_alone_bring_every_container_back():
         expect("0 came from" in told and facts(listed()) == before, told)
 
 
+
+def age_backups(site):
+    """The next program that commits makes a backup."""
+    with sqlite3.connect(site.file("metadata/catalogue.sqlite")) as database:
+        database.execute("UPDATE store SET value = '1000' WHERE key = 'fact:esdm/backup'")
+    database.close()
+
+
+def backups(site):
+    return sorted(site.packs.rglob("0" * 24 + "6261636b-*"))
+
+
+def test_a_backup_and_what_came_after_it():
+    with sqlite_site() as site:
+        write(0, 4)
+        expect(not backups(site), "a backup of a site that has just been made")
+        age_backups(site)
+        write(4, 8)
+        expect(len(backups(site)) == 1, f"{backups(site)}")
+        by_hand = shutil.copy(site.file("metadata/catalogue.sqlite"), site.file("copy"))
+        write(8, 11)
+        write(2, 3, 30)
+        run([tool("esdm-rm"), "exp/5.nc"])
+        before, values = facts(listed()), contents(site)
+        lose(site)
+        told = expect_restored(restore())
+        expect("backup of" in told and facts(listed()) == before, told)
+        expect(contents(site) == values, "other values")
+        check_sound()
+        lose(site)  # a copy that was put back without the mark
+        site.file("metadata").mkdir()
+        shutil.copy(by_hand, site.file("metadata/catalogue.sqlite"))
+        expect_error(run([tool("esdm-ls")], check=False), "not marked")
+        told = expect_restored(restore())
+        expect("it is kept" in told and facts(listed()) == before, f"{told}{listed()}\nwas {before}")
+        expect(contents(site) == values, "other values")
+        check_sound()
+        newest = backups(site)[-1]  # damaged backups cost nothing
+        data = bytearray(newest.read_bytes())
+        data[len(data) // 2] ^= 1
+        newest.write_bytes(data)
+        lose(site)
+        told = expect_restored(restore())
+        expect("not whole" in told and facts(listed()) == before, told)
+
+
+def test_packs_that_came_after_the_backup_are_kept():
+    with sqlite_site(backup={"journal": False}, engine={"inline": 0}) as site:
+        write(0, 2)
+        age_backups(site)
+        write(2, 3)
+        write(3, 4)  # no journal: nobody knows of it afterwards
+        packs = site.pack_files()
+        lose(site)
+        expect_restored(restore())
+        expect("exp/2.nc" in listed() and "exp/3.nc" not in listed(), f"{listed()}")
+        run([tool("esdm-gc"), "--age", "0", "--yes"], check=False)
+        expect(site.pack_files() == packs, "esdm-gc removed packs")
+
+
 main(
     test_targets_alone_bring_every_container_back,
+    test_a_backup_and_what_came_after_it,
+    test_packs_that_came_after_the_backup_are_kept,
 )
