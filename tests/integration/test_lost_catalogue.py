@@ -6,8 +6,14 @@ committed after it, and from a backup that somebody has put back by hand."""
 import json
 import shutil
 import sqlite3
+import sys
 
-from esdmtest import Site, by_size, client, expect, expect_error, main, run, tool
+from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, main, run, tool
+from postgres import Server, skip_without_postgres
+from s3server import Server as S3Server
+
+sys.path.insert(0, str(SOURCE / "tests/faults"))
+from stores import s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
 COUNT = by_size(12, 40, 1000)
@@ -171,8 +177,46 @@ def test_packs_that_came_after_the_backup_are_kept():
         expect(site.pack_files() == packs, "esdm-gc removed packs")
 
 
+
+def check_alone(site, lose_it):
+    write(0, 5)
+    write(1, 2, 20)
+    run([tool("esdm-rm"), "exp/0.nc"])
+    for attempt in range(2):  # by the journal, then by the backup that a restoration makes
+        before, values = facts(listed()), contents(site)
+        lose_it()
+        expect_restored(restore())
+        expect(facts(listed()) == before, f"{listed()}\nwas {before}")
+        expect(contents(site) == values, "other values")
+        check_sound()
+        write(6 + attempt, 7 + attempt)
+
+
+def test_kyoto_cabinet_brings_them_back():
+    with Site(targets=[{"name": "kv", "plugin": "kv", "directory": "kv"}],
+              metadata=SQLITE) as site:
+        check_alone(site, lambda: lose(site))
+
+
+def test_a_bucket_brings_them_back():
+    with S3Server() as server, s3_site(server, metadata=SQLITE) as site:
+        check_alone(site, lambda: lose(site))
+
+
+def test_postgresql_comes_back():
+    skip_without_postgres()
+    with Server() as server:
+        metadata = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                    "database": "postgres", "user": "esdm", "schema": "lost"}
+        with Site(targets=[POSIX], metadata=metadata) as site:
+            check_alone(site, lambda: server.sql("DROP SCHEMA lost CASCADE"))
+
+
 main(
     test_targets_alone_bring_every_container_back,
     test_a_backup_and_what_came_after_it,
     test_packs_that_came_after_the_backup_are_kept,
+    test_kyoto_cabinet_brings_them_back,
+    test_a_bucket_brings_them_back,
+    test_postgresql_comes_back,
 )
