@@ -2,23 +2,25 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 # Installs what is missing, builds ESDM and runs its tests. One command for a fresh Debian 12.
 #
-#   tests/run.sh                       everything, in less than 15 minutes on 2 cores
+#   tests/run.sh                       everything, in less than 12 minutes on 2 cores
 #   tests/run.sh --quick               smaller inputs
-#   tests/run.sh --long                larger inputs and longer sweeps
-#   tests/run.sh --sanitize address,undefined    the same tests, built with sanitizers
-#   tests/run.sh --sanitize thread
+#   tests/run.sh --long                larger inputs, longer sweeps, more sites and versions
+#   tests/run.sh --sanitize address,undefined    built with sanitizers, without the tests "plain"
+#   tests/run.sh --sanitize thread               the tests "threads" alone
 #   tests/run.sh --fuzz SECONDS        fuzzes each target and NetCDF calls that long, nothing else
 #   tests/run.sh --tidy                clang-tidy over the sources, and nothing else
 #
-# More options: --only REGEX (ctest -R), --no-install, --build FOLDER.
+# More options: --only REGEX (ctest -R), --all (with --sanitize: all tests), --no-install,
+# --build FOLDER, --minutes N (tests end after N minutes: those that did not run count as failed).
 # Real data is looked for in $ESDM_TEST_DATA, else ../shared/data beside the project; where it is
-# absent, tests/support/make_data.py makes some like it. Ends with ctest's own summary.
+# absent, tests/support/make_data.py makes some like it. The results are also in BUILD/tests.xml
+# (JUnit). Ends with the tests that took longest and ctest's own summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD
 
-size=default sanitize= fuzz= tidy=no install=yes build= only=
-usage() { sed -n '3,15s/^# \{0,1\}//p' "$source/tests/run.sh"; }
+size=default sanitize= fuzz= tidy=no install=yes build= only= all=no minutes=
+usage() { sed -n '3,18s/^# \{0,1\}//p' "$source/tests/run.sh"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) size=quick ;;
@@ -29,6 +31,8 @@ while [ $# -gt 0 ]; do
     --no-install) install=no ;;
     --build) build=${2:?--build needs a folder} && shift ;;
     --only) only=${2:?--only needs a regular expression} && shift ;;
+    --all) all=yes ;;
+    --minutes) minutes=${2:?--minutes needs a number} && shift ;;
     -h | --help) usage && exit 0 ;;
     *) echo "run.sh: unknown option '$1' (see --help)" >&2 && exit 2 ;;
     esac
@@ -54,12 +58,22 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1:detect_stack_use_afte
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
+# A compiler's cache finds what a clone in another folder compiled: paths count from the project.
+export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1
+
 # configure FOLDER [CMAKE OPTION…]
 configure() {
-    cmake -S "$source" -B "$1" -G Ninja -DESDM_WERROR=ON "${@:2}" >"$source/$1.log" 2>&1 ||
+    local launcher=()
+    if command -v ccache >/dev/null; then
+        launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    fi
+    cmake -S "$source" -B "$1" -G Ninja -DESDM_WERROR=ON "${launcher[@]}" "${@:2}" >"$source/$1.log" 2>&1 ||
         { cat "$source/$1.log" && exit 1; }
     rm -f "$source/$1.log"
 }
+
+# Stock programs into which both of GCC's shared runtimes come hang at exit.
+static_ubsan=(-D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS=-static-libubsan)
 
 if [ -n "$fuzz" ]; then
     step "fuzzing, $fuzz s a target"
@@ -68,13 +82,13 @@ if [ -n "$fuzz" ]; then
         -DESDM_SANITIZE=fuzzer-no-link,address,undefined
     ninja -C "$build" fuzz-targets
     tests/fuzz/run.sh "$build" "$fuzz"
-    # NetCDF programs need GCC's runtime, as with --sanitize.
+    # NetCDF programs need GCC's runtime: they are of the build of --sanitize address,undefined.
     step "fuzzing of NetCDF calls, $fuzz s"
-    configure "$build-netcdf" -DESDM_SANITIZE=address,undefined \
-        -D{CMAKE_EXE,CMAKE_SHARED,CMAKE_MODULE}_LINKER_FLAGS=-static-libubsan
-    ninja -C "$build-netcdf" nc_fuzz
+    sanitized=build-test-address
+    configure "$sanitized" -DESDM_SANITIZE=address,undefined "${static_ubsan[@]}"
+    ninja -C "$sanitized" nc_fuzz
     ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
-        "$build-netcdf/tests/netcdf/compare/fuzz/nc_fuzz" --seconds "$fuzz" \
+        "$sanitized/tests/netcdf/compare/fuzz/nc_fuzz" --seconds "$fuzz" \
         --seed "${NC_FUZZ_SEED:-1}"
     exit
 fi
@@ -91,21 +105,39 @@ fi
 
 step "build${sanitize:+ with $sanitize}"
 build=${build:-build-test${sanitize:+-${sanitize%%,*}}}
-options=()
+options=() chosen=()
 if [ -n "$sanitize" ]; then
     options+=(-DESDM_SANITIZE="$sanitize")
-    # Stock programs into which both of GCC's shared runtimes come hang at exit.
     case $sanitize in
-    *undefined*)
-        for kind in EXE SHARED MODULE; do
-            options+=(-DCMAKE_${kind}_LINKER_FLAGS=-static-libubsan)
-        done
-        ;;
+    *undefined*) options+=("${static_ubsan[@]}") ;;
     esac
+    if [ $all = no ] && [ -z "$only" ]; then
+        case $sanitize in
+        thread) chosen=(-L '^threads$') ;;
+        *) chosen=(-LE '^plain$') ;;
+        esac
+    fi
 fi
 configure "$build" "${options[@]}"
 ninja -C "$build" -j "$jobs"
 
-step "tests, size $size"
+step "tests, size $size${chosen:+, ${chosen[*]}}"
+if [ -n "$minutes" ]; then
+    # After this time ctest starts no test, ends those that run, and counts both as failed.
+    left=$((minutes * 60 - SECONDS))
+    if [ $left -lt 60 ]; then
+        echo "run.sh: the $minutes minutes are over before the tests begin" >&2
+        exit 1
+    fi
+    chosen+=(--stop-time "$(date -d "+$left seconds" '+%H:%M:%S')")
+fi
+# Known times let ctest begin with the longest tests in a fresh build folder, too.
+mkdir -p "$build/Testing/Temporary"
+costs=$build/Testing/Temporary/CTestCostData.txt
+[ -e "$costs" ] || cp tests/support/costs.txt "$costs"
+results=$PWD/$build/tests.xml
+[ "${build#/}" = "$build" ] || results=$build/tests.xml
+rm -f "$results"
 ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error ${only:+-R "$only"} \
-    </dev/null
+    "${chosen[@]}" --output-junit "$results" </dev/null 2>&1 |
+    tests/support/summary.py "$results"
