@@ -249,6 +249,9 @@ function(esdm_library)
   target_include_directories(esdm INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src/include> $<INSTALL_INTERFACE:include>)
   target_link_libraries(esdm PRIVATE esdm_options ${ESDM_LINK_LIBRARIES})
+  set(versions ${PROJECT_SOURCE_DIR}/cmake/esdm.map)
+  target_link_options(esdm PRIVATE -Wl,--version-script=${versions})
+  set_target_properties(esdm PROPERTIES LINK_DEPENDS ${versions})
   if(NOT ESDM_SANITIZE)
     target_link_options(esdm PRIVATE -Wl,-z,defs)
   endif()
@@ -274,7 +277,25 @@ function(esdm_package_folders)
   endforeach()
 endfunction()
 
+# What plug-ins are built from elsewhere: src/base as a static library, and its headers.
+function(esdm_plugin_kit)
+  add_library(esdm-plugin STATIC $<TARGET_OBJECTS:esdm_base>)
+  target_include_directories(esdm-plugin INTERFACE $<INSTALL_INTERFACE:include>
+    $<INSTALL_INTERFACE:include/esdm/plugin>)
+  target_link_libraries(esdm-plugin INTERFACE $<INSTALL_INTERFACE:jansson>
+    $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:pthread>)
+  install(TARGETS esdm-plugin EXPORT esdm-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY src/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/esdm/plugin
+    FILES_MATCHING PATTERN "*.h" PATTERN "*_kernels.h" EXCLUDE)
+  install(FILES cmake/EsdmPlugin.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
+  configure_file(cmake/esdm-plugin.pc.in ${PROJECT_BINARY_DIR}/esdm-plugin.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/esdm-plugin.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
 function(esdm_install_package)
+  esdm_package_folders()
+  esdm_plugin_kit()
   install(TARGETS esdm EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY src/include/esdm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT esdm-targets NAMESPACE esdm:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
@@ -283,7 +304,6 @@ function(esdm_install_package)
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/esdm-config-version.cmake
     COMPATIBILITY SameMinorVersion)
-  esdm_package_folders()
   configure_file(cmake/esdm.pc.in ${PROJECT_BINARY_DIR}/esdm.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-config.cmake
     ${PROJECT_BINARY_DIR}/esdm-config-version.cmake

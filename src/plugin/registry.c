@@ -90,6 +90,13 @@ static const operation codec_operations[] = {
     {NULL, 0},
 };
 
+/* Bytes of an ops table as this ESDM knows it. */
+static const size_t table_bytes[] = {
+    [ESDM_PLUGIN_DATA] = sizeof(esdm_data_plugin),
+    [ESDM_PLUGIN_META] = sizeof(esdm_meta_plugin),
+    [ESDM_PLUGIN_CODEC] = sizeof(esdm_codec_plugin),
+};
+
 static const operation *
 operations_of(esdm_plugin_kind kind)
 {
@@ -110,7 +117,8 @@ missing_operation(const esdm_plugin *plugin)
 {
     for (const operation *op = operations_of(plugin->kind); op->name != NULL; op++) {
         void (*function)(void) = NULL;
-        memcpy(&function, (const char *) plugin + op->offset, sizeof function);
+        if (op->offset + sizeof function <= plugin->table_bytes)
+            memcpy(&function, (const char *) plugin + op->offset, sizeof function);
         if (function == NULL)
             return op->name;
     }
@@ -124,14 +132,23 @@ check_plugin(const esdm_plugin *plugin, esdm_plugin_kind kind, const char *name,
     if (plugin == NULL)
         return esdm__error_set(err, ESDM_ENOTSUP, "plug-in '%.200s': its entry returns nothing",
                                file);
-    if (plugin->abi != ESDM_PLUGIN_ABI)
+    if (plugin->abi < ESDM_PLUGIN_ABI_OLDEST || plugin->abi > ESDM_PLUGIN_ABI)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "plug-in '%.200s' was built for plug-in interface %u, this ESDM has "
-                               "%u; rebuild it",
-                               file, (unsigned) plugin->abi, (unsigned) ESDM_PLUGIN_ABI);
+                               "%u and takes those from %u on; %s",
+                               file, (unsigned) plugin->abi, (unsigned) ESDM_PLUGIN_ABI,
+                               (unsigned) ESDM_PLUGIN_ABI_OLDEST,
+                               plugin->abi > ESDM_PLUGIN_ABI ? "install the ESDM that it is for"
+                                                             : "rebuild it");
     if (plugin->kind != kind)
         return esdm__error_set(err, ESDM_ENOTSUP, "plug-in '%.200s' is not of kind '%s'", file,
                                kind_names[kind]);
+    if (plugin->table_bytes < sizeof *plugin || plugin->table_bytes > table_bytes[kind])
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "plug-in '%.200s': its table has %zu bytes, that of interface %u at "
+                               "most %zu (.table_bytes is to be sizeof(esdm_%s_plugin))",
+                               file, plugin->table_bytes, (unsigned) ESDM_PLUGIN_ABI,
+                               table_bytes[kind], kind_names[kind]);
     if (plugin->name == NULL || plugin->summary == NULL)
         return esdm__error_set(err, ESDM_ENOTSUP, "plug-in '%.200s' has no name or no summary",
                                file);
@@ -225,6 +242,22 @@ find_file(const char *folder, void *user)
     return n > 0 && (size_t) n < sizeof wanted->file && access(wanted->file, F_OK) == 0;
 }
 
+/* The plug-in with a table of our length: a longer one, filled with zeros, in place of that of an
+ * older interface. It is never freed, as plug-ins are never unloaded. */
+static esdm_status
+widen(const esdm_plugin *plugin, const esdm_plugin **ret_plugin, esdm_error *err)
+{
+    *ret_plugin = plugin;
+    if (plugin->table_bytes == table_bytes[plugin->kind])
+        return ESDM_OK;
+    void *table = calloc(1, table_bytes[plugin->kind]);
+    if (table == NULL)
+        return esdm__error_set(err, ESDM_ENOMEM, "no memory for plug-in '%.200s'", plugin->name);
+    memcpy(table, plugin, plugin->table_bytes);
+    *ret_plugin = table;
+    return ESDM_OK;
+}
+
 /* A plug-in that keeps descriptors open has a copy of base/descriptor.c. */
 static void
 share_descriptors(void *object)
@@ -260,6 +293,8 @@ load_file(esdm_plugin_kind kind, const char *name, const char *file, const esdm_
                                  ESDM_PLUGIN_ENTRY);
     else
         status = check_plugin(plugin, kind, name, file, err);
+    if (status == ESDM_OK)
+        status = widen(plugin, &plugin, err);
     if (status != ESDM_OK) {
         (void) dlclose(object);
         return status;

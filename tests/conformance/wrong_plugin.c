@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file A codec with one fault, chosen by a definition: the registry must refuse it. */
+/** @file A codec with one fault, chosen by a definition: the registry must refuse it. RIGHT_SHORT
+ *  is one of an older interface, whose table had no flags: it must be taken. */
+
+#include <stddef.h>
 
 #include "esdm/sys/codec.h"
 
@@ -34,8 +37,19 @@ static const esdm_codec_plugin plugin = {
         {
 #ifdef WRONG_ABI
             .abi = ESDM_PLUGIN_ABI + 1,
+#elif defined(WRONG_OLD)
+            .abi = ESDM_PLUGIN_ABI_OLDEST - 1,
 #else
             .abi = ESDM_PLUGIN_ABI,
+#endif
+#ifdef WRONG_BYTES
+            .table_bytes = 2 * sizeof(esdm_codec_plugin),
+#elif defined(WRONG_SHORT)
+            .table_bytes = offsetof(esdm_codec_plugin, decode),
+#elif defined(RIGHT_SHORT)
+            .table_bytes = offsetof(esdm_codec_plugin, flags),
+#else
+            .table_bytes = sizeof(esdm_codec_plugin),
 #endif
 #ifdef WRONG_KIND
             .kind = ESDM_PLUGIN_META,
@@ -48,7 +62,12 @@ static const esdm_codec_plugin plugin = {
             .name = PLUGIN_NAME,
 #endif
             .summary = "refused"},
+#ifdef RIGHT_SHORT
+    .id = 251,
+    .flags = 0xffffffffU, /* stands for whatever lies behind a shorter table */
+#else
     .id = 250,
+#endif
     .bound = bound,
     .encode = encode,
 #ifndef WRONG_FUNCTION

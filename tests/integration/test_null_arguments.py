@@ -20,6 +20,7 @@ OPTIONAL_IN = {
     "esdm_site_check": {"options"}, "esdm_site_remove": {"options"},
     "esdm_site_contents": {"options", "ret_containers", "ret_bytes"},
     "esdm_site_calibrate": {"options", "how"}, "esdm_site_migrate": {"from"},
+    "esdm_site_restore": {"options", "ret_result"},
     "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},
     "esdm_drain": {"options", "ret_result"},
     # NULL: nothing is stated, or there is nothing to close.

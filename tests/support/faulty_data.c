@@ -321,6 +321,7 @@ faulty_usage(void *target, esdm_target_usage *ret_usage, esdm_error *err)
 
 const esdm_data_plugin esdm_data_faulty_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = "faulty",
              .summary = "posix with faults (tests)"},

@@ -245,6 +245,7 @@ throttled_remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_rep
 
 static const esdm_data_plugin throttled_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = NAME,
              .summary = "posix with a bandwidth (tests)"},

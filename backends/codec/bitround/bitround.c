@@ -94,6 +94,7 @@ bitround_decode(const esdm_codec_input *input, const void *encoded, size_t encod
 extern const esdm_codec_plugin esdm_codec_bitround_plugin;
 const esdm_codec_plugin esdm_codec_bitround_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "bitround",
              .summary = "rounds to the bits that the accuracy needs; before shuffle+zstd"},

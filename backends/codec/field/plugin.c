@@ -61,6 +61,7 @@ field_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_
 extern const esdm_codec_plugin esdm_codec_field_plugin;
 const esdm_codec_plugin esdm_codec_field_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "field",
              .summary = "predicts numbers from their neighbours, the strongest for fields"},

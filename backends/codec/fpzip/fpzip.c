@@ -167,6 +167,7 @@ fpzip_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_
 extern const esdm_codec_plugin esdm_codec_fpzip_plugin;
 const esdm_codec_plugin esdm_codec_fpzip_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = NAME,
              .summary = "fpzip for floating-point numbers, lossless"},

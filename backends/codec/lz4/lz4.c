@@ -52,6 +52,7 @@ lz4_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_by
 extern const esdm_codec_plugin esdm_codec_lz4_plugin;
 const esdm_codec_plugin esdm_codec_lz4_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "lz4",
              .summary = "LZ4, fast lossless compression of bytes"},

@@ -44,6 +44,7 @@ none_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
 extern const esdm_codec_plugin esdm_codec_none_plugin;
 const esdm_codec_plugin esdm_codec_none_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "none",
              .summary = "stores blocks as they are"},

@@ -209,6 +209,7 @@ shuffle_decode(const esdm_codec_input *input, const void *encoded, size_t encode
 extern const esdm_codec_plugin esdm_codec_shuffle_plugin;
 const esdm_codec_plugin esdm_codec_shuffle_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "shuffle",
              .summary = "groups bytes of equal weight; before a compressor"},

@@ -182,6 +182,7 @@ szip_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
 extern const esdm_codec_plugin esdm_codec_szip_plugin;
 const esdm_codec_plugin esdm_codec_szip_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = NAME,
              .summary = "szip (CCSDS 121) by libaec, lossless"},

@@ -92,6 +92,7 @@ template_decode(const esdm_codec_input *input, const void *encoded, size_t encod
 extern const esdm_codec_plugin esdm_codec_template_plugin;
 const esdm_codec_plugin esdm_codec_template_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "template", /* as in the configuration and in the file name */
              .summary = "differences of bytes, run-length encoded (a template)"},

@@ -324,6 +324,7 @@ zfp_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_by
 extern const esdm_codec_plugin esdm_codec_zfp_plugin;
 const esdm_codec_plugin esdm_codec_zfp_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = NAME,
              .summary = "zfp for floating-point numbers, reversible or within a bound"},

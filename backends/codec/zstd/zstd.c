@@ -57,6 +57,7 @@ zstd_decode(const esdm_codec_input *input, const void *encoded, size_t encoded_b
 extern const esdm_codec_plugin esdm_codec_zstd_plugin;
 const esdm_codec_plugin esdm_codec_zstd_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_codec_plugin),
              .kind = ESDM_PLUGIN_CODEC,
              .name = "zstd",
              .summary = "Zstandard, stronger lossless compression of bytes"},

@@ -5,6 +5,7 @@
 extern const esdm_data_plugin esdm_data_kv_plugin;
 const esdm_data_plugin esdm_data_kv_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = "kv",
              .summary = "packs as records of Kyoto Cabinet databases in a directory"},

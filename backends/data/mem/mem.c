@@ -484,6 +484,7 @@ mem_pack_list(void *self, const char *prefix, esdm_pack_visitor visit, void *use
 extern const esdm_data_plugin esdm_data_mem_plugin;
 const esdm_data_plugin esdm_data_mem_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = "mem",
              .summary = "packs in this process's memory (for tests)"},

@@ -4,6 +4,7 @@
 extern const esdm_data_plugin esdm_data_posix_plugin;
 const esdm_data_plugin esdm_data_posix_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = "posix",
              .summary = "packs as files in a directory"},

@@ -5,6 +5,7 @@
 extern const esdm_data_plugin esdm_data_s3_plugin;
 const esdm_data_plugin esdm_data_s3_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = S3__PLUGIN,
              .summary = "packs as objects in a bucket of an S3 server"},

@@ -133,6 +133,7 @@ template_pack_list(void *target, const char *prefix, esdm_pack_visitor visit, vo
 extern const esdm_data_plugin esdm_data_template_plugin;
 const esdm_data_plugin esdm_data_template_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_data_plugin),
              .kind = ESDM_PLUGIN_DATA,
              .name = "template",
              .summary = "a template; stores nothing"},

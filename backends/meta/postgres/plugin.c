@@ -12,6 +12,7 @@ is_writable(void *self)
 extern const esdm_meta_plugin esdm_meta_postgres_plugin;
 const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_meta_plugin),
              .kind = ESDM_PLUGIN_META,
              .name = "postgres",
              .summary = "schema of a PostgreSQL database"},

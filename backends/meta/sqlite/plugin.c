@@ -11,6 +11,7 @@ is_writable(void *self)
 extern const esdm_meta_plugin esdm_meta_sqlite_plugin;
 const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_meta_plugin),
              .kind = ESDM_PLUGIN_META,
              .name = "sqlite",
              .summary = "embedded SQLite database in a directory"},

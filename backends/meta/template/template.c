@@ -304,6 +304,7 @@ template_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, 
 extern const esdm_meta_plugin esdm_meta_template_plugin;
 const esdm_meta_plugin esdm_meta_template_plugin = {
     .base = {.abi = ESDM_PLUGIN_ABI,
+             .table_bytes = sizeof(esdm_meta_plugin),
              .kind = ESDM_PLUGIN_META,
              .name = "template",
              .summary = "a template; keeps nothing"},

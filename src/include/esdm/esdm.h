@@ -17,5 +17,6 @@
 #include "esdm/types.h"
 #include "esdm/upkeep.h"
 #include "esdm/usertypes.h"
+#include "esdm/version.h"
 
 #endif

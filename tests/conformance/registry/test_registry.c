@@ -23,13 +23,29 @@ static void
 test_registry__refuses_wrong_plugins(void **state)
 {
     (void) state;
-    refused("wrong_abi", "rebuild");
+    refused("wrong_abi", "install the ESDM that it is for");
+    refused("wrong_old", "rebuild");
+    refused("wrong_bytes", "sizeof(esdm_codec_plugin)");
+    refused("wrong_short", "lacks the function 'decode'");
     refused("wrong_kind", "kind");
     refused("wrong_name", "calls itself 'something_else'");
     refused("wrong_function", "lacks the function 'decode'");
     refused("wrong_entry", "does not export");
     refused("wrong_null", "returns nothing");
     assert_null(esdm__plugin_codec_by_id(250));
+}
+
+static void
+test_registry__takes_a_table_of_an_older_interface(void **state)
+{
+    (void) state;
+    const esdm_plugin *plugin = NULL;
+    assert_ok(esdm__plugin_find(ESDM_PLUGIN_CODEC, "right_short", &plugin, &place_error));
+    const esdm_codec_plugin *codec = (const esdm_codec_plugin *) plugin;
+    assert_int_equal(codec->id, 251);
+    assert_int_equal(codec->flags, 0); /* not what lies behind its table */
+    assert_int_equal(codec->bound(7), 7);
+    assert_ptr_equal(esdm__plugin_codec_by_id(251), codec);
 }
 
 static void *
@@ -103,6 +119,7 @@ main(void)
         cmocka_unit_test(test_registry__loads_a_codec_by_id),
         cmocka_unit_test(test_registry__loads_once_for_many_threads),
         cmocka_unit_test(test_registry__refuses_wrong_plugins),
+        cmocka_unit_test(test_registry__takes_a_table_of_an_older_interface),
         cmocka_unit_test(test_registry__templates_refuse_everything),
     };
     return cmocka_run_group_tests_name("conformance.registry", tests, NULL, NULL);

@@ -123,6 +123,7 @@ failing_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes,
 #define CODEC(text, number, limit, to, from)                                                       \
     {                                                                                              \
         .base = {.abi = ESDM_PLUGIN_ABI,                                                           \
+                 .table_bytes = sizeof(esdm_codec_plugin),                                         \
                  .kind = ESDM_PLUGIN_CODEC,                                                        \
                  .name = text,                                                                     \
                  .summary = text},                                                                 \

@@ -85,6 +85,7 @@ liar_encode(const esdm_codec_input *input, const void *raw, size_t raw_bytes, vo
 #define CODEC(text, number, features, to, from)                                                    \
     {                                                                                              \
         .base = {.abi = ESDM_PLUGIN_ABI,                                                           \
+                 .table_bytes = sizeof(esdm_codec_plugin),                                         \
                  .kind = ESDM_PLUGIN_CODEC,                                                        \
                  .name = text,                                                                     \
                  .summary = text},                                                                 \

@@ -11,8 +11,9 @@
  * folders ($ESDM_PLUGIN_PATH, `esdm` beside libesdm, then the installed folder) that export one
  * symbol, `esdm_plugin_entry`.
  *
- * Plug-ins see esdm/sys/ headers and src/base only. They never print, never exit, never abort on
- * input.
+ * Plug-ins see esdm/sys/ headers and src/base only; `libesdm-plugin.a` has the latter for plug-ins
+ * that are built outside of this project (pkg-config esdm-plugin, CMake: esdm_add_plugin()). They
+ * never print, never exit, never abort on input.
  */
 
 #include <stdbool.h>
@@ -25,8 +26,20 @@
 extern "C" {
 #endif
 
-/** Version of all structures in esdm/sys/; a plug-in with another one is refused (ESDM_ENOTSUP). */
-#define ESDM_PLUGIN_ABI 7
+/**
+ * Version of all structures in esdm/sys/, and the oldest one that this ESDM still takes: a plug-in
+ * outside of the two is refused (ESDM_ENOTSUP).
+ *
+ * Structures grow at their end only, with a new version each time, so that within the window
+ * - an ops table that is shorter than ours is one of an older version: its missing functions and
+ *   flags count as NULL and 0. What came after ESDM_PLUGIN_ABI_OLDEST may therefore be missing;
+ * - a plug-in reads of what it is given only what it knows, and sets of what it fills in only what
+ *   it knows: the caller has set all of it to zero before.
+ * Structures that are handed over as arrays (esdm_iov) never change. Any other change raises
+ * ESDM_PLUGIN_ABI_OLDEST, too.
+ */
+#define ESDM_PLUGIN_ABI        7
+#define ESDM_PLUGIN_ABI_OLDEST 7
 
 typedef enum esdm_plugin_kind {
     ESDM_PLUGIN_DATA = 1,
@@ -34,10 +47,11 @@ typedef enum esdm_plugin_kind {
     ESDM_PLUGIN_CODEC = 3
 } esdm_plugin_kind;
 
-/** First member of every ops table. */
+/** First member of every ops table; never grows. */
 typedef struct esdm_plugin {
     uint32_t abi; /**< ESDM_PLUGIN_ABI */
     esdm_plugin_kind kind;
+    size_t table_bytes;  /**< of the whole ops table: sizeof(esdm_codec_plugin) */
     const char *name;    /**< as in the configuration: "posix" */
     const char *summary; /**< one line for help texts */
 } esdm_plugin;
