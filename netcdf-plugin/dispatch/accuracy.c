@@ -114,12 +114,11 @@ tell_borrowed(const esdmnc_file *file, const esdmnc_var *var, const char *attrib
         esdmnc_debug("'%s' of '%s' in '%s' is not taken", attribute,
                      esdm_dataset_name(var->dataset), file->name);
     else
-        fprintf(
-            stderr,
-            "esdm: '%s' of variable '%s' in '%s' is not taken: this program copied it from a "
-            "file, where it was stated of other numbers; these are stored without loss (to "
-            "state it of them: esdm-cp --accuracy, or \"accuracy\" in the site configuration)\n",
-            attribute, esdm_dataset_name(var->dataset), file->name);
+        esdmnc_say("'%s' of variable '%s' in '%s' is not taken: this program copied it from a "
+                   "file, where it was stated of other numbers; these are stored without loss (to "
+                   "state it of them: esdm-cp --accuracy, or \"accuracy\" in the site "
+                   "configuration)",
+                   attribute, esdm_dataset_name(var->dataset), file->name);
 }
 
 static int

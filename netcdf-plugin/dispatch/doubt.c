@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Guards the span of all variables that have a doubted statement. */
@@ -79,11 +78,10 @@ end(const esdmnc_file *file, esdmnc_var *var)
         return NC_NOERR;
     if (doubt->low > doubt->high) /* there are no numbers yet: it is for those to come */
         return settle(file, var, doubt);
-    fprintf(stderr,
-            "esdm: what attributes of variable '%s' in '%s' state is not taken: its numbers differ "
-            "by less than 16 times the tolerance; was it copied from another variable? They are "
-            "stored without loss (to state it of them: esdm-cp --accuracy)\n",
-            esdm_dataset_name(var->dataset), file->name);
+    esdmnc_say("what attributes of variable '%s' in '%s' state is not taken: its numbers differ by "
+               "less than 16 times the tolerance; was it copied from another variable? They are "
+               "stored without loss (to state it of them: esdm-cp --accuracy)",
+               esdm_dataset_name(var->dataset), file->name);
     esdmnc_doubt_drop(var);
     return NC_NOERR;
 }

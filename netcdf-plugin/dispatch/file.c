@@ -4,7 +4,6 @@
 #include "storage.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "calls.h"
 
@@ -19,11 +18,9 @@ tell_settled(esdmnc_file *file)
     if (comm == NULL || !esdm_container_settled(file->container, text, sizeof text))
         return;
     if (comm->rank == 0 && !file->settled_told)
-        fprintf(
-            stderr,
-            "esdm: '%s': %s, and maybe others, had another value on other ranks than on rank 0, "
-            "whose value is kept\n",
-            file->name, text);
+        esdmnc_say("'%s': %s, and maybe others, had another value on other ranks than on rank 0, "
+                   "whose value is kept",
+                   file->name, text);
     file->settled_told = true;
 }
 
@@ -378,10 +375,9 @@ warn_of_relief(void)
     esdm_session_relieved(session, &containers, &bytes);
     if (containers == 0 || atomic_exchange(&told, containers) == containers)
         return;
-    fprintf(stderr,
-            "esdm: storage was full: %" PRIu64 " containers that had been replaced or removed were "
-            "freed for good (%" PRIu64 " MiB)\n",
-            containers, bytes >> 20);
+    esdmnc_say("storage was full: %" PRIu64 " containers that had been replaced or removed were "
+               "freed for good (%" PRIu64 " MiB)",
+               containers, bytes >> 20);
 }
 
 /* What a program cannot see otherwise: its data are safe, but not where they were to be. Of
@@ -464,9 +460,9 @@ esdmnc_close(esdmnc_id id, void *memory)
             close_refused(id, file); /* types can be finished after nc_redef() */
         return rc;
     }
-    if (put_off(file))
-        return NC_NOERR;
     rc = file->writable ? esdmnc_doubt_end(file) : NC_NOERR;
+    if (rc == NC_NOERR && put_off(file))
+        return NC_NOERR;
     if (rc == NC_NOERR)
         rc = commit(file, "commit at close of");
     if (rc != NC_NOERR)

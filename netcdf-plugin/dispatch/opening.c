@@ -242,7 +242,7 @@ suggest(esdm_session *session, const char *name)
         return;
     esdm_container_suggest(session, name, text, sizeof text);
     if (text[0] != '\0' && atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)
-        fprintf(stderr, "esdm: there is no container '%s'; %s\n", name, text);
+        esdmnc_say("there is no container '%s'; %s", name, text);
 }
 
 int

@@ -39,6 +39,29 @@ import os
 os._exit(3)
 """
 
+# A tolerance that does not fit the numbers.
+UNFIT = f"""
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], "w") as d:
+    v = d.createVariable({BAD_NAME!r}, "f4", ())
+    v.esdm_absolute_tolerance = 100.0
+    v[...] = 1
+"""
+
+COPY = f"""
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1]) as source, netCDF4.Dataset("esdm://dir/b{BAD_NAME}.nc", "w") as d:
+    v = d.createVariable({BAD_NAME!r}, "f4", ())
+    v.esdm_absolute_tolerance = source[{BAD_NAME!r}].esdm_absolute_tolerance
+    v[...] = 1
+"""
+
+NEAR = f"""
+import contextlib, netCDF4
+with contextlib.suppress(OSError):
+    netCDF4.Dataset("esdm://dir/duobt{BAD_NAME}.nc")
+"""
+
 DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -81,6 +104,13 @@ def test_tools_and_plugin():
         env = client_environment({"ESDM_DEBUG": "1"})
         _, err = check([*run, FAIL], env, allowed=(3,))
         expect("\\x1b[31m" in err, ascii(err))
+        plain = site.file("plain.nc")
+        check([*run, UNFIT, plain], client_environment())
+        for command, told in (([*run, COPY, plain], "is not taken"),
+                              ([run[0], "nccopy", plain, f"esdm://dir/doubt{BAD_NAME}.nc"], "is not taken"),
+                              ([*run, NEAR], "did you mean")):
+            _, err = check(command, client_environment())
+            expect(told in err, ascii(err))
         # What programs read is exact.
         done = subprocess.run([tool("esdm-stat"), "--json", name], env=environment(), check=True,
                               stdout=subprocess.PIPE)

@@ -184,6 +184,25 @@ def dask_block():
     xr.Dataset({"v": ("x", data)}).to_netcdf(path)
 
 
+def copied_tolerance():
+    """Which came with a file, for other numbers."""
+    with netCDF4.Dataset(path) as source:
+        tolerance = source["v"].esdm_absolute_tolerance
+    try:
+        with netCDF4.Dataset("esdm://small.nc", "w") as ds:
+            ds.createVariable("small", "f4", ()).esdm_absolute_tolerance = tolerance
+            ds.createVariable("later", "f4", ()).esdm_absolute_tolerance = tolerance
+            ds["small"][...] = 0.001
+            raise Stop("the numbers are complete")
+    except Stop:
+        pass
+
+
+def stated():
+    with begin() as ds:
+        ds["v"].esdm_absolute_tolerance = 100.0
+
+
 kept = []
 ways = {
     "top": lambda: None,
@@ -212,6 +231,8 @@ ways = {
     "pickled": pickled,
     "dask": dask_block,
     "whole": whole,
+    "stated": stated,
+    "copied-tolerance": copied_tolerance,
 }
 if how == "top":
     top = begin()

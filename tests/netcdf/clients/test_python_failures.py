@@ -3,11 +3,12 @@
 """Python closes files while an exception unwinds the stack. What is half written then neither replaces
 nor changes what was there when nobody handles the exception; handled ones cost nothing."""
 
+import json
 import signal
 import subprocess
 
 import clients
-from esdmtest import Site, by_size, client, client_environment, expect, main, skip, tool
+from esdmtest import Site, by_size, client, client_environment, expect, main, run, skip, tool
 
 SCRIPT = clients.HERE / "failing.py"
 WHOLE, HALF = "v = 1, 1, 1, 1 ;", "v = 0, 0, "
@@ -92,5 +93,21 @@ def test_committed_all_the_same_on_request():
             expect(done.returncode == 1 and values("esdm://a.nc").startswith(HALF), done.stderr)
 
 
+def test_tolerances_that_came_with_a_file():
+    """A close that waits for the exception judges them as every close. Only programs that are known to
+    hand numbers on take them: here Python is called as one of these."""
+    python = clients.python_of("debian")
+    with Site() as site:
+        plain, copier = site.file("plain.nc"), site.file("ncks")
+        copier.symlink_to(python)
+        run([python, SCRIPT, plain, "stated"])
+        done = client([copier, SCRIPT, plain, "copied-tolerance"])
+        expect("of variable 'small' in 'small.nc' state is not taken" in done.stderr, done.stderr)
+        shown = json.loads(run([tool("esdm-stat"), "--accuracy", "--json", "small.nc"]).stdout)
+        stated_of = {d["name"]: d.get("accuracy", {}).get("stated")
+                     for d in shown["containers"][0]["root"]["datasets"]}
+        expect(stated_of == {"small": None, "later": "absolute_tolerance=100"}, f"{stated_of}")
+
+
 main(test_debian, test_pypi, test_nothing_is_left_of_a_new_container,
-     test_committed_all_the_same_on_request)
+     test_committed_all_the_same_on_request, test_tolerances_that_came_with_a_file)
