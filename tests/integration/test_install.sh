@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-or-later
-# An installed ESDM is found by pkg-config and by find_package; the README's example compiles
-# against it from public headers alone and runs; README shows that very program.
+# An installed ESDM is found by pkg-config and by find_package; the example of docs/reference.md compiles
+# against it from public headers alone and runs; the page shows that very program.
 . "$ESDM_SOURCE/tests/support/site.sh"
 
 prefix=$SITE_DIR/prefix
@@ -53,7 +53,7 @@ project/build/example >output.txt || fail "example built by find_package"
 PATH=$prefix/bin:$PATH client ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
     fail "installed esdm-run"
 
-# The block in README between ```c and ``` is the program, word for word.
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$ESDM_SOURCE/README.md" >readme.c
+# The block in the page between ```c and ``` is the program, word for word.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$ESDM_SOURCE/docs/reference.md" >readme.c
 sed 1d "$ESDM_SOURCE/tests/integration/example.c" | diff - readme.c >readme.diff ||
-    fail "README.md shows another example.c: $(head -20 readme.diff)"
+    fail "docs/reference.md shows another example.c: $(head -20 readme.diff)"
