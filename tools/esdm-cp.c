@@ -36,7 +36,8 @@ static const tool_help help = {
         "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
         "(exact), compression_speed, decompression_speed, mode (speed, balanced, archive,\n"
         "energy). Several numbers of exact_values are divided by blanks: exact=250 300.\n"
-        "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one with\n"
+        "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one "
+        "with\n"
         "wildcards does not round coordinates, their bounds, times, grid mappings, cell\n"
         "measures, flags and scalars. What is rounded already is not rounded again, unless\n"
         "--accuracy names it.",
