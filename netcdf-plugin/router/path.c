@@ -5,7 +5,7 @@
  *  - `FOLDER/esdm:/NAME`, what os.path.abspath() and the like make of it, unless FOLDER really
  *    holds something called `esdm:`;
  *  - stub files;
- *  - for a create, any path below a folder in $ESDM_NC_ROUTE or in the site configuration.
+ *  - for a create, what is routed (routes.c).
  */
 #include "router/router.h"
 
@@ -68,113 +68,6 @@ esdmnc__path_container(const char *prefixed, char *container, size_t size)
     return NC_NOERR;
 }
 
-/* ---- routed folders ------------------------------------------------------------------------- */
-
-/** Resolves the folder of `path` and appends its last component. The file need not exist. */
-static bool
-absolute_path(const char *path, char *absolute, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
-    char folder[PATH_MAX];
-    char resolved[PATH_MAX];
-    size_t length = slash ? (size_t) (slash - path) : 0;
-    if (!file[0] || strcmp(file, ".") == 0 || strcmp(file, "..") == 0 || length >= PATH_MAX) {
-        return false;
-    }
-    memcpy(folder, path, length);
-    folder[length] = '\0';
-    if (!realpath(slash ? (length ? folder : "/") : ".", resolved)) {
-        return false;
-    }
-    int n = snprintf(absolute, size, "%s/%s", resolved[1] ? resolved : "", file);
-    return n > 0 && (size_t) n < size;
-}
-
-/** What the folder `routed` makes of an absolute path. @param name goes in front of what lies below
- *  the folder; NULL: the folder's own path. @param folder receives its real path. NC_NOERR, ENOENT,
- * NC_EMAXNAME. */
-static int
-route_match(const char *routed, const char *name, const char *absolute, char *container,
-            size_t size, char *folder)
-{
-    if (!realpath(routed, folder)) {
-        return ENOENT; /* a folder that is not there routes nothing */
-    }
-    size_t folder_length = folder[1] ? strlen(folder) : 0;
-    if (strncmp(absolute, folder, folder_length) != 0 || absolute[folder_length] != '/') {
-        return ENOENT;
-    }
-    if (!name) {
-        name = folder + 1;
-    }
-    name += strspn(name, "/");
-    int n = snprintf(container, size, "%s%s%s", name, name[0] && folder_length ? "/" : "",
-                     absolute + folder_length + 1);
-    return n > 0 && (size_t) n < size ? NC_NOERR : NC_EMAXNAME;
-}
-
-/** $ESDM_NC_ROUTE: entries `FOLDER` or `FOLDER=NAME`, with colons between. */
-static int
-route_by_environment(const char *absolute, char *container, size_t size, char *folder)
-{
-    const char *entry = secure_getenv("ESDM_NC_ROUTE");
-    int status = ENOENT;
-    while (entry && *entry && status == ENOENT) {
-        char text[PATH_MAX];
-        size_t length = strcspn(entry, ":");
-        if (length > 0 && length < sizeof(text)) {
-            memcpy(text, entry, length);
-            text[length] = '\0';
-            char *name = strchr(text, '=');
-            if (name) {
-                *name++ = '\0';
-            }
-            status = route_match(text, name, absolute, container, size, folder);
-        }
-        entry += length;
-        entry += *entry == ':';
-    }
-    return status;
-}
-
-/** "netcdf.routes" of the site configuration. */
-static int
-route_by_site(const char *absolute, char *container, size_t size, char *folder)
-{
-    const esdmnc__core *core = esdmnc__core_get();
-    const char *routed;
-    int status = ENOENT;
-    for (size_t i = 0; core && status == ENOENT && (routed = core->route(i)); i++) {
-        status = route_match(routed, NULL, absolute, container, size, folder);
-    }
-    return status;
-}
-
-/** esdmnc__route_container(), and the real path of the routed folder: PATH_MAX bytes. */
-static int
-route(const char *path, char *container, size_t size, char *folder)
-{
-    char absolute[PATH_MAX];
-    int saved = errno;
-    int status = ENOENT;
-    if (absolute_path(path, absolute, sizeof(absolute))) {
-        status = route_by_environment(absolute, container, size, folder);
-        if (status == ENOENT) {
-            status = route_by_site(absolute, container, size, folder);
-        }
-    }
-    errno = saved;
-    return status;
-}
-
-int
-esdmnc__route_container(const char *path, char *container, size_t size)
-{
-    char folder[PATH_MAX];
-    return route(path, container, size, folder);
-}
-
 /* ---- decisions ------------------------------------------------------------------------------ */
 
 bool
@@ -190,8 +83,12 @@ esdmnc__path_is_ours(const char *path, bool creating)
         return status == NC_NOERR;
     }
     char container[ESDMNC_NAME_MAX + 1];
-    return (status == NC_NOERR && stub.is_original) ||
-           esdmnc__route_container(path, container, sizeof(container)) != ENOENT;
+    if ((status == NC_NOERR && stub.is_original) ||
+        esdmnc__route_container(path, container, sizeof(container)) != ENOENT) {
+        return true;
+    }
+    esdmnc__route_told(path);
+    return false;
 }
 
 bool
@@ -288,7 +185,7 @@ esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret)
             /* What is diskless and not to persist never shows as a file. */
             target.write_stub = !(cmode & (NC_DISKLESS | NC_MMAP)) || (cmode & NC_PERSIST);
             target.number = target.write_stub ? new_number() : 0;
-            status = route(path, target.container, sizeof(target.container), folder);
+            status = esdmnc__route(path, target.container, sizeof(target.container), folder);
             if (status == NC_NOERR) {
                 status = free_name(path, folder, target.container, sizeof(target.container));
             }

@@ -246,6 +246,12 @@ int esdmnc__path_target(const char *path, int cmode, esdmnc__target *ret);
  *  call loads the dispatcher, which alone knows the site configuration. */
 int esdmnc__route_container(const char *path, char *container, size_t size);
 
+/** The same, and `folder` (PATH_MAX bytes) receives the real path of the routed folder. */
+int esdmnc__route(const char *path, char *container, size_t size, char *folder);
+/** A file that is created is not routed: tells, once, of entries of $ESDM_NC_ROUTE that cannot
+ *  route anything. Keeps errno. */
+void esdmnc__route_told(const char *path);
+
 /* ---- stubs that were moved (living.c) ------------------------------------------------------- */
 
 typedef enum esdmnc__living {

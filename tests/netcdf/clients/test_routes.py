@@ -137,6 +137,46 @@ def test_environment_comes_first():
         expect(containers() == ["named/a.nc"], str(containers()))
 
 
+def test_entries_that_route_nothing_are_told():
+    """A plain file in place of a container is no surprise; files that are routed say nothing."""
+    need_program("ncgen", "ncks")
+    with RoutedSite() as site:
+        plain, typo = site.file("plain.nc"), f"{site.folder}/uot"
+        for entry in (typo, f"{typo}=x", f"{site.out},{site.folder}", f"{typo}/*.nc"):
+            done = client(["ncks", "-O", site.source, plain], env={"ESDM_NC_ROUTE": entry})
+            expect_plain(plain)
+            expect("plain.nc" in done.stderr, done.stderr)
+            expect(f"ESDM_NC_ROUTE names '{entry.partition('=')[0]}'" in done.stderr, done.stderr)
+            expect(done.stderr.count("ESDM_NC_ROUTE") == 1, done.stderr)
+        for path, entry in ((plain, f"{site.folder}/o*/*.nc"), (plain, str(site.out)),
+                            (site.out / "a.nc", f"{typo}:{site.out}")):
+            done = client(["nccopy", site.source, path], env={"ESDM_NC_ROUTE": entry})
+            expect("ESDM_NC_ROUTE" not in done.stderr, done.stderr)
+
+
+def test_everything_and_patterns():
+    need_program("ncgen", "ncdump", "cdo")
+    with Site() as site:
+        for folder in ("one", "one/out", "two", "two/out", "here"):
+            site.file(folder).mkdir()
+        source = site.file("source.nc")
+        run(["ncgen", "-k", "nc4", "-o", source, CLASSIC])
+        paths = [site.file(p) for p in ("one/out/a.nc", "two/out/a.nc", "one/b.nc")]
+        for entry, routed, prefix in ((f"{site.folder}/*/out=x", paths[:2], "x"),
+                                      ("*", paths, str(site.folder).lstrip("/"))):
+            for path in paths:
+                client(["nccopy", source, path], env={"ESDM_NC_ROUTE": entry})
+                (expect_stub if path in routed else expect_plain)(path)
+            names = [f"{prefix}/{path.relative_to(site.folder)}" for path in routed]
+            expect(set(names) <= set(containers()), f"{names} {containers()}")
+            for path in paths:
+                run([COMPARE, source, path]) if path not in routed else client([COMPARE, source, path])
+                path.unlink()
+        # A program that leaves its names to its current folder.
+        client(["cdo", "-f", "nc4", "-topo", "t.nc"], cwd=site.file("here"), env={"ESDM_NC_ROUTE": "*"})
+        expect_stub(site.file("here/t.nc"))
+
+
 def test_other_folders_stay_plain():
     need_program("ncgen")
     with RoutedSite() as site:
@@ -333,6 +373,7 @@ def test_asking_makes_no_default_site():
 
 main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_rename_of_a_stub_by_another_program, test_environment_comes_first,
+     test_entries_that_route_nothing_are_told, test_everything_and_patterns,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
      test_a_second_run_replaces_the_first_one, test_copied_bytes_tell_what_they_are, test_stubs_may_be_called_as_their_attributes,

@@ -224,6 +224,56 @@ test_route__longest_match_is_the_first_entry(void **state)
     assert_string_equal(name, path);
 }
 
+static void
+expect_route(const char *routes, const char *path, const char *expected)
+{
+    char name[ESDMNC_NAME_MAX + 1] = "";
+    (void) setenv("ESDM_NC_ROUTE", routes, 1);
+    int status = esdmnc__route_container(path, name, sizeof(name));
+    assert_int_equal(status, expected ? NC_NOERR : ENOENT);
+    assert_string_equal(name, expected ? expected : "");
+}
+
+static void
+test_route__patterns(void **state)
+{
+    (void) state;
+    char routes[1024];
+    char whole[256];
+    char at[PATH_MAX];
+    assert_int_equal(system("mkdir -p r1/out r2/out/deep r3/in 'r[1]/out'; mkfifo r1/out/fifo"), 0);
+    expect_route("r?/out=exp", "r1/out/a", "exp/r1/out/a");
+    expect_route("r?/out/=exp", "r2/out/deep/a", "exp/r2/out/deep/a");
+    expect_route("r?/out=exp", "r3/in/a", NULL);
+    expect_route("r?/out=exp", "r1/a", NULL);
+    expect_route("./r[12]/*.nc=n:*.nc=/m", "r2/a.nc", "n/r2/a.nc");
+    expect_route("./r[12]/*.nc=n:*.nc=/m", "r2/out/a.nc", NULL);
+    expect_route("./r[12]/*.nc=n:*.nc=/m", "a.nc", "m/a.nc");
+    expect_route("r[1]=literal", "r[1]/out/a", "literal/out/a"); /* a folder that is there */
+    expect_route("r[1]=literal", "r1/out/a", NULL);
+    (void) snprintf(routes, sizeof(routes), "%s/r*/out", folder);
+    (void) snprintf(whole, sizeof(whole), "%s/r1/out/a", folder + 1);
+    expect_route(routes, "r1/out/a", whole);
+    expect_route("*", "r1/out/a", whole);
+    expect_route("nowhere:*", "r1/out/a", whole);
+    (void) snprintf(whole, sizeof(whole), "all/%s/r3/in/a", folder + 1);
+    expect_route("*=all", "r3/in/a", whole);
+    expect_route("/=all", "r3/in/a", whole);
+    for (const char *const *other = (const char *const[]){"r1/out/fifo", "r1/out", "/dev/null",
+                                                          "/dev/stdout", "/proc/self/fd/1", NULL};
+         *other != NULL; other++) {
+        expect_route("*", *other, NULL);
+    }
+    (void) setenv("ESDM_NC_ROUTE", "r?/*.nc", 1);
+    char name[ESDMNC_NAME_MAX + 1];
+    assert_int_equal(esdmnc__route("r1/a.nc", name, sizeof(name), at), NC_NOERR);
+    (void) snprintf(whole, sizeof(whole), "%s/r1", folder);
+    assert_string_equal(at, whole);
+    (void) setenv("ESDM_NC_ROUTE", "r?", 1);
+    assert_int_equal(esdmnc__route("r1/out/a.nc", name, sizeof(name), at), NC_NOERR);
+    assert_string_equal(at, whole);
+}
+
 int
 main(void)
 {
@@ -238,6 +288,7 @@ main(void)
         TEST(test_stub__damage_is_noticed_or_harmless),
         TEST(test_path__names),
         TEST(test_route__longest_match_is_the_first_entry),
+        TEST(test_route__patterns),
     };
     return cmocka_run_group_tests_name("stub", tests, NULL, NULL);
 }
