@@ -59,8 +59,10 @@ shim_stub_descriptor(const char *container, bool close_on_exec)
     if (length == 0) {
         return shim_return(ENAMETOOLONG);
     }
-    int fd = memfd_create("esdm-stub", close_on_exec ? MFD_CLOEXEC : 0);
-    if (fd >= 0 && pwrite(fd, bytes, length, 0) != (ssize_t) length) {
+    int fd = memfd_create("esdm-stub", MFD_ALLOW_SEALING | (close_on_exec ? MFD_CLOEXEC : 0));
+    /* Nothing that is written there would reach the container: sealed, it fails. */
+    if (fd >= 0 && (pwrite(fd, bytes, length, 0) != (ssize_t) length ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) != 0)) {
         int error = errno;
         (void) close(fd);
         return shim_return(error ? error : EIO);

@@ -2,7 +2,8 @@
 /*
  * The open families. Reading an `esdm:` path gives the bytes of a stub: a valid NetCDF header that
  * names the container, which is what programs that sniff at magic numbers need. Writing bytes to a
- * container is not possible.
+ * container is not possible. Many programs open for reading and writing what they only read, so
+ * that this succeeds, and writing fails.
  */
 #include "shim/shim.h"
 
@@ -18,18 +19,17 @@ open_container(const char *path, int flags)
     esdmnc_stat st;
     bool is_folder;
     int error = shim_lookup(path, &st, &is_folder);
-    bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
-    bool updates = (flags & O_ACCMODE) == O_RDWR && !(flags & (O_CREAT | O_TRUNC | O_APPEND));
+    bool writes = (flags & O_ACCMODE) == O_WRONLY || (flags & (O_CREAT | O_TRUNC | O_APPEND));
     if (error == 0 && (flags & O_CREAT) && (flags & O_EXCL)) {
         error = EEXIST;
     } else if (error == 0 && is_folder) {
-        error = writes ? EISDIR : EOPNOTSUPP; /* folders of containers cannot be listed this way */
+        bool reads = (flags & O_ACCMODE) == O_RDONLY && !writes;
+        error = reads ? EOPNOTSUPP : EISDIR; /* folders of containers cannot be listed this way */
     } else if (error == 0 && (flags & O_DIRECTORY)) {
         error = ENOTDIR;
     } else if (writes && (error == 0 || (error == ENOENT && (flags & O_CREAT)))) {
         esdmnc_debug("%s: containers are written through NetCDF calls, not as bytes", path);
-        /* EACCES lets Fortran's OPEN and others try again for reading. */
-        error = updates ? EACCES : EOPNOTSUPP;
+        error = EOPNOTSUPP;
     }
     if (error != 0) {
         return shim_return(error);
@@ -55,10 +55,6 @@ opened(int fd, int flags)
         return fd;
     }
     (void) close(fd);
-    if ((flags & O_ACCMODE) != O_RDONLY) {
-        (void) close(shown);
-        return shim_return(EACCES); /* as open_container(): many try again for reading */
-    }
     return shown;
 }
 
@@ -163,7 +159,7 @@ CREAT_CALL(creat64)
 static FILE *
 fopened(FILE *file, const char *mode)
 {
-    bool reads = file && mode[0] == 'r' && !strchr(mode, '+');
+    bool reads = file && mode[0] == 'r';
     int shown = reads ? shim_stub_shown(fileno(file), strchr(mode, 'e') != NULL) : -1;
     FILE *other = shown >= 0 ? fdopen(shown, mode) : NULL;
     if (!other) {

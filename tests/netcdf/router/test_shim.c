@@ -203,6 +203,54 @@ test_open__bytes_look_like_the_format(void **state)
     }
 }
 
+/* Reads the magic, and cannot change anything. Closes it. */
+static void
+expect_unwritable(int fd, const char *magic)
+{
+    char bytes[4];
+    struct stat st;
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+    assert_int_equal(read(fd, bytes, 4), 4);
+    assert_memory_equal(bytes, magic, 4);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    assert_int_equal(write(fd, "text", 4), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(lseek(fd, 0, SEEK_END), st.st_size);
+    assert_int_equal(write(fd, "text", 4), -1);
+    assert_int_equal(pread(fd, bytes, 4, 0), 4);
+    assert_memory_equal(bytes, magic, 4);
+    assert_int_equal(close(fd), 0);
+}
+
+/* As GDAL does with what it has written. */
+static void
+test_open__updates_fail_at_the_first_write(void **state)
+{
+    (void) state;
+    touch("store/a");
+    expect_unwritable(open("esdm://a", O_RDWR), "CDF\001");
+    expect_unwritable(openat(AT_FDCWD, "esdm://a", O_RDWR | O_CLOEXEC), "CDF\001");
+    char bytes[8];
+    FILE *file = fopen("esdm://a", "r+b");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, 8, file), 8);
+    assert_memory_equal(bytes, "CDF\001ESDM", 8);
+    assert_int_equal(fseek(file, 0, SEEK_SET), 0);
+    (void) fwrite("text", 1, 4, file);
+    assert_int_equal(fflush(file), EOF);
+    (void) fclose(file);
+    int fd = open("esdm://a", O_RDONLY);
+    assert_int_equal(write(fd, "text", 4), -1);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(open("esdm://absent", O_RDWR), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(open("esdm://", O_RDWR), -1);
+    assert_int_equal(errno, EISDIR);
+}
+
 /* This program links libnetcdf: of stub files, too, it sees bytes of the container's format. */
 static void
 test_open__stub_files_look_like_the_format(void **state)
@@ -231,8 +279,11 @@ test_open__stub_files_look_like_the_format(void **state)
     assert_int_equal(fread(bytes, 1, 4, file), 4);
     assert_memory_equal(bytes, "CDF\002", 4);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(open("a.cdf2", O_RDWR), -1);
-    assert_int_equal(errno, EACCES);
+    expect_unwritable(open("a.cdf2", O_RDWR), "CDF\002");
+    file = fopen("a.cdf2", "r+b");
+    assert_non_null(file);
+    expect_unwritable(dup(fileno(file)), "CDF\002");
+    assert_int_equal(fclose(file), 0);
     /* Programs that do not link it see the stub that is there; so does the router itself. */
     (void) snprintf(command, sizeof(command), "head -c 8 a.cdf2 | cmp - <(printf 'CDF\\1ESDM')");
     char shell[400];
@@ -247,8 +298,10 @@ test_open__writing_bytes_is_refused(void **state)
 {
     (void) state;
     touch("store/a");
-    assert_int_equal(open("esdm://a", O_RDWR), -1);
-    assert_int_equal(errno, EACCES);
+    assert_int_equal(open("esdm://a", O_WRONLY), -1);
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(open("esdm://a", O_RDWR | O_TRUNC), -1);
+    assert_int_equal(open("esdm://a", O_RDWR | O_APPEND), -1);
     assert_int_equal(open("esdm://new", O_WRONLY | O_CREAT, 0666), -1);
     assert_int_equal(errno, EOPNOTSUPP);
     assert_int_equal(open("esdm://new", O_RDONLY), -1);
@@ -257,7 +310,7 @@ test_open__writing_bytes_is_refused(void **state)
     assert_int_equal(errno, EEXIST);
     assert_int_equal(open("esdm://a", O_RDONLY | O_DIRECTORY), -1);
     assert_int_equal(errno, ENOTDIR);
-    assert_null(fopen("esdm://a", "r+"));
+    assert_null(fopen("esdm://a", "a+"));
     assert_null(fopen("esdm://a", "w"));
     assert_int_equal(creat("esdm://a", 0666), -1);
     assert_true(is_there("store/a"));
@@ -405,6 +458,7 @@ main(void)
         TEST(test_open__copied_bytes_are_a_stub_that_reads),
         TEST(test_open__bytes_look_like_the_format),
         TEST(test_open__stub_files_look_like_the_format),
+        TEST(test_open__updates_fail_at_the_first_write),
         TEST(test_open__writing_bytes_is_refused),
         TEST(test_rename__renames_containers),
         TEST(test_rename__never_between_container_and_file),
