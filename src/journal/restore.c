@@ -97,10 +97,19 @@ static esdm_status
 note_restoration(const esdm__restoration *r, esdm_error *err)
 {
     char text[64];
+    char *earlier = NULL;
+    uint64_t base_ns = r->base_ns;
     const esdm__catalogue *to = &r->catalogue;
     if (to->plugin->fact_put == NULL)
         return ESDM_OK;
-    (void) snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, r->base_ns, esdm__now_ns());
+    /* What an earlier restoration left unknown still is. */
+    if (to->plugin->fact_get != NULL &&
+        to->plugin->fact_get(to->store, ESDM__FACT_RESTORED, &earlier, NULL) == ESDM_OK) {
+        uint64_t earlier_ns = strtoull(earlier, NULL, 10);
+        base_ns = earlier_ns < base_ns ? earlier_ns : base_ns;
+        free(earlier);
+    }
+    (void) snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, base_ns, esdm__now_ns());
     return to->plugin->fact_put(to->store, ESDM__FACT_RESTORED, text, err);
 }
 

@@ -173,7 +173,8 @@ free_packs(drain *d, esdm__inventory *packs, bool unread, esdm_error *err)
         next += dead;
         if (!is_of_interest(d, entry))
             continue;
-        bool young = dead && !may_go(d, entry, now_ns);
+        bool unknown = esdm__stray_may_be_unknown(&strays, entry) && !is_departed(d, entry);
+        bool young = dead && (unknown || !may_go(d, entry, now_ns));
         bool freed = dead && !young && esdm__stray_stays_dead(d->session, entry);
         if (freed)
             free_pack(d, entry);

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "io/former.h"
-#include "journal/restore.h"
 #include "upkeep/upkeep.h"
 
 typedef struct collection {
@@ -18,8 +17,6 @@ typedef struct collection {
     const esdm_gc_options *options;
     esdm__inventory packs;
     esdm_gc_result result;
-    uint64_t unknown_from_ns; /* of packs that are kept after a restoration */
-    uint64_t unknown_until_ns;
 } collection;
 
 static bool
@@ -66,30 +63,6 @@ remove_stray(collection *c, const esdm__pack_entry *entry)
     c->result.bytes += entry->bytes;
 }
 
-/* When the catalogue was brought back: what came after the backup that it was made of may be of
- * commits that nobody knows any more. */
-static void
-read_restored(collection *c)
-{
-    const esdm_session *session = c->session;
-    char *text = NULL;
-    char *end = NULL;
-    if (session->meta->fact_get == NULL ||
-        session->meta->fact_get(session->store, ESDM__FACT_RESTORED, &text, NULL) != ESDM_OK)
-        return;
-    uint64_t backup_ns = strtoull(text, &end, 10);
-    uint64_t margin_ns = ESDM_GC_AGE_S * UINT64_C(1000000000);
-    c->unknown_from_ns = backup_ns > margin_ns ? backup_ns - margin_ns : 0;
-    c->unknown_until_ns = strtoull(end, NULL, 10);
-    free(text);
-}
-
-static bool
-may_be_unknown(const collection *c, const esdm__pack_entry *entry)
-{
-    return entry->modified_ns >= c->unknown_from_ns && entry->modified_ns < c->unknown_until_ns;
-}
-
 static esdm_status
 remove_strays(collection *c, esdm_error *err)
 {
@@ -102,12 +75,11 @@ remove_strays(collection *c, esdm_error *err)
         status = esdm__strays_find(c->session, &c->packs, NULL, true, &strays, err);
     }
     c->result.living = strays.living;
-    read_restored(c);
     for (uint64_t i = 0; i < strays.dead && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &c->packs.entries[strays.dead_packs[i]];
         if (!esdm__pack_is_old(entry, c->options->any_age, c->options->age_s, now_ns))
             c->result.young++;
-        else if (may_be_unknown(c, entry)) {
+        else if (esdm__stray_may_be_unknown(&strays, entry)) {
             report_pack(c, entry, ESDM_OK,
                         "kept: it came after the backup that the catalogue was made of");
             c->result.young++;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/page_list.h"
+#include "journal/restore.h"
 #include "layout/places.h"
 #include "upkeep/upkeep.h"
 
@@ -236,6 +237,42 @@ find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_
     return ESDM_OK;
 }
 
+/* ---- a catalogue that was brought back ----------------------------------------------------- */
+
+/* A failure to tell is one: it may not have been brought back, and it may. */
+static esdm_status
+read_restored(const esdm_session *session, esdm__strays *strays, esdm_error *err)
+{
+    char *text = NULL;
+    char *end = NULL;
+    esdm_error why = {0};
+    if (session->meta->fact_get == NULL)
+        return ESDM_OK;
+    esdm_status status = session->meta->fact_get(session->store, ESDM__FACT_RESTORED, &text, &why);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK;
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = why;
+        return esdm__error_prefix(err, status, "whether the catalogue was brought back");
+    }
+    uint64_t backup_ns = strtoull(text, &end, 10);
+    uint64_t margin_ns = ESDM_GC_AGE_S * UINT64_C(1000000000);
+    strays->unknown_from_ns = backup_ns > margin_ns ? backup_ns - margin_ns : 0;
+    strays->unknown_until_ns = strtoull(end, NULL, 10);
+    free(text);
+    return ESDM_OK;
+}
+
+bool
+esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *entry)
+{
+    return entry->modified_ns >= strays->unknown_from_ns &&
+           entry->modified_ns < strays->unknown_until_ns;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
 esdm_status
 esdm__strays_find(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only,
                   bool fence, esdm__strays *ret_strays, esdm_error *err)
@@ -245,6 +282,8 @@ esdm__strays_find(esdm_session *session, esdm__inventory *packs, const esdm__str
     esdm_status status = dead != NULL && ret_strays->dead_packs != NULL
                              ? find_dead(session, packs, dead, err)
                              : esdm__error_nomem(err, packs->count, "packs");
+    if (status == ESDM_OK)
+        status = read_restored(session, ret_strays, err);
     if (status == ESDM_OK)
         status = mark_used(session, packs, only, fence, &ret_strays->lost, err);
     for (size_t i = 0; i < packs->count && status == ESDM_OK; i++) {

@@ -106,7 +106,7 @@ esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid, c
         const esdm__pack_entry *entry = &packs.entries[strays.dead_packs[i]];
         const esdm__target *target = &session->targets[entry->target];
         if ((!may_seem_dead || is_published(&published, entry)) &&
-            esdm__stray_stays_dead(session, entry))
+            !esdm__stray_may_be_unknown(&strays, entry) && esdm__stray_stays_dead(session, entry))
             (void) target->plugin->pack_remove(target->handle, entry->name, NULL);
     }
     free(strays.dead_packs);

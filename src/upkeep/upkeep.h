@@ -46,6 +46,8 @@ typedef struct esdm__strays {
     uint64_t dead_bytes;
     uint64_t living; /* of writers that may still publish them */
     uint64_t lost;   /* records whose packs all count as needed, because what says it is damaged */
+    uint64_t unknown_from_ns; /* see esdm__stray_may_be_unknown() */
+    uint64_t unknown_until_ns;
 } esdm__strays;
 
 /** One record of the catalogue. */
@@ -69,5 +71,8 @@ esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs,
 /** Whether the writer of a dead pack has not come back since: where a living one may have seemed
  *  dead. To be asked before the pack is removed. */
 bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry);
+/** Whether it came after the backup that a restored catalogue was made of: it may be of commits
+ *  that nobody knows any more, and must not be removed for being a stray. */
+bool esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *entry);
 
 #endif

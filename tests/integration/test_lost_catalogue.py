@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import sys
 
-from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, main, run, tool
+from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, is_pack, main, run, tool
 from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
 
@@ -177,6 +177,53 @@ def test_packs_that_came_after_the_backup_are_kept():
         expect(site.pack_files() == packs, "esdm-gc removed packs")
 
 
+REWRITE = """
+import netCDF4, numpy, sys
+name, seed = sys.argv[1], int(sys.argv[2])
+values = numpy.random.default_rng(seed).random(300000)
+d = netCDF4.Dataset("esdm://big.nc", "w" if seed == 0 else "a")
+if seed == 0:
+    d.createDimension("x", 300000)
+    for n in "v", "w":
+        d.createVariable(n, "f8", ("x",))
+d[name][:] = values
+d.close()
+"""
+
+
+def rewrite(name, seed):
+    client(["/usr/bin/python3", "-c", REWRITE, name, str(seed)])
+
+
+def test_rewriting_and_draining_keep_what_came_after_the_backup():
+    spare = {"name": "spare", "plugin": "posix", "directory": "spare"}
+    with Site(targets=[POSIX, spare], metadata=SQLITE, backup={"journal": False},
+              engine={"inline": 0}) as site:
+
+        def packs():
+            return {p for folder in ("packs", "spare") for p in site.file(folder).rglob("*")
+                    if is_pack(p)}
+
+        rewrite("v", 0)
+        age_backups(site)
+        write(0, 1)
+        before = packs()
+        rewrite("w", 1)  # no journal: nobody knows of it afterwards
+        unknown = packs() - before
+        expect(unknown, "the data lie in no pack of their own")
+        lose(site)
+        expect_restored(restore())
+        rewrite("v", 2)  # frees what it replaces, where that is known
+        expect(unknown <= packs(), f"rewriting removed {unknown - packs()}")
+        for target in "disk", "spare":
+            run([tool("esdm-drain"), "--age", "0s", "--from", target], check=False)
+            expect(unknown <= packs(), f"esdm-drain removed {unknown - packs()}")
+        lose(site)  # and a second restoration does not forget it
+        expect_restored(restore())
+        run([tool("esdm-gc"), "--age", "0", "--yes"], check=False)
+        expect(unknown <= packs(), f"esdm-gc removed {unknown - packs()}")
+
+
 
 def check_alone(site, lose_it):
     write(0, 5)
@@ -216,6 +263,7 @@ main(
     test_targets_alone_bring_every_container_back,
     test_a_backup_and_what_came_after_it,
     test_packs_that_came_after_the_backup_are_kept,
+    test_rewriting_and_draining_keep_what_came_after_the_backup,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
     test_postgresql_comes_back,

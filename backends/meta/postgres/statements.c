@@ -45,10 +45,12 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         PAGE_COLUMNS "FROM {S}.page p WHERE p.container = $1 AND p.added > $2 "
                      "AND p.dataset = ANY($3)",
     /* Not of a record that is kept under a name of the engine's own. Its row is locked here, so
-     * that nobody gives it such a name meanwhile. */
+     * that nobody gives it such a name meanwhile. One that is sent again because its answer got
+     * lost has perhaps taken place before it got that name. */
     [POSTGRES__PUBLISH_UPDATE] =
         "SELECT " PUBLISH " FROM (SELECT FROM {S}.container c WHERE c.container = $6 "
-        "AND left(c.name, 1) IS DISTINCT FROM '/' FOR UPDATE) AS head",
+        "AND (left(c.name, 1) IS DISTINCT FROM '/' OR ($2 AND {S}.happened($1))) FOR UPDATE) "
+        "AS head",
     [POSTGRES__KEEP] = "UPDATE {S}.container c SET name = $2 WHERE c.name = $1 "
                        "RETURNING c.container",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",

@@ -247,7 +247,8 @@ sqlite__prune_record(void *self, uint64_t container, uint32_t history, esdm_erro
     uint64_t head = 0;
     if (container == 0 || container > SQLITE__CONTAINER_MAX)
         return ESDM_OK;
-    esdm_status status = sqlite__begin_write(store, false, err);
+    /* Packs that nothing refers to then are removed next: it must not be undone by a power cut. */
+    esdm_status status = sqlite__begin_write(store, true, err);
     if (status != ESDM_OK)
         return status;
     status =
