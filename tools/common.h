@@ -127,6 +127,10 @@ size_t tool_stub_names(const unsigned char *bytes, size_t size,
                        void (*visit)(char *name, void *user), void *user);
 /** The container that a file stands for: owned; NULL when it is no such file. */
 char *tool_stub(const char *path);
+/** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
+ *  does not tell; `*ret_path` may be set then. Both owned. */
+bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,
+                      char **ret_path);
 
 /* ---- output (common.c, common_json.c) ----------------------------------------------------- */
 

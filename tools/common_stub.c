@@ -65,6 +65,35 @@ find_stub(const unsigned char *bytes, size_t size)
     return whole && shaped ? found : NULL;
 }
 
+/* The text attribute `key` (with its NUL-padded name of `key_size` bytes); owned, NULL: none. */
+static char *
+text_of(const unsigned char *bytes, size_t size, const char *key, size_t key_size)
+{
+    const unsigned char *at = memmem(bytes, size, key, key_size);
+    size_t rest = at != NULL ? size - (size_t) (at - bytes) - key_size : 0;
+    if (rest < 8)
+        return NULL;
+    at += key_size;
+    uint32_t length = number_at(at + 4);
+    return length <= rest - 8 ? g_strndup((const char *) at + 8, length) : NULL;
+}
+
+bool
+tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container, char **ret_path)
+{
+    /* Counted names, padded to four bytes; what is counted cannot hold these NULs. */
+    static const char path_key[16] = "\0\0\0\011esdm_path";
+    const unsigned char *stub = find_stub(bytes, size);
+    size_t rest = stub == NULL ? 0 : size - (size_t) (stub - bytes);
+    char *path = stub == NULL ? NULL : text_of(stub, rest, path_key, sizeof path_key);
+    if (path == NULL)
+        return false;
+    *ret_container = NULL;
+    *ret_path = path;
+    (void) tool_stub_names(stub, rest, keep_first, ret_container);
+    return *ret_container != NULL;
+}
+
 char *
 tool_stub(const char *path)
 {

@@ -21,7 +21,8 @@ static const tool_help help = {
         "names any more are removed, too, when nothing was committed to them within the age\n"
         "limit. Name all folders to which stubs may have been moved, and do not use this for\n"
         "containers that are known by their esdm:// names alone. FOLDER=NAME is as in\n"
-        "ESDM_NC_ROUTE, which is asked what a FOLDER without NAME is called.\n"
+        "ESDM_NC_ROUTE, which is asked what a FOLDER without NAME is called. When it does\n"
+        "not tell, but stubs in FOLDER do, the option that is meant is printed.\n"
         "\n"
         "It tells what it would remove, and asks; without a terminal it refuses unless\n"
         "--yes is given. Programs may go on using the site.",
