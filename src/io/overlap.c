@@ -179,45 +179,6 @@ typedef struct pair {
     bool found;
 } pair;
 
-/* Whether every element that both dense inline records hold has the same bytes. */
-static bool
-same_bytes(const pair *p, uint32_t ours, const uint64_t *common)
-{
-    const esdm__records *records[2] = {&p->ours->records, &p->theirs->records};
-    const uint32_t number[2] = {ours, p->other};
-    const uint8_t *data[2];
-    size_t element = esdm_type_size(p->dataset->type);
-    uint32_t rank = p->dataset->rank;
-    uint64_t at[ESDM_MAX_RANK];
-    for (int k = 0; k < 2; k++) {
-        const esdm__record *item = &records[k]->items[number[k]];
-        const uint64_t *bounds = esdm__records_bounds(records[k], number[k]);
-        if (item->pack != NULL || esdm__records_stride(records[k], number[k]) != NULL ||
-            element == 0 ||
-            esdm__bounds_volume(rank, bounds) * (double) element != (double) item->raw_bytes)
-            return false;
-        data[k] = records[k]->inline_data + item->position;
-    }
-    memcpy(at, common, rank * sizeof *at);
-    for (;;) {
-        uint64_t place[2] = {0, 0};
-        for (int k = 0; k < 2; k++) {
-            const uint64_t *bounds = esdm__records_bounds(records[k], number[k]);
-            for (uint32_t d = 0; d < rank; d++)
-                place[k] = place[k] * (bounds[rank + d] - bounds[d]) + (at[d] - bounds[d]);
-        }
-        if (memcmp(data[0] + place[0] * element, data[1] + place[1] * element, element) != 0)
-            return false;
-        uint32_t axis = rank;
-        while (axis > 0 && ++at[axis - 1] == common[rank + axis - 1]) {
-            at[axis - 1] = common[axis - 1];
-            axis--;
-        }
-        if (axis == 0)
-            return true;
-    }
-}
-
 static esdm__piece
 piece_of(const esdm__records *records, uint32_t number, esdm__fragment *fragment)
 {
@@ -241,7 +202,9 @@ compare_records(uint32_t ours, void *user)
         return true;
     esdm__piece a = piece_of(&p->ours->records, ours, &fragments[0]);
     esdm__piece b = piece_of(&p->theirs->records, p->other, &fragments[1]);
-    if (!esdm__strided_meet(&a, &b) || same_bytes(p, ours, common))
+    if (!esdm__strided_meet(&a, &b) ||
+        esdm__overlap_is_same(p->dataset->group->container->session, p->dataset->type,
+                              &fragments[0], &fragments[1], common))
         return true;
     uint64_t length = length_then(p->opened, p->dataset->dimensions[axis]);
     p->axis = axis;

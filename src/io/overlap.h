@@ -7,13 +7,14 @@
  * Two programs that append the same records. What a container had when a handle was opened, created
  * or refreshed may be overwritten, and the last commit wins. What lies behind that, along some
  * unlimited dimension, may have been written by this handle alone: a commit that would overwrite
- * there what another one has published since is ESDM_ECONFLICT. The same bytes of small fragments
- * (those inside the index pages, as coordinates are) are no conflict. Site key "overlap".
+ * there what another one has published since is ESDM_ECONFLICT. Equal elements are no
+ * conflict: those of coordinates, which every program writes. Site key "overlap".
  *
  * Threads: the container's commit_lock.
  */
 
 #include "esdm/sys/meta_store.h"
+#include "layout/fragment.h"
 #include "model/container.h"
 
 struct esdm__container_io;
@@ -55,5 +56,11 @@ bool esdm__overlap_mark(const esdm_container *container, esdm_meta_new_page *pag
  */
 esdm_status esdm__overlap_check(const esdm_container *container, const esdm_meta_new_page *pages,
                                 size_t npages, uint64_t *ret_seen, esdm_error *err);
+
+/** Whether two fragments have the same elements within the bounds `common`, which both contain.
+ *  false where that cannot be told: of strided ones, above 16 MiB, of types of the user, and of
+ * what cannot be read. */
+bool esdm__overlap_is_same(esdm_session *session, esdm_type type, const esdm__fragment *ours,
+                           const esdm__fragment *theirs, const uint64_t *common);
 
 #endif

@@ -249,6 +249,63 @@ test_appenders__parts_of_the_same_records_go_together(void)
     finish(&p[2]);
 }
 
+/* Long ones lie in packs, texts are of no fixed size: every process writes them all the same. */
+static void
+test_appenders__equal_coordinates_of_any_length_go_together(void)
+{
+    enum { LONG = 20000, TEXTS = 300 };
+    static char texts[TEXTS][16];
+    const char *labels[TEXTS];
+    uint64_t at = 0;
+    uint64_t n = TEXTS;
+    esdm_dimension *record;
+    esdm_dataset *label;
+    esdm_dataspace space;
+    make("long");
+    program p[4];
+    p[0] = opened("long");
+    ok(esdm_dimension_create(esdm_container_root(p[0].container), "record", ESDM_UNLIMITED, &record,
+                             ERR));
+    ok(esdm_dataset_create(esdm_container_root(p[0].container), "label", ESDM_TYPE_STRING, 1,
+                           &record, &label, ERR));
+    finish(&p[0]);
+    for (int k = 0; k < 4; k++)
+        p[k] = opened("long");
+    for (int i = 0; i < TEXTS; i++) {
+        (void) snprintf(texts[i], sizeof texts[i], "step %d", i);
+        labels[i] = texts[i];
+    }
+    ok(esdm_dataspace_init(&space, 1, &at, &n, ERR));
+    for (int k = 0; k < 3; k++) {
+        esdm_group *root = esdm_container_root(p[k].container);
+        if (k < 2) {
+            put_time(&p[k], START, LONG / 2, 7);
+            put_time(&p[k], START + LONG / 2, LONG / 2, 8);
+        } else { /* in another piece */
+            put_time(&p[k], START + 10, LONG / 2 - 10, 7);
+        }
+        ok(esdm_write(esdm_group_dataset_find(root, "label"), &space, ESDM_TYPE_STRING, labels,
+                      NULL, ERR));
+        put_columns(&p[k], START, (uint64_t) k, 1, k + 2);
+        commit(&p[k]);
+    }
+    put_time(&p[3], START, LONG - 1, 7); /* equal in the first half alone */
+    refused(&p[3], "/time");
+    esdm_container_discard(p[3].container);
+    p[3] = opened("long");
+    finish(&p[1]);
+    put_columns(&p[0], START + 1, 0, 1, 2); /* as before */
+    labels[TEXTS - 1] = "another";
+    ok(esdm_write(esdm_group_dataset_find(esdm_container_root(p[2].container), "label"), &space,
+                  ESDM_TYPE_STRING, labels, NULL, ERR));
+    refused(&p[2], "/label");
+    esdm_container_discard(p[2].container);
+    finish(&p[0]);
+    for (uint64_t k = 0; k < 3; k++)
+        check(get(&p[3], START, k) == (double) k + 2);
+    finish(&p[3]);
+}
+
 static void
 test_appenders__interleaved_columns_go_together(void)
 {
@@ -377,6 +434,7 @@ main(void)
     test_appenders__new_containers_are_guarded_from_their_first_commit_on();
     test_appenders__what_was_there_may_be_overwritten();
     test_appenders__parts_of_the_same_records_go_together();
+    test_appenders__equal_coordinates_of_any_length_go_together();
     test_appenders__interleaved_columns_go_together();
     test_appenders__refresh_takes_note_of_the_others();
     test_appenders__processes_go_together();
