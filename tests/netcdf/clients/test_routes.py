@@ -317,6 +317,47 @@ def test_copied_bytes_tell_what_they_are():
             expect("a.nc" in run([tool("esdm-stat"), copies[0]]).stdout, "esdm-stat")
 
 
+MEMORY = """
+import ctypes, sys, netCDF4
+
+class Memory(ctypes.Structure):  # NC_memio
+    _fields_ = [("size", ctypes.c_size_t), ("memory", ctypes.c_void_p), ("flags", ctypes.c_int)]
+
+with open("/proc/self/maps") as maps:
+    nc = ctypes.CDLL(next(line.split()[-1] for line in maps if "/libnetcdf.so" in line))
+numbers = ctypes.c_double * 3
+for path in sys.argv[1:]:
+    with open(path, "rb") as f:
+        data = f.read()
+    with netCDF4.Dataset("label", memory=data) as d:
+        print(d["v"][:].tolist())
+    buffer = ctypes.create_string_buffer(data, len(data))
+    given, back = Memory(len(data), ctypes.addressof(buffer), 1), Memory()  # NC_MEMIO_LOCKED
+    ncid, values = ctypes.c_int(), numbers(7, 8, 9)
+    status = [nc.nc_open_memio(b"label", 1, ctypes.byref(given), ctypes.byref(ncid)),  # NC_WRITE
+              nc.nc_put_var_double(ncid, 0, values), nc.nc_get_var_double(ncid, 0, numbers()),
+              nc.nc_close_memio(ncid, ctypes.byref(back))]
+    assert status == [0, 0, 0, 0] and back.size == len(data), status
+"""
+
+
+def test_stubs_in_memory():
+    """What a program has read, as a service does that gets files as bytes: nc_open_mem(io)."""
+    need_program("ncgen")
+    python = clients.python_of("debian")
+    cdl = "netcdf a { dimensions: x = 3 ; variables: double v(x) ; data: v = 1, 2, 3 ; }"
+    with RoutedSite() as site:
+        site.file("a.cdl").write_text(cdl)
+        for kind in ("nc3", "nc6", "nc5", "nc4", "nc7"):
+            path, raw = site.out / f"{kind}.nc", site.file("raw")
+            client(["ncgen", "-k", kind, "-o", path, site.file("a.cdl")])
+            raw.write_bytes(path.read_bytes())  # the stub itself, as programs without ESDM see it
+            names = [path, raw, f"esdm://{site.container(path.name)}"]
+            for _ in range(2):  # what is written in memory stays there
+                got = client([python, "-c", MEMORY, *names]).stdout
+                expect(got == 3 * "[1.0, 2.0, 3.0]\n", f"{kind}: {got}")
+
+
 def test_stubs_may_be_called_as_their_attributes():
     """The path of a stub stands in it, too; its padding is another one in each of four."""
     with RoutedSite() as site:
@@ -376,6 +417,7 @@ main(test_nccopy_and_ncks, test_cdo, test_python_of_debian, test_python_of_pypi,
      test_entries_that_route_nothing_are_told, test_everything_and_patterns,
      test_other_folders_stay_plain, test_stubs_of_nothing_and_copies_are_explained,
      test_esdm_cp_of_a_folder_follows_stubs, test_tools_follow_stubs_or_say_what_to_type,
-     test_a_second_run_replaces_the_first_one, test_copied_bytes_tell_what_they_are, test_stubs_may_be_called_as_their_attributes,
+     test_a_second_run_replaces_the_first_one, test_copied_bytes_tell_what_they_are,
+     test_stubs_in_memory, test_stubs_may_be_called_as_their_attributes,
      test_wrong_configurations_break_no_plain_program,
      test_asking_makes_no_default_site)
