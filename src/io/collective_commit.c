@@ -288,10 +288,10 @@ move_along(work *g)
     const esdm_session *session = io->session;
     bool was_pinned = io->pinned;
     uint64_t record = io->record;
-    uint64_t left = io->snapshot;
     io->pinned = session->meta->pin(session->store, g->committed.container, g->news->snapshot,
                                     NULL) == ESDM_OK;
-    esdm__container_set_position(container, g->committed.container, g->news->snapshot);
+    uint64_t left =
+        esdm__container_set_position(container, g->committed.container, g->news->snapshot);
     esdm__commit_forget(&g->own);
     esdm__lengths_apply(container, g->own.lengths, g->own.nlengths);
     esdm__lengths_set_published(container, g->own.lengths, g->own.nlengths);

@@ -393,8 +393,9 @@ esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective
     esdm__container_io *io = w->io;
     const esdm_session *session = io->session;
     bool was_pinned = io->pinned;
-    uint64_t record = io->record;
-    uint64_t left = io->snapshot;
+    uint64_t record;
+    uint64_t left;
+    esdm__container_position(w->container, &record, &left);
     uint64_t snapshot = committed->snapshot;
     esdm__opened_note(io, snapshot);
     bool alone = snapshot == left + 1; /* else others committed in between: see their data too */
@@ -407,7 +408,9 @@ esdm__commit_move(work *w, const esdm_meta_committed *committed, bool collective
     if (!io->pinned) /* or its name was changed */
         io->pinned =
             session->meta->pin(session->store, committed->container, snapshot, NULL) == ESDM_OK;
-    esdm__container_set_position(w->container, committed->container, snapshot);
+    uint64_t moved = left; /* a reader may have lost that one, and moved on (catch_up.c) */
+    left = esdm__container_set_position(w->container, committed->container, snapshot);
+    alone = alone && left == moved;
     if (collective)
         esdm__commit_forget(w);
     else if (!alone)

@@ -242,10 +242,9 @@ esdm__container_move_to(esdm_container *container, esdm_meta_snapshot *loaded)
 {
     esdm__container_io *io = esdm__io_of(container);
     const esdm_session *session = io->session;
-    uint64_t left = io->snapshot;
     bool was_pinned = io->pinned;
     io->pinned = true;
-    esdm__container_set_position(container, io->record, loaded->snapshot);
+    uint64_t left = esdm__container_set_position(container, io->record, loaded->snapshot);
     if (left != loaded->snapshot)
         esdm__container_forget_pages(container);
     /* Only now: who sees the new lengths must find what lies there. */

@@ -60,15 +60,17 @@ esdm__container_position(const esdm_container *container, uint64_t *ret_record,
     (void) pthread_mutex_unlock(&io->lock);
 }
 
-void
+uint64_t
 esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot)
 {
     esdm__container_io *io = esdm__io_of(container);
     (void) pthread_mutex_lock(&io->lock);
+    uint64_t left = io->snapshot;
     io->record = record;
     io->snapshot = snapshot;
     container->snapshot = snapshot;
     (void) pthread_mutex_unlock(&io->lock);
+    return left;
 }
 
 /* The pending fragments of the pack lie on another target now. */

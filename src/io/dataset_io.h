@@ -95,8 +95,9 @@ esdm__io_of(const esdm_container *container)
 void esdm__container_position(const esdm_container *container, uint64_t *ret_record,
                               uint64_t *ret_snapshot);
 /** Moves the handle. Until pages are forgotten, those of the old snapshot may still be looked for:
- *  it is unpinned after that. */
-void esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot);
+ *  it is unpinned after that. @return the snapshot that it was at. */
+uint64_t esdm__container_set_position(esdm_container *container, uint64_t record,
+                                      uint64_t snapshot);
 /**
  * The snapshot `lost` that the handle was at is there no more. One that writes moves to the newest
  * snapshot, as a commit would make it do; what it has not committed stays. ESDM_EIO for one that

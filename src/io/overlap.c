@@ -327,7 +327,10 @@ esdm__overlap_check(const esdm_container *container, const esdm_meta_new_page *p
     uint32_t datasets[SINGLE_DATASETS + 1];
     size_t count = 0;
     uint64_t seen = UINT64_MAX;
+    uint64_t record;
+    uint64_t at;
     esdm_status status = ESDM_OK;
+    esdm__container_position(container, &record, &at);
     for (size_t i = 0; i < npages && count <= SINGLE_DATASETS; i++) {
         if (pages[i].apart && (count == 0 || datasets[count - 1] != pages[i].dataset))
             datasets[count++] = pages[i].dataset;
@@ -337,10 +340,10 @@ esdm__overlap_check(const esdm_container *container, const esdm_meta_new_page *p
         count = 1;
     }
     for (size_t i = 0; i < count && status == ESDM_OK; i++) {
-        uint64_t until = esdm__io_of(container)->snapshot;
+        uint64_t until = at;
         status = check_dataset(container, datasets[i], pages, npages, &until, err);
         seen = until < seen ? until : seen;
     }
-    *ret_seen = count > 0 ? seen : esdm__io_of(container)->snapshot;
+    *ret_seen = count > 0 ? seen : at;
     return status;
 }
