@@ -259,11 +259,25 @@ def test_postgresql_comes_back():
             check_alone(site, lambda: server.sql("DROP SCHEMA lost CASCADE"))
 
 
+def test_what_is_missing_is_told_and_gives_status_5():
+    with sqlite_site(engine={"inline": 0}) as site:
+        write(0, 2)
+        lose(site)
+        lost = [p for p in site.packs.rglob("*") if is_pack(p)]
+        expect(lost, "no data pack")
+        lost[0].unlink()
+        told = expect_restored(restore("--dry-run"), 5)
+        expect("lack something" in told, told)
+        told = expect_restored(restore(), 5)
+        expect("lack something; run esdm-fsck" in told and len(listed()) == 2, told)
+
+
 main(
     test_targets_alone_bring_every_container_back,
     test_a_backup_and_what_came_after_it,
     test_packs_that_came_after_the_backup_are_kept,
     test_rewriting_and_draining_keep_what_came_after_the_backup,
+    test_what_is_missing_is_told_and_gives_status_5,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
     test_postgresql_comes_back,
