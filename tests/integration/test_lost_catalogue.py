@@ -4,6 +4,7 @@
 committed after it, and from a backup that somebody has put back by hand."""
 
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -272,12 +273,32 @@ def test_what_is_missing_is_told_and_gives_status_5():
         expect("lack something; run esdm-fsck" in told and len(listed()) == 2, told)
 
 
+def rows(path):
+    with sqlite3.connect(path) as database:
+        tables = [t for t, in database.execute("SELECT name FROM sqlite_master "
+                                               "WHERE type = 'table' ORDER BY name")]
+        counts = {t: database.execute(f'SELECT count(*) FROM "{t}"').fetchone() for t in tables}
+    database.close()
+    return counts
+
+
+def test_the_last_session_leaves_all_in_the_file_of_the_catalogue():
+    with sqlite_site() as site:
+        # The log is not copied again and again by programs that follow each other closely.
+        os.utime(site.file("metadata/catalogue.sqlite"), (1e9, 1e9))
+        write(0, 3)
+        alone = rows(shutil.copy(site.file("metadata/catalogue.sqlite"), site.file("alone")))
+        expect(len(listed()) == 3 and alone == rows(site.file("metadata/catalogue.sqlite")),
+               f"a copy of the file alone has {alone}")
+
+
 main(
     test_targets_alone_bring_every_container_back,
     test_a_backup_and_what_came_after_it,
     test_packs_that_came_after_the_backup_are_kept,
     test_rewriting_and_draining_keep_what_came_after_the_backup,
     test_what_is_missing_is_told_and_gives_status_5,
+    test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
     test_postgresql_comes_back,
