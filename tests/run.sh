@@ -138,6 +138,7 @@ costs=$build/Testing/Temporary/CTestCostData.txt
 results=$PWD/$build/tests.xml
 [ "${build#/}" = "$build" ] || results=$build/tests.xml
 rm -f "$results"
-ctest --test-dir "$build" -j "$jobs" --output-on-failure --no-tests=error ${only:+-R "$only"} \
+# Many tests wait for servers, ranks or the disk: half a test more than there are cores keeps those busy.
+ctest --test-dir "$build" -j $((jobs + (jobs + 1) / 2)) --output-on-failure --no-tests=error ${only:+-R "$only"} \
     "${chosen[@]}" --output-junit "$results" </dev/null 2>&1 |
     tests/support/summary.py "$results"
