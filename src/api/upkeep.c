@@ -63,5 +63,5 @@ esdm_drain(esdm_session *session, const esdm_drain_options *options, esdm_drain_
 const char *
 esdm_session_node(const esdm_session *session)
 {
-    return session->node;
+    return session != NULL ? session->node : NULL;
 }

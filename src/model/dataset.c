@@ -209,7 +209,7 @@ esdm_dataset_dimension(const esdm_dataset *dataset, uint32_t axis)
 esdm_attributes *
 esdm_dataset_attributes(esdm_dataset *dataset)
 {
-    return &dataset->attributes;
+    return dataset != NULL ? &dataset->attributes : NULL;
 }
 
 bool

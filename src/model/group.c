@@ -242,7 +242,7 @@ esdm_group_find(const esdm_group *group, const char *name)
 esdm_attributes *
 esdm_group_attributes(esdm_group *group)
 {
-    return &group->attributes;
+    return group != NULL ? &group->attributes : NULL;
 }
 
 size_t

@@ -59,7 +59,8 @@ describe_site(void)
              "\"local\", \"directory\": \"%s/burst\"}, {\"name\": \"disk\", \"plugin\": "
              "\"faulty\", \"directory\": \"%s/disk\"}], \"policies\": [{\"variable\": \"a\", "
              "\"targets\": [\"burst\"]}], \"metadata\": {\"plugin\": \"faulty\", \"directory\": "
-             "\"%s/meta\"}, \"engine\": {\"pack\": \"64KiB\", \"memory\": \"64MiB\"}}",
+             "\"%s/meta\"}, \"engine\": {\"pack\": \"64KiB\", \"memory\": \"64MiB\"}, "
+             "\"backup\": {\"journal\": false, \"every\": 0}}", /* packs are counted */
              test_folder, test_folder, test_folder);
     esdm_site_options options = {.config_json = config};
     ok(esdm_site_create(&options, ERR));

@@ -302,7 +302,7 @@ def test_copied_bytes_tell_what_they_are():
             client(["nccopy", "-k", kind, site.source, "esdm://a.nc"])
             copies = [site.file(f"{kind}-{how}.nc") for how in ("shutil", "dd", "cat")]
             client([python, "-c", COPY, "esdm://a.nc", copies[0]])
-            client(["dd", "if=esdm://a.nc", f"of={copies[1]}", "status=none"])
+            client(["dd", "if=esdm://a.nc", f"of={copies[1]}", "bs=4096", "status=none"])
             client(["sh", "-c", f"cat esdm://a.nc >{copies[2]}"])
             for copy in copies:
                 expect(copy.read_bytes() == copies[0].read_bytes(), f"{copy} differs")
