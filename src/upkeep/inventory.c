@@ -95,8 +95,26 @@ by_name(const void *a, const void *b)
 void
 esdm__inventory_sort(esdm__inventory *inventory)
 {
-    if (inventory->count > 0)
-        qsort(inventory->entries, inventory->count, sizeof *inventory->entries, by_name);
+    if (inventory->count == 0)
+        return;
+    qsort(inventory->entries, inventory->count, sizeof *inventory->entries, by_name);
+    /* S3 lists a pack once more for each upload of its name that was begun and not ended, as when the
+     * answer to the first attempt was lost. Removing goes by the name: they are one pack, which is
+     * referred to when any of them is. */
+    size_t count = 1;
+    for (size_t i = 1; i < inventory->count; i++) {
+        esdm__pack_entry *last = &inventory->entries[count - 1];
+        esdm__pack_entry *next = &inventory->entries[i];
+        if (by_name(last, next) != 0) {
+            inventory->entries[count++] = *next;
+            continue;
+        }
+        last->bytes = next->bytes > last->bytes ? next->bytes : last->bytes;
+        last->modified_ns =
+            next->modified_ns > last->modified_ns ? next->modified_ns : last->modified_ns;
+        free(next->name);
+    }
+    inventory->count = count;
 }
 
 void
