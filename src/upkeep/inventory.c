@@ -98,9 +98,9 @@ esdm__inventory_sort(esdm__inventory *inventory)
     if (inventory->count == 0)
         return;
     qsort(inventory->entries, inventory->count, sizeof *inventory->entries, by_name);
-    /* S3 lists a pack once more for each upload of its name that was begun and not ended, as when the
-     * answer to the first attempt was lost. Removing goes by the name: they are one pack, which is
-     * referred to when any of them is. */
+    /* S3 lists a pack once more for each upload of its name that was begun and not ended, as when
+     * the answer to the first attempt was lost. Removing goes by the name: they are one pack, which
+     * is referred to when any of them is. */
     size_t count = 1;
     for (size_t i = 1; i < inventory->count; i++) {
         esdm__pack_entry *last = &inventory->entries[count - 1];
