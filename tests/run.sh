@@ -56,7 +56,8 @@ export ESDM_TEST_SIZE=$size
 # addresses ("Tracer caught signal 11"). Without the interceptor such blocks are found as any other.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-strict_string_checks=1:detect_stack_use_after_return=1:intercept_tls_get_addr=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+races=$source/tests/support/races.txt
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:suppressions=$races}
 
 # A compiler's cache finds what a clone in another folder compiled: paths count from the project.
 export CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1

@@ -24,14 +24,18 @@ converts(const esdm_dataset *dataset, esdm_type memory_type)
 }
 
 /* Bytes of an element: in memory, or stored, whichever are more. */
-static uint64_t
-element_bytes(const esdm_dataset *dataset, esdm_type memory_type)
+static esdm_status
+element_bytes(const esdm_dataset *dataset, esdm_type memory_type, uint64_t *ret, esdm_error *err)
 {
-    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
-    uint64_t stored = user != NULL ? user->stored_bytes : esdm_type_size(dataset->type);
-    uint64_t memory = user != NULL ? user->memory_bytes : esdm_type_size(memory_type);
+    esdm__typeref type; /* the sizes of a new type are known from here on */
+    esdm_status st = esdm__type_resolve(dataset->group->container, dataset->type, &type, err);
+    if (st != ESDM_OK)
+        return st;
+    uint64_t stored = type.user != NULL ? type.user->stored_bytes : esdm_type_size(dataset->type);
+    uint64_t memory = type.user != NULL ? type.user->memory_bytes : esdm_type_size(memory_type);
     uint64_t most = stored > memory ? stored : memory;
-    return most > sizeof(void *) ? most : sizeof(void *); /* texts */
+    *ret = most > sizeof(void *) ? most : sizeof(void *); /* texts */
+    return ESDM_OK;
 }
 
 /* Every size that follows from the selection fits in 63 bits from here on. */
@@ -40,7 +44,10 @@ check_bytes(const esdm_dataset *dataset, const esdm_dataspace *space, esdm_type 
             esdm_error *err)
 {
     uint64_t elements = esdm_dataspace_elements(space);
-    uint64_t each = element_bytes(dataset, memory_type);
+    uint64_t each = 0;
+    esdm_status st = element_bytes(dataset, memory_type, &each, err);
+    if (st != ESDM_OK)
+        return esdm__dataset_prefix(dataset, st, err);
     if (elements <= INT64_MAX / each)
         return ESDM_OK;
     (void) esdm__error_set(err, ESDM_EINVAL,
