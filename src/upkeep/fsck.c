@@ -334,8 +334,35 @@ list_packs(esdm__fsck *check, const name_list *list, esdm_error *err)
     return status;
 }
 
+static int
+by_uuid(const void *a, const void *b)
+{
+    return strncmp(*(char *const *) a, *(char *const *) b, ESDM__UUID_DIGITS);
+}
+
+/* How many of them are of containers that the catalogue does not know: of writers that were killed
+ * before their first commit, or of a catalogue that is older than its targets. */
+static uint64_t
+count_unknown(const esdm__fsck *check, const name_list *list, const esdm__strays *strays)
+{
+    uint64_t unknown = 0;
+    if (list->count == 0)
+        return strays->dead;
+    char **uuids = malloc((list->count + 1) * sizeof *uuids);
+    if (uuids == NULL)
+        return 0;
+    memcpy(uuids, list->uuids, list->count * sizeof *uuids);
+    qsort(uuids, list->count, sizeof *uuids, by_uuid);
+    for (uint64_t i = 0; i < strays->dead; i++) {
+        const char *name = check->packs.entries[strays->dead_packs[i]].name;
+        unknown += bsearch(&name, uuids, list->count, sizeof *uuids, by_uuid) == NULL;
+    }
+    free(uuids);
+    return unknown;
+}
+
 static esdm_status
-check_orphans(esdm__fsck *check, esdm_error *err)
+check_orphans(esdm__fsck *check, const name_list *list, esdm_error *err)
 {
     esdm__strays strays = {0};
     esdm_error error = {0};
@@ -353,17 +380,26 @@ check_orphans(esdm__fsck *check, esdm_error *err)
     check->result.orphan_bytes = strays.dead_bytes;
     check->result.unpublished = strays.living;
     if (status == ESDM_OK && strays.dead > 0 && check->options->report != NULL) {
-        char what[160];
+        char what[240], strange[96] = "";
+        const uint64_t unknown = count_unknown(check, list, &strays);
+        if (unknown > 0)
+            (void) snprintf(strange, sizeof strange,
+                            "; %" PRIu64 " of containers that the catalogue does not know",
+                            unknown);
         (void) snprintf(what, sizeof what,
                         "%" PRIu64 " pack%s with %" PRIu64
-                        " bytes that no container refers to, of writers that are gone",
-                        strays.dead, strays.dead == 1 ? "" : "s", strays.dead_bytes);
-        const esdm_finding finding = {.kind = ESDM_FINDING_NOTE,
-                                      .what = what,
-                                      .remedy = check->store_damaged
-                                                    ? "mend the metadata store first: they may "
-                                                      "belong to what it has lost"
-                                                    : "esdm-gc removes what is old enough"};
+                        " bytes that no container refers to, of writers that are gone%s",
+                        strays.dead, strays.dead == 1 ? "" : "s", strays.dead_bytes, strange);
+        const esdm_finding finding = {
+            .kind = ESDM_FINDING_NOTE,
+            .what = what,
+            .remedy = check->store_damaged ? "mend the metadata store first: they may "
+                                             "belong to what it has lost"
+                      : unknown > 0        ? "when the catalogue was lost or put back from "
+                                             "a backup: 'esdm-mkfs --restore --dry-run' "
+                                             "tells what they are; else esdm-gc removes "
+                                             "what is old enough"
+                                           : "esdm-gc removes what is old enough"};
         check->options->report(&finding, check->options->user);
     }
     free(strays.dead_packs);
@@ -395,7 +431,7 @@ esdm__upkeep_fsck(esdm_session *session, const esdm_fsck_options *options,
     for (size_t i = 0; i < list.count && status == ESDM_OK; i++)
         status = check_container(&check, list.names[i], err);
     if (status == ESDM_OK && options->containers == NULL)
-        status = check_orphans(&check, err);
+        status = check_orphans(&check, &list, err);
     clear_names(&list);
     esdm__inventory_clear(&check.packs);
     (void) pthread_mutex_destroy(&check.lock);

@@ -174,6 +174,9 @@ def test_packs_that_came_after_the_backup_are_kept():
         lose(site)
         expect_restored(restore())
         expect("exp/2.nc" in listed() and "exp/3.nc" not in listed(), f"{listed()}")
+        told = run([tool("esdm-fsck")]).stdout
+        expect("1 of containers that the catalogue does not know" in told and
+               "esdm-mkfs --restore" in told, told)
         run([tool("esdm-gc"), "--age", "0", "--yes"], check=False)
         expect(site.pack_files() == packs, "esdm-gc removed packs")
 
