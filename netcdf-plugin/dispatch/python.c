@@ -9,6 +9,7 @@
 #include "dispatch_py.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,9 @@ typedef struct method {
 static object *watch; /* its globals; never freed. NULL: watch.py does not run here */
 static bool tried;
 
-static bool
+static bool bound; /* all functions were found */
+
+static void
 bind_functions(void)
 {
     bool found = true;
@@ -70,21 +73,16 @@ bind_functions(void)
     *(void **) &py.finalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
     if (py.finalizing == NULL)
         *(void **) &py.finalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
-    return found;
+    bound = found;
 }
 
 /* Whether this thread can ask Python: others cannot have an exception. */
 static bool
 has_python(void)
 {
-    static atomic_int known; /* 1: yes, 2: no */
-    int now = atomic_load_explicit(&known, memory_order_acquire);
-    if (now == 0) {
-        now = bind_functions() ? 1 : 2;
-        atomic_store_explicit(&known, now, memory_order_release);
-    }
-    return now == 1 && py.Py_IsInitialized() != 0 &&
-           (py.finalizing == NULL || py.finalizing() == 0) &&
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void) pthread_once(&once, bind_functions);
+    return bound && py.Py_IsInitialized() != 0 && (py.finalizing == NULL || py.finalizing() == 0) &&
            py.PyGILState_GetThisThreadState() != NULL;
 }
 
