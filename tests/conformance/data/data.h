@@ -28,11 +28,15 @@ void data_make_pack(void *target, const char *name, uint64_t pack, size_t bytes)
 void data_check_pack(void *target, const char *name, uint64_t pack, uint64_t position,
                      size_t bytes);
 
+#define WITH_PLACE(test) cmocka_unit_test_setup_teardown(test, data_setup, data_teardown)
+
 /* The groups. */
 extern const struct CMUnitTest data_place_tests[];
 extern const size_t data_place_count;
 extern const struct CMUnitTest data_pack_tests[];
 extern const size_t data_pack_count;
+extern const struct CMUnitTest data_full_tests[];
+extern const size_t data_full_count;
 extern const struct CMUnitTest data_stress_tests[];
 extern const size_t data_stress_count;
 

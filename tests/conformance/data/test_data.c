@@ -87,6 +87,7 @@ main(void)
         return 1;
     int failed = place_run_all(ESDM_PLUGIN_DATA, "data.place", data_place_tests, data_place_count);
     failed += place_run_all(ESDM_PLUGIN_DATA, "data.pack", data_pack_tests, data_pack_count);
+    failed += place_run_all(ESDM_PLUGIN_DATA, "data.full", data_full_tests, data_full_count);
     failed += place_run_all(ESDM_PLUGIN_DATA, "data.stress", data_stress_tests, data_stress_count);
     return failed;
 }

@@ -313,8 +313,6 @@ test_place__null_handles_are_accepted(void **state)
     assert_ok(data_plugin()->pack_seal(NULL, &place_error));
 }
 
-#define WITH_PLACE(test) cmocka_unit_test_setup_teardown(test, data_setup, data_teardown)
-
 const struct CMUnitTest data_place_tests[] = {
     cmocka_unit_test(test_place__dry_run_makes_nothing),
     cmocka_unit_test(test_place__making_twice_changes_nothing),

@@ -267,8 +267,6 @@ test_stress__removal_by_another_process_is_harmless(void **state)
     assert_true(status == ESDM_ENOENT || (status == ESDM_OK && right));
 }
 
-#define WITH_PLACE(test) cmocka_unit_test_setup_teardown(test, data_setup, data_teardown)
-
 const struct CMUnitTest data_stress_tests[] = {
     WITH_PLACE(test_stress__threads_write_and_read_their_packs),
     WITH_PLACE(test_stress__removal_while_others_read),

@@ -37,6 +37,8 @@ size_t meta_count_pages(void *store, uint64_t container, uint64_t snapshot, uint
 size_t meta_count_snapshots(void *store, const char *name);
 /** Whether the record is listed as garbage without pins. */
 bool meta_is_garbage(void *store, uint64_t container);
+/** The record of a container that is there. */
+esdm_meta_container meta_record(const fixture *f, const char *name);
 /** Whether it is so after a while: a server may hear of freed pins a little later. */
 bool meta_becomes_garbage(void *store, uint64_t container);
 /** Opens, counts and closes the newest snapshot: pages must equal records, see meta_append(). */
@@ -49,6 +51,7 @@ uint64_t meta_check_whole(void *store, const char *name);
     extern const size_t meta_##name##_count
 GROUP(place);
 GROUP(commit);
+GROUP(apart);
 GROUP(name);
 GROUP(snapshot);
 GROUP(query);

@@ -9,14 +9,6 @@
 #include "base/ids.h"
 #include "meta.h"
 
-static esdm_meta_container
-record_of(const fixture *f, const char *name)
-{
-    esdm_meta_container record;
-    assert_ok(meta()->container_find(f->store, name, &record, &place_error));
-    return record;
-}
-
 static void
 test_commit__new_container_is_found(void **state)
 {
@@ -35,7 +27,7 @@ test_commit__new_container_is_found(void **state)
     assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
     assert_true(committed.time_ns >= before_ns);
 
-    esdm_meta_container record = record_of(f, commit.name);
+    esdm_meta_container record = meta_record(f, commit.name);
     assert_int_equal(record.container, committed.container);
     assert_string_equal(record.uuid, commit.uuid);
     assert_int_equal(record.snapshot, 1);
@@ -73,7 +65,7 @@ test_commit__taken_name_is_refused(void **state)
     assert_status(meta_try_create(f->store, "a", &second), ESDM_EEXIST);
     assert_int_equal(second.container, 99);
     assert_non_null(strstr(place_error.message, "'a'"));
-    assert_int_equal(record_of(f, "a").container, first.container);
+    assert_int_equal(meta_record(f, "a").container, first.container);
     meta_create(f->store, "A");
     meta_create(f->store, "a/b");
 }
@@ -89,7 +81,7 @@ test_commit__replace_takes_the_name_over(void **state)
     assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
     assert_int_equal(committed.replaced, old.container);
     assert_true(committed.container != old.container);
-    assert_int_equal(record_of(f, "a").container, committed.container);
+    assert_int_equal(meta_record(f, "a").container, committed.container);
     assert_true(meta_is_garbage(f->store, old.container));
     commit = meta_new_commit(ESDM_META_REPLACE);
     commit.name = "free name";
@@ -112,7 +104,7 @@ test_commit__updates_add_pages_and_sums(void **state)
         assert_true(committed.first_page > last_page);
         last_page = committed.first_page;
     }
-    esdm_meta_container record = record_of(f, "a");
+    esdm_meta_container record = meta_record(f, "a");
     assert_int_equal(record.snapshot, 11);
     assert_int_equal(record.raw_bytes, 30000);
     assert_int_equal(record.stored_bytes, 300);
@@ -311,8 +303,8 @@ test_commit__structure_change_that_lost_conflicts(void **state)
     assert_status(commit_document(f, container, 1, "{\"three\": 3}", &committed), ESDM_ECONFLICT);
     assert_non_null(strstr(place_error.message, "structure"));
     assert_status(commit_document(f, container, 3, "{\"three\": 3}", &committed), ESDM_ECONFLICT);
-    assert_int_equal(record_of(f, "a").snapshot, 3);
-    assert_int_equal(record_of(f, "a").datasets, 5);
+    assert_int_equal(meta_record(f, "a").snapshot, 3);
+    assert_int_equal(meta_record(f, "a").datasets, 5);
     assert_ok(meta_append(f->store, container, 1, &committed)); /* only adds: no conflict */
     assert_int_equal(committed.structure, 2);
 
@@ -378,9 +370,9 @@ test_commit__merged_pages_are_replaced(void **state)
         pages[i] = committed.first_page;
     }
     esdm_meta_snapshot old = meta_pin(f->store, "a", 0);
-    esdm_meta_container before = record_of(f, "a");
+    esdm_meta_container before = meta_record(f, "a");
     assert_ok(merge_pages(f, container, pages, 3, 6, &committed));
-    esdm_meta_container after = record_of(f, "a");
+    esdm_meta_container after = meta_record(f, "a");
     assert_int_equal(after.fragments, before.fragments);
     assert_int_equal(after.raw_bytes, before.raw_bytes);
     assert_int_equal(after.stored_bytes, before.stored_bytes);
@@ -397,10 +389,10 @@ test_commit__merged_pages_are_replaced(void **state)
     assert_status(merge_pages(f, container, wrong, 2, 4, &committed), ESDM_ECONFLICT);
     wrong[1] = other.first_page;
     assert_status(merge_pages(f, container, wrong, 2, 4, &committed), ESDM_ECONFLICT);
-    assert_int_equal(record_of(f, "a").snapshot, snapshot);
-    assert_int_equal(record_of(f, "a").fragments, before.fragments);
+    assert_int_equal(meta_record(f, "a").snapshot, snapshot);
+    assert_int_equal(meta_record(f, "a").fragments, before.fragments);
     assert_int_equal(meta_count_pages(f->store, container, snapshot, 0), 2);
-    assert_int_equal(record_of(f, "b").fragments, 2);
+    assert_int_equal(meta_record(f, "b").fragments, 2);
     void *data = NULL;
     size_t bytes = 0;
     assert_ok(meta()->page_load(f->store, pages[0], &data, &bytes, &place_error)); /* pinned */
@@ -449,7 +441,7 @@ test_commit__streamed_pages_follow_those_at_hand(void **state)
         page_stream stream = {.count = 3};
         esdm_meta_committed committed = {0};
         commit.name = "streamed";
-        commit.container = update ? record_of(f, "streamed").container : 0;
+        commit.container = update ? meta_record(f, "streamed").container : 0;
         commit.structure = 1;
         commit.document = update ? NULL : commit.document;
         commit.pages = &page;
@@ -459,7 +451,7 @@ test_commit__streamed_pages_follow_those_at_hand(void **state)
         assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
         assert_int_equal(committed.snapshot, update + 1);
 
-        esdm_meta_container record = record_of(f, "streamed");
+        esdm_meta_container record = meta_record(f, "streamed");
         assert_int_equal(record.fragments, 8 * (update + 1));
         assert_int_equal(record.raw_bytes, 8000 * (update + 1));
         assert_int_equal(record.stored_bytes, 80 * (update + 1));
@@ -477,8 +469,8 @@ test_commit__streamed_pages_follow_those_at_hand(void **state)
         }
     }
     esdm_meta_committed appended = {0};
-    assert_ok(meta_append(f->store, record_of(f, "streamed").container, 2, &appended));
-    assert_int_equal(record_of(f, "streamed").fragments, 18);
+    assert_ok(meta_append(f->store, meta_record(f, "streamed").container, 2, &appended));
+    assert_int_equal(meta_record(f, "streamed").fragments, 18);
 }
 
 static void
@@ -505,60 +497,6 @@ test_commit__stream_that_fails_publishes_nothing(void **state)
             assert_int_equal(record.fragments, 0);
             assert_int_equal(meta_count_pages(f->store, record.container, 1, 0), 0);
         }
-    }
-}
-
-static esdm_status
-next_one(void *user, const esdm_meta_new_page **ret_page, esdm_error *err)
-{
-    const esdm_meta_new_page **one = user;
-    (void) err;
-    *ret_page = *one;
-    *one = NULL;
-    return ESDM_OK;
-}
-
-/* One page of dataset 1 with the box lo..lo+n in its first dimension. */
-static esdm_status
-append_apart(const fixture *f, uint64_t container, uint64_t lo, uint64_t n, uint64_t seen,
-             bool streamed, uint64_t *ret_newer)
-{
-    const uint64_t box[6] = {lo, 0, 0, n, 1, 1};
-    esdm_meta_commit commit = meta_new_commit(ESDM_META_UPDATE);
-    esdm_meta_new_page page = meta_page(1, 3, container);
-    esdm_meta_committed committed = {0};
-    page.box = box;
-    page.apart = true;
-    const esdm_meta_new_page *one = &page;
-    commit.container = container;
-    commit.pages = &page;
-    commit.npages = streamed ? 0 : 1;
-    commit.next_page = streamed ? next_one : NULL;
-    commit.next_page_user = &one;
-    commit.seen = seen;
-    commit.ret_newer = ret_newer;
-    return meta()->commit(f->store, &commit, &committed, &place_error);
-}
-
-static void
-test_commit__pages_apart_do_not_meet_newer_ones(void **state)
-{
-    fixture *f = *state;
-    for (int streamed = 0; streamed < 2; streamed++) {
-        const char *name = streamed ? "streamed" : "at hand";
-        uint64_t container = meta_create(f->store, name).container;
-        uint64_t newer = 0;
-        assert_ok(append_apart(f, container, 0, 10, 1, streamed, &newer));  /* snapshot 2 */
-        assert_ok(append_apart(f, container, 5, 10, 2, streamed, &newer));  /* knows of it */
-        assert_ok(append_apart(f, container, 20, 10, 1, streamed, &newer)); /* apart from both */
-        assert_int_equal(newer, 0);
-        assert_int_equal(append_apart(f, container, 14, 2, 2, streamed, &newer), ESDM_ECONFLICT);
-        assert_int_equal(newer, 4);
-        assert_int_equal(record_of(f, name).snapshot, 4);
-        assert_ok(append_apart(f, container, 14, 2, 3, streamed, &newer)); /* snapshot 4 is apart */
-        assert_ok(append_apart(f, container, 16, 4, 4, streamed, &newer));
-        assert_int_equal(newer, 4);
-        assert_int_equal(record_of(f, name).fragments, 15);
     }
 }
 
@@ -600,7 +538,7 @@ test_commit__durable_ones_work(void **state)
         commit.durable = i % 3 != 0;
         assert_ok(meta()->commit(f->store, &commit, &committed, &place_error));
     }
-    assert_int_equal(record_of(f, "a").snapshot, 7);
+    assert_int_equal(meta_record(f, "a").snapshot, 7);
 }
 
 static void
@@ -632,7 +570,6 @@ const struct CMUnitTest meta_commit_tests[] = {
     WITH_STORE(test_commit__merged_pages_are_replaced),
     WITH_STORE(test_commit__streamed_pages_follow_those_at_hand),
     WITH_STORE(test_commit__stream_that_fails_publishes_nothing),
-    WITH_STORE(test_commit__pages_apart_do_not_meet_newer_ones),
     WITH_STORE(test_commit__wrong_arguments_are_refused),
     WITH_STORE(test_commit__durable_ones_work),
     WITH_STORE(test_commit__is_seen_by_other_handles_at_once),

@@ -237,6 +237,14 @@ meta_check_whole(void *store, const char *name)
     return good && records == loaded.snapshot - 1 ? records : UINT64_MAX;
 }
 
+esdm_meta_container
+meta_record(const fixture *f, const char *name)
+{
+    esdm_meta_container record;
+    assert_ok(meta()->container_find(f->store, name, &record, &place_error));
+    return record;
+}
+
 int
 main(void)
 {
@@ -246,6 +254,7 @@ main(void)
                             meta_##group##_count)
     RUN(place);
     RUN(commit);
+    RUN(apart);
     RUN(name);
     RUN(snapshot);
     RUN(query);
