@@ -102,6 +102,19 @@ esdm__buffer_steal(esdm__buffer *buffer, size_t *ret_bytes)
     return data;
 }
 
+bool
+esdm__array_grow(void *array, size_t count, size_t item_bytes)
+{
+    void **items = array;
+    if ((count & (count - 1)) != 0 && count != 0)
+        return true;
+    void *grown = realloc(*items, (count == 0 ? 1 : 2 * count) * item_bytes);
+    if (grown == NULL)
+        return false;
+    *items = grown;
+    return true;
+}
+
 void
 esdm__cursor_init(esdm__cursor *cursor, const void *data, size_t bytes)
 {

@@ -36,6 +36,10 @@ void esdm__buffer_put_svarint(esdm__buffer *buffer, int64_t value);
 /** Gives the memory to the caller (free()). NULL if empty. */
 uint8_t *esdm__buffer_steal(esdm__buffer *buffer, size_t *ret_bytes);
 
+/** Room for one more item in an array of `count` that doubles. @param array address of the pointer
+ *  to it, owned by the caller. false: out of memory, and the array is as it was. */
+bool esdm__array_grow(void *array, size_t count, size_t item_bytes);
+
 typedef struct esdm__cursor {
     const uint8_t *data; /**< borrowed */
     size_t bytes;

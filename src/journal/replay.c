@@ -64,7 +64,7 @@ take_moved(replay *r, const esdm__journal_record *record)
         if (body.failed || bytes < ESDM__PAGE_HEADER_BYTES)
             return false;
         uint8_t *copy = malloc(bytes);
-        if (copy == NULL || !esdm__whole_grow(&r->versions, r->nversions, sizeof *r->versions)) {
+        if (copy == NULL || !esdm__array_grow(&r->versions, r->nversions, sizeof *r->versions)) {
             free(copy);
             return false;
         }
@@ -214,7 +214,7 @@ static bool
 add_snapshot(replay *r, const esdm__journal_ref *ref, esdm__journal_commit *commit)
 {
     esdm__whole *whole = r->whole;
-    if (!esdm__whole_grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots))
+    if (!esdm__array_grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots))
         return false;
     const esdm_meta_import_snapshot *before =
         whole->nsnapshots > 0 ? &whole->snapshots[whole->nsnapshots - 1] : NULL;
@@ -264,13 +264,7 @@ add_pages(replay *r, esdm__cursor *body, uint64_t snapshot)
         esdm__journal_page page;
         if (!esdm__journal_page_take(body, &page))
             return false;
-        void *data = malloc(page.page.bytes + 1);
-        if (data == NULL) {
-            free((void *) page.page.box);
-            return false;
-        }
-        memcpy(data, page.page.data, page.page.bytes);
-        if (!esdm__whole_add_page(r->whole, &page.page, data, page.page.bytes, snapshot, 0))
+        if (!esdm__whole_copy_page(r->whole, &page.page, snapshot, 0))
             return false;
     }
     return !body->failed;

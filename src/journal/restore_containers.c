@@ -76,7 +76,7 @@ find(const work *w, const char *uuid)
 static known *
 add_known(work *w, const char *uuid)
 {
-    if (!esdm__whole_grow(&w->all, w->count, sizeof *w->all)) {
+    if (!esdm__array_grow(&w->all, w->count, sizeof *w->all)) {
         w->failed = true;
         return NULL;
     }
@@ -140,7 +140,7 @@ list_known(work *w, esdm_error *err)
 static bool
 add_naming(work *w, const esdm__journal_ref *ref, const char *name, const char *keep_as)
 {
-    if (!esdm__whole_grow(&w->names, w->nnames, sizeof *w->names))
+    if (!esdm__array_grow(&w->names, w->nnames, sizeof *w->names))
         return false;
     bool named = name != NULL && name[0] != '\0';
     bool keeps = keep_as != NULL && keep_as[0] != '\0';

@@ -19,7 +19,7 @@ typedef struct pack_listing {
 static bool
 add_name(char ***names, size_t *count, const char *name)
 {
-    if (!esdm__whole_grow(names, *count, sizeof **names))
+    if (!esdm__array_grow(names, *count, sizeof **names))
         return false;
     (*names)[*count] = strdup(name);
     return (*names)[(*count)++] != NULL;
@@ -34,8 +34,8 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
     if (!esdm__is_site_pack(name)) {
         to->failed = !add_name(&scan->data_packs, &scan->ndata_packs, name);
     } else if (strncmp(name, ESDM__JOURNAL_PACKS, sizeof ESDM__JOURNAL_PACKS - 1) == 0) {
-        to->failed = !esdm__whole_grow(&to->bytes, scan->npacks, sizeof *to->bytes) ||
-                     !esdm__whole_grow(&to->target, scan->npacks, sizeof *to->target);
+        to->failed = !esdm__array_grow(&to->bytes, scan->npacks, sizeof *to->bytes) ||
+                     !esdm__array_grow(&to->target, scan->npacks, sizeof *to->target);
         if (!to->failed) {
             to->bytes[scan->npacks] = bytes;
             to->target[scan->npacks] = to->at;
@@ -67,7 +67,7 @@ static bool
 note_record(esdm__scan *scan, const esdm__journal_record *record, uint32_t target, uint32_t pack,
             uint64_t position)
 {
-    if (!esdm__whole_grow(&scan->refs, scan->nrefs, sizeof *scan->refs))
+    if (!esdm__array_grow(&scan->refs, scan->nrefs, sizeof *scan->refs))
         return false;
     esdm__journal_ref *ref = &scan->refs[scan->nrefs++];
     *ref = (esdm__journal_ref){.kind = record->kind,

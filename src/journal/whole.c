@@ -15,35 +15,24 @@ no_memory(size_t bytes, esdm_error *err)
 }
 
 bool
-esdm__whole_grow(void *array, size_t count, size_t item_bytes)
-{
-    void **items = array;
-    if ((count & (count - 1)) != 0 && count != 0)
-        return true;
-    void *grown = realloc(*items, (count == 0 ? 1 : 2 * count) * item_bytes);
-    if (grown == NULL)
-        return false;
-    *items = grown;
-    return true;
-}
-
-bool
-esdm__whole_add_page(esdm__whole *whole, const esdm_meta_new_page *entry, void *data, size_t bytes,
-                     uint64_t added, uint64_t removed)
+esdm__whole_copy_page(esdm__whole *whole, const esdm_meta_new_page *entry, uint64_t added,
+                      uint64_t removed)
 {
     uint64_t number = whole->npages > 0 ? whole->pages[whole->npages - 1].number + 1 : 1;
-    if (!esdm__whole_grow(&whole->pages, whole->npages, sizeof *whole->pages)) {
+    void *data = malloc(entry->bytes + 1);
+    if (data == NULL || !esdm__array_grow(&whole->pages, whole->npages, sizeof *whole->pages)) {
         free((void *) entry->box);
         free(data);
         return false;
     }
+    memcpy(data, entry->data, entry->bytes);
     esdm__whole_page *page = &whole->pages[whole->npages++];
     *page = (esdm__whole_page){.number = number,
                                .entry = *entry,
                                .added = added,
                                .removed = removed,
                                .data = data,
-                               .bytes = bytes};
+                               .bytes = entry->bytes};
     page->entry.data = NULL;
     page->entry.bytes = 0;
     return true;
@@ -116,7 +105,7 @@ esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *from, const es
 static bool
 take_snapshot(esdm__cursor *body, esdm__whole *whole)
 {
-    if (!esdm__whole_grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots))
+    if (!esdm__array_grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots))
         return false;
     esdm_meta_import_snapshot *one = &whole->snapshots[whole->nsnapshots++];
     *one = (esdm_meta_import_snapshot){.snapshot = esdm__cursor_varint(body)};
@@ -139,15 +128,8 @@ static bool
 take_page(esdm__cursor *body, esdm__whole *whole)
 {
     esdm__journal_page page;
-    if (!esdm__journal_page_take(body, &page))
-        return false;
-    void *data = malloc(page.page.bytes + 1);
-    if (data == NULL) {
-        free((void *) page.page.box);
-        return false;
-    }
-    memcpy(data, page.page.data, page.page.bytes);
-    return esdm__whole_add_page(whole, &page.page, data, page.page.bytes, page.added, page.removed);
+    return esdm__journal_page_take(body, &page) &&
+           esdm__whole_copy_page(whole, &page.page, page.added, page.removed);
 }
 
 esdm_status
@@ -182,7 +164,7 @@ esdm__journal_take_whole(const esdm__journal_record *record, esdm__whole *ret_wh
 static bool
 copy_attribute(esdm__whole *whole, const esdm_meta_attribute *from)
 {
-    if (!esdm__whole_grow(&whole->attributes, whole->nattributes, sizeof *whole->attributes))
+    if (!esdm__array_grow(&whole->attributes, whole->nattributes, sizeof *whole->attributes))
         return false;
     esdm_meta_attribute *to = &whole->attributes[whole->nattributes++];
     *to = *from;

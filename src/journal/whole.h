@@ -16,11 +16,9 @@ esdm_status esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *fr
 esdm_status esdm__journal_take_whole(const esdm__journal_record *record, esdm__whole *ret_whole,
                                      esdm_error *err);
 
-/** Room for one more item in an array that doubles; false: out of memory. */
-bool esdm__whole_grow(void *array, size_t count, size_t item_bytes);
-/** Adds a page. Takes `box` and `data` of it over in every case. false: out of memory. */
-bool esdm__whole_add_page(esdm__whole *whole, const esdm_meta_new_page *entry, void *data,
-                          size_t bytes, uint64_t added, uint64_t removed);
+/** Adds a copy of a page, and takes its `box` over in every case. false: out of memory. */
+bool esdm__whole_copy_page(esdm__whole *whole, const esdm_meta_new_page *entry, uint64_t added,
+                           uint64_t removed);
 
 /** Makes the attribute index anew from the newest document. */
 esdm_status esdm__whole_index(esdm__whole *whole, esdm_error *err);

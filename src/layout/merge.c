@@ -265,15 +265,9 @@ esdm__page_collect(const esdm__index *index, uint64_t number, esdm__records *all
         return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
                                (unsigned long long) number);
     const esdm__records *from = &slot->loaded->records;
-    bool ok = esdm__records_reserve(all, from->count, from->inline_bytes);
-    for (uint32_t i = 0; ok && i < from->count; i++) {
-        const esdm__record *item = &from->items[i];
-        const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
-        ok = esdm__records_add(all, esdm__records_bounds(from, i), esdm__records_stride(from, i),
-                               item, data);
-    }
-    return ok ? ESDM_OK
-              : esdm__error_nomem(err, from->count * sizeof *from->items, "merged index pages");
+    return esdm__records_append(all, from)
+               ? ESDM_OK
+               : esdm__error_nomem(err, from->count * sizeof *from->items, "merged index pages");
 }
 
 static esdm_status

@@ -69,21 +69,6 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
     return ESDM_OK;
 }
 
-/* Copies pending records behind the others: they hide, and are not encoded. */
-static bool
-add_pending(const esdm__index *index, esdm__records *all)
-{
-    const esdm__records *from = &index->pending;
-    bool ok = esdm__records_reserve(all, from->count, from->inline_bytes);
-    for (uint32_t i = 0; ok && i < from->count; i++) {
-        const esdm__record *item = &from->items[i];
-        const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
-        ok = esdm__records_add(all, esdm__records_bounds(from, i), esdm__records_stride(from, i),
-                               item, data);
-    }
-    return ok;
-}
-
 /* What is left of the first `committed` records. Nothing is merged when that is most of them. */
 static esdm_status
 encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
@@ -132,7 +117,8 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
     for (size_t i = 0; i < nmerge && st == ESDM_OK; i++)
         st = esdm__page_collect(index, merge[i], &all, err);
     uint32_t committed = all.count;
-    if (st == ESDM_OK && !add_pending(index, &all))
+    /* Pending ones come behind the others: they hide, and are not encoded. */
+    if (st == ESDM_OK && !esdm__records_append(&all, &index->pending))
         st = esdm__error_nomem(err, all.count * sizeof *all.items, "merged index pages");
     if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
         st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");

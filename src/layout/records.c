@@ -107,6 +107,19 @@ esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t
     return true;
 }
 
+bool
+esdm__records_append(esdm__records *records, const esdm__records *from)
+{
+    bool ok = esdm__records_reserve(records, from->count, from->inline_bytes);
+    for (uint32_t i = 0; ok && i < from->count; i++) {
+        const esdm__record *item = &from->items[i];
+        const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
+        ok = esdm__records_add(records, esdm__records_bounds(from, i),
+                               esdm__records_stride(from, i), item, data);
+    }
+    return ok;
+}
+
 size_t
 esdm__records_memory_bytes(const esdm__records *records)
 {

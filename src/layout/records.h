@@ -41,6 +41,8 @@ bool esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_in
  *  @param stride `rank` numbers, or NULL when it is dense. */
 bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
                        const esdm__record *item, const uint8_t *inline_data);
+/** Copies all records of `from` behind the others; false when out of memory. */
+bool esdm__records_append(esdm__records *records, const esdm__records *from);
 /** Makes room for strides: all ones. false when out of memory. */
 bool esdm__records_need_strides(esdm__records *records);
 size_t esdm__records_memory_bytes(const esdm__records *records);

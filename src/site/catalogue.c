@@ -14,20 +14,6 @@ no_memory(esdm_error *err)
     return esdm__error_nomem(err, sizeof(esdm__whole), "the record of a container");
 }
 
-/* Room for one more item; false: out of memory. */
-static bool
-grow(void *array, size_t count, size_t item_bytes)
-{
-    void **items = array;
-    if ((count & (count - 1)) != 0 && count != 0)
-        return true;
-    void *grown = realloc(*items, (count == 0 ? 1 : 2 * count) * item_bytes);
-    if (grown == NULL)
-        return false;
-    *items = grown;
-    return true;
-}
-
 /* ---- names ---------------------------------------------------------------------------------- */
 
 static bool
@@ -63,7 +49,7 @@ note_snapshot(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *
     esdm__whole *whole = to->whole;
     char *texts[2] = {strdup(writer), strdup(message)};
     if (texts[0] == NULL || texts[1] == NULL ||
-        !grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots)) {
+        !esdm__array_grow(&whole->snapshots, whole->nsnapshots, sizeof *whole->snapshots)) {
         free(texts[0]);
         free(texts[1]);
         to->failed = true;
@@ -129,7 +115,7 @@ note_page(const esdm_meta_page *page, void *user)
     directory *to = user;
     size_t bytes = 2 * (size_t) page->rank * sizeof *page->box;
     uint64_t *box = malloc(bytes + 1);
-    if (box == NULL || !grow(&to->pages, to->count, sizeof *to->pages)) {
+    if (box == NULL || !esdm__array_grow(&to->pages, to->count, sizeof *to->pages)) {
         free(box);
         to->failed = true;
         return false;
@@ -231,7 +217,7 @@ note_attribute(const esdm_meta_attribute *attribute, void *user)
     copy.text = attribute->text != NULL ? strdup(attribute->text) : NULL;
     if (copy.name == NULL || (copy.dataset_path == NULL) != (attribute->dataset_path == NULL) ||
         (copy.text == NULL) != (attribute->text == NULL) ||
-        !grow(&whole->attributes, whole->nattributes, sizeof *whole->attributes)) {
+        !esdm__array_grow(&whole->attributes, whole->nattributes, sizeof *whole->attributes)) {
         free((void *) copy.name);
         free((void *) copy.dataset_path);
         free((void *) copy.text);
