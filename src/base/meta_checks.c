@@ -37,6 +37,16 @@ esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, const ui
 }
 
 esdm_status
+esdm__newer_pages_meet(const esdm_meta_commit *commit, uint64_t newest, esdm_error *err)
+{
+    if (commit->ret_newer != NULL)
+        *commit->ret_newer = newest;
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "record %llu: another writer published pages that may meet these",
+                           (unsigned long long) commit->container);
+}
+
+esdm_status
 esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm_error *err)
 {
     if (count == 0 || count > ESDM__CONDITIONS_MAX)

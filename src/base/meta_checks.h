@@ -13,6 +13,10 @@
 esdm_status esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max,
                                esdm_error *err);
 
+/** ESDM_ECONFLICT of a commit whose pages apart meet newer ones; tells the newest snapshot. */
+esdm_status esdm__newer_pages_meet(const esdm_meta_commit *commit, uint64_t newest,
+                                   esdm_error *err);
+
 /** Whether two boxes as pages have them (corners, then sizes) have a point in common. */
 bool esdm__boxes_meet(uint32_t rank, const uint64_t *a, uint32_t other_rank, const uint64_t *b);
 

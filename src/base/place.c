@@ -276,19 +276,20 @@ find_foreign(const esdm__place *place, int fd, char ret_name[NAME_MAX + 1], esdm
     return ESDM_OK;
 }
 
-static esdm_status
-write_file(int fd, const char *text, size_t bytes)
+esdm_status
+esdm__write_all(int fd, const void *data, size_t bytes)
 {
+    const uint8_t *from = data;
     while (bytes > 0) {
-        ssize_t n = write(fd, text, bytes);
+        ssize_t n = write(fd, from, bytes);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n <= 0)
             return ESDM_EIO;
-        text += n;
+        from += n;
         bytes -= (size_t) n;
     }
-    return fsync(fd) == 0 ? ESDM_OK : ESDM_EIO;
+    return ESDM_OK;
 }
 
 /* Two makers may have different ids: the second one must not replace the first one's mark, where
@@ -314,7 +315,8 @@ publish_mark(const esdm__place *place, int fd, const char *text, esdm_error *err
     (void) snprintf(temporary, sizeof temporary, "%s%s", MARK_TEMPORARY, id);
 
     int file = openat(fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool failed = file < 0 || write_file(file, text, strlen(text)) != ESDM_OK;
+    bool failed =
+        file < 0 || esdm__write_all(file, text, strlen(text)) != ESDM_OK || fsync(file) != 0;
     int why = errno;
     if (file >= 0 && close(file) != 0 && !failed) {
         failed = true;

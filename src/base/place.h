@@ -102,4 +102,7 @@ esdm_status esdm__place_remove(const char *plugin, const esdm_plugin_config *con
                                esdm__place_emptier empty, bool dry_run, esdm_plugin_reporter report,
                                void *user, esdm_error *err);
 
+/** Writes all of it, in as many calls as that takes. ESDM_EIO: errno tells why. */
+esdm_status esdm__write_all(int fd, const void *data, size_t bytes);
+
 #endif

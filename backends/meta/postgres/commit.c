@@ -90,11 +90,7 @@ postgres__check_apart(postgres__store *store, const esdm_meta_commit *commit,
     PQclear(result);
     if (status != ESDM_OK || !m.found)
         return status;
-    if (commit->ret_newer != NULL)
-        *commit->ret_newer = head;
-    return esdm__error_set(err, ESDM_ECONFLICT,
-                           "record %llu: another writer published pages that may meet these",
-                           (unsigned long long) commit->container);
+    return esdm__newer_pages_meet(commit, head, err);
 }
 
 /* ---- parameters ----------------------------------------------------------------------------- */

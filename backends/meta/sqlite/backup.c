@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/place.h"
 #include "store.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -155,21 +156,6 @@ sqlite__backup(void *self, esdm_meta_bytes_sink put, void *user, esdm_error *err
 /* ---- in ------------------------------------------------------------------------------------- */
 
 static esdm_status
-write_whole(int fd, const uint8_t *data, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t n = write(fd, data, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return ESDM_EIO;
-        data += n;
-        bytes -= (size_t) n;
-    }
-    return ESDM_OK;
-}
-
-static esdm_status
 fill_file(const esdm__place *place, int fd, const char *name, esdm_meta_bytes_source next,
           void *next_user, esdm_error *err)
 {
@@ -184,7 +170,7 @@ fill_file(const esdm__place *place, int fd, const char *name, esdm_meta_bytes_so
         status = next(next_user, &data, &bytes, err);
         if (status != ESDM_OK || data == NULL)
             break;
-        if (write_whole(file, data, bytes) != ESDM_OK)
+        if (esdm__write_all(file, data, bytes) != ESDM_OK)
             status = esdm__error_set_errno(err, errno, "%s: cannot write '%s/%s'", place->path,
                                            place->directory, name);
     }

@@ -60,11 +60,7 @@ check_apart(sqlite__link *link, const next_state *next, const esdm_meta_commit *
         sqlite__visit_kept_pages(link, next->container, page->dataset, look_at_page, &m, err);
     if (status != ESDM_OK || !m.found)
         return status;
-    if (commit->ret_newer != NULL)
-        *commit->ret_newer = next->snapshot - 1;
-    return esdm__error_set(err, ESDM_ECONFLICT,
-                           "record %llu: another writer published pages that may meet these",
-                           (unsigned long long) commit->container);
+    return esdm__newer_pages_meet(commit, next->snapshot - 1, err);
 }
 
 /* ---- parts of a transaction ----------------------------------------------------------------- */

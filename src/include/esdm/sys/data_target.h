@@ -101,7 +101,8 @@ typedef struct esdm_data_plugin {
                              size_t nranges, esdm_error *err);
     /** A pack that does not exist is ESDM_OK. */
     esdm_status (*pack_remove)(void *target, const char *name, esdm_error *err);
-    /** Visits packs whose name begins with `prefix` (NULL: all), in any order. */
+    /** Visits packs whose name begins with `prefix` (NULL: all), in any order. A name may come more
+     *  than once: for what is stored, and for each attempt at it that was begun and not ended. */
     esdm_status (*pack_list)(void *target, const char *prefix, esdm_pack_visitor visit, void *user,
                              esdm_error *err);
 
