@@ -77,9 +77,12 @@ after_fork_in_child(void)
     release_all(true);
 }
 
+/* What is registered first is locked last before a fork: the mutex of descriptors, which SQLite
+ * takes in the middle of its calls, after those of the stores. */
 static void
 register_handlers(void)
 {
+    sqlite__high_descriptors();
     (void) pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
