@@ -20,9 +20,11 @@ set(ESDM_BUILTIN_OBJECTS "" CACHE INTERNAL "")
 set(ESDM_BUILTIN_SYMBOLS "" CACHE INTERNAL "")
 set(ESDM_OPTIONAL_PLUGINS "" CACHE INTERNAL "")
 
-# esdm_layer(NAME [LAYER…]): OBJECT target esdm_NAME from src/NAME/*.c; records what it may use.
+# esdm_layer(NAME [LAYER…]): OBJECT target esdm_NAME from src/NAME/*.c and the rooms src/NAME/*/*.c;
+# records what it may use.
 function(esdm_layer name)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c
+    ${PROJECT_SOURCE_DIR}/src/${name}/*/*.c)
   if(NOT sources)
     return()
   endif()

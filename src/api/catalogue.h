@@ -4,7 +4,7 @@
 
 /** @file What the functions of the catalogue share. Pure functions. */
 
-#include "io/session.h"
+#include "io/session/session.h"
 
 /** @param name borrowed; may be NULL. */
 esdm_container_info esdm__info_of(const char *name, const esdm_meta_container *record);

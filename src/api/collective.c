@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/collective.h"
+#include "io/ranks/collective.h"
 #include "api/transfer.h"
 #include "base/error.h"
 

@@ -8,9 +8,9 @@
 #include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
-#include "io/former.h"
-#include "io/journaling.h"
-#include "io/nesting.h"
+#include "io/session/former.h"
+#include "io/session/journaling.h"
+#include "io/session/nesting.h"
 #include "model/container.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -6,12 +6,12 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
-#include "io/calibrate.h"
-#include "io/decisions.h"
-#include "io/forecast.h"
 #include "io/io.h"
-#include "io/models.h"
-#include "io/pack_set.h"
+#include "io/measure/calibrate.h"
+#include "io/measure/forecast.h"
+#include "io/packs/decisions.h"
+#include "io/packs/pack_set.h"
+#include "io/session/models.h"
 
 esdm_status
 esdm_site_calibrate(const esdm_site_options *options, const esdm_calibrate_options *how,

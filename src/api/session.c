@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/session.h"
+#include "io/session/session.h"
 
 #include "base/arguments.h"
 #include "base/error.h"
-#include "io/journaling.h"
+#include "io/session/journaling.h"
 #include "upkeep/upkeep.h"
 
 esdm_status

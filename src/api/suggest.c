@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "io/former.h"
+#include "io/session/former.h"
 #include "model/container.h"
 
 /* Looking at more would take longer than the hint is worth. */

@@ -6,7 +6,7 @@
  * @file
  * The stored form of a fragment: head (64-byte header and block table), then payload.
  *
- * Version 1, or 2 when texts of it are NULL (io/strings.h), little-endian:
+ * Version 1, or 2 when texts of it are NULL (io/encode/strings.h), little-endian:
  *
  *     0  magic "ESDMFRAG"          32  raw_bytes      u64
  *     8  version        u16        40  payload_bytes  u64

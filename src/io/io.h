@@ -4,7 +4,7 @@
 
 /** @file What the API layer calls: reads, writes, commits, life of containers. */
 
-#include "io/dataset_io.h"
+#include "io/container/dataset_io.h"
 
 /* Fragments in flight in one round of the pool. */
 #define ESDM__WRITE_BATCH 64u
@@ -24,8 +24,8 @@ esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, es
  * Caller holds the write lock.
  *
  * @param strided NULL; or a strided selection, then `box` is a box of its indices, and the
- * fragments are strided. @param form of the memory (io/elements.h). @param stride of the memory in
- * elements.
+ * fragments are strided. @param form of the memory (io/encode/elements.h). @param stride of the
+ * memory in elements.
  */
 esdm_status esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
                                   const esdm_dataspace *strided, esdm_type form, const void *buffer,

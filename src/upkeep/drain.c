@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "io/container_io.h"
-#include "io/former.h"
+#include "io/container/container_io.h"
 #include "io/io.h"
-#include "io/page_list.h"
+#include "io/packs/page_list.h"
+#include "io/session/former.h"
 #include "upkeep/drain.h"
 #include "upkeep/move.h"
 

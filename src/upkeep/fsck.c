@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/container_io.h"
-#include "io/former.h"
+#include "io/container/container_io.h"
 #include "io/io.h"
+#include "io/session/former.h"
 #include "upkeep/upkeep.h"
 
 void

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "esdm/upkeep.h"
-#include "io/page_list.h"
+#include "io/packs/page_list.h"
 #include "model/container.h"
 #include "upkeep/inventory.h"
 #include "upkeep/needs.h"

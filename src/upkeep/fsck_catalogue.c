@@ -9,7 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "io/dataset_io.h"
+#include "io/container/dataset_io.h"
 #include "meta/attribute_index.h"
 #include "site/site.h"
 #include "upkeep/fsck.h"

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "codec/blob.h"
-#include "io/fetch.h"
+#include "io/read/fetch.h"
 #include "layout/places.h"
 #include "upkeep/fsck.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/dataset_io.h"
+#include "io/container/dataset_io.h"
 #include "upkeep/fsck.h"
 #include "upkeep/move.h"
 

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/ids.h"
-#include "io/former.h"
+#include "io/session/former.h"
 #include "upkeep/upkeep.h"
 
 typedef struct collection {

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "esdm/upkeep.h"
-#include "io/session.h"
+#include "io/session/session.h"
 
 #define ESDM__UUID_DIGITS (ESDM__UUID_BYTES - 1)
 

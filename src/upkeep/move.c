@@ -7,9 +7,9 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "io/fetch.h"
-#include "io/journaling.h"
-#include "io/page_list.h"
+#include "io/packs/page_list.h"
+#include "io/read/fetch.h"
+#include "io/session/journaling.h"
 #include "layout/packs.h"
 #include "layout/places.h"
 

@@ -10,7 +10,7 @@
  * they go soon, all of this survives power loss before it counts, whatever the site wants.
  */
 
-#include "io/pack_set.h"
+#include "io/packs/pack_set.h"
 #include "layout/page.h"
 #include "model/container.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/page_list.h"
+#include "io/packs/page_list.h"
 #include "journal/restore.h"
 #include "layout/places.h"
 #include "upkeep/upkeep.h"

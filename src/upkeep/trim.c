@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/page_list.h"
+#include "io/packs/page_list.h"
 #include "upkeep/upkeep.h"
 
 /* With more packs than this the question is left to esdm-gc. */

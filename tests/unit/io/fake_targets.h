@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "io/models.h"
-#include "io/pack_set.h"
+#include "io/packs/pack_set.h"
+#include "io/session/models.h"
 
 /* What was done, and what shall fail. */
 static struct {

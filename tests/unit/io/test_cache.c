@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/cache.h"
+#include "io/session/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/decisions.h"
+#include "io/packs/decisions.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "io/session.h"
+#include "io/session/session.h"
 
 /* ---- a metadata store that keeps one fact ------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/gather.h"
+#include "io/container/gather.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

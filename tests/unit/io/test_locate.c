@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/locate.h"
+#include "io/read/locate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "codec/blob.h"
+#include "io/encode/strings.h"
 #include "io/io.h"
-#include "io/strings.h"
 
 enum { CELLS = 1000, PIECES = 2 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/pool.h"
+#include "io/session/pool.h"
 
 #include <pthread.h>
 #include <setjmp.h>

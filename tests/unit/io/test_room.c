@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/room.h"
+#include "io/session/room.h"
 
 #include <pthread.h>
 #include <setjmp.h>

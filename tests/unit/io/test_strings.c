@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "io/strings.h"
+#include "io/encode/strings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/container/access.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "esdm/placement.h"
+#include "io/io.h"
+#include "io/session/session.h"
+
+static const struct {
+    const char *text;
+    esdm__cut cut;
+} patterns[] = {{"maps", ESDM__CUT_CONTIGUOUS},
+                {"time-series", ESDM__CUT_SERIES},
+                {"both", ESDM__CUT_EQUALIZED}};
+
+/* The text of the attribute, without a NUL at its end. NULL: it is none. */
+static const char *
+text_of(const esdm_attribute *attribute, size_t *ret_bytes)
+{
+    const char *text = attribute->values;
+    if (attribute->type == ESDM_TYPE_STRING && attribute->count == 1)
+        text = *(const char *const *) attribute->values;
+    else if (attribute->type != ESDM_TYPE_CHAR || attribute->count == 0)
+        return NULL;
+    if (text == NULL)
+        return NULL;
+    *ret_bytes =
+        attribute->type == ESDM_TYPE_CHAR ? strnlen(text, (size_t) attribute->count) : strlen(text);
+    return text;
+}
+
+static esdm_status
+cut_of_text(const char *text, size_t bytes, esdm__cut *ret_cut, esdm_error *err)
+{
+    for (size_t i = 0; text != NULL && i < sizeof patterns / sizeof patterns[0]; i++) {
+        if (strlen(patterns[i].text) == bytes && memcmp(patterns[i].text, text, bytes) == 0) {
+            *ret_cut = patterns[i].cut;
+            return ESDM_OK;
+        }
+    }
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "the attribute \"" ESDM_ACCESS_ATTRIBUTE
+                           "\" is \"%.*s\"; it can be \"maps\", \"time-series\" or \"both\"",
+                           text != NULL ? (int) bytes : 0, text != NULL ? text : "");
+}
+
+esdm_status
+esdm__access_wanted(const esdm_session *session, const char *container, const char *path,
+                    const char *text, esdm__cut *ret_cut, esdm_error *err)
+{
+    static const esdm__cut cuts[] = {[ESDM__ACCESS_UNSTATED] = ESDM__CUT_CONTIGUOUS,
+                                     [ESDM__ACCESS_MAPS] = ESDM__CUT_CONTIGUOUS,
+                                     [ESDM__ACCESS_SERIES] = ESDM__CUT_SERIES,
+                                     [ESDM__ACCESS_BOTH] = ESDM__CUT_EQUALIZED};
+    if (text != NULL)
+        return cut_of_text(text, strlen(text), ret_cut, err);
+    *ret_cut = cuts[esdm__site_access(session->site, container, path)];
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__access_of(const esdm_dataset *dataset, esdm__cut *ret_cut, esdm_error *err)
+{
+    esdm_attribute attribute;
+    size_t bytes = 0;
+    const esdm_container *container = dataset->group->container;
+    if (esdm_attribute_find(esdm_dataset_attributes((esdm_dataset *) (uintptr_t) dataset),
+                            ESDM_ACCESS_ATTRIBUTE, &attribute, NULL)) {
+        const char *text = text_of(&attribute, &bytes);
+        return cut_of_text(text, bytes, ret_cut, err);
+    }
+    *ret_cut = ESDM__CUT_CONTIGUOUS;
+    if (container->session->site->npolicies == 0)
+        return ESDM_OK;
+    char *path = esdm__dataset_path(dataset);
+    if (path == NULL)
+        return esdm__error_nomem(err, 1, "the path of a dataset");
+    esdm_status status =
+        esdm__access_wanted(container->session, container->name, path, NULL, ret_cut, err);
+    free(path);
+    return status;
+}

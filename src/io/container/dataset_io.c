@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/io.h"
+#include "io/write/accuracy.h"
+
+#define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
+/* Snapshots that are deleted one after the other before their pages are listed. */
+#define ATTEMPTS 20
+/* Some index pages stay loaded, however many datasets share the memory. */
+#define LEAST_INDEX_BYTES (UINT64_C(1) << 20)
+
+esdm_status
+esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_error *err)
+{
+    esdm__container_io *io = calloc(1, sizeof *io);
+    if (io == NULL)
+        return esdm__error_nomem(err, sizeof *io, "a container");
+    io->session = session;
+    (void) pthread_mutex_init(&io->commit_lock, NULL);
+    (void) pthread_mutex_init(&io->lock, NULL);
+    container->session = session;
+    container->io = io;
+    return ESDM_OK;
+}
+
+void
+esdm__container_io_free(esdm_container *container)
+{
+    esdm__container_io *io = container->io;
+    for (size_t i = 0; i < container->datasets.count; i++)
+        esdm__dataset_io_free(container->datasets.items[i]);
+    if (io == NULL)
+        return;
+    esdm__pack_set_free(io->packs);
+    esdm_comm_unref(io->comm);
+    free(io->notes);
+    if (io->pinned)
+        io->session->meta->unpin(io->session->store, io->record, io->snapshot);
+    free(io->dirty);
+    free(io->published);
+    esdm__opened_clear(&io->opened);
+    (void) pthread_mutex_destroy(&io->lock);
+    (void) pthread_mutex_destroy(&io->commit_lock);
+    free(io);
+    container->io = NULL;
+}
+
+void
+esdm__container_position(const esdm_container *container, uint64_t *ret_record,
+                         uint64_t *ret_snapshot)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    *ret_record = io->record;
+    *ret_snapshot = io->snapshot;
+    (void) pthread_mutex_unlock(&io->lock);
+}
+
+uint64_t
+esdm__container_set_position(esdm_container *container, uint64_t record, uint64_t snapshot)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    uint64_t left = io->snapshot;
+    io->record = record;
+    io->snapshot = snapshot;
+    container->snapshot = snapshot;
+    (void) pthread_mutex_unlock(&io->lock);
+    return left;
+}
+
+/* The pending fragments of the pack lie on another target now. */
+static esdm_status
+note_moved_pack(void *user, const char *pack, const char *from, const char *to, esdm_error *err)
+{
+    const esdm_container *container = user;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        status = esdm__index_move_pack(io->index, pack, from, to, err);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    return status;
+}
+
+/* Whether pending fragments of any dataset lie in the pack. */
+static bool
+needs_pack(void *user, const char *pack)
+{
+    const esdm_container *container = user;
+    bool needed = false;
+    for (size_t i = 0; i < container->datasets.count && !needed; i++) {
+        esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        needed = esdm__index_needs_pack(io->index, pack);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    return needed;
+}
+
+esdm_status
+esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    if (io->packs == NULL) { /* others look without the lock whether there are any */
+        esdm__pack_owner owner = {.session = io->session,
+                                  .moved = note_moved_pack,
+                                  .needed = needs_pack,
+                                  .user = container};
+        memcpy(owner.uuid, io->uuid, sizeof owner.uuid);
+        __atomic_store_n(&io->packs, esdm__pack_set_new(&owner), __ATOMIC_RELEASE);
+    }
+    *ret_packs = io->packs;
+    (void) pthread_mutex_unlock(&io->lock);
+    return *ret_packs != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof(void *), "packs");
+}
+
+esdm_status
+esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err)
+{
+    char *path = esdm__dataset_path(dataset);
+    status =
+        esdm__error_prefix(err, status, "container '%s', dataset '%s'",
+                           dataset->group->container->name, path != NULL ? path : dataset->name);
+    free(path);
+    return status;
+}
+
+/* Blocks of mode archive. Codecs make 32-bit numbers of all that is shorter. */
+static uint64_t
+archive_block_bytes(const esdm_session *session, const esdm__dataset_io *io)
+{
+    size_t bytes = io->elements.bytes < 4 ? io->elements.bytes : 4;
+    uint64_t scaled = session->archive_block_bytes / 4 * bytes;
+    return scaled > ESDM__ARCHIVE_BLOCK_LEAST ? scaled : ESDM__ARCHIVE_BLOCK_LEAST;
+}
+
+void
+esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_session *session = dataset->group->container->session;
+    esdm_accuracy accuracy;
+    bool archive = dataset->codec == NULL && esdm__accuracy_in_force(dataset, &accuracy) &&
+                   (accuracy.stated & ESDM_ACCURACY_MODE) != 0 &&
+                   accuracy.mode == ESDM_MODE_ARCHIVE;
+    uint64_t preferred = session->fragment_bytes;
+    io->block_bytes = archive ? archive_block_bytes(session, io) : 0;
+    if (io->block_bytes > preferred && !session->site->engine.fragment_stated)
+        preferred = io->block_bytes;
+    io->preferred_bytes = preferred;
+    io->minimum_bytes = archive ? preferred : preferred / 4;
+    if (!archive && io->minimum_bytes > SMALL_FRAGMENT_BYTES)
+        io->minimum_bytes = SMALL_FRAGMENT_BYTES;
+    io->direct_bytes = preferred;
+    if (!archive && io->direct_bytes > ESDM__DIRECT_BYTES)
+        io->direct_bytes = ESDM__DIRECT_BYTES;
+    io->gather.limit_bytes = preferred;
+}
+
+static esdm_status
+init_layout(const esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    esdm_status status = esdm__elements_of(dataset, &io->elements, err);
+    if (status != ESDM_OK)
+        return status;
+    const esdm_session *session = dataset->group->container->session;
+    char *path = esdm__dataset_path(dataset);
+    if (path == NULL)
+        return esdm__error_nomem(err, 1, "the path of a dataset");
+    const char *container = dataset->group->container->name;
+    io->copies = esdm__site_copies(session->site, container, path);
+    io->allowed = esdm__site_allowed(session->site, container, path);
+    io->cheap = esdm__site_prefer(session->site, container, path) == ESDM__PREFER_CHEAP;
+    free(path);
+    io->chain = session->default_chain;
+    if (dataset->codec == NULL)
+        return ESDM_OK;
+    return esdm__chain_parse_stored(dataset->codec, &io->chain, err);
+}
+
+static esdm_status
+dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    esdm__dataset_io *io = calloc(1, sizeof *io);
+    if (io == NULL)
+        return esdm__error_nomem(err, sizeof *io, "a dataset");
+    io->index = esdm__index_new(dataset->rank);
+    if (io->index == NULL) {
+        free(io);
+        return esdm__error_nomem(err, sizeof *io, "a fragment index");
+    }
+    esdm_status status = init_layout(dataset, io, err);
+    if (status != ESDM_OK) {
+        esdm__index_free(io->index);
+        free(io);
+        return status;
+    }
+    (void) pthread_mutex_init(&io->write_lock, NULL);
+    (void) pthread_mutex_init(&io->lock, NULL);
+    esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
+    esdm__dataset_io_size(dataset, io);
+    *ret_io = io;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err)
+{
+    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+    if (io == NULL) {
+        esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+        esdm_status status = dataset_io_new(dataset, &io, err);
+        if (status != ESDM_OK)
+            return status;
+        (void) pthread_mutex_lock(&container_io->lock);
+        esdm__dataset_io *other = dataset->io;
+        /* What this handle alone has published, it knows: of this dataset nothing so far. */
+        io->directory_loaded =
+            container_io->record == 0 || (container_io->sole && container_io->comm == NULL);
+        if (other == NULL)
+            __atomic_store_n(&dataset->io, io, __ATOMIC_RELEASE);
+        (void) pthread_mutex_unlock(&container_io->lock);
+        if (other != NULL) { /* another thread was first */
+            esdm__index_free(io->index);
+            free(io);
+            io = other;
+        }
+    }
+    *ret_io = io;
+    return ESDM_OK;
+}
+
+void
+esdm__dataset_io_free(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = dataset->io;
+    if (io == NULL)
+        return;
+    atomic_fetch_sub(&dataset->group->container->session->gathered,
+                     esdm__gather_bytes(&io->gather));
+    esdm__gather_clear(&io->gather);
+    esdm__epochs_clear(&io->epochs);
+    esdm__failed_clear(&io->failed);
+    esdm__index_free(io->index);
+    (void) pthread_mutex_destroy(&io->lock);
+    (void) pthread_mutex_destroy(&io->write_lock);
+    free(io);
+    dataset->io = NULL;
+}
+
+esdm_status
+esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    if (atomic_load_explicit(&io->listed, memory_order_relaxed))
+        return ESDM_OK;
+    esdm__container_io *container_io = esdm__io_of(dataset->group->container);
+    esdm_status status = ESDM_OK;
+    (void) pthread_mutex_lock(&container_io->lock);
+    if (container_io->ndirty == container_io->dirty_capacity) {
+        size_t capacity = container_io->dirty_capacity == 0 ? 8 : 2 * container_io->dirty_capacity;
+        esdm_dataset **grown = realloc(container_io->dirty, capacity * sizeof *container_io->dirty);
+        if (grown == NULL) {
+            status = esdm__error_nomem(err, capacity * sizeof *grown, "the list of datasets");
+        } else {
+            container_io->dirty = grown;
+            container_io->dirty_capacity = capacity;
+        }
+    }
+    if (status == ESDM_OK && !atomic_load(&io->listed)) {
+        container_io->dirty[container_io->ndirty++] = dataset;
+        atomic_store(&io->listed, true);
+    }
+    (void) pthread_mutex_unlock(&container_io->lock);
+    return status;
+}
+
+/* ---- committed pages ---------------------------------------------------------------------- */
+
+esdm_status
+esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages, esdm_error *err)
+{
+    esdm_container *container = dataset->group->container;
+    uint64_t record;
+    uint64_t snapshot;
+    esdm_status status = ESDM_ENOENT;
+    for (int attempt = 0; attempt < ATTEMPTS && status == ESDM_ENOENT; attempt++) {
+        esdm__container_position(container, &record, &snapshot);
+        status =
+            esdm__page_list_load(container->session, record, snapshot, dataset->id, ret_pages, err);
+        esdm_status moved =
+            status == ESDM_ENOENT ? esdm__container_catch_up(container, snapshot, err) : ESDM_OK;
+        if (moved != ESDM_OK)
+            return moved;
+    }
+    return status;
+}
+
+/* Enters all pages, or none. With the index lock held. */
+static esdm_status
+enter_directory(esdm__dataset_io *io, const esdm__page_list *d, esdm_error *err)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        const esdm_meta_page page = esdm__page_list_at(d, i);
+        esdm_status status = esdm__index_add_page(io->index, &page, err);
+        if (status != ESDM_OK) {
+            esdm__index_forget_pages(io->index);
+            return status;
+        }
+    }
+    io->directory_loaded = true;
+    return ESDM_OK;
+}
+
+/* Reads the directory once; *ret_again: another thread moved the handle meanwhile. */
+static esdm_status
+try_directory(esdm_dataset *dataset, esdm__dataset_io *io, bool *ret_again, esdm_error *err)
+{
+    const esdm_container *container = dataset->group->container;
+    uint64_t record;
+    uint64_t before;
+    uint64_t after;
+    (void) pthread_mutex_lock(&io->lock);
+    bool loaded = io->directory_loaded;
+    uint64_t generation = io->generation;
+    (void) pthread_mutex_unlock(&io->lock);
+    *ret_again = false;
+    if (loaded)
+        return ESDM_OK;
+
+    esdm__page_list d = {0};
+    esdm__container_position(container, &record, &before);
+    esdm_status status = esdm__dataset_list_pages(dataset, &d, err);
+    esdm__container_position(container, &record, &after);
+    (void) pthread_mutex_lock(&io->lock);
+    *ret_again = io->generation != generation || before != after;
+    if (status == ESDM_OK && !*ret_again && !io->directory_loaded) /* no other thread was first */
+        status = enter_directory(io, &d, err);
+    (void) pthread_mutex_unlock(&io->lock);
+    esdm__page_list_clear(&d);
+    return status;
+}
+
+esdm_status
+esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
+{
+    esdm_error error = {0};
+    esdm_status status;
+    bool again = false;
+    do
+        status = try_directory(dataset, io, &again, &error);
+    while (again);
+    if (status == ESDM_OK)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = error;
+    return esdm__dataset_prefix(dataset, status, err);
+}
+
+/* With the index lock held. */
+static void
+forget_directory(esdm__dataset_io *io)
+{
+    esdm__index_forget_pages(io->index);
+    io->directory_loaded = false;
+    io->generation++;
+}
+
+bool
+esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure)
+{
+    esdm__page_list now = {0};
+    bool moved = false;
+    if (failure != ESDM_ENOENT && failure != ESDM_ECORRUPT && failure != ESDM_EIO)
+        return false;
+    (void) pthread_mutex_lock(&io->lock);
+    uint64_t generation = io->generation;
+    (void) pthread_mutex_unlock(&io->lock);
+    if (esdm__dataset_list_pages(dataset, &now, NULL) == ESDM_OK) {
+        (void) pthread_mutex_lock(&io->lock);
+        /* A page gets another number when its fragments do; or another thread was first. */
+        for (size_t i = 0; i < now.count && !moved && io->directory_loaded; i++)
+            moved = !esdm__index_page_entry(io->index, now.entries[i].page, &(esdm_meta_page){0});
+        moved |= io->generation != generation;
+        if (moved && io->generation == generation)
+            forget_directory(io);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+    esdm__page_list_clear(&now);
+    return moved;
+}
+
+static esdm_status
+load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__page **ret_held,
+          esdm_error *err)
+{
+    const esdm_session *session = dataset->group->container->session;
+    esdm_meta_page entry;
+    uint64_t box[2 * ESDM_MAX_RANK];
+    (void) pthread_mutex_lock(&io->lock);
+    bool known = esdm__index_page_entry(io->index, number, &entry);
+    if (known && entry.rank > 0)
+        memcpy(box, entry.box, (size_t) 2 * entry.rank * sizeof *box);
+    if (ret_held != NULL)
+        *ret_held = esdm__index_hold(io->index, number);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (!known || (ret_held != NULL && *ret_held != NULL))
+        return ESDM_OK;
+    entry.box = box;
+
+    void *data = NULL;
+    size_t bytes = 0;
+    esdm_error error = {0};
+    esdm_status status = session->meta->page_load(session->store, number, &data, &bytes, &error);
+    esdm__page *page = NULL;
+    if (status == ESDM_OK)
+        status = esdm__page_decode(&entry, data, bytes, &page, &error);
+    free(data);
+    (void) pthread_mutex_lock(&io->lock);
+    /* Another thread may have moved the handle, and the page is not wanted any more. */
+    known = esdm__index_page_entry(io->index, number, &entry);
+    if (status == ESDM_OK)
+        status = esdm__index_insert(io->index, number, page, &error);
+    if (status == ESDM_OK && ret_held != NULL)
+        *ret_held = esdm__index_hold(io->index, number);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (status == ESDM_OK || !known || esdm__dataset_was_moved(dataset, io, status))
+        return ESDM_OK;
+    if (err != NULL)
+        *err = error;
+    return esdm__error_prefix(err, status, "index page %" PRIu64, number);
+}
+
+esdm_status
+esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io, const uint64_t *pages,
+                         size_t npages, esdm__page **ret_held, esdm_error *err)
+{
+    for (size_t i = 0; i < npages && ret_held != NULL; i++)
+        ret_held[i] = NULL;
+    for (size_t i = 0; i < npages; i++) {
+        esdm_status status =
+            load_page(dataset, io, pages[i], ret_held != NULL ? &ret_held[i] : NULL, err);
+        if (status != ESDM_OK)
+            return esdm__dataset_prefix(dataset, status, err);
+    }
+    return ESDM_OK;
+}
+
+void
+esdm__dataset_release_pages(esdm__page **held, size_t npages)
+{
+    for (size_t i = 0; i < npages; i++)
+        esdm__page_unref(held[i]);
+}
+
+void
+esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_container *container = dataset->group->container;
+    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
+    limit = limit > LEAST_INDEX_BYTES ? limit : LEAST_INDEX_BYTES;
+    if (esdm__index_memory_bytes(io->index) > limit)
+        esdm__index_evict(io->index, (size_t) limit / 2);
+}
+
+void
+esdm__container_forget_pages(const esdm_container *container)
+{
+    esdm__container_io *container_io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&container_io->lock);
+    container_io->sole = false;
+    (void) pthread_mutex_unlock(&container_io->lock);
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io == NULL)
+            continue;
+        (void) pthread_mutex_lock(&io->lock);
+        forget_directory(io);
+        (void) pthread_mutex_unlock(&io->lock);
+    }
+}
+
+/* ---- hyperslabs --------------------------------------------------------------------------- */
+
+esdm_status
+esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space, bool growing,
+                  esdm_error *err)
+{
+    if (space->rank != dataset->rank) {
+        (void) esdm__error_set(err, ESDM_EINVAL, "hyperslab of rank %u for a dataset of rank %u",
+                               space->rank, dataset->rank);
+        return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+    }
+    for (uint32_t i = 0; i < space->rank; i++) {
+        const esdm_dimension *dimension = dataset->dimensions[i];
+        if (space->size[i] == 0 || (growing && dimension->unlimited))
+            continue;
+        uint64_t length = atomic_load_explicit(&dimension->length, memory_order_relaxed);
+        uint64_t step = space->has_stride ? space->stride[i] : 1;
+        uint64_t last = space->offset[i] + (space->size[i] - 1) * step;
+        if (last >= length) {
+            (void) esdm__error_set(err, ESDM_EINVAL,
+                                   "index %" PRIu64 " is past the end of dimension '%s' (%" PRIu64
+                                   ")",
+                                   last, dimension->name, length);
+            return esdm__dataset_prefix(dataset, ESDM_EINVAL, err);
+        }
+    }
+    return ESDM_OK;
+}
+
+/* ---- settings ----------------------------------------------------------------------------- */
+
+esdm_status
+esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
+                   esdm_error *err)
+{
+    esdm_status status = esdm__dataset_set_codec_text(dataset, text, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__dataset_io *io = dataset->io;
+    if (io != NULL) {
+        (void) pthread_mutex_lock(&io->write_lock);
+        io->chain = text != NULL ? *chain : dataset->group->container->session->default_chain;
+        esdm__dataset_io_size(dataset, io);
+        (void) pthread_mutex_unlock(&io->write_lock);
+    }
+    return ESDM_OK;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_CONTAINER_DATASET_IO_H
+#define ESDM_IO_CONTAINER_DATASET_IO_H
+
+/**
+ * @file
+ * Engine state of an open container and of its datasets.
+ *
+ * Lock order: container `commit_lock`, dataset `write_lock` (by dataset id), then one of the leaf
+ * locks (dataset `lock`, container `lock`, packs, pool, cache). The write lock serialises the
+ * writers of one dataset and is held while fragments are appended: program order of overlapping
+ * writes is decided there. No leaf lock is held across plug-in calls or I/O.
+ */
+
+#include <pthread.h>
+
+#include "esdm/comm.h"
+#include "io/container/epochs.h"
+#include "io/container/failed.h"
+#include "io/container/gather.h"
+#include "io/container/overlap.h"
+#include "io/encode/choose.h"
+#include "io/encode/elements.h"
+#include "io/packs/pack_set.h"
+#include "io/packs/page_list.h"
+#include "layout/index.h"
+#include "model/container.h"
+
+typedef struct esdm__container_io {
+    esdm_session *session;
+    esdm_comm *comm;    /* of the ranks that share the container; owned; NULL: one process's */
+    uint64_t *notes;    /* with comm: room for what the ranks tell each other; owned */
+    esdm_error parted;  /* ESDM_EIO: messages of a commit failed, collective calls are over */
+    uint64_t record;    /* number in the metadata store; 0 before the first commit */
+    uint64_t structure; /* structure number in memory */
+    uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
+    bool pinned;
+    bool historic; /* opened at an old snapshot */
+    bool replace;  /* first commit may replace */
+    bool doubted;  /* nobody knows whether the first commit took place; under commit_lock */
+    bool sole;     /* it made the container, and nobody else has committed to it since */
+    char uuid[ESDM__UUID_BYTES];
+    pthread_mutex_t commit_lock; /* one commit or refresh at a time */
+    pthread_mutex_t lock;        /* guards packs, dirty, published, sole, and changes of record and
+                                    snapshot; a leaf lock */
+    esdm__pack_set *packs;       /* made with the first append */
+    esdm_dataset **dirty;        /* datasets with uncommitted data; owned array */
+    size_t ndirty;
+    size_t dirty_capacity;
+    esdm_meta_length *published; /* lengths as last published or loaded; owned */
+    size_t npublished;
+    esdm__opened opened; /* under commit_lock */
+    uint64_t
+        dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
+    char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
+} esdm__container_io;
+
+typedef struct esdm__dataset_io {
+    esdm__elements elements;    /* immutable */
+    pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
+    esdm__gather gather;
+    esdm__epochs epochs;        /* used when ranks share the container */
+    esdm__failed_writes failed; /* what is to be written again before a commit */
+    esdm_error failure;         /* the order among ranks is lost; commits report it until discard */
+    pthread_mutex_t lock;       /* guards index, directory_loaded, generation; a leaf lock */
+    esdm__index *index;
+    bool directory_loaded; /* committed pages are known */
+    uint64_t generation;   /* how often they were forgotten */
+    uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
+                              container's commit_lock */
+    atomic_bool gathered;  /* the gather holds something */
+    atomic_bool listed;    /* in the container's dirty list */
+    esdm__chain chain;
+    esdm__choice choice;      /* guarded by write_lock */
+    const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */
+    bool cheap;               /* cost counts, not speed */
+    uint32_t copies;          /* of new fragments, by the site's policies */
+    uint64_t minimum_bytes;   /* of fragments when chunks are grouped; these under write_lock */
+    uint64_t preferred_bytes; /* of fragments */
+    uint64_t direct_bytes;    /* writes from here on are not gathered */
+    uint64_t block_bytes;     /* of codecs that the engine chose; 0: the usual */
+} esdm__dataset_io;
+
+/** Creates the engine state of a fresh container object. */
+esdm_status esdm__container_io_new(esdm_session *session, esdm_container *container,
+                                   esdm_error *err);
+/** Releases engine state of the container and its datasets; unpins; seals packs. */
+void esdm__container_io_free(esdm_container *container);
+static inline esdm__container_io *
+esdm__io_of(const esdm_container *container)
+{
+    return container->io;
+}
+/** What this handle reads; both 0 before the first commit. */
+void esdm__container_position(const esdm_container *container, uint64_t *ret_record,
+                              uint64_t *ret_snapshot);
+/** Moves the handle. Until pages are forgotten, those of the old snapshot may still be looked for:
+ *  it is unpinned after that. @return the snapshot that it was at. */
+uint64_t esdm__container_set_position(esdm_container *container, uint64_t record,
+                                      uint64_t snapshot);
+/**
+ * The snapshot `lost` that the handle was at is there no more. One that writes moves to the newest
+ * snapshot, as a commit would make it do; what it has not committed stays. ESDM_EIO for one that
+ * reads, ESDM_ECONFLICT when the container was removed or replaced. (catch_up.c)
+ */
+esdm_status esdm__container_catch_up(esdm_container *container, uint64_t lost, esdm_error *err);
+/** The packs, made at first use. */
+esdm_status esdm__container_packs(esdm_container *container, esdm__pack_set **ret_packs,
+                                  esdm_error *err);
+
+/** Engine state of a dataset, made at first use (thread-safe). */
+esdm_status esdm__dataset_io_get(esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_error *err);
+void esdm__dataset_io_free(esdm_dataset *dataset);
+/** Sets the sizes of fragments and blocks by what the dataset states. Caller holds the write lock.
+ */
+void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
+/** Enters the dataset into the list of those that the next commit publishes. */
+esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
+/** Reads the directory entries of a dataset's committed pages from the store; a writer whose
+ * snapshot is gone moves on before.
+ *  @param ret_pages zeroed; esdm__page_list_clear() in any case. */
+esdm_status esdm__dataset_list_pages(const esdm_dataset *dataset, esdm__page_list *ret_pages,
+                                     esdm_error *err);
+/** Loads the directory of committed pages into the index unless known. */
+esdm_status esdm__dataset_load_directory(esdm_dataset *dataset, esdm__dataset_io *io,
+                                         esdm_error *err);
+/** Loads the given pages into the index. @param ret_held NULL, or room for a reference to each, by
+ *  which it stays loaded (NULL: it is in the directory no more); esdm__dataset_release_pages() in
+ *  any case. When one was moved meanwhile the directory is forgotten:
+ *  the caller looks at `generation`, or asks again what is missing. */
+esdm_status esdm__dataset_load_pages(esdm_dataset *dataset, esdm__dataset_io *io,
+                                     const uint64_t *pages, size_t npages, esdm__page **ret_held,
+                                     esdm_error *err);
+/** Gives references back. */
+void esdm__dataset_release_pages(esdm__page **held, size_t npages);
+/**
+ * After a failed read: whether fragments were stored elsewhere since the directory was loaded, as
+ * esdm-drain does. Then the directory is forgotten, and the read is worth another attempt.
+ */
+bool esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure);
+/** Drops loaded pages beyond the dataset's share of memory. With `io->lock` held. */
+void esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io);
+/** The directories of all datasets are loaded again at their next use (another snapshot). */
+void esdm__container_forget_pages(const esdm_container *container);
+/** "container 'NAME', dataset '/PATH'" in front of the error. */
+esdm_status esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err);
+
+/** Checks a hyperslab against rank and limited lengths; with `growing` unlimited ones are free. */
+esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,
+                              bool growing, esdm_error *err);
+
+/** Sends gathered writes to fragments; what that fails for stays gathered. Caller holds the write
+ *  lock. */
+esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/container/gather.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "io/encode/elements.h"
+#include "model/copy.h"
+
+#define FIRST_CAPACITY_BYTES 4096u
+#define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
+
+void
+esdm__gather_init(esdm__gather *gather, esdm_type type, size_t element_bytes, uint64_t limit_bytes)
+{
+    memset(gather, 0, sizeof *gather);
+    gather->type = type;
+    gather->element_bytes = element_bytes;
+    gather->limit_bytes = limit_bytes;
+}
+
+static size_t
+box_bytes(const esdm__gather *gather, const esdm__box *box)
+{
+    return (size_t) esdm__box_elements(box) * gather->element_bytes;
+}
+
+/* Whether elements are pointers to memory of their own. */
+static bool
+has_texts(esdm_type type)
+{
+    return type == ESDM_TYPE_STRING || type == ESDM__TYPE_BLOB;
+}
+
+static void
+free_texts(const esdm__gather *gather, const esdm__gather_level *level)
+{
+    if (!has_texts(gather->type) || !level->used)
+        return;
+    void **texts = (void **) (void *) level->data;
+    for (uint64_t i = 0; i < esdm__box_elements(&level->box); i++)
+        free(texts[i]);
+}
+
+static void
+clear_level(esdm__gather *gather, esdm__gather_level *level)
+{
+    free_texts(gather, level);
+    free(level->data);
+    memset(level, 0, sizeof *level);
+}
+
+void
+esdm__gather_clear(esdm__gather *gather)
+{
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+        clear_level(gather, &gather->levels[i]);
+}
+
+bool
+esdm__gather_is_empty(const esdm__gather *gather)
+{
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++) {
+        if (gather->levels[i].used)
+            return false;
+    }
+    return true;
+}
+
+uint64_t
+esdm__gather_bytes(const esdm__gather *gather)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+        bytes += gather->levels[i].capacity_bytes + gather->levels[i].text_bytes;
+    return bytes;
+}
+
+/* A copy of a text or blob. */
+static void *
+dup_text(esdm_type type, const void *text)
+{
+    return type == ESDM__TYPE_BLOB ? (void *) esdm__blob_dup(text) : strdup(text);
+}
+
+/* Copies elements; texts are duplicated unless `move`. false: out of memory, nothing taken. */
+static bool
+copy_elements(esdm_type type, void *to, const void *from, size_t bytes, bool move)
+{
+    if (!has_texts(type) || move) {
+        memcpy(to, from, bytes);
+        return true;
+    }
+    void **target = to;
+    const void *const *source = from;
+    size_t n = bytes / sizeof *target;
+    for (size_t i = 0; i < n; i++) {
+        target[i] = source[i] != NULL ? dup_text(type, source[i]) : NULL;
+        if (target[i] == NULL && source[i] != NULL) {
+            while (i > 0)
+                free(target[--i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Memory that texts take besides their pointers. */
+static size_t
+text_bytes_of(esdm_type type, const void *data, size_t bytes)
+{
+    const void *const *texts = data;
+    size_t sum = 0;
+    for (size_t i = 0; has_texts(type) && i < bytes / sizeof *texts; i++) {
+        size_t length = 0;
+        if (type == ESDM__TYPE_BLOB)
+            length = esdm__blob_bytes(texts[i]);
+        else if (texts[i] != NULL)
+            length = strlen(texts[i]);
+        sum += length + TEXT_OVERHEAD_BYTES;
+    }
+    return sum;
+}
+
+static bool
+reserve(esdm__gather_level *level, size_t bytes)
+{
+    if (bytes <= level->capacity_bytes)
+        return true;
+    size_t capacity = level->capacity_bytes > 0 ? level->capacity_bytes : FIRST_CAPACITY_BYTES;
+    while (capacity < bytes)
+        capacity *= 2;
+    uint8_t *data = realloc(level->data, capacity);
+    if (data == NULL)
+        return false;
+    level->data = data;
+    level->capacity_bytes = capacity;
+    return true;
+}
+
+/* The axis along which `next` continues `box` with a plain append in C order, or -1. */
+static int
+continued_axis(const esdm__box *box, const esdm__box *next)
+{
+    int axis = -1;
+    for (uint32_t i = 0; i < box->rank; i++) {
+        if (box->lo[i] == next->lo[i] && box->n[i] == next->n[i])
+            continue;
+        if (axis >= 0 || next->lo[i] != box->lo[i] + box->n[i])
+            return -1;
+        axis = (int) i;
+    }
+    for (int i = 0; i < axis; i++) { /* slower axes must be single, or the append interleaves */
+        if (box->n[i] != 1)
+            return -1;
+    }
+    return axis;
+}
+
+/* Overwrites part of level 0 in place. */
+static bool
+overwrite(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box, const void *data)
+{
+    if (has_texts(gather->type))
+        return false;
+    int64_t to_stride[ESDM_MAX_RANK];
+    int64_t from_stride[ESDM_MAX_RANK];
+    esdm__dense_strides(box->rank, level->box.n, to_stride);
+    esdm__dense_strides(box->rank, box->n, from_stride);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < box->rank; i++)
+        at += (box->lo[i] - level->box.lo[i]) * (uint64_t) to_stride[i];
+    esdm__copy_bytes_nd(box->rank, box->n, gather->element_bytes, data, from_stride,
+                        level->data + at * gather->element_bytes, to_stride);
+    return true;
+}
+
+/* Tries to append to (or overwrite in) a level. Texts move when `move`. */
+static bool
+append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *box,
+             const void *data, bool move)
+{
+    int axis = continued_axis(&level->box, box);
+    if (axis < 0)
+        return !move && esdm__box_contains(&level->box, box) && overwrite(gather, level, box, data);
+    size_t have = box_bytes(gather, &level->box);
+    size_t more = box_bytes(gather, box);
+    size_t texts = text_bytes_of(gather->type, data, more);
+    if (have + more + level->text_bytes + texts > gather->limit_bytes ||
+        !reserve(level, have + more))
+        return false;
+    if (!copy_elements(gather->type, level->data + have, data, more, move))
+        return false;
+    level->text_bytes += texts;
+    level->box.n[axis] += box->n[axis];
+    return true;
+}
+
+bool
+esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data)
+{
+    esdm__gather_level *level = &gather->levels[0];
+    return level->used && append_level(gather, level, box, data, false);
+}
+
+static esdm_status
+emit(esdm__gather *gather, esdm__gather_level *level, esdm__gather_sink sink, void *user,
+     esdm_error *err)
+{
+    if (!level->used)
+        return ESDM_OK;
+    esdm_status status = sink(user, &level->box, level->data, err);
+    if (status != ESDM_OK)
+        return status;
+    free_texts(gather, level);
+    level->used = false;
+    level->text_bytes = 0;
+    return status;
+}
+
+/* Makes room in level k by pushing its box up, or out when the box above does not take it. */
+static esdm_status
+push_up(esdm__gather *gather, size_t k, esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    esdm__gather_level *level = &gather->levels[k];
+    if (!level->used)
+        return ESDM_OK;
+    if (k + 1 == ESDM__GATHER_LEVELS)
+        return emit(gather, level, sink, user, err);
+    esdm__gather_level *above = &gather->levels[k + 1];
+    if (above->used && append_level(gather, above, &level->box, level->data, true)) {
+        level->used = false;
+        level->text_bytes = 0;
+        return ESDM_OK;
+    }
+    esdm_status status = push_up(gather, k + 1, sink, user, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__gather_level empty = *above; /* the buffers change places */
+    *above = *level;
+    *level = empty;
+    level->used = false;
+    level->text_bytes = 0;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
+                 esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    if (esdm__gather_append(gather, box, data))
+        return ESDM_OK;
+    esdm_status status = push_up(gather, 0, sink, user, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__gather_level *level = &gather->levels[0];
+    size_t bytes = box_bytes(gather, box);
+    if (!reserve(level, bytes))
+        return esdm__error_nomem(err, bytes, "gathering a write");
+    if (!copy_elements(gather->type, level->data, data, bytes, false))
+        return esdm__error_nomem(err, bytes, "gathering texts");
+    esdm__box_copy(&level->box, box);
+    level->used = true;
+    level->text_bytes = text_bytes_of(gather->type, data, bytes);
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esdm_error *err)
+{
+    /* Neighbouring levels join where they can: one fragment instead of up to three. */
+    esdm_status status = ESDM_OK;
+    for (size_t k = ESDM__GATHER_LEVELS - 1; k-- > 0;) {
+        esdm__gather_level *level = &gather->levels[k];
+        esdm__gather_level *above = &gather->levels[k + 1];
+        if (level->used && above->used &&
+            append_level(gather, above, &level->box, level->data, true)) {
+            esdm__gather_level joined = *above;
+            *above = *level;
+            above->used = false;
+            above->text_bytes = 0;
+            *level = joined;
+        }
+    }
+    for (size_t k = ESDM__GATHER_LEVELS; k-- > 0 && status == ESDM_OK;) {
+        status = emit(gather, &gather->levels[k], sink, user, err);
+        if (status == ESDM_OK)
+            clear_level(gather, &gather->levels[k]);
+    }
+    return status;
+}
+
+const esdm__gather_level *
+esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
+{
+    const esdm__gather_level *level = &gather->levels[0];
+    if (has_texts(gather->type) || !level->used || !esdm__box_contains(&level->box, box))
+        return NULL;
+    return level;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Packs of an open container: what commits do with them, and their end. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "io/packs/pack_set_inner.h"
+#include "io/session/models.h"
+
+/* What is done to every pack. */
+typedef struct visit {
+    esdm__pack_set *packs;
+    esdm__pack **list;
+    esdm__pack_visitor fn;
+    void *user;
+} visit;
+
+/* Makes the pack busy for the caller, which gives its place in the pool away while others use it:
+ * they may need one. */
+static void
+take(esdm__pack_set *packs, esdm__pack *p)
+{
+    esdm__pool *pool = packs->owner.session->pool;
+    bool waits = false;
+    (void) pthread_mutex_lock(&packs->lock);
+    if (p->busy && pool != NULL) {
+        (void) pthread_mutex_unlock(&packs->lock);
+        esdm__pool_wait_begin(pool);
+        waits = true;
+        (void) pthread_mutex_lock(&packs->lock);
+    }
+    while (p->busy)
+        (void) pthread_cond_wait(&packs->idle, &packs->lock);
+    p->busy = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    if (waits)
+        esdm__pool_wait_end(pool);
+}
+
+/* Calls fn while no other thread uses the pack. */
+static esdm_status
+visit_one(void *context, size_t i, esdm_error *err)
+{
+    const visit *v = context;
+    esdm__pack_set *packs = v->packs;
+    esdm__pack *p = v->list[i];
+    take(packs, p);
+    esdm__target *target = esdm__pack_target(p);
+    bool waits = esdm__target_waits(target);
+    if (waits)
+        esdm__pool_wait_begin(packs->owner.session->pool);
+    esdm_status status = v->fn(packs, p, v->user, err);
+    if (waits)
+        esdm__pool_wait_end(packs->owner.session->pool);
+    esdm__pack_set_release(packs, p);
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_prefix(err, status, "target '%s'", target->name);
+}
+
+esdm_status
+esdm__pack_set_visit(esdm__pack_set *packs, bool (*wanted)(const esdm__pack *pack, void *user),
+                     esdm__pack_visitor fn, void *user, esdm_error *err)
+{
+    esdm__pack *few[16];
+    size_t room = sizeof few / sizeof few[0];
+    size_t count = 0;
+    esdm__pool *pool = packs->owner.session->pool;
+    visit v = {.packs = packs, .list = few, .fn = fn, .user = user};
+    (void) pthread_mutex_lock(&packs->lock);
+    for (const esdm__pack *p = packs->open; p != NULL; p = p->next)
+        count++;
+    if (count > room)
+        v.list = malloc(count * sizeof(esdm__pack *));
+    size_t i = 0;
+    for (esdm__pack *p = packs->open; p != NULL && v.list != NULL; p = p->next) {
+        if (wanted == NULL || wanted(p, user))
+            v.list[i++] = p;
+    }
+    (void) pthread_mutex_unlock(&packs->lock);
+    count = i;
+    if (v.list == NULL)
+        return esdm__error_nomem(err, count * sizeof(esdm__pack *), "packs");
+    esdm_status status = ESDM_OK;
+    if (count > 1 && pool != NULL && esdm__pool_may_wait(pool))
+        status = esdm__pool_run(pool, count, visit_one, &v, err);
+    else
+        for (i = 0; i < count && status == ESDM_OK; i++)
+            status = visit_one(&v, i, err);
+    if (v.list != few)
+        free(v.list);
+    return status;
+}
+
+static esdm_status
+make_readable(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
+{
+    (void) user;
+    if (p->handle == NULL || esdm__pack_reads_unsealed(p))
+        return ESDM_OK;
+    return esdm__pack_seal(&packs->owner, p, err);
+}
+
+static esdm_status
+publish_pack(esdm__pack_set *packs, esdm__pack *p, bool durable, esdm_error *err)
+{
+    esdm_status status = esdm__pack_retry(&packs->owner, p, err);
+    if (status == ESDM_OK)
+        status = make_readable(packs, p, NULL, err); /* which may move it */
+    if (status == ESDM_OK && durable && p->handle != NULL &&
+        esdm__pack_needs_sync(&packs->owner, p)) {
+        status = esdm__pack_sync(&packs->owner, p, err);
+        if (status == ESDM_OK && esdm__pack_set_is_full(packs, p))
+            status = esdm__pack_seal(&packs->owner, p, err);
+    }
+    return status;
+}
+
+static esdm_status
+publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
+{
+    const bool *durable = user;
+    double started = esdm__seconds_now();
+    esdm_status status = publish_pack(packs, p, *durable, err);
+    double seconds = esdm__seconds_now() - started;
+    if (p->spent.requests > 0) {
+        p->spent.seconds += seconds;
+        esdm__decisions_spent(packs->decisions, p->name, seconds);
+    }
+    esdm__pack_set_tell_stored(packs, p, started);
+    esdm__pack_set_tell_model(packs, p);
+    return status;
+}
+
+esdm_status
+esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
+{
+    return esdm__pack_set_visit(packs, NULL, publish, &durable, err);
+}
+
+/* Whether some target gives back only what is sealed. */
+static bool
+must_seal(const esdm__pack_set *packs)
+{
+    const esdm_session *session = packs->owner.session;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if ((session->targets[i].plugin->flags & ESDM_DATA_READ_UNSEALED) == 0)
+            return true;
+    }
+    return false;
+}
+
+esdm_status
+esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err)
+{
+    return must_seal(packs) ? esdm__pack_set_visit(packs, NULL, make_readable, NULL, err) : ESDM_OK;
+}
+
+typedef struct named {
+    const esdm__pack_name *const *names;
+    size_t count;
+} named;
+
+/* NULL: the pack is none of them. */
+static const esdm__pack_name *
+name_of(const esdm__pack *p, const named *n)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        if (strcmp(n->names[i]->pack, p->name) == 0)
+            return n->names[i];
+    }
+    return NULL;
+}
+
+static bool
+is_named(const esdm__pack *p, void *user)
+{
+    return name_of(p, user) != NULL;
+}
+
+/* One with copies stays where it is. */
+static bool
+any_moved(const named *n, const esdm__pack *list)
+{
+    bool moved = false;
+    for (const esdm__pack *p = list; p != NULL && !moved; p = p->next) {
+        const esdm__pack_name *name = p->places == NULL ? name_of(p, n) : NULL;
+        moved = name != NULL && strcmp(name->target, esdm__pack_target(p)->place) != 0;
+    }
+    return moved;
+}
+
+esdm_status
+esdm__pack_set_make_named_readable(esdm__pack_set *packs, const esdm__pack_name *const *names,
+                                   size_t count, bool *ret_moved, esdm_error *err)
+{
+    named n = {.names = names, .count = count};
+    *ret_moved = false;
+    if (!must_seal(packs))
+        return ESDM_OK;
+    esdm_status status = esdm__pack_set_visit(packs, is_named, make_readable, &n, err);
+    (void) pthread_mutex_lock(&packs->lock);
+    *ret_moved =
+        any_moved(&n, packs->open) || any_moved(&n, packs->sealed) || any_moved(&n, packs->kept);
+    (void) pthread_mutex_unlock(&packs->lock);
+    return status;
+}
+
+void
+esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
+{
+    *ret_counts = (esdm_write_counts){
+        .fragments = atomic_load(&packs->counters.fragments),
+        .elsewhere = atomic_load(&packs->counters.elsewhere),
+        .fewer_copies = atomic_load(&packs->counters.fewer_copies),
+    };
+}
+
+static void
+store_decisions(esdm__pack_set *packs, bool rarely)
+{
+    esdm_write_counts counts = {0};
+    if (!packs->owner.moves)
+        esdm__pack_set_counts(packs, &counts);
+    esdm__decisions_store(packs->decisions, &packs->owner, &counts, rarely);
+}
+
+void
+esdm__pack_set_committed(esdm__pack_set *packs)
+{
+    store_decisions(packs, true);
+    (void) pthread_mutex_lock(&packs->lock);
+    packs->committed = true;
+    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
+        p->committed = true;
+    while (packs->sealed != NULL) {
+        esdm__pack *p = packs->sealed;
+        packs->sealed = p->next;
+        p->committed = true;
+        p->unverified = packs->unanswered;
+        esdm__pack_push(&packs->kept, p);
+    }
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
+/* Offered already: nobody knows what became of that commit, and no later one tells. */
+static void
+offer(esdm__pack *p, bool offered)
+{
+    p->doubted |= offered && p->offered && !p->committed;
+    p->offered = offered || p->doubted;
+}
+
+void
+esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    for (esdm__pack *p = packs->open; p != NULL; p = p->next)
+        offer(p, offered);
+    for (esdm__pack *p = packs->sealed; p != NULL; p = p->next)
+        offer(p, offered);
+    (void) pthread_mutex_unlock(&packs->lock);
+}
+
+static void
+end_all(esdm__pack_set *packs, esdm__pack **list, bool forget)
+{
+    while (*list != NULL) {
+        esdm__pack *p = *list;
+        *list = p->next;
+        esdm__pack_end(&packs->owner, p, forget);
+    }
+}
+
+void
+esdm__pack_set_free(esdm__pack_set *packs)
+{
+    if (packs == NULL)
+        return;
+    bool ours = packs->process == getpid();
+    end_all(packs, &packs->open, !ours);
+    end_all(packs, &packs->sealed, !ours);
+    end_all(packs, &packs->kept, !ours);
+    if (ours && packs->committed)
+        store_decisions(packs, false);
+    esdm__decisions_free(packs->decisions);
+    if (ours && packs->writing)
+        packs->owner.session->meta->writer_end(packs->owner.session->store, packs->owner.writer);
+    if (ours) { /* else a thread of the parent may be waiting in them */
+        (void) pthread_cond_destroy(&packs->idle);
+        (void) pthread_mutex_destroy(&packs->lock);
+    }
+    free(packs);
+}

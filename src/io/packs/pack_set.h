@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_PACKS_PACK_SET_H
+#define ESDM_IO_PACKS_PACK_SET_H
+
+/**
+ * @file
+ * The packs that one open container writes. Each append has a pack to itself while it lasts, so
+ * threads never share a file: two threads fill two packs at twice the speed.
+ * Threads: locked inside.
+ */
+
+#include "io/packs/pack.h"
+#include "layout/fragment.h"
+
+typedef struct esdm__pack_set esdm__pack_set;
+
+/** Where a blob went, as long as the esdm__pack_set lives. */
+typedef struct esdm__place {
+    const esdm__pack *pack;
+    const char *places; /* NULL: where the pack is */
+    uint64_t position;
+} esdm__place;
+
+/** Where it lies (layout/places.h), and the name of the pack. The target of one without copies may
+ *  change, which esdm__pack_owner.moved tells. */
+const char *esdm__place_target_name(const esdm__place *place);
+const char *esdm__place_pack_name(const esdm__place *place);
+
+/** @param owner copied. NULL when out of memory. */
+esdm__pack_set *esdm__pack_set_new(const esdm__pack_owner *owner);
+
+/** What the placement is told about a blob. Zero-initialise. */
+typedef struct esdm__pack_hint {
+    uint64_t behind_bytes; /**< what the same call appends after it, about */
+    const bool *allowed;   /**< flags of the session's targets that may hold it; NULL: all */
+    bool cheap;            /**< cost counts, not speed */
+    uint32_t copies;       /**< targets that shall hold it; 0: one */
+    bool global;           /**< not on targets that one node alone sees */
+} esdm__pack_hint;
+
+/**
+ * Appends one blob where the placement wants it (placement/placement.h). A target that is full or
+ * fails is tried last from then on, and the blob goes to the next one; only when all targets refuse
+ * is the first refusal returned. With fewer targets than copies it is stored all the same.
+ */
+esdm_status esdm__pack_set_append(esdm__pack_set *packs, const esdm__pack_hint *hint,
+                                  const esdm_iov *iov, size_t niov, esdm__place *ret_place,
+                                  esdm_error *err);
+
+/** How the appends went so far. */
+void esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts);
+
+/** Makes everything appended readable for other processes, and durable if asked. */
+esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
+/** Makes everything appended readable for this process. */
+esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
+/** The same for what lies in some packs; others stay open. Names that are none of ours are passed
+ *  over. @param ret_moved whether one is on another target than its name says. */
+esdm_status esdm__pack_set_make_named_readable(esdm__pack_set *packs,
+                                               const esdm__pack_name *const *names, size_t count,
+                                               bool *ret_moved, esdm_error *err);
+/**
+ * For those who commit, one thread at a time: when others may have taken the writer for dead, looks
+ * whether what it wrote is still there. What was committed may be gone, since it was moved: a
+ * failure is that something is gone which is to be committed (esdm__pack_owner.needed), and stays
+ * one.
+ */
+esdm_status esdm__pack_set_check(esdm__pack_set *packs, esdm_error *err);
+/**
+ * The same after a commit, before esdm__pack_set_committed(): whether something is gone to which
+ * index pages of the record `container` refer. An answer that cannot be had is asked for again by
+ * the next call, as long as esdm__pack_set_is_unanswered().
+ * @param ret_lost whether the failure is that, and not a missing answer.
+ */
+esdm_status esdm__pack_set_check_committed(esdm__pack_set *packs, uint64_t container,
+                                           bool *ret_lost, esdm_error *err);
+bool esdm__pack_set_is_unanswered(const esdm__pack_set *packs);
+/** What was appended so far is referenced by a commit now: it must stay. */
+void esdm__pack_set_committed(esdm__pack_set *packs);
+/** Another process is about to commit what was appended so far (`offered`), or could not (false).
+ *  What is offered must stay as well, since the answer may never come; what was offered to a commit
+ *  whose outcome is unknown stays although a later one fails. */
+void esdm__pack_set_offer(esdm__pack_set *packs, bool offered);
+/** Seals all packs, removes those that no commit refers to, frees; in a forked child only frees.
+ *  NULL is accepted. */
+void esdm__pack_set_free(esdm__pack_set *packs);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/packs/page_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static bool
+note_page(const esdm_meta_page *page, void *user)
+{
+    esdm__page_list *list = user;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
+        void *entries = realloc(list->entries, capacity * sizeof *list->entries);
+        if (entries != NULL)
+            list->entries = entries;
+        void *boxes = realloc(list->boxes, capacity * sizeof *list->boxes);
+        if (boxes != NULL)
+            list->boxes = boxes;
+        list->failed = entries == NULL || boxes == NULL;
+        if (list->failed)
+            return false;
+        list->capacity = capacity;
+    }
+    uint32_t rank = page->rank <= ESDM_MAX_RANK ? page->rank : 0; /* decoding refuses others */
+    list->entries[list->count] = *page;
+    memcpy(list->boxes[list->count], page->box, (size_t) 2 * rank * sizeof(uint64_t));
+    list->count++;
+    return true;
+}
+
+esdm_status
+esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t snapshot,
+                     uint32_t dataset, esdm__page_list *ret_list, esdm_error *err)
+{
+    esdm_status status = session->meta->page_list(session->store, container, snapshot, dataset,
+                                                  note_page, ret_list, err);
+    if (status == ESDM_OK && ret_list->failed)
+        status =
+            esdm__error_nomem(err, ret_list->count * sizeof *ret_list->boxes, "the index pages");
+    return status;
+}
+
+esdm__page_sums
+esdm__page_list_sums(const esdm__page_list *list)
+{
+    esdm__page_sums sums = {0};
+    for (size_t i = 0; i < list->count; i++) {
+        sums.fragments += list->entries[i].records;
+        sums.raw_bytes += list->entries[i].raw_bytes;
+        sums.stored_bytes += list->entries[i].stored_bytes;
+    }
+    return sums;
+}
+
+bool
+esdm__page_sums_agree(const esdm__page_sums *sums, const esdm_meta_container *record)
+{
+    return sums->fragments == record->fragments && sums->raw_bytes == record->raw_bytes &&
+           sums->stored_bytes == record->stored_bytes;
+}
+
+void
+esdm__page_list_clear(esdm__page_list *list)
+{
+    free(list->entries);
+    free(list->boxes);
+    *list = (esdm__page_list){0};
+}
+
+esdm_meta_page
+esdm__page_list_at(const esdm__page_list *list, size_t i)
+{
+    esdm_meta_page entry = list->entries[i];
+    entry.box = list->boxes[i];
+    return entry;
+}
+
+esdm_status
+esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry, esdm__page **ret_page,
+                 esdm_error *err)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    esdm_status status = session->meta->page_load(session->store, entry->page, &data, &bytes, err);
+    if (status == ESDM_OK)
+        status = esdm__page_decode(entry, data, bytes, ret_page, err);
+    free(data);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_PACKS_PAGE_LIST_H
+#define ESDM_IO_PACKS_PAGE_LIST_H
+
+/** @file Directory entries of the index pages of one record. */
+
+#include "io/session/session.h"
+#include "layout/page.h"
+
+typedef struct esdm__page_list {
+    esdm_meta_page *entries;              /* owned; boxes: see `boxes` */
+    uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
+    size_t count;
+    size_t capacity;
+    bool failed;
+} esdm__page_list;
+
+/** @param snapshot,dataset as esdm_meta_plugin.page_list() takes them.
+ *  @param ret_list zeroed; esdm__page_list_clear() in any case. */
+esdm_status esdm__page_list_load(const esdm_session *session, uint64_t container, uint64_t snapshot,
+                                 uint32_t dataset, esdm__page_list *ret_list, esdm_error *err);
+/** Those of all datasets, and of all snapshots that are kept. */
+static inline esdm_status
+esdm__page_list_load_all(const esdm_session *session, uint64_t container, esdm__page_list *ret_list,
+                         esdm_error *err)
+{
+    return esdm__page_list_load(session, container, ESDM_META_EVERY_SNAPSHOT, 0, ret_list, err);
+}
+/** What the pages of a snapshot sum up to. */
+typedef struct esdm__page_sums {
+    uint64_t fragments;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+} esdm__page_sums;
+
+esdm__page_sums esdm__page_list_sums(const esdm__page_list *list);
+/** Whether commits counted as much. */
+bool esdm__page_sums_agree(const esdm__page_sums *sums, const esdm_meta_container *record);
+void esdm__page_list_clear(esdm__page_list *list);
+/** Entry number i with its box. */
+esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);
+/** ESDM_ENOENT: it was pruned, merged or moved meanwhile. @param ret_page owned. */
+esdm_status esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry,
+                             esdm__page **ret_page, esdm_error *err);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Several ranks create, open or refresh a container: rank 0 asks the metadata store, the others
+ * take over what it found and pin the same snapshot. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "io/container/container_io.h"
+#include "io/container/lengths.h"
+#include "io/io.h"
+#include "io/ranks/collective.h"
+
+/* ---- what the ranks must have in common --------------------------------------------------- */
+
+/* Packs of one rank are read by the others. */
+static esdm_status
+check_targets(const esdm_session *session, const esdm_comm *comm, esdm_error *err)
+{
+    for (size_t i = 0; i < session->ntargets && comm->size > 1; i++) {
+        if ((session->targets[i].plugin->flags & ESDM_DATA_VOLATILE) != 0)
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "target '%s' lies in the memory of one process: several ranks "
+                                   "cannot share a container there",
+                                   session->targets[i].name);
+    }
+    return ESDM_OK;
+}
+
+/* Tells which of the arguments differ. `same` is a list of pairs (number, its complement). */
+static esdm_status
+check_arguments(const uint64_t *same, const char *name, esdm_error *err)
+{
+    if (same[0] != ~same[1])
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the ranks use different sites: let all of them "
+                               "have the same configuration");
+    if (same[2] != ~same[3])
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the ranks give different names to one container ('%s' is one)",
+                               name);
+    if (same[4] != ~same[5])
+        return esdm__error_set(err, ESDM_EINVAL, "the ranks open container '%s' in different modes",
+                               name);
+    return ESDM_OK;
+}
+
+/* Whether all ranks are ready and mean the same. */
+static esdm_status
+agree_on_arguments(const esdm_session *session, esdm_comm *comm, const char *name, uint64_t mode,
+                   esdm_status status, esdm_error *err)
+{
+    uint64_t site = esdm__checksum(session->site->id, strlen(session->site->id));
+    uint64_t called = esdm__checksum(name, strlen(name));
+    uint64_t same[7] = {0, site, ~site, called, ~called, mode, ~mode};
+    if (status == ESDM_OK)
+        status = check_targets(session, comm, err);
+    status = esdm__comm_agree_on(comm, status, same, 6, err);
+    return status == ESDM_OK ? check_arguments(same + 1, name, err) : status;
+}
+
+/* Makes a handle one that ranks share. Before the ranks agree: it may fail. */
+static esdm_status
+attach(esdm_container *container, esdm_comm *comm, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    size_t bytes = esdm__transfer_note_bytes() * ((size_t) comm->size + 1);
+    io->notes = calloc(1, bytes);
+    if (io->notes == NULL)
+        return esdm__error_nomem(err, bytes, "messages between ranks");
+    io->comm = esdm_comm_ref(comm);
+    return ESDM_OK;
+}
+
+/* ---- create ------------------------------------------------------------------------------- */
+
+esdm_status
+esdm__collective_create(esdm_session *session, esdm_comm *comm, const char *name,
+                        esdm_create_mode mode, esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container = NULL;
+    esdm_error mine = {0};
+    mine.status = comm->rank == 0 ? esdm__io_create(session, name, mode, &container, &mine)
+                                  : esdm__container_begin(session, name, mode, &container, &mine);
+    if (mine.status == ESDM_OK)
+        mine.status = attach(container, comm, &mine);
+    esdm_status status =
+        agree_on_arguments(session, comm, name, (uint64_t) mode, mine.status, &mine);
+    if (status == ESDM_OK) /* packs of all ranks belong to one container */
+        status =
+            comm->ops->broadcast(comm, esdm__io_of(container)->uuid, ESDM__UUID_BYTES, 0, &mine);
+    if (status == ESDM_OK) {
+        *ret_container = container;
+        return ESDM_OK;
+    }
+    esdm__container_drop(container);
+    if (err != NULL)
+        *err = mine;
+    return status;
+}
+
+/* ---- open --------------------------------------------------------------------------------- */
+
+/* What rank 0 tells about a snapshot; the document and the lengths follow. */
+typedef struct announcement {
+    esdm_meta_container record;
+    uint64_t snapshot;
+    uint64_t structure;
+    uint64_t has_document;
+} announcement;
+
+/* Sends the document (when there is one) and the lengths. */
+static esdm_status
+share_contents(esdm_comm *comm, bool has_document, esdm_meta_snapshot *loaded, esdm_error *err)
+{
+    void *document = loaded->document;
+    void *lengths = loaded->lengths;
+    size_t bytes = loaded->nlengths * sizeof *loaded->lengths;
+    esdm_status status = ESDM_OK;
+    if (has_document)
+        status = esdm__comm_share_block(comm, &document, &loaded->document_bytes, err);
+    loaded->document = document;
+    if (status == ESDM_OK)
+        status = esdm__comm_share_block(comm, &lengths, &bytes, err);
+    if (status == ESDM_OK) {
+        loaded->lengths = lengths;
+        loaded->nlengths = bytes / sizeof *loaded->lengths;
+    }
+    return status;
+}
+
+/* Takes over what rank 0 loaded and pinned; on success this rank has pinned it too. */
+static esdm_status
+share_snapshot(const esdm_session *session, esdm_comm *comm, esdm_status status,
+               esdm_meta_snapshot *loaded, esdm_error *err)
+{
+    announcement news = {loaded->record, loaded->snapshot, loaded->structure,
+                         loaded->document != NULL};
+    bool pinned = comm->rank == 0 && status == ESDM_OK;
+    status = esdm__comm_agree(comm, status, err);
+    if (status == ESDM_OK)
+        status = comm->ops->broadcast(comm, &news, sizeof news, 0, err);
+    if (status == ESDM_OK && comm->rank != 0) {
+        loaded->record = news.record;
+        loaded->snapshot = news.snapshot;
+        loaded->structure = news.structure;
+    }
+    if (status == ESDM_OK)
+        status = share_contents(comm, news.has_document != 0, loaded, err);
+    if (status == ESDM_OK) {
+        if (!pinned)
+            status = session->meta->pin(session->store, news.record.container, news.snapshot, err);
+        pinned = status == ESDM_OK;
+        /* Also: rank 0 stays until all have pinned it. */
+        status = esdm__comm_agree(comm, status, err);
+    }
+    if (status != ESDM_OK && pinned)
+        session->meta->unpin(session->store, news.record.container, news.snapshot);
+    return status;
+}
+
+esdm_status
+esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name, esdm_open_mode mode,
+                      uint64_t snapshot, esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container = NULL;
+    esdm_meta_snapshot loaded = {0};
+    esdm_error mine = {0};
+    mine.status = esdm__container_new_handle(session, name, &container, &mine);
+    if (mine.status == ESDM_OK)
+        mine.status = attach(container, comm, &mine);
+    esdm_status status = agree_on_arguments(session, comm, name, snapshot << 1 | (uint64_t) mode,
+                                            mine.status, &mine);
+    if (status == ESDM_OK) {
+        if (comm->rank == 0)
+            mine.status =
+                session->meta->snapshot_open(session->store, name, snapshot, 0, 0, &loaded, &mine);
+        status = share_snapshot(session, comm, mine.status, &loaded, &mine);
+        if (status == ESDM_OK) {
+            mine.status = esdm__container_fill(container, &loaded, mode, snapshot, &mine);
+            status = esdm__comm_agree(comm, mine.status, &mine);
+        }
+    }
+    free(loaded.document);
+    free(loaded.lengths);
+    if (status == ESDM_OK) {
+        *ret_container = container;
+        return ESDM_OK;
+    }
+    esdm__container_drop(container);
+    if (err != NULL)
+        *err = mine;
+    return status == ESDM_ENOENT || status == ESDM_EACCES
+               ? status
+               : esdm__error_prefix(err, status, "container '%s'", name);
+}
+
+/* ---- refresh ------------------------------------------------------------------------------ */
+
+static esdm_status
+refresh_locked(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    const esdm_session *session = io->session;
+    esdm_comm *comm = io->comm;
+    esdm_status status = esdm__container_check_refreshable(container, err);
+    status = esdm__comm_agree(comm, status, err);
+    if (status != ESDM_OK)
+        return status;
+    if (comm->rank == 0)
+        status = session->meta->snapshot_open(session->store, container->name, 0, io->record,
+                                              io->structure, loaded, err);
+    if (status == ESDM_OK && comm->rank == 0)
+        status = esdm__container_check_same(container, loaded, err);
+    status = share_snapshot(session, comm, status, loaded, err);
+    if (status == ESDM_OK)
+        esdm__container_move_to(container, loaded);
+    return status;
+}
+
+esdm_status
+esdm__collective_check(const esdm_container *container, esdm_error *err)
+{
+    const esdm_error *parted = &esdm__io_of(container)->parted;
+    if (parted->status != ESDM_OK && err != NULL)
+        *err = *parted;
+    return parted->status;
+}
+
+esdm_status
+esdm__collective_refresh(esdm_container *container, esdm_error *err)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    esdm_meta_snapshot loaded = {0};
+    esdm_error mine = {0};
+    (void) pthread_mutex_lock(&io->commit_lock);
+    esdm_status status = esdm__collective_check(container, &mine);
+    if (status == ESDM_OK)
+        status = refresh_locked(container, &loaded, &mine);
+    (void) pthread_mutex_unlock(&io->commit_lock);
+    free(loaded.document);
+    free(loaded.lengths);
+    if (status != ESDM_OK && err != NULL)
+        *err = mine;
+    return status;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/ranks/page_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Memory of rank 0 for the batches of all ranks, about, and of one batch. A batch has one page at
+ * least. */
+#define BATCHES_BYTES     (UINT64_C(32) << 20)
+#define BATCH_BYTES       (UINT64_C(256) << 10)
+#define LEAST_BATCH_BYTES (UINT64_C(4) << 10)
+
+/* What fits goes along with the head of a batch; the rest in messages of this size, so that it can
+ * be received even without memory for the whole. */
+#define HEAD_BYTES 2000u
+#define PART_BYTES ((size_t) 64 << 10)
+
+/* Precedes each batch. */
+typedef struct batch_head {
+    uint64_t bytes;
+    uint32_t last;
+    uint32_t failure; /* an esdm_status: there are no pages */
+    uint8_t data[HEAD_BYTES];
+} batch_head;
+
+/* Precedes each page; the box and the data follow. */
+typedef struct page_head {
+    uint32_t dataset;
+    uint32_t records;
+    uint32_t level;
+    uint32_t rank;
+    uint64_t absolute;
+    uint64_t raw_bytes;
+    uint64_t stored_bytes;
+    uint64_t bytes;
+} page_head;
+
+static uint64_t
+batch_limit(const esdm_comm *comm)
+{
+    uint64_t limit = BATCHES_BYTES / (uint64_t) comm->size;
+    limit = limit < BATCH_BYTES ? limit : BATCH_BYTES;
+    return limit > LEAST_BATCH_BYTES ? limit : LEAST_BATCH_BYTES;
+}
+
+void
+esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
+{
+    static const uint8_t zeros[8];
+    const page_head head = {
+        .dataset = page->dataset,
+        .records = page->records,
+        .level = page->level,
+        .rank = page->rank,
+        .absolute = page->absolute,
+        .raw_bytes = page->raw_bytes,
+        .stored_bytes = page->stored_bytes,
+        .bytes = page->bytes,
+    };
+    esdm__buffer_put(batch, &head, sizeof head);
+    esdm__buffer_put(batch, page->box, (size_t) 2 * page->rank * sizeof *page->box);
+    esdm__buffer_put(batch, page->data, page->bytes);
+    esdm__buffer_put(batch, zeros, (8 - page->bytes % 8) % 8); /* keeps boxes aligned */
+}
+
+/* What fails is sent on all the same, as rank 0 may have got it and waits for the rest. */
+static esdm_status
+send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_status failure,
+           esdm_error *err)
+{
+    batch_head head = {.last = last, .failure = (uint32_t) failure};
+    if (failure == ESDM_OK)
+        head.bytes = batch->bytes;
+    if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
+        memcpy(head.data, batch->data, batch->bytes);
+    esdm_status status = comm->ops->send(comm, &head, sizeof head, 0, err);
+    for (size_t at = 0; head.bytes > HEAD_BYTES && at < head.bytes; at += PART_BYTES) {
+        size_t left = (size_t) head.bytes - at;
+        esdm_status sent =
+            comm->ops->send(comm, batch->data + at, left < PART_BYTES ? left : PART_BYTES, 0,
+                            status == ESDM_OK ? err : NULL);
+        status = status == ESDM_OK ? sent : status;
+    }
+    return status;
+}
+
+esdm_status
+esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
+                 size_t npages, esdm_error *err)
+{
+    uint64_t limit = batch_limit(comm);
+    esdm__buffer batch;
+    esdm_status failure = status;
+    esdm_status first = ESDM_OK;
+    bool last = false;
+    size_t next = 0;
+    esdm__buffer_init(&batch);
+    while (!last) {
+        batch.bytes = 0;
+        while (failure == ESDM_OK && next < npages && batch.bytes < limit && !batch.failed)
+            esdm__page_put(&batch, &pages[next++]);
+        if (batch.failed)
+            failure = ESDM_ENOMEM;
+        last = next == npages || failure != ESDM_OK;
+        status = send_batch(comm, &batch, last, failure, first == ESDM_OK ? err : NULL);
+        first = first == ESDM_OK ? status : first;
+    }
+    esdm__buffer_clear(&batch);
+    return first;
+}
+
+/* The bytes behind a head. Without `to`, or when a part fails, the others are received all the
+ * same: the sender waits. */
+static esdm_status
+receive_bytes(const esdm__page_reader *reader, uint8_t *to, size_t bytes, esdm_error *err)
+{
+    uint8_t lost[PART_BYTES];
+    esdm_status status = ESDM_OK;
+    for (size_t at = 0; at < bytes; at += PART_BYTES) {
+        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
+        esdm_status received =
+            reader->comm->ops->receive(reader->comm, to != NULL ? to + at : lost, part,
+                                       reader->rank, status == ESDM_OK ? err : NULL);
+        status = status == ESDM_OK ? received : status;
+    }
+    return status;
+}
+
+static esdm_status
+receive_batch(esdm__page_reader *reader, esdm_error *err)
+{
+    batch_head head;
+    free(reader->batch);
+    reader->batch = NULL;
+    reader->bytes = reader->position = 0;
+    /* A head that fails is not known to have been the last one: if it was not, the sender waits for
+     * ever. Where heads fail because nothing gets through, rank 0 would. */
+    reader->last = true;
+    esdm_status status =
+        reader->comm->ops->receive(reader->comm, &head, sizeof head, reader->rank, err);
+    if (status != ESDM_OK)
+        return status;
+    reader->last = head.last != 0;
+    uint8_t *batch = head.bytes > 0 ? malloc((size_t) head.bytes) : NULL;
+    if (head.bytes > HEAD_BYTES)
+        status = receive_bytes(reader, batch, (size_t) head.bytes, err);
+    else if (batch != NULL)
+        memcpy(batch, head.data, (size_t) head.bytes);
+    if (status != ESDM_OK) {
+        free(batch);
+        return status;
+    }
+    reader->batch = batch;
+    if (head.failure != ESDM_OK)
+        return esdm__error_set(err, (esdm_status) head.failure,
+                               "rank %d cannot make its index pages", reader->rank);
+    if (batch == NULL && head.bytes > 0)
+        return esdm__error_nomem(err, (size_t) head.bytes, "index pages of other ranks");
+    reader->bytes = (size_t) head.bytes;
+    return ESDM_OK;
+}
+
+static esdm_status
+parse_page(esdm__page_reader *reader, esdm_error *err)
+{
+    const uint8_t *from = reader->batch + reader->position;
+    size_t left = reader->bytes - reader->position;
+    page_head head = {0};
+    if (left >= sizeof head)
+        memcpy(&head, from, sizeof head);
+    size_t box_bytes = (size_t) 2 * head.rank * sizeof(uint64_t);
+    if (left < sizeof head || head.rank > ESDM_MAX_RANK || left - sizeof head < box_bytes ||
+        left - sizeof head - box_bytes < head.bytes)
+        return esdm__error_set(err, ESDM_EIO, "rank %d sent a damaged index page", reader->rank);
+    reader->page = (esdm_meta_new_page){
+        .dataset = head.dataset,
+        .records = head.records,
+        .level = head.level,
+        .absolute = head.absolute != 0,
+        .raw_bytes = head.raw_bytes,
+        .stored_bytes = head.stored_bytes,
+        .rank = head.rank,
+        .box = (const uint64_t *) (const void *) (from + sizeof head),
+        .data = from + sizeof head + box_bytes,
+        .bytes = (size_t) head.bytes,
+    };
+    reader->has_page = true;
+    reader->position += sizeof head + box_bytes + (size_t) head.bytes + (8 - head.bytes % 8) % 8;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__page_reader_step(esdm__page_reader *reader, esdm_error *err)
+{
+    reader->has_page = false;
+    if (reader->comm == NULL) {
+        reader->has_page = reader->next_local < reader->nlocal;
+        if (reader->has_page)
+            reader->page = reader->local[reader->next_local++];
+        return ESDM_OK;
+    }
+    while (reader->position >= reader->bytes) {
+        if (reader->last)
+            return ESDM_OK;
+        esdm_status status = receive_batch(reader, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return parse_page(reader, err);
+}
+
+void
+esdm__page_reader_begin(esdm__page_reader *reader, esdm_comm *comm, int rank)
+{
+    *reader = (esdm__page_reader){.comm = comm, .rank = rank};
+}
+
+void
+esdm__page_reader_begin_local(esdm__page_reader *reader, const esdm_meta_new_page *pages,
+                              size_t npages)
+{
+    *reader = (esdm__page_reader){.local = pages, .nlocal = npages};
+    (void) !esdm__page_reader_step(reader, NULL);
+}
+
+void
+esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank, void *batch,
+                              size_t bytes)
+{
+    *reader = (esdm__page_reader){
+        .comm = comm, .rank = rank, .last = true, .batch = batch, .bytes = bytes};
+}
+
+const esdm_meta_new_page *
+esdm__page_reader_page(const esdm__page_reader *reader)
+{
+    return reader->has_page ? &reader->page : NULL;
+}
+
+void
+esdm__page_reader_clear(esdm__page_reader *reader)
+{
+    while (reader->comm != NULL && !reader->last)
+        (void) !receive_batch(reader, NULL);
+    free(reader->batch);
+    *reader = (esdm__page_reader){0};
+}

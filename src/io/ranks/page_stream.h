@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_RANKS_PAGE_STREAM_H
+#define ESDM_IO_RANKS_PAGE_STREAM_H
+
+/**
+ * @file
+ * Index pages on their way from the ranks to rank 0, sorted by dataset, in batches of bounded size.
+ * One thread.
+ */
+
+#include "base/buffer.h"
+#include "esdm/comm.h"
+#include "esdm/sys/meta_store.h"
+
+/**
+ * Sends the pages and the end to rank 0, or that there are none because of `status`: rank 0 then
+ * fails with it and tells all. What is returned is that messages fail.
+ * @param pages sorted by dataset.
+ */
+esdm_status esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
+                             size_t npages, esdm_error *err);
+
+/** Appends a page in the form in which it is sent. */
+void esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page);
+
+/** The pages of one rank, one after the other. */
+typedef struct esdm__page_reader {
+    esdm_comm *comm; /* NULL: `local` */
+    int rank;
+    bool last; /* the batch is the last one */
+    const esdm_meta_new_page *local;
+    size_t nlocal;
+    size_t next_local;
+    uint8_t *batch; /* owned */
+    size_t bytes;
+    size_t position;
+    esdm_meta_new_page page; /* the current one */
+    bool has_page;
+} esdm__page_reader;
+
+/** From now on the rank's pages must be read, or the reader cleared. The first step leads to the
+ *  first page. Zeroed or cleared before. */
+void esdm__page_reader_begin(esdm__page_reader *reader, esdm_comm *comm, int rank);
+/** The same over pages of this process, at the first page. */
+void esdm__page_reader_begin_local(esdm__page_reader *reader, const esdm_meta_new_page *pages,
+                                   size_t npages);
+/** The same over what esdm__page_put() made of pages of `rank`; the first step leads to the first
+ *  page. @param batch owned by the reader from now on; malloc'ed. */
+void esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank,
+                                   void *batch, size_t bytes);
+/** The current page, NULL after the last; borrowed until the next step. */
+const esdm_meta_new_page *esdm__page_reader_page(const esdm__page_reader *reader);
+esdm_status esdm__page_reader_step(esdm__page_reader *reader, esdm_error *err);
+/** Receives what is still under way, so that the sender gets free, and frees. */
+void esdm__page_reader_clear(esdm__page_reader *reader);
+
+#endif

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/read/fetch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/scratch.h"
+#include "codec/raw_blocks.h"
+#include "plugin/registry.h"
+
+/* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
+#define CACHE_BLOCKS 32u
+/* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
+#define DIRECT_STEP_BYTES (UINT64_C(256) << 10)
+/* Where a read has a price of its own: as many times the bytes that it could have moved instead. */
+#define STEP_PRICES 8u
+/* Block number under which the cache keeps the head of a blob. */
+#define HEAD_BLOCK          UINT32_MAX
+#define LARGEST_CACHED_HEAD 65536u
+
+/* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
+
+typedef struct blob {
+    esdm_session *session;
+    const esdm__fragment *fragment;
+    bool raw;
+    esdm__blocks geometry; /* of coded ones as well */
+    esdm__blob_view view;  /* coded ones */
+    uint8_t *head;         /* owned; coded ones */
+    uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
+    esdm__target *target;
+    esdm__cache_key key;
+    esdm__room *room; /* borrowed; for decoding */
+    uint64_t taken;   /* of it */
+} blob;
+
+static void
+blob_close(blob *b)
+{
+    free(b->head);
+    free(b->whole);
+    esdm__room_give(b->room, b->taken);
+}
+
+/* For stored or raw bytes. What large blocks take must not stay with each thread, and takes long to
+ * decode; fresh pages for others would take longer than that. */
+static void *
+new_buffer(const blob *b, uint64_t bytes)
+{
+    return b->geometry.block_bytes > ESDM__SCRATCH_KEPT ? esdm__scratch_new((size_t) bytes)
+                                                        : esdm__scratch_new_near((size_t) bytes);
+}
+
+/* Before memory is filled with blocks to be decoded: `more` bytes beside these and what codecs
+ * take. Uncompressed ones are not counted. */
+static void
+take_room(blob *b, uint32_t first, uint32_t count, uint64_t more)
+{
+    uint64_t offset;
+    uint64_t stored;
+    if (b->raw || b->taken > 0)
+        return;
+    esdm__blob_range(&b->view, first, count, &offset, &stored);
+    b->taken = esdm__room_take(b->room, more + stored + esdm__blob_decode_bytes(&b->view));
+}
+
+static void
+give_room(blob *b)
+{
+    esdm__room_give(b->room, b->taken);
+    b->taken = 0;
+}
+
+/* All that is stored, of a small blob on a target whose reads have a price. */
+static esdm_status
+read_whole(blob *b, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    b->whole = malloc((size_t) f->stored_bytes);
+    if (b->whole == NULL)
+        return esdm__error_nomem(err, (size_t) f->stored_bytes, "a fragment");
+    esdm_range range = {f->position, f->stored_bytes, b->whole};
+    return esdm__session_read(b->session, b->target, f->pack->pack, &range, 1, err);
+}
+
+/* Ranges come sorted, as for the target. */
+static esdm_status
+read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    esdm_status status = ESDM_OK;
+    if (b->whole == NULL && (f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
+        return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
+    if (b->whole == NULL)
+        status = read_whole(b, err);
+    for (size_t i = 0; i < n && status == ESDM_OK; i++) {
+        uint64_t from = ranges[i].position - f->position;
+        if (from > f->stored_bytes || ranges[i].bytes > f->stored_bytes - from)
+            return esdm__error_set(err, ESDM_ECORRUPT, "a block lies outside of its fragment");
+        memcpy(ranges[i].buffer, b->whole + from, (size_t) ranges[i].bytes);
+    }
+    return status;
+}
+
+static esdm_status
+load_head(blob *b, esdm_error *err)
+{
+    size_t bytes = b->fragment->head_bytes;
+    b->head = malloc(bytes);
+    if (b->head == NULL)
+        return esdm__error_nomem(err, bytes, "the head of a fragment");
+    b->key.block = HEAD_BLOCK;
+    if (!esdm__cache_get(b->session->cache, &b->key, b->head, bytes)) {
+        esdm_range range = {b->fragment->position, bytes, b->head};
+        esdm_status status = read_ranges(b, &range, 1, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    esdm_status status = esdm__blob_parse(b->head, bytes, esdm__plugin_codec_by_id, &b->view, err);
+    if (status != ESDM_OK)
+        return status;
+    if (b->view.raw_bytes != b->fragment->raw_bytes ||
+        b->view.payload_bytes != b->fragment->stored_bytes - bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "the head belongs to another fragment");
+    if (bytes <= LARGEST_CACHED_HEAD)
+        esdm__cache_put(b->session->cache, &b->key, b->head, bytes);
+    b->geometry = b->view.geometry;
+    return ESDM_OK;
+}
+
+static esdm_status
+blob_open(esdm_session *session, const esdm__fragment *fragment, esdm__target *target, blob *b,
+          esdm_error *err)
+{
+    *b = (blob){.session = session, .fragment = fragment, .target = target};
+    b->room = target->plugin->concurrency > 0 ? session->decoding_remote : session->decoding;
+    b->key = esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
+    b->raw = esdm__fragment_is_raw(fragment);
+    if (b->raw)
+        return esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes, &b->geometry, err);
+    return load_head(b, err);
+}
+
+/* Neighbouring blocks that are to be read. */
+typedef struct block_run {
+    uint32_t first;
+    uint32_t count;
+    uint8_t *out; /* receives their raw bytes */
+} block_run;
+
+static esdm_status
+read_raw_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+{
+    uint8_t stack[64 * ESDM__BLOB_ENTRY_BYTES];
+    const esdm__fragment *f = b->fragment;
+    size_t table_bytes = 0;
+    for (size_t i = 0; i < nruns; i++)
+        table_bytes += (size_t) runs[i].count * ESDM__BLOB_ENTRY_BYTES;
+    uint8_t *entries = table_bytes <= sizeof stack ? stack : malloc(table_bytes);
+    if (entries == NULL)
+        return esdm__error_nomem(err, table_bytes, "a block table");
+    uint8_t *at = entries;
+    for (size_t i = 0; i < nruns; i++) { /* the table comes before the blocks */
+        const block_run *run = &runs[i];
+        uint64_t from = esdm__blocks_start(&b->geometry, run->first);
+        uint64_t to = esdm__blocks_start(&b->geometry, run->first + run->count);
+        size_t bytes = (size_t) run->count * ESDM__BLOB_ENTRY_BYTES;
+        uint64_t entry = ESDM__BLOB_HEADER_BYTES + (uint64_t) run->first * ESDM__BLOB_ENTRY_BYTES;
+        ranges[i] = (esdm_range){f->position + entry, bytes, at};
+        ranges[nruns + i] = (esdm_range){f->position + f->head_bytes + from, to - from, run->out};
+        at += bytes;
+    }
+    esdm_status status = read_ranges(b, ranges, 2 * nruns, err);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__raw_blocks_verify(&b->geometry, runs[i].first, runs[i].count,
+                                         ranges[i].buffer, runs[i].out, err);
+    if (entries != stack)
+        free(entries);
+    return status;
+}
+
+/* Raw blocks, neighbours, whose part of the table is there. */
+static esdm_status
+read_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uint8_t *out,
+            esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    uint64_t from = esdm__blocks_start(&b->geometry, first);
+    const esdm_range range = {f->position + f->head_bytes + from,
+                              esdm__blocks_start(&b->geometry, first + count) - from, out};
+    esdm_status status = read_ranges(b, &range, 1, err);
+    return status == ESDM_OK
+               ? esdm__raw_blocks_verify(&b->geometry, first, count, entries, out, err)
+               : status;
+}
+
+static esdm_status
+read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
+{
+    const esdm__fragment *f = b->fragment;
+    uint64_t total = 0;
+    for (size_t i = 0; i < nruns; i++) {
+        uint64_t offset = 0;
+        esdm__blob_range(&b->view, runs[i].first, runs[i].count, &offset, &ranges[i].bytes);
+        ranges[i].position = f->position + f->head_bytes + offset;
+        total += ranges[i].bytes;
+    }
+    uint8_t *stored = new_buffer(b, total);
+    if (stored == NULL)
+        return esdm__error_nomem(err, (size_t) total, "encoded blocks");
+    bool direct = b->taken == 0; /* into the caller's memory */
+    if (direct)
+        b->taken = esdm__room_take(b->room, total + esdm__blob_decode_bytes(&b->view));
+    uint8_t *at = stored;
+    for (size_t i = 0; i < nruns; i++) {
+        ranges[i].buffer = at;
+        at += ranges[i].bytes;
+    }
+    esdm_status status = read_ranges(b, ranges, nruns, err);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
+        status = esdm__blob_decode(
+            &b->view, runs[i].first, runs[i].count, ranges[i].buffer, (size_t) ranges[i].bytes,
+            runs[i].out, (size_t) esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count),
+            err);
+    esdm__scratch_free(stored);
+    if (direct)
+        give_room(b);
+    return status;
+}
+
+/* Reads and verifies runs in order, with one call of the target. */
+static esdm_status
+read_runs(blob *b, const block_run *runs, size_t nruns, esdm_error *err)
+{
+    esdm_range few[16];
+    esdm_range *ranges = 2 * nruns <= 16 ? few : malloc(2 * nruns * sizeof *ranges);
+    if (ranges == NULL)
+        return esdm__error_nomem(err, 2 * nruns * sizeof *ranges, "ranges");
+    esdm_status status = b->raw ? read_raw_runs(b, runs, nruns, ranges, err)
+                                : read_coded_runs(b, runs, nruns, ranges, err);
+    if (ranges != few)
+        free(ranges);
+    return status;
+}
+
+static esdm_status
+read_blocks(blob *b, uint32_t first, uint32_t count, void *out, esdm_error *err)
+{
+    const block_run run = {.first = first, .count = count, .out = out};
+    return read_runs(b, &run, 1, err);
+}
+
+/* ---- wanted blocks ------------------------------------------------------------------------ */
+
+/* Sets a bit for each wanted block in [first, last]. NULL: all are wanted, or out of memory, in
+ * which case reading them all is right too. */
+static uint8_t *
+mark_blocks(const blob *b, const esdm__want *want, uint32_t first, uint32_t last)
+{
+    if (want->next_row == NULL || last - first < 2)
+        return NULL;
+    uint8_t *marks = calloc(last - first + 1u, 1);
+    if (marks == NULL)
+        return NULL;
+    uint64_t from;
+    uint64_t to;
+    while (want->next_row(want->user, &from, &to)) {
+        uint32_t until = esdm__blocks_at(&b->geometry, to - 1);
+        for (uint32_t k = esdm__blocks_at(&b->geometry, from); k <= until; k++)
+            marks[k - first] = 1;
+    }
+    return marks;
+}
+
+/* Takes wanted blocks out of the cache; clears their marks. */
+static void
+take_cached(blob *b, uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging)
+{
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
+    for (uint32_t k = first; k <= last; k++) {
+        if (marks[k - first] == 0)
+            continue;
+        uint64_t from = esdm__blocks_start(&b->geometry, k);
+        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
+        b->key.block = k;
+        if (esdm__cache_get(b->session->cache, &b->key, staging + (from - base),
+                            (size_t) (to - from)))
+            marks[k - first] = 0;
+    }
+}
+
+static void
+put_cached(blob *b, uint32_t first, uint32_t count, const uint8_t *data)
+{
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
+    for (uint32_t k = first; k < first + count; k++) {
+        uint64_t from = esdm__blocks_start(&b->geometry, k);
+        uint64_t to = esdm__blocks_start(&b->geometry, k + 1);
+        b->key.block = k;
+        esdm__cache_put(b->session->cache, &b->key, data + (from - base), (size_t) (to - from));
+    }
+}
+
+/* Collects the marked blocks, neighbours together. */
+static size_t
+find_runs(const blob *b, const uint8_t *marks, uint32_t first, uint32_t last, uint8_t *staging,
+          block_run *runs)
+{
+    uint64_t base = esdm__blocks_start(&b->geometry, first);
+    size_t nruns = 0;
+    for (uint32_t k = first; k <= last; k++) {
+        if (marks[k - first] == 0)
+            continue;
+        uint32_t count = 1;
+        while (k + count <= last && marks[k + count - first] != 0)
+            count++;
+        runs[nruns++] = (block_run){.first = k,
+                                    .count = count,
+                                    .out = staging + (esdm__blocks_start(&b->geometry, k) - base)};
+        k += count - 1;
+    }
+    return nruns;
+}
+
+static esdm_status
+read_marked(blob *b, const uint8_t *marks, uint32_t first, uint32_t last, bool cache,
+            uint8_t *staging, esdm_error *err)
+{
+    block_run few[16];
+    size_t most = (last - first) / 2 + 1;
+    block_run *runs = most <= 16 ? few : malloc(most * sizeof *runs);
+    if (runs == NULL)
+        return esdm__error_nomem(err, most * sizeof *runs, "blocks");
+    size_t nruns = find_runs(b, marks, first, last, staging, runs);
+    esdm_status status = nruns > 0 ? read_runs(b, runs, nruns, err) : ESDM_OK;
+    for (size_t i = 0; i < nruns && status == ESDM_OK && cache; i++)
+        put_cached(b, runs[i].first, runs[i].count, runs[i].out);
+    if (runs != few)
+        free(runs);
+    return status;
+}
+
+static uint32_t
+count_marks(const uint8_t *marks, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += marks[i];
+    return count;
+}
+
+static esdm_status
+fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uint8_t *staging,
+             esdm_error *err)
+{
+    uint32_t n = last - first + 1;
+    uint8_t few[CACHE_BLOCKS];
+    uint8_t *owned = mark_blocks(b, want, first, last);
+    uint8_t *marks = owned;
+    if (marks == NULL) {
+        if (n > CACHE_BLOCKS)
+            return read_blocks(b, first, n, staging, err);
+        memset(few, 1, n);
+        marks = few;
+    }
+    bool cache = count_marks(marks, n) <= CACHE_BLOCKS;
+    if (cache)
+        take_cached(b, marks, first, last, staging);
+    esdm_status status = read_marked(b, marks, first, last, cache, staging, err);
+    free(owned);
+    return status;
+}
+
+/* Bytes [from, to) of a block that the cache has: no copy of all of it. */
+static bool
+take_part(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out)
+{
+    uint64_t start = esdm__blocks_start(&b->geometry, block);
+    b->key.block = block;
+    return esdm__cache_get_part(b->session->cache, &b->key, (size_t) (from - start), out,
+                                (size_t) (to - from));
+}
+
+/* The bytes of a blob that a want meets, in memory of the caller; and others around them. */
+static esdm_status
+fetch_want(blob *b, const esdm__want *want, esdm__fetched *ret, esdm_error *err)
+{
+    uint32_t first = esdm__blocks_at(&b->geometry, want->from);
+    uint32_t last = esdm__blocks_at(&b->geometry, want->to - 1);
+    uint64_t from = esdm__blocks_start(&b->geometry, first);
+    uint64_t to = esdm__blocks_start(&b->geometry, last + 1);
+    uint8_t *staging = new_buffer(b, to - from);
+    if (staging == NULL)
+        return esdm__error_nomem(err, (size_t) (to - from), "a fragment");
+    *ret = (esdm__fetched){.raw = staging, .from = want->from, .owned = staging};
+    if (first == last && take_part(b, first, want->from, want->to, staging))
+        return ESDM_OK;
+    ret->from = from;
+    take_room(b, first, last - first + 1, to - from);
+    esdm_status status = fetch_blocks(b, want, first, last, staging, err);
+    ret->room = b->room;
+    ret->taken = b->taken; /* until the caller has copied what it wants */
+    b->taken = 0;
+    return status;
+}
+
+esdm_status
+esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+            const esdm__want *want, esdm__fetched *ret_fetched, esdm_error *err)
+{
+    blob b;
+    esdm__fetched fetched = {0};
+    esdm_status status = blob_open(session, fragment, target, &b, err);
+    if (status == ESDM_OK && want->to > b.geometry.raw_bytes)
+        status = esdm__error_set(err, ESDM_ECORRUPT,
+                                 "%" PRIu64 " bytes are stored where %" PRIu64 " are needed",
+                                 b.geometry.raw_bytes, want->to);
+    if (status == ESDM_OK)
+        status = fetch_want(&b, want, &fetched, err);
+    blob_close(&b);
+    if (status == ESDM_OK)
+        *ret_fetched = fetched;
+    else
+        esdm__fetched_clear(&fetched);
+    return status;
+}
+
+/* ---- direct ------------------------------------------------------------------------------- */
+
+/* Part of one block, through a buffer. */
+static esdm_status
+fetch_edge(blob *b, uint32_t block, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
+{
+    esdm__want want = {.from = from, .to = to};
+    uint64_t start = esdm__blocks_start(&b->geometry, block);
+    uint64_t end = esdm__blocks_start(&b->geometry, block + 1);
+    if (take_part(b, block, from, to, out))
+        return ESDM_OK;
+    uint8_t *staging = new_buffer(b, end - start);
+    if (staging == NULL)
+        return esdm__error_nomem(err, (size_t) (end - start), "a block");
+    take_room(b, block, 1, end - start);
+    esdm_status status = fetch_blocks(b, &want, block, block, staging, err);
+    if (status == ESDM_OK)
+        memcpy(out, staging + (from - start), (size_t) (to - from));
+    esdm__scratch_free(staging);
+    give_room(b);
+    return status;
+}
+
+/* Blocks from first to before end, so many at a time that they are verified in the CPU's cache. */
+static esdm_status
+read_steps(blob *b, uint32_t first, uint32_t end, const uint8_t *entries, uint8_t *out,
+           esdm_error *err)
+{
+    uint64_t bytes = STEP_PRICES * b->target->read_bytes;
+    bytes = bytes > DIRECT_STEP_BYTES ? bytes : DIRECT_STEP_BYTES;
+    uint64_t blocks = bytes / b->geometry.block_bytes; /* at a time */
+    uint32_t step = blocks > 1 ? (uint32_t) blocks : 1;
+    for (uint32_t k = first; k < end; k += step) {
+        uint32_t count = end - k < step ? end - k : step;
+        uint8_t *at =
+            out + (esdm__blocks_start(&b->geometry, k) - esdm__blocks_start(&b->geometry, first));
+        esdm_status status =
+            entries == NULL
+                ? read_blocks(b, k, count, at, err)
+                : read_listed(b, k, count, entries + (size_t) (k - first) * ESDM__BLOB_ENTRY_BYTES,
+                              at, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+fetch_middle(blob *b, uint32_t first, uint32_t end, uint8_t *out, esdm_error *err)
+{
+    size_t table_bytes = (size_t) (end - first) * ESDM__BLOB_ENTRY_BYTES;
+    if (!b->raw || end - first < 2 || b->target->read_bytes > 0)
+        return read_steps(b, first, end, NULL, out, err);
+    uint8_t *entries = malloc(table_bytes);
+    if (entries == NULL)
+        return esdm__error_nomem(err, table_bytes, "a block table");
+    const esdm_range table = {b->fragment->position + ESDM__BLOB_HEADER_BYTES +
+                                  (uint64_t) first * ESDM__BLOB_ENTRY_BYTES,
+                              table_bytes, entries};
+    esdm_status status = read_ranges(b, &table, 1, err);
+    if (status == ESDM_OK)
+        status = read_steps(b, first, end, entries, out, err);
+    free(entries);
+    return status;
+}
+
+static esdm_status
+fetch_span(blob *b, uint64_t from, uint64_t to, uint8_t *out, esdm_error *err)
+{
+    uint32_t first = esdm__blocks_at(&b->geometry, from);
+    uint32_t last = esdm__blocks_at(&b->geometry, to - 1);
+    uint64_t begin = esdm__blocks_start(&b->geometry, first);
+    uint64_t end = esdm__blocks_start(&b->geometry, last + 1);
+    if (begin < from) { /* the first block only in part */
+        uint64_t stop = esdm__blocks_start(&b->geometry, first + 1);
+        stop = stop < to ? stop : to;
+        esdm_status status = fetch_edge(b, first, from, stop, out, err);
+        if (status != ESDM_OK || stop == to)
+            return status;
+        first++;
+    }
+    if (to < end) { /* the last block only in part */
+        uint64_t start = esdm__blocks_start(&b->geometry, last);
+        esdm_status status = fetch_edge(b, last, start, to, out + (start - from), err);
+        if (status != ESDM_OK || first == last)
+            return status;
+        last--;
+    }
+    return fetch_middle(b, first, last + 1, out + (esdm__blocks_start(&b->geometry, first) - from),
+                        err);
+}
+
+esdm_status
+esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                   uint64_t from, uint64_t to, void *data, esdm_error *err)
+{
+    blob b;
+    esdm_status status = blob_open(session, fragment, target, &b, err);
+    if (status == ESDM_OK && to > b.geometry.raw_bytes)
+        status = esdm__error_set(err, ESDM_ECORRUPT, "the fragment is shorter than its box");
+    if (status == ESDM_OK)
+        status = fetch_span(&b, from, to, data, err);
+    blob_close(&b);
+    return status;
+}
+
+esdm_status
+esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment, bool *ret_lossy,
+                     esdm__blob_accuracy *ret_accuracy, esdm_error *err)
+{
+    blob b;
+    esdm__sources sources;
+    esdm_status status = esdm__sources_of(session, fragment->pack, &sources, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0;; i++) {
+        status = blob_open(session, fragment, sources.targets[i], &b, err);
+        if (!esdm__sources_go_on(&sources, i, status))
+            break;
+        blob_close(&b);
+    }
+    if (status == ESDM_OK) {
+        *ret_lossy = !b.raw && b.view.lossy;
+        if (*ret_lossy)
+            *ret_accuracy = b.view.accuracy;
+    }
+    blob_close(&b);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_READ_FETCH_H
+#define ESDM_IO_READ_FETCH_H
+
+/**
+ * @file
+ * Verified raw bytes of one fragment: whole, or only the blocks that a byte range needs.
+ * Threads: pure but for the session's cache and targets, which lock themselves.
+ */
+
+#include "codec/blob.h"
+#include "io/packs/sources.h"
+
+/** Which blocks of a fragment are wanted, as ranges of raw bytes. */
+typedef struct esdm__want {
+    uint64_t from; /* first raw byte */
+    uint64_t to;   /* one past the last */
+    /** Rows inside: `rows` runs of `row_bytes`, see esdm__want_row; NULL: everything between. */
+    bool (*next_row)(void *user, uint64_t *ret_from, uint64_t *ret_to);
+    void *user;
+} esdm__want;
+
+/** Bytes of a fragment. A thread has one at a time, a zeroed one is empty. */
+typedef struct esdm__fetched {
+    const uint8_t *raw; /* here stands raw byte `from` */
+    uint64_t from;
+    void *owned;      /* base/scratch.h; or NULL */
+    esdm__room *room; /* borrowed; for decoding */
+    uint64_t taken;   /* of it */
+} esdm__fetched;
+
+void esdm__fetched_clear(esdm__fetched *fetched);
+
+/** Fetches the wanted blocks of a fragment in a pack from one of its targets. Bytes of blocks that
+ *  were not wanted are undefined. */
+esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment, esdm__target *target,
+                        const esdm__want *want, esdm__fetched *ret_fetched, esdm_error *err);
+
+/** Fetches raw bytes [from, to), from < to, straight into `data`. */
+esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
+                               esdm__target *target, uint64_t from, uint64_t to, void *data,
+                               esdm_error *err);
+
+/** Reads a whole blob, and verifies its head and all its data. @param ret_blob owned, free(). */
+esdm_status esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment,
+                                 esdm__target *target, uint8_t **ret_blob, esdm_error *err);
+/** Whether a head is sound and belongs to the fragment. */
+esdm_status esdm__fetch_check_head(const esdm__fragment *fragment, const uint8_t *head,
+                                   esdm_error *err);
+
+/** Verifies and decodes a whole blob that is in memory already, and is borrowed by *ret_fetched. */
+esdm_status esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment,
+                               const uint8_t *blob, esdm__fetched *ret_fetched, esdm_error *err);
+
+/** What became of the numbers of a fragment in a pack; *ret_lossy false: nothing. Reads its head.
+ */
+esdm_status esdm__fetch_accuracy(esdm_session *session, const esdm__fragment *fragment,
+                                 bool *ret_lossy, esdm__blob_accuracy *ret_accuracy,
+                                 esdm_error *err);
+
+/** Whether the payload is the raw data. */
+bool esdm__fragment_is_raw(const esdm__fragment *fragment);
+
+#endif

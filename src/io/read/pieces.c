@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Reads the pieces of a plan in parallel: large ones alone, small neighbours in a pack together. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/encode/strings.h"
+#include "io/io.h"
+#include "io/read/fetch.h"
+#include "io/read/locate.h"
+#include "layout/places.h"
+#include "model/copy.h"
+
+/* A blob up to this size is read whole and together with its neighbours. */
+#define SMALL_BLOB_BYTES (UINT64_C(64) << 10)
+#define RUN_BYTES        (UINT64_C(1) << 20)
+#define RUN_GAP_BYTES    (UINT64_C(64) << 10)
+#define INLINE_RUN       1024u
+/* Below both, waking the pool would cost more than it saves. */
+#define POOL_JOBS  16u
+#define POOL_BYTES (UINT64_C(64) << 10)
+
+/* One task of the pool: `count` pieces; more than one: all inline, or all small in one pack. */
+typedef struct read_job {
+    size_t first;
+    size_t count;
+    double due; /* share of its target's bytes that come before it */
+} read_job;
+
+typedef struct reader {
+    esdm_dataset *dataset;
+    esdm_session *session;
+    const esdm_dataspace *space;
+    const int64_t *memory_stride;
+    const esdm__piece *pieces;
+    const read_job *jobs;
+    esdm__elements elements;
+    bool together;  /* the pieces of a job are read one by one */
+    esdm_type form; /* of the caller's memory */
+    uint8_t *buffer;
+    atomic_uint_fast64_t out_of_range;
+} reader;
+
+/* ---- one piece ----------------------------------------------------------------------------- */
+
+/* First element in the caller's memory. */
+static uint8_t *
+target_of(const reader *r, const esdm__location *at)
+{
+    return r->buffer + at->target_first * (int64_t) esdm__elements_bytes(&r->elements, r->form);
+}
+
+/* Gives the caller's element the stored one. What it was is freed: a fill value, or what was there
+ * before fragments moved and the read began again. */
+static esdm_status
+deliver_one(const reader *r, const esdm__strings_view *stored, uint64_t from, uint8_t *to,
+            esdm_error *err)
+{
+    const esdm__elements *e = &r->elements;
+    esdm__cursor cursor;
+    if (e->type == ESDM_TYPE_STRING) {
+        char *before;
+        char *text = esdm__strings_dup(stored, from);
+        if (text == NULL)
+            return esdm__error_nomem(err, 0, "a text");
+        memcpy(&before, to, sizeof before);
+        if (before != esdm__text_null)
+            free(before);
+        memcpy(to, &text, sizeof text);
+        return ESDM_OK;
+    }
+    esdm__values_clear(e->outer, 1, to);
+    esdm__cursor_init(&cursor, stored->raw + stored->offsets[from],
+                      (size_t) (stored->offsets[from + 1] - stored->offsets[from]));
+    esdm_status status = esdm__values_decode(e->outer, 1, &cursor, to, err);
+    if (status != ESDM_OK)
+        return status;
+    if (esdm__cursor_left(&cursor) > 0)
+        return esdm__error_set(err, ESDM_ECORRUPT, "an element has %zu bytes too many",
+                               esdm__cursor_left(&cursor));
+    return ESDM_OK;
+}
+
+static esdm_status
+deliver_varying(const reader *r, const esdm__location *g, const esdm__strings_view *stored,
+                esdm_error *err)
+{
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    int64_t bytes = (int64_t) esdm__elements_bytes(&r->elements, r->form);
+    for (;;) {
+        uint64_t from = g->source_first;
+        int64_t to = 0;
+        for (uint32_t i = 0; i < g->rank; i++) {
+            from += index[i] * (uint64_t) g->source_stride[i];
+            to += (int64_t) index[i] * g->target_stride[i];
+        }
+        esdm_status status = deliver_one(r, stored, from, target_of(r, g) + to * bytes, err);
+        if (status != ESDM_OK)
+            return status;
+        uint32_t axis = g->rank;
+        while (axis > 0 && ++index[axis - 1] == g->count[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return ESDM_OK;
+    }
+}
+
+/* Copies the selected elements out of raw bytes; raw[0] is raw byte `raw_from` of the fragment. */
+static esdm_status
+deliver(reader *r, const esdm__piece *piece, const esdm__location *g, const uint8_t *raw,
+        uint64_t raw_from, esdm_error *err)
+{
+    const esdm__elements *e = &r->elements;
+    if (esdm__elements_vary(e)) {
+        esdm__strings_view stored;
+        esdm_status status =
+            esdm__strings_open(raw, (size_t) piece->fragment->raw_bytes,
+                               esdm__fragment_elements(piece->fragment), &stored, err);
+        if (status != ESDM_OK)
+            return status;
+        status = deliver_varying(r, g, &stored, err);
+        esdm__strings_close(&stored);
+        return status;
+    }
+    const uint8_t *source = raw + (g->source_first * e->bytes - raw_from);
+    uint64_t out_of_range = 0;
+    esdm__elements_copy(e, g->rank, g->count, e->type, source, g->source_stride, r->form,
+                        target_of(r, g), g->target_stride, &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+    return ESDM_OK;
+}
+
+/* ---- wanted rows -------------------------------------------------------------------------- */
+
+/* Walks the selected elements of a piece as dense rows of the fragment. */
+typedef struct row_walk {
+    const esdm__location *g;
+    uint64_t element_bytes;
+    uint64_t row_elements; /* extent of a row in the fragment, gaps included */
+    uint32_t outer;        /* axes that are walked */
+    uint64_t index[ESDM_MAX_RANK];
+    bool done;
+} row_walk;
+
+static bool
+next_row(void *user, uint64_t *ret_from, uint64_t *ret_to)
+{
+    row_walk *walk = user;
+    if (walk->done)
+        return false;
+    uint64_t at = walk->g->source_first;
+    for (uint32_t i = 0; i < walk->outer; i++)
+        at += walk->index[i] * (uint64_t) walk->g->source_stride[i];
+    *ret_from = at * walk->element_bytes;
+    *ret_to = (at + walk->row_elements) * walk->element_bytes;
+    uint32_t axis = walk->outer;
+    while (axis > 0 && ++walk->index[axis - 1] == walk->g->count[axis - 1])
+        walk->index[--axis] = 0;
+    walk->done = axis == 0;
+    return true;
+}
+
+/* Rows are as long as the fastest axes reach while steps stay below a block's worth of bytes. */
+static void
+walk_init(row_walk *walk, const esdm__location *g, uint64_t element_bytes)
+{
+    *walk = (row_walk){.g = g, .element_bytes = element_bytes, .row_elements = 1, .outer = g->rank};
+    while (walk->outer > 0) {
+        uint32_t axis = walk->outer - 1;
+        uint64_t step = (uint64_t) g->source_stride[axis];
+        if (g->count[axis] > 1 && (step - walk->row_elements) * element_bytes > 2048)
+            break;
+        walk->row_elements += (g->count[axis] - 1) * step;
+        walk->outer = axis;
+    }
+}
+
+static uint64_t
+last_element(const esdm__location *g)
+{
+    uint64_t at = g->source_first;
+    for (uint32_t i = 0; i < g->rank; i++)
+        at += (g->count[i] - 1) * (uint64_t) g->source_stride[i];
+    return at;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+static esdm_status
+in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
+{
+    char box[160];
+    if (status == ESDM_OK || status == ESDM_ENOMEM)
+        return status;
+    (void) esdm__box_print(&fragment->box, box, sizeof box);
+    if (fragment->pack == NULL)
+        return esdm__error_prefix(err, status, "fragment %s (inline)", box);
+    return esdm__error_prefix(err, status, "fragment %s in pack '%s' at %" PRIu64 " on target '%s'",
+                              box, fragment->pack->pack, fragment->position,
+                              fragment->pack->target);
+}
+
+static bool
+can_go_direct(const reader *r, const esdm__location *g)
+{
+    return r->form == r->elements.type && !esdm__elements_vary(&r->elements) &&
+           esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
+           esdm__strides_are_dense(g->rank, g->count, g->target_stride);
+}
+
+/* @param ret nothing when the bytes are in the caller's memory. */
+static esdm_status
+fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, const esdm__location *g,
+           esdm__fetched *ret, esdm_error *err)
+{
+    uint64_t element = r->elements.bytes;
+    uint64_t from = g->source_first * element;
+    uint64_t to = (last_element(g) + 1) * element;
+    if (can_go_direct(r, g))
+        return esdm__fetch_direct(r->session, fragment, target, from, to, target_of(r, g), err);
+
+    row_walk walk;
+    walk_init(&walk, g, element);
+    esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
+    if (esdm__elements_vary(&r->elements))
+        want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
+    return esdm__fetch(r->session, fragment, target, &want, ret, err);
+}
+
+/* From the first copy that is sound; the failure of the first one is told when none is. */
+static esdm_status
+read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
+{
+    esdm__sources sources;
+    esdm_error first = {0};
+    esdm__fetched fetched = {0};
+    esdm_status status = esdm__sources_of(r->session, piece->fragment->pack, &sources, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0;; i++) {
+        esdm_error error = {0};
+        status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
+        if (esdm__sources_ask_again(&sources, i, status))
+            status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
+        esdm__sources_note(r->session, &sources, i, status);
+        if (status != ESDM_OK && first.status == ESDM_OK) {
+            first = error;
+            first.status = status;
+        }
+        if (!esdm__sources_go_on(&sources, i, status))
+            break;
+    }
+    if (status != ESDM_OK) {
+        if (err != NULL)
+            *err = first;
+        return sources.count == 1
+                   ? first.status
+                   : esdm__error_prefix(err, first.status, "none of its %zu copies can be read",
+                                        sources.count);
+    }
+    if (fetched.raw != NULL)
+        status = deliver(r, piece, g, fetched.raw, fetched.from, err);
+    esdm__fetched_clear(&fetched);
+    return status;
+}
+
+/* The record comes from storage: its length must fit its box before elements are looked for. */
+static esdm_status
+check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint64_t elements = esdm__fragment_elements(fragment);
+    uint64_t size = r->elements.bytes;
+    bool fits = esdm__elements_vary(&r->elements)
+                    ? elements <= fragment->raw_bytes / sizeof(uint32_t)
+                    : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
+    if (fits && elements < UINT64_MAX) /* else saturated */
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ECORRUPT, "%" PRIu64 " bytes do not fit its box",
+                           fragment->raw_bytes);
+}
+
+static esdm_status
+read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
+{
+    esdm__location g;
+    const esdm__fragment *fragment = piece->fragment;
+    esdm_status status = check_length(r, fragment, err);
+    if (status != ESDM_OK)
+        return in_fragment(fragment, status, err);
+    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
+        return ESDM_OK;
+    if (fragment->pack == NULL)
+        status = deliver(r, piece, &g, fragment->inline_data, 0, err);
+    else
+        status = read_large(r, piece, &g, err);
+    return in_fragment(fragment, status, err);
+}
+
+static esdm_status
+deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_error *err)
+{
+    esdm__location g;
+    esdm_status status = check_length(r, piece->fragment, err);
+    if (status != ESDM_OK)
+        return in_fragment(piece->fragment, status, err);
+    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
+        return ESDM_OK;
+    esdm__fetched fetched = {0};
+    status = esdm__fetch_decode(r->session, piece->fragment, blob, &fetched, err);
+    if (status == ESDM_OK)
+        status = deliver(r, piece, &g, fetched.raw, 0, err);
+    esdm__fetched_clear(&fetched);
+    return in_fragment(piece->fragment, status, err);
+}
+
+/* Small neighbours in one pack: one range request for all of them. */
+static esdm_status
+read_run(reader *r, const read_job *job, esdm_error *err)
+{
+    const esdm__fragment *first = r->pieces[job->first].fragment;
+    const esdm__fragment *last = r->pieces[job->first + job->count - 1].fragment;
+    uint64_t begin = first->position;
+    uint64_t bytes = last->position + last->stored_bytes - begin;
+    esdm__sources sources;
+    esdm_status status = esdm__sources_of(r->session, first->pack, &sources, err);
+    if (status != ESDM_OK)
+        return in_fragment(first, status, err);
+    uint8_t *data = malloc((size_t) bytes);
+    if (data == NULL)
+        return esdm__error_nomem(err, (size_t) bytes, "a range of fragments");
+    esdm_range range = {begin, bytes, data};
+    status = esdm__session_read(r->session, sources.targets[0], first->pack->pack, &range, 1, err);
+    esdm__sources_note(r->session, &sources, 0, status);
+    bool one_by_one = status != ESDM_OK && sources.count > 1;
+    if (one_by_one)
+        status = ESDM_OK;
+    else if (status != ESDM_OK)
+        status = in_fragment(first, status, err);
+    for (size_t i = 0; i < job->count && status == ESDM_OK; i++) {
+        const esdm__piece *piece = &r->pieces[job->first + i];
+        if (!one_by_one)
+            status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
+        if (one_by_one || esdm__sources_ask_again(&sources, 0, status) ||
+            (status == ESDM_ECORRUPT && sources.count > 1))
+            status = read_piece(r, piece, err);
+    }
+    free(data);
+    return status;
+}
+
+static esdm_status
+run_job(void *context, size_t i, esdm_error *err)
+{
+    reader *r = context;
+    const read_job *job = &r->jobs[i];
+    if (job->count > 1 && !r->together && r->pieces[job->first].fragment->pack != NULL)
+        return read_run(r, job, err);
+    for (size_t k = 0; k < job->count; k++) {
+        esdm_status status = read_piece(r, &r->pieces[job->first + k], err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+/* Whether `next` can join a job that spans [begin, end) of a pack. */
+static bool
+joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
+{
+    if ((last->pack == NULL) != (next->pack == NULL))
+        return false;
+    if (last->pack == NULL)
+        return count < INLINE_RUN;
+    uint64_t end = last->position + last->stored_bytes;
+    return strcmp(last->pack->pack, next->pack->pack) == 0 &&
+           strcmp(last->pack->target, next->pack->target) == 0 &&
+           last->stored_bytes <= SMALL_BLOB_BYTES && next->stored_bytes <= SMALL_BLOB_BYTES &&
+           next->position >= end && next->position - end <= RUN_GAP_BYTES &&
+           next->position + next->stored_bytes - begin <= RUN_BYTES;
+}
+
+static size_t
+make_jobs(const esdm__piece *pieces, size_t npieces, const size_t *together, read_job *jobs)
+{
+    size_t njobs = 0;
+    for (size_t i = 0; together != NULL && i < npieces; i += *together++)
+        if (*together > 0)
+            jobs[njobs++] = (read_job){.first = i, .count = *together};
+    if (together != NULL)
+        return njobs;
+    uint64_t begin = 0;
+    for (size_t i = 0; i < npieces; i++) {
+        const esdm__fragment *fragment = pieces[i].fragment;
+        if (i > 0 && joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
+            jobs[njobs - 1].count++;
+            continue;
+        }
+        jobs[njobs++] = (read_job){.first = i, .count = 1};
+        begin = fragment->position;
+    }
+    return njobs;
+}
+
+static int
+by_due(const void *a, const void *b)
+{
+    const read_job *x = a;
+    const read_job *y = b;
+    if (x->due != y->due)
+        return x->due < y->due ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Number of the target that a job will most likely ask; ntargets: none, or one that is not there
+ * any more. */
+static size_t
+target_of_job(const reader *r, const read_job *job)
+{
+    const esdm__fragment *fragment = r->pieces[job->first].fragment;
+    esdm__pack_place place;
+    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
+    const esdm__target *target =
+        esdm__places_next(&places, &place) ? esdm__session_target(r->session, place.target) : NULL;
+    return target != NULL ? (size_t) (target - r->session->targets) : r->session->ntargets;
+}
+
+/* Stored bytes that a piece asks for, about: it may be a part of a fragment. */
+static double
+bytes_of(const esdm__piece *piece)
+{
+    const esdm__box *whole = &piece->fragment->box;
+    return (double) piece->fragment->stored_bytes * (double) esdm__box_elements(&piece->part) /
+           (double) esdm__box_elements(whole);
+}
+
+/* Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
+ * each the order is to stay. Without memory the order is as good as before. */
+static void
+spread_over_targets(const reader *r, read_job *jobs, size_t njobs)
+{
+    size_t ntargets = r->session->ntargets;
+    double *sums = calloc(2 * (ntargets + 1), sizeof *sums); /* of all, of those before */
+    if (sums == NULL)
+        return;
+    double *before = sums + ntargets + 1;
+    for (size_t i = 0; i < njobs; i++) {
+        double bytes = 0;
+        for (size_t k = 0; k < jobs[i].count; k++)
+            bytes += bytes_of(&r->pieces[jobs[i].first + k]);
+        jobs[i].due = bytes;
+        sums[target_of_job(r, &jobs[i])] += bytes;
+    }
+    for (size_t i = 0; i < njobs; i++) {
+        size_t t = target_of_job(r, &jobs[i]);
+        double bytes = jobs[i].due;
+        jobs[i].due = sums[t] > 0 ? before[t] / sums[t] : 0;
+        before[t] += bytes;
+    }
+    free(sums);
+    qsort(jobs, njobs, sizeof *jobs, by_due);
+}
+
+esdm_status
+esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *memory_stride,
+                  const esdm__piece *pieces, size_t npieces, const size_t *together, esdm_type form,
+                  void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__elements elements = {0};
+    esdm_status status = esdm__elements_of(dataset, &elements, err);
+    if (status != ESDM_OK)
+        return status;
+    read_job few[16];
+    read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
+    if (jobs == NULL)
+        return esdm__error_nomem(err, npieces * sizeof *jobs, "a read plan");
+    reader r = {.dataset = dataset,
+                .session = dataset->group->container->session,
+                .space = space,
+                .memory_stride = memory_stride,
+                .pieces = pieces,
+                .jobs = jobs,
+                .elements = elements,
+                .together = together != NULL,
+                .form = form,
+                .buffer = buffer};
+    size_t njobs = make_jobs(pieces, npieces, together, jobs);
+    uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
+    if (r.session->ntargets > 1 && njobs > 2)
+        spread_over_targets(&r, jobs, njobs);
+    bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
+    if (njobs >= POOL_JOBS || (njobs > 1 && worth))
+        status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
+    else
+        for (size_t i = 0; i < njobs && status == ESDM_OK; i++)
+            status = run_job(&r, i, err);
+    if (jobs != few)
+        free(jobs);
+    if (ret_out_of_range != NULL)
+        *ret_out_of_range += atomic_load(&r.out_of_range);
+    return status;
+}

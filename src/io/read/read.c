@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/encode/strings.h"
+#include "io/io.h"
+#include "io/read/fetch.h"
+#include "layout/strided.h"
+#include "model/copy.h"
+
+/* Fragments in one plan (about 1 KiB each); a request that meets more is halved. */
+#define PLAN_FRAGMENTS ((size_t) 32768)
+/* Plans that are made anew because packs moved to other targets meanwhile. */
+#define PASSES 100
+/* Strided pieces read at once when they do not meet. */
+#define LAYER_PIECES 64u
+/* Strided data is converted in steps of at most so many elements. */
+#define CONVERT_ELEMENTS (UINT64_C(1) << 20)
+
+/* ---- own writes --------------------------------------------------------------------------- */
+
+/* Serves a read that lies in the newest gathered box, without turning it into a fragment. */
+static bool
+read_gathered(const esdm__dataset_io *io, const esdm_dataspace *space, const esdm__box *hull,
+              esdm_type form, void *buffer, uint64_t *out_of_range)
+{
+    const esdm__elements *e = &io->elements;
+    const esdm__gather_level *level = esdm__gather_find(&io->gather, hull);
+    if (level == NULL)
+        return false;
+    int64_t stride[ESDM_MAX_RANK];
+    int64_t memory_stride[ESDM_MAX_RANK];
+    uint64_t at = 0;
+    esdm__dense_strides(hull->rank, level->box.n, stride);
+    esdm__space_memory_strides(space, memory_stride);
+    for (uint32_t i = 0; i < hull->rank; i++) {
+        at += (hull->lo[i] - level->box.lo[i]) * (uint64_t) stride[i];
+        stride[i] *= space->has_stride ? (int64_t) space->stride[i] : 1;
+    }
+    esdm__elements_copy(e, hull->rank, space->size, e->type, level->data + at * e->bytes, stride,
+                        form, buffer, memory_stride, out_of_range);
+    return true;
+}
+
+static esdm_status
+settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+              const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
+              bool *ret_done, esdm_error *err)
+{
+    esdm_error failure = {0};
+    *ret_done = false;
+    if (atomic_load(&io->gathered)) {
+        (void) pthread_mutex_lock(&io->write_lock);
+        *ret_done = read_gathered(io, space, hull, form, buffer, out_of_range);
+        if (!*ret_done)
+            failure.status = esdm__dataset_flush(dataset, io, &failure);
+        (void) pthread_mutex_unlock(&io->write_lock);
+    }
+    if (failure.status != ESDM_OK && err != NULL)
+        *err = failure;
+    return failure.status;
+}
+
+/* Makes readable what the plan has from packs that are being written, and leaves the others alone.
+ * *ret_moved: one of them lies elsewhere now, and a new plan is needed. */
+static esdm_status
+open_pending(const esdm_dataset *dataset, const esdm__plan *plan, bool *ret_moved, esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(dataset->group->container);
+    esdm__pack_set *packs = __atomic_load_n(&io->packs, __ATOMIC_ACQUIRE);
+    const esdm__pack_name **names = NULL;
+    size_t count = 0;
+    size_t capacity = 0;
+    *ret_moved = false;
+    for (size_t i = 0; i < plan->npieces && packs != NULL; i++) {
+        const esdm__fragment *fragment = plan->pieces[i].fragment;
+        if ((fragment->sequence & ESDM__SEQUENCE_PENDING) == 0 || fragment->pack == NULL)
+            continue;
+        size_t k = count; /* neighbours lie in the same pack */
+        while (k > 0 && names[k - 1] != fragment->pack)
+            k--;
+        if (k > 0)
+            continue;
+        if (count == capacity) {
+            capacity = capacity == 0 ? 8 : 2 * capacity;
+            const esdm__pack_name **grown = realloc(names, capacity * sizeof *grown);
+            if (grown == NULL) {
+                free(names);
+                return esdm__error_nomem(err, capacity * sizeof *names, "a read");
+            }
+            names = grown;
+        }
+        names[count++] = fragment->pack;
+    }
+    esdm_status status = ESDM_OK;
+    if (count > 0)
+        status = esdm__pack_set_make_named_readable(packs, names, count, ret_moved, err);
+    free(names);
+    return status;
+}
+
+/* ---- plan --------------------------------------------------------------------------------- */
+
+/* @param ret_too_many NULL: however many fragments; else no plan is made of too many that were not
+ * seen before their pages were loaded. */
+static esdm_status
+make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
+          bool *ret_too_many, esdm_error *err)
+{
+    bool check = false;
+    for (;;) {
+        uint64_t *missing = NULL;
+        size_t nmissing = 0;
+        (void) pthread_mutex_lock(&io->lock);
+        if (!io->directory_loaded) { /* forgotten: another thread commits or refreshes */
+            (void) pthread_mutex_unlock(&io->lock);
+            esdm_status loaded = esdm__dataset_load_directory(dataset, io, err);
+            if (loaded != ESDM_OK)
+                return loaded;
+            continue;
+        }
+        esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
+        bool too_many = check && status == ESDM_OK && nmissing == 0 &&
+                        esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1) > PLAN_FRAGMENTS;
+        if (too_many)
+            *ret_too_many = true;
+        else if (status == ESDM_OK && nmissing == 0)
+            status = esdm__index_resolve(io->index, hull, ret_plan, err);
+        if (nmissing == 0)
+            esdm__dataset_trim_index(dataset, io);
+        (void) pthread_mutex_unlock(&io->lock);
+        if (status == ESDM_OK && nmissing == 0)
+            return ESDM_OK;
+        if (status == ESDM_OK)
+            status = esdm__dataset_load_pages(dataset, io, missing, nmissing, NULL, err);
+        free(missing);
+        if (status != ESDM_OK)
+            return status;
+        check = ret_too_many != NULL;
+    }
+}
+
+/* ---- fill values -------------------------------------------------------------------------- */
+
+/* All elements of the caller's memory become copies of one value in its form. */
+static void
+spread(const esdm__elements *e, const esdm_dataspace *space, const int64_t *stride, esdm_type form,
+       const void *value, void *buffer)
+{
+    static const int64_t same[ESDM_MAX_RANK];
+    esdm__copy_bytes_nd(space->rank, space->size, esdm__elements_bytes(e, form), value, same,
+                        buffer, stride);
+}
+
+static esdm_status
+fill_numbers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+             const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
+             esdm_error *err)
+{
+    const void *fill = esdm_dataset_fill(dataset, NULL);
+    uint64_t value[2]; /* room for every atomic type */
+    uint64_t misfits = 0;
+    if (esdm_type_size(form) == 0) { /* the type's own elements, packed as they lie or not */
+        spread(e, space, stride, form, fill, buffer);
+        return ESDM_OK;
+    }
+    esdm_status status =
+        esdm_convert_as(e->conversion, false, e->type, fill, form, value, 1, &misfits, err);
+    if (status != ESDM_OK)
+        return status;
+    *out_of_range += misfits;
+    spread(e, space, stride, form, value, buffer);
+    return ESDM_OK;
+}
+
+/* ---- texts, and types that hold some or arrays --------------------------------------------- */
+
+/* What visiting the caller's elements needs. */
+typedef struct visitor {
+    const esdm__elements *elements;
+    const void *fill; /* one element */
+} visitor;
+
+static esdm_status
+fill_empty_text(void *user, void *element, esdm_error *err)
+{
+    const visitor *v = user;
+    const char *const *fill = v->fill;
+    char **text = element;
+    if (*text == esdm__text_null || (*text == NULL && *fill == NULL)) {
+        *text = NULL;
+        return ESDM_OK;
+    }
+    if (*text != NULL)
+        return ESDM_OK;
+    *text = strdup(*fill);
+    return *text != NULL ? ESDM_OK : esdm__error_nomem(err, strlen(*fill) + 1, "a text");
+}
+
+/* On failure elements that were not reached hold nothing. */
+static esdm_status
+fill_element(void *user, void *element, esdm_error *err)
+{
+    const visitor *v = user;
+    return esdm__values_copy(v->elements->outer, 1, v->fill, element, err);
+}
+
+static esdm_status
+clear_element(void *user, void *element, esdm_error *err)
+{
+    const visitor *v = user;
+    (void) err;
+    if (v->elements->type == ESDM_TYPE_STRING && *(char **) element == esdm__text_null)
+        *(char **) element = NULL;
+    esdm__values_clear(v->elements->outer, 1, element);
+    return ESDM_OK;
+}
+
+static esdm_status
+visit_elements(const esdm__elements *e, const esdm_dataspace *space, void *buffer, const void *fill,
+               esdm_status (*visit)(void *, void *, esdm_error *), esdm_error *err)
+{
+    visitor v = {e, fill};
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    return esdm__elements_visit(space->rank, space->size, stride, esdm__typeref_bytes(e->outer),
+                                buffer, visit, &v, err);
+}
+
+/* Where the plan leaves holes. Texts are looked through when all is read: a text that is NULL then
+ * is a hole (stored NULLs are esdm__text_null until then). Other types get copies of their fill
+ * value, which are freed where data is found. */
+static esdm_status
+fill_holes(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+           const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
+           esdm_error *err)
+{
+    bool is_default;
+    const void *fill = esdm_dataset_fill(dataset, &is_default);
+    if (!esdm__elements_vary(e))
+        return fill_numbers(dataset, e, space, stride, form, buffer, out_of_range, err);
+    if (e->type == ESDM_TYPE_STRING || is_default) /* the default is what is there: zeros */
+        return ESDM_OK;
+    return visit_elements(e, space, buffer, fill, fill_element, err);
+}
+
+/* ---- the call ----------------------------------------------------------------------------- */
+
+/* Strided pieces from `first` on that do not meet each other; returns the end of them. */
+static size_t
+layer_end(const esdm__plan *plan, size_t first)
+{
+    size_t end = first + 1;
+    for (; end < plan->npieces && end - first < LAYER_PIECES; end++) {
+        for (size_t i = first; i < end; i++) {
+            if (esdm__strided_meet(&plan->pieces[i], &plan->pieces[end]))
+                return end;
+        }
+    }
+    return end;
+}
+
+static esdm_status
+read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+            const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
+            uint64_t *out_of_range, esdm_error *err)
+{
+    esdm_status status = esdm__read_dense(dataset, space, stride, plan->pieces, plan->ndense, e,
+                                          form, buffer, out_of_range, err);
+    for (size_t i = plan->ndense; i < plan->npieces && status == ESDM_OK;) {
+        size_t end = layer_end(plan, i);
+        status = esdm__read_bands(dataset, space, stride, plan->pieces + i, end - i, form, buffer,
+                                  out_of_range, err);
+        i = end;
+    }
+    return status;
+}
+
+/* Values that strided fragments hide must not count as out of range, nor a fill value that is in
+ * the gaps of a strided selection only, nor may it lie where a value leaves the memory as it was:
+ * everything is put together in the engine's form, then converted once. */
+static esdm_status
+read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+               const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
+               uint64_t *out_of_range, esdm_error *err)
+{
+    esdm_type type = e->type;
+    int64_t dense[ESDM_MAX_RANK];
+    size_t bytes = (size_t) esdm_dataspace_elements(space) * e->bytes;
+    uint8_t *copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "the conversion of strided data");
+    esdm__dense_strides(space->rank, space->size, dense);
+    esdm_status status = ESDM_OK;
+    if (!plan->covered)
+        status = fill_numbers(dataset, e, space, dense, type, copy, out_of_range, err);
+    if (status == ESDM_OK)
+        status = read_layers(dataset, e, space, dense, plan, type, copy, out_of_range, err);
+    if (status == ESDM_OK)
+        esdm__elements_copy(e, space->rank, space->size, type, copy, dense, form, buffer, stride,
+                            out_of_range);
+    free(copy);
+    return status;
+}
+
+/* Whether the plan cannot tell if a fill value that does not fit is read (it looks at the hull), or
+ * holes must not be filled before the data are there. */
+static bool
+may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
+           const esdm__plan *plan, esdm_type form)
+{
+    uint64_t value[2] = {0};
+    uint64_t misfits = 0;
+    if (!plan->covered && esdm__conversion_keeps(e->conversion, e->type, form))
+        return true;
+    return space->has_stride && !plan->covered &&
+           esdm_convert_as(e->conversion, false, e->type, esdm_dataset_fill(dataset, NULL), form,
+                           value, 1, &misfits, NULL) == ESDM_OK &&
+           misfits > 0;
+}
+
+/* One plan at a time: the request meets a bounded number of fragments. Nothing is read, and
+ * *ret_too_large set, when the selection must be cut to keep memory bounded. */
+static esdm_status
+read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+          const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
+          bool *ret_too_large, esdm_error *err)
+{
+    esdm__plan plan = {0};
+    bool *too_many = esdm_dataspace_elements(space) > 1 ? ret_too_large : NULL;
+    bool moved = true;
+    *ret_too_large = false;
+    esdm_status status = ESDM_OK;
+    for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
+        moved = false;
+        esdm__plan_clear(&plan);
+        status = make_plan(dataset, io, hull, &plan, too_many, err);
+        if (status == ESDM_OK && !*ret_too_large)
+            status = open_pending(dataset, &plan, &moved, err);
+    }
+    if (status != ESDM_OK || *ret_too_large) {
+        esdm__plan_clear(&plan);
+        return status;
+    }
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    const esdm__elements *e = &io->elements;
+    bool convert = form != e->type && esdm_type_size(form) > 0 &&
+                   (plan.npieces > plan.ndense || may_misfit(dataset, e, space, &plan, form));
+    *ret_too_large = convert && esdm_dataspace_elements(space) > CONVERT_ELEMENTS;
+    if (convert && !*ret_too_large)
+        status = read_converted(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
+    else if (!convert && !plan.covered)
+        status = fill_holes(dataset, e, space, stride, form, buffer, out_of_range, err);
+    if (status == ESDM_OK && !convert)
+        status = read_layers(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
+    esdm__plan_clear(&plan);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+}
+
+/* Fragments may be stored elsewhere while they are read, and be gone from where the plan says: then
+ * once more. */
+static esdm_status
+read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+             const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
+             bool *ret_too_large, esdm_error *err)
+{
+    for (;;) {
+        uint64_t misfits = 0;
+        esdm_status status =
+            read_once(dataset, io, space, hull, form, buffer, &misfits, ret_too_large, err);
+        if (status == ESDM_OK)
+            *out_of_range += misfits;
+        if (status == ESDM_OK || !esdm__dataset_was_moved(dataset, io, status))
+            return status;
+    }
+}
+
+static bool
+meets_too_many(esdm__dataset_io *io, const esdm__box *hull)
+{
+    (void) pthread_mutex_lock(&io->lock);
+    size_t count = esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1);
+    (void) pthread_mutex_unlock(&io->lock);
+    return count > PLAN_FRAGMENTS;
+}
+
+/* The selection in two halves along its slowest axis. */
+static void
+halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_dataspace *ret_high)
+{
+    *ret_low = *space;
+    *ret_high = *space;
+    ret_low->size[axis] = space->size[axis] / 2;
+    ret_high->size[axis] = space->size[axis] - ret_low->size[axis];
+    ret_high->offset[axis] += ret_low->size[axis] * (space->has_stride ? space->stride[axis] : 1);
+    if (!space->has_memory_stride) { /* "dense" meant the whole selection */
+        esdm__dense_strides(space->rank, space->size, ret_low->memory_stride);
+        memcpy(ret_high->memory_stride, ret_low->memory_stride, sizeof ret_low->memory_stride);
+        ret_low->has_memory_stride = true;
+        ret_high->has_memory_stride = true;
+    }
+}
+
+static esdm_status
+read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+               esdm_type form, uint8_t *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    esdm__box hull;
+    esdm__box_of_space(&hull, space);
+    uint32_t axis = 0;
+    while (axis < space->rank && space->size[axis] == 1)
+        axis++;
+    if (axis == space->rank || !meets_too_many(io, &hull)) {
+        bool too_large = false;
+        esdm_status done =
+            read_planned(dataset, io, space, &hull, form, buffer, out_of_range, &too_large, err);
+        if (!too_large || done != ESDM_OK)
+            return done;
+    }
+
+    esdm_dataspace low;
+    esdm_dataspace high;
+    halve(space, axis, &low, &high);
+    esdm_status status = read_committed(dataset, io, &low, form, buffer, out_of_range, err);
+    if (status != ESDM_OK)
+        return status;
+    int64_t at = (int64_t) low.size[axis] * high.memory_stride[axis];
+    return read_committed(dataset, io, &high, form,
+                          buffer + at * (int64_t) esdm__elements_bytes(&io->elements, form),
+                          out_of_range, err);
+}
+
+/* All elements hold nothing first, so that all can be freed after a failure. */
+static esdm_status
+read_varying(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    static char *const none = NULL;
+    const esdm__elements *e = &io->elements;
+    int64_t stride[ESDM_MAX_RANK];
+    esdm__space_memory_strides(space, stride);
+    spread(e, space, stride, form, e->outer.user != NULL ? e->outer.user->zero : &none, buffer);
+    esdm_status status = read_committed(dataset, io, space, form, buffer, out_of_range, err);
+    if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
+        status = visit_elements(e, space, buffer, esdm_dataset_fill(dataset, NULL), fill_empty_text,
+                                err);
+    if (status != ESDM_OK)
+        (void) visit_elements(e, space, buffer, NULL, clear_element, NULL);
+    return status;
+}
+
+static esdm_status
+read_elements(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
+              esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+{
+    bool done = false;
+    esdm__box hull;
+    esdm__box_of_space(&hull, space);
+    esdm_status status =
+        settle_writes(dataset, io, space, &hull, form, buffer, out_of_range, &done, err);
+    if (status == ESDM_OK && !done)
+        status = esdm__dataset_load_directory(dataset, io, err);
+    if (status != ESDM_OK || done)
+        return status;
+    if (esdm__elements_vary(&io->elements))
+        return read_varying(dataset, io, space, form, buffer, out_of_range, err);
+    return read_committed(dataset, io, space, form, buffer, out_of_range, err);
+}
+
+esdm_status
+esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+              void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    uint64_t out_of_range = 0;
+    esdm_status status = esdm__space_check(dataset, space, false, err);
+    if (status == ESDM_OK && esdm_dataspace_elements(space) > 0) {
+        status = esdm__dataset_io_get(dataset, &io, err);
+        if (status == ESDM_OK)
+            status =
+                read_elements(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
+                              buffer, &out_of_range, err);
+    }
+    if (status == ESDM_OK && ret_out_of_range != NULL)
+        *ret_out_of_range = out_of_range;
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_BACKUPS_H
+#define ESDM_IO_SESSION_BACKUPS_H
+
+/** @file When a session makes a backup of the catalogue, on all targets that nodes share. */
+
+#include "io/session/session.h"
+
+/** After a commit: where the session has gone on for long, a thread looks whether a backup is due.
+ *  Cheap. */
+void esdm__backup_later(esdm_session *session);
+/** Waits for that thread; then makes what is due, if the session changed something.
+ *  @param now whenever the last one was made: the journal lacks something. */
+void esdm__backup_end(esdm_session *session, bool now);
+
+#endif

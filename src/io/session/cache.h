@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_CACHE_H
+#define ESDM_IO_SESSION_CACHE_H
+
+/**
+ * @file
+ * Bounded cache of verified, decoded blocks; least recently used ones go first.
+ * Packs never change, so entries never become wrong. Threads: locked inside.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct esdm__cache esdm__cache;
+
+/** Identity of a block: 128-bit hash of target, pack, position of the blob; and the block. */
+typedef struct esdm__cache_key {
+    uint64_t low;
+    uint64_t high;
+    uint32_t block;
+} esdm__cache_key;
+
+/** @param limit_bytes of block data; 0 keeps nothing. NULL when out of memory. */
+esdm__cache *esdm__cache_new(uint64_t limit_bytes);
+void esdm__cache_free(esdm__cache *cache); /* NULL is accepted */
+esdm__cache_key esdm__cache_key_of(const char *target, const char *pack, uint64_t position);
+/** Copies a cached block of exactly `bytes` into `data`; false when it is not there. */
+bool esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size_t bytes);
+/** Copies part of a cached block; false when it is not there or shorter. */
+bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
+                          size_t bytes);
+/** Keeps a copy. Best effort. */
+void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,
+                     size_t bytes);
+
+#endif

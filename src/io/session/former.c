@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session/former.h"
+#include "io/session/journaling.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+/* Replacements and removals in one session between two looks at what is kept. */
+#define SWEEP_EVERY 64
+/* What is freed at once, at least, when nothing more can be stored. */
+#define RELIEF_BYTES (UINT64_C(256) << 20)
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static const char prefix[] = ESDM__FORMER_PREFIX "/";
+
+bool
+esdm__former_parse(const char *stored, esdm__former *ret_former)
+{
+    const char *name = stored + sizeof prefix - 1;
+    if (strncmp(stored, prefix, sizeof prefix - 1) != 0)
+        return false;
+    const char *end = strstr(name, "//"); /* no name has that in it */
+    esdm__former former = {.removed = false};
+    char why = 0;
+    int used = 0;
+    if (end == NULL || end == name || (size_t) (end - name) >= sizeof former.name ||
+        sscanf(end, "//%20" SCNu64 "-%8[0-9a-f]-%c%n", &former.time_ns, former.id, &why, &used) !=
+            3 ||
+        end[used] != '\0' || strlen(former.id) != sizeof former.id - 1)
+        return false;
+    memcpy(former.name, name, (size_t) (end - name));
+    former.removed = why == 'd';
+    *ret_former = former;
+    return true;
+}
+
+void
+esdm__former_tell(const char *stored, char *text, size_t bytes)
+{
+    esdm__former former;
+    if (esdm__former_parse(stored, &former))
+        (void) snprintf(text, bytes, "%s (former, %s)", former.name, former.id);
+    else
+        (void) snprintf(text, bytes, "%s", stored);
+}
+
+const char *
+esdm__former_name(const esdm_session *session, const char *name, bool removed, char *stored)
+{
+    char id[ESDM__UUID_BYTES];
+    if (session->site->replaced.keep_s == 0)
+        return NULL;
+    esdm__uuid_new(id);
+    (void) snprintf(stored, ESDM__FORMER_NAME_BYTES, "%s%s//%020" PRIu64 "-%.8s-%c", prefix, name,
+                    esdm__now_ns(), id, removed ? 'd' : 'r');
+    return stored;
+}
+
+/* ---- lists -------------------------------------------------------------------------------- */
+
+typedef struct item {
+    char *stored; /* owned */
+    uint64_t time_ns;
+    uint64_t bytes;
+} item;
+
+typedef struct list {
+    const char *name; /* of one container alone; NULL: all */
+    item *items;
+    size_t count;
+    size_t capacity;
+    uint64_t bytes;
+    bool failed;
+} list;
+
+static bool
+note_item(const char *stored, const esdm_meta_container *record, void *user)
+{
+    list *all = user;
+    esdm__former former;
+    if (!esdm__former_parse(stored, &former) ||
+        (all->name != NULL && strcmp(former.name, all->name) != 0))
+        return true;
+    if (all->count == all->capacity) {
+        size_t capacity = all->capacity > 0 ? 2 * all->capacity : 64;
+        item *grown = realloc(all->items, capacity * sizeof *grown);
+        all->failed = grown == NULL;
+        if (grown == NULL)
+            return false;
+        all->items = grown;
+        all->capacity = capacity;
+    }
+    char *copy = strdup(stored);
+    all->failed = copy == NULL;
+    if (copy == NULL)
+        return false;
+    all->items[all->count++] =
+        (item){.stored = copy, .time_ns = former.time_ns, .bytes = record->stored_bytes};
+    all->bytes += record->stored_bytes;
+    return true;
+}
+
+static int
+by_time(const void *a, const void *b)
+{
+    const item *x = a;
+    const item *y = b;
+    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static void
+clear_list(list *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        free(all->items[i].stored);
+    free(all->items);
+}
+
+/* Oldest first. */
+static esdm_status
+load_list(const esdm_session *session, const char *name, list *ret_list, esdm_error *err)
+{
+    char below[ESDM__FORMER_NAME_BYTES];
+    *ret_list = (list){.name = name};
+    (void) snprintf(below, sizeof below, "%s%s", prefix, name != NULL ? name : "");
+    esdm_status status = session->meta->container_list(
+        session->store, name != NULL ? below : ESDM__FORMER_PREFIX, note_item, ret_list, err);
+    if (status == ESDM_OK && ret_list->failed)
+        status = esdm__error_nomem(err, ret_list->count * sizeof(item), "former containers");
+    if (status == ESDM_OK && ret_list->count > 0)
+        qsort(ret_list->items, ret_list->count, sizeof(item), by_time);
+    if (status != ESDM_OK)
+        clear_list(ret_list);
+    return status;
+}
+
+/* ---- freeing ------------------------------------------------------------------------------ */
+
+/* Bytes that the site's share of the free space allows; UINT64_MAX where no target tells it. */
+static uint64_t
+allowed_bytes(esdm_session *session)
+{
+    uint64_t free_bytes = 0;
+    bool known = false;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        esdm_target_usage usage = {0};
+        if (atomic_load(&target->state) != ESDM__TARGET_OPEN || target->plugin->space == NULL ||
+            target->plugin->space(target->handle, &usage, NULL) != ESDM_OK ||
+            usage.total_bytes == 0)
+            continue;
+        known = true;
+        free_bytes += usage.free_bytes;
+    }
+    return known ? (uint64_t) ((double) free_bytes * session->site->replaced.share) : UINT64_MAX;
+}
+
+/* It becomes garbage, which is collected when nobody reads it any more. */
+static bool
+free_item(esdm_session *session, const item *one, esdm__former_sum *freed)
+{
+    uint64_t container = 0;
+    if (esdm__named_remove(session, one->stored, &container, NULL) != ESDM_OK)
+        return false;
+    freed->containers++;
+    freed->bytes += one->bytes;
+    return true;
+}
+
+esdm_status
+esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former_sum *ret_freed,
+                   esdm_error *err)
+{
+    list all;
+    esdm__former_sum freed = {0};
+    const esdm__site_replaced *limits = &session->site->replaced;
+    uint64_t now_ns = esdm__now_ns();
+    esdm_status status = load_list(session, NULL, &all, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t most = all.count > 0 && !every ? allowed_bytes(session) : 0;
+    uint64_t left = all.bytes;
+    for (size_t i = 0; i < all.count; i++) {
+        const item *one = &all.items[i];
+        bool old = one->time_ns < now_ns && (now_ns - one->time_ns) / SECOND_NS >= limits->keep_s;
+        if (!every && !old && left <= most && all.count - i <= limits->containers)
+            break;
+        left -= one->bytes;
+        if (!dry_run)
+            (void) !free_item(session, one, &freed);
+        else
+            freed = (esdm__former_sum){freed.containers + 1, freed.bytes + one->bytes};
+    }
+    clear_list(&all);
+    if (!dry_run)
+        esdm__session_collect(session);
+    if (ret_freed != NULL)
+        *ret_freed = freed;
+    return ESDM_OK;
+}
+
+void
+esdm__session_replaced(esdm_session *session)
+{
+    if (session->site->replaced.keep_s == 0)
+        esdm__session_collect(session);
+    else if (atomic_fetch_add(&session->replaced, 1u) % SWEEP_EVERY == 0)
+        (void) !esdm__former_sweep(session, false, false, NULL, NULL);
+}
+
+bool
+esdm__former_relieve(esdm_session *session)
+{
+    list all;
+    esdm__former_sum freed = {0};
+    if (session->read_only || !session->meta->is_writable(session->store) ||
+        load_list(session, NULL, &all, NULL) != ESDM_OK)
+        return false;
+    for (size_t i = 0; i < all.count && freed.bytes < RELIEF_BYTES; i++)
+        (void) !free_item(session, &all.items[i], &freed);
+    bool any = all.count > 0; /* other threads may have been faster */
+    clear_list(&all);
+    if (any)
+        esdm__session_collect(session);
+    atomic_fetch_add(&session->relieved_containers, freed.containers);
+    atomic_fetch_add(&session->relieved_bytes, freed.bytes);
+    return any;
+}
+
+esdm_status
+esdm__former_forget(esdm_session *session, const char *name, esdm__former_sum *ret_freed,
+                    esdm_error *err)
+{
+    list all;
+    esdm__former_sum freed = {0};
+    esdm_status status = load_list(session, name, &all, err);
+    if (status != ESDM_OK)
+        return status;
+    for (size_t i = 0; i < all.count; i++)
+        (void) !free_item(session, &all.items[i], &freed);
+    clear_list(&all);
+    *ret_freed = freed;
+    return ESDM_OK;
+}

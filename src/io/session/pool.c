@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
+ * left to hand out. All fields but the constant ones are guarded by the pool's lock. */
+typedef struct job {
+    esdm__task_fn task; /* constant */
+    void *context;      /* constant */
+    size_t count;       /* constant */
+    size_t next;        /* first task not handed out */
+    size_t running;
+    size_t failed_at;
+    esdm_status status;
+    esdm_error error;
+    pthread_cond_t done;
+    struct job *link;
+} job;
+
+struct esdm__pool {
+    pthread_mutex_t lock; /* guards what changes below, and in jobs; a leaf lock */
+    pthread_cond_t work;
+    pthread_cond_t resume;
+    job *jobs;
+    pthread_t *threads;
+    unsigned nthreads; /* pool threads that may work at once, the callers not counted */
+    unsigned most;     /* that may be there at all */
+    unsigned started;
+    unsigned idle;
+    unsigned working;   /* of the pool threads; neither idle nor waiting */
+    unsigned lent;      /* callers that wait: a pool thread may work in the place of each */
+    unsigned returning; /* pool threads that have waited and may not work yet */
+    bool stop;
+    pid_t owner; /* a forked child has no threads, and may have copied a held lock */
+};
+
+/* The task that this thread runs. */
+static _Thread_local struct here {
+    const esdm__pool *pool;
+    bool is_caller;
+    unsigned waits; /* begun and not ended */
+} here;
+
+esdm__pool *
+esdm__pool_new(unsigned threads, unsigned waiting)
+{
+    esdm__pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->owner = getpid();
+    pool->nthreads = threads > 0 ? threads - 1 : 0;
+    pool->most = pool->nthreads + waiting;
+    pool->threads = calloc(pool->most + 1u, sizeof *pool->threads);
+    if (pool->threads == NULL) {
+        free(pool);
+        return NULL;
+    }
+    (void) pthread_mutex_init(&pool->lock, NULL);
+    (void) pthread_cond_init(&pool->work, NULL);
+    (void) pthread_cond_init(&pool->resume, NULL);
+    return pool;
+}
+
+void
+esdm__pool_free(esdm__pool *pool)
+{
+    if (pool == NULL)
+        return;
+    if (pool->owner != getpid()) {
+        free(pool->threads);
+        free(pool);
+        return;
+    }
+    (void) pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    (void) pthread_cond_broadcast(&pool->work);
+    (void) pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; i < pool->started; i++)
+        (void) pthread_join(pool->threads[i], NULL);
+    (void) pthread_cond_destroy(&pool->work);
+    (void) pthread_cond_destroy(&pool->resume);
+    (void) pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+}
+
+unsigned
+esdm__pool_threads(const esdm__pool *pool)
+{
+    return pool->nthreads + 1;
+}
+
+static void
+unlink_job(esdm__pool *pool, const job *done)
+{
+    for (job **at = &pool->jobs; *at != NULL; at = &(*at)->link) {
+        if (*at == done) {
+            *at = done->link;
+            return;
+        }
+    }
+}
+
+/* Takes and runs one task of `j`. Called and returns with the lock held. */
+static void
+run_one(esdm__pool *pool, job *j, bool is_caller)
+{
+    const struct here before = here;
+    size_t i = j->next++;
+    j->running++;
+    if (j->next == j->count)
+        unlink_job(pool, j);
+    (void) pthread_mutex_unlock(&pool->lock);
+
+    esdm_error error = {0};
+    here = (struct here){.pool = pool, .is_caller = is_caller};
+    esdm_status status = j->task(j->context, i, &error);
+    here = before;
+
+    (void) pthread_mutex_lock(&pool->lock);
+    if (status != ESDM_OK && (j->status == ESDM_OK || i < j->failed_at)) {
+        j->status = status;
+        j->error = error;
+        j->failed_at = i;
+    }
+    if (status != ESDM_OK && j->next < j->count) { /* start nothing more */
+        j->next = j->count;
+        unlink_job(pool, j);
+    }
+    if (--j->running == 0 && j->next == j->count)
+        (void) pthread_cond_signal(&j->done);
+}
+
+/* With the lock held: whether one thread more may work. */
+static bool
+has_room(const esdm__pool *pool)
+{
+    return pool->working < pool->nthreads + pool->lent;
+}
+
+/* With the lock held: somebody takes the place that became free; who has waited comes first. */
+static void
+pass_on(esdm__pool *pool)
+{
+    if (pool->returning > 0)
+        (void) pthread_cond_signal(&pool->resume);
+    else if (pool->jobs != NULL)
+        (void) pthread_cond_signal(&pool->work);
+}
+
+static void *
+worker(void *argument)
+{
+    esdm__pool *pool = argument;
+    (void) pthread_mutex_lock(&pool->lock);
+    while (!pool->stop) {
+        if (pool->jobs != NULL && pool->returning == 0 && has_room(pool)) {
+            pool->working++;
+            run_one(pool, pool->jobs, false);
+            pool->working--;
+            pass_on(pool);
+        } else {
+            pool->idle++;
+            (void) pthread_cond_wait(&pool->work, &pool->lock);
+            pool->idle--;
+        }
+    }
+    (void) pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* With the lock held. A thread that cannot start is no error: the caller does the work. */
+static void
+start_threads(esdm__pool *pool, unsigned count)
+{
+    sigset_t all;
+    sigset_t old;
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &old); /* signals belong to the program's threads */
+    while (pool->started < count) {
+        if (pthread_create(&pool->threads[pool->started], NULL, worker, pool) != 0)
+            break;
+        pool->started++;
+    }
+    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static esdm_status
+run_alone(size_t count, esdm__task_fn task, void *context, esdm_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        esdm_status status = task(context, i, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context, esdm_error *err)
+{
+    if (count <= 1 || pool->most == 0 || pool->owner != getpid())
+        return run_alone(count, task, context, err);
+
+    job j = {.task = task, .context = context, .count = count, .failed_at = SIZE_MAX};
+    (void) pthread_cond_init(&j.done, NULL);
+    (void) pthread_mutex_lock(&pool->lock);
+    if (pool->started < pool->nthreads)
+        start_threads(pool, pool->nthreads);
+    j.link = pool->jobs;
+    pool->jobs = &j;
+    (void) pthread_cond_broadcast(&pool->work);
+    while (j.next < j.count)
+        run_one(pool, &j, true);
+    pool->lent++;
+    pass_on(pool);
+    while (j.running > 0)
+        (void) pthread_cond_wait(&j.done, &pool->lock);
+    pool->lent--;
+    (void) pthread_mutex_unlock(&pool->lock);
+    (void) pthread_cond_destroy(&j.done);
+
+    if (j.status != ESDM_OK && err != NULL)
+        *err = j.error;
+    return j.status;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+bool
+esdm__pool_may_wait(const esdm__pool *pool)
+{
+    return pool->most > pool->nthreads;
+}
+
+void
+esdm__pool_wait_begin(esdm__pool *pool)
+{
+    if (here.pool != pool || here.waits++ > 0)
+        return;
+    (void) pthread_mutex_lock(&pool->lock);
+    if (here.is_caller)
+        pool->lent++;
+    else
+        pool->working--;
+    if (pool->jobs != NULL && pool->idle == 0 && pool->returning == 0 && pool->started < pool->most)
+        start_threads(pool, pool->started + 1);
+    pass_on(pool);
+    (void) pthread_mutex_unlock(&pool->lock);
+}
+
+void
+esdm__pool_wait_end(esdm__pool *pool)
+{
+    if (here.pool != pool || --here.waits > 0)
+        return;
+    (void) pthread_mutex_lock(&pool->lock);
+    if (here.is_caller) {
+        pool->lent--; /* for a moment there may be one thread too many */
+    } else {
+        pool->returning++;
+        while (!has_room(pool))
+            (void) pthread_cond_wait(&pool->resume, &pool->lock);
+        pool->returning--;
+        pool->working++;
+        if (has_room(pool))
+            pass_on(pool);
+    }
+    (void) pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session/session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "codec/blocks.h"
+#include "io/session/journaling.h"
+#include "io/session/models.h"
+#include "plugin/registry.h"
+#include "site/parts.h"
+
+/* More threads than this are of no use for anybody. */
+#define WAITING_MAX 256u
+/* Tasks for each target of a site with slow ones: all targets are to be busy at once. */
+#define SLOW_TARGET_TASKS 4u
+/* A target that is slower than this, in bytes per second, makes its caller wait, not work. */
+#define SLOW_BELOW 1.5e9
+/* A model makes no read larger than it would be with this price. */
+#define READ_BYTES_MAX 524288.0
+/* The memory of a session has room for so many fragments of any size that a model may choose. */
+#define FRAGMENTS_IN_MEMORY 64
+/* Each thread may encode a block of mode archive, which takes so many times its size with all that
+ * codecs make of it, in half of the memory. Then a quarter of the cache has room for it as well. */
+#define ARCHIVE_WORKING_SETS 8u
+#define ARCHIVE_BLOCK_MOST   (UINT64_C(1) << ESDM__BLOCK_LOG2_MAX)
+/* Smaller reads are not worth looking at the clock. */
+#define OBSERVED_READ_BYTES 65536u
+
+static esdm_status
+open_store(esdm_session *session, esdm_error *err)
+{
+    esdm__site *site = session->site;
+    const esdm_plugin *plugin = NULL;
+    esdm_status status = esdm__plugin_find(ESDM_PLUGIN_META, site->metadata.plugin, &plugin, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "%s", site->metadata.path);
+    status = esdm__site_resolve(site, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_plugin_config config;
+    esdm__site_plugin_config(site, &site->metadata, &config);
+    session->meta = (const esdm_meta_plugin *) plugin;
+    return session->meta->open(&config, session->read_only, &session->store, err);
+}
+
+static esdm_status
+open_parts(esdm_session *session, esdm_error *err)
+{
+    esdm_status status = open_store(session, err);
+    /* The default site has one target, which may have to be made yet. */
+    return status == ESDM_OK ? esdm__targets_open(session, session->site->embedded, err) : status;
+}
+
+static void
+close_parts(esdm_session *session)
+{
+    esdm__targets_close(session);
+    if (session->meta != NULL)
+        session->meta->close(session->store);
+    session->store = NULL;
+}
+
+static bool
+stop_at_first(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) name;
+    (void) record;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether there is nothing yet whose packs could be missing. */
+static bool
+is_empty(const esdm_session *session)
+{
+    bool found = false;
+    return session->store == NULL ||
+           (session->meta->container_list(session->store, NULL, stop_at_first, &found, NULL) ==
+                ESDM_OK &&
+            !found);
+}
+
+static void
+note_step(const char *line, void *user)
+{
+    (void) line;
+    *(bool *) user = true;
+}
+
+static esdm_status
+make_default_site(esdm_session *session, esdm_error *err)
+{
+    bool made = false; /* another process may be faster */
+    esdm_status status = esdm__site_make(session->site, false, false, note_step, &made, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "cannot make the default site");
+    return made ? esdm__site_data_folder(&session->made_site, err) : ESDM_OK;
+}
+
+/* The embedded default site is made when it is not there yet. Another process may be in the middle
+ * of that: the store comes before the targets. */
+static esdm_status
+open_plugins(esdm_session *session, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = open_parts(session, &why);
+    if (status == ESDM_ENOENT && session->site->embedded && !session->read_only) {
+        bool empty = is_empty(session);
+        close_parts(session);
+        status = empty ? make_default_site(session, &why) : ESDM_OK;
+        if (status == ESDM_OK)
+            status = open_parts(session, &why);
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* The bytes of which a target spends nine tenths of the time on moving them; never less than the
+ * default, and never so many that memory is short of fragments that are under way. */
+static void
+raise_fragment_bytes(esdm_session *session, const esdm__perf *perf)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    double most = (double) engine->memory_bytes / FRAGMENTS_IN_MEMORY;
+    double bytes = fmin(9 * perf->latency_s / fmax(perf->stream_s_per_byte, 1e-15), most);
+    if (!engine->fragment_stated && bytes > (double) session->fragment_bytes)
+        session->fragment_bytes = (uint64_t) bytes;
+}
+
+/* What the model tells for good: which targets make a thread wait, and what a read of them costs.
+ */
+static void
+ask_models(esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        esdm__perf perf;
+        bool measured = esdm__models_get(session, i, false, &perf);
+        if (measured)
+            raise_fragment_bytes(session, &perf);
+        if (measured)
+            target->slow = session->ntargets > 1 && perf.stream_s_per_byte * SLOW_BELOW > 1;
+        if (!esdm__models_get(session, i, true, &perf) || !(perf.stream_s_per_byte > 0))
+            continue;
+        double bytes = perf.latency_s / perf.stream_s_per_byte;
+        bytes = bytes < READ_BYTES_MAX ? bytes : READ_BYTES_MAX;
+        if (bytes > (double) target->read_bytes)
+            target->read_bytes = (uint64_t) bytes;
+    }
+}
+
+/* Tasks that may wait for targets at once, beside those that work: as many as the targets want, as
+ * far as there is memory for a fragment of each. */
+static uint32_t
+waiting_tasks(const esdm_session *session)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    uint64_t most = engine->memory_bytes / 8 / session->fragment_bytes;
+    uint32_t wanted = 0;
+    size_t slow = 0;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        uint32_t concurrency = session->targets[i].plugin->concurrency;
+        wanted = concurrency > wanted ? concurrency : wanted;
+        slow += session->targets[i].slow;
+    }
+    if (slow > 0 && wanted < SLOW_TARGET_TASKS * session->ntargets)
+        wanted = SLOW_TARGET_TASKS * (uint32_t) session->ntargets;
+    wanted = wanted < WAITING_MAX ? wanted : WAITING_MAX;
+    return wanted < most ? wanted : (uint32_t) most;
+}
+
+static uint64_t
+archive_block_bytes(const esdm__site_engine *engine, uint32_t threads)
+{
+    uint64_t bytes = engine->memory_bytes / 2 / threads / ARCHIVE_WORKING_SETS;
+    bytes = bytes < ARCHIVE_BLOCK_MOST ? bytes : ARCHIVE_BLOCK_MOST;
+    return bytes > ESDM__ARCHIVE_BLOCK_LEAST ? bytes : ESDM__ARCHIVE_BLOCK_LEAST;
+}
+
+static esdm_status
+init_engine(esdm_session *session, esdm_error *err)
+{
+    const esdm__site_engine *engine = &session->site->engine;
+    esdm_status status = esdm__chain_parse(engine->codec, &session->default_chain, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "%s: engine.codec", session->site->source);
+    uint32_t threads = engine->threads > 0 ? engine->threads : 1;
+    session->gather_limit_bytes = engine->memory_bytes / 4;
+    session->index_limit_bytes = engine->memory_bytes / 8;
+    session->fragment_limit_bytes = engine->memory_bytes / 4 / threads;
+    session->archive_block_bytes = archive_block_bytes(engine, threads);
+    session->cache = esdm__cache_new(engine->memory_bytes / 4);
+    session->models = esdm__models_new(session->ntargets);
+    session->fragment_bytes = engine->fragment_bytes;
+    if (session->models != NULL)
+        ask_models(session);
+    session->streams = threads + waiting_tasks(session);
+    session->pool = esdm__pool_new(threads, session->streams - threads);
+    if (session->pool != NULL) {
+        session->decoding = esdm__room_new(engine->memory_bytes / 2, session->pool);
+        session->decoding_remote = esdm__room_new(engine->memory_bytes / 2, session->pool);
+    }
+    if (session->cache == NULL || session->decoding == NULL || session->decoding_remote == NULL ||
+        session->models == NULL)
+        return esdm__error_nomem(err, sizeof *session, "the session");
+    return ESDM_OK;
+}
+
+/* What node-local targets are told apart by. */
+static esdm_status
+name_node(esdm_session *session, esdm_error *err)
+{
+    const char *stated = secure_getenv("ESDM_NODE");
+    if (stated != NULL && stated[0] != '\0')
+        (void) snprintf(session->node, sizeof session->node, "%s", stated);
+    else if (gethostname(session->node, sizeof session->node - 1) != 0)
+        return esdm__error_set_errno(err, errno, "the name of this node");
+    if (strpbrk(session->node, ",@") != NULL ||
+        (stated != NULL && strlen(stated) >= sizeof session->node))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' cannot be the name of a node: it has a ',' or '@', or is too "
+                               "long; ESDM_NODE states another one",
+                               session->node);
+    return ESDM_OK;
+}
+
+const char *
+esdm__session_writer(esdm_session *session)
+{
+    (void) pthread_mutex_lock(&session->writer_lock);
+    if (session->writer[0] == '\0')
+        esdm__writer_name(session->writer, sizeof session->writer);
+    (void) pthread_mutex_unlock(&session->writer_lock);
+    return session->writer;
+}
+
+esdm_status
+esdm__session_new(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
+{
+    static const esdm_session_options none = {0};
+    if (options == NULL)
+        options = &none;
+    esdm_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
+        return esdm__error_nomem(err, sizeof *session, "the session");
+    (void) pthread_mutex_init(&session->writer_lock, NULL);
+    (void) pthread_mutex_init(&session->target_lock, NULL);
+    (void) pthread_cond_init(&session->target_tried, NULL);
+    session->read_only = options->read_only;
+    esdm_status status = name_node(session, err);
+    if (status == ESDM_OK)
+        status = esdm__site_load(options->config_json, options->config_path, &session->site, err);
+    if (status == ESDM_OK)
+        status = open_plugins(session, err);
+    if (status == ESDM_OK)
+        status = init_engine(session, err);
+    if (status != ESDM_OK) {
+        esdm__session_free(session);
+        return status;
+    }
+    *ret_session = session;
+    return ESDM_OK;
+}
+
+void
+esdm__session_free(esdm_session *session)
+{
+    if (session == NULL)
+        return;
+    esdm__journaling_end(session);
+    esdm__pool_free(session->pool);
+    esdm__room_free(session->decoding);
+    esdm__room_free(session->decoding_remote);
+    esdm__cache_free(session->cache);
+    esdm__models_free(session->models, session);
+    close_parts(session);
+    free(session->made_site);
+    esdm__site_free(session->site);
+    (void) pthread_cond_destroy(&session->target_tried);
+    (void) pthread_mutex_destroy(&session->target_lock);
+    (void) pthread_mutex_destroy(&session->writer_lock);
+    free(session);
+}
+
+esdm__target *
+esdm__session_target(esdm_session *session, const char *name)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (strcmp(session->targets[i].name, name) == 0)
+            return &session->targets[i];
+    }
+    return NULL;
+}
+
+bool
+esdm__target_waits(const esdm__target *target)
+{
+    return target->plugin->concurrency > 0 || target->slow;
+}
+
+esdm_status
+esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
+                   const esdm_range *ranges, size_t nranges, esdm_error *err)
+{
+    const esdm_data_plugin *plugin = target->plugin;
+    esdm_status status = esdm__target_need(session, target, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < nranges; i++)
+        bytes += ranges[i].bytes;
+    bool observed = bytes >= OBSERVED_READ_BYTES;
+    bool waits = esdm__target_waits(target);
+    double readers = 1.0 + atomic_fetch_add(&target->readers, 1u);
+    if (waits)
+        esdm__pool_wait_begin(session->pool);
+    double started = observed ? esdm__seconds_now() : 0;
+    status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    if (observed && status == ESDM_OK)
+        esdm__models_observe(session, (size_t) (target - session->targets), true, (double) bytes,
+                             readers, esdm__seconds_now() - started);
+    if (waits)
+        esdm__pool_wait_end(session->pool);
+    atomic_fetch_sub(&target->readers, 1u);
+    return status;
+}
+
+/* ---- garbage ------------------------------------------------------------------------------ */
+
+typedef struct garbage_item {
+    uint64_t container;
+    char uuid[ESDM_META_UUID_BYTES];
+    struct garbage_item *next;
+} garbage_item;
+
+static bool
+note_garbage(uint64_t container, const char *uuid, void *user)
+{
+    garbage_item **list = user;
+    garbage_item *item = calloc(1, sizeof *item);
+    if (item == NULL)
+        return false;
+    item->container = container;
+    strncpy(item->uuid, uuid, sizeof item->uuid - 1);
+    item->next = *list;
+    *list = item;
+    return true;
+}
+
+/* Packs to be removed from one target. */
+typedef struct doomed {
+    esdm__pool *pool;
+    const esdm__target *target;
+    char **names;
+    size_t count;
+    size_t capacity;
+} doomed;
+
+static bool
+note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
+{
+    (void) bytes;
+    (void) modified_ns;
+    doomed *list = user;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : 64;
+        char **grown = realloc(list->names, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        list->names = grown;
+        list->capacity = capacity;
+    }
+    list->names[list->count] = strdup(name);
+    if (list->names[list->count] == NULL)
+        return false;
+    list->count++;
+    return true;
+}
+
+/* Best effort: no failure stops the others. */
+static esdm_status
+remove_pack(void *context, size_t i, esdm_error *err)
+{
+    const doomed *list = context;
+    (void) err;
+    esdm__pool_wait_begin(list->pool);
+    (void) list->target->plugin->pack_remove(list->target->handle, list->names[i], NULL);
+    esdm__pool_wait_end(list->pool);
+    return ESDM_OK;
+}
+
+static void
+remove_packs(esdm_session *session, esdm__target *target, const char *prefix)
+{
+    doomed list = {.pool = session->pool, .target = target};
+    if (esdm__target_need(session, target, NULL) != ESDM_OK)
+        return; /* esdm-mkfs --check tells of them */
+    (void) target->plugin->pack_list(target->handle, prefix, note_pack, &list, NULL);
+    if (target->plugin->concurrency > 0)
+        (void) !esdm__pool_run(session->pool, list.count, remove_pack, &list, NULL);
+    else
+        for (size_t i = 0; i < list.count; i++)
+            (void) !remove_pack(&list, i, NULL);
+    for (size_t i = 0; i < list.count; i++)
+        free(list.names[i]);
+    free(list.names);
+}
+
+void
+esdm__session_collect(esdm_session *session)
+{
+    garbage_item *list = NULL;
+    (void) session->meta->garbage(session->store, note_garbage, &list, NULL);
+    while (list != NULL) {
+        garbage_item *item = list;
+        list = item->next;
+        /* The record goes first: once it is gone nobody can reach the packs any more. */
+        if (session->meta->forget(session->store, item->container, NULL) == ESDM_OK) {
+            for (size_t i = 0; i < session->ntargets; i++)
+                remove_packs(session, &session->targets[i], item->uuid);
+        }
+        free(item);
+    }
+}

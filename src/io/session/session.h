@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_SESSION_H
+#define ESDM_IO_SESSION_SESSION_H
+
+/** @file An open site: plug-ins, pool, cache, memory budget. Immutable but for what locks itself.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "codec/chain.h"
+#include "esdm/session.h"
+#include "esdm/sys/meta_store.h"
+#include "io/session/cache.h"
+#include "io/session/pool.h"
+#include "io/session/room.h"
+#include "io/session/target.h"
+#include "placement/placement.h"
+#include "site/site.h"
+
+/** Blocks of mode archive have at least that, as all blocks of numbers. */
+#define ESDM__ARCHIVE_BLOCK_LEAST (UINT64_C(1) << 20)
+
+struct esdm_session {
+    esdm__site *site;
+    const esdm_meta_plugin *meta;
+    void *store;
+    esdm__target *targets;
+    size_t ntargets;
+    pthread_mutex_t target_lock; /* guards what targets say it does; a leaf lock */
+    pthread_cond_t target_tried; /* a target is not being opened any more */
+    struct esdm__models *models; /* io/session/models.h */
+    esdm__pool *pool;
+    esdm__cache *cache;
+    /* What readers have in memory of blocks that they decode: who waits for a server takes nothing
+     * from those who read files. */
+    esdm__room *decoding;
+    esdm__room *decoding_remote;
+    esdm__chain default_chain;
+    pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
+    struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */
+    /* io/session/journaling.c and io/session/backups.c; guarded by writer_lock */
+    struct esdm__journal *journal;
+    struct esdm__journal_targets *journal_targets; /* NULL: not begun */
+    struct esdm__backup_thread *backup;
+    atomic_uint_fast64_t backup_due_s; /* monotonic; 0: nothing was committed */
+    atomic_bool changed;               /* something of the catalogue */
+    char node[256];                    /* name of this node */
+    char writer[192];                  /* see esdm__session_writer() */
+    bool read_only;
+    char *made_site;      /* folder of the default site, when opening this made it */
+    atomic_uint replaced; /* containers that were replaced or removed */
+    atomic_uint_fast64_t relieved_containers; /* former ones that were freed to make room */
+    atomic_uint_fast64_t relieved_bytes;
+    atomic_uint next_pack;         /* number in the names of packs */
+    atomic_uint_fast64_t rescued;  /* reads that another copy had to answer */
+    atomic_uint_fast64_t gathered; /* bytes in gather buffers */
+    uint64_t gather_limit_bytes;   /* of them all */
+    uint64_t index_limit_bytes;    /* of the loaded index pages of a container, about */
+    uint32_t streams;              /* fragments under way at once */
+    uint64_t fragment_bytes;       /* preferred: stated, or by the model */
+    uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */
+    uint64_t archive_block_bytes;  /* blocks of mode archive: as large as memory allows */
+};
+
+esdm_status esdm__session_new(const esdm_session_options *options, esdm_session **ret_session,
+                              esdm_error *err);
+void esdm__session_free(esdm_session *session); /* NULL is accepted */
+/** NULL when the site has no such target. */
+esdm__target *esdm__session_target(esdm_session *session, const char *name);
+/** Whether calls of the target wait more than they work: the pool does something else meanwhile. */
+bool esdm__target_waits(const esdm__target *target);
+/** pack_read() of the target; while a slow one answers, the pool does something else. */
+esdm_status esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
+                               const esdm_range *ranges, size_t nranges, esdm_error *err);
+/** "user@host:pid" for snapshots. Asking for the user's name takes time: done at the first commit.
+ */
+const char *esdm__session_writer(esdm_session *session);
+/** Frees garbage containers that nobody has open: records first, then packs. Best effort. */
+void esdm__session_collect(esdm_session *session);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/session/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "io/session/models.h"
+#include "io/session/session.h"
+#include "plugin/registry.h"
+
+/* Bytes written between two looks at the free space of a target with a reserve, at most. */
+#define RESERVE_STEP (UINT64_C(256) << 20)
+/* Between two attempts to open a target. */
+#define RETRY_NS (UINT64_C(10) * 1000000000)
+/* Between a failed write and one that asks the target again: at first, and after many. */
+#define FIRST_PAUSE_NS (UINT64_C(10) * 1000000000)
+#define LAST_PAUSE_NS  (UINT64_C(600) * 1000000000)
+
+static void
+note_nothing(const char *line, void *user)
+{
+    (void) line;
+    (void) user;
+}
+
+static esdm_status
+open_now(const esdm_session *session, esdm__target *target, void **ret_handle, esdm_error *err)
+{
+    const esdm__site *site = session->site;
+    esdm_plugin_config config;
+    esdm__site_plugin_config(site, &site->targets[target - session->targets], &config);
+    esdm_error why = {0};
+    esdm_status status = target->plugin->open(&config, ret_handle, &why);
+    /* Nobody makes the site on each node. */
+    if (status == ESDM_ENOENT && target->local && !session->read_only &&
+        target->plugin->make(&config, false, note_nothing, NULL, NULL) == ESDM_OK)
+        status = target->plugin->open(&config, ret_handle, &why);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+static esdm_status
+wait_for_other(esdm_session *session, const esdm__target *target)
+{
+    while (atomic_load(&target->state) == ESDM__TARGET_OPENING)
+        (void) pthread_cond_wait(&session->target_tried, &session->target_lock);
+    return atomic_load(&target->state) == ESDM__TARGET_OPEN ? ESDM_OK : target->failure.status;
+}
+
+/* With the lock held, which is let go meanwhile. */
+static esdm_status
+try_open(esdm_session *session, esdm__target *target)
+{
+    esdm_error why = {0};
+    void *handle = NULL;
+    atomic_store(&target->state, ESDM__TARGET_OPENING);
+    (void) pthread_mutex_unlock(&session->target_lock);
+    esdm_status status = open_now(session, target, &handle, &why);
+    (void) pthread_mutex_lock(&session->target_lock);
+    target->handle = handle;
+    target->failure = why;
+    target->failure.status = status;
+    target->retry_ns = esdm__now_ns() + RETRY_NS;
+    atomic_store(&target->state, status == ESDM_OK ? ESDM__TARGET_OPEN : ESDM__TARGET_CLOSED);
+    (void) pthread_cond_broadcast(&session->target_tried);
+    return status;
+}
+
+esdm_status
+esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err)
+{
+    if (atomic_load(&target->state) == ESDM__TARGET_OPEN)
+        return ESDM_OK;
+    esdm__pool_wait_begin(session->pool);
+    (void) pthread_mutex_lock(&session->target_lock);
+    esdm_status status = target->failure.status;
+    if (atomic_load(&target->state) != ESDM__TARGET_CLOSED)
+        status = wait_for_other(session, target);
+    else if (status == ESDM_OK || esdm__now_ns() >= target->retry_ns)
+        status = try_open(session, target);
+    if (status != ESDM_OK && err != NULL)
+        *err = target->failure;
+    (void) pthread_mutex_unlock(&session->target_lock);
+    esdm__pool_wait_end(session->pool);
+    return status == ESDM_OK ? ESDM_OK : esdm__error_prefix(err, status, "it cannot be opened");
+}
+
+bool
+esdm__target_is_wrong(esdm_status opened)
+{
+    return opened == ESDM_EINVAL || opened == ESDM_ENOTSUP || opened == ESDM_ENOMEM;
+}
+
+static esdm_status
+add_target(esdm_session *session, size_t i, bool strict, esdm_error *err)
+{
+    const esdm__site_target *place = &session->site->targets[i];
+    const esdm_plugin *plugin = NULL;
+    esdm_status status = esdm__plugin_find(ESDM_PLUGIN_DATA, place->plugin, &plugin, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "%s", place->path);
+    esdm__target *target = &session->targets[i];
+    target->plugin = (const esdm_data_plugin *) plugin;
+    target->name = place->name;
+    target->read_bytes = target->plugin->read_bytes;
+    target->cost = place->cost;
+    target->reserve_bytes = place->reserve_bytes;
+    target->retiring = place->retiring;
+    target->local = place->local;
+    if (asprintf(&target->place, "%s%s%s", place->name, place->local ? "@" : "",
+                 place->local ? session->node : "") < 0) {
+        target->place = NULL;
+        return esdm__error_nomem(err, sizeof session->node, "the place of a target");
+    }
+    session->ntargets = i + 1;
+    if (target->plugin->concurrency > 0)
+        return ESDM_OK;
+    (void) pthread_mutex_lock(&session->target_lock);
+    status = try_open(session, target);
+    (void) pthread_mutex_unlock(&session->target_lock);
+    if (status == ESDM_OK || (!strict && !esdm__target_is_wrong(status)))
+        return ESDM_OK;
+    if (err != NULL)
+        *err = target->failure;
+    return esdm__error_prefix(err, status, "target '%s'", target->name);
+}
+
+esdm_status
+esdm__targets_open(esdm_session *session, bool strict, esdm_error *err)
+{
+    size_t count = session->site->ntargets;
+    esdm_status status = ESDM_OK;
+    session->targets = calloc(count, sizeof *session->targets);
+    if (session->targets == NULL)
+        return esdm__error_nomem(err, count * sizeof *session->targets, "targets");
+    for (size_t i = 0; i < count && status == ESDM_OK; i++)
+        status = add_target(session, i, strict, err);
+    return status;
+}
+
+void
+esdm__targets_close(esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm__target *target = &session->targets[i];
+        if (atomic_load(&target->state) == ESDM__TARGET_OPEN)
+            target->plugin->close(target->handle);
+        free(target->place);
+    }
+    free(session->targets);
+    session->targets = NULL;
+    session->ntargets = 0;
+}
+
+esdm_status
+esdm__targets_need_one(esdm_session *session, esdm_error *err)
+{
+    esdm_error first = {0};
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (atomic_load(&session->targets[i].state) == ESDM__TARGET_OPEN)
+            return ESDM_OK;
+    }
+    for (size_t i = 0; i < session->ntargets; i++) {
+        esdm_error why = {0};
+        esdm_status status = esdm__target_need(session, &session->targets[i], &why);
+        if (status == ESDM_OK)
+            return ESDM_OK;
+        if (first.status != ESDM_OK)
+            continue;
+        first = why;
+        first.status = status;
+        (void) esdm__error_prefix(&first, status, "target '%s'", session->targets[i].name);
+    }
+    if (err != NULL)
+        *err = first;
+    return first.status;
+}
+
+/* ---- failures of writes ------------------------------------------------------------------- */
+
+static uint64_t
+monotonic_ns(void)
+{
+    return (uint64_t) (esdm__seconds_now() * 1e9);
+}
+
+void
+esdm__target_failed(esdm__target *target)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t again = atomic_load(&target->again_ns);
+    uint64_t pause = atomic_load(&target->pause_ns);
+    bool known = atomic_exchange(&target->full, true);
+    if (known && now < again)
+        return;
+    if (pause == 0 || (!known && now > again + 4 * pause)) /* it has worked for long */
+        pause = FIRST_PAUSE_NS;
+    atomic_store(&target->pause_ns, pause);
+    atomic_store(&target->again_ns, now + pause);
+}
+
+bool
+esdm__target_is_due(esdm__target *target)
+{
+    return monotonic_ns() >= atomic_load(&target->again_ns);
+}
+
+bool
+esdm__target_take_turn(esdm__target *target)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t again = atomic_load(&target->again_ns);
+    uint64_t pause = 2 * atomic_load(&target->pause_ns);
+    pause = pause < FIRST_PAUSE_NS ? FIRST_PAUSE_NS : pause < LAST_PAUSE_NS ? pause : LAST_PAUSE_NS;
+    if (now < again || !atomic_compare_exchange_strong(&target->again_ns, &again, now + pause))
+        return false;
+    atomic_store(&target->pause_ns, pause);
+    return true;
+}
+
+/* ---- reserves ----------------------------------------------------------------------------- */
+
+static void
+check_reserve(esdm_session *session, esdm__target *target)
+{
+    esdm_target_usage usage = {0};
+    uint64_t step =
+        target->reserve_bytes / 8 < RESERVE_STEP ? target->reserve_bytes / 8 : RESERVE_STEP;
+    if (target->reserve_bytes == 0 ||
+        (atomic_load(&target->checked) && atomic_load(&target->unchecked_bytes) < step))
+        return;
+    atomic_store(&target->unchecked_bytes, 0);
+    const esdm_data_plugin *plugin = target->plugin;
+    if (esdm__target_need(session, target, NULL) == ESDM_OK &&
+        (plugin->space != NULL ? plugin->space : plugin->usage)(target->handle, &usage, NULL) ==
+            ESDM_OK)
+        atomic_store(&target->short_of_space,
+                     usage.total_bytes > 0 && usage.free_bytes < target->reserve_bytes);
+    atomic_store(&target->checked, true); /* until then every thread looks for itself */
+}
+
+void
+esdm__targets_check_reserves(esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++)
+        check_reserve(session, &session->targets[i]);
+}

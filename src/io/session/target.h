@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_TARGET_H
+#define ESDM_IO_SESSION_TARGET_H
+
+/**
+ * @file
+ * The targets of a session. Those that wait for a network are opened when they are needed, the
+ * others with the session. One that cannot be opened stops nobody who can do without it: why is
+ * remembered, and after a while it is tried again.
+ * Threads: locked inside.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "esdm/session.h"
+#include "esdm/sys/data_target.h"
+
+enum { ESDM__TARGET_CLOSED, ESDM__TARGET_OPENING, ESDM__TARGET_OPEN };
+
+typedef struct esdm__target {
+    const esdm_data_plugin *plugin;
+    void *handle;     /* valid once it is open, and then never changes */
+    const char *name; /* borrowed from the site */
+    bool local;       /* each node has one of its own */
+    char *place;      /* owned; how records name it: layout/places.h */
+    atomic_int state;
+    uint64_t retry_ns;  /* not to be tried before; guarded by the session's target_lock */
+    esdm_error failure; /* of the last attempt; guarded by the session's target_lock */
+    atomic_uint_fast64_t suspect_ns; /* reads prefer other copies until then; 0: never failed */
+    atomic_bool full; /* took ENOSPC or failed: tried last until a write succeeds there */
+    atomic_uint_fast64_t again_ns; /* monotonic; when one write asks it in its turn all the same */
+    atomic_uint_fast64_t pause_ns; /* until that, since the last failure or attempt */
+    /* What all containers of the session are writing there at this moment. */
+    atomic_uint_fast64_t queued_bytes;
+    atomic_uint queued_requests;
+    atomic_uint_fast64_t ending_bytes;    /* of packs that are being stored */
+    atomic_uint readers;                  /* reads under way */
+    atomic_uint_fast64_t unchecked_bytes; /* written since the reserve was looked at */
+    atomic_bool checked;                  /* it was, once */
+    atomic_bool short_of_space;           /* less is free than the reserve */
+    /* Set when the session is made: */
+    bool slow;              /* measured: calls wait for a device */
+    double cost;            /* of the configuration */
+    bool retiring;          /* likewise: nothing new goes there */
+    uint64_t reserve_bytes; /* likewise */
+    uint64_t read_bytes;    /* as the plug-in's, or as measured: what a read costs, in bytes */
+} esdm__target;
+
+/**
+ * Opens the targets of a session that need no network. @param strict one that cannot be opened is a
+ * failure; otherwise only wrong configurations are, and missing plug-ins. Whatever happens:
+ * esdm__targets_close().
+ */
+esdm_status esdm__targets_open(esdm_session *session, bool strict, esdm_error *err);
+/** A session without targets is accepted. */
+void esdm__targets_close(esdm_session *session);
+/** ESDM_OK when there is one that is open, or can be opened: there is somewhere to write. Else why
+ *  the first cannot. */
+esdm_status esdm__targets_need_one(esdm_session *session, esdm_error *err);
+/**
+ * Sees to it that the target is open; without this its handle must not be used. Several threads
+ * wait for one attempt, and for some seconds after it its failure is the answer.
+ */
+esdm_status esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err);
+/** A write failed there: others ask it last. */
+void esdm__target_failed(esdm__target *target);
+/** Something was stored there. An append stores where esdm__target_stores_appends(); elsewhere only
+ *  a seal or a sync does. */
+static inline void
+esdm__target_worked(esdm__target *target)
+{
+    if (atomic_load(&target->full))
+        atomic_store(&target->full, false);
+}
+/** Whether what is appended goes there at once; else it may stay in memory. */
+static inline bool
+esdm__target_stores_appends(const esdm__target *target)
+{
+    return target->plugin->pack_recall == NULL;
+}
+/** Whether a target that has failed may be asked in its turn: some time has passed. */
+bool esdm__target_is_due(esdm__target *target);
+/** Whether this write is the one to do so; another pause, a longer one, begins. */
+bool esdm__target_take_turn(esdm__target *target);
+/** Looks at the reserves of the targets where it is time to: at first, and whenever a part of the
+ *  reserve may have been used up. */
+void esdm__targets_check_reserves(esdm_session *session);
+/** Whether it could not be opened for a reason that must not be passed over: its configuration is
+ *  wrong, or it belongs to somebody else. */
+bool esdm__target_is_wrong(esdm_status opened);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/write/accuracy.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/encode/choose.h"
+#include "io/io.h"
+#include "io/read/fetch.h"
+#include "model/accuracy.h"
+#include "model/convert.h"
+
+/* Scaling rounds: bounds become this much smaller than the quotient. */
+#define CAREFUL (1.0 - 0x1p-50)
+
+/* ---- what is in force --------------------------------------------------------------------- */
+
+/* Whether an attribute is that text. */
+static bool
+has_text(const esdm_dataset *dataset, const char *name, const char *text)
+{
+    esdm_attribute attribute;
+    const esdm_attributes *list = &dataset->attributes;
+    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL))
+        return false;
+    if (attribute.type == ESDM_TYPE_CHAR)
+        return attribute.count == strlen(text) &&
+               memcmp(attribute.values, text, (size_t) attribute.count) == 0;
+    const char *const *texts = attribute.values;
+    return attribute.type == ESDM_TYPE_STRING && attribute.count == 1 && texts[0] != NULL &&
+           strcmp(texts[0], text) == 0;
+}
+
+/* Whether it is what the rule says. */
+static bool
+rule_matches(const esdm__site_rule *rule, const esdm_dataset *dataset)
+{
+    if (rule->container != NULL &&
+        fnmatch(rule->container, dataset->group->container->name, 0) != 0)
+        return false;
+    if (rule->variable != NULL && fnmatch(rule->variable, dataset->name, 0) != 0) {
+        char *path = esdm__dataset_path(dataset);
+        bool fits = path != NULL && fnmatch(rule->variable, path, 0) == 0;
+        free(path);
+        if (!fits)
+            return false;
+    }
+    return (rule->standard_name == NULL ||
+            has_text(dataset, "standard_name", rule->standard_name)) &&
+           (rule->units == NULL || has_text(dataset, "units", rule->units));
+}
+
+/* Whether it rounds what describes others without naming it. */
+static bool
+rule_spares(const esdm__site_rule *rule, const esdm_dataset *dataset, const char **ret_kind)
+{
+    return esdm_accuracy_is_lossy(&rule->accuracy) &&
+           !esdm_accuracy_pattern_is_literal(rule->variable) &&
+           esdm_dataset_is_auxiliary(dataset, ret_kind);
+}
+
+static bool
+rule_fits(const esdm__site_rule *rule, const esdm_dataset *dataset)
+{
+    return rule_matches(rule, dataset) && !rule_spares(rule, dataset, NULL);
+}
+
+bool
+esdm__accuracy_spared(const esdm_dataset *dataset, size_t *ret_rule, const char **ret_kind)
+{
+    const esdm__site *site = dataset->group->container->session->site;
+    for (size_t i = 0; esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
+        if (!rule_matches(&site->rules[i], dataset))
+            continue;
+        *ret_rule = i;
+        return rule_spares(&site->rules[i], dataset, ret_kind);
+    }
+    return false;
+}
+
+/* NULL: it has none. */
+static const char *
+units_of(const esdm_dataset *dataset, char *buffer, size_t bytes)
+{
+    esdm_attribute units;
+    const esdm_attributes *list = &dataset->attributes;
+    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, "units", &units, NULL))
+        return NULL;
+    const char *const *texts = units.values;
+    if (units.type == ESDM_TYPE_CHAR)
+        (void) snprintf(buffer, bytes, "%.*s", (int) (units.count < bytes ? units.count : bytes),
+                        (const char *) units.values);
+    else if (units.type == ESDM_TYPE_STRING && units.count == 1 && texts[0] != NULL)
+        (void) snprintf(buffer, bytes, "%s", texts[0]);
+    else
+        return NULL;
+    return buffer;
+}
+
+/* What a rule states of a dataset. Units that it names are compared only now, as it does not say
+ * of which datasets it is. */
+static esdm_status
+rule_accuracy(const esdm__site *site, size_t number, const esdm_dataset *dataset,
+              esdm_accuracy *ret_accuracy, esdm_error *err)
+{
+    char units[128];
+    esdm_error why = {0};
+    const esdm__site_rule *rule = &site->rules[number];
+    if (rule->quantities == NULL) {
+        *ret_accuracy = rule->accuracy;
+        return ESDM_OK;
+    }
+    esdm_accuracy_init(ret_accuracy);
+    esdm_status status = esdm_accuracy_parse(ret_accuracy, rule->quantities,
+                                             units_of(dataset, units, sizeof units), &why);
+    return status == ESDM_OK ? ESDM_OK
+                             : esdm__error_set(err, status, "%s: accuracy[%zu] for '%s': %s",
+                                               site->source, number, dataset->name, why.message);
+}
+
+static esdm_status
+in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy, bool *ret_stated,
+         esdm_error *err)
+{
+    const esdm__site *site = dataset->group->container->session->site;
+    const esdm_accuracy *stated = dataset->accuracy;
+    bool alone = stated == NULL || stated->stated == ESDM_ACCURACY_MODE;
+    for (size_t i = 0; alone && esdm__accuracy_has_type(dataset->type) && i < site->nrules; i++) {
+        if (!rule_fits(&site->rules[i], dataset))
+            continue;
+        esdm_status status = rule_accuracy(site, i, dataset, ret_accuracy, err);
+        *ret_stated = status == ESDM_OK;
+        if (status != ESDM_OK)
+            return status;
+        if (stated != NULL && (ret_accuracy->stated & ESDM_ACCURACY_MODE) == 0) {
+            ret_accuracy->stated |= ESDM_ACCURACY_MODE;
+            ret_accuracy->mode = stated->mode;
+        }
+        return ESDM_OK;
+    }
+    *ret_stated = stated != NULL;
+    if (stated != NULL)
+        *ret_accuracy = *stated;
+    return ESDM_OK;
+}
+
+bool
+esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_accuracy)
+{
+    esdm_accuracy found;
+    bool stated = false;
+    if (in_force(dataset, &found, &stated, NULL) != ESDM_OK || !stated)
+        return false;
+    *ret_accuracy = found;
+    return true;
+}
+
+/* ---- exact values ------------------------------------------------------------------------- */
+
+static esdm_status
+add_exact(const esdm_dataset *dataset, esdm__accuracy *a, const void *value, esdm_error *err)
+{
+    size_t bytes = esdm_type_size(dataset->type);
+    char *list = (char *) a->exact;
+    for (uint32_t i = 0; i < a->codec.exact_count; i++)
+        if (memcmp(list + i * bytes, value, bytes) == 0)
+            return ESDM_OK;
+    if (a->codec.exact_count == ESDM__EXACT_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "more than %u values are to be kept exactly",
+                               ESDM__EXACT_MAX);
+    memcpy(list + a->codec.exact_count * bytes, value, bytes);
+    a->codec.exact_count++;
+    return ESDM_OK;
+}
+
+/* Values of an attribute such as missing_value. What the type does not have no number can be. */
+static esdm_status
+add_attribute(const esdm_dataset *dataset, const char *name, esdm__accuracy *a, esdm_error *err)
+{
+    esdm_attribute attribute;
+    const esdm_attributes *list = &dataset->attributes;
+    if (!esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) ||
+        !esdm__accuracy_has_type(attribute.type))
+        return ESDM_OK;
+    size_t bytes = esdm_type_size(attribute.type);
+    esdm_status status = ESDM_OK;
+    for (uint64_t i = 0; i < attribute.count && status == ESDM_OK; i++) {
+        uint64_t value = 0;
+        uint64_t misfits = 0;
+        status = esdm_convert(attribute.type, (const char *) attribute.values + i * bytes,
+                              dataset->type, &value, 1, &misfits, err);
+        if (status == ESDM_OK && misfits == 0)
+            status = add_exact(dataset, a, &value, err);
+        if (status != ESDM_OK)
+            return esdm__error_prefix(err, status, "attribute '%s'", name);
+    }
+    return status;
+}
+
+static esdm_status
+add_stated(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a,
+           esdm_error *err)
+{
+    for (uint32_t i = 0; i < stated->exact_count; i++) {
+        uint64_t value = 0;
+        uint64_t misfits = 0;
+        esdm_status status = esdm_convert(ESDM_TYPE_FLOAT64, &stated->exact_values[i],
+                                          dataset->type, &value, 1, &misfits, err);
+        if (status == ESDM_OK && misfits > 0)
+            status = esdm__error_set(err, ESDM_EINVAL, "exact_values: %g is no number of type %s",
+                                     stated->exact_values[i], esdm_type_name(dataset->type));
+        if (status == ESDM_OK)
+            status = add_exact(dataset, a, &value, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+collect_exact(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a,
+              esdm_error *err)
+{
+    a->codec.exact_values = a->exact;
+    esdm_status status = add_exact(dataset, a, esdm_dataset_fill(dataset, NULL), err);
+    if (status == ESDM_OK)
+        status = add_attribute(dataset, "_FillValue", a, err);
+    if (status == ESDM_OK)
+        status = add_attribute(dataset, "missing_value", a, err);
+    if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_EXACT_VALUES) != 0)
+        status = add_stated(dataset, stated, a, err);
+    return status;
+}
+
+/* ---- packed numbers ----------------------------------------------------------------------- */
+
+/* A number attribute; `otherwise` when there is none. */
+static double
+number_of(const esdm_dataset *dataset, const char *name, double otherwise)
+{
+    esdm_attribute attribute;
+    double number = otherwise;
+    const esdm_attributes *list = &dataset->attributes;
+    if (esdm_attribute_find((esdm_attributes *) (uintptr_t) list, name, &attribute, NULL) &&
+        attribute.count == 1 && esdm__accuracy_has_type(attribute.type) &&
+        esdm_convert(attribute.type, attribute.values, ESDM_TYPE_FLOAT64, &number, 1, NULL, NULL) ==
+            ESDM_OK)
+        return number;
+    return otherwise;
+}
+
+/* Bounds of unpacked numbers become those of the stored ones. */
+static esdm_status
+unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a, esdm_error *err)
+{
+    double scale = number_of(dataset, "scale_factor", 1);
+    double offset = number_of(dataset, "add_offset", 0);
+    bool is_float = dataset->type == ESDM_TYPE_FLOAT32 || dataset->type == ESDM_TYPE_FLOAT64;
+    if (is_float || (scale == 1 && offset == 0))
+        return ESDM_OK;
+    if (!isfinite(scale) || scale == 0 || !isfinite(offset))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "an accuracy needs a finite 'scale_factor' other than 0 and a "
+                               "finite 'add_offset'");
+    if (a->codec.relative < (double) INFINITY)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the numbers are packed (attribute 'scale_factor'): state "
+                               "absolute_tolerance instead of a relative one, digits or bits");
+    if ((stated->stated & (ESDM_ACCURACY_LOSSLESS_UP_TO | ESDM_ACCURACY_LOSSLESS_FROM)) != 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the numbers are packed (attribute 'scale_factor'): lossless ranges "
+                               "cannot be stated of them");
+    a->codec.absolute = a->codec.absolute / fabs(scale) * CAREFUL;
+    return ESDM_OK;
+}
+
+/* ---- quantities --------------------------------------------------------------------------- */
+
+static double
+least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* The tolerances as one bound for each point, the strictest of all. */
+static void
+compile_bounds(const esdm_accuracy *stated, esdm__accuracy *a)
+{
+    esdm_codec_accuracy *c = &a->codec;
+    double strict = (double) INFINITY; /* relative ones that have no finest */
+    if ((stated->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
+        c->absolute = stated->absolute_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
+        strict = least(strict, pow(10, -(double) stated->significant_digits) * CAREFUL);
+    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0)
+        strict = least(strict, ldexp(1, -(int) stated->significant_bits));
+    if ((stated->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0)
+        c->relative = stated->relative_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 && !(strict < (double) INFINITY))
+        c->finest = stated->relative_finest;
+    c->relative = least(c->relative, strict);
+    if (c->relative == 0 && c->finest > 0) { /* everywhere the finest one */
+        c->absolute = least(c->absolute, c->finest);
+        c->relative = (double) INFINITY;
+        c->finest = 0;
+    }
+    a->lossy = c->absolute > 0 && c->relative > 0 &&
+               (c->absolute < (double) INFINITY || c->relative < (double) INFINITY);
+}
+
+static esdm_status
+compile_speed(esdm_session *session, const esdm_speed *speed, const char *name, double *ret_bytes,
+              esdm_error *err)
+{
+    double unit = speed->unit == ESDM_SPEED_BYTES ? 1 : (double) session->site->speeds[speed->unit];
+    if (unit == 0 && speed->unit == ESDM_SPEED_SHARED)
+        unit = esdm__storage_bandwidth(session);
+    if (unit == 0)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "%s: how fast that is is not known here; state it in MiB/s or "
+                               "GiB/s, or \"speeds\" in the site configuration",
+                               name);
+    *ret_bytes = speed->value * unit;
+    return ESDM_OK;
+}
+
+static esdm_status
+compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a,
+        esdm_error *err)
+{
+    esdm_session *session = dataset->group->container->session;
+    memset(a, 0, sizeof *a);
+    a->stated = true;
+    a->codec = (esdm_codec_accuracy){.absolute = (double) INFINITY,
+                                     .relative = (double) INFINITY,
+                                     .exact_below = -(double) INFINITY,
+                                     .exact_above = (double) INFINITY,
+                                     .sum_bound = (double) INFINITY};
+    a->conserved =
+        (stated->stated & ESDM_ACCURACY_CONSERVE) != 0 ? stated->conserve : (double) INFINITY;
+    a->mode = (stated->stated & ESDM_ACCURACY_MODE) != 0 ? stated->mode : ESDM_MODE_BALANCED;
+    if ((stated->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0)
+        a->codec.exact_below = stated->lossless_up_to;
+    if ((stated->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0)
+        a->codec.exact_above = stated->lossless_from;
+    compile_bounds(stated, a);
+    esdm_status status = ESDM_OK;
+    if ((stated->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)
+        status = compile_speed(session, &stated->compression_speed, "compression_speed",
+                               &a->compression_speed, err);
+    if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_DECOMPRESSION_SPEED) != 0)
+        status = compile_speed(session, &stated->decompression_speed, "decompression_speed",
+                               &a->decompression_speed, err);
+    if (status == ESDM_OK && a->lossy)
+        status = unpack(dataset, stated, a, err);
+    if (status == ESDM_OK)
+        status = collect_exact(dataset, stated, a, err);
+    return status;
+}
+
+esdm_status
+esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret, esdm_error *err)
+{
+    esdm_accuracy accuracy;
+    bool stated = false;
+    esdm_status status = in_force(dataset, &accuracy, &stated, err);
+    if (status != ESDM_OK)
+        return status;
+    if (stated)
+        return compile(dataset, &accuracy, ret, err);
+    ret->stated = false;
+    ret->lossy = false;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy, esdm_error *err)
+{
+    esdm__accuracy compiled;
+    if (!esdm__accuracy_has_type(dataset->type))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "an accuracy is of numbers, not of elements of type %s",
+                               esdm__type_name(dataset->group->container, dataset->type));
+    esdm_status status = esdm_accuracy_check(accuracy, err);
+    return status == ESDM_OK ? compile(dataset, accuracy, &compiled, err) : status;
+}
+
+esdm_status
+esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool *ret_changed,
+                      esdm_error *err)
+{
+    esdm__dataset_io *io = dataset->io;
+    esdm_status status = ESDM_OK;
+    if (io == NULL)
+        return esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
+    (void) pthread_mutex_lock(&io->write_lock);
+    status = esdm__dataset_flush(dataset, io, err); /* written under the old one */
+    if (status == ESDM_OK)
+        status = esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
+    if (status == ESDM_OK)
+        esdm__dataset_io_size(dataset, io);
+    io->choice.made = false;
+    (void) pthread_mutex_unlock(&io->write_lock);
+    return status;
+}
+
+bool
+esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
+                     uint64_t count, uint64_t *ret_index)
+{
+    esdm__accuracy a;
+    esdm__accuracy_facts facts = {0};
+    size_t bytes = esdm_type_size(dataset->type);
+    const char *x = before;
+    const char *y = after;
+    bool lossy = esdm__accuracy_compile(dataset, &a, NULL) == ESDM_OK && a.lossy;
+    if (count == 0 || memcmp(x, y, (size_t) count * bytes) == 0 ||
+        (lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, (size_t) count, &facts)))
+        return true;
+    for (uint64_t i = 0; i < count; i++, x += bytes, y += bytes) {
+        if (memcmp(x, y, bytes) != 0 &&
+            !(lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, 1, &facts))) {
+            *ret_index = i;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- reports ------------------------------------------------------------------------------ */
+
+typedef struct reporter {
+    esdm_session *session;
+    esdm_accuracy_report *report;
+    esdm_status status;
+    esdm_error error;
+} reporter;
+
+static double
+largest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void
+add_fragment(esdm_accuracy_report *report, const esdm__blob_accuracy *a)
+{
+    bool first = report->lossy_fragments == 0;
+    report->lossy_fragments++;
+    report->changed_fragments += a->facts.largest_error > 0;
+    report->points += a->facts.points;
+    report->exact_points += a->facts.exact_points;
+    report->absolute = first ? a->absolute : largest(report->absolute, a->absolute);
+    report->relative = first ? a->relative : largest(report->relative, a->relative);
+    report->finest = largest(report->finest, a->finest);
+    report->largest_error = largest(report->largest_error, a->facts.largest_error);
+    report->largest_share = largest(report->largest_share, a->facts.largest_share);
+    report->sum_change += a->facts.sum_change;
+    report->blocks_again += a->blocks_again;
+    report->blocks_lossless += a->blocks_lossless;
+}
+
+static bool
+visit(const esdm__fragment *fragment, void *user)
+{
+    reporter *r = user;
+    esdm__blob_accuracy accuracy;
+    bool lossy = false;
+    r->report->fragments++;
+    if (esdm__fragment_is_raw(fragment))
+        return true;
+    r->status = esdm__fetch_accuracy(r->session, fragment, &lossy, &accuracy, &r->error);
+    if (r->status == ESDM_OK && lossy)
+        add_fragment(r->report, &accuracy);
+    return r->status == ESDM_OK;
+}
+
+esdm_status
+esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report, esdm_error *err)
+{
+    esdm_accuracy_report report = {.absolute = (double) INFINITY, .relative = (double) INFINITY};
+    reporter r = {.session = dataset->group->container->session, .report = &report};
+    esdm_status status = esdm__io_visit_fragments(dataset, visit, &r, err);
+    if (status != ESDM_OK)
+        return status;
+    if (r.status != ESDM_OK) {
+        if (err != NULL)
+            *err = r.error;
+        return esdm__dataset_prefix(dataset, r.status, err);
+    }
+    if (report.points > 0)
+        report.mean_change = report.sum_change / (double) report.points;
+    *ret_report = report;
+    return ESDM_OK;
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Makes fragments of a box in the caller's memory: cut, encoded and appended by the pool. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/container/access.h"
+#include "io/encode/strings.h"
+#include "io/io.h"
+#include "io/write/accuracy.h"
+#include "layout/fragmenter.h"
+#include "model/copy.h"
+
+/* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. Datasets that
+ * share the memory have less. */
+#define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
+#define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
+
+/* ---- one fragment ------------------------------------------------------------------------- */
+
+/* A fragment in the making. */
+typedef struct slot {
+    esdm__fragment fragment;
+    esdm__box part; /* of the round's box */
+    esdm__place place;
+    void *inline_data; /* owned; NULL for fragments in packs */
+} slot;
+
+/* A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
+typedef struct round {
+    esdm_dataset *dataset;
+    esdm__dataset_io *io;
+    esdm__pack_set *packs; /* NULL until something does not fit inline */
+    const esdm__box *box;
+    const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
+    esdm_type form;                /* of the caller's memory: see io/encode/elements.h */
+    const uint8_t *buffer;
+    const int64_t *stride;
+    slot *slots;                       /* of the fragments of one round */
+    size_t batch;                      /* slots there are */
+    atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
+    bool inline_room;
+    const esdm__accuracy *accuracy; /* what the dataset states */
+    const esdm__chain *chain;
+    esdm_codec_effort effort;
+    atomic_uint_fast64_t out_of_range;
+} round;
+
+static const uint8_t *
+memory_of(const round *r, const esdm__box *part)
+{
+    int64_t at = 0;
+    for (uint32_t i = 0; i < part->rank; i++)
+        at += (int64_t) (part->lo[i] - r->box->lo[i]) * r->stride[i];
+    return r->buffer + at * (int64_t) esdm__elements_bytes(&r->io->elements, r->form);
+}
+
+/* Dense elements of the fragment in the engine's form: the caller's memory itself where it is that
+ * already, else a copy in *ret_owned. */
+static esdm_status
+dense_elements(round *r, const esdm__box *part, const void **ret_data, void **ret_owned,
+               esdm_error *err)
+{
+    const uint8_t *source = memory_of(r, part);
+    const esdm__elements *e = &r->io->elements;
+    *ret_owned = NULL;
+    if (r->form == e->type && esdm__strides_are_dense(part->rank, part->n, r->stride)) {
+        *ret_data = source;
+        return ESDM_OK;
+    }
+    size_t bytes = (size_t) esdm__box_elements(part) * e->bytes;
+    void *copy = malloc(bytes);
+    if (copy == NULL)
+        return esdm__error_nomem(err, bytes, "a fragment");
+    int64_t stride[ESDM_MAX_RANK];
+    uint64_t out_of_range = 0;
+    esdm__dense_strides(part->rank, part->n, stride);
+    esdm__elements_copy(e, part->rank, part->n, r->form, source, r->stride, e->type, copy, stride,
+                        &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+    *ret_data = copy;
+    *ret_owned = copy;
+    return ESDM_OK;
+}
+
+/* Elements with lengths of their own, serialised. */
+static esdm_status
+serialise(round *r, const esdm__box *part, esdm__buffer *out, bool *ret_has_null, esdm_error *err)
+{
+    const esdm__elements *e = &r->io->elements;
+    if (esdm__elements_encode(e, r->form))
+        return esdm__elements_store(e, part->rank, part->n, memory_of(r, part), r->stride, out,
+                                    err);
+    const void *data = NULL;
+    void *owned = NULL;
+    esdm_status status = dense_elements(r, part, &data, &owned, err);
+    if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
+        status = esdm__strings_encode(data, esdm__box_elements(part), out, ret_has_null, err);
+    else if (status == ESDM_OK)
+        status = esdm__blobs_store(data, esdm__box_elements(part), out, err);
+    free(owned);
+    return status;
+}
+
+/* The bytes to store. `ret_has_null` becomes true when texts are NULL. */
+static esdm_status
+raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_bytes,
+             void **ret_owned, bool *ret_has_null, esdm_error *err)
+{
+    esdm__buffer out;
+    if (!esdm__elements_vary(&r->io->elements)) {
+        *ret_bytes = (size_t) esdm__box_elements(part) * r->io->elements.bytes;
+        return dense_elements(r, part, ret_raw, ret_owned, err);
+    }
+    esdm__buffer_init(&out);
+    esdm_status status = serialise(r, part, &out, ret_has_null, err);
+    if (status != ESDM_OK) {
+        esdm__buffer_clear(&out);
+        return status;
+    }
+    *ret_owned = esdm__buffer_steal(&out, ret_bytes);
+    *ret_raw = *ret_owned;
+    return ESDM_OK;
+}
+
+/* Raw bytes of a fragment, about: elements may vary in length. */
+static uint64_t
+part_bytes(const round *r, size_t i)
+{
+    uint64_t each = esdm__elements_vary(&r->io->elements) ? 1 : r->io->elements.bytes;
+    return esdm__box_elements(&r->slots[i].part) * each;
+}
+
+/* What the round has still to store after this fragment, at the ratio of its compression. */
+static uint64_t
+behind(round *r, size_t i, const esdm__blob *blob)
+{
+    uint64_t raw = part_bytes(r, i);
+    uint64_t left = atomic_fetch_sub(&r->behind_bytes, raw) - raw;
+    double stored = (double) (blob->head_bytes + blob->payload_bytes);
+    return raw > 0 ? (uint64_t) ((double) left * stored / (double) raw) : 0;
+}
+
+/* A part as numbers, with what may become of them. */
+static esdm__blob_numbers
+numbers_of(const round *r, const esdm__box *part, const void *raw)
+{
+    const esdm__elements *e = &r->io->elements;
+    return (esdm__blob_numbers){.chain = r->chain,
+                                .type = e->type,
+                                .element_bytes = (uint32_t) e->bytes,
+                                .dataset = r->dataset->id,
+                                .rank = part->rank,
+                                .shape = part->n,
+                                .raw = raw,
+                                .accuracy = r->accuracy->lossy ? &r->accuracy->codec : NULL,
+                                .conserved = r->accuracy->conserved,
+                                .effort = r->effort,
+                                .block_bytes =
+                                    r->chain == &r->io->choice.chain ? r->io->block_bytes : 0};
+}
+
+/* Numbers keep their shape, other elements are bytes for the codecs. */
+static esdm_status
+encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esdm__blob *ret_blob,
+       esdm_error *err)
+{
+    const esdm__elements *e = &r->io->elements;
+    if (esdm__accuracy_applies(e->type)) {
+        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        return esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
+    }
+    esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
+    return esdm__blob_encode(r->chain, type, esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes,
+                             r->dataset->id, raw, bytes, ret_blob, err);
+}
+
+static esdm_status
+store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, esdm_error *err)
+{
+    esdm__fragment *fragment = &r->slots[i].fragment;
+    esdm__pack_set *packs = NULL;
+    esdm_status status = esdm__container_packs(r->dataset->group->container, &packs, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__blob blob = {0};
+    status = encode(r, &r->slots[i].part, raw, bytes, &blob, err);
+    if (status != ESDM_OK)
+        return status;
+    if (has_null)
+        esdm__blob_mark_nulls(&blob);
+    esdm_iov iov[2] = {{blob.head, blob.head_bytes}, {blob.payload, blob.payload_bytes}};
+    const esdm__pack_hint hint = {.behind_bytes = behind(r, i, &blob),
+                                  .copies = r->io->copies,
+                                  .allowed = r->io->allowed,
+                                  .cheap = r->io->cheap};
+    status = esdm__pack_set_append(packs, &hint, iov, 2, &r->slots[i].place, err);
+    if (status == ESDM_OK) {
+        fragment->position = r->slots[i].place.position;
+        fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
+        fragment->head_bytes = (uint32_t) blob.head_bytes;
+        for (uint32_t k = 0; k < r->chain->count; k++)
+            fragment->codec_ids[k] = r->chain->codecs[k]->id;
+    }
+    esdm__blob_clear(&blob);
+    return status;
+}
+
+static esdm_status
+store_fragment(void *context, size_t i, esdm_error *err)
+{
+    round *r = context;
+    esdm__fragment *fragment = &r->slots[i].fragment;
+    const void *raw = NULL;
+    void *owned = NULL;
+    size_t bytes = 0;
+    bool has_null = false; /* not inline then: only the head of a blob tells older readers */
+    esdm_status status = raw_bytes_of(r, &r->slots[i].part, &raw, &bytes, &owned, &has_null, err);
+    if (status != ESDM_OK)
+        return status;
+    fragment->raw_bytes = bytes;
+    const esdm_session *session = r->dataset->group->container->session;
+    if (bytes > session->site->engine.inline_bytes || !r->inline_room || has_null) {
+        status = store_in_pack(r, i, raw, bytes, has_null, err);
+        free(owned);
+        return status;
+    }
+    if (owned == NULL) {
+        owned = malloc(bytes > 0 ? bytes : 1);
+        if (owned == NULL)
+            return esdm__error_nomem(err, bytes, "a fragment");
+        if (raw != NULL)
+            memcpy(owned, raw, bytes);
+    }
+    r->slots[i].inline_data = owned;
+    fragment->inline_data = owned;
+    fragment->stored_bytes = bytes;
+    return ESDM_OK;
+}
+
+/* ---- one box ------------------------------------------------------------------------------ */
+
+static esdm_status
+enter_pending(round *r, size_t count, esdm_error *err)
+{
+    esdm__dataset_io *io = r->io;
+    esdm_status status = ESDM_OK;
+    (void) pthread_mutex_lock(&io->lock);
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm__fragment *fragment = &r->slots[i].fragment;
+        if (fragment->inline_data == NULL) {
+            fragment->pack =
+                esdm__index_pack(io->index, esdm__place_target_name(&r->slots[i].place),
+                                 esdm__place_pack_name(&r->slots[i].place));
+            if (fragment->pack == NULL)
+                status = esdm__error_nomem(err, sizeof *fragment, "the fragment index");
+        }
+        if (status == ESDM_OK)
+            status = esdm__index_add_pending(io->index, fragment, err);
+    }
+    (void) pthread_mutex_unlock(&io->lock);
+    return status;
+}
+
+static bool
+has_inline_room(const round *r)
+{
+    const esdm_container *container = r->dataset->group->container;
+    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
+    limit = limit < PENDING_INLINE_BYTES ? limit : PENDING_INLINE_BYTES;
+    limit = limit > LEAST_PENDING_INLINE_BYTES ? limit : LEAST_PENDING_INLINE_BYTES;
+    (void) pthread_mutex_lock(&r->io->lock);
+    bool room = esdm__index_pending_inline_bytes(r->io->index) < limit;
+    (void) pthread_mutex_unlock(&r->io->lock);
+    return room;
+}
+
+static double
+bandwidth_of_thread(const round *r)
+{
+    esdm_session *session = r->dataset->group->container->session;
+    uint32_t threads = session->site->engine.threads;
+    return esdm__storage_bandwidth(session) / (threads > 0 ? threads : 1);
+}
+
+/* Chooses codecs by the first fragment of the round, if that is due. */
+static esdm_status
+choose_codecs(round *r, esdm_error *err)
+{
+    const esdm__box *part = &r->slots[0].part;
+    const esdm__site_engine *engine = &r->dataset->group->container->session->site->engine;
+    const void *raw = NULL;
+    void *owned = NULL;
+    if (!r->accuracy->stated || r->dataset->codec != NULL)
+        return ESDM_OK;
+    r->chain = &r->io->choice.chain;
+    if (esdm__choice_is_due(&r->io->choice) &&
+        esdm__box_elements(part) * r->io->elements.bytes > engine->inline_bytes) {
+        uint64_t out_of_range = atomic_load(&r->out_of_range);
+        esdm_status status = dense_elements(r, part, &raw, &owned, err);
+        atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
+        if (status != ESDM_OK)
+            return status;
+        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        const esdm__wish wish = {.mode = r->accuracy->mode,
+                                 .compression_speed = r->accuracy->compression_speed,
+                                 .decompression_speed = r->accuracy->decompression_speed,
+                                 .bandwidth = bandwidth_of_thread(r),
+                                 .numbers = &numbers};
+        status = esdm__choose(&wish, &r->io->choice, err);
+        free(owned);
+        if (status != ESDM_OK)
+            return status;
+    }
+    r->effort = r->io->choice.effort;
+    return ESDM_OK;
+}
+
+static void
+note_sizes(const round *r, size_t count)
+{
+    for (size_t i = 0; i < count && r->chain == &r->io->choice.chain; i++)
+        if (r->slots[i].fragment.inline_data == NULL)
+            esdm__choice_note(&r->io->choice, r->slots[i].fragment.raw_bytes,
+                              r->slots[i].fragment.stored_bytes);
+}
+
+static esdm_status
+run_round(round *r, size_t count, esdm_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += part_bytes(r, i);
+    atomic_store(&r->behind_bytes, bytes);
+    r->inline_room = has_inline_room(r);
+    esdm__pool *pool = r->dataset->group->container->session->pool;
+    esdm_status status = choose_codecs(r, err);
+    if (status == ESDM_OK)
+        status = esdm__pool_run(pool, count, store_fragment, r, err);
+    if (status == ESDM_OK)
+        note_sizes(r, count);
+    if (status == ESDM_OK)
+        status = enter_pending(r, count, err);
+    for (size_t i = 0; i < count; i++) {
+        free(r->slots[i].inline_data);
+        r->slots[i].inline_data = NULL;
+    }
+    return status;
+}
+
+/* Adds the stored bytes of elements up. */
+typedef struct adder {
+    const round *r;
+    uint64_t sum;
+} adder;
+
+static esdm_status
+add_stored_bytes(void *user, void *element, esdm_error *err)
+{
+    adder *a = user;
+    const void *text;
+    (void) err;
+    a->sum += sizeof(uint32_t);
+    if (esdm__elements_encode(&a->r->io->elements, a->r->form)) {
+        a->sum += esdm__values_stored_bytes(a->r->io->elements.outer, 1, element);
+        return ESDM_OK;
+    }
+    memcpy(&text, element, sizeof text);
+    if (a->r->form == ESDM__TYPE_BLOB)
+        a->sum += esdm__blob_bytes(text);
+    else
+        a->sum += text != NULL ? strlen(text) : 0;
+    return ESDM_OK;
+}
+
+/* Stored bytes of an element; of those that vary on average, so that fragments of long ones stay
+ * small. */
+static uint64_t
+element_bytes(const round *r)
+{
+    const esdm__elements *e = &r->io->elements;
+    adder a = {.r = r};
+    if (!esdm__elements_vary(e))
+        return e->bytes;
+    (void) esdm__elements_visit(r->box->rank, r->box->n, r->stride,
+                                esdm__elements_bytes(e, r->form), (void *) (uintptr_t) r->buffer,
+                                add_stored_bytes, &a, NULL);
+    return a.sum / esdm__box_elements(r->box);
+}
+
+static esdm__layout
+layout_of(const round *r, esdm__cut cut)
+{
+    const esdm_dataset *dataset = r->dataset;
+    const esdm__dataset_io *io = r->io;
+    esdm__layout layout = {.rank = dataset->rank,
+                           .element_bytes = element_bytes(r),
+                           .chunk = dataset->chunk,
+                           .cut = r->strided == NULL ? cut : ESDM__CUT_CONTIGUOUS,
+                           .preferred_bytes = io->preferred_bytes,
+                           .minimum_bytes = io->minimum_bytes};
+    if (r->strided != NULL)
+        layout.chunk = NULL;
+    if (layout.chunk != NULL) {
+        esdm__box chunk;
+        esdm__box_set(&chunk, dataset->rank, NULL, dataset->chunk);
+        /* A chunk that does not fit the memory bound is a hint we cannot follow. */
+        uint64_t limit = dataset->group->container->session->fragment_limit_bytes;
+        if (esdm__box_elements(&chunk) > limit / layout.element_bytes)
+            layout.chunk = NULL;
+    }
+    return layout;
+}
+
+/* The fragment that a part of the round's box becomes; what is kept where comes later. */
+static void
+prepare(const round *r, slot *s)
+{
+    const esdm_dataspace *space = r->strided;
+    s->fragment.inline_data = NULL;
+    s->fragment.pack = NULL;
+    s->fragment.position = 0;
+    s->fragment.head_bytes = 0;
+    s->fragment.strided = false;
+    memset(s->fragment.codec_ids, 0, sizeof s->fragment.codec_ids);
+    esdm__box_copy(&s->fragment.box, &s->part);
+    for (uint32_t i = 0; space != NULL && i < space->rank; i++) {
+        uint64_t count = s->part.n[i];
+        s->fragment.box.lo[i] = space->offset[i] + s->part.lo[i] * space->stride[i];
+        s->fragment.box.n[i] = (count - 1) * space->stride[i] + 1;
+        s->fragment.stride[i] = count > 1 ? space->stride[i] : 1;
+        s->fragment.strided = s->fragment.strided || s->fragment.stride[i] > 1;
+    }
+}
+
+static esdm_status
+cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
+{
+    esdm__cutter cutter;
+    esdm__cutter_init(&cutter, layout, r->box);
+    bool more = true;
+    while (more) {
+        size_t count = 0;
+        while (count < r->batch) {
+            more = esdm__cutter_next(&cutter, &r->slots[count].part);
+            if (!more)
+                break;
+            prepare(r, &r->slots[count++]);
+        }
+        esdm_status status = count > 0 ? run_round(r, count, err) : ESDM_OK;
+        if (status != ESDM_OK)
+            return status;
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
+                      const esdm_dataspace *strided, esdm_type form, const void *buffer,
+                      const int64_t *stride, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__accuracy accuracy;
+    esdm_status status = esdm__accuracy_compile(dataset, &accuracy, err);
+    if (status != ESDM_OK)
+        return status;
+    round r = {.dataset = dataset,
+               .io = io,
+               .accuracy = &accuracy,
+               .chain = &io->chain,
+               .box = box,
+               .strided = strided,
+               .form = form,
+               .buffer = buffer,
+               .stride = stride};
+    esdm__cut cut = ESDM__CUT_CONTIGUOUS;
+    status = esdm__access_of(dataset, &cut, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__layout layout = layout_of(&r, cut);
+    uint64_t count = esdm__cutter_count(&layout, box);
+    r.batch = count > ESDM__WRITE_BATCH ? ESDM__WRITE_BATCH : count > 0 ? (size_t) count : 1;
+    r.slots = calloc(r.batch + 1, sizeof *r.slots);
+    if (r.slots == NULL)
+        return esdm__error_nomem(err, r.batch * sizeof *r.slots, "a write");
+    status = cut_and_store(&r, &layout, err);
+    if (ret_out_of_range != NULL)
+        *ret_out_of_range += atomic_load(&r.out_of_range);
+    free(r.slots);
+    return status;
+}
