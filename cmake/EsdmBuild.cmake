@@ -37,6 +37,17 @@ function(esdm_layer name)
   set(ESDM_LAYER_DEPS_${name} ${ARGN} CACHE INTERNAL "")
 endfunction()
 
+# esdm_room(LAYER/ROOM [LAYER/ROOM…]): which rooms of its layer the files of src/LAYER/ROOM may include.
+# Files beside the rooms may include all of them, and no room includes those. Read by
+# tests/unit/check_includes.py; the rooms of a layer are compiled together.
+function(esdm_room name)
+  foreach(room IN LISTS name ARGN)
+    if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${room})
+      message(FATAL_ERROR "esdm_room(${name}): there is no folder src/${room}")
+    endif()
+  endforeach()
+endfunction()
+
 # Loops over all numbers that are written.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify.c
   ${PROJECT_SOURCE_DIR}/src/codec/verify_base.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi")

@@ -3,8 +3,8 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/container/accuracy.h"
 #include "io/io.h"
-#include "io/write/accuracy.h"
 #include "model/accuracy.h"
 
 esdm_status

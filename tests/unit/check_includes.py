@@ -3,7 +3,8 @@
 """Checks that every #include points down.
 
 The layers and what each may use are the esdm_layer() lines of the root CMakeLists.txt, taken
-literally: what is not listed there may not be included. Usage: check_includes.py [SOURCE_FOLDER]
+literally: what is not listed there may not be included. esdm_room() lines say the same of the rooms of a
+layer: folders of src/LAYER that are compiled together. Usage: check_includes.py [SOURCE_FOLDER]
 """
 
 import pathlib
@@ -12,6 +13,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
 LAYER = re.compile(r"^esdm_layer\(([^)]*)\)", re.M)
+ROOM = re.compile(r"^esdm_room\(([^)]*)\)", re.M)
 
 # What lies beside the layers: folder -> (layers it may use, public headers it may use).
 PLUGIN_HEADERS = re.compile(r"esdm/(sys/.*|status|types)\.h$|esdm/sys/.*")
@@ -45,11 +47,34 @@ def component(root, path):
     return parts[: {"src": 2, "backends": 3}.get(parts[0], 1)]
 
 
+def room(path):
+    """LAYER/ROOM of LAYER/ROOM/FILE; LAYER of a file beside the rooms."""
+    return "/".join(path.split("/")[:2]) if path.count("/") > 1 else path.split("/")[0]
+
+
+def room_violations(root, cmake):
+    """Includes between the rooms of a layer; a room may use itself, and what its line names."""
+    rooms = {name: {name, *rest} for name, *rest in (m.group(1).split() for m in ROOM.finditer(cmake))}
+    layers = {name.split("/")[0] for name in rooms}
+    for layer in sorted(layers):
+        for folder in sorted(p for p in (root / "src" / layer).iterdir() if p.is_dir()):
+            if f"{layer}/{folder.name}" not in rooms:
+                yield f"src/{layer}/{folder.name}: not named by any esdm_room() line in CMakeLists.txt"
+        for path in sources(root / "src" / layer):
+            here = room(str(path.relative_to(root / "src")))
+            for match in INCLUDE.finditer(path.read_text(errors="replace")):
+                there = room(match.group(2))
+                if here in rooms and there.split("/")[0] == layer and there not in rooms[here]:
+                    allowed = ", ".join(sorted(rooms[here]))
+                    yield f"{path.relative_to(root)}: includes {match.group(2)}; allowed rooms are: {allowed}"
+
+
 def violations(root):
     cmake = (root / "CMakeLists.txt").read_text()
     layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}
     if not layers:
         raise SystemExit(f"{root}/CMakeLists.txt: no esdm_layer() lines found")
+    yield from room_violations(root, cmake)
     folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} - {"include", "mpi"}
     for folder in sorted(folders - set(layers)):
         if sources(root / "src" / folder):

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "io/commit/commit.h"
+#include "io/commit/overlap.h"
 #include "io/container/lengths.h"
-#include "io/io.h"
-#include "io/ranks/collective.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 
@@ -558,12 +557,8 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
 }
 
 esdm_status
-esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
+esdm__commit_alone(esdm_container *container, const char *message, esdm_error *err)
 {
-    if (!container->writable)
-        return ESDM_OK;
-    if (esdm__io_of(container)->comm != NULL)
-        return esdm__collective_commit(container, message, err);
     work w = {.container = container};
     uint64_t replaced = 0;
     esdm_status status = esdm__commit_begin(&w, err);
@@ -576,15 +571,4 @@ esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
     if (replaced != 0)
         esdm__session_replaced(session);
     return ESDM_OK;
-}
-
-bool
-esdm__io_is_dirty(const esdm_container *container)
-{
-    esdm__container_io *io = esdm__io_of(container);
-    (void) pthread_mutex_lock(&io->lock);
-    bool dirty = io->ndirty > 0;
-    (void) pthread_mutex_unlock(&io->lock);
-    return container->writable && (dirty || container->structure_dirty || io->record == 0 ||
-                                   esdm__lengths_changed(container));
 }

@@ -88,5 +88,7 @@ void esdm__commit_forget(esdm__commit_work *work);
 bool esdm__commit_holds(const esdm__commit_work *work, const esdm_dataset *dataset);
 /** Takes the work's datasets off the list of those to publish. */
 void esdm__commit_clean(esdm__commit_work *work);
+/** Commits a container that no ranks share. */
+esdm_status esdm__commit_alone(esdm_container *container, const char *message, esdm_error *err);
 
 #endif

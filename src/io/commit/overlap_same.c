@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/container/overlap.h"
+#include "io/commit/overlap.h"
 #include "io/encode/strings.h"
 #include "io/read/fetch.h"
 

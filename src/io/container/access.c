@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "esdm/placement.h"
-#include "io/io.h"
+#include "io/container/dataset_io.h"
 #include "io/session/session.h"
 
 static const struct {

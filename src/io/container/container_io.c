@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "io/container/container_io.h"
 #include "io/container/lengths.h"
-#include "io/io.h"
-#include "io/ranks/collective.h"
+#include "io/packs/decisions.h"
 #include "io/session/nesting.h"
 #include "model/undo.h"
 
@@ -270,12 +269,10 @@ esdm__container_check_same(const esdm_container *container, const esdm_meta_snap
 }
 
 esdm_status
-esdm__io_refresh(esdm_container *container, esdm_error *err)
+esdm__container_refresh(esdm_container *container, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
     const esdm_session *session = io->session;
-    if (io->comm != NULL)
-        return esdm__collective_refresh(container, err);
     esdm_meta_snapshot loaded = {0};
     (void) pthread_mutex_lock(&io->commit_lock);
     esdm_status status = esdm__container_check_refreshable(container, err);
@@ -301,4 +298,23 @@ esdm__io_has_dropped(const esdm_container *container, uint64_t *ret_record, char
     *ret_record = io->record;
     memcpy(ret_uuid, io->uuid, ESDM__UUID_BYTES);
     return true;
+}
+
+bool
+esdm__io_is_dirty(const esdm_container *container)
+{
+    esdm__container_io *io = esdm__io_of(container);
+    (void) pthread_mutex_lock(&io->lock);
+    bool dirty = io->ndirty > 0;
+    (void) pthread_mutex_unlock(&io->lock);
+    return container->writable && (dirty || container->structure_dirty || io->record == 0 ||
+                                   esdm__lengths_changed(container));
+}
+
+esdm_status
+esdm__container_decisions(const esdm_container *container, esdm_decision_visitor visit, void *user,
+                          esdm_error *err)
+{
+    const esdm__container_io *io = esdm__io_of(container);
+    return esdm__decisions_visit(io->session, io->uuid, visit, user, err);
 }

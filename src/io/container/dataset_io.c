@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/io.h"
-#include "io/write/accuracy.h"
+#include "io/container/accuracy.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
 /* Snapshots that are deleted one after the other before their pages are listed. */

@@ -18,7 +18,7 @@
 #include "io/container/epochs.h"
 #include "io/container/failed.h"
 #include "io/container/gather.h"
-#include "io/container/overlap.h"
+#include "io/container/opened.h"
 #include "io/encode/choose.h"
 #include "io/encode/elements.h"
 #include "io/packs/pack_set.h"
@@ -152,5 +152,15 @@ esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace 
 /** Sends gathered writes to fragments; what that fails for stays gathered. Caller holds the write
  *  lock. */
 esdm_status esdm__dataset_flush(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
+
+/* Fragments in flight in one round of the pool. */
+#define ESDM__WRITE_BATCH 64u
+/* Writes from here on go to fragments at once, without a copy in the gather buffer, unless the
+ * dataset wants large ones. */
+#define ESDM__DIRECT_BYTES (UINT64_C(256) << 10)
+
+/** Sets the chain of new fragments; `chain` is the parsed `text`, NULL goes back to the site's. */
+esdm_status esdm__io_set_codec(esdm_dataset *dataset, const char *text, const esdm__chain *chain,
+                               esdm_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/io.h"
+#include "io/container/visit.h"
 
 static esdm_status
 visit_page(const esdm_dataset *dataset, const esdm_meta_page *entry, esdm__fragment_fn visit,

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "io/container/access.h"
-#include "io/io.h"
+#include "io/container/dataset_io.h"
 #include "io/session/models.h"
 #include "layout/fragmenter.h"
 #include "placement/forecast.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/io.h"
 #include "io/session/models.h"
 #include "io/session/session.h"
 
@@ -347,12 +346,4 @@ esdm__decisions_history(esdm_session *session, const char *uuid, esdm_write_coun
     if (status == ESDM_OK)
         *ret_counts = sum;
     return status;
-}
-
-esdm_status
-esdm__container_decisions(const esdm_container *container, esdm_decision_visitor visit, void *user,
-                          esdm_error *err)
-{
-    const esdm__container_io *io = container->io;
-    return esdm__decisions_visit(io->session, io->uuid, visit, user, err);
 }

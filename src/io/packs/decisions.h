@@ -42,9 +42,6 @@ void esdm__decisions_store(esdm__decisions *d, const esdm__pack_owner *owner,
 /** The sum of the counts that all writers of a container have stored. */
 esdm_status esdm__decisions_history(esdm_session *session, const char *uuid,
                                     esdm_write_counts *ret_counts, esdm_error *err);
-/** As below, for an open container. */
-esdm_status esdm__container_decisions(const esdm_container *container, esdm_decision_visitor visit,
-                                      void *user, esdm_error *err);
 /** Visits what is known of a container's packs. A record that is damaged is left out. */
 esdm_status esdm__decisions_visit(esdm_session *session, const char *uuid,
                                   esdm_decision_visitor visit, void *user, esdm_error *err);

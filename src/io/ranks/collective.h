@@ -14,6 +14,7 @@
 
 #include "comm/comm.h"
 #include "io/commit/commit.h"
+#include "io/commit/overlap.h"
 #include "io/ranks/page_source.h"
 
 /* ---- collective_open.c -------------------------------------------------------------------- */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "io/io.h"
 #include "io/ranks/collective.h"
+#include "io/read/read.h"
+#include "io/write/write.h"
 
 #define SMALL_RANK 8u
 

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "io/container/container_io.h"
 #include "io/container/lengths.h"
-#include "io/io.h"
 #include "io/ranks/collective.h"
 
 /* ---- what the ranks must have in common --------------------------------------------------- */

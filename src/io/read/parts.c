@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "io/io.h"
 #include "io/read/fetch.h"
+#include "io/read/read.h"
 #include "io/session/pool.h"
 
 /* Of interleaved strided fragments so much is read at a time by one thread: less than a processor's

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "io/encode/strings.h"
-#include "io/io.h"
 #include "io/read/fetch.h"
 #include "io/read/locate.h"
+#include "io/read/read.h"
 #include "layout/places.h"
 #include "model/copy.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "io/encode/strings.h"
-#include "io/io.h"
 #include "io/read/fetch.h"
+#include "io/read/read.h"
 #include "layout/strided.h"
 #include "model/copy.h"
 

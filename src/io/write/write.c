@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "io/io.h"
+#include "io/write/write.h"
 #include "model/copy.h"
 
 /* A strided selection of so many boxes, each shorter than that, is kept as strided fragments. */

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "io/container/access.h"
+#include "io/container/accuracy.h"
 #include "io/encode/strings.h"
-#include "io/io.h"
-#include "io/write/accuracy.h"
+#include "io/write/write.h"
 #include "layout/fragmenter.h"
 #include "model/copy.h"
 

@@ -45,8 +45,5 @@ esdm_status esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *ac
  *  number that does not. */
 bool esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
                           uint64_t count, uint64_t *ret_index);
-/** esdm_dataset_accuracy_report() */
-esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
-                                  esdm_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#ifndef ESDM_IO_CONTAINER_OVERLAP_H
-#define ESDM_IO_CONTAINER_OVERLAP_H
+#ifndef ESDM_IO_COMMIT_OVERLAP_H
+#define ESDM_IO_COMMIT_OVERLAP_H
 
 /**
  * @file
@@ -14,36 +14,9 @@
  */
 
 #include "esdm/sys/meta_store.h"
+#include "io/container/dataset_io.h"
 #include "layout/fragment.h"
 #include "model/container.h"
-
-struct esdm__container_io;
-
-/** Snapshots first … last. */
-typedef struct esdm__snapshots {
-    uint64_t first;
-    uint64_t last;
-} esdm__snapshots;
-
-/** What a handle found when it was opened or refreshed, and what it has published since. */
-typedef struct esdm__opened {
-    uint64_t snapshot;         /* 0: it made the container */
-    esdm_meta_length *lengths; /* of the unlimited dimensions; owned; those missing here were 0 */
-    size_t nlengths;
-    esdm__snapshots *own; /* rising; owned */
-    size_t nown;
-    size_t capacity;
-} esdm__opened;
-
-/** The handle has just been opened or refreshed. On failure it is as before. */
-esdm_status esdm__opened_set(esdm_container *container, esdm_error *err);
-void esdm__opened_clear(esdm__opened *opened);
-/** Room for one esdm__opened_note(). */
-esdm_status esdm__opened_reserve(struct esdm__container_io *io, esdm_error *err);
-/** The handle has published a snapshot. */
-void esdm__opened_note(struct esdm__container_io *io, uint64_t snapshot);
-/** The newest snapshot up to which nobody else has published; 0: somebody has. */
-uint64_t esdm__opened_alone_until(const struct esdm__container_io *io);
 
 /** Marks the pages that reach behind what the handle found (esdm_meta_new_page.apart). @return
  *  whether there are any; never for a new container, or when the site wants none of this. */

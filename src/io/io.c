@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Which calls take another way when ranks share a container. */
+#include "io/io.h"
+
+#include "io/ranks/collective.h"
+
+esdm_status
+esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
+{
+    if (!container->writable)
+        return ESDM_OK;
+    return esdm__io_of(container)->comm != NULL ? esdm__collective_commit(container, message, err)
+                                                : esdm__commit_alone(container, message, err);
+}
+
+esdm_status
+esdm__io_refresh(esdm_container *container, esdm_error *err)
+{
+    return esdm__io_of(container)->comm != NULL ? esdm__collective_refresh(container, err)
+                                                : esdm__container_refresh(container, err);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_READ_READ_H
+#define ESDM_IO_READ_READ_H
+
+/** @file Reading the elements of a selection. */
+
+#include "io/container/dataset_io.h"
+
+/** esdm_read() after its argument checks. */
+esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                          void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
+
+/** Reads the selected elements inside `piece->part` into the caller's memory. Of types that vary
+ *  what lies there is valid, and freed.
+ *  @param together NULL; or how many pieces one thread is to read one after the other, then how
+ *  many of the next ones, … up to `npieces`. */
+esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,
+                              const int64_t *memory_stride, const esdm__piece *pieces,
+                              size_t npieces, const size_t *together, esdm_type form, void *buffer,
+                              uint64_t *ret_out_of_range, esdm_error *err);
+
+/** The same of pieces that do not meet: of few large ones each in parts, so that all threads have
+ *  something to do. */
+esdm_status esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space,
+                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
+                             const esdm__elements *elements, esdm_type form, void *buffer,
+                             uint64_t *out_of_range, esdm_error *err);
+/** The same of interleaved strided pieces that do not meet, which share the lines of the caller's
+ *  memory: band after band across the slowest axis, so that these stay in the cache of one
+ *  processor until all pieces are in them. */
+esdm_status esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space,
+                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
+                             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err);
+
+/** esdm_dataset_accuracy_report() */
+esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
+                                  esdm_error *err);
+
+#endif
