@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_COMMON_H
+#define ESDM_TOOLS_COMMON_H
+
+/**
+ * @file
+ * What the command-line tools share. One thread at a time; everything ends with the process.
+ */
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "esdm/esdm.h"
+#include "esdm/upkeep.h"
+
+/** Exit statuses of all tools; the help text lists them. */
+typedef enum tool_exit {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,
+    TOOL_USAGE = 2,
+    TOOL_NOT_FOUND = 3,
+    TOOL_REFUSED = 4,
+    TOOL_DAMAGED = 5
+} tool_exit;
+
+/** The exit status that tells of a library status. */
+tool_exit tool_exit_of(esdm_status status);
+
+/** "NAME: text" on standard error. */
+void tool_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/** The same for a library error; returns its exit status. */
+tool_exit tool_fail(esdm_status status, const esdm_error *err);
+/** Fills an error as the library does; returns the status. */
+esdm_status tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* ---- options (common/options.c) ----------------------------------------------------------- */
+
+/** A tool's help text. Static. */
+typedef struct tool_help {
+    const char *name;        /**< "esdm-ls" */
+    const char *arguments;   /**< after "[OPTION…]": "[PREFIX…]" */
+    const char *description; /**< paragraphs, each line at most 79 columns */
+    const char *statuses;    /**< exit statuses; NULL: those of all tools */
+    const char *examples;    /**< lines */
+    const char *see_also;    /**< "esdm-stat, esdm-find" */
+} tool_help;
+
+/** Options that all tools know. */
+typedef struct tool_globals {
+    const char *name;
+    char *config; /**< --config, NULL: search */
+    gboolean json;
+} tool_globals;
+extern tool_globals tool;
+
+/**
+ * Parses the command line. --help and --version end the process with status 0, a wrong option
+ * with TOOL_USAGE. What remains is in argv[1 … argc-1].
+ * @param entries the tool's own options; terminated by {NULL}.
+ */
+void tool_parse(const tool_help *help, const GOptionEntry *entries, int *argc, char ***argv);
+/** "0.1.0" */
+const char *tool_version(void);
+/** Message, a hint at --help, and TOOL_USAGE. */
+tool_exit tool_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/** One line on standard error when opening the session made the default site; none with --json. */
+void tool_tell_made(const esdm_session *session);
+/** One line on standard error when former containers were freed to make room. */
+void tool_tell_relieved(const esdm_session *session);
+/** Opens the site; prints the error. Only those that write make the default site.
+ *  @param ret_session owned. */
+tool_exit tool_session(bool read_only, esdm_session **ret_session);
+/** For reading. NULL, with a line on standard error: nobody has used the default site yet. */
+tool_exit tool_session_if_made(esdm_session **ret_session);
+
+/* ---- chance ------------------------------------------------------------------------------- */
+
+/** Numbers that look random and are the same everywhere: a state goes to the next one, each of
+ *  which is a hash of it (SplitMix64's finaliser; Steele, Lea, Flood 2014). */
+static inline uint64_t
+tool_scramble(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+/** 0 ... 1, without 1, from a scrambled number. */
+static inline double
+tool_unit(uint64_t scrambled)
+{
+    return (double) (scrambled >> 11) * 0x1p-53;
+}
+
+/* ---- containers --------------------------------------------------------------------------- */
+
+/** A container on the command line: what follows "esdm:". "esdm://" is left to the library. */
+const char *tool_container(const char *argument);
+/** "There is no container", and what there is instead when some lie below the name. */
+tool_exit tool_absent(esdm_session *session, const char *name);
+
+/** Who made the newest commit of a container; owned, NULL: not known. */
+char *tool_owner(esdm_session *session, const char *name);
+
+/** Names on the command line as the catalogue has them; owned. NULL, and *ret_exit, when one is
+ *  wrong. */
+GPtrArray *tool_names(int argc, char **argv, tool_exit *ret_exit);
+
+/* ---- names (common/names.c) --------------------------------------------------------------- */
+
+/** How much a word looks like one that is known: more for those that are nearer; 0: not at all. */
+guint tool_likeness(const char *word, const char *known);
+/** Splits 'NAME: QUANTITIES' of --accuracy at the first colon. false: it is not of that form, or
+ *  one of both is empty. @param ret_pattern owned. @param ret_text borrowed from the option. */
+bool tool_wish_split(const char *option, char **ret_pattern, const char **ret_text);
+
+/* ---- stubs (common/stub.c) ---------------------------------------------------------------- */
+
+/** A stub is no larger (netcdf-plugin/router/stub.c). */
+#define TOOL_STUB_BYTES 8192
+/** Names of containers in the bytes of what is, or looks like, a stub. @param visit owns them.
+ *  @return how many. */
+size_t tool_stub_names(const unsigned char *bytes, size_t size,
+                       void (*visit)(char *name, void *user), void *user);
+/** The container that a file stands for: owned; NULL when it is no such file. */
+char *tool_stub(const char *path);
+/** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
+ *  does not tell; `*ret_path` may be set then. Both owned. */
+bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,
+                      char **ret_path);
+
+/* ---- output (common.c, common/json.c) ----------------------------------------------------- */
+
+/** "12h" in seconds; without a letter they are. false: not such a text. */
+bool tool_age(const char *text, uint64_t *ret_seconds);
+/** "1.5 MiB"; owned, g_free(). */
+char *tool_bytes(uint64_t bytes);
+/** "2026-03-01 12:00:05" in local time; owned. */
+char *tool_time(uint64_t time_ns);
+/** "2026-03-01T12:00:05.123456789Z"; owned. */
+char *tool_time_iso(uint64_t time_ns);
+/** The text with control characters as \x.., so that names cannot garble a terminal; owned. */
+char *tool_printable(const char *text);
+/** From here on all that is printed on stdout is printable, but JSON (common/output.c). Called by
+ *  tool_parse(). */
+void tool_output_start(void);
+/** The tool prints names that end with NUL, byte by byte. */
+void tool_output_exact(void);
+/** Asks on the terminal; false without one. Only "y" and "yes" agree. */
+bool tool_confirm(const char *question);
+/** Whether questions can be asked. */
+bool tool_can_ask(void);
+/** Flushes standard output; a failure (full disk) becomes TOOL_FAILED. */
+tool_exit tool_finish(tool_exit status);
+
+/** Like json_pack() and the setters, but a failure (no memory) ends the process. Steals `value`. */
+void tool_json_set(json_t *object, const char *key, json_t *value);
+void tool_json_append(json_t *array, json_t *value);
+/** A JSON string; bytes that are not UTF-8 become U+FFFD. */
+json_t *tool_json_text(const char *text);
+/** Above INT64_MAX a text. */
+json_t *tool_json_u64(uint64_t value);
+/** Prints and frees it. */
+void tool_json_print(json_t *root);
+/** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
+json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
+
+/* ---- progress (common/progress.c) --------------------------------------------------------- */
+
+typedef struct tool_progress {
+    bool shown;        /**< a terminal, and not switched off */
+    gint64 started_us; /**< monotonic */
+    gint64 drawn_us;
+} tool_progress;
+
+/** @param wanted false: never draws. */
+void tool_progress_start(tool_progress *progress, bool wanted);
+/** Draws at most ten times a second. @param share 0 … 1. @param text behind the bar. */
+void tool_progress_show(tool_progress *progress, double share, const char *text);
+/** Takes the bar away. */
+void tool_progress_end(tool_progress *progress);
+double tool_progress_seconds(const tool_progress *progress);
+
+/* ---- what upkeep tells (common/findings.c) ------------------------------------------------- */
+
+/** The `user` of the options of esdm_fsck(), esdm_gc() and esdm_drain(), whose findings and
+ * progress go to the two functions below. */
+typedef struct tool_watch {
+    json_t *findings; /**< owned, an array: with --json they are gathered, else printed */
+    bool notes;       /**< print notes, too */
+    tool_progress progress;
+} tool_watch;
+void tool_watch_start(tool_watch *watch, bool notes, bool progress);
+/** @return the findings, owned by the caller. */
+json_t *tool_watch_end(tool_watch *watch);
+void tool_watch_finding(const esdm_finding *finding, void *watch);
+void tool_watch_progress(double share, const char *container, void *watch);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm-advise/esdm-advise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tool_help help = {
+    .name = "esdm-advise",
+    .arguments = "SOURCE…",
+    .description =
+        "Tells what ESDM would make of data that exist: for each variable and each accuracy\n"
+        "how much smaller it becomes, how fast it is written and read by one thread, and\n"
+        "how far numbers are off; and what all of it would take, and cost. Nothing is\n"
+        "changed: blocks of the data are stored in memory, read back and compared.\n"
+        "\n"
+        "SOURCE is a NetCDF file, a folder (all NetCDF files below it), or containers:\n"
+        "esdm:NAME stands for NAME and everything below it, esdm: for all.\n"
+        "\n"
+        "Blocks are drawn at random, with a probability that follows the bytes of their\n"
+        "file. Their number is Cochran's for the wanted --confidence and --error of a\n"
+        "share, and for the number of blocks that there are: each file is opened to count\n"
+        "them, and those that cannot be read are named and left out; intervals behind estimates "
+        "are those of that confidence. The same --seed\n"
+        "draws the same blocks.\n"
+        "\n"
+        "--accuracy takes what esdm-cp --accuracy takes: 'abs=0.01 K', 'digits=3',\n"
+        "'mode=archive', or 'NAME: abs=0.01 K' for variables of that name or pattern; others\n"
+        "are kept without loss then, and so are coordinates, their bounds, times and flags\n"
+        "that it does not name. Without it: lossless in the modes speed, balanced and\n"
+        "archive, and 5 and 3 significant digits.",
+    .examples = "  esdm-advise /data/cmip6\n"
+                "  esdm-advise -a 'digits=4' -a 'abs=0.01; mode=archive' tas.nc\n"
+                "  esdm-advise --price 25 --years 10 --plot share.svg esdm:experiment\n",
+    .see_also = "esdm-cp, esdm-stat",
+};
+
+cp_options cp_wants; /* of the parts of esdm-cp that read */
+
+static char **accuracies;
+static char *confidence_text, *error_text, *price_text, *years_text, *currency, *plot;
+static gint samples_wanted = G_MININT, seed = 1;
+static gboolean quiet;
+
+static const GOptionEntry entries[] = {
+    {"accuracy", 'a', 0, G_OPTION_ARG_STRING_ARRAY, &accuracies, "See above; can be repeated",
+     "ACCURACY"},
+    {"samples", 'n', 0, G_OPTION_ARG_INT, &samples_wanted, "So many, whatever the error", "COUNT"},
+    {"confidence", 0, 0, G_OPTION_ARG_STRING, &confidence_text, "Of intervals (0.95)", "SHARE"},
+    {"error", 0, 0, G_OPTION_ARG_STRING, &error_text,
+     "Largest error of a share that the number of samples is made for (0.05)", "SHARE"},
+    {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Draws other blocks (1)", "NUMBER"},
+    {"price", 0, 0, G_OPTION_ARG_STRING, &price_text, "Of 10^12 bytes for a year", "NUMBER"},
+    {"years", 0, 0, G_OPTION_ARG_STRING, &years_text, "That data are kept (10)", "NUMBER"},
+    {"currency", 0, 0, G_OPTION_ARG_STRING, &currency, "Of the price (EUR)", "TEXT"},
+    {"plot", 0, 0, G_OPTION_ARG_FILENAME, &plot, "Draw the shares as SVG", "FILE"},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No progress bar", NULL},
+    {0},
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static bool
+read_number(const char *text, double lowest, double highest, double *value)
+{
+    if (text == NULL)
+        return true;
+    char *end = NULL;
+    *value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && *value > lowest && *value < highest;
+}
+
+static void
+add_candidate(advise_study *study, const char *label, const char *pattern, const char *text)
+{
+    advise_candidate candidate = {
+        .label = g_strdup(label), .pattern = g_strdup(pattern), .text = g_strdup(text)};
+    g_array_append_val(study->candidates, candidate);
+}
+
+/* Whether a colon stands before the first quantity. */
+static bool
+has_name(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    const char *equals = strchr(text, '=');
+    return colon != NULL && (equals == NULL || colon < equals);
+}
+
+static tool_exit
+read_candidates(advise_study *study)
+{
+    add_candidate(study, "lossless", NULL, "mode=balanced");
+    if (accuracies == NULL) {
+        add_candidate(study, "lossless, speed", NULL, "mode=speed");
+        add_candidate(study, "lossless, archive", NULL, "mode=archive");
+        add_candidate(study, "digits=5", NULL, "digits=5");
+        add_candidate(study, "digits=3", NULL, "digits=3");
+    }
+    for (char **text = accuracies; text != NULL && *text != NULL; text++) {
+        esdm_error err = {0};
+        g_autofree char *pattern = NULL;
+        const char *quantities = *text;
+        if (has_name(*text) && !tool_wish_split(*text, &pattern, &quantities))
+            return tool_usage("--accuracy '%s' is neither QUANTITIES nor NAME: QUANTITIES", *text);
+        if (strchr(quantities, '=') == NULL)
+            return tool_usage("--accuracy '%s' is no NAME=VALUE, such as abs=0.01 or mode=archive",
+                              *text);
+        if (esdm_accuracy_check_text(quantities, &err) != ESDM_OK)
+            return tool_usage("%s", err.message);
+        if (study->candidates->len == ADVISE_CANDIDATES_MAX)
+            return tool_usage("at most %d accuracies at once", ADVISE_CANDIDATES_MAX - 1);
+        add_candidate(study, *text, pattern, quantities);
+    }
+    return TOOL_OK;
+}
+
+static tool_exit
+read_options(advise_study *study, advise_price *price)
+{
+    if (!read_number(confidence_text, 0, 1, &study->confidence))
+        return tool_usage("--confidence is '%s'; it takes a share between 0 and 1",
+                          confidence_text);
+    if (!read_number(error_text, 0, 1, &study->error))
+        return tool_usage("--error is '%s'; it takes a share between 0 and 1", error_text);
+    if (!read_number(price_text, 0, 1e300, &price->per_tb_year))
+        return tool_usage("--price is '%s'; it takes a number above 0", price_text);
+    if (!read_number(years_text, 0, 1e6, &price->years))
+        return tool_usage("--years is '%s'; it takes a number above 0", years_text);
+    if (samples_wanted != G_MININT && (samples_wanted < 1 || samples_wanted > 1000000))
+        return tool_usage("--samples takes a number from 1 to 1000000");
+    price->currency = currency != NULL ? currency : "EUR";
+    study->seed = (uint64_t) seed;
+    return read_candidates(study);
+}
+
+/* ---- freeing ------------------------------------------------------------------------------ */
+
+static void
+free_source(gpointer data)
+{
+    advise_source *source = data;
+    g_free(source->name);
+    g_free(source);
+}
+
+static void
+free_sample(gpointer data)
+{
+    advise_sample *sample = data;
+    g_free(sample->variable);
+    g_free(sample);
+}
+
+static void
+clear_candidate(gpointer data)
+{
+    advise_candidate *candidate = data;
+    g_free(candidate->label);
+    g_free(candidate->pattern);
+    g_free(candidate->text);
+}
+
+/* ---- the study ---------------------------------------------------------------------------- */
+
+/* Those with a NAME that no variable has, as far as they were drawn. */
+static void
+tell_unused(const advise_study *study)
+{
+    for (guint i = 0; i < study->candidates->len; i++) {
+        const advise_candidate *candidate = &g_array_index(study->candidates, advise_candidate, i);
+        guint refused = 0;
+        for (guint k = 0; k < study->samples->len; k++)
+            refused += ((advise_sample *) g_ptr_array_index(study->samples, k))->results[i].refused;
+        if (candidate->pattern != NULL && refused == study->samples->len)
+            tool_error("--accuracy '%s' fits none of the variables that were drawn",
+                       candidate->label);
+    }
+}
+
+/* Variables that were drawn and are rounded only by name. */
+static void
+tell_spared(const advise_study *study)
+{
+    bool any = false;
+    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < study->candidates->len; i++)
+        any = any || advise_spares(&g_array_index(study->candidates, advise_candidate, i));
+    for (guint i = 0; any && i < study->samples->len; i++) {
+        const advise_sample *sample = g_ptr_array_index(study->samples, i);
+        if (sample->auxiliary && g_hash_table_add(told, sample->variable))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", sample->variable);
+    }
+    if (names->len > 0)
+        tool_error("coordinates, flags and the like are kept without loss, unless --accuracy gives "
+                   "their names: %s",
+                   names->str);
+}
+
+static tool_exit
+report(const advise_study *study, const advise_price *price)
+{
+    esdm_error err = {0};
+    if (study->samples->len == 0) {
+        tool_error("there are no numbers to sample");
+        return TOOL_FAILED;
+    }
+    if (tool.json)
+        advise_print_json(study, price);
+    else
+        advise_print(study, price);
+    tell_unused(study);
+    tell_spared(study);
+    if (study->unreadable > 0)
+        tool_error("%u of the files, folders and containers cannot be read and were left out",
+                   study->unreadable);
+    if (study->missed > 0)
+        tool_error("%u draws hit what could not be read, or has no numbers", study->missed);
+    esdm_status status = plot != NULL ? advise_plot(study, plot, &err) : ESDM_OK;
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+int
+main(int argc, char **argv)
+{
+    advise_study study = {.confidence = 0.95, .error = 0.05};
+    advise_price price = {.years = 10};
+    esdm_session *session = NULL;
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("of which files, folders or containers?");
+    study.sources = g_ptr_array_new_with_free_func(free_source);
+    study.samples = g_ptr_array_new_with_free_func(free_sample);
+    study.candidates = g_array_new(FALSE, FALSE, sizeof(advise_candidate));
+    g_array_set_clear_func(study.candidates, clear_candidate);
+    tool_exit result = read_options(&study, &price);
+    for (int i = 1; i < argc && result == TOOL_OK; i++)
+        result = advise_add_source(&study, &session, argv[i]);
+    if (result == TOOL_OK && study.sources->len == 0) {
+        tool_error("there are no NetCDF files in what was named");
+        result = TOOL_NOT_FOUND;
+    }
+    if (result == TOOL_OK) {
+        advise_survey(&study, session, !quiet && !tool.json);
+        if (study.sources->len == 0) {
+            tool_error("nothing of what was named can be read");
+            result = TOOL_FAILED;
+        }
+    }
+    if (result == TOOL_OK) {
+        guint count = samples_wanted > 0 ? (guint) samples_wanted : advise_sample_count(&study);
+        result = advise_draw(&study, session, count, !quiet && !tool.json);
+    }
+    if (result == TOOL_OK)
+        result = report(&study, &price);
+    g_ptr_array_unref(study.samples);
+    g_ptr_array_unref(study.sources);
+    g_array_unref(study.candidates);
+    esdm_session_close(session);
+    return tool_finish(result);
+}

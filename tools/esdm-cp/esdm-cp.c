@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm-cp/esdm-cp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tool_help help = {
+    .name = "esdm-cp",
+    .arguments = "SOURCE… TARGET",
+    .description =
+        "Copies NetCDF files into containers, containers into NetCDF files, and\n"
+        "containers into containers. A container is written esdm://NAME or esdm:NAME,\n"
+        "anything else is a path.\n"
+        "\n"
+        "Everything is carried over: groups, dimensions, variables of all types, user-defined\n"
+        "ones too, attributes, fill values, chunk shapes, compression settings, byte order\n"
+        "and the kind of NetCDF format, so that a file copied in and out again has the\n"
+        "same header (ncdump -h) and the same data, bit for bit.\n"
+        "\n"
+        "Each copy is made under a temporary name, read back, compared with the source bit\n"
+        "for bit, and only then gets its name. Memory stays bounded whatever the size.\n"
+        "\n"
+        "With several sources, --recursive, or a TARGET that ends in '/' or is a folder,\n"
+        "the copies go below TARGET under their own names. --recursive copies all NetCDF\n"
+        "files (.nc .nc4 .nc3 .cdf .netcdf) of a folder, or all containers below a prefix,\n"
+        "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
+        "that stands for a container (a routed folder's) the container is copied.\n"
+        "\n"
+        "--deflate and --zstd compress the variables of NetCDF files, after a shuffle;\n"
+        "without them a file is compressed as its source was. 0 leaves compression out.\n"
+        "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
+        "What libnetcdf has no filter for is told, and stored without it.\n"
+        "\n"
+        "Quantities of --accuracy, with their short names: absolute_tolerance (abs),\n"
+        "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
+        "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
+        "(exact), compression_speed, decompression_speed, mode (speed, balanced, archive,\n"
+        "energy). Several numbers of exact_values are divided by blanks: exact=250 300.\n"
+        "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one "
+        "with\n"
+        "wildcards does not round coordinates, their bounds, times, grid mappings, cell\n"
+        "measures, flags and scalars. What is rounded already is not rounded again, unless\n"
+        "--accuracy names it.",
+    .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
+                "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
+                "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"
+                "  esdm-cp -r -s CMIP6/ esdm://cmip6        what came since then\n"
+                "  esdm-cp -r esdm://cmip6 /data/CMIP6      and back\n"
+                "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
+                "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
+                "                                           0.01 K are accurate enough\n"
+                "  esdm-cp --format=classic esdm://a.nc a.nc\n"
+                "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n",
+    .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
+};
+
+cp_options cp_wants = {
+    .verify = TRUE, .jobs = CP_JOBS_DEFAULT, .deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
+
+static const GOptionEntry entries[] = {
+    {"force", 'f', 0, G_OPTION_ARG_NONE, &cp_wants.force, "Replace what exists", NULL},
+    {"skip-existing", 's', 0, G_OPTION_ARG_NONE, &cp_wants.skip_existing,
+     "Leave targets that exist as they are, without an error", NULL},
+    {"recursive", 'r', 0, G_OPTION_ARG_NONE, &cp_wants.recursive,
+     "Copy folders and prefixes with all below", NULL},
+    {"jobs", 'j', 0, G_OPTION_ARG_INT, &cp_wants.jobs,
+     "Copies at the same time (default: number of cores)", "NUMBER"},
+    {"verify", 0, 0, G_OPTION_ARG_NONE, &cp_wants.verify, "Read back and compare (default)", NULL},
+    {"no-verify", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &cp_wants.verify,
+     "Do not read back and compare", NULL},
+    {"format", 0, 0, G_OPTION_ARG_STRING, &cp_wants.format,
+     "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
+    {"deflate", 0, 0, G_OPTION_ARG_INT, &cp_wants.deflate,
+     "Compress NetCDF files with deflate, 1 (fast) to 9 (small); 0: not at all", "LEVEL"},
+    {"zstd", 0, 0, G_OPTION_ARG_INT, &cp_wants.zstd,
+     "Compress NetCDF files with zstd, 1 to 22; readers need the filter too; 0: not at all",
+     "LEVEL"},
+    {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
+     "How much a variable may be off in a container, beside what its attributes say: 'tas: "
+     "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
+     "NAME:QUANTITIES"},
+    {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
+    {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &cp_wants.quiet, "No progress bar, no summary", NULL},
+    {0},
+};
+
+static bool
+is_format(const char *name)
+{
+    static const char *const names[] = {"classic", "64bit-offset", "cdf5", "netcdf4",
+                                        "netcdf4-classic"};
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(names[i], name))
+            return true;
+    }
+    return false;
+}
+
+static char *
+shown_name(bool is_container, const char *name)
+{
+    g_autofree char *whole = g_strconcat(is_container ? "esdm://" : "", name, NULL);
+    return tool_printable(whole);
+}
+
+static void
+print_job(const cp_job *job)
+{
+    g_autofree char *source = shown_name(job->from_container, job->source);
+    g_autofree char *target = shown_name(job->to_container, job->target);
+    (void) printf("%s -> %s\n", source, target);
+}
+
+/* ---- results ------------------------------------------------------------------------------ */
+
+typedef struct totals {
+    guint copied;
+    guint skipped;
+    guint failed;
+    uint64_t bytes;
+    tool_exit result; /* of the first failure */
+} totals;
+
+/* As programs are told when they close a container. */
+static void
+warn_of_writes(const cp_job *job, const esdm_write_counts *writes)
+{
+    if (writes->elsewhere > 0)
+        tool_error("copy '%s': a target was full, failed or was not reached: %" G_GUINT64_FORMAT
+                   " of %" G_GUINT64_FORMAT " fragments are on another one than planned",
+                   job->target, (guint64) writes->elsewhere, (guint64) writes->fragments);
+    if (writes->fewer_copies > 0)
+        tool_error("copy '%s': %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                   " fragments have fewer copies than asked for: esdm-fsck --repair makes the "
+                   "others",
+                   job->target, (guint64) writes->fewer_copies, (guint64) writes->fragments);
+}
+
+static void
+warn_of_left_out(const cp_job *job, const cp_left_out *left_out)
+{
+    if (left_out->datasets > 0)
+        tool_error("copy '%s': %" G_GUINT64_FORMAT " variable%s stored without %s, which the "
+                   "source has and %s; --deflate LEVEL compresses",
+                   job->target, (guint64) left_out->datasets,
+                   left_out->datasets == 1 ? " is" : "s are", left_out->names,
+                   cp_wants.format != NULL && !g_str_has_prefix(cp_wants.format, "netcdf4")
+                       ? "the classic formats do not have"
+                       : "this libnetcdf does not (HDF5_PLUGIN_PATH)");
+}
+
+static totals
+sum_up(const GPtrArray *jobs, const cp_result *results)
+{
+    totals sum = {0};
+    for (guint i = 0; i < jobs->len; i++) {
+        if (results[i].status == ESDM_OK && results[i].skipped) {
+            sum.skipped++;
+            continue;
+        }
+        if (results[i].status == ESDM_OK) {
+            sum.copied++;
+            sum.bytes += results[i].bytes;
+            warn_of_writes(g_ptr_array_index(jobs, i), &results[i].writes);
+            warn_of_left_out(g_ptr_array_index(jobs, i), &results[i].left_out);
+            continue;
+        }
+        sum.failed++;
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        esdm_error err = {.status = results[i].status};
+        /* The library's messages need not name the copy. */
+        if (strstr(results[i].message, job->source) != NULL ||
+            strstr(results[i].message, job->target) != NULL)
+            g_strlcpy(err.message, results[i].message, sizeof err.message);
+        else
+            (void) g_snprintf(err.message, sizeof err.message, "%s: %s", job->source,
+                              results[i].message);
+        tool_exit one = tool_fail(results[i].status, &err);
+        sum.result = sum.result == TOOL_OK ? one : sum.result;
+    }
+    return sum;
+}
+
+static json_t *
+job_json(const cp_job *job, const cp_result *result)
+{
+    json_t *object = json_object();
+    g_autofree char *source = g_strconcat(job->from_container ? "esdm://" : "", job->source, NULL);
+    g_autofree char *target = g_strconcat(job->to_container ? "esdm://" : "", job->target, NULL);
+    tool_json_set(object, "source", tool_json_text(source));
+    tool_json_set(object, "target", tool_json_text(target));
+    if (result == NULL)
+        return object;
+    tool_json_set(object, "status",
+                  json_string(result->status != ESDM_OK ? esdm_status_string(result->status)
+                              : result->skipped         ? "skipped"
+                                                        : "ok"));
+    if (result->status != ESDM_OK)
+        tool_json_set(object, "message", tool_json_text(result->message));
+    tool_json_set(object, "bytes", tool_json_u64(result->bytes));
+    tool_json_set(object, "datasets", tool_json_u64(result->datasets));
+    tool_json_set(object, "seconds", json_real(result->seconds));
+    if (result->left_out.datasets > 0) {
+        tool_json_set(object, "without_filters", json_string(result->left_out.names));
+        tool_json_set(object, "datasets_without_filters", tool_json_u64(result->left_out.datasets));
+    }
+    if (job->to_container && result->status == ESDM_OK && !result->skipped) {
+        json_t *writes = json_object();
+        tool_json_set(writes, "fragments", tool_json_u64(result->writes.fragments));
+        tool_json_set(writes, "elsewhere", tool_json_u64(result->writes.elsewhere));
+        tool_json_set(writes, "fewer_copies", tool_json_u64(result->writes.fewer_copies));
+        tool_json_set(object, "writes", writes);
+    }
+    return object;
+}
+
+static void
+print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum, double seconds)
+{
+    json_t *root = json_object(), *list = json_array();
+    for (guint i = 0; i < jobs->len; i++)
+        tool_json_append(
+            list, job_json(g_ptr_array_index(jobs, i), results != NULL ? &results[i] : NULL));
+    tool_json_set(root, "dry_run", json_boolean(cp_wants.dry_run));
+    tool_json_set(root, "verified", json_boolean(cp_wants.verify && results != NULL));
+    tool_json_set(root, "copied", tool_json_u64(sum->copied));
+    tool_json_set(root, "skipped", tool_json_u64(sum->skipped));
+    tool_json_set(root, "failed", tool_json_u64(sum->failed));
+    tool_json_set(root, "bytes", tool_json_u64(sum->bytes));
+    tool_json_set(root, "seconds", json_real(seconds));
+    tool_json_set(root, "copies", list);
+    tool_json_print(root);
+}
+
+static void
+print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, double seconds)
+{
+    for (guint i = 0; i < jobs->len && cp_wants.verbose; i++) {
+        if (results[i].status == ESDM_OK && !results[i].skipped)
+            print_job(g_ptr_array_index(jobs, i));
+    }
+    if (cp_wants.quiet || (jobs->len == 1 && !cp_wants.verbose))
+        return;
+    g_autofree char *size = tool_bytes(sum->bytes);
+    (void) printf("%u copied%s, ", sum->copied, cp_wants.verify ? " and verified" : "");
+    if (cp_wants.skip_existing)
+        (void) printf("%u skipped, ", sum->skipped);
+    (void) printf("%u failed, %s in %.1f s\n", sum->failed, size, seconds);
+}
+
+static tool_exit
+run(const GPtrArray *jobs)
+{
+    totals sum = {0};
+    if (cp_wants.dry_run) {
+        if (tool.json)
+            print_json(jobs, NULL, &sum, 0);
+        for (guint i = 0; i < jobs->len && !tool.json; i++)
+            print_job(g_ptr_array_index(jobs, i));
+        return TOOL_OK;
+    }
+    cp_result *results = NULL;
+    gint64 started_us = g_get_monotonic_time();
+    if (!cp_accuracy_begin())
+        return TOOL_FAILED;
+    cp_run(jobs, &results);
+    double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
+    sum = sum_up(jobs, results);
+    if (tool.json)
+        print_json(jobs, results, &sum, seconds);
+    else
+        print_text(jobs, results, &sum, seconds);
+    tool_exit stated = cp_accuracy_end();
+    return sum.result == TOOL_OK ? stated : sum.result;
+}
+
+/* A dry run does not look at targets otherwise. */
+static tool_exit
+leave_out_existing(GPtrArray *jobs)
+{
+    esdm_session *session = NULL;
+    tool_exit result = TOOL_OK;
+    for (guint i = 0; i < jobs->len && result == TOOL_OK;) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        bool exists = false;
+        esdm_error err = {0};
+        if (job->to_container && session == NULL)
+            result = tool_session(true, &session);
+        if (result != TOOL_OK)
+            break;
+        esdm_status status = cp_job_exists(job, session, &exists, &err);
+        if (status != ESDM_OK)
+            result = tool_fail(status, &err);
+        else if (exists)
+            (void) g_ptr_array_remove_index(jobs, i);
+        else
+            i++;
+    }
+    esdm_session_close(session);
+    return result;
+}
+
+/* NULL, or what is wrong with --deflate and --zstd. */
+static const char *
+wrong_level(const GPtrArray *jobs)
+{
+    bool deflate = cp_wants.deflate != CP_LEVEL_NONE, zstd = cp_wants.zstd != CP_LEVEL_NONE;
+    if (deflate && zstd)
+        return "--deflate and --zstd exclude each other";
+    if (deflate && (cp_wants.deflate < 0 || cp_wants.deflate > 9))
+        return "--deflate needs a level from 0 to 9";
+    if (zstd && (cp_wants.zstd < 0 || cp_wants.zstd > 22))
+        return "--zstd needs a level from 0 to 22";
+    if ((deflate || zstd) && cp_wants.format != NULL &&
+        !g_str_has_prefix(cp_wants.format, "netcdf4"))
+        return "the classic formats have no compression: --format netcdf4-classic has";
+    for (guint i = 0; (deflate || zstd) && i < jobs->len; i++) {
+        if (((const cp_job *) g_ptr_array_index(jobs, i))->to_container)
+            return "--deflate and --zstd are for NetCDF files; what a container is stored with, "
+                   "--accuracy and the site's engine.codec say";
+    }
+    return NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+    esdm_error err = {0};
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 3)
+        return tool_usage("which source, which target?");
+    if (cp_wants.jobs < 1 && cp_wants.jobs != CP_JOBS_DEFAULT)
+        return tool_usage("--jobs needs a number from 1");
+    if (cp_wants.force && cp_wants.skip_existing)
+        return tool_usage("--force and --skip-existing exclude each other");
+    if (cp_wants.format != NULL && !is_format(cp_wants.format))
+        return tool_usage("there is no NetCDF format '%s'", cp_wants.format);
+    if (cp_accuracy_wrong() != NULL)
+        return tool_usage("--accuracy '%s' is not NAME: QUANTITIES, such as 'tas: abs=0.01 K'",
+                          cp_accuracy_wrong());
+    if (!cp_accuracy_check(&err))
+        return tool_usage("%s", err.message);
+    GPtrArray *jobs = NULL;
+    tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    if (result == TOOL_OK && wrong_level(jobs) != NULL)
+        result = tool_usage("%s", wrong_level(jobs));
+    if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
+        result = leave_out_existing(jobs);
+    if (result == TOOL_OK)
+        result = run(jobs);
+    g_ptr_array_unref(jobs);
+    return tool_finish(result);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+
+static const tool_help help = {
+    .name = "esdm-find",
+    .arguments = "EXPRESSION…",
+    .description =
+        "Finds containers and datasets by their attributes. The answer comes from an\n"
+        "index that every commit keeps; no container is opened.\n"
+        "\n"
+        "An expression is one comparison, or several joined by \"and\"; put it in quotes,\n"
+        "because < > * and blanks mean something to the shell. Several arguments are\n"
+        "joined by \"and\", too. A comparison is NAME OPERATOR VALUE:\n"
+        "\n"
+        "  NAME      ATTRIBUTE of a dataset or a container, VARIABLE:ATTRIBUTE of the\n"
+        "            datasets called VARIABLE, or :ATTRIBUTE of containers alone\n"
+        "  OPERATOR  = != < <= > >=, or ~ for a glob (* ? [a-z]) on text\n"
+        "  VALUE     a number, a word, or text in single or double quotes (\\n \\\" \\u00b0)\n"
+        "\n"
+        "What is printed: the name of a container whose global attributes meet all\n"
+        "comparisons, and CONTAINER:/GROUP/DATASET for each such dataset; a comparison on a\n"
+        "dataset may also be met by the global attributes of its container. A quoted value\n"
+        "is compared as text, even if it looks like a number. Upper and lower case differ.\n"
+        "There is no \"or\": ask twice. Nothing found is exit status 3; a message tells\n"
+        "then which attributes nothing has at all.",
+    .examples = "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
+                "  esdm-find 'standard_name = air_temperature and units = K'\n"
+                "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
+                "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",
+    .see_also = "esdm-ls, esdm-stat",
+};
+
+static gboolean zero, containers_only;
+
+static const GOptionEntry entries[] = {
+    {"containers", 'c', 0, G_OPTION_ARG_NONE, &containers_only,
+     "Print containers alone: each one that matches or has a dataset that does", NULL},
+    {"null", '0', 0, G_OPTION_ARG_NONE, &zero, "End results with NUL instead of a new line", NULL},
+    {0},
+};
+
+typedef struct results {
+    json_t *matches;  /* with --json */
+    GHashTable *seen; /* containers, with -c */
+    uint64_t count;
+} results;
+
+static void
+print_match(const char *container, const char *dataset)
+{
+    g_autofree char *text =
+        dataset != NULL ? g_strdup_printf("%s:%s", container, dataset) : g_strdup(container);
+    g_autofree char *shown = zero ? g_strdup(text) : tool_printable(text);
+    (void) printf("%s%c", shown, zero ? '\0' : '\n');
+}
+
+static bool
+visit(const esdm_match *match, void *user)
+{
+    results *all = user;
+    const char *dataset = containers_only ? NULL : match->dataset;
+    if (containers_only && !g_hash_table_add(all->seen, g_strdup(match->container)))
+        return true;
+    all->count++;
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "container", tool_json_text(match->container));
+        tool_json_set(object, "dataset", dataset != NULL ? tool_json_text(dataset) : json_null());
+        tool_json_append(all->matches, object);
+    } else {
+        print_match(match->container, dataset);
+    }
+    return !ferror(stdout);
+}
+
+/* ---- nothing found ------------------------------------------------------------------------ */
+
+static bool
+note_any(const esdm_match *match, void *user)
+{
+    (void) match;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether anything has the attribute, "NAME" or "VARIABLE:NAME" as in the expression. */
+static bool
+has_attribute(esdm_session *session, const char *name)
+{
+    static const char *const questions[] = {" ~ *", " >= 0", " < 0", " != '\\u0001'"};
+    bool any = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(questions) && !any; i++) {
+        g_autofree char *question = g_strconcat(name, questions[i], NULL);
+        esdm_error err = {0};
+        if (esdm_find(session, question, note_any, &any, &err) != ESDM_OK)
+            return true; /* no more is known than without asking */
+    }
+    return any;
+}
+
+/* The bytes of a word, or of a text in quotes. */
+static size_t
+word_bytes(const char *at, const char *ends)
+{
+    size_t bytes = 0;
+    if (*at != '"' && *at != '\'')
+        return strcspn(at, ends);
+    for (bytes = 1; at[bytes] != '\0' && at[bytes] != at[0]; bytes++)
+        bytes += at[bytes] == '\\' && at[bytes + 1] != '\0';
+    return bytes + (at[bytes] != '\0');
+}
+
+/* An expression that is right found nothing: tells attributes in it that nothing has. */
+static void
+tell_unknown(esdm_session *session, const char *expression)
+{
+    const char *at = expression;
+    while (*at != '\0') {
+        at += strspn(at, " \t\n");
+        const char *name = at;
+        at += word_bytes(at, "=!<>~ \t\n:");
+        if (*at == ':')
+            at += 1 + word_bytes(at + 1, "=!<>~ \t\n");
+        if (at == name)
+            return;
+        g_autofree char *attribute = g_strndup(name, (gsize) (at - name));
+        if (!has_attribute(session, attribute)) {
+            g_autofree char *printable = tool_printable(attribute);
+            tool_error("no container and no variable of this site has an attribute %s", printable);
+        }
+        at += strspn(at, " \t\n");
+        at += strspn(at, "=!<>~");
+        at += strspn(at, " \t\n");
+        at += word_bytes(at, " \t\n");
+        at += strspn(at, " \t\n");
+        at += MIN(strlen("and"), strlen(at));
+    }
+}
+
+static tool_exit
+find(esdm_session *session, const char *expression, bool several)
+{
+    results all = {.matches = json_array(),
+                   .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    esdm_error err = {0};
+    esdm_status status = esdm_find(session, expression, visit, &all, &err);
+    tool_exit result = TOOL_OK;
+    if (status == ESDM_EINVAL)
+        result = tool_usage("%s%s", err.message,
+                            several ? " (a comparison is one argument: put it in quotes)" : "");
+    else if (status != ESDM_OK)
+        result = tool_fail(status, &err);
+    else if (all.count == 0)
+        result = TOOL_NOT_FOUND;
+    if (status == ESDM_OK && all.count == 0)
+        tell_unknown(session, expression);
+    g_hash_table_unref(all.seen);
+    if (tool.json && (status == ESDM_OK)) {
+        json_t *root = json_object();
+        tool_json_set(root, "expression", tool_json_text(expression));
+        tool_json_set(root, "matches", all.matches);
+        tool_json_print(root);
+    } else {
+        json_decref(all.matches);
+    }
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("which expression?");
+    if (zero)
+        tool_output_exact();
+    if (zero && tool.json)
+        return tool_usage("-0 and --json exclude each other");
+    g_autofree char *expression = g_strjoinv(" and ", argv + 1);
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(true, &session);
+    if (result != TOOL_OK)
+        return result;
+    result = find(session, expression, argc > 2);
+    esdm_session_close(session);
+    return tool_finish(result);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+
+#include "common/common.h"
+#include "esdm/upkeep.h"
+
+static const tool_help help = {
+    .name = "esdm-fsck",
+    .arguments = "[CONTAINER…]",
+    .description =
+        "Checks what a site holds: the structure of every container at every snapshot\n"
+        "that is kept, the attribute index, the index pages, and for every fragment that\n"
+        "its pack exists, is long enough and has a sound head there. With --data every\n"
+        "byte is read and compared with its checksum. Programs may go on using the site.\n"
+        "\n"
+        "A CONTAINER stands for itself and everything below it. Without one the whole\n"
+        "site is checked, and packs that nothing refers to are counted: packs of\n"
+        "programs that are writing at this moment, and what killed programs left behind,\n"
+        "which esdm-gc removes.\n"
+        "\n"
+        "--repair mends what can be mended without losing anything; it never removes\n"
+        "data. Each problem is told with its place and what to do about it.",
+    .statuses = "Exit status:\n"
+                "  0  everything is sound\n"
+                "  1  there are problems; with --repair all of them were repaired\n"
+                "  2  the command line is wrong\n"
+                "  3  there is no such container or site\n"
+                "  4  there are problems that --repair could not repair\n"
+                "  5  the check could not be completed; a message says why\n",
+    .examples = "  esdm-fsck                      check the site, heads of fragments alone\n"
+                "  esdm-fsck --data experiment    read every byte of experiment and below\n"
+                "  esdm-fsck --repair --json\n",
+    .see_also = "esdm-gc, esdm-mkfs --check, esdm-stat --fragments",
+};
+
+/* What the help says, for scripts. */
+enum { FSCK_SOUND = 0, FSCK_PROBLEMS = 1, FSCK_UNREPAIRED = 4, FSCK_INCOMPLETE = 5 };
+
+static gboolean data, repair, quiet;
+
+static const GOptionEntry entries[] = {
+    {"data", 'd', 0, G_OPTION_ARG_NONE, &data, "Read and verify every byte", NULL},
+    {"repair", 'r', 0, G_OPTION_ARG_NONE, &repair, "Mend what can be mended", NULL},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No progress, and no summary when all is sound",
+     NULL},
+    {0},
+};
+
+static json_t *
+json_of(const esdm_fsck_result *result, json_t *findings, esdm_status status, const esdm_error *err)
+{
+    json_t *root = json_object();
+    tool_json_set(root, "findings", findings);
+    tool_json_set(root, "containers", tool_json_u64(result->containers));
+    tool_json_set(root, "pages", tool_json_u64(result->pages));
+    tool_json_set(root, "fragments", tool_json_u64(result->fragments));
+    tool_json_set(root, "packs", tool_json_u64(result->packs));
+    tool_json_set(root, "bytes_read", tool_json_u64(result->bytes));
+    tool_json_set(root, "problems", tool_json_u64(result->problems));
+    tool_json_set(root, "repaired", tool_json_u64(result->repaired));
+    tool_json_set(root, "orphans", tool_json_u64(result->orphans));
+    tool_json_set(root, "orphan_bytes", tool_json_u64(result->orphan_bytes));
+    tool_json_set(root, "unpublished", tool_json_u64(result->unpublished));
+    tool_json_set(root, "complete", json_boolean(status == ESDM_OK));
+    if (status != ESDM_OK)
+        tool_json_set(root, "message", tool_json_text(err->message));
+    return root;
+}
+
+static void
+print_summary(const esdm_fsck_result *result, double seconds)
+{
+    g_autofree char *bytes = tool_bytes(result->bytes);
+    if (quiet && result->problems == 0)
+        return;
+    (void) printf(
+        "%" G_GUINT64_FORMAT " container%s, %" G_GUINT64_FORMAT " index pages, %" G_GUINT64_FORMAT
+        " fragments in %" G_GUINT64_FORMAT " packs; %s read in %.1f s: ",
+        (guint64) result->containers, result->containers == 1 ? "" : "s", (guint64) result->pages,
+        (guint64) result->fragments, (guint64) result->packs, bytes, seconds);
+    if (result->problems == 0)
+        (void) printf("sound\n");
+    else
+        (void) printf("%" G_GUINT64_FORMAT " problem%s, %" G_GUINT64_FORMAT " repaired\n",
+                      (guint64) result->problems, result->problems == 1 ? "" : "s",
+                      (guint64) result->repaired);
+}
+
+static int
+check(esdm_session *session, GPtrArray *names)
+{
+    tool_watch watch;
+    esdm_fsck_result result = {0};
+    esdm_error err = {0};
+    const esdm_fsck_options options = {
+        .containers = names->len > 0 ? (const char *const *) names->pdata : NULL,
+        .ncontainers = names->len,
+        .data = data,
+        .repair = repair,
+        .report = tool_watch_finding,
+        .progress = tool_watch_progress,
+        .user = &watch,
+    };
+    tool_watch_start(&watch, !quiet, !quiet);
+    esdm_status status = esdm_fsck(session, &options, &result, &err);
+    json_t *findings = tool_watch_end(&watch);
+    if (tool.json)
+        tool_json_print(json_of(&result, json_incref(findings), status, &err));
+    else if (status == ESDM_OK)
+        print_summary(&result, tool_progress_seconds(&watch.progress));
+    json_decref(findings);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err) == TOOL_NOT_FOUND ? (int) TOOL_NOT_FOUND : FSCK_INCOMPLETE;
+    if (result.problems == 0)
+        return FSCK_SOUND;
+    return repair && result.repaired < result.problems ? FSCK_UNREPAIRED : FSCK_PROBLEMS;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    tool_exit failed = TOOL_OK;
+    g_autoptr(GPtrArray) names = tool_names(argc, argv, &failed);
+    if (names == NULL)
+        return failed;
+    esdm_session *session = NULL;
+    failed = tool_session(false, &session); /* whether writers live is asked of a writable store */
+    if (failed != TOOL_OK)
+        return failed == TOOL_NOT_FOUND ? (int) failed : FSCK_INCOMPLETE;
+    int result = check(session, names);
+    esdm_session_close(session);
+    return tool_finish(TOOL_OK) == TOOL_OK ? result : FSCK_INCOMPLETE;
+}

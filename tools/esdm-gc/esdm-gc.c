@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "esdm-gc/esdm-gc.h"
+
+static const tool_help help = {
+    .name = "esdm-gc",
+    .arguments = "",
+    .description =
+        "Removes what nobody can reach any more: packs that killed programs left behind,\n"
+        "packs of snapshots that are not kept, removed containers that a reader still had\n"
+        "open, and former containers (esdm-ls --replaced) that are past their time or more\n"
+        "than the site keeps, the oldest first; with --replaced-now all of these. It never removes "
+        "what a snapshot refers to, what a program is writing\n"
+        "at this moment, or what was written to within the age limit, one day unless\n"
+        "--age says otherwise: 90s, 30m, 12h, 7d.\n"
+        "\n"
+        "Removing a stub file leaves its container. With --stubs FOLDER, which may be given\n"
+        "several times, containers of this routed folder that no stub in any of the FOLDERs\n"
+        "names any more are removed, too, when nothing was committed to them within the age\n"
+        "limit. Name all folders to which stubs may have been moved, and do not use this for\n"
+        "containers that are known by their esdm:// names alone. FOLDER=NAME is as in\n"
+        "ESDM_NC_ROUTE, which is asked what a FOLDER without NAME is called. When it does\n"
+        "not tell, but stubs in FOLDER do, the option that is meant is printed.\n"
+        "\n"
+        "It tells what it would remove, and asks; without a terminal it refuses unless\n"
+        "--yes is given. Programs may go on using the site.",
+    .examples = "  esdm-gc --dry-run        tell what would be removed\n"
+                "  esdm-gc --yes            as from cron\n"
+                "  esdm-gc --age 12h\n"
+                "  esdm-gc --replaced-now --yes   the disk is full\n"
+                "  esdm-gc --stubs /scratch/run --stubs /archive --dry-run\n",
+    .see_also = "esdm-fsck, esdm-rm, esdm-restore",
+};
+
+static gboolean dry_run, yes, verbose, replaced_now;
+static char *age_text;
+static char **stub_folders;
+static GPtrArray *stubless;    /* names, with --stubs */
+static guint64 stubless_young; /* too young to be removed */
+
+static const GOptionEntry entries[] = {
+    {"age", 'a', 0, G_OPTION_ARG_STRING, &age_text, "Keep packs that are younger", "AGE"},
+    {"stubs", 's', 0, G_OPTION_ARG_FILENAME_ARRAY, &stub_folders,
+     "Remove containers of FOLDER whose stubs were removed", "FOLDER"},
+    {"replaced-now", 'R', 0, G_OPTION_ARG_NONE, &replaced_now,
+     "Free all that was replaced or removed and is still kept", NULL},
+    {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be removed, remove nothing",
+     NULL},
+    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove without asking", NULL},
+    {"verbose", 'v', 0, G_OPTION_ARG_NONE, &verbose, "Print the name of each pack", NULL},
+    {0},
+};
+
+static tool_watch watch;
+
+static char *
+describe(const esdm_gc_result *result)
+{
+    g_autofree char *bytes = tool_bytes(result->bytes);
+    g_autofree char *without = stubless->len == 0
+                                   ? g_strdup("")
+                                   : g_strdup_printf("%u container%s without stub, ", stubless->len,
+                                                     stubless->len == 1 ? "" : "s");
+    g_autofree char *former_bytes = tool_bytes(result->former_bytes);
+    g_autofree char *former =
+        result->former == 0 ? g_strdup("")
+                            : g_strdup_printf("%" G_GUINT64_FORMAT " former container%s (%s), ",
+                                              (guint64) result->former,
+                                              result->former == 1 ? "" : "s", former_bytes);
+    return g_strdup_printf("%s%s%" G_GUINT64_FORMAT " pack%s (%s) and %" G_GUINT64_FORMAT
+                           " removed container%s",
+                           without, former, (guint64) result->packs, result->packs == 1 ? "" : "s",
+                           bytes, (guint64) result->containers, result->containers == 1 ? "" : "s");
+}
+
+/* TOOL_OK: go on. */
+static tool_exit
+ask(const esdm_gc_result *found)
+{
+    g_autofree char *what = describe(found);
+    g_autofree char *question = g_strdup_printf("Remove %s for good?", what);
+    if (!tool_can_ask()) {
+        tool_error("%s could be removed; say --yes to do so", what);
+        return TOOL_REFUSED;
+    }
+    if (tool_confirm(question))
+        return TOOL_OK;
+    tool_error("nothing was removed");
+    return TOOL_REFUSED;
+}
+
+static void
+print_result(const esdm_gc_result *result, bool removed)
+{
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "dry_run", json_boolean(!removed));
+        tool_json_set(root, "findings", json_incref(watch.findings));
+        json_t *names = json_array();
+        for (guint i = 0; i < stubless->len; i++)
+            tool_json_append(names, tool_json_text(g_ptr_array_index(stubless, i)));
+        tool_json_set(root, "without_stub", names);
+        tool_json_set(root, "without_stub_young", tool_json_u64(stubless_young));
+        tool_json_set(root, "packs", tool_json_u64(result->packs));
+        tool_json_set(root, "bytes", tool_json_u64(result->bytes));
+        tool_json_set(root, "containers", tool_json_u64(result->containers));
+        tool_json_set(root, "former", tool_json_u64(result->former));
+        tool_json_set(root, "former_bytes", tool_json_u64(result->former_bytes));
+        tool_json_set(root, "young", tool_json_u64(result->young));
+        tool_json_set(root, "living", tool_json_u64(result->living));
+        tool_json_set(root, "failed", tool_json_u64(result->failed));
+        tool_json_print(root);
+        return;
+    }
+    g_autofree char *what = describe(result);
+    (void) printf("%s%s; %" G_GUINT64_FORMAT " younger pack%s left, %" G_GUINT64_FORMAT
+                  " of living writers\n",
+                  removed ? "removed " : "would remove ", what, (guint64) result->young,
+                  result->young == 1 ? "" : "s", (guint64) result->living);
+    if (stubless_young > 0)
+        (void) printf("%" G_GUINT64_FORMAT " container%s without stub left, written to within %s: "
+                      "--age 0 removes the youngest, too\n",
+                      stubless_young, stubless_young == 1 ? "" : "s",
+                      age_text != NULL ? age_text : "one day");
+}
+
+/* Tells the names, and removes the containers unless this is a dry run. */
+static tool_exit
+remove_stubless(esdm_session *session, bool remove)
+{
+    for (guint i = 0; i < stubless->len; i++) {
+        const char *name = g_ptr_array_index(stubless, i);
+        esdm_error err = {0};
+        esdm_status status = remove ? esdm_container_remove(session, name, &err) : ESDM_OK;
+        if (status != ESDM_OK && status != ESDM_ENOENT)
+            return tool_fail(status, &err);
+        g_autofree char *printable = tool_printable(name);
+        if (!tool.json)
+            (void) printf("%s container '%s', which no stub names\n",
+                          remove ? "removed" : "would remove", printable);
+    }
+    return TOOL_OK;
+}
+
+/* What would be removed. *ret_go_on: somebody agreed, or there is nothing to ask about. */
+static tool_exit
+rehearse(esdm_session *session, esdm_gc_options options, bool *ret_go_on)
+{
+    esdm_gc_result result = {0};
+    esdm_error err = {0};
+    options.dry_run = true;
+    options.report = dry_run ? tool_watch_finding : NULL;
+    *ret_go_on = false;
+    esdm_status status = esdm_gc(session, &options, &result, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    (void) remove_stubless(session, false);
+    if (dry_run)
+        print_result(&result, false);
+    else if (stubless->len + result.former + result.packs + result.containers > 0)
+        return (*ret_go_on = ask(&result) == TOOL_OK) ? TOOL_OK : TOOL_REFUSED;
+    *ret_go_on = !dry_run;
+    return TOOL_OK;
+}
+
+static tool_exit
+collect(esdm_session *session, esdm_gc_options *options)
+{
+    esdm_gc_result result = {0};
+    esdm_error err = {0};
+    bool go_on = yes && !dry_run;
+    if (!go_on) {
+        tool_exit rehearsed = rehearse(session, *options, &go_on);
+        if (!go_on)
+            return rehearsed;
+    } else if (stubless->len > 0) { /* nothing goes where esdm_gc() would refuse */
+        esdm_gc_options rehearsal = *options;
+        rehearsal.dry_run = true;
+        esdm_status refused = esdm_gc(session, &rehearsal, &result, &err);
+        if (refused != ESDM_OK)
+            return tool_fail(refused, &err);
+    }
+    tool_exit removed = remove_stubless(session, true);
+    if (removed != TOOL_OK)
+        return removed;
+    options->report = tool_watch_finding;
+    esdm_status status = esdm_gc(session, options, &result, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    print_result(&result, true);
+    return result.failed > 0 ? TOOL_FAILED : TOOL_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc > 1)
+        return tool_usage("esdm-gc looks at the whole site; to remove containers: esdm-rm");
+    esdm_gc_options options = {.any_age = age_text != NULL, .replaced = replaced_now};
+    if (age_text != NULL && !tool_age(age_text, &options.age_s))
+        return tool_usage("--age: expected a number with s, m, h or d behind it, not '%s'",
+                          age_text);
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(false, &session);
+    if (result != TOOL_OK)
+        return result;
+    tool_watch_start(&watch, verbose, false);
+    options.user = &watch;
+    uint64_t age_s = age_text != NULL ? options.age_s : ESDM_GC_AGE_S;
+    if (stub_folders != NULL)
+        result = gc_find_stubless(session, stub_folders, age_s, &stubless, &stubless_young);
+    else
+        stubless = g_ptr_array_new();
+    if (result == TOOL_OK)
+        result = collect(session, &options);
+    if (stubless != NULL)
+        g_ptr_array_unref(stubless);
+    json_decref(tool_watch_end(&watch));
+    esdm_session_close(session);
+    return tool_finish(result);
+}

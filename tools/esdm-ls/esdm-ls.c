@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "esdm-ls/esdm-ls.h"
+
+static const tool_help help = {
+    .name = "esdm-ls",
+    .arguments = "[PREFIX…]",
+    .description =
+        "Lists the containers of the site, by default all of them, one name a line in\n"
+        "byte order. A PREFIX selects the container of that name and all below PREFIX/;\n"
+        "esdm:// is the whole site.\n"
+        "\n"
+        "With --long each line has the size of the data as the programs see it, the size\n"
+        "stored, the number of fragments, datasets and the newest snapshot, who made the\n"
+        "last commit and when, and the name; the last line has the totals. With --depth 1\n"
+        "everything in a folder counts together, as in du.\n"
+        "\n"
+        "With --replaced it lists what was replaced or removed and is still kept, each\n"
+        "with the id by which esdm-restore knows it. How long the site says (\"replaced\").",
+    .examples = "  esdm-ls                        names of all containers\n"
+                "  esdm-ls -l experiment          facts about those below experiment/\n"
+                "  esdm-ls -l --depth 1 --sort stored   what takes the space\n"
+                "  esdm-ls --replaced             what esdm-restore can bring back\n"
+                "  esdm-ls -0 | xargs -0 esdm-rm  remove everything\n",
+    .see_also = "esdm-stat, esdm-find, esdm-cp, esdm-rm, esdm-restore",
+};
+
+ls_wants ls;
+
+static const GOptionEntry entries[] = {
+    {"long", 'l', 0, G_OPTION_ARG_NONE, &ls.facts, "One line of facts for each, and totals", NULL},
+    {"bytes", 'b', 0, G_OPTION_ARG_NONE, &ls.exact_bytes, "Sizes in bytes (with -l)", NULL},
+    {"null", '0', 0, G_OPTION_ARG_NONE, &ls.zero, "End names with NUL instead of a new line", NULL},
+    {"replaced", 'R', 0, G_OPTION_ARG_NONE, &ls.replaced,
+     "What was replaced or removed and is kept", NULL},
+    {"sort", 's', 0, G_OPTION_ARG_STRING, &ls.sort, "name, size, stored, time or owner", "BY"},
+    {"reverse", 'r', 0, G_OPTION_ARG_NONE, &ls.reverse, "The other way round", NULL},
+    {"depth", 'd', 0, G_OPTION_ARG_INT, &ls.depth, "Count folders of this depth as one", "N"},
+    {0},
+};
+
+static bool
+visit(const esdm_container_info *info, void *user)
+{
+    ls_entry *entry = g_new0(ls_entry, 1);
+    entry->name = g_strdup(info->name);
+    entry->info = *info;
+    g_ptr_array_add(user, entry);
+    return true;
+}
+
+static bool
+visit_former(const esdm_former_info *info, void *user)
+{
+    (void) visit(&info->container, user);
+    GPtrArray *all = user;
+    ls_entry *entry = g_ptr_array_index(all, all->len - 1);
+    entry->id = g_strdup(info->id);
+    entry->removed = info->removed;
+    entry->time_ns = info->time_ns;
+    entry->until_ns = info->until_ns;
+    return true;
+}
+
+static void
+find_owners(esdm_session *session, const GPtrArray *all, guint from)
+{
+    for (guint i = from; i < all->len; i++) {
+        ls_entry *entry = g_ptr_array_index(all, i);
+        entry->owner = tool_owner(session, entry->name);
+    }
+}
+
+static tool_exit
+list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    esdm_status status = ESDM_OK;
+    guint before = all->len;
+    if (prefix != NULL && (g_str_equal(prefix, "esdm:") || g_str_equal(prefix, "esdm://")))
+        prefix = NULL; /* the whole site */
+    if (prefix != NULL) {
+        status = esdm_container_normalise(tool_container(prefix), name, &err);
+        if (status != ESDM_OK)
+            return tool_fail(status, &err);
+        prefix = name;
+    }
+    status = ls.replaced ? esdm_former_list(session, prefix, visit_former, all, &err)
+                         : esdm_container_list(session, prefix, visit, all, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    bool owners = ls.facts || tool.json || g_strcmp0(ls.sort, "owner") == 0;
+    if (owners && !ls.replaced)
+        find_owners(session, all, before);
+    if (prefix != NULL && all->len == before && ls.replaced) {
+        tool_error("no former container '%s' is kept, and none below it", name);
+        return TOOL_NOT_FOUND;
+    }
+    if (prefix != NULL && all->len == before)
+        return tool_absent(session, name);
+    if (ls.depth > 0)
+        ls_fold(all, before, prefix);
+    return TOOL_OK;
+}
+
+static void
+show(const esdm_session *session, GPtrArray *all, GCompareFunc order)
+{
+    if (ls.sort != NULL)
+        g_ptr_array_sort(all, order);
+    for (guint i = 0; ls.reverse && i < all->len / 2; i++) {
+        gpointer other = all->pdata[all->len - 1 - i];
+        all->pdata[all->len - 1 - i] = all->pdata[i];
+        all->pdata[i] = other;
+    }
+    if (!tool.json) {
+        ls_print(all);
+        return;
+    }
+    json_t *root = ls_json(all);
+    if (session != NULL) {
+        tool_json_set(root, "site", tool_json_text(esdm_session_site_name(session)));
+        tool_json_set(root, "config", tool_json_text(esdm_session_config_source(session)));
+    }
+    tool_json_print(root);
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    GCompareFunc order = ls_order(ls.sort != NULL ? ls.sort : "name");
+    if (ls.zero)
+        tool_output_exact();
+    if (ls.zero && (ls.facts || tool.json || ls.replaced))
+        return tool_usage("-0 goes with plain names alone");
+    if (order == NULL)
+        return tool_usage("--sort: name, size, stored, time or owner, not '%s'", ls.sort);
+    if (ls.depth < 0 || (ls.depth > 0 && ls.replaced))
+        return tool_usage("--depth is a number from 1 on, and not for --replaced");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session_if_made(&session);
+    if (result != TOOL_OK)
+        return result;
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(ls_entry_free);
+    if (session != NULL && argc == 1)
+        result = list_prefix(session, NULL, all);
+    for (int i = 1; session != NULL && i < argc; i++) {
+        tool_exit one = list_prefix(session, argv[i], all);
+        result = result == TOOL_OK ? one : result;
+    }
+    show(session, all, order);
+    esdm_session_close(session);
+    return tool_finish(result);
+}

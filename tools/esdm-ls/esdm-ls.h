@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_LS_H
+#define ESDM_TOOLS_LS_H
+
+/** @file What esdm-ls gathers and shows. One thread. */
+
+#include "common/common.h"
+
+/** A line of the list: a container, a former one, or a folder with what lies in it. */
+typedef struct ls_entry {
+    char *name;               /**< owned; of a folder with '/' behind it */
+    char *id;                 /**< owned; of a former container, else NULL */
+    char *owner;              /**< owned; who committed last, NULL: not asked for, or not known */
+    uint64_t containers;      /**< in a folder; else 0 */
+    bool removed;             /**< former: removed; else replaced */
+    uint64_t time_ns;         /**< former: when */
+    uint64_t until_ns;        /**< former: how long it is kept */
+    esdm_container_info info; /**< `name` is not to be used */
+} ls_entry;
+
+typedef struct ls_wants {
+    gboolean facts;       /**< --long */
+    gboolean exact_bytes; /**< --bytes */
+    gboolean zero;        /**< --null */
+    gboolean replaced;    /**< --replaced */
+    gboolean reverse;     /**< --reverse */
+    char *sort;           /**< --sort */
+    int depth;            /**< --depth; 0: no limit */
+} ls_wants;
+extern ls_wants ls;
+
+/** NULL: a wrong word. */
+GCompareFunc ls_order(const char *word);
+void ls_entry_free(gpointer entry);
+/** Puts what lies deeper than --depth below `prefix` (NULL: the site) from index `from` on
+ * together.
+ *  @param entries of ls_entry, sorted by name. */
+void ls_fold(GPtrArray *entries, guint from, const char *prefix);
+void ls_print(const GPtrArray *entries);
+json_t *ls_json(const GPtrArray *entries);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+
+static const tool_help help = {
+    .name = "esdm-restore",
+    .arguments = "NAME…",
+    .description =
+        "Brings back containers that were replaced or removed: by a program that wrote over\n"
+        "them, by esdm-rm, or by a rename. The site keeps such former containers for a\n"
+        "while, one day by default, and as long as there is room.\n"
+        "\n"
+        "Of several former containers of one name the newest comes back; --list shows them\n"
+        "all, and --id takes another one. Where a container stands under the name it asks,\n"
+        "or refuses unless --yes is given; that container then becomes a former one itself,\n"
+        "so that a second esdm-restore undoes the first. --as brings it back beside the\n"
+        "other one.\n"
+        "\n"
+        "With --recursive each NAME also stands for all removed containers below it.",
+    .examples = "  esdm-restore run1.nc                what run1.nc was before\n"
+                "  esdm-restore --list run1.nc\n"
+                "  esdm-restore --id 3f9a01c2 --as old.nc run1.nc\n"
+                "  esdm-restore -r experiment          after esdm-rm -r experiment\n",
+    .see_also = "esdm-ls --replaced, esdm-rm, esdm-gc --replaced-now",
+};
+
+static gboolean list_only, recursive, yes, dry_run;
+static char *wanted_id;
+static char *new_name;
+
+static const GOptionEntry entries[] = {
+    {"list", 'l', 0, G_OPTION_ARG_NONE, &list_only, "Show what could be brought back", NULL},
+    {"id", 'i', 0, G_OPTION_ARG_STRING, &wanted_id, "The former container with this id", "ID"},
+    {"as", 'a', 0, G_OPTION_ARG_STRING, &new_name, "Bring it back under another name", "NAME"},
+    {"recursive", 'r', 0, G_OPTION_ARG_NONE, &recursive, "Also what was removed below", NULL},
+    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Replace the container that has the name now", NULL},
+    {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would come back", NULL},
+    {0},
+};
+
+/* One former container that was chosen, or is listed. */
+typedef struct former {
+    char *name;
+    char *id;
+    uint64_t time_ns;
+    uint64_t raw_bytes;
+    bool removed;
+} former;
+
+static json_t *told; /* with --json */
+
+static void
+free_former(gpointer data)
+{
+    former *one = data;
+    g_free(one->name);
+    g_free(one->id);
+    g_free(one);
+}
+
+static bool
+note(const esdm_former_info *info, void *user)
+{
+    former *one = g_new0(former, 1);
+    one->name = g_strdup(info->container.name);
+    one->id = g_strdup(info->id);
+    one->time_ns = info->time_ns;
+    one->raw_bytes = info->container.raw_bytes;
+    one->removed = info->removed;
+    g_ptr_array_add(user, one);
+    return true;
+}
+
+static void
+tell(const former *one, const char *what)
+{
+    g_autofree char *name = tool_printable(one->name);
+    g_autofree char *time = tool.json ? tool_time_iso(one->time_ns) : tool_time(one->time_ns);
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "name", tool_json_text(one->name));
+        tool_json_set(object, "id", tool_json_text(one->id));
+        tool_json_set(object, "was", json_string(one->removed ? "removed" : "replaced"));
+        tool_json_set(object, "time", json_string(time));
+        tool_json_set(object, "raw_bytes", tool_json_u64(one->raw_bytes));
+        if (new_name != NULL)
+            tool_json_set(object, "as", tool_json_text(new_name));
+        tool_json_append(told, object);
+        return;
+    }
+    g_autofree char *bytes = tool_bytes(one->raw_bytes);
+    g_autofree char *as = new_name != NULL ? g_strdup_printf(" as '%s'", new_name) : g_strdup("");
+    (void) printf("%s%s%s  %s at %s  %10s  '%s'%s\n", what, what[0] != '\0' ? "  " : "", one->id,
+                  one->removed ? "removed" : "replaced", time, bytes, name, as);
+}
+
+/* Whether a container has the name now. */
+static bool
+stands(esdm_session *session, const char *name)
+{
+    esdm_container_info info;
+    esdm_error ignored;
+    return esdm_container_stat(session, name, &info, &ignored) == ESDM_OK;
+}
+
+static tool_exit
+restore(esdm_session *session, const former *one)
+{
+    const char *name = new_name != NULL ? tool_container(new_name) : one->name;
+    esdm_error err = {0};
+    bool replace = false;
+    if (stands(session, name)) {
+        g_autofree char *printable = tool_printable(name);
+        g_autofree char *question = g_strdup_printf(
+            "'%s' exists. Replace it by the former container %s, and keep it as a former one?",
+            printable, one->id);
+        replace = yes || dry_run || tool_confirm(question);
+        if (!replace) {
+            tool_error("'%s' exists; --yes replaces it (and keeps it as a former one), --as NAME "
+                       "brings the other one back beside it",
+                       name);
+            return TOOL_REFUSED;
+        }
+    }
+    esdm_status status =
+        dry_run ? ESDM_OK : esdm_former_restore(session, one->name, one->id, name, replace, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tell(one, dry_run ? "would restore" : "restored");
+    return TOOL_OK;
+}
+
+/* What an argument stands for: the newest of the name, the one with the id, or with --recursive the
+ * newest of each name. */
+static bool
+is_wanted(const GPtrArray *all, guint i, const char *name)
+{
+    const former *one = g_ptr_array_index(all, i);
+    const former *next = i + 1 < all->len ? g_ptr_array_index(all, i + 1) : NULL;
+    if (!recursive && strcmp(one->name, name) != 0)
+        return false;
+    if (list_only)
+        return true;
+    if (wanted_id != NULL)
+        return strcmp(one->id, wanted_id) == 0;
+    return next == NULL || strcmp(next->name, one->name) != 0;
+}
+
+static tool_exit
+restore_argument(esdm_session *session, const char *argument)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_former);
+    g_autofree char *stub = tool_stub(argument);
+    bool whole = recursive && (g_str_equal(argument, "esdm:") || g_str_equal(argument, "esdm://"));
+    esdm_status status =
+        whole
+            ? ESDM_OK
+            : esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, &err);
+    if (status == ESDM_OK)
+        status = esdm_former_list(session, whole ? NULL : name, note, all, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_exit result = TOOL_OK;
+    guint found = 0;
+    for (guint i = 0; i < all->len; i++) {
+        const former *one = g_ptr_array_index(all, i);
+        if (!is_wanted(all, i, name))
+            continue;
+        /* What was replaced has a living successor: with --recursive it stays. */
+        if (recursive && !list_only && wanted_id == NULL && !yes && stands(session, one->name))
+            continue;
+        found++;
+        tool_exit step = TOOL_OK;
+        if (list_only)
+            tell(one, "");
+        else
+            step = restore(session, one);
+        result = result == TOOL_OK ? step : result;
+    }
+    if (found > 0)
+        return result;
+    tool_error("no former container '%s'%s%s is kept; esdm-ls --replaced tells which there are",
+               whole ? "esdm://" : name, wanted_id != NULL ? " with the id " : "",
+               wanted_id != NULL ? wanted_id : "");
+    return TOOL_NOT_FOUND;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("which containers?");
+    if (new_name != NULL && (argc > 2 || recursive))
+        return tool_usage("--as goes with one NAME");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(list_only || dry_run, &session);
+    if (result != TOOL_OK)
+        return result;
+    told = json_array();
+    for (int i = 1; i < argc; i++) {
+        tool_exit one = restore_argument(session, argv[i]);
+        result = result == TOOL_OK ? one : result;
+    }
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "dry_run", json_boolean(dry_run));
+        tool_json_set(root, list_only ? "replaced" : "restored", told);
+        tool_json_print(root);
+    } else {
+        json_decref(told);
+    }
+    esdm_session_close(session);
+    return tool_finish(result);
+}

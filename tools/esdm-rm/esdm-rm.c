@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+
+static const tool_help help = {
+    .name = "esdm-rm",
+    .arguments = "CONTAINER…",
+    .description =
+        "Removes containers. Each is gone for everybody at once; programs that have it\n"
+        "open go on reading. It is kept for a while, one day unless the site says otherwise:\n"
+        "esdm-restore brings it back. With --for-good it is not kept, nor is anything else\n"
+        "that had its name before; its storage is freed when nobody reads it any more.\n"
+        "\n"
+        "With --recursive each argument also stands for everything below it: \"esdm-rm -r\n"
+        "exp\" removes exp and exp/run1.nc, but not experiment.nc; esdm:// is the whole site.\n"
+        "It asks before it removes more than five; without a terminal it does so for the\n"
+        "whole site only with --yes.\n"
+        "\n"
+        "The first failure does not keep the others from being removed.",
+    .examples = "  esdm-rm experiment/run1.nc\n"
+                "  esdm-rm -r -n experiment      tell what -r would remove\n"
+                "  esdm-rm -f maybe.nc           no error when it does not exist\n"
+                "  esdm-rm --for-good huge.nc    free the space now\n",
+    .see_also = "esdm-restore, esdm-ls --replaced, esdm-mkfs --remove",
+};
+
+/* So many are removed without a question. */
+#define A_FEW 5
+
+static gboolean recursive, force, dry_run, verbose, for_good, yes;
+
+static const GOptionEntry entries[] = {
+    {"recursive", 'r', 0, G_OPTION_ARG_NONE, &recursive, "Remove what lies below, too", NULL},
+    {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "No error for what does not exist", NULL},
+    {"for-good", 'g', 0, G_OPTION_ARG_NONE, &for_good,
+     "Keep nothing: neither these nor what had their names before", NULL},
+    {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Ask no question", NULL},
+    {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Print the names, remove nothing", NULL},
+    {"verbose", 'v', 0, G_OPTION_ARG_NONE, &verbose, "Print the name of each removed one", NULL},
+    {0},
+};
+
+static json_t *removed; /* with --json */
+
+static bool
+collect(const esdm_container_info *info, void *user)
+{
+    g_ptr_array_add(user, g_strdup(info->name));
+    return true;
+}
+
+/* There is no such container; what was perhaps meant. */
+static tool_exit
+absent(esdm_session *session, const char *argument, const char *name)
+{
+    g_autofree char *stub = tool_stub(argument);
+    if (stub != NULL) {
+        tool_error("'%s' is a file that stands for container '%s'; to remove both: esdm-rm '%s' "
+                   "&& rm '%s'",
+                   argument, stub, stub, argument);
+        return TOOL_NOT_FOUND;
+    }
+    tool_exit result = tool_absent(session, name);
+    if (strpbrk(name, "*?[") != NULL)
+        tool_error("patterns are not expanded here; to remove many: esdm-rm -r PREFIX, or "
+                   "esdm-ls -0 PREFIX | grep -z PATTERN | xargs -0 esdm-rm (-n tells what it would "
+                   "remove)");
+    return result;
+}
+
+static bool
+is_whole_site(const char *argument)
+{
+    return g_str_equal(argument, "esdm:") || g_str_equal(argument, "esdm://");
+}
+
+/* Former containers count with --for-good alone; several of one name count once. */
+static bool
+collect_former(const esdm_former_info *info, void *user)
+{
+    GPtrArray *names = user;
+    for (guint i = names->len; i-- > 0;) {
+        if (g_str_equal(g_ptr_array_index(names, i), info->container.name))
+            return true;
+    }
+    return collect(&info->container, user);
+}
+
+static tool_exit
+expand_below(esdm_session *session, const char *argument, const char *name, GPtrArray *names)
+{
+    esdm_error err = {0};
+    guint before = names->len;
+    esdm_status status = esdm_container_list(session, name, collect, names, &err);
+    if (status == ESDM_OK && for_good)
+        status = esdm_former_list(session, name, collect_former, names, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    if (names->len == before && !force && name != NULL)
+        return absent(session, argument, name);
+    return TOOL_OK;
+}
+
+static tool_exit
+expand_one(esdm_session *session, const char *argument, const char *name, GPtrArray *names)
+{
+    esdm_error err = {0};
+    esdm_container_info info;
+    g_autoptr(GPtrArray) former = g_ptr_array_new_with_free_func(g_free);
+    esdm_status status = esdm_container_stat(session, name, &info, &err);
+    if (status == ESDM_ENOENT && for_good &&
+        esdm_former_list(session, name, collect_former, former, &err) == ESDM_OK) {
+        for (guint i = 0; i < former->len; i++)
+            status = g_str_equal(g_ptr_array_index(former, i), name) ? ESDM_OK : status;
+    }
+    if (status == ESDM_OK)
+        g_ptr_array_add(names, g_strdup(name));
+    if (status == ESDM_ENOENT)
+        return force ? TOOL_OK : absent(session, argument, name);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+/* Names that an argument stands for. */
+static tool_exit
+expand(esdm_session *session, const char *argument, GPtrArray *names)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    if (recursive && is_whole_site(argument))
+        return expand_below(session, argument, NULL, names);
+    if (is_whole_site(argument))
+        return tool_usage("'%s' is the whole site: esdm-rm -r '%s' removes all its containers",
+                          argument, argument);
+    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    if (status != ESDM_OK) {
+        g_autofree char *stub = tool_stub(argument);
+        return stub != NULL ? absent(session, argument, argument) : tool_fail(status, &err);
+    }
+    return recursive ? expand_below(session, argument, name, names)
+                     : expand_one(session, argument, name, names);
+}
+
+/* TOOL_OK: go on. */
+static tool_exit
+ask(const char *argument, guint count)
+{
+    bool whole = is_whole_site(argument);
+    if (dry_run || yes || !recursive || count == 0 || (!whole && (force || count <= A_FEW)))
+        return TOOL_OK;
+    g_autofree char *printable = tool_printable(argument);
+    g_autofree char *question =
+        g_strdup_printf("Remove %u container%s of %s%s%s?", count, count == 1 ? "" : "s",
+                        whole ? "the whole site" : "'", whole ? "" : printable, whole ? "" : "'");
+    if (tool_can_ask() ? tool_confirm(question) : !whole)
+        return TOOL_OK;
+    tool_error(tool_can_ask() ? "nothing was removed"
+                              : "that would remove the whole site; say --yes to do so");
+    return TOOL_REFUSED;
+}
+
+static tool_exit
+remove_one(esdm_session *session, const char *name)
+{
+    esdm_error err = {0};
+    esdm_status status = ESDM_OK;
+    if (!dry_run)
+        status = for_good ? esdm_container_erase(session, name, &err)
+                          : esdm_container_remove(session, name, &err);
+    if (status == ESDM_ENOENT && force) /* somebody else was faster */
+        return TOOL_OK;
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autofree char *printable = tool_printable(name);
+    if (tool.json)
+        tool_json_append(removed, tool_json_text(name));
+    else if (dry_run || verbose)
+        (void) printf("%s%s\n", dry_run ? "would remove " : "removed ", printable);
+    return TOOL_OK;
+}
+
+static tool_exit
+remove_argument(esdm_session *session, const char *argument)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    tool_exit result = expand(session, argument, names);
+    tool_exit agreed = ask(argument, names->len);
+    if (agreed != TOOL_OK)
+        return agreed;
+    for (guint i = 0; i < names->len; i++) {
+        tool_exit one = remove_one(session, g_ptr_array_index(names, i));
+        result = result == TOOL_OK ? one : result;
+    }
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("which containers?");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(dry_run, &session);
+    if (result != TOOL_OK)
+        return result;
+    removed = json_array();
+    for (int i = 1; i < argc; i++) {
+        tool_exit one = remove_argument(session, argv[i]);
+        result = result == TOOL_OK ? one : result;
+    }
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "dry_run", json_boolean(dry_run));
+        tool_json_set(root, "removed", removed);
+        tool_json_print(root);
+    } else {
+        json_decref(removed);
+    }
+    esdm_session_close(session);
+    return tool_finish(result);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* What is stated of the accuracy of datasets, and what became of their numbers. */
+
+#include "esdm-stat/esdm-stat.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "esdm/accuracy_attributes.h"
+
+/* As esdm_accuracy_parse() reads it; "" when it cannot be printed. */
+static char *
+text_of(const esdm_accuracy *accuracy)
+{
+    esdm_error err;
+    char *text = NULL;
+    if (esdm_accuracy_print(accuracy, &text, &err) != ESDM_OK)
+        return g_strdup("");
+    char *copy = g_strdup(text);
+    free(text);
+    return copy;
+}
+
+char *
+stat_accuracy_text(const esdm_dataset *dataset)
+{
+    esdm_accuracy accuracy;
+    return esdm_dataset_accuracy(dataset, &accuracy) ? text_of(&accuracy) : NULL;
+}
+
+/* "stated by its attributes esdm_mode, esdm_significant_digits", as far as they say the same. */
+static void
+append_stated(GString *text, esdm_dataset *dataset, const esdm_accuracy *accuracy)
+{
+    esdm_attribute attribute;
+    esdm_accuracy said;
+    esdm_error err;
+    const char *last = NULL;
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (size_t i = 0; esdm_attribute_at(esdm_dataset_attributes(dataset), i, &attribute); i++) {
+        if (esdm_accuracy_is_attribute(attribute.name))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", attribute.name);
+    }
+    esdm_accuracy_init(&said);
+    bool known = esdm_dataset_accuracy_attributes(dataset, &said, &last, &err) == ESDM_OK;
+    g_autofree char *all = text_of(accuracy);
+    g_autofree char *of_attributes = text_of(&said);
+    if (names->len == 0)
+        g_string_append(text,
+                        "stated of this dataset, by an attribute, a call or esdm-cp --accuracy");
+    else if (known && g_str_equal(all, of_attributes))
+        g_string_append_printf(text, "stated by %s", names->str);
+    else
+        g_string_append_printf(
+            text, "stated by %s, and by another attribute, a call or esdm-cp --accuracy",
+            names->str);
+}
+
+char *
+stat_accuracy_origin(esdm_dataset *dataset)
+{
+    esdm_accuracy stated, force;
+    GString *text = g_string_new(NULL);
+    bool is_stated = esdm_dataset_accuracy(dataset, &stated);
+    bool in_force = esdm_dataset_accuracy_in_force(dataset, &force);
+    if (is_stated)
+        append_stated(text, dataset, &stated);
+    if (in_force) {
+        g_autofree char *now = text_of(&force);
+        g_autofree char *own = is_stated ? text_of(&stated) : g_strdup("");
+        if (!g_str_equal(now, own))
+            g_string_append_printf(text,
+                                   is_stated ? "; with a rule of the site's configuration: %s"
+                                             : "%s (a rule of the site's configuration, for "
+                                               "what is written now)",
+                                   now);
+    }
+    size_t rule = 0;
+    const char *kind = NULL;
+    if (text->len == 0 && esdm_dataset_accuracy_spared(dataset, &rule, &kind))
+        g_string_append_printf(text,
+                               "nothing is lost: it is %s, which accuracy[%zu] of the site's "
+                               "configuration does not name",
+                               kind, rule);
+    if (text->len > 0)
+        return g_string_free(text, FALSE);
+    (void) g_string_free(text, TRUE);
+    return NULL;
+}
+
+/* The bounds that fragments were held to, the loosest ones. */
+static char *
+bounds_text(const esdm_accuracy_report *r)
+{
+    GString *text = g_string_new(NULL);
+    if (isfinite(r->absolute))
+        g_string_append_printf(text, "%.6g", r->absolute);
+    if (isfinite(r->relative))
+        g_string_append_printf(text, "%s%.6g |x|", text->len > 0 ? " and " : "", r->relative);
+    if (isfinite(r->relative) && r->finest > 0)
+        g_string_append_printf(text, " (not finer than %.6g)", r->finest);
+    return g_string_free(text, FALSE);
+}
+
+/* What came of fragments that have bounds. */
+static void
+append_errors(GString *text, const esdm_accuracy_report *r, const char *indent)
+{
+    g_string_append_printf(text,
+                           "%s    largest error %.6g (%.1f %% of its bound), mean changes by %.3g",
+                           indent, r->largest_error, 100 * r->largest_share, r->mean_change);
+    if (r->exact_points > 0)
+        g_string_append_printf(
+            text, "; %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " numbers were to be kept",
+            (guint64) r->exact_points, (guint64) (r->points + r->exact_points));
+    g_string_append_c(text, '\n');
+    if (r->blocks_again > 0)
+        g_string_append_printf(text,
+                               "%s    blocks encoded again: %" G_GUINT64_FORMAT
+                               ", without loss in the end: %" G_GUINT64_FORMAT "\n",
+                               indent, (guint64) r->blocks_again, (guint64) r->blocks_lossless);
+}
+
+esdm_status
+stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text, esdm_error *err)
+{
+    esdm_accuracy_report r;
+    esdm_status status = esdm_dataset_accuracy_report(dataset, &r, err);
+    if (status != ESDM_OK)
+        return status;
+    GString *text = g_string_new(NULL);
+    if (r.lossy_fragments > 0) {
+        g_autofree char *bounds = bounds_text(&r);
+        g_string_append_printf(text,
+                               "%s    fragments with changed numbers: %" G_GUINT64_FORMAT
+                               " of %" G_GUINT64_FORMAT "; bound %s\n",
+                               indent, (guint64) r.changed_fragments, (guint64) r.fragments,
+                               bounds);
+        append_errors(text, &r, indent);
+    }
+    *ret_text = g_string_free(text, FALSE);
+    return ESDM_OK;
+}
+
+/* JSON has no infinity: what was not asked for is left out. */
+static void
+set_number(json_t *object, const char *key, double number)
+{
+    if (isfinite(number))
+        tool_json_set(object, key, json_real(number));
+}
+
+esdm_status
+stat_accuracy_json(esdm_dataset *dataset, json_t *object, esdm_error *err)
+{
+    esdm_accuracy_report r;
+    esdm_status status = esdm_dataset_accuracy_report(dataset, &r, err);
+    if (status != ESDM_OK)
+        return status;
+    g_autofree char *stated = stat_accuracy_text(dataset);
+    json_t *accuracy = json_object();
+    if (stated != NULL)
+        tool_json_set(accuracy, "stated", tool_json_text(stated));
+    g_autofree char *origin = stat_accuracy_origin(dataset);
+    if (origin != NULL)
+        tool_json_set(accuracy, "origin", tool_json_text(origin));
+    tool_json_set(accuracy, "fragments", tool_json_u64(r.fragments));
+    tool_json_set(accuracy, "lossy_fragments", tool_json_u64(r.lossy_fragments));
+    tool_json_set(accuracy, "changed_fragments", tool_json_u64(r.changed_fragments));
+    tool_json_set(accuracy, "points", tool_json_u64(r.points));
+    tool_json_set(accuracy, "exact_points", tool_json_u64(r.exact_points));
+    if (r.lossy_fragments > 0) {
+        set_number(accuracy, "absolute", r.absolute);
+        set_number(accuracy, "relative", r.relative);
+        set_number(accuracy, "finest", r.finest);
+        set_number(accuracy, "largest_error", r.largest_error);
+        set_number(accuracy, "largest_share", r.largest_share);
+        set_number(accuracy, "sum_change", r.sum_change);
+        set_number(accuracy, "mean_change", r.mean_change);
+        tool_json_set(accuracy, "blocks_again", tool_json_u64(r.blocks_again));
+        tool_json_set(accuracy, "blocks_lossless", tool_json_u64(r.blocks_lossless));
+    }
+    tool_json_set(object, "accuracy", accuracy);
+    return ESDM_OK;
+}
