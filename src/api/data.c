@@ -156,6 +156,14 @@ typedef struct visitor {
     void *user;
 } visitor;
 
+/* In place of the name of a target. */
+static const char *
+not_in_pack(uint8_t kind)
+{
+    static const char *const names[] = {"(inline)", "(constant)", "(file)", "(link)"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "(elsewhere)";
+}
+
 static bool
 visit_fragment(const esdm__fragment *fragment, void *user)
 {
@@ -170,7 +178,7 @@ visit_fragment(const esdm__fragment *fragment, void *user)
         .raw_bytes = fragment->raw_bytes,
         .stored_bytes = fragment->stored_bytes,
         .position = fragment->position,
-        .target = fragment->pack != NULL ? fragment->pack->target : "(inline)",
+        .target = fragment->pack != NULL ? fragment->pack->target : not_in_pack(fragment->kind),
         .pack = fragment->pack != NULL ? fragment->pack->pack : "",
         .codec = codec,
     };

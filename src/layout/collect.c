@@ -45,20 +45,6 @@ esdm__collector_passes(const esdm_meta_new_page *page)
     return page->records >= PASS_RECORDS || page->bytes >= PASS_BYTES;
 }
 
-static bool
-take_record(esdm__collector *collector, const esdm__records *from, uint32_t i)
-{
-    esdm__record item = from->items[i];
-    const uint8_t *data = NULL;
-    if (item.pack == NULL)
-        data = from->inline_data + item.position;
-    else if ((item.pack =
-                  esdm__packs_intern(collector->packs, item.pack->target, item.pack->pack)) == NULL)
-        return false;
-    return esdm__records_add(&collector->records, esdm__records_bounds(from, i),
-                             esdm__records_stride(from, i), &item, data);
-}
-
 esdm_status
 esdm__collector_add(esdm__collector *collector, const esdm_meta_new_page *page, esdm_error *err)
 {
@@ -72,7 +58,7 @@ esdm__collector_add(esdm__collector *collector, const esdm_meta_new_page *page, 
     const esdm__records *from = &decoded->records;
     bool ok = esdm__records_reserve(&collector->records, from->count, from->inline_bytes);
     for (uint32_t i = 0; ok && i < from->count; i++)
-        ok = take_record(collector, from, i);
+        ok = esdm__records_copy(&collector->records, from, i, collector->packs);
     if (!ok)
         status = esdm__error_nomem(err, decoded->memory_bytes, "the index pages of a commit");
     esdm__page_unref(decoded);

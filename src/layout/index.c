@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "layout/index_private.h"
+#include "layout/source.h"
 
 esdm__index *
 esdm__index_new(uint32_t rank)
@@ -42,6 +43,15 @@ const esdm__pack_name *
 esdm__index_pack(esdm__index *index, const char *target, const char *pack)
 {
     return esdm__packs_intern(index->packs, target, pack);
+}
+
+const esdm__source *
+esdm__index_source(esdm__index *index, uint32_t role, const void *data, size_t bytes)
+{
+    if (bytes > ESDM__SOURCE_BYTES_MAX)
+        return NULL;
+    const esdm__source source = {role, (uint32_t) bytes, data};
+    return esdm__packs_source(index->packs, &source);
 }
 
 /* Directory */
@@ -199,9 +209,8 @@ esdm__index_page_entry(const esdm__index *index, uint64_t page, esdm_meta_page *
 
 /* Loading */
 
-/* Lets the records point to the index's own pack names. */
 static bool
-intern_packs(esdm__index *index, esdm__page *page)
+intern_names(esdm__index *index, esdm__page *page)
 {
     if (page->npacks == 0)
         return true;
@@ -217,14 +226,36 @@ intern_packs(esdm__index *index, esdm__page *page)
             item->pack = names[item->pack - page->packs];
     }
     free(names);
-    if (ok) {
-        free(page->packs);
-        free(page->names);
-        page->packs = NULL;
-        page->names = NULL;
-        page->npacks = 0;
-    }
     return ok;
+}
+
+static bool
+intern_sources(esdm__index *index, esdm__page *page)
+{
+    if (page->nsources == 0)
+        return true;
+    const esdm__source **own = malloc(page->nsources * sizeof(esdm__source *));
+    bool ok = own != NULL;
+    for (uint32_t i = 0; ok && i < page->nsources; i++) {
+        own[i] = esdm__packs_source(index->packs, &page->sources[i]);
+        ok = own[i] != NULL;
+    }
+    for (uint32_t i = 0; ok && page->records.elsewhere != NULL && i < page->records.count; i++) {
+        esdm__elsewhere *e = &page->records.elsewhere[i];
+        e->source = e->source != NULL ? own[e->source - page->sources] : NULL;
+        e->decoding = e->decoding != NULL ? own[e->decoding - page->sources] : NULL;
+    }
+    free(own);
+    return ok;
+}
+
+bool
+esdm__index_intern(esdm__index *index, esdm__page *page)
+{
+    if (!intern_names(index, page) || !intern_sources(index, page))
+        return false;
+    esdm__page_forget_names(page);
+    return true;
 }
 
 esdm_status
@@ -238,7 +269,7 @@ esdm__index_insert(esdm__index *index, uint64_t page, esdm__page *loaded, esdm_e
     if (wanted && loaded->records.rank != index->rank)
         status = esdm__error_set(err, ESDM_ECORRUPT, "a page of rank %u in an index of rank %u",
                                  loaded->records.rank, index->rank);
-    else if (wanted && !intern_packs(index, loaded))
+    else if (wanted && !esdm__index_intern(index, loaded))
         status = esdm__error_nomem(err, loaded->memory_bytes, "an index page");
     if (!wanted || status != ESDM_OK) {
         esdm__page_unref(loaded);
@@ -355,172 +386,6 @@ esdm__index_evict(esdm__index *index, size_t keep_bytes)
     for (size_t i = 0; i < n && index->memory_bytes > keep_bytes; i++)
         unload(index, slots[i]);
     free(slots);
-}
-
-/* Pending fragments */
-
-static esdm_status
-check_pending(const esdm__index *index, const esdm__fragment *fragment, esdm_error *err)
-{
-    const char *what = NULL;
-    uint64_t end;
-    if (fragment->box.rank != index->rank)
-        what = "its rank is not the dataset's";
-    else if (esdm__box_is_empty(&fragment->box))
-        what = "its box is empty";
-    else if (fragment->pack == NULL &&
-             (fragment->inline_data == NULL || fragment->raw_bytes != fragment->stored_bytes ||
-              fragment->head_bytes != 0 || fragment->stored_bytes > ESDM__PAGE_INLINE_MAX))
-        what = "inline data is missing, too long or not raw";
-    else if (fragment->pack != NULL && fragment->inline_data != NULL)
-        what = "it is inline and in a pack";
-    else if (fragment->pack != NULL &&
-             (fragment->pack->target[0] == '\0' || fragment->pack->pack[0] == '\0' ||
-              strlen(fragment->pack->target) > ESDM__PAGE_NAME_MAX ||
-              strlen(fragment->pack->pack) > ESDM__PAGE_NAME_MAX))
-        what = "the name of its target or pack is empty or too long";
-    else if (fragment->pack != NULL &&
-             (fragment->head_bytes > fragment->stored_bytes ||
-              __builtin_add_overflow(fragment->position, fragment->stored_bytes, &end)))
-        what = "its position or length is out of range";
-    for (uint32_t d = 0; d < index->rank && what == NULL; d++) {
-        if (__builtin_add_overflow(fragment->box.lo[d], fragment->box.n[d], &end))
-            what = "its box is too large";
-        uint64_t stride = fragment->strided ? fragment->stride[d] : 1;
-        if (stride == 0 || (fragment->box.n[d] - 1) % stride != 0 ||
-            (fragment->box.n[d] == 1 && stride != 1))
-            what = "a stride does not fit its box";
-    }
-    return what == NULL ? ESDM_OK
-                        : esdm__error_set(err, ESDM_EINVAL, "fragment cannot be indexed: %s", what);
-}
-
-esdm_status
-esdm__index_add_pending(esdm__index *index, const esdm__fragment *fragment, esdm_error *err)
-{
-    esdm_status st = check_pending(index, fragment, err);
-    if (st != ESDM_OK)
-        return st;
-    esdm__record item = {
-        .sequence = ESDM__SEQUENCE_PENDING | index->next_order,
-        .raw_bytes = fragment->raw_bytes,
-        .stored_bytes = fragment->stored_bytes,
-        .position = fragment->position,
-        .pack = fragment->pack,
-        .head_bytes = fragment->head_bytes,
-    };
-    memcpy(item.codec_ids, fragment->codec_ids, sizeof item.codec_ids);
-    uint64_t bounds[2 * ESDM_MAX_RANK];
-    esdm__bounds_from_box(bounds, &fragment->box);
-    const uint64_t *stride = fragment->strided ? fragment->stride : NULL;
-    if (!esdm__records_add(&index->pending, bounds, stride, &item, fragment->inline_data))
-        return esdm__error_nomem(err, sizeof item, "the record of a fragment; commit more often");
-    index->next_order++;
-    return ESDM_OK;
-}
-
-esdm_status
-esdm__index_move_pack(esdm__index *index, const char *pack, const char *from, const char *to,
-                      esdm_error *err)
-{
-    const esdm__pack_name *old = esdm__packs_intern(index->packs, from, pack);
-    const esdm__pack_name *new = esdm__packs_intern(index->packs, to, pack);
-    if (old == NULL || new == NULL)
-        return esdm__error_nomem(err, sizeof *new, "the fragment index");
-    for (uint32_t i = 0; i < index->pending.count; i++) {
-        if (index->pending.items[i].pack == old)
-            index->pending.items[i].pack = new;
-    }
-    return ESDM_OK;
-}
-
-bool
-esdm__index_needs_pack(const esdm__index *index, const char *pack)
-{
-    const esdm__pack_name *other = NULL; /* neighbours lie in the same one */
-    for (uint32_t i = 0; i < index->pending.count; i++) {
-        const esdm__pack_name *name = index->pending.items[i].pack;
-        if (name != NULL && name != other && strcmp(name->pack, pack) == 0)
-            return true;
-        other = name;
-    }
-    return false;
-}
-
-void
-esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nruns, uint32_t next)
-{
-    for (size_t k = 0; k < nruns; k++) {
-        uint32_t end = k + 1 < nruns ? runs[k + 1].first : index->pending.count;
-        for (uint32_t i = runs[k].first; i < end; i++)
-            index->pending.items[i].sequence =
-                ESDM__SEQUENCE_PENDING | ((uint64_t) runs[k].base + i - runs[k].first);
-    }
-    index->next_order = next;
-}
-
-size_t
-esdm__index_pending_count(const esdm__index *index)
-{
-    return index->pending.count;
-}
-
-size_t
-esdm__index_pending_inline_bytes(const esdm__index *index)
-{
-    return index->pending.inline_bytes;
-}
-
-void
-esdm__index_drop_pending(esdm__index *index)
-{
-    esdm__forest_clear(&index->pending_forest);
-    esdm__records_clear(&index->pending);
-    index->next_order = 0;
-    esdm__forest_clear(&index->foreign_forest);
-    esdm__records_clear(&index->foreign);
-}
-
-/* Pending fragments of other writers */
-
-esdm_meta_page
-esdm__page_entry(const esdm_meta_new_page *page)
-{
-    return (esdm_meta_page){
-        .dataset = page->dataset,
-        .records = page->records,
-        .absolute = page->absolute,
-        .raw_bytes = page->raw_bytes,
-        .stored_bytes = page->stored_bytes,
-        .rank = page->rank,
-        .box = page->box,
-    };
-}
-
-esdm_status
-esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm_error *err)
-{
-    const esdm_meta_page entry = esdm__page_entry(page);
-    esdm__page *decoded = NULL;
-    if (page->rank != index->rank || page->absolute)
-        return esdm__error_set(err, ESDM_EINVAL, "a page of another kind cannot be looked into");
-    esdm_status st = esdm__page_decode(&entry, page->data, page->bytes, &decoded, err);
-    if (st != ESDM_OK)
-        return st;
-    const esdm__records *from = &decoded->records;
-    bool ok = intern_packs(index, decoded) &&
-              esdm__records_reserve(&index->foreign, from->count, from->inline_bytes);
-    for (uint32_t i = 0; ok && i < from->count; i++) {
-        esdm__record item = from->items[i];
-        const uint8_t *data = item.pack == NULL ? from->inline_data + item.position : NULL;
-        item.sequence |= ESDM__SEQUENCE_PENDING;
-        ok = esdm__records_add(&index->foreign, esdm__records_bounds(from, i),
-                               esdm__records_stride(from, i), &item, data);
-    }
-    if (!ok)
-        st = esdm__error_nomem(err, decoded->memory_bytes, "index pages of other ranks");
-    esdm__page_unref(decoded);
-    return st;
 }
 
 /* Commit */

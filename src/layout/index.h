@@ -29,6 +29,11 @@ void esdm__index_free(esdm__index *index); /* NULL is accepted; plans stay valid
 /** Interned pack name; lives as long as the index or any plan made from it. NULL: no memory. */
 const esdm__pack_name *esdm__index_pack(esdm__index *index, const char *target, const char *pack);
 
+/** Interned description (layout/source.h) for esdm__fragment.elsewhere; lives as long. NULL: no
+ *  memory, or longer than ESDM__SOURCE_BYTES_MAX. */
+const esdm__source *esdm__index_source(esdm__index *index, uint32_t role, const void *data,
+                                       size_t bytes);
+
 /** Enters a committed page into the directory, unloaded. ESDM_ECORRUPT when its rank is not ours.
  */
 esdm_status esdm__index_add_page(esdm__index *index, const esdm_meta_page *page, esdm_error *err);

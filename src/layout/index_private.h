@@ -2,7 +2,7 @@
 #ifndef ESDM_LAYOUT_INDEX_PRIVATE_H
 #define ESDM_LAYOUT_INDEX_PRIVATE_H
 
-/** @file Inside of the fragment index, for index.c, plan.c and merge.c. */
+/** @file Inside of the fragment index, for index.c, pending.c, plan.c and merge.c. */
 
 #include "layout/forest.h"
 #include "layout/index.h"
@@ -45,6 +45,9 @@ struct esdm__index {
     esdm__forest foreign_forest;
 };
 
+/** Lets the records of a page point to the index's own pack names and descriptions. After a failure
+ *  (out of memory) the page is of no use. */
+bool esdm__index_intern(esdm__index *index, esdm__page *page);
 /** A directory entry for a page of orders that is in no store. */
 esdm_meta_page esdm__page_entry(const esdm_meta_new_page *page);
 

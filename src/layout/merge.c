@@ -140,6 +140,25 @@ esdm__records_order(const esdm__records *records, uint32_t from, uint32_t **ret_
     return ESDM_OK;
 }
 
+/* Bytes of the descriptions that a record needs in its page. */
+static uint64_t
+source_bytes(const esdm__records *records, uint32_t i)
+{
+    if (records->elsewhere == NULL)
+        return 0;
+    const esdm__elsewhere *e = &records->elsewhere[i];
+    return (e->source != NULL ? e->source->bytes : 0) +
+           (e->decoding != NULL ? e->decoding->bytes : 0);
+}
+
+static bool
+same_sources(const esdm__records *records, uint32_t a, uint32_t b)
+{
+    return records->elsewhere == NULL ||
+           (records->elsewhere[a].source == records->elsewhere[b].source &&
+            records->elsewhere[a].decoding == records->elsewhere[b].decoding);
+}
+
 /* How many records, from order[0] on, make the next page. */
 static uint32_t
 page_length(const esdm__records *records, const uint32_t *order, uint32_t count)
@@ -148,8 +167,9 @@ page_length(const esdm__records *records, const uint32_t *order, uint32_t count)
     uint32_t n = 0;
     for (; n < count && n < ESDM__PAGE_RECORDS; n++) {
         const esdm__record *item = &records->items[order[n]];
-        if (item->pack == NULL)
-            inline_bytes += item->stored_bytes;
+        inline_bytes += esdm__record_inline_bytes(item);
+        if (n == 0 || !same_sources(records, order[n - 1], order[n]))
+            inline_bytes += source_bytes(records, order[n]);
         if (inline_bytes > ESDM__PAGE_INLINE_MAX && n > 0)
             break;
     }
@@ -178,7 +198,7 @@ describe_page(const esdm__records *records, const uint32_t *order, uint32_t coun
     for (uint32_t i = 0; i < count; i++) {
         esdm__bounds_grow(rank, hull, esdm__records_bounds(records, order[i]));
         page->raw_bytes += records->items[order[i]].raw_bytes;
-        page->stored_bytes += records->items[order[i]].stored_bytes;
+        page->stored_bytes += esdm__record_held_bytes(&records->items[order[i]]);
     }
     uint64_t *box = malloc((2 * (size_t) rank + 1) * sizeof *box);
     if (box == NULL)
@@ -289,7 +309,7 @@ add_merged(const esdm__index *index, const uint64_t *merge, size_t nmerge, esdm_
         st = esdm__page_collect(index, merge[i], &all, err);
     uint64_t before = 0;
     for (uint32_t i = 0; i < all.count; i++)
-        before += all.items[i].stored_bytes;
+        before += esdm__record_held_bytes(&all.items[i]);
     size_t first = set->npages;
     if (st == ESDM_OK)
         st = esdm__pages_encode(set, &all, 0, true, err);

@@ -83,11 +83,11 @@ encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
     if (st != ESDM_OK)
         return st;
     for (uint32_t i = 0; i < committed; i++)
-        before += all->items[i].stored_bytes;
+        before += esdm__record_held_bytes(&all->items[i]);
     for (uint32_t i = 0; i < count; i++) {
         if (order[i] >= committed)
             continue;
-        after += all->items[order[i]].stored_bytes;
+        after += esdm__record_held_bytes(&all->items[order[i]]);
         order[left++] = order[i];
     }
     if (before - after >= ESDM__HIDDEN_BYTES && after <= before / 2) {

@@ -14,6 +14,12 @@ typedef struct pack_node {
     char texts[]; /* target, NUL, pack, NUL */
 } pack_node;
 
+typedef struct source_node {
+    esdm__source source; /* first, as above */
+    uint64_t hash;
+    uint8_t data[];
+} source_node;
+
 struct esdm__packs {
     atomic_uint references;
     bool ordered;
@@ -21,6 +27,9 @@ struct esdm__packs {
     uint32_t slots;    /* a power of two, more than count */
     pack_node **table; /* open addressing; NULL: free */
     pack_node **nodes; /* `slots` long; in order of entry until esdm__packs_order() */
+    uint32_t nsources;
+    uint32_t source_slots; /* as `slots` */
+    source_node **sources; /* open addressing; NULL: free */
 };
 
 esdm__packs *
@@ -46,6 +55,9 @@ esdm__packs_unref(esdm__packs *packs)
         return;
     for (uint32_t i = 0; i < packs->count; i++)
         free(packs->nodes[i]);
+    for (uint32_t i = 0; i < packs->source_slots; i++)
+        free(packs->sources[i]);
+    free(packs->sources);
     free(packs->nodes);
     free(packs->table);
     free(packs);
@@ -123,6 +135,59 @@ esdm__packs_intern(esdm__packs *packs, const char *target, const char *pack)
     }
     return &(*slot)->name;
 }
+
+/* ---- descriptions ------------------------------------------------------------------------- */
+
+static source_node **
+find_source(source_node **table, uint32_t slots, uint64_t hash, const esdm__source *source)
+{
+    uint32_t i = (uint32_t) hash & (slots - 1);
+    while (table[i] != NULL && (table[i]->hash != hash || table[i]->source.role != source->role ||
+                                table[i]->source.bytes != source->bytes ||
+                                memcmp(table[i]->data, source->data, source->bytes) != 0))
+        i = (i + 1) & (slots - 1);
+    return &table[i];
+}
+
+static bool
+grow_sources(esdm__packs *packs)
+{
+    uint32_t slots = packs->source_slots > 0 ? packs->source_slots * 2 : 4;
+    source_node **table = calloc(slots, sizeof(source_node *));
+    if (table == NULL)
+        return false;
+    for (uint32_t i = 0; i < packs->source_slots; i++) {
+        source_node *node = packs->sources[i];
+        if (node != NULL)
+            *find_source(table, slots, node->hash, &node->source) = node;
+    }
+    free(packs->sources);
+    packs->sources = table;
+    packs->source_slots = slots;
+    return true;
+}
+
+const esdm__source *
+esdm__packs_source(esdm__packs *packs, const esdm__source *source)
+{
+    if (packs->nsources >= packs->source_slots / 2 && !grow_sources(packs))
+        return NULL;
+    uint64_t hash = esdm__checksum(source->data, source->bytes) * 31 + source->role;
+    source_node **slot = find_source(packs->sources, packs->source_slots, hash, source);
+    if (*slot == NULL) {
+        source_node *node = malloc(sizeof *node + source->bytes);
+        if (node == NULL)
+            return NULL;
+        memcpy(node->data, source->data, source->bytes);
+        node->hash = hash;
+        node->source = (esdm__source){source->role, source->bytes, node->data};
+        *slot = node;
+        packs->nsources++;
+    }
+    return &(*slot)->source;
+}
+
+/* ---- order -------------------------------------------------------------------------------- */
 
 static int
 by_name(const void *a, const void *b)

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * The pack names of one index, each stored once, so that pointers compare.
+ * The pack names of one index, and the descriptions of what lies elsewhere (layout/source.h), each
+ * stored once, so that pointers compare.
  *
  * Threads: the reference count is atomic; everything else belongs to the holder of the dataset's
  * lock. Names never move and live as long as the table.
@@ -20,6 +21,9 @@ void esdm__packs_unref(esdm__packs *packs); /* NULL is accepted */
 
 /** The stored form of a name, entered when it is new. NULL: no memory. */
 const esdm__pack_name *esdm__packs_intern(esdm__packs *packs, const char *target, const char *pack);
+
+/** The same of a description. */
+const esdm__source *esdm__packs_source(esdm__packs *packs, const esdm__source *source);
 
 /** Brings ranks up to date: esdm__packs_rank() then orders by target and pack. */
 void esdm__packs_order(esdm__packs *packs);

@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include "layout/page.h"
-
 #include <lz4.h>
 #include <stdlib.h>
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "layout/page_parts.h"
 #include "layout/places.h"
 
 /* Pages in memory, and decoding; the format is described in page.h. */
 
-#define FLAG_ABSOLUTE 1u
-#define FLAG_LZ4      2u
-#define FLAG_STRIDED  4u
 #define LZ4_RATIO_MAX 255u
 
 #define VERSION_AT      16u
 #define FLAGS_AT        18u
-#define NEWEST_VERSION  3u
+#define NEWEST_VERSION  4u
 #define VERSION_STRIDED 2u
 #define VERSION_PLACES  3u
+#define VERSION_KINDS   4u
+
+typedef esdm__page_decoder decoder;
+
+void
+esdm__page_forget_names(esdm__page *page)
+{
+    free(page->packs);
+    free(page->names);
+    free(page->sources);
+    free(page->source_data);
+    page->packs = NULL;
+    page->names = NULL;
+    page->sources = NULL;
+    page->source_data = NULL;
+    page->npacks = 0;
+    page->nsources = 0;
+}
 
 void
 esdm__page_unref(esdm__page *page)
@@ -28,8 +42,7 @@ esdm__page_unref(esdm__page *page)
         return;
     esdm__records_clear(&page->records);
     esdm__rtree_clear(&page->tree);
-    free(page->packs);
-    free(page->names);
+    esdm__page_forget_names(page);
     free(page);
 }
 
@@ -45,13 +58,19 @@ esdm__page_visit(const esdm__page *page, esdm__fragment_fn visit, void *user)
     return true;
 }
 
-static esdm_status
-corrupt(const esdm_meta_page *entry, esdm_error *err, const char *what)
+esdm_status
+esdm__page_corrupt(const esdm_meta_page *entry, esdm_error *err, const char *what)
 {
     return esdm__error_set(err, ESDM_ECORRUPT,
                            "index page %llu of dataset %u is damaged: %s; its fragments cannot be "
                            "found",
                            (unsigned long long) entry->page, entry->dataset, what);
+}
+
+static esdm_status
+corrupt(const esdm_meta_page *entry, esdm_error *err, const char *what)
+{
+    return esdm__page_corrupt(entry, err, what);
 }
 
 /* Header */
@@ -83,10 +102,12 @@ check_header(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esd
                                "index page %llu has format %u, this ESDM knows up to %u; use a "
                                "newer ESDM",
                                (unsigned long long) entry->page, version, NEWEST_VERSION);
-    uint16_t known = FLAG_ABSOLUTE | FLAG_LZ4 | (version >= VERSION_PLACES ? FLAG_STRIDED : 0);
+    uint16_t known = ESDM__PAGE_FLAG_ABSOLUTE | ESDM__PAGE_FLAG_LZ4;
+    known |= version >= VERSION_PLACES ? ESDM__PAGE_FLAG_STRIDED : 0;
+    known |= version >= VERSION_KINDS ? ESDM__PAGE_FLAG_KINDS | ESDM__PAGE_FLAG_STATISTICS : 0;
     if (version == 0 || (flags & ~known) != 0)
         return corrupt(entry, err, "unknown version or flags");
-    if (((flags & FLAG_ABSOLUTE) != 0) != entry->absolute)
+    if (((flags & ESDM__PAGE_FLAG_ABSOLUTE) != 0) != entry->absolute)
         return corrupt(entry, err, "its kind of sequence numbers differs from the directory");
     if (u32_at(data, 20) != entry->rank || entry->rank > ESDM_MAX_RANK)
         return corrupt(entry, err, "its rank differs from the directory");
@@ -104,7 +125,7 @@ open_body(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esdm__
     const uint8_t *stored = data + ESDM__PAGE_HEADER_BYTES;
     size_t stored_bytes = bytes - ESDM__PAGE_HEADER_BYTES;
     size_t body_bytes = u32_at(data, 28);
-    if ((data[18] & FLAG_LZ4) == 0) {
+    if ((data[18] & ESDM__PAGE_FLAG_LZ4) == 0) {
         if (body_bytes != stored_bytes)
             return corrupt(entry, err, "its length is wrong");
         esdm__cursor_init(ret_body, stored, stored_bytes);
@@ -129,15 +150,6 @@ open_body(const esdm_meta_page *entry, const uint8_t *data, size_t bytes, esdm__
 }
 
 /* Body */
-
-typedef struct decoder {
-    const esdm_meta_page *entry;
-    esdm__cursor body;
-    esdm__page *page;
-    uint64_t *values; /* one column */
-    bool places;      /* packs may have several */
-    bool strided;     /* there are columns of strides */
-} decoder;
 
 /* Copies one text behind those before; NULL when it is damaged. */
 static const char *
@@ -238,15 +250,35 @@ take_places(decoder *d, uint64_t *ends, esdm_error *err)
     esdm__column_get(&d->body, d->values, r->count);
     for (uint32_t i = 0; i < r->count; i++) {
         esdm__record *item = &r->items[i];
+        const esdm__source *source = r->elsewhere != NULL ? r->elsewhere[i].source : NULL;
+        uint64_t *end = NULL;
         item->position = 0;
-        if (item->pack == NULL)
+        if (item->pack != NULL && item->kind != ESDM__KIND_STORED)
+            return corrupt(d->entry, err, "a record is in a pack and elsewhere");
+        if (item->pack != NULL)
+            end = &ends[item->pack - page->packs];
+        else if (source != NULL)
+            end = &ends[page->npacks + (source - page->sources)];
+        if (end == NULL)
             continue;
-        uint64_t *end = &ends[item->pack - page->packs];
         item->position = d->values[i] + *end;
         if (__builtin_add_overflow(item->position, item->stored_bytes, end))
             return corrupt(d->entry, err, "a position is out of range");
     }
     return ESDM_OK;
+}
+
+static bool
+head_fits(const esdm__record *item, uint64_t head_bytes)
+{
+    if (item->pack != NULL)
+        return head_bytes <= UINT32_MAX && head_bytes <= item->stored_bytes;
+    if (item->kind == ESDM__KIND_STORED)
+        return head_bytes == 0 && item->stored_bytes == item->raw_bytes;
+    if (item->kind == ESDM__KIND_CONSTANT)
+        return head_bytes == 0 && item->stored_bytes > 0 &&
+               item->raw_bytes % item->stored_bytes == 0;
+    return head_bytes <= UINT32_MAX;
 }
 
 static esdm_status
@@ -255,11 +287,7 @@ take_heads(decoder *d, esdm_error *err)
     esdm__records *r = &d->page->records;
     esdm__column_get(&d->body, d->values, r->count);
     for (uint32_t i = 0; i < r->count; i++) {
-        const esdm__record *item = &r->items[i];
-        bool fits = item->pack == NULL
-                        ? d->values[i] == 0 && item->stored_bytes == item->raw_bytes
-                        : d->values[i] <= UINT32_MAX && d->values[i] <= item->stored_bytes;
-        if (!fits)
+        if (!head_fits(&r->items[i], d->values[i]))
             return corrupt(d->entry, err, "the lengths of a record contradict each other");
         r->items[i].head_bytes = (uint32_t) d->values[i];
     }
@@ -306,8 +334,10 @@ take_lengths(decoder *d, esdm_error *err)
     for (uint32_t i = 0; i < r->count; i++)
         raw += r->items[i].raw_bytes = d->values[i];
     esdm__column_get(&d->body, d->values, r->count);
-    for (uint32_t i = 0; i < r->count; i++)
-        stored += r->items[i].stored_bytes = d->values[i];
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->items[i].stored_bytes = d->values[i];
+        stored += esdm__record_held_bytes(&r->items[i]);
+    }
     if (raw != d->entry->raw_bytes || stored != d->entry->stored_bytes)
         return corrupt(d->entry, err, "its sums of bytes differ from the directory");
     return ESDM_OK;
@@ -321,7 +351,7 @@ take_inline_data(decoder *d, esdm_error *err)
     uint64_t used = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         esdm__record *item = &r->items[i];
-        if (item->pack != NULL)
+        if (item->pack != NULL || esdm__kind_is_elsewhere(item->kind))
             continue;
         if (item->stored_bytes > left - used)
             return corrupt(d->entry, err, "its inline data is cut off");
@@ -341,10 +371,16 @@ take_inline_data(decoder *d, esdm_error *err)
 static esdm_status
 take_columns(decoder *d, esdm_error *err)
 {
-    uint64_t *ends = calloc((size_t) d->page->npacks + 1, sizeof *ends);
+    esdm_status st = ESDM_OK;
+    if ((d->flags & ESDM__PAGE_FLAG_KINDS) != 0)
+        st = esdm__page_take_kinds(d, err);
+    if (st != ESDM_OK)
+        return st;
+    size_t nends = (size_t) d->page->npacks + d->page->nsources + 1;
+    uint64_t *ends = calloc(nends, sizeof *ends);
     if (ends == NULL)
-        return esdm__error_nomem(err, d->page->npacks * sizeof *ends, "an index page");
-    esdm_status st = take_boxes(d, err);
+        return esdm__error_nomem(err, nends * sizeof *ends, "an index page");
+    st = take_boxes(d, err);
     if (st == ESDM_OK)
         st = take_sequences(d, err);
     if (st == ESDM_OK)
@@ -353,8 +389,10 @@ take_columns(decoder *d, esdm_error *err)
         st = take_places(d, ends, err);
     if (st == ESDM_OK)
         st = take_heads(d, err);
-    if (st == ESDM_OK && d->strided)
+    if (st == ESDM_OK && (d->flags & ESDM__PAGE_FLAG_STRIDED) != 0)
         st = take_strides(d, err);
+    if (st == ESDM_OK && (d->flags & ESDM__PAGE_FLAG_STATISTICS) != 0)
+        st = esdm__page_take_statistics(d, err);
     if (st == ESDM_OK && d->body.failed)
         st = corrupt(d->entry, err, "a column is damaged");
     if (st == ESDM_OK)
@@ -388,14 +426,15 @@ decode_body(decoder *d, esdm_error *err)
     if (!esdm__records_reserve(r, d->entry->records, 0))
         return esdm__error_nomem(err, d->entry->records * sizeof *r->items, "an index page");
     r->count = d->entry->records;
+    memset(r->items, 0, r->count * sizeof *r->items);
     st = take_columns(d, err);
     if (st != ESDM_OK)
         return st;
     if (!esdm__rtree_pack(&page->tree, r->rank, r->bounds, r->count, NULL))
         return esdm__error_nomem(err, r->count * sizeof *r->bounds, "the tree of an index page");
-    page->memory_bytes = sizeof *page + esdm__records_memory_bytes(r) +
-                         esdm__rtree_memory_bytes(&page->tree) +
-                         page->npacks * (sizeof *page->packs + 64);
+    page->memory_bytes =
+        sizeof *page + esdm__records_memory_bytes(r) + esdm__rtree_memory_bytes(&page->tree) +
+        page->npacks * (sizeof *page->packs + 64) + page->nsources * (sizeof *page->sources + 128);
     return check_hull(d, err);
 }
 
@@ -407,10 +446,9 @@ esdm__page_decode(const esdm_meta_page *entry, const void *data, size_t bytes,
     if (st != ESDM_OK)
         return st;
     uint16_t version = ((const uint8_t *) data)[VERSION_AT];
-    bool flagged = (((const uint8_t *) data)[FLAGS_AT] & FLAG_STRIDED) != 0;
-    decoder d = {.entry = entry,
-                 .places = version >= VERSION_PLACES,
-                 .strided = version == VERSION_STRIDED || flagged};
+    decoder d = {.entry = entry, .places = version >= VERSION_PLACES};
+    d.flags = ((const uint8_t *) data)[FLAGS_AT];
+    d.flags |= version == VERSION_STRIDED ? ESDM__PAGE_FLAG_STRIDED : 0;
     uint8_t *owned = NULL;
     st = open_body(entry, data, bytes, &d.body, &owned, err);
     if (st != ESDM_OK)

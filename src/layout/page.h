@@ -6,14 +6,15 @@
  * @file
  * Pages of fragment records: the stored form, and the form in memory.
  *
- * Versions 1 to 3, little-endian:
+ * Versions 1 to 4, little-endian:
  *
  *     0  magic "ESDMPAGE"
  *     8  checksum u64: XXH3 of all bytes from 16 on
- *    16  version u16: 3 when a pack has several places or names a node, else 2 when there are
- *        strided fragments, else 1
- *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block, bit 2 (version 3)
- *        there are strides
+ *    16  version u16: 4 when there are kinds or statistics, else 3 when a pack has several places
+ *        or names a node, else 2 when there are strided fragments, else 1
+ *    18  flags   u16: bit 0 absolute sequences, bit 1 body is one LZ4 block, bit 2 (from version 3
+ *        on) there are strides, bit 3 (version 4) there are kinds, bit 4 (version 4) there are
+ *        statistics
  *    20  rank    u32
  *    24  records u32, 1 … ESDM__PAGE_RECORDS
  *    28  body_bytes u32: of the body before LZ4
@@ -22,18 +23,35 @@
  * The body is a list of packs and then columns, each of one number a record:
  *
  *     varint n, then n × { varint length, places; varint length, pack name }; places: the name
- *                   of a target, in version 3 as layout/places.h has it
+ *                   of a target, from version 3 on as layout/places.h has it
+ *     with kinds: see below
  *     for each dimension: lower corner, size
  *     sequence      relative: order within the commit; absolute: snapshot << 32 | order
  *     raw_bytes
  *     stored_bytes
- *     pack          0: inline, k: pack k-1
- *     position      minus the end of the previous record of the same pack (modulo 2^64; first: 0);
- *                   0 if inline
+ *     pack          0: in none, k: pack k-1
+ *     position      minus the end of the previous record of the same pack, or foreign file (modulo
+ *                   2^64; first: 0); 0 if the data are in the page
  *     head_bytes
  *     codec ids     as u32
  *     with strides, for each dimension: stride, 1 where dense or where the box has one element
- *     inline data of all inline records, one after the other
+ *     with statistics: see below
+ *     inline data of all inline records, one after the other; of constants one element
+ *
+ * With kinds (layout/page_sources.c):
+ *     varint n, then n × { varint role, varint length, description }: layout/source.h
+ *     kind          as esdm__kind. Unknown ones are no error: only who reads them cannot.
+ *     when n > 0: description of the source (0: none, k: description k-1), the same of the
+ *     decoding, filter mask, kind of check, check
+ * Records that lie elsewhere (all kinds from 2 on) have no inline data, and their stored bytes do
+ * not count in those of the directory.
+ *
+ * With statistics (layout/page_statistics.c), of the records that have some:
+ *     class         as esdm__number_class; 0: none
+ *     valid         number of valid values
+ *     rule          which values were missing
+ *     then the minima of all, the maxima of all (4 bytes of singles, else 8), the sums of all
+ *     (8 bytes, double)
  *
  * A column begins with a byte for its kind: 0 arithmetic (varint first value, svarint step),
  * 1 differences (svarint each, the first one to 0); both modulo 2^64. varint: LEB128; svarint:
@@ -63,6 +81,9 @@ struct esdm__page {
     uint32_t npacks;
     esdm__pack_name *packs; /* owned; what the records point to until the page enters an index */
     char *names;            /* owned; texts of `packs` */
+    uint32_t nsources;
+    esdm__source *sources; /* owned; as `packs` */
+    uint8_t *source_data;  /* owned; bytes of `sources` */
     size_t memory_bytes;
     uint64_t checksum; /* in the head of its stored form: what the journal calls it by */
 };
@@ -75,6 +96,9 @@ struct esdm__page {
 esdm_status esdm__page_encode(const esdm__records *records, const uint32_t *order, uint32_t count,
                               bool absolute, uint8_t **ret_data, size_t *ret_bytes,
                               esdm_error *err);
+
+/** Frees pack names and descriptions, when no record points to them any more. */
+void esdm__page_forget_names(esdm__page *page);
 
 /* Columns (layout/column.c) */
 

@@ -4,26 +4,12 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "layout/page.h"
+#include "layout/page_parts.h"
 #include "layout/places.h"
 
 /* The stored form of a page; the format is described in page.h. */
 
-#define FLAG_ABSOLUTE 1u
-#define FLAG_LZ4      2u
-#define FLAG_STRIDED  4u
-
-typedef struct encoder {
-    const esdm__records *records;
-    const uint32_t *order;
-    uint32_t count;
-    uint64_t *values;              /* owned; one column */
-    const esdm__pack_name **packs; /* owned; the packs in order of their first record */
-    uint64_t *ends;                /* owned; per pack: where its last record ends */
-    uint32_t *pack_of;             /* owned; per record: 0 or index of its pack + 1 */
-    uint32_t npacks;
-    esdm__buffer body;
-} encoder;
+typedef esdm__page_encoder encoder;
 
 static void
 encoder_clear(encoder *e)
@@ -32,59 +18,72 @@ encoder_clear(encoder *e)
     free(e->packs);
     free(e->ends);
     free(e->pack_of);
+    free(e->sources);
+    free(e->source_of);
     esdm__buffer_clear(&e->body);
 }
 
 static const esdm__record *
 item(const encoder *e, uint32_t i)
 {
-    return &e->records->items[e->order[i]];
+    return esdm__page_item(e, i);
 }
 
 static int
 by_address(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t) * (const esdm__pack_name *const *) a;
-    uintptr_t y = (uintptr_t) * (const esdm__pack_name *const *) b;
+    uintptr_t x = (uintptr_t) * (const void *const *) a;
+    uintptr_t y = (uintptr_t) * (const void *const *) b;
     return (x > y) - (x < y);
 }
 
-/* Numbers the packs by their first record, so that the bytes do not depend on addresses. */
-static bool
-number_packs(encoder *e)
+bool
+esdm__page_number(const void *const *pointers, uint32_t count, uint32_t *ret_number,
+                  const void **ret_distinct, uint32_t *ret_count)
 {
-    const esdm__pack_name **sorted = malloc(e->count * sizeof(esdm__pack_name *));
-    uint32_t *number = calloc(e->count, sizeof *number); /* per pack of `sorted`; 0: none yet */
+    const void **sorted = malloc(count * sizeof *sorted);
+    uint32_t *number = calloc(count, sizeof *number); /* per pointer of `sorted`; 0: none yet */
     uint32_t n = 0;
+    *ret_count = 0;
     if (sorted == NULL || number == NULL) {
         free(sorted);
         free(number);
         return false;
     }
-    for (uint32_t i = 0; i < e->count; i++) {
-        const esdm__pack_name *pack = item(e, i)->pack;
-        if (pack != NULL && (n == 0 || sorted[n - 1] != pack))
-            sorted[n++] = pack;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pointers[i] != NULL && (n == 0 || sorted[n - 1] != pointers[i]))
+            sorted[n++] = pointers[i];
     }
-    qsort(sorted, n, sizeof(esdm__pack_name *), by_address);
-    for (uint32_t i = 0; i < e->count; i++) {
-        const esdm__pack_name *pack = item(e, i)->pack;
-        e->pack_of[i] = 0;
-        if (pack == NULL)
+    qsort(sorted, n, sizeof *sorted, by_address);
+    for (uint32_t i = 0; i < count; i++) {
+        ret_number[i] = 0;
+        if (pointers[i] == NULL)
             continue;
         /* The search gives any of equal entries, but always the same one. */
-        const esdm__pack_name **at =
-            bsearch(&pack, sorted, n, sizeof(esdm__pack_name *), by_address);
+        const void **at = bsearch(&pointers[i], sorted, n, sizeof *sorted, by_address);
         uint32_t *slot = &number[at - sorted];
         if (*slot == 0) {
-            e->packs[e->npacks++] = pack;
-            *slot = e->npacks;
+            ret_distinct[(*ret_count)++] = pointers[i];
+            *slot = *ret_count;
         }
-        e->pack_of[i] = *slot;
+        ret_number[i] = *slot;
     }
     free(sorted);
     free(number);
     return true;
+}
+
+static bool
+number_packs(encoder *e)
+{
+    const void **pointers = malloc(e->count * sizeof *pointers);
+    bool ok = pointers != NULL;
+    for (uint32_t i = 0; ok && i < e->count; i++)
+        pointers[i] = item(e, i)->pack;
+    ok = ok &&
+         esdm__page_number(pointers, e->count, e->pack_of, (const void **) e->packs, &e->npacks);
+    free(pointers);
+    return ok;
 }
 
 static void
@@ -95,8 +94,8 @@ put_text(esdm__buffer *buffer, const char *text)
     esdm__buffer_put(buffer, text, length);
 }
 
-static void
-put_column(encoder *e)
+void
+esdm__page_put_column(esdm__page_encoder *e)
 {
     esdm__column_put(&e->body, e->values, e->count);
 }
@@ -108,12 +107,12 @@ put_boxes(encoder *e)
     for (uint32_t d = 0; d < rank; d++) {
         for (uint32_t i = 0; i < e->count; i++)
             e->values[i] = esdm__records_bounds(e->records, e->order[i])[d];
-        put_column(e);
+        esdm__page_put_column(e);
         for (uint32_t i = 0; i < e->count; i++) {
             const uint64_t *bounds = esdm__records_bounds(e->records, e->order[i]);
             e->values[i] = bounds[rank + d] - bounds[d];
         }
-        put_column(e);
+        esdm__page_put_column(e);
     }
 }
 
@@ -122,14 +121,18 @@ put_positions(encoder *e)
 {
     for (uint32_t i = 0; i < e->count; i++) {
         const esdm__record *r = item(e, i);
+        uint64_t *end = NULL;
         e->values[i] = 0;
-        if (r->pack != NULL) {
-            uint64_t *end = &e->ends[e->pack_of[i] - 1];
+        if (r->pack != NULL)
+            end = &e->ends[e->pack_of[i] - 1];
+        else if (e->nsources > 0 && e->source_of[i] > 0)
+            end = &e->ends[e->npacks + e->source_of[i] - 1];
+        if (end != NULL) {
             e->values[i] = r->position - *end;
             *end = r->position + r->stored_bytes;
         }
     }
-    put_column(e);
+    esdm__page_put_column(e);
 }
 
 static void
@@ -137,26 +140,26 @@ put_columns(encoder *e, bool absolute)
 {
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = absolute ? item(e, i)->sequence : item(e, i)->sequence & UINT32_MAX;
-    put_column(e);
+    esdm__page_put_column(e);
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = item(e, i)->raw_bytes;
-    put_column(e);
+    esdm__page_put_column(e);
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = item(e, i)->stored_bytes;
-    put_column(e);
+    esdm__page_put_column(e);
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = e->pack_of[i];
-    put_column(e);
+    esdm__page_put_column(e);
     put_positions(e);
     for (uint32_t i = 0; i < e->count; i++)
         e->values[i] = item(e, i)->head_bytes;
-    put_column(e);
+    esdm__page_put_column(e);
     for (uint32_t i = 0; i < e->count; i++) {
         uint32_t ids;
         memcpy(&ids, item(e, i)->codec_ids, sizeof ids);
         e->values[i] = ids;
     }
-    put_column(e);
+    esdm__page_put_column(e);
 }
 
 /* Whether any of the records is strided. */
@@ -188,7 +191,7 @@ put_strides(encoder *e)
     for (uint32_t d = 0; d < rank; d++) {
         for (uint32_t i = 0; i < e->count; i++)
             e->values[i] = e->records->strides[(size_t) e->order[i] * rank + d];
-        put_column(e);
+        esdm__page_put_column(e);
     }
 }
 
@@ -197,9 +200,9 @@ put_inline_data(encoder *e)
 {
     for (uint32_t i = 0; i < e->count; i++) {
         const esdm__record *r = item(e, i);
-        if (r->pack == NULL)
-            esdm__buffer_put(&e->body, e->records->inline_data + r->position,
-                             (size_t) r->stored_bytes);
+        size_t bytes = (size_t) esdm__record_inline_bytes(r);
+        if (bytes > 0)
+            esdm__buffer_put(&e->body, e->records->inline_data + r->position, bytes);
     }
 }
 
@@ -208,28 +211,35 @@ build_body(encoder *e, bool absolute)
 {
     e->values = malloc(e->count * sizeof *e->values);
     e->packs = malloc(e->count * sizeof(esdm__pack_name *));
-    e->ends = calloc(e->count, sizeof *e->ends);
     e->pack_of = malloc(e->count * sizeof *e->pack_of);
-    if (e->values == NULL || e->packs == NULL || e->ends == NULL || e->pack_of == NULL ||
-        !number_packs(e))
+    if (e->values == NULL || e->packs == NULL || e->pack_of == NULL || !number_packs(e))
+        return false;
+    bool kinds = esdm__page_has_kinds(e);
+    if (kinds && !esdm__page_number_sources(e))
+        return false;
+    e->ends = calloc((size_t) e->npacks + e->nsources + 1, sizeof *e->ends);
+    if (e->ends == NULL)
         return false;
     esdm__buffer_put_varint(&e->body, e->npacks);
     for (uint32_t i = 0; i < e->npacks; i++) {
         put_text(&e->body, e->packs[i]->target);
         put_text(&e->body, e->packs[i]->pack);
     }
+    if (kinds)
+        esdm__page_put_kinds(e);
     put_boxes(e);
     put_columns(e, absolute);
     if (has_strides(e))
         put_strides(e);
+    if (esdm__page_has_statistics(e))
+        esdm__page_put_statistics(e);
     put_inline_data(e);
     return !e->body.failed;
 }
 
 static void
-put_header(esdm__buffer *out, const encoder *e, uint16_t flags)
+put_header(esdm__buffer *out, const encoder *e, uint16_t version, uint16_t flags)
 {
-    uint16_t version = has_places(e) ? 3 : has_strides(e) ? 2 : 1;
     esdm__buffer_put(out, "ESDMPAGE", 8);
     esdm__buffer_put_u64(out, 0);
     esdm__buffer_put(out, &version, sizeof version);
@@ -243,9 +253,12 @@ put_header(esdm__buffer *out, const encoder *e, uint16_t flags)
 static bool
 build_page(const encoder *e, bool absolute, esdm__buffer *out)
 {
-    uint16_t flags = absolute ? FLAG_ABSOLUTE : 0;
-    flags |= has_places(e) && has_strides(e) ? FLAG_STRIDED : 0;
-    put_header(out, e, flags);
+    uint16_t flags = e->sources != NULL ? ESDM__PAGE_FLAG_KINDS : 0;
+    flags |= esdm__page_has_statistics(e) ? ESDM__PAGE_FLAG_STATISTICS : 0;
+    uint16_t version = flags != 0 ? 4 : has_places(e) ? 3 : has_strides(e) ? 2 : 1;
+    flags |= absolute ? ESDM__PAGE_FLAG_ABSOLUTE : 0;
+    flags |= version > 2 && has_strides(e) ? ESDM__PAGE_FLAG_STRIDED : 0;
+    put_header(out, e, version, flags);
     uint8_t *to = esdm__buffer_reserve(out, e->body.bytes);
     if (to == NULL)
         return false;
@@ -255,7 +268,7 @@ build_page(const encoder *e, bool absolute, esdm__buffer *out)
                                       (int) e->body.bytes - 1);
     if (packed > 0) {
         out->bytes += (size_t) packed;
-        flags |= FLAG_LZ4;
+        flags |= ESDM__PAGE_FLAG_LZ4;
         memcpy(out->data + 18, &flags, sizeof flags);
     } else {
         esdm__buffer_put(out, e->body.data, e->body.bytes);

@@ -58,8 +58,8 @@ add_hit(uint32_t row, void *user)
         h->capacity = capacity;
     }
     const esdm__records *records = h->records;
-    if (h->page == NULL && records->items[row].pack == NULL)
-        h->inline_bytes += (size_t) records->items[row].stored_bytes;
+    if (h->page == NULL)
+        h->inline_bytes += (size_t) esdm__record_inline_bytes(&records->items[row]);
     h->strided += esdm__records_stride(records, row) != NULL;
     h->items[h->count++] = (hit){records, h->page, row};
     return true;
@@ -246,7 +246,8 @@ order_parts(const hits *h, const esdm__parts *parts)
     for (size_t i = 0; i < parts->count; i++) {
         const hit *at = &h->items[parts->owner[i]];
         const esdm__record *item = &at->records->items[at->row];
-        uint64_t position = item->pack != NULL ? item->position : 0;
+        bool in_page = item->pack == NULL && !esdm__kind_is_elsewhere(item->kind);
+        uint64_t position = in_page ? 0 : item->position;
         uint64_t age = esdm__records_stride(at->records, at->row) != NULL ? item->sequence : 0;
         keys[i] = (piece_key){age, position, esdm__packs_rank(item->pack), (uint32_t) i};
         sorted = sorted && (i == 0 || by_place(&keys[i - 1], &keys[i]) < 0);

@@ -15,8 +15,26 @@ esdm__records_clear(esdm__records *records)
     free(records->bounds);
     free(records->strides);
     free(records->items);
+    free(records->elsewhere);
+    free(records->statistics);
     free(records->inline_data);
     esdm__records_init(records, records->rank);
+}
+
+/* Lets an array of few records' things grow with the others: new ones are 0. */
+static bool
+grow_rare(void *array, size_t item_bytes, uint32_t before, uint32_t capacity)
+{
+    void *old;
+    memcpy(&old, array, sizeof old);
+    if (old == NULL)
+        return true;
+    uint8_t *grown = realloc(old, ((size_t) capacity + 1) * item_bytes);
+    if (grown == NULL)
+        return false;
+    memset(grown + before * item_bytes, 0, ((size_t) capacity + 1 - before) * item_bytes);
+    memcpy(array, &grown, sizeof grown);
+    return true;
 }
 
 static bool
@@ -44,7 +62,9 @@ reserve_items(esdm__records *records, uint32_t more)
             return false;
         records->strides = strides;
     }
-    if (bounds == NULL || items == NULL)
+    if (bounds == NULL || items == NULL ||
+        !grow_rare(&records->elsewhere, sizeof *records->elsewhere, records->count, capacity) ||
+        !grow_rare(&records->statistics, sizeof *records->statistics, records->count, capacity))
         return false;
     records->capacity = capacity;
     return true;
@@ -60,6 +80,42 @@ esdm__records_need_strides(esdm__records *records)
     for (size_t i = 0; records->strides != NULL && i < numbers; i++)
         records->strides[i] = 1;
     return records->strides != NULL;
+}
+
+bool
+esdm__records_need_elsewhere(esdm__records *records)
+{
+    if (records->elsewhere == NULL)
+        records->elsewhere = calloc((size_t) records->capacity + 1, sizeof *records->elsewhere);
+    return records->elsewhere != NULL;
+}
+
+bool
+esdm__records_need_statistics(esdm__records *records)
+{
+    if (records->statistics == NULL)
+        records->statistics = calloc((size_t) records->capacity + 1, sizeof *records->statistics);
+    return records->statistics != NULL;
+}
+
+bool
+esdm__records_set_elsewhere(esdm__records *records, uint32_t index,
+                            const esdm__elsewhere *elsewhere)
+{
+    if (!esdm__records_need_elsewhere(records))
+        return false;
+    records->elsewhere[index] = *elsewhere;
+    return true;
+}
+
+bool
+esdm__records_set_statistics(esdm__records *records, uint32_t index,
+                             const esdm__statistics *statistics)
+{
+    if (!esdm__records_need_statistics(records))
+        return false;
+    records->statistics[index] = *statistics;
+    return true;
 }
 
 static bool
@@ -90,7 +146,7 @@ bool
 esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
                   const esdm__record *item, const uint8_t *inline_data)
 {
-    size_t bytes = item->pack == NULL ? (size_t) item->stored_bytes : 0;
+    size_t bytes = (size_t) esdm__record_inline_bytes(item);
     if (!esdm__records_reserve(records, 1, bytes) ||
         (stride != NULL && !esdm__records_need_strides(records)))
         return false;
@@ -99,7 +155,11 @@ esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t
         records->strides[(size_t) index * records->rank + d] = stride != NULL ? stride[d] : 1;
     esdm__bounds_copy(records->rank, records->bounds + (size_t) index * 2 * records->rank, bounds);
     records->items[index] = *item;
-    if (item->pack == NULL) {
+    if (records->elsewhere != NULL)
+        records->elsewhere[index] = (esdm__elsewhere){0};
+    if (records->statistics != NULL)
+        records->statistics[index] = (esdm__statistics){0};
+    if (item->pack == NULL && !esdm__kind_is_elsewhere(item->kind)) {
         records->items[index].position = records->inline_bytes;
         memcpy(records->inline_data + records->inline_bytes, inline_data, bytes);
         records->inline_bytes += bytes;
@@ -107,16 +167,50 @@ esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t
     return true;
 }
 
+/* What a record of another table points to, interned. */
+static bool
+intern(esdm__packs *names, esdm__record *item, esdm__elsewhere *elsewhere)
+{
+    if (names == NULL)
+        return true;
+    if (item->pack != NULL &&
+        (item->pack = esdm__packs_intern(names, item->pack->target, item->pack->pack)) == NULL)
+        return false;
+    if (elsewhere->source != NULL &&
+        (elsewhere->source = esdm__packs_source(names, elsewhere->source)) == NULL)
+        return false;
+    return elsewhere->decoding == NULL ||
+           (elsewhere->decoding = esdm__packs_source(names, elsewhere->decoding)) != NULL;
+}
+
+bool
+esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t index,
+                   esdm__packs *names)
+{
+    esdm__record item = from->items[index];
+    esdm__elsewhere elsewhere = {0};
+    const uint8_t *data = NULL;
+    if (from->elsewhere != NULL)
+        elsewhere = from->elsewhere[index];
+    if (item.pack == NULL && !esdm__kind_is_elsewhere(item.kind))
+        data = from->inline_data + item.position;
+    if (!intern(names, &item, &elsewhere) ||
+        !esdm__records_add(records, esdm__records_bounds(from, index),
+                           esdm__records_stride(from, index), &item, data))
+        return false;
+    uint32_t to = records->count - 1;
+    if (elsewhere.source != NULL && !esdm__records_set_elsewhere(records, to, &elsewhere))
+        return false;
+    return from->statistics == NULL || from->statistics[index].class == ESDM__CLASS_NONE ||
+           esdm__records_set_statistics(records, to, &from->statistics[index]);
+}
+
 bool
 esdm__records_append(esdm__records *records, const esdm__records *from)
 {
     bool ok = esdm__records_reserve(records, from->count, from->inline_bytes);
-    for (uint32_t i = 0; ok && i < from->count; i++) {
-        const esdm__record *item = &from->items[i];
-        const uint8_t *data = item->pack == NULL ? from->inline_data + item->position : NULL;
-        ok = esdm__records_add(records, esdm__records_bounds(from, i),
-                               esdm__records_stride(from, i), item, data);
-    }
+    for (uint32_t i = 0; ok && i < from->count; i++)
+        ok = esdm__records_copy(records, from, i, NULL);
     return ok;
 }
 
@@ -124,16 +218,17 @@ size_t
 esdm__records_memory_bytes(const esdm__records *records)
 {
     size_t numbers = (size_t) records->rank * (records->strides != NULL ? 3 : 2);
-    return (size_t) records->capacity *
-               (sizeof *records->items + numbers * sizeof *records->bounds) +
-           records->inline_capacity;
+    size_t each = sizeof *records->items + numbers * sizeof *records->bounds;
+    each += records->elsewhere != NULL ? sizeof *records->elsewhere : 0;
+    each += records->statistics != NULL ? sizeof *records->statistics : 0;
+    return (size_t) records->capacity * each + records->inline_capacity;
 }
 
 void
 esdm__records_fragment(const esdm__records *records, uint32_t index, esdm__fragment *ret_fragment)
 {
     const esdm__record *item = &records->items[index];
-    bool in_page = item->pack == NULL;
+    bool in_page = item->pack == NULL && !esdm__kind_is_elsewhere(item->kind);
     esdm__bounds_to_box(records->rank, esdm__records_bounds(records, index), &ret_fragment->box);
     ret_fragment->sequence = item->sequence;
     ret_fragment->raw_bytes = item->raw_bytes;
@@ -141,6 +236,13 @@ esdm__records_fragment(const esdm__records *records, uint32_t index, esdm__fragm
     ret_fragment->position = in_page ? 0 : item->position;
     ret_fragment->pack = item->pack;
     ret_fragment->inline_data = in_page ? records->inline_data + item->position : NULL;
+    ret_fragment->kind = item->kind;
+    ret_fragment->elsewhere = (esdm__elsewhere){0};
+    if (records->elsewhere != NULL)
+        ret_fragment->elsewhere = records->elsewhere[index];
+    ret_fragment->statistics = (esdm__statistics){0};
+    if (records->statistics != NULL)
+        ret_fragment->statistics = records->statistics[index];
     ret_fragment->head_bytes = item->head_bytes;
     memcpy(ret_fragment->codec_ids, item->codec_ids, sizeof item->codec_ids);
     const uint64_t *stride = esdm__records_stride(records, index);

@@ -4,31 +4,36 @@
 
 /**
  * @file
- * Fragment records in memory, compact: 56 bytes and 16 for each dimension. Used for pages and for
+ * Fragment records in memory, compact: 48 bytes and 16 for each dimension, and 40 more
+ * with statistics. Used for pages and for
  * pending fragments. One thread at a time while growing.
  */
 
 #include "layout/bounds.h"
 #include "layout/fragment.h"
+#include "layout/packs.h"
 
 typedef struct esdm__record {
     uint64_t sequence;
     uint64_t raw_bytes;
     uint64_t stored_bytes;
     uint64_t position;           /* inline: of its bytes in inline_data */
-    const esdm__pack_name *pack; /* NULL: inline */
+    const esdm__pack_name *pack; /* NULL: in no pack */
     uint32_t head_bytes;
     uint8_t codec_ids[4];
+    uint8_t kind; /* esdm__kind */
 } esdm__record;
 
 typedef struct esdm__records {
     uint32_t rank;
     uint32_t count;
     uint32_t capacity;
-    uint64_t *bounds;     /* owned; layout/bounds.h; not NULL once something was reserved */
-    uint64_t *strides;    /* owned; `rank` a record, 1 where dense; NULL: none is strided */
-    esdm__record *items;  /* owned */
-    uint8_t *inline_data; /* owned */
+    uint64_t *bounds;             /* owned; layout/bounds.h; not NULL once something was reserved */
+    uint64_t *strides;            /* owned; `rank` a record, 1 where dense; NULL: none is strided */
+    esdm__record *items;          /* owned */
+    esdm__elsewhere *elsewhere;   /* owned; one a record; NULL: none lies elsewhere */
+    esdm__statistics *statistics; /* owned; one a record; NULL: none are known */
+    uint8_t *inline_data;         /* owned */
     size_t inline_bytes;
     size_t inline_capacity;
 } esdm__records;
@@ -37,14 +42,26 @@ void esdm__records_init(esdm__records *records, uint32_t rank);
 void esdm__records_clear(esdm__records *records); /* keeps the rank */
 /** Room for more records and inline bytes; false when out of memory. */
 bool esdm__records_reserve(esdm__records *records, uint32_t more, size_t more_inline);
-/** Copies a record and its inline data (NULL unless item->pack is NULL); false when out of memory.
+/** Copies a record and its inline data (NULL unless it is in the page); false when out of memory.
  *  @param stride `rank` numbers, or NULL when it is dense. */
 bool esdm__records_add(esdm__records *records, const uint64_t *bounds, const uint64_t *stride,
                        const esdm__record *item, const uint8_t *inline_data);
+/** Gives a record what few records have; false when out of memory. */
+bool esdm__records_set_elsewhere(esdm__records *records, uint32_t index,
+                                 const esdm__elsewhere *elsewhere);
+bool esdm__records_set_statistics(esdm__records *records, uint32_t index,
+                                  const esdm__statistics *statistics);
+/** Copies record `index` of `from`, with all that it has, behind the others; false when out of
+ *  memory. @param names interns what it points to; NULL: as it is. */
+bool esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t index,
+                        esdm__packs *names);
 /** Copies all records of `from` behind the others; false when out of memory. */
 bool esdm__records_append(esdm__records *records, const esdm__records *from);
 /** Makes room for strides: all ones. false when out of memory. */
 bool esdm__records_need_strides(esdm__records *records);
+/** Makes room for what lies elsewhere, or for statistics: all 0. false when out of memory. */
+bool esdm__records_need_elsewhere(esdm__records *records);
+bool esdm__records_need_statistics(esdm__records *records);
 size_t esdm__records_memory_bytes(const esdm__records *records);
 /** Fills a fragment; its pointers are borrowed from the records. */
 void esdm__records_fragment(const esdm__records *records, uint32_t index,
@@ -54,6 +71,20 @@ static inline const uint64_t *
 esdm__records_bounds(const esdm__records *records, uint32_t index)
 {
     return esdm__bounds_at(records->rank, records->bounds, index);
+}
+
+/** Bytes of a record in the inline data of its page. */
+static inline uint64_t
+esdm__record_inline_bytes(const esdm__record *item)
+{
+    return item->pack == NULL && !esdm__kind_is_elsewhere(item->kind) ? item->stored_bytes : 0;
+}
+
+/** Stored bytes that the site holds for it: none of what lies elsewhere. */
+static inline uint64_t
+esdm__record_held_bytes(const esdm__record *item)
+{
+    return esdm__kind_is_elsewhere(item->kind) ? 0 : item->stored_bytes;
 }
 
 /** Strides of a strided record; NULL for a dense one. */

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "layout/page.h"
+#include "layout/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,12 +19,31 @@ u32_at(const uint8_t *data, size_t at)
     return value;
 }
 
+static void
+touch_source(const esdm__fragment *fragment)
+{
+    const esdm__elsewhere *e = &fragment->elsewhere;
+    esdm__foreign foreign;
+    esdm__decoding decoding;
+    esdm__link link;
+    esdm__link_map map;
+    if (esdm__foreign_get(e->source, &foreign, NULL) == ESDM_OK)
+        (void) strlen(foreign.location);
+    if (esdm__link_get(e->source, &link, NULL) == ESDM_OK)
+        (void) (strlen(link.container) + strlen(link.dataset));
+    if (esdm__decoding_get(e->decoding, &decoding, NULL) == ESDM_OK && decoding.nfilters > 0)
+        (void) strlen(decoding.filters[decoding.nfilters - 1].codec);
+    (void) !esdm__link_map_get(e->decoding, &map, NULL);
+}
+
 static bool
 touch(const esdm__fragment *fragment, void *user)
 {
     volatile uint8_t *sink = user;
     if (fragment->pack != NULL)
         *sink = (uint8_t) (strlen(fragment->pack->target) + strlen(fragment->pack->pack));
+    else if (esdm__kind_is_elsewhere(fragment->kind))
+        touch_source(fragment);
     else if (fragment->stored_bytes > 0)
         *sink = (uint8_t) (fragment->inline_data[0] +
                            fragment->inline_data[fragment->stored_bytes - 1]);

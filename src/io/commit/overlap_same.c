@@ -27,6 +27,8 @@ load(esdm_session *session, side *s)
     const esdm__fragment *fragment = s->fragment;
     esdm__sources sources;
     s->raw = fragment->inline_data;
+    if (fragment->kind != ESDM__KIND_STORED)
+        return false; /* rare enough: they count as different */
     if (fragment->pack == NULL)
         return s->raw != NULL;
     if (fragment->raw_bytes > MOST_BYTES || fragment->raw_bytes == 0 ||

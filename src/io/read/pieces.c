@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/encode/strings.h"
+#include "io/read/elsewhere.h"
 #include "io/read/fetch.h"
 #include "io/read/locate.h"
 #include "io/read/read.h"
@@ -195,8 +196,11 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
     if (status == ESDM_OK || status == ESDM_ENOMEM)
         return status;
     (void) esdm__box_print(&fragment->box, box, sizeof box);
-    if (fragment->pack == NULL)
-        return esdm__error_prefix(err, status, "fragment %s (inline)", box);
+    if (fragment->pack == NULL) {
+        char source[400];
+        esdm__source_describe(fragment, source, sizeof source);
+        return esdm__error_prefix(err, status, "fragment %s (%s)", box, source);
+    }
     return esdm__error_prefix(err, status, "fragment %s in pack '%s' at %" PRIu64 " on target '%s'",
                               box, fragment->pack->pack, fragment->position,
                               fragment->pack->target);
@@ -272,13 +276,110 @@ check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
 {
     uint64_t elements = esdm__fragment_elements(fragment);
     uint64_t size = r->elements.bytes;
-    bool fits = esdm__elements_vary(&r->elements)
-                    ? elements <= fragment->raw_bytes / sizeof(uint32_t)
-                    : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
+    bool vary = esdm__elements_vary(&r->elements);
+    bool fits = vary ? elements <= fragment->raw_bytes / sizeof(uint32_t)
+                     : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
+    if (fragment->kind == ESDM__KIND_CONSTANT)
+        fits = fits && !vary && fragment->stored_bytes == size;
+    else if (fragment->kind != ESDM__KIND_STORED)
+        fits = true;                   /* nothing is stored here */
     if (fits && elements < UINT64_MAX) /* else saturated */
         return ESDM_OK;
     return esdm__error_set(err, ESDM_ECORRUPT, "%" PRIu64 " bytes do not fit its box",
                            fragment->raw_bytes);
+}
+
+/* ---- what is not stored here --------------------------------------------------------------- */
+
+/* All elements are the one that the record has. */
+static void
+deliver_constant(reader *r, const esdm__fragment *fragment, const esdm__location *g)
+{
+    static const int64_t same[ESDM_MAX_RANK];
+    const esdm__elements *e = &r->elements;
+    uint64_t out_of_range = 0;
+    esdm__elements_copy(e, g->rank, g->count, e->type, fragment->inline_data, same, r->form,
+                        target_of(r, g), g->target_stride, &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+}
+
+static void
+request_init(const reader *r, const esdm__piece *piece, const esdm__location *g,
+             esdm__source_request *ret)
+{
+    const esdm__fragment *fragment = piece->fragment;
+    int64_t dense[ESDM_MAX_RANK];
+    uint64_t left = g->source_first;
+    *ret = (esdm__source_request){
+        .dataset = r->dataset, .fragment = fragment, .elements = &r->elements};
+    esdm__dense_strides(g->rank, fragment->box.n, dense);
+    for (uint32_t d = 0; d < g->rank; d++) {
+        ret->lo[d] = fragment->box.lo[d] + left / (uint64_t) dense[d];
+        left %= (uint64_t) dense[d];
+        ret->count[d] = g->count[d];
+        ret->step[d] = g->count[d] > 1 ? (uint64_t) (g->source_stride[d] / dense[d]) : 1;
+    }
+}
+
+/* Gives the caller the texts that were read; what was there is freed. */
+static void
+hand_over_texts(const reader *r, const esdm__location *g, char **texts)
+{
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    for (;; texts++) {
+        int64_t to = 0;
+        for (uint32_t i = 0; i < g->rank; i++)
+            to += (int64_t) index[i] * g->target_stride[i];
+        char **target = (char **) (void *) target_of(r, g) + to;
+        if (*target != esdm__text_null)
+            free(*target);
+        *target = *texts != NULL ? *texts : (char *) (uintptr_t) esdm__text_null;
+        *texts = NULL;
+        uint32_t axis = g->rank;
+        while (axis > 0 && ++index[axis - 1] == g->count[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return;
+    }
+}
+
+static esdm_status
+read_source(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
+{
+    const esdm__elements *e = &r->elements;
+    esdm__source_request request;
+    bool texts = e->type == ESDM_TYPE_STRING;
+    request_init(r, piece, g, &request);
+    if (e->type == ESDM__TYPE_BLOB)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "values of types with texts or arrays inside cannot be read from "
+                               "elsewhere; copy them");
+    if (!texts && r->form == e->type) {
+        request.target = target_of(r, g);
+        memcpy(request.target_stride, g->target_stride, sizeof request.target_stride);
+        return esdm__source_read(&request, err);
+    }
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < g->rank; d++)
+        n *= g->count[d];
+    request.target = calloc((size_t) n, e->bytes);
+    if (request.target == NULL)
+        return esdm__error_nomem(err, (size_t) n * e->bytes, "a fragment");
+    esdm__dense_strides(g->rank, g->count, request.target_stride);
+    esdm_status status = esdm__source_read(&request, err);
+    uint64_t out_of_range = 0;
+    if (status == ESDM_OK && texts)
+        hand_over_texts(r, g, request.target);
+    else if (status == ESDM_OK)
+        esdm__elements_copy(e, g->rank, g->count, e->type, request.target, request.target_stride,
+                            r->form, target_of(r, g), g->target_stride, &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
+    for (uint64_t i = 0; texts && i < n; i++)
+        free(((char **) request.target)[i]);
+    free(request.target);
+    return status;
 }
 
 static esdm_status
@@ -291,10 +392,14 @@ read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
         return in_fragment(fragment, status, err);
     if (!esdm__locate(r->space, r->memory_stride, piece, &g))
         return ESDM_OK;
-    if (fragment->pack == NULL)
-        status = deliver(r, piece, &g, fragment->inline_data, 0, err);
-    else
+    if (fragment->pack != NULL)
         status = read_large(r, piece, &g, err);
+    else if (fragment->kind == ESDM__KIND_STORED)
+        status = deliver(r, piece, &g, fragment->inline_data, 0, err);
+    else if (fragment->kind == ESDM__KIND_CONSTANT)
+        deliver_constant(r, fragment, &g);
+    else
+        status = read_source(r, piece, &g, err);
     return in_fragment(fragment, status, err);
 }
 
@@ -369,7 +474,8 @@ run_job(void *context, size_t i, esdm_error *err)
 static bool
 joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
 {
-    if ((last->pack == NULL) != (next->pack == NULL))
+    if ((last->pack == NULL) != (next->pack == NULL) || esdm__kind_is_elsewhere(last->kind) ||
+        esdm__kind_is_elsewhere(next->kind))
         return false;
     if (last->pack == NULL)
         return count < INLINE_RUN;

@@ -60,6 +60,11 @@ open_parts(esdm_session *session, esdm_error *err)
 static void
 close_parts(esdm_session *session)
 {
+    for (size_t i = 0; i < ESDM__SOURCE_KINDS; i++) {
+        esdm__source_state *state = atomic_exchange(&session->sources[i], NULL);
+        if (state != NULL)
+            state->free(state);
+    }
     esdm__targets_close(session);
     if (session->meta != NULL)
         session->meta->close(session->store);

@@ -15,11 +15,18 @@
 #include "io/session/pool.h"
 #include "io/session/room.h"
 #include "io/session/target.h"
+#include "layout/fragment.h"
 #include "placement/placement.h"
 #include "site/site.h"
 
 /** Blocks of mode archive have at least that, as all blocks of numbers. */
 #define ESDM__ARCHIVE_BLOCK_LEAST (UINT64_C(1) << 20)
+
+/** What the functions of io/read/elsewhere.h keep in a session (open files, caches): first member
+ *  of a struct of theirs, which locks itself. The first thread that needs it sets it. */
+typedef struct esdm__source_state {
+    void (*free)(struct esdm__source_state *state);
+} esdm__source_state;
 
 struct esdm_session {
     esdm__site *site;
@@ -45,8 +52,9 @@ struct esdm_session {
     struct esdm__backup_thread *backup;
     atomic_uint_fast64_t backup_due_s; /* monotonic; 0: nothing was committed */
     atomic_bool changed;               /* something of the catalogue */
-    char node[256];                    /* name of this node */
-    char writer[192];                  /* see esdm__session_writer() */
+    _Atomic(esdm__source_state *) sources[ESDM__SOURCE_KINDS]; /* owned; or NULL */
+    char node[256];                                            /* name of this node */
+    char writer[192];                                          /* see esdm__session_writer() */
     bool read_only;
     char *made_site;      /* folder of the default site, when opening this made it */
     atomic_uint replaced; /* containers that were replaced or removed */

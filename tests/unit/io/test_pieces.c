@@ -124,6 +124,45 @@ test_pieces__blobs_are_shorter_than_their_boxes(void **state)
     esdm__pool_free(session.pool);
 }
 
+/* Every third cell, of a constant and of a kind that nobody knows here. */
+static void
+test_pieces__constants_are_spread_and_unknown_kinds_refused(void **state)
+{
+    (void) state;
+    static const double value = 7.75;
+    esdm_dataspace space;
+    esdm_error error = {0};
+    float cells[CELLS] = {0};
+    esdm__fragment fragment = {.kind = ESDM__KIND_CONSTANT,
+                               .inline_data = (const uint8_t *) &value,
+                               .raw_bytes = CELLS * sizeof value,
+                               .stored_bytes = sizeof value};
+    esdm__box_set(&fragment.box, 1, NULL, (uint64_t[]){CELLS});
+    const esdm__piece piece = {.fragment = &fragment, .part = fragment.box};
+    session.pool = esdm__pool_new(1, 0);
+    assert_int_equal(esdm_dataspace_init(&space, 1, (uint64_t[]){1}, (uint64_t[]){333}, NULL),
+                     ESDM_OK);
+    assert_int_equal(esdm_dataspace_set_stride(&space, (uint64_t[]){3}, NULL), ESDM_OK);
+    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
+                                       ESDM_TYPE_FLOAT32, cells, NULL, NULL),
+                     ESDM_OK);
+    for (size_t i = 0; i < CELLS; i++)
+        assert_true(cells[i] == (i % 3 == 0 && i < 999 ? 7.75f : 0));
+
+    fragment.stored_bytes = 4; /* no double */
+    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
+                                       ESDM_TYPE_FLOAT32, cells, NULL, NULL),
+                     ESDM_ECORRUPT);
+    fragment.kind = 9;
+    fragment.inline_data = NULL;
+    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
+                                       ESDM_TYPE_FLOAT32, cells, NULL, &error),
+                     ESDM_ENOTSUP);
+    assert_non_null(strstr(error.message, "kind 9"));
+    assert_non_null(strstr(error.message, "newer ESDM"));
+    esdm__pool_free(session.pool);
+}
+
 /* A forged box of almost any size is cut into few parts. */
 static void
 test_pieces__a_huge_box_is_no_huge_plan(void **state)
@@ -232,6 +271,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pieces__inline_data_is_shorter_than_its_box, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces__constants_are_spread_and_unknown_kinds_refused,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pieces__blobs_are_shorter_than_their_boxes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_pieces__a_huge_box_is_no_huge_plan, set_up, tear_down),
