@@ -20,10 +20,10 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     uint8_t stored_kind = esdm__cursor_u8(in);
     uint8_t coder = esdm__cursor_u8(in);
     h->flags = esdm__cursor_u8(in);
-    if (!in->failed && version > FIELD__VERSION_PLAIN)
+    if (!in->failed && version > FIELD__VERSION_LORENZO)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "field: a block of format %u; this version reads up to %u", version,
-                               FIELD__VERSION_PLAIN);
+                               FIELD__VERSION_LORENZO);
     if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
         (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
@@ -148,6 +148,8 @@ decode_volume(const head *h, const field__map *map, const field__volume *volume,
         return st;
     if (h->coder == FIELD__CODER_PACK) {
         st = field__pack_decode(volume, in, put_row, &t, err);
+    } else if (h->coder == FIELD__CODER_LORENZO) {
+        st = field__lorenzo_decode(volume, in, put_row, &t, err);
     } else {
         st = h->coder == FIELD__CODER_ROWS ? field__rows_decode(volume, in, err)
                                            : field__levels_decode(volume, in, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /*
- * An encoded block: version u8 (1; 2 with coder PACK and no differences), kind u8 (values.h),
+ * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3
+ * with coder LORENZO), kind u8 (values.h),
  * coder u8, flags u8; then, unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask
  * and its elements when flagged, and what the coder stores.
  */
@@ -159,6 +160,21 @@ encode_pack(field__job *job, const field__map *map, field__volume *volume, esdm_
 }
 
 static esdm_status
+encode_lorenzo(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
+               esdm_error *err)
+{
+    size_t start = out->bytes;
+    esdm_status st = put_block(job, map, FIELD__CODER_LORENZO, false, out, err);
+    volume->mask = job->masked > 0 ? job->mask : NULL;
+    if (st == ESDM_OK)
+        st = field__lorenzo_encode(volume, out, err);
+    volume->mask = NULL;
+    if (st == ESDM_OK && !out->failed)
+        out->data[start] = FIELD__VERSION_LORENZO;
+    return st;
+}
+
+static esdm_status
 encode_rows(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
             esdm_error *err)
 {
@@ -237,6 +253,9 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
         st = put_block(job, &map, coder, false, out, err);
     else if (st == ESDM_OK && !done && job->effort == ESDM_EFFORT_FAST && !volume.wide)
         st = encode_pack(job, &map, &volume, out, err);
+    else if (st == ESDM_OK && !done && job->effort != ESDM_EFFORT_ARCHIVE && !volume.wide &&
+             volume.elements >= FIELD__LORENZO_LEAST)
+        st = encode_lorenzo(job, &map, &volume, out, err);
     else if (st == ESDM_OK && !done)
         st = encode_rows(job, &map, &volume, out, err);
     field__volume_clear(&volume);

@@ -5,6 +5,7 @@
 /** @file What the steps of encoding one block share. */
 
 #include "levels.h"
+#include "lorenzo.h"
 #include "map.h"
 #include "mask.h"
 #include "pack.h"
@@ -14,14 +15,17 @@
  *  these is to say so. A reader takes either for any. */
 #define FIELD__VERSION       1u
 #define FIELD__VERSION_PLAIN 2u
+/** Of blocks of coder LORENZO, which came later still. */
+#define FIELD__VERSION_LORENZO 3u
 
 /** How the codes are stored. */
 typedef enum field__coder {
-    FIELD__CODER_BYTES,  /**< no codes: the elements, compressed as bytes */
-    FIELD__CODER_NONE,   /**< no codes: every point is masked */
-    FIELD__CODER_ROWS,   /**< predict.h */
-    FIELD__CODER_LEVELS, /**< levels.h */
-    FIELD__CODER_PACK,   /**< pack.h */
+    FIELD__CODER_BYTES,   /**< no codes: the elements, compressed as bytes */
+    FIELD__CODER_NONE,    /**< no codes: every point is masked */
+    FIELD__CODER_ROWS,    /**< predict.h */
+    FIELD__CODER_LEVELS,  /**< levels.h */
+    FIELD__CODER_PACK,    /**< pack.h */
+    FIELD__CODER_LORENZO, /**< lorenzo.h */
     FIELD__CODERS
 } field__coder;
 

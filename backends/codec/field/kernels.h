@@ -94,6 +94,34 @@ typedef struct field__level_row {
     (FIELD__PACK_VALUES / 8u * (width)) /* of so many packed values                                \
                                          */
 
+/** The coder "lorenzo" (lorenzo.h). */
+#define FIELD__TOKENS      72u
+#define FIELD__SMALL       16u /* a folded difference below that is its own token */
+#define FIELD__LEVELS      40u
+#define FIELD__TABLES_MOST 16u
+#define FIELD__SUM_BITS    11u
+#define FIELD__STATES      32u
+#define FIELD__STATE_LEAST 32768u
+#define FIELD__WORDS_ROOM  16u /* words that may be read and are not used */
+
+/** Folded differences around those of a row, in the rows before: pointers to element 0, never NULL,
+ *  with one element more on both sides. */
+typedef struct field__sizes {
+    const uint16_t *n, *z, *zn, *zs, *b;
+} field__sizes;
+
+/** How to append a token to a state; of a token that does not occur: zeros. */
+typedef struct field__token_code {
+    uint32_t reciprocal, start, limit;
+    uint16_t rest, shift;
+} field__token_code;
+
+/** States and the words that refill them; `word` is NULL when there were too few. */
+typedef struct field__states {
+    uint32_t state[FIELD__STATES];
+    const uint8_t *word, *end;
+} field__states;
+
 #define FIELD__CODE_MAX 0x1p50 /* largest code of a map */
 
 typedef struct field__extremes {
@@ -136,6 +164,26 @@ typedef struct field__kernels {
     /** Byte k of each value, lowest first, goes to planes[k], or comes from there. */
     void (*split_planes)(const uint32_t *values, size_t count, uint8_t *const planes[4]);
     void (*join_planes)(const uint8_t *const planes[4], size_t count, uint32_t *values);
+
+    /** Levels of a row's differences by the sizes around them. */
+    void (*find_levels)(const field__sizes *around, size_t nx, uint8_t *levels);
+    /** Folded differences as sizes, and how large all are together: their bits or'ed. */
+    uint32_t (*find_sizes)(const uint32_t *folded, size_t count, uint16_t *sizes);
+    void (*find_tokens)(const uint32_t *folded, size_t count, uint8_t *tokens);
+    /** to[i] = table[levels[i]] */
+    void (*look_up)(const uint32_t table[FIELD__LEVELS], const uint8_t *levels, size_t count,
+                    uint32_t *to);
+    /** Moves values that are not masked to the front, in their order; returns how many. */
+    size_t (*leave_out)(uint32_t *values, const uint8_t *mask, size_t count);
+    /** Tokens of a row. @param slots of all tables. @param tables first slot of each token's. */
+    void (*decode_tokens)(field__states *states, const uint32_t *slots, const uint32_t *tables,
+                          size_t count, uint8_t *tokens);
+    /** What tokens and raw bits from bit `at` on stand for; returns the bit behind them. Up to 7
+     *  bytes behind those bits are read. */
+    uint64_t (*join_tokens)(const uint8_t *tokens, size_t count, const uint8_t *bits, uint64_t at,
+                            uint32_t *folded);
+    /** Bits that the raw bits of tokens take. */
+    uint64_t (*count_raw)(const uint8_t *tokens, size_t count);
 
     /** Maps of grids (map.h); codes beyond FIELD__CODE_MAX are INT64_MIN. */
     void (*grid_codes)(const double *values, size_t count, double base, double multiplier,

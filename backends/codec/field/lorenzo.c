@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The coder "lorenzo": rows of differences, and the streams that they become. */
+#include "lorenzo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/scratch.h"
+#include "tables.h"
+
+#define PROBES 24    /* rows that the mode is chosen by */
+#define PROBED 2048u /* values of each */
+
+enum { MODE_X = 1, MODE_Y, MODE_Z, MODE_YZ, MODES };
+
+/* ---- what lies around a row --------------------------------------------------------------- */
+
+/* Rows that come before row r along y, z (or b) and both; NULL: there is none. */
+typedef struct before {
+    bool y, z, b;
+    size_t n, at_z, zn, zs, at_b; /* rows */
+} before;
+
+static before
+before_row(const field__volume *v, size_t r)
+{
+    size_t ny = (size_t) v->axes.ny;
+    size_t nz = (size_t) v->axes.nz;
+    before at = {.y = r % ny > 0, .z = r / ny % nz > 0, .b = r / ny / nz > 0};
+    at.n = at.y ? r - 1 : 0;
+    at.at_z = at.z ? r - ny : 0;
+    at.zn = at.at_z - (at.z && at.y ? 1 : 0);
+    at.zs = at.at_z + (at.z && r % ny + 1 < ny ? 1 : 0);
+    at.at_b = at.b ? r - ny * nz : 0;
+    return at;
+}
+
+/* Rows that the codes of row r are taken the difference to. */
+typedef struct lines {
+    const int32_t *n, *z, *zn;
+} lines;
+
+static lines
+lines_of(const field__volume *v, uint32_t mode, size_t r)
+{
+    before at = before_row(v, r);
+    size_t ny = (size_t) v->axes.ny;
+    size_t plane = at.z ? ny : ny * (size_t) v->axes.nz; /* back to the plane before */
+    bool z = (at.z || at.b) && (mode == MODE_Z || mode == MODE_YZ);
+    bool n = at.y && (mode == MODE_Y || mode == MODE_YZ || (mode == MODE_Z && !z));
+    return (lines){.n = n ? field__row32(v, at.n) : NULL,
+                   .z = z ? field__row32(v, r - plane) : NULL,
+                   .zn = z && n ? field__row32(v, r - plane - 1) : NULL};
+}
+
+/* The row that masked points of row r have the codes of; NULL: they are 0. */
+static const int32_t *
+filling_row(const field__volume *v, size_t r)
+{
+    before at = before_row(v, r);
+    return at.y   ? field__row32(v, at.n)
+           : at.z ? field__row32(v, at.at_z)
+           : at.b ? field__row32(v, at.at_b)
+                  : NULL;
+}
+
+/* ---- sizes of differences ----------------------------------------------------------------- */
+
+/* Of all rows, with one element more on both sides; a row of zeros is behind the last one. */
+typedef struct sizes {
+    uint16_t *all; /* base/scratch.h */
+    size_t stride;
+    size_t rows;
+} sizes;
+
+static uint16_t *
+sizes_row(const sizes *s, size_t r)
+{
+    return s->all + r * s->stride + 1;
+}
+
+static esdm_status
+sizes_init(sizes *s, const field__volume *v, esdm_error *err)
+{
+    s->stride = (size_t) v->axes.nx + 2;
+    s->rows = v->rows;
+    size_t bytes = (s->rows + 1) * s->stride * sizeof *s->all;
+    s->all = esdm__scratch_new(bytes);
+    if (s->all == NULL)
+        return esdm__error_nomem(err, bytes, "sizes of differences");
+    memset(s->all + s->rows * s->stride, 0, s->stride * sizeof *s->all);
+    return ESDM_OK;
+}
+
+static void
+sizes_close(const sizes *s, size_t r, size_t nx)
+{
+    uint16_t *row = sizes_row(s, r);
+    row[-1] = row[0];
+    row[nx] = row[nx - 1];
+}
+
+/* What is missing is the nearest of what is there. */
+static field__sizes
+sizes_around(const sizes *s, const field__volume *v, size_t r)
+{
+    before at = before_row(v, r);
+    size_t none = s->rows;
+    size_t n = at.y ? at.n : at.z ? at.at_z : at.b ? at.at_b : none;
+    size_t z = at.z ? at.at_z : n;
+    return (field__sizes){
+        .n = sizes_row(s, n),
+        .z = sizes_row(s, z),
+        .zn = sizes_row(s, at.z && at.y ? at.zn : z),
+        .zs = sizes_row(s, at.z ? at.zs : z),
+        .b = sizes_row(s, at.b ? at.at_b : z),
+    };
+}
+
+/* Sizes of a row with masked points, which have those of the row before. */
+static void
+sizes_masked(const uint32_t *folded, const uint8_t *mask, const uint16_t *n, size_t nx,
+             uint16_t *to)
+{
+    for (size_t x = 0; x < nx; x++) {
+        uint16_t size = (uint16_t) (folded[x] < 65535 ? folded[x] : 65535);
+        to[x] = mask[x] ? n[x] : size;
+    }
+}
+
+/* ---- the mode ----------------------------------------------------------------------------- */
+
+static const uint8_t *
+mask_of(const field__volume *v, size_t r)
+{
+    size_t nx = (size_t) v->axes.nx;
+    const uint8_t *mask = v->mask != NULL ? v->mask + r * nx : NULL;
+    return mask != NULL && memchr(mask, 1, nx) != NULL ? mask : NULL;
+}
+
+static void
+differences(const field__volume *v, uint32_t mode, size_t r, size_t count, uint32_t *out)
+{
+    lines at = lines_of(v, mode, r);
+    field__kernels_best()->difference_row(field__row32(v, r), at.n, at.z, at.zn, count, out);
+}
+
+/* Bits of the differences of some rows. */
+static uint64_t
+mode_cost(const field__volume *v, uint32_t mode, uint32_t *folded)
+{
+    size_t nx = v->axes.nx < PROBED ? (size_t) v->axes.nx : PROBED;
+    size_t step = v->rows / PROBES + 1;
+    uint64_t bits = 0;
+    for (size_t r = step / 2; r < v->rows; r += step) {
+        differences(v, mode, r, nx, folded);
+        const uint8_t *mask = mask_of(v, r);
+        size_t count = mask != NULL ? field__kernels_best()->leave_out(folded, mask, nx) : nx;
+        for (size_t i = 0; i < count; i++)
+            bits += 32 - (uint32_t) __builtin_clz(folded[i] | 1);
+    }
+    return bits;
+}
+
+static uint32_t
+choose_mode(const field__volume *v, uint32_t *folded)
+{
+    bool has_y = v->axes.ny > 1;
+    bool has_z = v->axes.nz > 1 || v->axes.nb > 1;
+    uint32_t best = MODE_X;
+    uint64_t least = mode_cost(v, MODE_X, folded);
+    for (uint32_t mode = MODE_Y; mode < MODES; mode++) {
+        if ((!has_y && mode != MODE_Z) || (!has_z && mode != MODE_Y))
+            continue;
+        uint64_t cost = mode_cost(v, mode, folded);
+        if (cost < least) {
+            least = cost;
+            best = mode;
+        }
+    }
+    return best;
+}
+
+/* Gives masked points the codes that the decoder gives them. */
+static void
+fill_masked(const field__volume *v)
+{
+    size_t nx = (size_t) v->axes.nx;
+    for (size_t r = 0; r < v->rows; r++) {
+        const uint8_t *mask = mask_of(v, r);
+        const int32_t *from = filling_row(v, r);
+        int32_t *to = field__row32(v, r);
+        for (size_t x = 0; mask != NULL && x < nx; x++)
+            to[x] = !mask[x] ? to[x] : from != NULL ? from[x] : 0;
+    }
+}
+
+/* ---- encoding ----------------------------------------------------------------------------- */
+
+typedef struct encoder {
+    const field__volume *volume;
+    sizes sizes;
+    uint32_t *folded; /* a row */
+    uint8_t *tokens;  /* of all points that are coded */
+    uint8_t *levels;  /* of the same */
+    uint32_t *coded;  /* of each row: how many */
+    uint8_t *raw;     /* raw bits */
+    size_t raw_room;  /* bytes */
+    size_t raw_bytes; /* whole ones */
+    uint64_t pending; /* bits that are no whole byte yet */
+    uint32_t npending;
+    field__counts *counts; /* FIELD__LEVELS, twice: of even and of odd tokens */
+} encoder;
+
+static void
+encoder_clear(encoder *e)
+{
+    esdm__scratch_free(e->sizes.all);
+    free(e->folded);
+    esdm__scratch_free(e->tokens);
+    esdm__scratch_free(e->levels);
+    free(e->coded);
+    free(e->raw);
+    free(e->counts);
+}
+
+static esdm_status
+encoder_init(encoder *e, const field__volume *v, esdm_error *err)
+{
+    size_t nx = (size_t) v->axes.nx;
+    *e = (encoder){.volume = v};
+    esdm_status st = sizes_init(&e->sizes, v, err);
+    if (st != ESDM_OK)
+        return st;
+    e->folded = malloc((nx + 16) * sizeof *e->folded);
+    e->tokens = esdm__scratch_new(v->elements + 16);
+    e->levels = esdm__scratch_new(v->elements + nx + 16);
+    e->coded = malloc(v->rows * sizeof *e->coded);
+    e->counts = calloc((size_t) 2 * FIELD__LEVELS, sizeof *e->counts);
+    if (e->folded != NULL && e->tokens != NULL && e->levels != NULL && e->coded != NULL &&
+        e->counts != NULL)
+        return ESDM_OK;
+    return esdm__error_nomem(err, v->elements * 2, "tokens of a block");
+}
+
+/* Room for the raw bits of a row. */
+static esdm_status
+need_raw(encoder *e, size_t nx, esdm_error *err)
+{
+    size_t need = e->raw_bytes + nx * 4 + 16;
+    if (need <= e->raw_room)
+        return ESDM_OK;
+    size_t room = need + need / 2;
+    uint8_t *grown = realloc(e->raw, room);
+    if (grown == NULL)
+        return esdm__error_nomem(err, room, "bits of a block");
+    e->raw = grown;
+    e->raw_room = room;
+    return ESDM_OK;
+}
+
+static inline void
+put_raw(encoder *e, uint32_t token, uint32_t folded)
+{
+    uint32_t n = token / 2 - 5;
+    e->pending |= (uint64_t) (folded & ((UINT32_C(1) << n) - 1)) << e->npending;
+    e->npending += n;
+    memcpy(e->raw + e->raw_bytes, &e->pending, sizeof e->pending);
+    e->raw_bytes += e->npending / 8;
+    e->pending >>= e->npending & ~7u;
+    e->npending &= 7;
+}
+
+/* Raw bits of a row; where few tokens have some, eight tokens are looked at at once. */
+static void
+put_row_bits(encoder *e, const uint8_t *tokens, size_t count)
+{
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, tokens + i, sizeof eight);
+        eight &= UINT64_C(0xF0F0F0F0F0F0F0F0);
+        while (eight != 0) {
+            size_t k = (size_t) __builtin_ctzll(eight) / 8;
+            eight &= ~(UINT64_C(0xFF) << (8 * k));
+            put_raw(e, tokens[i + k], e->folded[i + k]);
+        }
+    }
+    for (; i < count; i++) {
+        if (tokens[i] >= FIELD__SMALL)
+            put_raw(e, tokens[i], e->folded[i]);
+    }
+}
+
+static esdm_status
+encode_row(encoder *e, uint32_t mode, size_t r, size_t first, esdm_error *err)
+{
+    const field__kernels *kernels = field__kernels_best();
+    const field__volume *v = e->volume;
+    size_t nx = (size_t) v->axes.nx;
+    const uint8_t *mask = mask_of(v, r);
+    field__sizes around = sizes_around(&e->sizes, v, r);
+    uint8_t *levels = e->levels + first;
+    uint8_t *tokens = e->tokens + first;
+    size_t count = nx;
+    differences(v, mode, r, nx, e->folded);
+    kernels->find_levels(&around, nx, levels);
+    uint32_t any = FIELD__SMALL;
+    if (mask == NULL) {
+        any = kernels->find_sizes(e->folded, nx, sizes_row(&e->sizes, r));
+    } else {
+        sizes_masked(e->folded, mask, around.n, nx, sizes_row(&e->sizes, r));
+        count = 0;
+        for (size_t x = 0; x < nx; x++) {
+            levels[count] = levels[x];
+            count += mask[x] == 0;
+        }
+        (void) kernels->leave_out(e->folded, mask, nx);
+    }
+    sizes_close(&e->sizes, r, nx);
+    e->coded[r] = (uint32_t) count;
+    kernels->find_tokens(e->folded, count, tokens);
+    for (size_t i = 0; i < count; i++)
+        e->counts[(i & 1) * FIELD__LEVELS + levels[i]][tokens[i]]++;
+    if (any < FIELD__SMALL)
+        return ESDM_OK;
+    esdm_status st = need_raw(e, count, err);
+    if (st == ESDM_OK)
+        put_row_bits(e, tokens, count);
+    return st;
+}
+
+/* Codes the tokens backwards; the words end at `end`. Returns their start. */
+static uint8_t *
+encode_tokens(const encoder *e, const field__tables *tables, size_t total, uint32_t *state,
+              uint8_t *end)
+{
+    field__token_code codes[FIELD__TABLES_MOST][FIELD__TOKENS];
+    const field__token_code *of_level[FIELD__LEVELS];
+    field__tables_codes(tables, codes);
+    for (size_t i = 0; i < FIELD__LEVELS; i++)
+        of_level[i] = codes[tables->table[i]];
+    for (size_t i = 0; i < FIELD__STATES; i++)
+        state[i] = FIELD__STATE_LEAST;
+    for (size_t r = e->volume->rows; r-- > 0;) {
+        total -= e->coded[r];
+        const uint8_t *tokens = e->tokens + total;
+        const uint8_t *levels = e->levels + total;
+        for (size_t i = e->coded[r]; i-- > 0;) {
+            const field__token_code *c = &of_level[levels[i]][tokens[i]];
+            uint32_t x = state[i % FIELD__STATES];
+            uint16_t word = (uint16_t) x;
+            uint32_t full = x >= c->limit;
+            memcpy(end - 2, &word, sizeof word);
+            end -= 2 * full;
+            x = full ? x >> 16 : x;
+            uint32_t whole = (uint32_t) ((uint64_t) x * c->reciprocal >> 32) >> c->shift;
+            state[i % FIELD__STATES] = x + c->start + whole * c->rest;
+        }
+    }
+    return end;
+}
+
+static esdm_status
+put_streams(encoder *e, const field__tables *tables, size_t total, esdm__buffer *out,
+            esdm_error *err)
+{
+    static const uint8_t zeros[2 * FIELD__WORDS_ROOM] = {0};
+    uint32_t state[FIELD__STATES];
+    size_t room = 2 * total + 2;
+    uint8_t *words = esdm__scratch_new(room);
+    if (words == NULL)
+        return esdm__error_nomem(err, room, "an encoded block");
+    const uint8_t *start = encode_tokens(e, tables, total, state, words + room);
+    size_t words_bytes = (size_t) (words + room - start);
+    size_t raw_bytes = e->raw_bytes + (e->npending > 0);
+    esdm__buffer_put_varint(out, raw_bytes);
+    esdm__buffer_put_varint(out, words_bytes / 2);
+    if (raw_bytes > 0)
+        esdm__buffer_put(out, e->raw, raw_bytes);
+    esdm__buffer_put(out, zeros, 8);
+    esdm__buffer_put(out, state, sizeof state);
+    esdm__buffer_put(out, start, words_bytes);
+    esdm__buffer_put(out, zeros, sizeof zeros);
+    esdm__scratch_free(words);
+    return out->failed ? esdm__error_nomem(err, raw_bytes + words_bytes, "an encoded block")
+                       : ESDM_OK;
+}
+
+esdm_status
+field__lorenzo_encode(const field__volume *volume, esdm__buffer *out, esdm_error *err)
+{
+    encoder e;
+    field__tables tables;
+    size_t total = 0;
+    esdm_status st = encoder_init(&e, volume, err);
+    if (st != ESDM_OK) {
+        encoder_clear(&e);
+        return st;
+    }
+    if (volume->mask != NULL)
+        fill_masked(volume);
+    uint32_t mode = choose_mode(volume, e.folded);
+    for (size_t r = 0; r < volume->rows && st == ESDM_OK; r++) {
+        st = encode_row(&e, mode, r, total, err);
+        total += e.coded[r];
+    }
+    for (size_t i = 0; i < FIELD__LEVELS; i++) {
+        for (size_t k = 0; k < FIELD__TOKENS; k++)
+            e.counts[i][k] += e.counts[FIELD__LEVELS + i][k];
+    }
+    if (st == ESDM_OK) {
+        field__tables_make((const field__counts *) e.counts, &tables);
+        esdm__buffer_put_u8(out, (uint8_t) mode);
+        field__tables_put(&tables, out);
+        st = put_streams(&e, &tables, total, out, err);
+    }
+    encoder_clear(&e);
+    return st;
+}
+
+/* ---- decoding ----------------------------------------------------------------------------- */
+
+typedef struct decoder {
+    const field__volume *volume;
+    uint32_t mode;
+    sizes sizes;
+    uint32_t *slots;                /* of all tables */
+    uint32_t tables[FIELD__LEVELS]; /* first slot of each level's */
+    uint32_t *folded, *spread;      /* a row */
+    uint32_t *places;               /* first slot of each point's table */
+    uint8_t *levels, *tokens;       /* a row */
+    field__states states;
+    const uint8_t *raw;
+    uint64_t at, raw_bits;
+} decoder;
+
+static void
+decoder_clear(decoder *d)
+{
+    esdm__scratch_free(d->sizes.all);
+    free(d->slots);
+    free(d->folded);
+    free(d->levels);
+}
+
+static esdm_status
+decoder_init(decoder *d, const field__volume *v, const field__tables *tables, esdm_error *err)
+{
+    size_t nx = (size_t) v->axes.nx + 32;
+    esdm_status st = sizes_init(&d->sizes, v, err);
+    if (st != ESDM_OK)
+        return st;
+    d->slots = malloc((size_t) tables->count << FIELD__SUM_BITS << 2);
+    d->folded = malloc(3 * nx * sizeof *d->folded);
+    d->levels = malloc(2 * nx);
+    if (d->slots == NULL || d->folded == NULL || d->levels == NULL)
+        return esdm__error_nomem(err, nx * 14, "a row of differences");
+    d->spread = d->folded + nx;
+    d->places = d->spread + nx;
+    d->tokens = d->levels + nx;
+    field__tables_slots(tables, d->slots);
+    for (size_t i = 0; i < FIELD__LEVELS; i++)
+        d->tables[i] = (uint32_t) tables->table[i] << FIELD__SUM_BITS;
+    return ESDM_OK;
+}
+
+static bool
+open_streams(decoder *d, esdm__cursor *in)
+{
+    uint64_t raw_bytes = esdm__cursor_varint(in);
+    uint64_t words = esdm__cursor_varint(in);
+    size_t left = esdm__cursor_left(in);
+    size_t rest = 8 + sizeof d->states.state + 2 * FIELD__WORDS_ROOM;
+    if (in->failed || left < rest || raw_bytes > left - rest ||
+        words > (left - rest - raw_bytes) / 2)
+        return false;
+    d->raw = esdm__cursor_take(in, (size_t) raw_bytes + 8);
+    d->raw_bits = raw_bytes * 8;
+    const uint8_t *states = esdm__cursor_take(in, sizeof d->states.state);
+    d->states.word = esdm__cursor_take(in, 2 * ((size_t) words + FIELD__WORDS_ROOM));
+    if (d->raw == NULL || states == NULL || d->states.word == NULL)
+        return false;
+    d->states.end = d->states.word + 2 * (words + FIELD__WORDS_ROOM);
+    memcpy(d->states.state, states, sizeof d->states.state);
+    for (size_t i = 0; i < FIELD__STATES; i++) {
+        if (d->states.state[i] < FIELD__STATE_LEAST || d->states.state[i] > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* Codes of a row with masked points, which are known. */
+static void
+restore_masked(const decoder *d, const uint8_t *mask, size_t r)
+{
+    const field__volume *v = d->volume;
+    const int32_t *filling = filling_row(v, r);
+    lines at = lines_of(v, d->mode, r);
+    int32_t *q = field__row32(v, r);
+    uint32_t sum = 0;
+    for (size_t x = 0, coded = 0; x < (size_t) v->axes.nx; x++) {
+        uint32_t base = at.n != NULL ? (uint32_t) at.n[x] : 0;
+        base += at.z != NULL ? (uint32_t) at.z[x] : 0;
+        base -= at.zn != NULL ? (uint32_t) at.zn[x] : 0;
+        if (mask[x]) {
+            q[x] = filling != NULL ? filling[x] : 0;
+            sum = (uint32_t) q[x] - base;
+        } else {
+            uint32_t u = d->folded[coded++];
+            sum += u >> 1 ^ (0 - (u & 1));
+            q[x] = (int32_t) (sum + base);
+        }
+    }
+}
+
+/* The differences of a row's coded points. */
+static bool
+decode_folded(decoder *d, size_t count)
+{
+    const field__kernels *kernels = field__kernels_best();
+    kernels->decode_tokens(&d->states, d->slots, d->places, count, d->tokens);
+    uint64_t raw = kernels->count_raw(d->tokens, count);
+    if (d->states.word == NULL || raw > d->raw_bits - d->at)
+        return false;
+    d->at = kernels->join_tokens(d->tokens, count, d->raw, d->at, d->folded);
+    return true;
+}
+
+static bool
+decode_row(decoder *d, size_t r)
+{
+    const field__kernels *kernels = field__kernels_best();
+    const field__volume *v = d->volume;
+    size_t nx = (size_t) v->axes.nx;
+    const uint8_t *mask = mask_of(v, r);
+    field__sizes around = sizes_around(&d->sizes, v, r);
+    kernels->find_levels(&around, nx, d->levels);
+    kernels->look_up(d->tables, d->levels, nx, d->places);
+    size_t count = mask != NULL ? kernels->leave_out(d->places, mask, nx) : nx;
+    if (!decode_folded(d, count))
+        return false;
+    if (mask == NULL) {
+        lines at = lines_of(v, d->mode, r);
+        (void) kernels->find_sizes(d->folded, nx, sizes_row(&d->sizes, r));
+        kernels->restore_row(d->folded, at.n, at.z, at.zn, nx, field__row32(v, r));
+    } else {
+        for (size_t x = 0, coded = 0; x < nx; x++) {
+            d->spread[x] = d->folded[coded];
+            coded += mask[x] == 0;
+        }
+        sizes_masked(d->spread, mask, around.n, nx, sizes_row(&d->sizes, r));
+        restore_masked(d, mask, r);
+    }
+    sizes_close(&d->sizes, r, nx);
+    return true;
+}
+
+esdm_status
+field__lorenzo_decode(const field__volume *volume, esdm__cursor *in, field__row_sink sink,
+                      void *user, esdm_error *err)
+{
+    decoder d = {.volume = volume, .mode = esdm__cursor_u8(in)};
+    field__tables tables;
+    if (in->failed || volume->wide || d.mode < MODE_X || d.mode >= MODES ||
+        !field__tables_get(&tables, in) || !open_streams(&d, in))
+        return esdm__error_set(err, ESDM_ECORRUPT, "field: bad parameters of coded differences");
+    esdm_status st = decoder_init(&d, volume, &tables, err);
+    for (size_t r = 0; r < volume->rows && st == ESDM_OK; r++) {
+        if (decode_row(&d, r))
+            sink(user, volume, r);
+        else
+            st = esdm__error_set(err, ESDM_ECORRUPT, "field: coded differences are cut off");
+    }
+    decoder_clear(&d);
+    return st;
+}
