@@ -37,40 +37,51 @@ largest(const field__job *job)
     return a > b ? a : b;
 }
 
-/* Whether the map is exact at points spread over the block. */
-static bool
-grid_fits(const field__job *job, const field__map *map)
+/* Points spread over the block that are not masked. */
+typedef struct probes {
+    double values[PROBES + 1];
+    size_t count;
+} probes;
+
+static void
+take_probes(const field__job *job, probes *p)
 {
     size_t n = job->block->elements;
     size_t step = n / PROBES + 1;
-    size_t seen = 0;
-    size_t missed = 0;
+    p->count = 0;
     for (size_t i = 0; i < n; i += step) {
-        double value, again;
-        int64_t code;
-        if (job->mask[i])
-            continue;
-        field__load(job->kind, job->raw, i, 1, &value);
-        field__map_codes(map, &value, 1, &code);
-        field__map_values(map, &code, 1, &again);
-        seen++;
-        missed += !(again == value && signbit(again) == signbit(value));
+        if (!job->mask[i])
+            field__load(job->kind, job->raw, i, 1, &p->values[p->count++]);
     }
-    return seen > 0 && missed <= seen / (2 * MISSES);
 }
 
-/* The coarsest power of two of which the probed values are multiples. */
-static double
-power_grid(const field__job *job)
+/* Whether the map is exact at the probes. */
+static bool
+grid_fits(const probes *p, const field__map *map)
 {
-    size_t n = job->block->elements;
-    size_t step = n / PROBES + 1;
+    size_t missed = 0;
+    for (size_t first = 0; first < p->count; first += CHUNK) {
+        int64_t codes[CHUNK];
+        double again[CHUNK];
+        size_t count = p->count - first < CHUNK ? p->count - first : CHUNK;
+        const double *values = p->values + first;
+        field__map_codes(map, values, count, codes);
+        field__map_values(map, codes, count, again);
+        for (size_t i = 0; i < count; i++)
+            missed += !(again[i] == values[i] && signbit(again[i]) == signbit(values[i]));
+        if (missed > p->count / (2 * MISSES))
+            return false;
+    }
+    return p->count > 0;
+}
+
+/* The coarsest power of two, or one at most `finest`, of which the probes are multiples. */
+static double
+power_grid(const probes *p, double finest)
+{
     double grid = INFINITY;
-    for (size_t i = 0; i < n; i += step) {
-        double value;
-        if (job->mask[i])
-            continue;
-        field__load(job->kind, job->raw, i, 1, &value);
+    for (size_t i = 0; i < p->count && grid > finest; i++) {
+        double value = p->values[i];
         if (value == 0)
             continue;
         while (grid > fabs(value) || fmod(value, grid) != 0)
@@ -87,14 +98,16 @@ field__grid_find(const field__job *job, field__map *map)
     *map = (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = 1, .divisor = 1};
     if (most == 0 || !(most < 0x1p60))
         return false;
+    probes p;
+    take_probes(job, &p);
     for (double divisor = 1; divisor <= 1e6 && 1 / divisor > 2 * finest; divisor *= 10) {
         map->divisor = divisor;
-        if (grid_fits(job, map))
+        if (grid_fits(&p, map))
             return true;
     }
     map->divisor = 1;
-    map->multiplier = power_grid(job);
-    return map->multiplier < INFINITY && map->multiplier > finest && grid_fits(job, map);
+    map->multiplier = power_grid(&p, finest);
+    return map->multiplier < INFINITY && map->multiplier > finest && grid_fits(&p, map);
 }
 
 /* ---- choice ------------------------------------------------------------------------------- */
@@ -257,15 +270,12 @@ field__keeps_bound(const field__job *job, const field__map *map, double value, d
     return good && (exact || !is_exact_value(job, again));
 }
 
-/* Whether a chunk needs no closer look: no point is off by more than the bound of all of them, and
- * none can have become a value that is exact. */
+/* Whether one bound holds for all points, and none can become a value that is exact. */
 static bool
-all_near(const field__job *job, const field__map *map, const double *values, const double *again,
-         size_t first, size_t count)
+has_one_bound(const field__job *job, const field__map *map)
 {
     const esdm_codec_accuracy *a = job->accuracy;
-    double bound = a != NULL ? a->absolute * (1 - 0x1p-50) : 0;
-    if (!(bound > 0) || a->relative < INFINITY || map->kind != FIELD__MAP_GRID ||
+    if (a == NULL || !(a->absolute > 0) || a->relative < INFINITY || map->kind != FIELD__MAP_GRID ||
         a->exact_count > 8)
         return false;
     for (uint32_t i = 0; i < a->exact_count; i++) {
@@ -274,7 +284,17 @@ all_near(const field__job *job, const field__map *map, const double *values, con
         if (exact >= job->least - a->absolute && exact <= job->most + a->absolute)
             return false;
     }
-    return field__kernels_best()->count_far(values, again, job->mask + first, count, bound) == 0;
+    return true;
+}
+
+/* Whether a chunk needs no closer look: no point is off by more than the bound of all of them. */
+static bool
+all_near(const field__job *job, const field__map *map, const double *values, const double *again,
+         size_t first, size_t count)
+{
+    return has_one_bound(job, map) &&
+           field__kernels_best()->count_far(values, again, job->mask + first, count,
+                                            job->accuracy->absolute * (1 - 0x1p-50)) == 0;
 }
 
 /* Masks the points of a chunk that their codes miss; returns how many. */
@@ -317,6 +337,24 @@ put_codes(const field__volume *volume, const int64_t *codes, size_t first, size_
     }
 }
 
+/* Codes of single precision on a grid without base and divisor; false when some point misses its
+ * bound, or that cannot be told so. */
+static bool
+map_singles(const field__job *job, const field__map *map, const field__volume *volume)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    size_t missed = 0;
+    if (job->kind != FIELD__FLOAT32 || ((uintptr_t) job->raw & 3) != 0 || volume->wide ||
+        !has_one_bound(job, map) || map->base != 0 || map->divisor != 1)
+        return false;
+    double bound = job->accuracy->absolute * (1 - 0x1p-50);
+    for (size_t r = 0; r < volume->rows; r++)
+        missed += field__kernels_best()->quantise_masked(
+            (const float *) job->raw + r * nx, job->mask + r * nx, nx, 1 / map->multiplier,
+            map->multiplier, bound, (uint32_t) map->origin, field__row32(volume, r));
+    return missed == 0;
+}
+
 esdm_status
 field__map_apply(field__job *job, field__map *map, field__volume *ret_volume, bool *ret_good,
                  esdm_error *err)
@@ -331,7 +369,8 @@ field__map_apply(field__job *job, field__map *map, field__volume *ret_volume, bo
     uint64_t range = (uint64_t) most - (uint64_t) least;
     map->origin = (int64_t) ((uint64_t) least + range / 2);
     esdm_status st = field__volume_init(ret_volume, &job->axes, range >= UINT32_MAX, err);
-    for (size_t first = 0; first < n && st == ESDM_OK; first += CHUNK) {
+    bool done = st == ESDM_OK && map_singles(job, map, ret_volume);
+    for (size_t first = 0; first < n && st == ESDM_OK && !done; first += CHUNK) {
         int64_t codes[CHUNK];
         size_t count = n - first < CHUNK ? n - first : CHUNK;
         if (map->kind == FIELD__MAP_ORDERED) {

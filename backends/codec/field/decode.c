@@ -25,7 +25,7 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
                                "field: a block of format %u; this version reads up to %u", version,
                                FIELD__VERSION_LORENZO);
     if (in->failed || version == 0 || coder >= FIELD__CODERS || stored_kind != kind ||
-        (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE)) != 0)
+        (h->flags & ~(FIELD__FLAG_MASK | FIELD__FLAG_WIDE | FIELD__FLAG_ONE)) != 0)
         return esdm__error_set(err, ESDM_ECORRUPT, "field: the head of a block is damaged");
     if ((h->flags & FIELD__FLAG_WIDE) != 0 &&
         field__kind_bytes(kind) < 4) /* all codes fit 32 bits */
@@ -44,6 +44,27 @@ get_head(head *h, field__kind kind, size_t elements, esdm__cursor *in, esdm_erro
     return ESDM_OK;
 }
 
+/* Puts elements into raw where the mask is; `one` of them everywhere. */
+static void
+put_specials(const uint8_t *mask, size_t elements, const uint8_t *special, bool one, size_t size,
+             uint8_t *raw)
+{
+    const uint8_t *from = special;
+    for (size_t i = 0; i < elements;) {
+        const uint8_t *next = memchr(mask + i, mask[i] ? 0 : 1, elements - i);
+        size_t end = next != NULL ? (size_t) (next - mask) : elements;
+        size_t bytes = (end - i) * size;
+        if (mask[i] && one) {
+            for (size_t k = i; k < end; k++)
+                memcpy(raw + k * size, special, size);
+        } else if (mask[i]) {
+            memcpy(raw + i * size, from, bytes);
+            from += bytes;
+        }
+        i = end;
+    }
+}
+
 /* The mask, and the elements under it put into raw. */
 static esdm_status
 get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__cursor *in,
@@ -53,6 +74,13 @@ get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__
     if (st != ESDM_OK)
         return st;
     size_t size = field__kind_bytes(h->kind);
+    if ((h->flags & FIELD__FLAG_ONE) != 0) {
+        const uint8_t *one = esdm__cursor_take(in, size);
+        if (one == NULL)
+            return esdm__error_set(err, ESDM_ECORRUPT, "field: special values are cut off");
+        put_specials(mask, elements, one, true, size, raw);
+        return ESDM_OK;
+    }
     size_t masked = 0;
     for (size_t i = 0; i < elements; i++)
         masked += mask[i];
@@ -60,13 +88,8 @@ get_specials(const head *h, size_t elements, uint8_t *mask, uint8_t *raw, esdm__
     if (special == NULL)
         return esdm__error_nomem(err, masked * size, "special values");
     st = field__bytes_decode(special, masked * size, size, in, err);
-    const uint8_t *from = special;
-    for (size_t i = 0; i < elements && st == ESDM_OK; i++) {
-        if (mask[i]) {
-            memcpy(raw + i * size, from, size);
-            from += size;
-        }
-    }
+    if (st == ESDM_OK)
+        put_specials(mask, elements, special, false, size, raw);
     esdm__scratch_free(special);
     return st;
 }
@@ -130,6 +153,11 @@ put_row(void *user, const field__volume *volume, size_t r)
         for (size_t x = 0; x < nx; x++)
             t->codes[x] = volume->wide ? field__row64(volume, r)[x] : field__row32(volume, r)[x];
         field__map_decode(t->map, t->codes, 0, nx, values);
+    }
+    if (some && size == 4 && ((uintptr_t) to & 3) == 0) {
+        field__kernels_best()->blend((const uint32_t *) (const void *) values, mask, nx,
+                                     (uint32_t *) (void *) to);
+        return;
     }
     for (size_t x = 0; some && x < nx; x++) {
         if (!mask[x])

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 
 #define SAMPLES_BALANCED 20000
 #define SAMPLES_ARCHIVE  50000
@@ -33,25 +34,41 @@ put_head(const field__job *job, field__coder coder, uint8_t flags, esdm__buffer 
     }
 }
 
-/* The mask, and the elements under it. */
-static esdm_status
-put_specials(const field__job *job, esdm__buffer *out, esdm_error *err)
+/* Copies the elements under the mask, one after the other; whether they are all the same. */
+static bool
+gather_specials(const field__job *job, uint8_t *elements)
 {
     size_t size = field__kind_bytes(job->kind);
-    uint8_t *elements = malloc(job->masked * size + 1);
-    if (elements == NULL)
-        return esdm__error_nomem(err, job->masked * size, "special values");
+    const uint8_t *raw = job->raw;
     uint8_t *to = elements;
+    bool same = true;
     for (size_t i = 0; i < job->block->elements; i++) {
+        const uint8_t *next = job->mask[i] ? memchr(job->mask + i, 0, job->block->elements - i)
+                                           : memchr(job->mask + i, 1, job->block->elements - i);
+        size_t end = next != NULL ? (size_t) (next - job->mask) : job->block->elements;
         if (job->mask[i]) {
-            memcpy(to, (const uint8_t *) job->raw + i * size, size);
-            to += size;
+            memcpy(to, raw + i * size, (end - i) * size);
+            to += (end - i) * size;
         }
+        i = end - 1;
     }
+    size_t bytes = (size_t) (to - elements);
+    if (bytes > size)
+        same = memcmp(elements, elements + size, bytes - size) == 0;
+    return same;
+}
+
+/* The mask, and the elements under it. */
+static esdm_status
+put_specials(const field__job *job, const uint8_t *elements, bool one, esdm__buffer *out,
+             esdm_error *err)
+{
+    size_t size = field__kind_bytes(job->kind);
     esdm_status st = field__mask_encode(job->mask, &job->axes, out, err);
-    if (st == ESDM_OK)
+    if (st == ESDM_OK && one)
+        esdm__buffer_put(out, elements, size);
+    else if (st == ESDM_OK)
         st = field__bytes_encode(elements, job->masked * size, size, out, err);
-    free(elements);
     return st;
 }
 
@@ -131,11 +148,23 @@ static esdm_status
 put_block(const field__job *job, const field__map *map, field__coder coder, bool wide,
           esdm__buffer *out, esdm_error *err)
 {
-    put_head(job, coder, (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0),
-             out);
+    uint8_t *elements = NULL;
+    uint8_t flags = (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0);
+    if (job->masked > 0) {
+        size_t bytes = job->masked * field__kind_bytes(job->kind);
+        elements = esdm__scratch_new(bytes);
+        if (elements == NULL)
+            return esdm__error_nomem(err, bytes, "special values");
+        if (gather_specials(job, elements) && coder == FIELD__CODER_LORENZO)
+            flags |= FIELD__FLAG_ONE;
+    }
+    put_head(job, coder, flags, out);
     field__map_put(map, out);
     esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
-    return st == ESDM_OK && job->masked > 0 ? put_specials(job, out, err) : st;
+    if (st == ESDM_OK && elements != NULL)
+        st = put_specials(job, elements, (flags & FIELD__FLAG_ONE) != 0, out, err);
+    esdm__scratch_free(elements);
+    return st;
 }
 
 /* Lossless: bytes, which repeat more than bits do. */
@@ -214,20 +243,29 @@ encode_levels(field__job *job, field__map *refined, const field__levels *levels,
     return st;
 }
 
-/* Rows in place of the levels since `start`, where that is shorter. */
+typedef esdm_status (*volume_encoder)(field__job *job, const field__map *map, field__volume *volume,
+                                      esdm__buffer *out, esdm_error *err);
+
+/* Another way of coding in place of what was put since `start`, where that is shorter. */
 static esdm_status
-encode_shorter(field__job *job, const field__map *map, field__volume *volume, size_t start,
-               esdm__buffer *out, esdm_error *err)
+encode_shorter(volume_encoder encode, field__job *job, const field__map *map, field__volume *volume,
+               size_t start, esdm__buffer *out, esdm_error *err)
 {
-    esdm__buffer rows;
-    esdm__buffer_init(&rows);
-    esdm_status st = encode_rows(job, map, volume, &rows, err);
-    if (st == ESDM_OK && !rows.failed && rows.bytes < out->bytes - start) {
+    esdm__buffer other;
+    esdm__buffer_init(&other);
+    esdm_status st = encode(job, map, volume, &other, err);
+    if (st == ESDM_OK && !other.failed && other.bytes < out->bytes - start) {
         out->bytes = start;
-        esdm__buffer_put(out, rows.data, rows.bytes);
+        esdm__buffer_put(out, other.data, other.bytes);
     }
-    esdm__buffer_clear(&rows);
+    esdm__buffer_clear(&other);
     return st;
+}
+
+static bool
+suits_lorenzo(const field__volume *volume)
+{
+    return !volume->wide && volume->elements >= FIELD__LORENZO_LEAST;
 }
 
 static esdm_status
@@ -247,17 +285,19 @@ encode_codes(field__job *job, esdm__buffer *out, esdm_error *err)
         if (st == ESDM_OK && plan.coder == FIELD__CODER_LEVELS)
             st = encode_levels(job, &refined, &plan.levels, out, &done, err);
         if (st == ESDM_OK && done && plan.close)
-            st = encode_shorter(job, &map, &volume, start, out, err);
+            st = encode_shorter(encode_rows, job, &map, &volume, start, out, err);
     }
     if (st == ESDM_OK && !done && coder == FIELD__CODER_NONE)
         st = put_block(job, &map, coder, false, out, err);
     else if (st == ESDM_OK && !done && job->effort == ESDM_EFFORT_FAST && !volume.wide)
         st = encode_pack(job, &map, &volume, out, err);
-    else if (st == ESDM_OK && !done && job->effort != ESDM_EFFORT_ARCHIVE && !volume.wide &&
-             volume.elements >= FIELD__LORENZO_LEAST)
+    else if (st == ESDM_OK && !done && job->effort != ESDM_EFFORT_ARCHIVE && suits_lorenzo(&volume))
         st = encode_lorenzo(job, &map, &volume, out, err);
     else if (st == ESDM_OK && !done)
         st = encode_rows(job, &map, &volume, out, err);
+    if (st == ESDM_OK && coder == FIELD__CODER_ROWS && job->effort == ESDM_EFFORT_ARCHIVE &&
+        suits_lorenzo(&volume)) /* no larger than with effort balanced */
+        st = encode_shorter(encode_lorenzo, job, &map, &volume, start, out, err);
     field__volume_clear(&volume);
     field__map_clear(&map);
     return st;

@@ -31,6 +31,7 @@ typedef enum field__coder {
 
 #define FIELD__FLAG_MASK 1u
 #define FIELD__FLAG_WIDE 2u
+#define FIELD__FLAG_ONE  4u /* all elements under the mask are the same, which is stored once */
 
 typedef struct field__job {
     const field__block *block;

@@ -165,6 +165,17 @@ typedef struct field__kernels {
     void (*split_planes)(const uint32_t *values, size_t count, uint8_t *const planes[4]);
     void (*join_planes)(const uint8_t *const planes[4], size_t count, uint32_t *values);
 
+    /** Of single precision: masks what is not finite, is at most `below` or at least `above`, or is
+     *  one of the four `exact` patterns; widens the extremes by the others. Returns how many are
+     *  masked. */
+    size_t (*split_singles)(const float *values, size_t count, const uint32_t exact[4], float below,
+                            float above, uint8_t *mask, float extremes[3]);
+    /** As quantise, less `origin`; what is masked is no miss. */
+    size_t (*quantise_masked)(const float *values, const uint8_t *mask, size_t count,
+                              double inverse, double step, double bound, uint32_t origin,
+                              int32_t *codes);
+    /** Where the mask says so a value stays, else it becomes the other one. Of 4 bytes. */
+    void (*blend)(const uint32_t *others, const uint8_t *mask, size_t count, uint32_t *values);
     /** Levels of a row's differences by the sizes around them. */
     void (*find_levels)(const field__sizes *around, size_t nx, uint8_t *levels);
     /** Folded differences as sizes, and how large all are together: their bits or'ed. */
@@ -175,6 +186,13 @@ typedef struct field__kernels {
                     uint32_t *to);
     /** Moves values that are not masked to the front, in their order; returns how many. */
     size_t (*leave_out)(uint32_t *values, const uint8_t *mask, size_t count);
+    /** The inverse: masked values become 0. Some behind the last one may be read. */
+    void (*put_between)(const uint32_t *kept, const uint8_t *mask, size_t count, uint32_t *to);
+    /** As restore_row() of a row where masked points have the codes `filling` (NULL: 0). Changes
+     * the differences. */
+    void (*restore_masked)(uint32_t *differences, const uint8_t *mask, const int32_t *filling,
+                           const int32_t *n, const int32_t *z, const int32_t *zn, size_t nx,
+                           int32_t *q);
     /** Tokens of a row. @param slots of all tables. @param tables first slot of each token's. */
     void (*decode_tokens)(field__states *states, const uint32_t *slots, const uint32_t *tables,
                           size_t count, uint8_t *tokens);

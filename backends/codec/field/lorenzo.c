@@ -491,30 +491,6 @@ open_streams(decoder *d, esdm__cursor *in)
     return true;
 }
 
-/* Codes of a row with masked points, which are known. */
-static void
-restore_masked(const decoder *d, const uint8_t *mask, size_t r)
-{
-    const field__volume *v = d->volume;
-    const int32_t *filling = filling_row(v, r);
-    lines at = lines_of(v, d->mode, r);
-    int32_t *q = field__row32(v, r);
-    uint32_t sum = 0;
-    for (size_t x = 0, coded = 0; x < (size_t) v->axes.nx; x++) {
-        uint32_t base = at.n != NULL ? (uint32_t) at.n[x] : 0;
-        base += at.z != NULL ? (uint32_t) at.z[x] : 0;
-        base -= at.zn != NULL ? (uint32_t) at.zn[x] : 0;
-        if (mask[x]) {
-            q[x] = filling != NULL ? filling[x] : 0;
-            sum = (uint32_t) q[x] - base;
-        } else {
-            uint32_t u = d->folded[coded++];
-            sum += u >> 1 ^ (0 - (u & 1));
-            q[x] = (int32_t) (sum + base);
-        }
-    }
-}
-
 /* The differences of a row's coded points. */
 static bool
 decode_folded(decoder *d, size_t count)
@@ -541,17 +517,15 @@ decode_row(decoder *d, size_t r)
     size_t count = mask != NULL ? kernels->leave_out(d->places, mask, nx) : nx;
     if (!decode_folded(d, count))
         return false;
+    lines at = lines_of(v, d->mode, r);
     if (mask == NULL) {
-        lines at = lines_of(v, d->mode, r);
         (void) kernels->find_sizes(d->folded, nx, sizes_row(&d->sizes, r));
         kernels->restore_row(d->folded, at.n, at.z, at.zn, nx, field__row32(v, r));
     } else {
-        for (size_t x = 0, coded = 0; x < nx; x++) {
-            d->spread[x] = d->folded[coded];
-            coded += mask[x] == 0;
-        }
+        kernels->put_between(d->folded, mask, nx, d->spread);
         sizes_masked(d->spread, mask, around.n, nx, sizes_row(&d->sizes, r));
-        restore_masked(d, mask, r);
+        kernels->restore_masked(d->spread, mask, filling_row(v, r), at.n, at.z, at.zn, nx,
+                                field__row32(v, r));
     }
     sizes_close(&d->sizes, r, nx);
     return true;

@@ -72,6 +72,37 @@ mask_specials(field__job *job)
     }
 }
 
+/* The same and field__survey() at once, of single precision; false where that does not do. */
+static bool
+split_singles(field__job *job)
+{
+    const esdm_codec_accuracy *a = job->accuracy;
+    uint32_t exact[4] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}; /* NaN: masked anyhow */
+    float extremes[3] = {INFINITY, -INFINITY, INFINITY};
+    float below = -INFINITY;
+    float above = INFINITY;
+    size_t n = job->block->elements;
+    if (job->kind != FIELD__FLOAT32 || ((uintptr_t) job->raw & 3) != 0 ||
+        (a != NULL && a->exact_count > 4))
+        return false;
+    if (a != NULL) {
+        if (a->exact_count > 0)
+            memcpy(exact, a->exact_values, a->exact_count * sizeof exact[0]);
+        below = (float) a->exact_below;
+        above = (float) a->exact_above;
+        if ((double) below > a->exact_below)
+            below = nextafterf(below, -INFINITY);
+        if ((double) above < a->exact_above)
+            above = nextafterf(above, INFINITY);
+    }
+    job->masked =
+        field__kernels_best()->split_singles(job->raw, n, exact, below, above, job->mask, extremes);
+    job->least = extremes[0];
+    job->most = extremes[1];
+    job->smallest = extremes[2];
+    return true;
+}
+
 void
 field__survey(field__job *job)
 {
@@ -187,8 +218,10 @@ field__split(field__job *job, esdm_error *err)
     job->mask = malloc(job->block->elements);
     if (job->mask == NULL)
         return esdm__error_nomem(err, job->block->elements, "a mask");
-    mask_specials(job);
-    field__survey(job);
+    if (!split_singles(job)) {
+        mask_specials(job);
+        field__survey(job);
+    }
     (void) mask_outlier(job, job->most);
     (void) mask_outlier(job, job->least);
     return ESDM_OK;

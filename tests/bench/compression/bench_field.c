@@ -5,9 +5,10 @@
  * Ratio, speeds and errors of the field codec on the first variable of netCDF files.
  *
  * bench_field [--abs FRACTION_OF_RANGE | --rel BOUND] [--effort fast|balanced|archive]
- *             [--repeat N] FILE…
+ *             [--block BYTES] [--repeat N] FILE…
  *
- * Prints a line per file and the geometric mean of the ratios.
+ * Blocks of up to --block bytes (1 MiB, as fragments have; 0: the whole variable) are encoded one
+ * by one. Prints a line per file and the geometric mean of the ratios.
  */
 
 #include <getopt.h>
@@ -24,6 +25,7 @@ typedef struct options {
     double absolute, relative;
     esdm_codec_effort effort;
     int repeat;
+    size_t block_bytes;
 } options;
 
 typedef struct variable {
@@ -83,6 +85,56 @@ violations(const variable *v, const esdm_codec_accuracy *a, const float *again, 
     return count;
 }
 
+/* Elements of the next block from `first` on, and its shape; whole in the fastest axes. */
+static size_t
+next_block(const variable *v, size_t most, size_t first, uint64_t *shape, field__block *ret)
+{
+    uint32_t axis = v->block.rank - 1;
+    size_t inner = 1;
+    while (axis > 0 && inner * v->block.shape[axis] <= most)
+        inner *= v->block.shape[axis--];
+    size_t length = v->block.shape[axis];
+    size_t pieces = (length * inner + most - 1) / most;
+    size_t extent = pieces > 0 ? (length + pieces - 1) / pieces : length;
+    size_t at = first / inner % length;
+    for (uint32_t d = 0; d < v->block.rank; d++)
+        shape[d] = d < axis ? 1 : v->block.shape[d];
+    shape[axis] = at + extent > length ? length - at : extent;
+    *ret = v->block;
+    ret->shape = shape;
+    ret->elements = inner * shape[axis];
+    return ret->elements;
+}
+
+/* Encodes and decodes all blocks; adds up their bytes and the times. */
+static void
+round_trip(const variable *v, const options *o, const esdm_codec_accuracy *a, float *again,
+           size_t *ret_bytes, double *ret_encode_s, double *ret_decode_s)
+{
+    esdm_error err = {0};
+    uint64_t shape[NC_MAX_VAR_DIMS];
+    field__block block;
+    size_t most = o->block_bytes > 0 ? o->block_bytes / sizeof(float) : v->block.elements;
+    *ret_bytes = 0;
+    *ret_encode_s = *ret_decode_s = 0;
+    for (size_t first = 0; first < v->block.elements; first += block.elements) {
+        size_t n = next_block(v, most, first, shape, &block);
+        esdm__buffer out;
+        esdm__buffer_init(&out);
+        double t = seconds();
+        if (field__encode(&block, a, o->effort, v->file.values + first, &out, &err) != ESDM_OK)
+            check(NC_EINVAL, err.message);
+        *ret_encode_s += seconds() - t;
+        memset(again + first, 0x55, n * sizeof(float));
+        t = seconds();
+        if (field__decode(block.type, n, out.data, out.bytes, again + first, &err) != ESDM_OK)
+            check(NC_EINVAL, err.message);
+        *ret_decode_s += seconds() - t;
+        *ret_bytes += out.bytes;
+        esdm__buffer_clear(&out);
+    }
+}
+
 static double
 run(const char *path, const options *o)
 {
@@ -105,23 +157,13 @@ run(const char *path, const options *o)
     double encode_s = INFINITY;
     double decode_s = INFINITY;
     size_t bytes = 0;
-    esdm_error err = {0};
+    if (again == NULL)
+        check(NC_ENOMEM, "decoded values");
     for (int i = 0; i < o->repeat; i++) {
-        esdm__buffer out;
-        esdm__buffer_init(&out);
-        double t = seconds();
-        if (again == NULL ||
-            field__encode(&v.block, a, o->effort, v.file.values, &out, &err) != ESDM_OK)
-            check(NC_EINVAL, err.message);
-        encode_s = fmin(encode_s, seconds() - t);
-        memset(again, 0x55, v.block.elements * sizeof(float));
-        t = seconds();
-        if (field__decode(v.block.type, v.block.elements, out.data, out.bytes, again, &err) !=
-            ESDM_OK)
-            check(NC_EINVAL, err.message);
-        decode_s = fmin(decode_s, seconds() - t);
-        bytes = out.bytes;
-        esdm__buffer_clear(&out);
+        double encoding, decoding;
+        round_trip(&v, o, a, again, &bytes, &encoding, &decoding);
+        encode_s = fmin(encode_s, encoding);
+        decode_s = fmin(decode_s, decoding);
     }
     double worst = 0;
     size_t bad = violations(&v, a, again, &worst);
@@ -137,13 +179,15 @@ run(const char *path, const options *o)
 int
 main(int argc, char **argv)
 {
-    static const struct option long_options[] = {{"abs", required_argument, NULL, 'a'},
-                                                 {"rel", required_argument, NULL, 'r'},
-                                                 {"effort", required_argument, NULL, 'e'},
-                                                 {"repeat", required_argument, NULL, 'n'},
-                                                 {NULL, 0, NULL, 0}};
-    options o = {
-        .absolute = INFINITY, .relative = INFINITY, .effort = ESDM_EFFORT_ARCHIVE, .repeat = 3};
+    static const struct option long_options[] = {
+        {"abs", required_argument, NULL, 'a'},    {"rel", required_argument, NULL, 'r'},
+        {"effort", required_argument, NULL, 'e'}, {"repeat", required_argument, NULL, 'n'},
+        {"block", required_argument, NULL, 'b'},  {NULL, 0, NULL, 0}};
+    options o = {.absolute = INFINITY,
+                 .relative = INFINITY,
+                 .effort = ESDM_EFFORT_ARCHIVE,
+                 .repeat = 3,
+                 .block_bytes = 1 << 20};
     for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         if (c == 'a')
             o.absolute = strtod(optarg, NULL);
@@ -153,6 +197,8 @@ main(int argc, char **argv)
             o.effort = optarg[0] == 'f'   ? ESDM_EFFORT_FAST
                        : optarg[0] == 'b' ? ESDM_EFFORT_BALANCED
                                           : ESDM_EFFORT_ARCHIVE;
+        else if (c == 'b')
+            o.block_bytes = (size_t) strtoull(optarg, NULL, 10);
         else if (c == 'n')
             o.repeat = atoi(optarg);
         else

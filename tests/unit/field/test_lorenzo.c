@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The coder "lorenzo", which effort balanced has: all shapes of neighbourhoods and masks, the same
+ * bytes with every instruction set, and damaged bytes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "encode.h"
+#include "esdm/types.h"
+
+#define FILL 1e20f
+
+static const uint64_t shapes[][4] = {
+    {1, 1, 1, 5000}, {1, 1, 70, 61},  {1, 9, 20, 33}, {3, 4, 25, 17},
+    {5, 1, 30, 40},  {1, 40, 1, 129}, {7, 3, 1, 211}, {2, 2, 64, 64},
+};
+#define SHAPES (sizeof shapes / sizeof shapes[0])
+
+enum { MASK_NONE, MASK_LAND, MASK_SCATTERED, MASK_ROWS, MASKS };
+
+static uint32_t
+next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static size_t
+elements_of(const uint64_t *shape)
+{
+    return (size_t) (shape[0] * shape[1] * shape[2] * shape[3]);
+}
+
+static bool
+is_masked(int mask, size_t i, size_t nx, uint32_t random)
+{
+    switch (mask) {
+    case MASK_LAND:
+        return (i / nx % 13 < 5) && (i % nx > nx / 3);
+    case MASK_SCATTERED:
+        return random % 2 == 0;
+    case MASK_ROWS:
+        return i / nx % 3 == 0;
+    default:
+        return false;
+    }
+}
+
+/* Waves with noise, and a few points that are far off. Owned. */
+static float *
+make_values(const uint64_t *shape, int mask)
+{
+    size_t n = elements_of(shape);
+    size_t nx = (size_t) shape[3];
+    float *values = malloc(n * sizeof *values);
+    uint32_t state = 7;
+    assert_non_null(values);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t random = next_random(&state);
+        double wave = 280 + 20 * sin((double) (i % nx) / 9) * cos((double) (i / nx) / 7);
+        values[i] = (float) (wave + (double) (random % 1000) / 2000);
+        if (random % 997 == 0)
+            values[i] += 300;
+        if (is_masked(mask, i, nx, random))
+            values[i] = FILL;
+    }
+    return values;
+}
+
+static void
+encode(const uint64_t *shape, const float *values, double absolute, esdm__buffer *out)
+{
+    static const float fill = FILL;
+    esdm_error err = {0};
+    field__block block = {
+        .type = ESDM_TYPE_FLOAT32, .rank = 4, .shape = shape, .elements = elements_of(shape)};
+    esdm_codec_accuracy accuracy = {.absolute = absolute,
+                                    .relative = INFINITY,
+                                    .exact_below = -INFINITY,
+                                    .exact_above = INFINITY,
+                                    .sum_bound = INFINITY,
+                                    .exact_values = &fill,
+                                    .exact_count = 1};
+    esdm__buffer_init(out);
+    assert_int_equal(field__encode(&block, absolute > 0 ? &accuracy : NULL, ESDM_EFFORT_BALANCED,
+                                   values, out, &err),
+                     ESDM_OK);
+}
+
+static void
+check(const uint64_t *shape, int mask, double absolute)
+{
+    size_t n = elements_of(shape);
+    float *values = make_values(shape, mask);
+    float *again = malloc(n * sizeof *again);
+    esdm__buffer first;
+    esdm_error err = {0};
+    assert_non_null(again);
+    field__kernels_force(field__kernels_at(0));
+    encode(shape, values, absolute, &first);
+    if (absolute > 0 && first.data[2] != FIELD__CODER_NONE) { /* else it may not be worth it */
+        assert_int_equal(first.data[0], FIELD__VERSION_LORENZO);
+        assert_int_equal(first.data[2], FIELD__CODER_LORENZO);
+    }
+    for (uint32_t k = 0; field__kernels_at(k) != NULL; k++) {
+        esdm__buffer out;
+        field__kernels_force(field__kernels_at(k));
+        encode(shape, values, absolute, &out);
+        assert_int_equal(out.bytes, first.bytes);
+        assert_memory_equal(out.data, first.data, first.bytes);
+        memset(again, 0x55, n * sizeof *again);
+        assert_int_equal(field__decode(ESDM_TYPE_FLOAT32, n, out.data, out.bytes, again, &err),
+                         ESDM_OK);
+        for (size_t i = 0; i < n; i++) {
+            if (values[i] == FILL || absolute == 0)
+                assert_memory_equal(&again[i], &values[i], sizeof *again);
+            else
+                assert_true(fabs((double) again[i] - values[i]) <= absolute);
+        }
+        esdm__buffer_clear(&out);
+    }
+    field__kernels_force(NULL);
+    esdm__buffer_clear(&first);
+    free(values);
+    free(again);
+}
+
+static void
+test_lorenzo__every_shape_and_mask(void **state)
+{
+    static const double bounds[] = {0, 1e-4, 0.02, 5};
+    (void) state;
+    for (size_t s = 0; s < SHAPES; s++) {
+        for (int mask = 0; mask < MASKS; mask++)
+            check(shapes[s], mask, bounds[(s + (size_t) mask) % 4]);
+    }
+    for (size_t b = 0; b < 4; b++)
+        check(shapes[3], MASK_LAND, bounds[b]);
+}
+
+static void
+test_lorenzo__damaged_bytes_are_refused_or_decoded(void **state)
+{
+    const uint64_t *shape = shapes[3];
+    size_t n = elements_of(shape);
+    float *values = make_values(shape, MASK_LAND);
+    float *again = malloc(n * sizeof *again);
+    esdm__buffer out;
+    uint32_t random = 3;
+    size_t refused = 0;
+    (void) state;
+    assert_non_null(again);
+    encode(shape, values, 0.02, &out);
+    for (int i = 0; i < 3000; i++) {
+        esdm_error err = {0};
+        size_t bytes = i % 4 == 0 ? next_random(&random) % out.bytes : out.bytes;
+        size_t range = i % 2 == 0 ? out.bytes : out.bytes < 400 ? out.bytes : 400;
+        uint8_t *copy = malloc(bytes + 1); /* ends where the bytes end */
+        assert_non_null(copy);
+        memcpy(copy, out.data, bytes);
+        for (int k = 0; k < 1 + i % 3 && bytes > 0; k++)
+            copy[next_random(&random) % (range < bytes ? range : bytes)] ^=
+                (uint8_t) (1u << next_random(&random) % 8);
+        uint32_t kernels = (uint32_t) i % 3;
+        if (field__kernels_at(kernels) != NULL)
+            field__kernels_force(field__kernels_at(kernels));
+        esdm_status st = field__decode(ESDM_TYPE_FLOAT32, n, copy, bytes, again, &err);
+        assert_true(st == ESDM_OK || st == ESDM_ECORRUPT || st == ESDM_ENOTSUP);
+        refused += st != ESDM_OK;
+        free(copy);
+    }
+    assert_true(refused > 750);
+    field__kernels_force(NULL);
+    esdm__buffer_clear(&out);
+    free(values);
+    free(again);
+}
+
+static void
+test_lorenzo__archive_is_no_larger(void **state)
+{
+    (void) state;
+    for (int mask = 0; mask < MASKS; mask++) {
+        const uint64_t *shape = shapes[2];
+        float *values = make_values(shape, mask);
+        field__block block = {
+            .type = ESDM_TYPE_FLOAT32, .rank = 4, .shape = shape, .elements = elements_of(shape)};
+        esdm__buffer balanced, archive;
+        esdm_error err = {0};
+        encode(shape, values, 0, &balanced);
+        esdm__buffer_init(&archive);
+        assert_int_equal(field__encode(&block, NULL, ESDM_EFFORT_ARCHIVE, values, &archive, &err),
+                         ESDM_OK);
+        assert_true(archive.bytes <= balanced.bytes);
+        esdm__buffer_clear(&balanced);
+        esdm__buffer_clear(&archive);
+        free(values);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lorenzo__every_shape_and_mask),
+        cmocka_unit_test(test_lorenzo__damaged_bytes_are_refused_or_decoded),
+        cmocka_unit_test(test_lorenzo__archive_is_no_larger),
+    };
+    return cmocka_run_group_tests_name("field.lorenzo", tests, NULL, NULL);
+}
