@@ -144,9 +144,30 @@ choose_linear(const field__job *job, double absolute, field__map *map)
         (field__map){.kind = FIELD__MAP_GRID, .type = job->kind, .multiplier = step, .divisor = 1};
 }
 
+/* Whether values can have steps of a relative bound alone, as fast codes want them, and none that
+ * is exact can come out. */
+static bool
+suits_pieces(const field__job *job, const esdm_codec_accuracy *a)
+{
+    if (job->effort == ESDM_EFFORT_ARCHIVE || job->kind != FIELD__FLOAT32 ||
+        ((uintptr_t) job->raw & 3) != 0 || a->absolute < INFINITY || a->finest > 0 ||
+        !(job->smallest >= FLT_MIN) || a->exact_count > 8)
+        return false;
+    for (uint32_t i = 0; i < a->exact_count; i++) {
+        double exact;
+        field__load(job->kind, a->exact_values, i, 1, &exact);
+        double size = fabs(exact);
+        if (size >= job->smallest * 0.5 && size <= largest(job) * 2)
+            return false;
+    }
+    return true;
+}
+
 static void
 choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
 {
+    if (suits_pieces(job, a) && field__pieces_make(map, a->relative, job->smallest))
+        return;
     bool is_float = field__is_float(job->kind);
     double finest = a->finest;
     double relative = a->relative;
@@ -337,13 +358,32 @@ put_codes(const field__volume *volume, const int64_t *codes, size_t first, size_
     }
 }
 
+/* The codes are within the bound by the way they are made (pieces.c). Returns how many are masked.
+ */
+static size_t
+map_pieces(const field__job *job, const field__map *map, const field__volume *volume)
+{
+    size_t nx = (size_t) volume->axes.nx;
+    size_t masked = 0;
+    for (size_t r = 0; r < volume->rows; r++)
+        masked += field__kernels_best()->piece_codes(
+            map->pieces, (const uint32_t *) job->raw + r * nx, nx, (uint32_t) map->origin,
+            job->mask + r * nx, field__row32(volume, r));
+    return masked;
+}
+
 /* Codes of single precision on a grid without base and divisor; false when some point misses its
  * bound, or that cannot be told so. */
 static bool
-map_singles(const field__job *job, const field__map *map, const field__volume *volume)
+map_singles(const field__job *job, const field__map *map, const field__volume *volume,
+            size_t *ret_missed)
 {
     size_t nx = (size_t) volume->axes.nx;
     size_t missed = 0;
+    if (map->kind == FIELD__MAP_PIECES) {
+        *ret_missed = map_pieces(job, map, volume);
+        return true;
+    }
     if (job->kind != FIELD__FLOAT32 || ((uintptr_t) job->raw & 3) != 0 || volume->wide ||
         !has_one_bound(job, map) || map->base != 0 || map->divisor != 1)
         return false;
@@ -369,7 +409,7 @@ field__map_apply(field__job *job, field__map *map, field__volume *ret_volume, bo
     uint64_t range = (uint64_t) most - (uint64_t) least;
     map->origin = (int64_t) ((uint64_t) least + range / 2);
     esdm_status st = field__volume_init(ret_volume, &job->axes, range >= UINT32_MAX, err);
-    bool done = st == ESDM_OK && map_singles(job, map, ret_volume);
+    bool done = st == ESDM_OK && map_singles(job, map, ret_volume, &missed);
     for (size_t first = 0; first < n && st == ESDM_OK && !done; first += CHUNK) {
         int64_t codes[CHUNK];
         size_t count = n - first < CHUNK ? n - first : CHUNK;

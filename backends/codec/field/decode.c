@@ -102,6 +102,7 @@ typedef struct target {
     int64_t *codes; /* a row */
     uint8_t *row;
     bool simple;  /* single precision, a multiple of a step */
+    bool pieces;  /* codes of pieces */
     bool ordered; /* single precision, the codes are the patterns in order */
 } target;
 
@@ -122,6 +123,7 @@ target_init(target *t, const field__map *map, const field__volume *volume, uint8
     t->simple = map->kind == FIELD__MAP_GRID && map->type == FIELD__FLOAT32 && map->base == 0 &&
                 map->divisor == 1 && !volume->wide && ((uintptr_t) raw & 3) == 0 &&
                 map->origin > -(INT64_C(1) << 52) && map->origin < INT64_C(1) << 52;
+    t->pieces = map->kind == FIELD__MAP_PIECES && !volume->wide && ((uintptr_t) raw & 3) == 0;
     t->ordered = map->kind == FIELD__MAP_ORDERED && map->type == FIELD__FLOAT32 &&
                  map->origin == 0 && !volume->wide && ((uintptr_t) raw & 3) == 0;
     t->codes = malloc(nx * sizeof *t->codes);
@@ -146,6 +148,10 @@ put_row(void *user, const field__volume *volume, size_t r)
     if (t->simple) {
         field__kernels_best()->scale_codes(field__row32(volume, r), nx, t->map->multiplier,
                                            t->map->origin, (float *) (void *) values);
+    } else if (t->pieces) {
+        field__kernels_best()->piece_values(t->map->pieces, field__row32(volume, r), nx,
+                                            (uint32_t) t->map->origin,
+                                            (uint32_t *) (void *) values);
     } else if (t->ordered) {
         field__kernels_best()->order_patterns((const uint32_t *) field__row32(volume, r), nx,
                                               (int32_t *) (void *) values);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /*
- * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3
- * with coder LORENZO), kind u8 (values.h),
- * coder u8, flags u8; then, unless the coder is BYTES, axes b, z, y, x (varints), the map, the mask
- * and its elements when flagged, and what the coder stores.
+ * An encoded block: version u8 (1; 2 with coder PACK and no differences; 3 with coder LORENZO or a
+ * map of PIECES), kind u8 (values.h), coder u8, flags u8; then, unless the coder is BYTES, axes b,
+ * z, y, x (varints), the map, the mask and its elements when flagged, and what the coder stores.
  */
 
 #include "encode.h"
@@ -126,6 +125,7 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
             st = split_again(job, volume, err);
         if (st != ESDM_OK || job->masked == job->block->elements)
             return st;
+        field__map_clear(map);
         field__map_choose(job, map);
         st = map->kind == FIELD__MAP_ORDERED ? make_exact_codes(job, map, volume, &good, err)
                                              : field__map_apply(job, map, volume, &good, err);
@@ -135,6 +135,7 @@ make_codes(field__job *job, field__map *map, field__volume *volume, field__coder
         /* The map does not suit these values: all are kept exactly. */
         job->accuracy = NULL;
         st = split_again(job, volume, err);
+        field__map_clear(map);
         *map = (field__map){.kind = FIELD__MAP_ORDERED, .type = job->kind};
         if (st == ESDM_OK)
             st = make_exact_codes(job, map, volume, &good, err);
@@ -149,6 +150,7 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
           esdm__buffer *out, esdm_error *err)
 {
     uint8_t *elements = NULL;
+    size_t start = out->bytes;
     uint8_t flags = (job->masked > 0 ? FIELD__FLAG_MASK : 0) | (wide ? FIELD__FLAG_WIDE : 0);
     if (job->masked > 0) {
         size_t bytes = job->masked * field__kind_bytes(job->kind);
@@ -159,6 +161,8 @@ put_block(const field__job *job, const field__map *map, field__coder coder, bool
             flags |= FIELD__FLAG_ONE;
     }
     put_head(job, coder, flags, out);
+    if (!out->failed && (coder == FIELD__CODER_LORENZO || map->kind == FIELD__MAP_PIECES))
+        out->data[start] = FIELD__VERSION_LORENZO;
     field__map_put(map, out);
     esdm_status st = map->kind == FIELD__MAP_PALETTE ? field__palette_put(map, out, err) : ESDM_OK;
     if (st == ESDM_OK && elements != NULL)
@@ -183,7 +187,7 @@ encode_pack(field__job *job, const field__map *map, field__volume *volume, esdm_
     if (st == ESDM_OK)
         st = field__pack_encode(volume, ordered ? FIELD__PACK_PLANES : FIELD__PACK_BITS, out, &axes,
                                 err);
-    if (st == ESDM_OK && !out->failed && axes == 0)
+    if (st == ESDM_OK && !out->failed && axes == 0 && out->data[start] == FIELD__VERSION)
         out->data[start] = FIELD__VERSION_PLAIN;
     return st;
 }
@@ -192,14 +196,11 @@ static esdm_status
 encode_lorenzo(field__job *job, const field__map *map, field__volume *volume, esdm__buffer *out,
                esdm_error *err)
 {
-    size_t start = out->bytes;
     esdm_status st = put_block(job, map, FIELD__CODER_LORENZO, false, out, err);
     volume->mask = job->masked > 0 ? job->mask : NULL;
     if (st == ESDM_OK)
         st = field__lorenzo_encode(volume, out, err);
     volume->mask = NULL;
-    if (st == ESDM_OK && !out->failed)
-        out->data[start] = FIELD__VERSION_LORENZO;
     return st;
 }
 

@@ -15,7 +15,7 @@
  *  these is to say so. A reader takes either for any. */
 #define FIELD__VERSION       1u
 #define FIELD__VERSION_PLAIN 2u
-/** Of blocks of coder LORENZO, which came later still. */
+/** Of blocks of coder LORENZO or with a map of PIECES, which came later still. */
 #define FIELD__VERSION_LORENZO 3u
 
 /** How the codes are stored. */

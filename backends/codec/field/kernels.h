@@ -94,6 +94,18 @@ typedef struct field__level_row {
     (FIELD__PACK_VALUES / 8u * (width)) /* of so many packed values                                \
                                          */
 
+/** Steps of a relative bound: each power of two has 16 pieces of as many equal steps as it needs.
+ */
+typedef struct field__pieces {
+    double relative;     /* half a step is at most that share of its values */
+    uint32_t exponent;   /* biased; of the smallest values */
+    uint32_t total;      /* steps of a power of two */
+    uint32_t reciprocal; /* of total, times 2^32, rounded up */
+    uint32_t steps[16];  /* of each piece */
+    uint32_t first[16];  /* the step that a piece begins with */
+    float middle[];      /* of each step, from 1 to 2 */
+} field__pieces;
+
 /** The coder "lorenzo" (lorenzo.h). */
 #define FIELD__TOKENS      72u
 #define FIELD__SMALL       16u /* a folded difference below that is its own token */
@@ -174,6 +186,12 @@ typedef struct field__kernels {
     size_t (*quantise_masked)(const float *values, const uint8_t *mask, size_t count,
                               double inverse, double step, double bound, uint32_t origin,
                               int32_t *codes);
+    /** Codes of values, less `origin`; masks zeros with a sign and what is too small for the type,
+     *  and returns how many it masked. */
+    size_t (*piece_codes)(const field__pieces *pieces, const uint32_t *patterns, size_t count,
+                          uint32_t origin, uint8_t *mask, int32_t *codes);
+    void (*piece_values)(const field__pieces *pieces, const int32_t *codes, size_t count,
+                         uint32_t origin, uint32_t *patterns);
     /** Where the mask says so a value stays, else it becomes the other one. Of 4 bytes. */
     void (*blend)(const uint32_t *others, const uint8_t *mask, size_t count, uint32_t *values);
     /** Levels of a row's differences by the sizes around them. */

@@ -58,6 +58,10 @@ void
 field__map_values(const field__map *map, const int64_t *codes, size_t count, double *values)
 {
     const field__kernels *kernels = field__kernels_best();
+    if (map->kind == FIELD__MAP_PIECES) {
+        field__pieces_values(map, codes, count, values);
+        return;
+    }
     if (map->kind == FIELD__MAP_GRID) {
         kernels->grid_values(codes, count, map->base, map->multiplier, map->divisor, values);
     } else {
@@ -79,6 +83,10 @@ field__map_codes(const field__map *map, const double *values, size_t count, int6
     if (map->kind == FIELD__MAP_GRID) {
         field__kernels_best()->grid_codes(values, count, map->base, map->multiplier, map->divisor,
                                           codes);
+        return;
+    }
+    if (map->kind == FIELD__MAP_PIECES) {
+        field__pieces_codes(map, values, count, codes);
         return;
     }
     parts p = parts_of(map);
@@ -106,6 +114,8 @@ field__map_clear(field__map *map)
     free(map->palette);
     map->palette = NULL;
     map->palette_count = 0;
+    free(map->pieces);
+    map->pieces = NULL;
 }
 
 void
@@ -164,6 +174,8 @@ field__map_put(const field__map *map, esdm__buffer *out)
         put_double(out, map->centre);
         put_double(out, map->cap);
         put_double(out, map->widest);
+    } else if (map->kind == FIELD__MAP_PIECES) {
+        field__pieces_put(map, out);
     }
 }
 
@@ -188,6 +200,8 @@ field__map_get(field__map *map, field__kind type, esdm__cursor *in)
         map->centre = get_double(in);
         map->cap = get_double(in);
         map->widest = get_double(in);
+    } else if (kind == FIELD__MAP_PIECES && !field__pieces_get(map, in)) {
+        return false;
     }
     return !in->failed;
 }

@@ -5,6 +5,7 @@
 /** @file Maps between values and codes. What a code stands for is exact on every machine. */
 
 #include "field.h"
+#include "kernels.h"
 #include "values.h"
 
 typedef enum field__map_kind {
@@ -12,6 +13,7 @@ typedef enum field__map_kind {
     FIELD__MAP_GRID,    /**< (base + code * multiplier) / divisor */
     FIELD__MAP_LOG,     /**< steps that grow with the value, see map.c */
     FIELD__MAP_PALETTE, /**< the code-th of the values that occur (palette.c): lossless */
+    FIELD__MAP_PIECES,  /**< single precision, a relative bound alone: pieces.c */
     FIELD__MAP_KINDS
 } field__map_kind;
 
@@ -27,9 +29,14 @@ typedef struct field__map {
     double cap, widest; /**< LOG: from cap on, steps are of 2 * widest again */
     uint32_t *palette;  /**< PALETTE: owned; patterns as unsigned integers in order */
     size_t palette_count;
+    field__pieces *pieces; /**< PIECES: owned */
 } field__map;
 
 void field__map_clear(field__map *map);
+
+/** Pieces for a relative bound and values from `smallest` on: false where they do not suit, or
+ *  without memory. */
+bool field__pieces_make(field__map *map, double relative, double smallest);
 
 /** Adds origin and turns codes into elements first … first+count-1 of `raw`. */
 void field__map_decode(const field__map *map, const int64_t *codes, size_t first, size_t count,
@@ -38,6 +45,13 @@ void field__map_decode(const field__map *map, const int64_t *codes, size_t first
 void field__map_values(const field__map *map, const int64_t *codes, size_t count, double *values);
 /** Nearest codes of values, origin not subtracted; INT64_MIN where there is none. Not ORDERED. */
 void field__map_codes(const field__map *map, const double *values, size_t count, int64_t *codes);
+
+/* Of kind PIECES (pieces.c). */
+void field__pieces_put(const field__map *map, esdm__buffer *out);
+bool field__pieces_get(field__map *map, esdm__cursor *in);
+void field__pieces_codes(const field__map *map, const double *values, size_t count, int64_t *codes);
+void field__pieces_values(const field__map *map, const int64_t *codes, size_t count,
+                          double *values);
 
 void field__map_put(const field__map *map, esdm__buffer *out);
 /** False when they are not what field__map_put writes. */
