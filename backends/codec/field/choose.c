@@ -8,11 +8,12 @@
 #include "encode.h"
 #include "exponent.h"
 
-#define CHUNK      512
-#define PROBES     2048 /* points that a grid is tried on before all are */
-#define MARGIN     (1 - 0x1p-44)
-#define CODES_MOST 0x1p50
-#define MISSES     100 /* one in so many points may miss the map */
+#define CHUNK       512
+#define PROBES      2048 /* points that a grid is tried on before all are */
+#define PROBES_FAST 256
+#define MARGIN      (1 - 0x1p-44)
+#define CODES_MOST  0x1p50
+#define MISSES      100 /* one in so many points may miss the map */
 
 /* ---- grids -------------------------------------------------------------------------------- */
 
@@ -47,10 +48,10 @@ static void
 take_probes(const field__job *job, probes *p)
 {
     size_t n = job->block->elements;
-    size_t step = n / PROBES + 1;
+    size_t step = n / (job->effort == ESDM_EFFORT_FAST ? PROBES_FAST : PROBES) + 1;
     p->count = 0;
     for (size_t i = 0; i < n; i += step) {
-        if (!job->mask[i])
+        if (job->mask == NULL || !job->mask[i])
             field__load(job->kind, job->raw, i, 1, &p->values[p->count++]);
     }
 }
@@ -193,6 +194,13 @@ choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
                         .cap = INFINITY};
     map->growth = field__log2((1 + relative) / (1 - relative)) * MARGIN;
     map->centre = sqrt((1 + relative) * (1 - relative));
+    if (is_float && finest > 0) {
+        map->finest = (finest - spacing(job->kind, edge) / 2) * MARGIN;
+        if (!(map->finest > finest / 2)) { /* as fine as the type: the relative bound is no finer */
+            map->finest = 0;
+            map->edge = job->smallest;
+        }
+    }
     if (a->absolute < INFINITY && a->absolute < relative * largest(job)) {
         map->cap = a->absolute / a->relative;
         map->widest = a->absolute * MARGIN;
@@ -201,7 +209,9 @@ choose_log(const field__job *job, const esdm_codec_accuracy *a, field__map *map)
         else
             map->widest = floor(a->absolute) + 0.5;
         map->cap = is_float ? map->cap : ceil(map->cap);
-        if (!(map->widest > 0) || !(map->cap > map->edge))
+        if (!(map->cap > map->edge)) /* the absolute bound is the finer one everywhere */
+            choose_linear(job, a->absolute, map);
+        else if (!(map->widest > 0))
             set_ordered(job, map);
     }
 }
@@ -281,12 +291,12 @@ is_exact_value(const field__job *job, double value)
 }
 
 bool
-field__keeps_bound(const field__job *job, const field__map *map, double value, double again)
+field__keeps_bound(const field__job *job, double value, double again)
 {
     bool exact = job->accuracy == NULL;
     double bound = exact ? 0 : field__bound(job->accuracy, value) * (1 - 0x1p-50);
     bool good = fabs(again - value) <= bound;
-    if (map->kind == FIELD__MAP_LOG || !(bound > 0)) /* else it covers the sign of a zero */
+    if (!(bound > 0)) /* else it covers the sign of a zero */
         good = good && signbit(again) == signbit(value);
     return good && (exact || !is_exact_value(job, again));
 }
@@ -331,7 +341,7 @@ mask_misses(field__job *job, const field__map *map, const double *values, const 
     for (size_t i = 0; i < count; i++) {
         if (job->mask[first + i])
             continue;
-        bool good = codes[i] != INT64_MIN && field__keeps_bound(job, map, values[i], again[i]);
+        bool good = codes[i] != INT64_MIN && field__keeps_bound(job, values[i], again[i]);
         job->mask[first + i] = !good;
         missed += !good;
     }
@@ -501,8 +511,7 @@ field__map_holds(const field__job *job, const field__map *map, const field__volu
             if (all_near(job, map, values, again, row * nx + x, count))
                 continue;
             for (size_t i = 0; i < count; i++) {
-                if (!job->mask[row * nx + x + i] &&
-                    !field__keeps_bound(job, map, values[i], again[i]))
+                if (!job->mask[row * nx + x + i] && !field__keeps_bound(job, values[i], again[i]))
                     return false;
             }
         }

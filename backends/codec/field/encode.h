@@ -81,7 +81,7 @@ bool field__map_refine(const field__job *job, const field__map *map, field__map 
 esdm_status field__map_refined_codes(const field__job *job, const field__map *map,
                                      field__volume *ret_volume, esdm_error *err);
 /** Whether a point may become that value. */
-bool field__keeps_bound(const field__job *job, const field__map *map, double value, double again);
+bool field__keeps_bound(const field__job *job, double value, double again);
 /** Sum of (decoded - original) over the points that are not masked. */
 double field__sum_of_errors(const field__job *job, const field__map *map,
                             const field__volume *volume);

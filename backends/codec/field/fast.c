@@ -39,6 +39,19 @@ is_plain(const field__job *job, double *ret_most)
     return true;
 }
 
+/* Whether the values lie on a grid of their own, of which the bound leaves steps: fewer bytes, and
+ * none changes more than it must. */
+static bool
+lies_on_grid(const field__job *job, double most)
+{
+    field__job surveyed = *job;
+    field__map grid;
+    surveyed.least = -most;
+    surveyed.most = most;
+    return field__grid_find(&surveyed, &grid) &&
+           grid.multiplier / grid.divisor > job->accuracy->absolute / 256;
+}
+
 esdm_status
 field__fast_codes(const field__job *job, field__map *map, field__volume *ret_volume, bool *ret_good,
                   esdm_error *err)
@@ -54,7 +67,8 @@ field__fast_codes(const field__job *job, field__map *map, field__volume *ret_vol
         map->kind = FIELD__MAP_GRID;
         map->multiplier = 2 * (job->accuracy->absolute - rounding) * (1 - 0x1p-44);
         map->divisor = 1;
-        *ret_good = map->multiplier > rounding && most / map->multiplier < CODE_MOST;
+        *ret_good = map->multiplier > rounding && most / map->multiplier < CODE_MOST &&
+                    !lies_on_grid(job, most);
     }
     if (!*ret_good)
         return ESDM_OK;

@@ -96,7 +96,7 @@ move_codes(const field__job *job, const field__map *map, const field__volume *vo
         int64_t code = code_at(map, volume, i);
         field__map_values(map, (const int64_t[]){code, code + step}, 2, both);
         double change = both[1] - both[0];
-        if (!field__keeps_bound(job, map, value, both[1]) || !(fabs(sum + change) < fabs(sum)))
+        if (!field__keeps_bound(job, value, both[1]) || !(fabs(sum + change) < fabs(sum)))
             continue;
         move_code(volume, i, step);
         sum += change;

@@ -56,6 +56,7 @@ static const candidate candidates[] = {
     {"field", ESDM_EFFORT_BALANCED, false, BALANCED, false, 300, 900},
     {"field", ESDM_EFFORT_ARCHIVE, false, ARCHIVE, false, 60, 170},
     {"none", ESDM_EFFORT_FAST, true, SPEED | ENERGY, false, 20000, 20000},
+    {"shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 600, 2200},
     {"bitround+shuffle+lz4", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 1000, 4500},
     {"bitround+shuffle+zstd", ESDM_EFFORT_FAST, true, SPEED | BALANCED | ENERGY, true, 550, 2200},
     {"bitround+shuffle+zstd", ESDM_EFFORT_ARCHIVE, true, ARCHIVE, true, 12, 2000},

@@ -203,6 +203,58 @@ test_lorenzo__archive_is_no_larger(void **state)
     }
 }
 
+static size_t
+bytes_within(const float *values, const uint64_t *shape, double absolute, double relative,
+             double finest, esdm_codec_effort effort)
+{
+    field__block block = {
+        .type = ESDM_TYPE_FLOAT32, .rank = 4, .shape = shape, .elements = elements_of(shape)};
+    esdm_codec_accuracy accuracy = {.absolute = absolute,
+                                    .relative = relative,
+                                    .finest = finest,
+                                    .exact_below = -INFINITY,
+                                    .exact_above = INFINITY,
+                                    .sum_bound = INFINITY};
+    esdm__buffer out;
+    esdm_error err = {0};
+    esdm__buffer_init(&out);
+    assert_int_equal(field__encode(&block, &accuracy, effort, values, &out, &err), ESDM_OK);
+    size_t bytes = out.bytes;
+    esdm__buffer_clear(&out);
+    return bytes;
+}
+
+/* Of two bounds the finer one counts, and a looser one never costs more: neither the coarser of two
+ * bounds that are given together, nor a floor of a relative bound where values change their sign.
+ */
+static void
+test_lorenzo__a_looser_bound_costs_no_more(void **state)
+{
+    const uint64_t *shape = shapes[7];
+    size_t n = elements_of(shape);
+    float *values = make_values(shape, MASK_NONE);
+    (void) state;
+    for (size_t i = 0; i < n; i++) { /* around zero, and around 280 */
+        float value = values[i] - (i < n / 2 ? 280.0F : 0);
+        values[i] = value;
+    }
+    for (esdm_codec_effort effort = ESDM_EFFORT_FAST; effort <= ESDM_EFFORT_BALANCED; effort++) {
+        for (double finest = 0.01; finest < 1; finest *= 3) {
+            size_t loose = bytes_within(values, shape, INFINITY, 0.01, finest, effort);
+            size_t tight = bytes_within(values, shape, INFINITY, 0.0001, finest, effort);
+            assert_true((double) loose <= 1.02 * (double) tight);
+        }
+        for (double relative = 0.001; relative < 0.2; relative *= 3) {
+            const float *warm = values + n / 2;
+            uint64_t half[4] = {1, 2, 64, 64};
+            size_t both = bytes_within(warm, half, 0.02, relative, 0, effort);
+            size_t one = bytes_within(warm, half, 0.02, INFINITY, 0, effort);
+            assert_true((double) both <= 1.02 * (double) one); /* 0.02 is finer everywhere */
+        }
+    }
+    free(values);
+}
+
 int
 main(void)
 {
@@ -210,6 +262,7 @@ main(void)
         cmocka_unit_test(test_lorenzo__every_shape_and_mask),
         cmocka_unit_test(test_lorenzo__damaged_bytes_are_refused_or_decoded),
         cmocka_unit_test(test_lorenzo__archive_is_no_larger),
+        cmocka_unit_test(test_lorenzo__a_looser_bound_costs_no_more),
     };
     return cmocka_run_group_tests_name("field.lorenzo", tests, NULL, NULL);
 }
