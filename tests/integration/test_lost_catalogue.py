@@ -7,13 +7,16 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 
-from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, is_pack, main, run, tool
+from esdmtest import (SOURCE, Site, by_size, client, environment, expect, expect_error, is_pack,
+                      main, run, tool)
 from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
+from faults import need_strace, strace  # noqa: E402
 from stores import s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
@@ -276,6 +279,60 @@ def test_what_is_missing_is_told_and_gives_status_5():
         expect("lack something; run esdm-fsck" in told and len(listed()) == 2, told)
 
 
+def exchange(first, second, spare):
+    names = [f"esdm://{name}" for name in (first, second, spare)]
+    client(["/usr/bin/python3", "-c", "import os, sys\na, b, c = sys.argv[1:]\n"
+            "os.rename(a, c); os.rename(b, a); os.rename(c, b)", *names])
+
+
+def test_a_restoration_that_is_killed_loses_no_name():
+    """The catalogue is older than the journals; each call but the last is killed, a little later each
+    time: in the middle of exchanging records, of exchanging names, and of opening it again."""
+    need_strace()
+    calls = "pwrite64,fdatasync,unlink"
+    with sqlite_site() as site:
+        write(0, 6, 1)
+        older = shutil.copy(site.file("metadata/catalogue.sqlite"), site.file("older"))
+        write(2, 4, 2)  # replaced
+        client(["/usr/bin/python3", "-c",
+                "import netCDF4; d = netCDF4.Dataset('esdm://exp/4.nc', 'a'); d.more = 1; d.close()"])
+        run([tool("esdm-rm"), "exp/5.nc"])
+        write(6, 8, 1)
+        exchange("exp/0.nc", "exp/1.nc", "exp/other.nc")
+        before, values = facts(listed()), contents(site)
+
+        def older_again():
+            lose(site)
+            site.file("metadata").mkdir()
+            shutil.copy(older, site.file("metadata/catalogue.sqlite"))
+
+        def killed_after(count):
+            done = subprocess.run(
+                [*strace("-e", f"trace={calls}", "-e", f"inject={calls}:signal=KILL:when={count}+"),
+                 MKFS, "--restore"], env=environment(), stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+            return done.returncode != 0
+
+        older_again()
+        log = site.file("calls")
+        run(["strace", "-f", "-qq", "-o", log, "-e", f"trace={calls}", MKFS, "--restore"])
+        total = len(log.read_text().splitlines())
+        expect(facts(listed()) == before, f"{listed()}\nwas {before}")
+        step = max(1, total // by_size(6, 24, 200))
+        kills = 0
+        for count in range(2, total, step):
+            older_again()
+            kills += killed_after(count)
+            kills += killed_after(count + step // 2)  # and the next call, somewhere
+            told = expect_restored(restore())
+            expect(facts(listed()) == before, f"{count}: {told}\n{listed()}\nwas {before}")
+            run([tool("esdm-gc"), "--age", "0", "--yes"], check=False)
+            if count + step >= total or count < 3 * step:
+                expect(contents(site) == values, f"{count}: other values")
+            check_sound()
+        expect(kills > 4, f"only {kills} calls were killed")
+
+
 def rows(path):
     with sqlite3.connect(path) as database:
         tables = [t for t, in database.execute("SELECT name FROM sqlite_master "
@@ -301,6 +358,7 @@ main(
     test_packs_that_came_after_the_backup_are_kept,
     test_rewriting_and_draining_keep_what_came_after_the_backup,
     test_what_is_missing_is_told_and_gives_status_5,
+    test_a_restoration_that_is_killed_loses_no_name,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
