@@ -79,7 +79,7 @@ prices_of(esdm_accuracy_mode mode, bool lossy)
 {
     switch (mode) {
     case ESDM_MODE_SPEED:
-        return (prices){SPEED, 2e9, 0.5};
+        return (prices){SPEED, 1e9, 0.5};
     case ESDM_MODE_ARCHIVE: /* bytes decide, also of data that become a hundredth */
         return (prices){ARCHIVE, 1e3, 0.1};
     case ESDM_MODE_ENERGY:
