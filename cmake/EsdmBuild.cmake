@@ -52,6 +52,13 @@ endfunction()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify.c
   ${PROJECT_SOURCE_DIR}/src/codec/verify_base.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi")
 
+# Statistics: the loops do without NaN and infinity, which they do not let pass, and sums may be made
+# in any order.
+set(ESDM_TALLY -O3 -fno-math-errno -ffinite-math-only -fno-signed-zeros -fno-trapping-math
+  -fassociative-math)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_base.c PROPERTIES COMPILE_OPTIONS
+  "${ESDM_TALLY}")
+
 # Sources that are compiled for newer CPUs and called after a check at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx2.c
@@ -64,6 +71,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx2")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify_avx512.c
     PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx512f;-mavx512dq")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx2.c
+    PROPERTIES COMPILE_OPTIONS "${ESDM_TALLY};-mavx2")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx512.c
+    PROPERTIES COMPILE_OPTIONS
+    "${ESDM_TALLY};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
 endif()
 
 # The codec "field": loops optimised and for newer CPUs as above; no contraction of floating-point

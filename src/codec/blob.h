@@ -42,6 +42,7 @@
  */
 
 #include "codec/blocks.h"
+#include "codec/tally.h"
 #include "codec/verify.h"
 #include "esdm/sys/codec.h"
 #include "esdm/sys/plugin.h"
@@ -110,6 +111,7 @@ typedef struct esdm__blob_numbers {
     double conserved;                    /* as in esdm__blob_accuracy */
     esdm_codec_effort effort;            /* 0: each codec's own choice */
     uint64_t block_bytes;                /* raw bytes of a block, about; 0: the usual */
+    esdm__tally *tally; /* of the numbers as they will be read; borrowed; NULL: none */
 } esdm__blob_numbers;
 
 /**

@@ -24,6 +24,7 @@ typedef struct encoder {
     uint8_t *stage[2];
     size_t stage_bytes;
     size_t slack_bytes; /* by which the worst case of a block exceeds it */
+    esdm__tally *tally; /* NULL: none */
     /* with an accuracy */
     const esdm__blob_numbers *numbers; /* NULL: without */
     uint8_t *decoded[2];               /* of a block, for verification */
@@ -94,6 +95,13 @@ decode_lossy(const encoder *enc, const uint8_t *from, size_t from_bytes, const s
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
+static void
+tally_block(encoder *enc, const uint8_t *raw, size_t raw_bytes)
+{
+    if (enc->tally != NULL)
+        esdm__tally_add(enc->tally, raw, raw_bytes / enc->input.element_bytes);
+}
+
 /* Runs the chain on one block. *ret_bytes is 0 when the block does not become shorter.
  * *ret_missed: values are not within the accuracy that the codecs were asked for. */
 static esdm_status
@@ -136,6 +144,7 @@ run_chain(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, size
                                        raw_bytes / enc->input.element_bytes, &enc->accuracy.facts);
             if (*ret_missed)
                 return ESDM_OK;
+            tally_block(enc, decoded, raw_bytes);
         }
     }
     if (prefix + from_bytes < raw_bytes)
@@ -176,9 +185,14 @@ encode_block(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, s
              size_t *ret_bytes, esdm_error *err)
 {
     bool missed = false;
-    if (enc->numbers == NULL)
+    if (enc->numbers == NULL) {
+        tally_block(enc, raw, raw_bytes);
         return run_chain(enc, raw, raw_bytes, out, out_bytes, ret_bytes, &missed, err);
+    }
     const esdm__accuracy_facts before = enc->accuracy.facts;
+    esdm__statistics sums = {0};
+    if (enc->tally != NULL)
+        sums = enc->tally->statistics;
     bool lossless = false;
     for (int attempt = 0; attempt == 0 || missed; attempt++) {
         esdm_codec_accuracy a = bounds_of(enc, raw, raw_bytes, attempt == 0 ? 1.0 : 0.5);
@@ -195,6 +209,9 @@ encode_block(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, s
     if (*ret_bytes == 0 || lossless) {
         enc->accuracy.facts = before;
         note_exact_block(enc, raw, raw_bytes);
+        if (enc->tally != NULL)
+            enc->tally->statistics = sums;
+        tally_block(enc, raw, raw_bytes);
     }
     return ESDM_OK;
 }
@@ -215,12 +232,22 @@ block_bytes(const esdm__blocks *blocks, uint32_t b)
     return (size_t) (esdm__blocks_start(blocks, b + 1) - esdm__blocks_start(blocks, b));
 }
 
+/* Small blocks are tallied several at a time, all of which fit the first cache. */
+#define TALLY_BYTES (UINT64_C(16) << 10)
+
 static void
-checksum_blocks(uint8_t *table, const uint8_t *raw, const esdm__blocks *blocks)
+checksum_blocks(encoder *enc, uint8_t *table, const uint8_t *raw, const esdm__blocks *blocks)
 {
-    for (uint32_t b = 0; b < blocks->blocks; b++)
+    uint64_t tallied = 0; /* raw bytes up to here are */
+    for (uint32_t b = 0; b < blocks->blocks; b++) {
         put_entry(table + (size_t) b * ESDM__BLOB_ENTRY_BYTES, (uint32_t) block_bytes(blocks, b),
                   ESDM__BLOB_FLAG_RAW, raw + esdm__blocks_start(blocks, b));
+        uint64_t end = esdm__blocks_start(blocks, b + 1);
+        if (end - tallied >= TALLY_BYTES || b + 1 == blocks->blocks) {
+            tally_block(enc, raw + tallied, (size_t) (end - tallied));
+            tallied = end;
+        }
+    }
 }
 
 /* A block is never longer than its raw form, but codecs are faster with room for the worst case. */
@@ -351,7 +378,7 @@ encode_plain(encoder *enc, const head_facts *f, const void *raw, esdm__blob *blo
         return st;
     uint8_t *table = blob->head + ESDM__BLOB_HEADER_BYTES;
     if (f->chain->count == 0)
-        checksum_blocks(table, raw, f->blocks);
+        checksum_blocks(enc, table, raw, f->blocks);
     else
         st =
             encode_blocks(enc, table, raw, f->blocks, blob->owned, room, &blob->payload_bytes, err);
@@ -360,9 +387,11 @@ encode_plain(encoder *enc, const head_facts *f, const void *raw, esdm__blob *blo
     return st;
 }
 
-esdm_status
-esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes, uint32_t dataset,
-                  const void *raw, size_t raw_bytes, esdm__blob *ret_blob, esdm_error *err)
+/* Of version 1. */
+static esdm_status
+encode_bytes(const esdm__chain *chain, int32_t type, uint32_t element_bytes, uint32_t dataset,
+             const void *raw, size_t raw_bytes, esdm__tally *tally, esdm__blob *ret_blob,
+             esdm_error *err)
 {
     if (raw_bytes == 0 || raw == NULL || element_bytes == 0 || chain->count > ESDM__CHAIN_MAX)
         return esdm__error_set(err, ESDM_EINVAL, "a fragment of %zu bytes cannot be encoded",
@@ -385,6 +414,7 @@ esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes
                               .version = ESDM__BLOB_VERSION_PLAIN,
                               .blocks = &blocks};
     esdm_status st = encoder_init(&enc, chain, type, element_bytes, (size_t) 1 << block_log2, err);
+    enc.tally = tally;
     if (st == ESDM_OK)
         st = encode_plain(&enc, &facts, raw, &blob, err);
     encoder_clear(&enc);
@@ -394,6 +424,13 @@ esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes
     }
     *ret_blob = blob;
     return ESDM_OK;
+}
+
+esdm_status
+esdm__blob_encode(const esdm__chain *chain, int32_t type, uint32_t element_bytes, uint32_t dataset,
+                  const void *raw, size_t raw_bytes, esdm__blob *ret_blob, esdm_error *err)
+{
+    return encode_bytes(chain, type, element_bytes, dataset, raw, raw_bytes, NULL, ret_blob, err);
 }
 
 void
@@ -487,6 +524,7 @@ encode_numbers(const esdm__blob_numbers *n, uint32_t flags, esdm__blob *ret_blob
     esdm_status st =
         encoder_init(&enc, n->chain, n->type, n->element_bytes, (size_t) blocks.block_bytes, err);
     enc.input.effort = n->effort;
+    enc.tally = n->tally;
     if (st == ESDM_OK && lossy)
         st = accuracy_init(&enc, n, (size_t) blocks.block_bytes, err);
     if (st == ESDM_OK)
@@ -521,6 +559,6 @@ esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blo
         bytes *= numbers->shape[d];
     if (ret_accuracy != NULL)
         *ret_accuracy = (esdm__blob_accuracy){0};
-    return esdm__blob_encode(numbers->chain, numbers->type, numbers->element_bytes,
-                             numbers->dataset, numbers->raw, (size_t) bytes, ret_blob, err);
+    return encode_bytes(numbers->chain, numbers->type, numbers->element_bytes, numbers->dataset,
+                        numbers->raw, (size_t) bytes, numbers->tally, ret_blob, err);
 }

@@ -4,7 +4,7 @@
 
 /** @file The record of one fragment. */
 
-#include "layout/statistics.h"
+#include "base/statistics.h"
 #include "model/box.h"
 
 /** Sequence numbers of records that are not committed yet: this bit plus the order of writing. */

@@ -13,12 +13,15 @@ RM, LS, RESTORE, GC = (tool(f"esdm-{name}") for name in ("rm", "ls", "restore", 
 
 
 def write(name, value, points="r60x30"):
-    client(["cdo", "-s", "-O", "-f", "nc", "-b", "F64", f"const,{value},{points}", f"esdm://{name}"])
+    """A field with that mean; equal values would take no pack."""
+    slope = "-expr,_x=clon(const);const=const+(_x-fldmean(_x))/1000;"
+    client(["cdo", "-s", "-O", "-f", "nc", "-b", "F64", slope, f"-const,{value},{points}",
+            f"esdm://{name}"])
 
 
 def value(name):
-    return float(client(["cdo", "-s", "output", "-timmean", "-fldmean",
-                         f"esdm://{name}"]).stdout.split()[0])
+    return round(float(client(["cdo", "-s", "output", "-timmean", "-fldmean",
+                               f"esdm://{name}"]).stdout.split()[0]), 6)
 
 
 def former(*names):

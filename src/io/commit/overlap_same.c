@@ -27,7 +27,7 @@ load(esdm_session *session, side *s)
     const esdm__fragment *fragment = s->fragment;
     esdm__sources sources;
     s->raw = fragment->inline_data;
-    if (fragment->kind != ESDM__KIND_STORED)
+    if (esdm__kind_is_elsewhere(fragment->kind))
         return false; /* rare enough: they count as different */
     if (fragment->pack == NULL)
         return s->raw != NULL;
@@ -73,6 +73,8 @@ place_of(const side *s, const uint64_t *at)
 {
     const esdm__box *box = &s->fragment->box;
     uint64_t place = 0;
+    if (s->fragment->kind == ESDM__KIND_CONSTANT)
+        return 0;
     for (uint32_t d = 0; d < box->rank; d++)
         place = place * box->n[d] + (at[d] - box->lo[d]);
     return place;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "io/container/access.h"
 #include "io/container/accuracy.h"
+#include "io/container/missing.h"
 #include "io/encode/strings.h"
 #include "io/write/write.h"
 #include "layout/fragmenter.h"
@@ -15,6 +16,8 @@
  * share the memory have less. */
 #define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
 #define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
+/* Largest element of a fragment that is stored as one. */
+#define CONSTANT_BYTES 4096u
 
 /* ---- one fragment ------------------------------------------------------------------------- */
 
@@ -41,6 +44,7 @@ typedef struct round {
     atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
     bool inline_room;
     const esdm__accuracy *accuracy; /* what the dataset states */
+    esdm__missing missing;          /* what does not count in statistics */
     const esdm__chain *chain;
     esdm_codec_effort effort;
     atomic_uint_fast64_t out_of_range;
@@ -164,12 +168,17 @@ numbers_of(const round *r, const esdm__box *part, const void *raw)
 /* Numbers keep their shape, other elements are bytes for the codecs. */
 static esdm_status
 encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esdm__blob *ret_blob,
-       esdm_error *err)
+       esdm__statistics *ret_statistics, esdm_error *err)
 {
     const esdm__elements *e = &r->io->elements;
     if (esdm__accuracy_applies(e->type)) {
-        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
-        return esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
+        esdm__tally tally = {.type = e->type, .missing = &r->missing};
+        esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        if (r->missing.class != ESDM__CLASS_NONE)
+            numbers.tally = &tally;
+        esdm_status status = esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
+        *ret_statistics = tally.statistics;
+        return status;
     }
     esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
     return esdm__blob_encode(r->chain, type, esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes,
@@ -185,7 +194,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
     if (status != ESDM_OK)
         return status;
     esdm__blob blob = {0};
-    status = encode(r, &r->slots[i].part, raw, bytes, &blob, err);
+    status = encode(r, &r->slots[i].part, raw, bytes, &blob, &fragment->statistics, err);
     if (status != ESDM_OK)
         return status;
     if (has_null)
@@ -207,6 +216,30 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
     return status;
 }
 
+/* Whether all elements are equal: mostly the first or the last one tells that they are not. */
+static bool
+is_constant(const round *r, const uint8_t *raw, size_t bytes)
+{
+    size_t element = r->io->elements.bytes;
+    return !esdm__elements_vary(&r->io->elements) && element <= CONSTANT_BYTES && bytes > element &&
+           memcmp(raw, raw + (bytes - element), element) == 0 &&
+           memcmp(raw, raw + element, bytes - element) == 0;
+}
+
+/* The first `bytes` of the elements go into the record. */
+static esdm_status
+keep_in_page(slot *s, const void *raw, size_t bytes, esdm_error *err)
+{
+    s->inline_data = malloc(bytes > 0 ? bytes : 1);
+    if (s->inline_data == NULL)
+        return esdm__error_nomem(err, bytes, "a fragment");
+    if (bytes > 0)
+        memcpy(s->inline_data, raw, bytes);
+    s->fragment.inline_data = s->inline_data;
+    s->fragment.stored_bytes = bytes;
+    return ESDM_OK;
+}
+
 static esdm_status
 store_fragment(void *context, size_t i, esdm_error *err)
 {
@@ -221,22 +254,18 @@ store_fragment(void *context, size_t i, esdm_error *err)
         return status;
     fragment->raw_bytes = bytes;
     const esdm_session *session = r->dataset->group->container->session;
-    if (bytes > session->site->engine.inline_bytes || !r->inline_room || has_null) {
+    bool fits = bytes <= session->site->engine.inline_bytes && r->inline_room && !has_null;
+    if (fits) {
+        status = keep_in_page(&r->slots[i], raw, bytes, err);
+    } else if (is_constant(r, raw, bytes)) {
+        fragment->kind = ESDM__KIND_CONSTANT;
+        (void) atomic_fetch_sub(&r->behind_bytes, part_bytes(r, i));
+        status = keep_in_page(&r->slots[i], raw, r->io->elements.bytes, err);
+    } else {
         status = store_in_pack(r, i, raw, bytes, has_null, err);
-        free(owned);
-        return status;
     }
-    if (owned == NULL) {
-        owned = malloc(bytes > 0 ? bytes : 1);
-        if (owned == NULL)
-            return esdm__error_nomem(err, bytes, "a fragment");
-        if (raw != NULL)
-            memcpy(owned, raw, bytes);
-    }
-    r->slots[i].inline_data = owned;
-    fragment->inline_data = owned;
-    fragment->stored_bytes = bytes;
-    return ESDM_OK;
+    free(owned);
+    return status;
 }
 
 /* ---- one box ------------------------------------------------------------------------------ */
@@ -423,6 +452,8 @@ prepare(const round *r, slot *s)
     s->fragment.position = 0;
     s->fragment.head_bytes = 0;
     s->fragment.strided = false;
+    s->fragment.kind = ESDM__KIND_STORED;
+    s->fragment.statistics = (esdm__statistics){0};
     memset(s->fragment.codec_ids, 0, sizeof s->fragment.codec_ids);
     esdm__box_copy(&s->fragment.box, &s->part);
     for (uint32_t i = 0; space != NULL && i < space->rank; i++) {
@@ -473,6 +504,7 @@ esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__b
                .form = form,
                .buffer = buffer,
                .stride = stride};
+    esdm__missing_of(dataset, &r.missing);
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;
     status = esdm__access_of(dataset, &cut, err);
     if (status != ESDM_OK)

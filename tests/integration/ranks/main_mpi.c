@@ -148,6 +148,8 @@ lose_data(void)
     static int32_t field[512][1024]; /* 2 MiB: goes to a pack at once */
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 512; i++) /* equal values would take no pack */
+        field[i][i] = 1;
     if (rank == size - 1)
         setenv("ESDM_FAULTY", "append:2+0:fail:ENOSPC", 1);
     rank_state r = join(MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#ifndef ESDM_LAYOUT_STATISTICS_H
-#define ESDM_LAYOUT_STATISTICS_H
+#ifndef ESDM_BASE_STATISTICS_H
+#define ESDM_BASE_STATISTICS_H
 
 /**
  * @file
@@ -34,6 +34,20 @@ typedef struct esdm__statistics {
     uint32_t rule;  /* which values counted as missing: a hash of them; 0: only NaN */
     uint8_t class;  /* esdm__number_class */
 } esdm__statistics;
+
+/** Values of a dataset that stand for "nothing is known here". */
+#define ESDM__MISSING_MOST 4u
+typedef struct esdm__missing {
+    uint8_t class; /* of the dataset's type; ESDM__CLASS_NONE: no statistics are made */
+    uint32_t count;
+    uint32_t rule;                           /* esdm__missing_rule() of the rest */
+    esdm__number values[ESDM__MISSING_MOST]; /* different; not NaN, which is missing anyhow */
+} esdm__missing;
+
+/** Adds a value, unless it is there or NaN; without room the class becomes ESDM__CLASS_NONE. */
+void esdm__missing_add(esdm__missing *missing, esdm__number value);
+/** The rule that these values are: see esdm__statistics. Their order does not matter. */
+uint32_t esdm__missing_rule(const esdm__missing *missing);
 
 /** Adds what `more` says to `total`, which may be zeroed. Neither is known: nothing happens; the
  *  classes differ: `total` becomes unknown. The rule stays that of the first. */

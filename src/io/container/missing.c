@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/container/missing.h"
+
+#include "codec/tally.h"
+
+/* Numbers of an attribute. What the type does not have no value can be. */
+static void
+add_attribute(const esdm_dataset *dataset, const char *name, esdm__missing *missing)
+{
+    esdm_attribute attribute;
+    if (!esdm_attribute_find(&dataset->attributes, name, &attribute, NULL) ||
+        esdm__class_of(attribute.type) == ESDM__CLASS_NONE)
+        return;
+    size_t bytes = esdm_type_size(attribute.type);
+    for (uint64_t i = 0; i < attribute.count && missing->class != ESDM__CLASS_NONE; i++) {
+        uint64_t value = 0;
+        uint64_t misfits = 0;
+        const char *from = (const char *) attribute.values + i * bytes;
+        if (esdm_convert(attribute.type, from, dataset->type, &value, 1, &misfits, NULL) ==
+                ESDM_OK &&
+            misfits == 0)
+            esdm__missing_add(missing, esdm__number_of(dataset->type, &value));
+    }
+}
+
+void
+esdm__missing_of(const esdm_dataset *dataset, esdm__missing *ret)
+{
+    bool is_default = false;
+    *ret = (esdm__missing){.class = esdm__class_of(dataset->type)};
+    if (ret->class == ESDM__CLASS_NONE)
+        return;
+    const void *fill = esdm_dataset_fill(dataset, &is_default);
+    if (!is_default || esdm_type_size(dataset->type) > 1)
+        esdm__missing_add(ret, esdm__number_of(dataset->type, fill));
+    add_attribute(dataset, "_FillValue", ret);
+    add_attribute(dataset, "missing_value", ret);
+    ret->rule = esdm__missing_rule(ret);
+}
