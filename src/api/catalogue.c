@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/moment.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/session/former.h"
@@ -71,7 +72,15 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
     if (status != ESDM_OK)
         return status;
     esdm_meta_container record;
+    esdm__moment moment = {.snapshot = 0};
     status = session->meta->container_find(session->store, normal, &record, err);
+    if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
+        status = esdm__moment_find(session, normal, &moment, err);
+        if (status == ESDM_OK)
+            status = session->meta->container_find(session->store, moment.stored, &record, err);
+    }
+    if (status == ESDM_OK && moment.snapshot != 0)
+        record.snapshot = moment.snapshot;
     if (status == ESDM_OK)
         *ret_info = esdm__info_of(NULL, &record);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include <stdio.h>
 
+#include "api/moment.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/io.h"
@@ -30,6 +31,25 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
     return esdm__io_create(session, normal, mode, ret_container, err);
 }
 
+/* A name that says a point of time, where no container is called so. */
+static esdm_status
+open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+            esdm_container **ret_container, esdm_error *err)
+{
+    esdm__moment moment;
+    esdm_status status = esdm__moment_find(session, name, &moment, err);
+    if (status == ESDM_OK && mode == ESDM_OPEN_WRITE)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' is a snapshot, which nobody can write to: esdm-cp esdm://%s "
+                               "esdm://NEW makes a container of it",
+                               name, name);
+    if (status == ESDM_OK)
+        status = esdm__io_open(session, moment.stored, mode,
+                               snapshot != ESDM_SNAPSHOT_LATEST ? snapshot : moment.snapshot,
+                               ret_container, err);
+    return status;
+}
+
 esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
@@ -42,7 +62,13 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
     esdm_status status = esdm_container_normalise(name, normal, err);
     if (status != ESDM_OK)
         return status;
-    return esdm__io_open(session, normal, mode, snapshot, ret_container, err);
+    esdm_error why = {0};
+    status = esdm__io_open(session, normal, mode, snapshot, ret_container, &why);
+    if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
+        return open_moment(session, normal, mode, snapshot, ret_container, err);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
 }
 
 esdm_status

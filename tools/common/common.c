@@ -79,6 +79,13 @@ tool_absent(esdm_session *session, const char *name)
     guint below = 0;
     char hint[ESDM_CONTAINER_NAME_MAX + 128];
     esdm_error err = {0};
+    esdm_container_info info;
+    if (strchr(name, '@') != NULL && /* a point of time: what is wrong with it is told */
+        esdm_container_stat(session, name, &info, &err) != ESDM_OK &&
+        strstr(err.message, "snapshot") != NULL) {
+        tool_error("%s", err.message);
+        return TOOL_NOT_FOUND;
+    }
     esdm_container_suggest(session, name, hint, sizeof hint);
     if (esdm_container_list(session, name, count_container, &below, &err) == ESDM_OK && below > 0)
         tool_error("there is no container '%s', but %u below it: see esdm-ls '%s'", name, below,

@@ -62,6 +62,10 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_create(esdm_session *session
  * Opens a snapshot of a container and pins it: what this handle reads does not change until
  * esdm_container_refresh(), whatever other writers commit.
  *
+ * @param name     also `run1.nc@7` (a snapshot by its number), `run1.nc@-1` (the one before the
+ *                 newest), `run1.nc@2026-11-20T12:00` (the newest of that time, UTC; a day without
+ *                 time counts to its end; former containers of the name are looked at too), for
+ *                 reading, unless a container is called so.
  * @param snapshot a number from esdm_container_snapshots() or ESDM_SNAPSHOT_LATEST. An old one
  *                 opens for reading only.
  */

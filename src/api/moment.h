@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_API_MOMENT_H
+#define ESDM_API_MOMENT_H
+
+/** @file Names that say a point of time: NAME@7, NAME@-1, NAME@2026-11-20, NAME@2026-11-20T12:00.
+ */
+
+#include "io/session/former.h"
+
+/** A snapshot that a name says. */
+typedef struct esdm__moment {
+    char stored[ESDM__FORMER_NAME_BYTES]; /* of the container, or of the former one that it was */
+    uint64_t snapshot;
+} esdm__moment;
+
+/** Whether a name ends in what may say a point of time. */
+bool esdm__moment_is_said(const char *name);
+/**
+ * Finds it. @param name normalised; no container is called so.
+ * @return ESDM_ENOENT: there is no such container or snapshot; the message tells those there are.
+ *         ESDM_EINVAL: what follows the '@' is no point of time.
+ */
+esdm_status esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_moment,
+                              esdm_error *err);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* esdm-log: the snapshots of a container, and what changed from one to the next. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+#include "esdm-log/esdm-log.h"
+
+static const tool_help help = {
+    .name = "esdm-log",
+    .arguments = "NAME…",
+    .description =
+        "Shows the history of containers, the newest snapshot first: when it was made, by\n"
+        "whom, and what it changed. Each snapshot can be read by its name, by any program:\n"
+        "esdm://NAME@7, the one before the newest as NAME@-1, and what was the newest at a\n"
+        "time as NAME@2026-11-20T12:00 (UTC).\n"
+        "\n"
+        "How many snapshots are kept the site says (\"history\"). Containers that had the name\n"
+        "before follow, as long as the site keeps them (esdm-restore brings them back).",
+    .examples = "  esdm-log run1.nc\n"
+                "  esdm-log --brief experiment/run1.nc\n"
+                "  esdm-run ncdump -v tas esdm://run1.nc@-1\n",
+    .see_also = "esdm-stat, esdm-restore, esdm-ls --replaced",
+};
+
+static gboolean brief;
+
+static const GOptionEntry entries[] = {
+    {"brief", 'b', 0, G_OPTION_ARG_NONE, &brief, "One line for each snapshot", NULL},
+    {0},
+};
+
+typedef struct step {
+    guint64 snapshot;
+    guint64 time_ns;
+    char *writer;
+    char *message;
+} step;
+
+static void
+free_step(gpointer data)
+{
+    step *one = data;
+    g_free(one->writer);
+    g_free(one->message);
+    g_free(one);
+}
+
+static bool
+note(const esdm_snapshot_info *info, void *user)
+{
+    step *one = g_new0(step, 1);
+    one->snapshot = info->snapshot;
+    one->time_ns = info->time_ns;
+    one->writer = g_strdup(info->writer);
+    one->message = g_strdup(info->message);
+    g_ptr_array_add(user, one);
+    return true;
+}
+
+/* ---- showing ------------------------------------------------------------------------------ */
+
+static void
+show_text(const char *name, const step *one, const GPtrArray *changes)
+{
+    g_autofree char *time = tool_time(one->time_ns);
+    g_autofree char *printable = tool_printable(name);
+    g_autofree char *writer = tool_printable(one->writer);
+    g_autofree char *message = tool_printable(one->message);
+    (void) printf("%s@%" G_GUINT64_FORMAT "  %s  %s%s%s\n", printable, one->snapshot, time, writer,
+                  message[0] != '\0' ? "  " : "", message);
+    for (guint i = 0; changes != NULL && i < changes->len; i++) {
+        g_autofree char *line = tool_printable(g_ptr_array_index(changes, i));
+        (void) printf("    %s\n", line);
+    }
+}
+
+static void
+show_json(const char *name, const step *one, const GPtrArray *changes, json_t *list)
+{
+    json_t *object = json_object();
+    g_autofree char *time = tool_time_iso(one->time_ns);
+    tool_json_set(object, "name", tool_json_text(name));
+    tool_json_set(object, "snapshot", tool_json_u64(one->snapshot));
+    tool_json_set(object, "time", json_string(time));
+    tool_json_set(object, "writer", tool_json_text(one->writer));
+    tool_json_set(object, "message", tool_json_text(one->message));
+    json_t *lines = json_array();
+    for (guint i = 0; changes != NULL && i < changes->len; i++)
+        tool_json_append(lines, tool_json_text(g_ptr_array_index(changes, i)));
+    if (changes != NULL)
+        tool_json_set(object, "changes", lines);
+    else
+        json_decref(lines);
+    tool_json_append(list, object);
+}
+
+static bool
+show_former(const esdm_former_info *info, void *user)
+{
+    const char *name = user;
+    if (!g_str_equal(info->container.name, name) || tool.json)
+        return true;
+    g_autofree char *time = tool_time(info->time_ns);
+    g_autofree char *printable = tool_printable(name);
+    (void) printf("before that a container of the same name, %s at %s (esdm-restore --id %s %s)\n",
+                  info->removed ? "removed" : "replaced", time, info->id, printable);
+    return true;
+}
+
+/* ---- a container -------------------------------------------------------------------------- */
+
+/* The newest first; the contents of two neighbours at a time. */
+static tool_exit
+log_snapshots(esdm_session *session, const char *name, const GPtrArray *steps, json_t *list)
+{
+    esdm_error err = {0};
+    esdm_status status = ESDM_OK;
+    log_contents *newer = NULL;
+    for (guint i = steps->len; i-- > 0 && status == ESDM_OK;) {
+        const step *one = g_ptr_array_index(steps, i);
+        log_contents *older = NULL;
+        g_autoptr(GPtrArray) changes = NULL;
+        if (!brief && newer == NULL)
+            status = log_contents_load(session, name, one->snapshot, &newer, &err);
+        if (!brief && status == ESDM_OK && i > 0) {
+            const step *before = g_ptr_array_index(steps, i - 1);
+            status = log_contents_load(session, name, before->snapshot, &older, &err);
+        }
+        if (status == ESDM_OK && !brief)
+            changes = log_contents_compare(older, newer, one->snapshot > 1 && i == 0);
+        if (status == ESDM_OK && tool.json)
+            show_json(name, one, changes, list);
+        else if (status == ESDM_OK)
+            show_text(name, one, changes);
+        log_contents_free(newer);
+        newer = older;
+    }
+    log_contents_free(newer);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+static tool_exit
+log_argument(esdm_session *session, const char *argument, json_t *list)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_error err = {0};
+    g_autofree char *stub = tool_stub(argument);
+    g_autoptr(GPtrArray) steps = g_ptr_array_new_with_free_func(free_step);
+    esdm_status status =
+        esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, &err);
+    if (status == ESDM_OK)
+        status = esdm_container_snapshots(session, name, note, steps, &err);
+    if (status == ESDM_ENOENT)
+        return tool_absent(session, name);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_exit result = log_snapshots(session, name, steps, list);
+    if (result == TOOL_OK)
+        (void) !esdm_former_list(session, name, show_former, name, &err);
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("which containers?");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(true, &session);
+    if (result != TOOL_OK)
+        return result;
+    json_t *list = json_array();
+    for (int i = 1; i < argc; i++) {
+        tool_exit one = log_argument(session, argv[i], list);
+        result = result == TOOL_OK ? one : result;
+    }
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "snapshots", list);
+        tool_json_print(root);
+    } else {
+        json_decref(list);
+    }
+    esdm_session_close(session);
+    return tool_finish(result);
+}
