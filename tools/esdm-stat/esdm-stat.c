@@ -25,7 +25,13 @@ static const tool_help help = {
         "\n"
         "--accuracy adds what is stated of a dataset's accuracy (esdm/accuracy.h), the\n"
         "bounds that its fragments were held to, the largest error and the change of the\n"
-        "mean, as they were measured when the fragments were written.",
+        "mean, as they were measured when the fragments were written.\n"
+        "\n"
+        "--statistics adds minimum, maximum, mean and the number of missing values (NaN,\n"
+        "the fill value, missing_value) of each dataset, as stored: scale_factor and\n"
+        "add_offset are not applied. Nothing is read for that: they are noted when data are\n"
+        "written. Where newer data hide a part of older ones they are bounds, and what\n"
+        "earlier versions wrote has none; --exact reads such values.",
     .examples = "  esdm-stat experiment/run1.nc\n"
                 "  esdm-stat -a --snapshot 3 experiment/run1.nc\n"
                 "  esdm-stat --explain experiment/run1.nc/ocean/tos\n"
@@ -45,6 +51,10 @@ static const GOptionEntry entries[] = {
      "Leave out where the data of each dataset lies", NULL},
     {"accuracy", 0, 0, G_OPTION_ARG_NONE, &stat_wants.accuracy,
      "What is stated of each dataset's accuracy, and what became of its numbers", NULL},
+    {"statistics", 0, 0, G_OPTION_ARG_NONE, &stat_wants.statistics,
+     "Minimum, maximum, mean and missing values of each dataset", NULL},
+    {"exact", 0, 0, G_OPTION_ARG_NONE, &stat_wants.exact,
+     "With --statistics: read what is not known exactly", NULL},
     {"bytes", 'b', 0, G_OPTION_ARG_NONE, &stat_wants.exact_bytes, "Sizes in bytes", NULL},
     {"snapshot", 0, 0, G_OPTION_ARG_INT64, &wanted_snapshot, "Show an old snapshot", "NUMBER"},
     {0},
@@ -187,16 +197,29 @@ print_accuracy(esdm_dataset *dataset, const char *indent, esdm_error *err)
 }
 
 static esdm_status
+print_statistics(esdm_dataset *dataset, const char *indent, esdm_error *err)
+{
+    g_autofree char *text = NULL;
+    esdm_status status = stat_statistics_text(dataset, &text, err);
+    if (text != NULL)
+        print("%s    values: %s\n", indent, text);
+    return status;
+}
+
+static esdm_status
 print_dataset(esdm_dataset *dataset, const char *indent, esdm_error *err)
 {
     print_declaration(dataset, indent);
     if (stat_wants.attributes)
         print_attributes(esdm_group_container(esdm_dataset_group(dataset)),
                          esdm_dataset_name(dataset), esdm_dataset_attributes(dataset), indent);
-    if (stat_wants.summary)
-        return ESDM_OK;
+    esdm_status status = ESDM_OK;
+    if (stat_wants.statistics || stat_wants.exact)
+        status = print_statistics(dataset, indent, err);
+    if (stat_wants.summary || status != ESDM_OK)
+        return status;
     stat_storage storage;
-    esdm_status status = stat_storage_read(dataset, &storage, err);
+    status = stat_storage_read(dataset, &storage, err);
     if (status == ESDM_OK)
         print_storage(&storage, indent);
     stat_storage_clear(&storage);

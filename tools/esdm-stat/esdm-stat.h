@@ -6,6 +6,7 @@
 
 #include "common/common.h"
 #include "esdm/placement.h"
+#include "esdm/statistics.h"
 
 typedef struct stat_options {
     gboolean attributes;
@@ -14,6 +15,8 @@ typedef struct stat_options {
     gboolean exact_bytes;
     gboolean explain;
     gboolean accuracy;
+    gboolean statistics;
+    gboolean exact;
 } stat_options;
 extern stat_options stat_wants;
 
@@ -109,6 +112,11 @@ esdm_status stat_accuracy_report(esdm_dataset *dataset, const char *indent, char
                                  esdm_error *err);
 /** The same as JSON. */
 esdm_status stat_accuracy_json(esdm_dataset *dataset, json_t *object, esdm_error *err);
+
+/** What the values are, one line, owned; NULL: no numbers, or none at all. */
+esdm_status stat_statistics_text(esdm_dataset *dataset, char **ret_text, esdm_error *err);
+/** The same as JSON. */
+esdm_status stat_statistics_json(esdm_dataset *dataset, json_t *object, esdm_error *err);
 
 /** Everything as JSON; NULL and *err on failure. */
 json_t *stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err);

@@ -126,6 +126,11 @@ dataset_json(esdm_dataset *dataset, esdm_error *err)
                       stat_values_json(container, esdm_dataset_type(dataset), 1, fill));
     tool_json_set(object, "attributes",
                   attributes_json(container, esdm_dataset_attributes(dataset)));
+    if ((stat_wants.statistics || stat_wants.exact) &&
+        stat_statistics_json(dataset, object, err) != ESDM_OK) {
+        json_decref(object);
+        return NULL;
+    }
     if (!stat_wants.summary &&
         (set_storage(object, dataset, err) != ESDM_OK ||
          (stat_wants.accuracy && stat_accuracy_json(dataset, object, err) != ESDM_OK))) {

@@ -12,6 +12,7 @@
 #include "esdm/placement.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
+#include "esdm/statistics.h"
 #include "esdm/status.h"
 #include "esdm/text.h"
 #include "esdm/types.h"

@@ -102,11 +102,9 @@ open_pending(const esdm_dataset *dataset, const esdm__plan *plan, bool *ret_move
 
 /* ---- plan --------------------------------------------------------------------------------- */
 
-/* @param ret_too_many NULL: however many fragments; else no plan is made of too many that were not
- * seen before their pages were loaded. */
-static esdm_status
-make_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
-          bool *ret_too_many, esdm_error *err)
+esdm_status
+esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
+                esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
 {
     bool check = false;
     for (;;) {
@@ -335,7 +333,7 @@ read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *spa
     for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
         moved = false;
         esdm__plan_clear(&plan);
-        status = make_plan(dataset, io, hull, &plan, too_many, err);
+        status = esdm__read_plan(dataset, io, hull, &plan, too_many, err);
         if (status == ESDM_OK && !*ret_too_large)
             status = open_pending(dataset, &plan, &moved, err);
     }

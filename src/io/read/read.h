@@ -32,6 +32,13 @@ esdm_status esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space,
                              const int64_t *stride, const esdm__piece *pieces, size_t npieces,
                              esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err);
 
+/** Which fragments serve a box; loads the pages that this takes. The directory must have been
+ * loaded.
+ *  @param ret_plan esdm__plan_clear(). @param ret_too_many NULL: however many fragments; else no
+ * plan is made of too many that were not seen before their pages were loaded. */
+esdm_status esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
+                            esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err);
+
 /** esdm_dataset_accuracy_report() */
 esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
                                   esdm_error *err);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/statistics.h"
+
+#include "base/arguments.h"
+#include "base/error.h"
+#include "io/read/statistics.h"
+
+static double
+as_double(uint8_t class, esdm__number number)
+{
+    if (class == ESDM__CLASS_SIGNED)
+        return (double) number.i;
+    return class == ESDM__CLASS_UNSIGNED ? (double) number.u : number.f;
+}
+
+static esdm_status
+box_of(const esdm_dataset *dataset, const esdm_dataspace *space, esdm__box *ret, esdm_error *err)
+{
+    if (space == NULL) {
+        ret->rank = dataset->rank;
+        for (uint32_t d = 0; d < dataset->rank; d++) {
+            ret->lo[d] = 0;
+            ret->n[d] = esdm_dimension_length(dataset->dimensions[d]);
+        }
+        return ESDM_OK;
+    }
+    if (space->has_stride)
+        return esdm__error_set(err, ESDM_EINVAL, "statistics of a selection with strides");
+    esdm_status status = esdm__space_check(dataset, space, false, err);
+    if (status == ESDM_OK)
+        esdm__box_of_space(ret, space);
+    return status;
+}
+
+esdm_status
+esdm_dataset_statistics(esdm_dataset *dataset, const esdm_dataspace *space, bool read,
+                        esdm_statistics *ret_statistics, esdm_error *err)
+{
+    esdm__box box;
+    esdm__box_statistics found;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, ret_statistics);
+    esdm_status status = box_of(dataset, space, &box, err);
+    if (status == ESDM_OK)
+        status = esdm__io_statistics(dataset, &box, read, &found, err);
+    if (status != ESDM_OK)
+        return status;
+    const esdm__statistics *s = &found.values;
+    *ret_statistics = (esdm_statistics){.elements = found.elements,
+                                        .valid = s->valid,
+                                        .min = as_double(s->class, s->min),
+                                        .max = as_double(s->class, s->max),
+                                        .min_value = {.u = s->min.u},
+                                        .max_value = {.u = s->max.u},
+                                        .sum = s->sum,
+                                        .read_elements = found.read_elements};
+    if (found.bounds)
+        ret_statistics->flags |= ESDM_STATISTICS_BOUNDS;
+    if (found.exact)
+        ret_statistics->flags |= ESDM_STATISTICS_EXACT;
+    return ESDM_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_STATISTICS_H
+#define ESDM_STATISTICS_H
+
+/** @file Minimum, maximum, sum and number of values, from what is noted when these are written. */
+
+#include "esdm/container.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A number of a dataset's type: `i` of signed integers, `u` of unsigned ones, `f` of others. */
+typedef union esdm_number {
+    int64_t i;
+    uint64_t u;
+    double f;
+} esdm_number;
+
+/** What esdm_statistics says of the values. */
+enum {
+    /** Every valid value lies between minimum and maximum; these need not occur. */
+    ESDM_STATISTICS_BOUNDS = 1,
+    /** Minimum, maximum, sum and number are those of the values. */
+    ESDM_STATISTICS_EXACT = 2
+};
+
+/**
+ * Statistics of stored numbers: `scale_factor` and `add_offset` are not applied. Missing are NaN,
+ * the fill value in force (but not the default one of single bytes), `_FillValue` and
+ * `missing_value`; what was never written is the fill value.
+ */
+typedef struct esdm_statistics {
+    uint32_t flags;        /**< ESDM_STATISTICS_…; 0: nothing is known */
+    uint64_t elements;     /**< of the selection */
+    uint64_t valid;        /**< values that are not missing; meaningful when exact */
+    double min;            /**< as double; meaningless when exact and `valid` is 0 */
+    double max;            /**< as min */
+    esdm_number min_value; /**< in the dataset's type: large integers are no doubles */
+    esdm_number max_value;
+    double sum;             /**< of the valid values; meaningful when exact */
+    uint64_t read_elements; /**< whose values had to be read */
+} esdm_statistics;
+
+/**
+ * Statistics of the values in a box, mostly without reading any: each fragment has those of its
+ * values. They are exact where the box takes whole fragments and no newer one hides a part of
+ * these; elsewhere they are bounds. Fragments written by versions before have none.
+ *
+ * @param space selection without strides; NULL: all values. Where the values would go in memory
+ * does not matter.
+ * @param read whether values are read where the result would not be exact else.
+ * Own writes count, committed or not. Threads: as esdm_read().
+ * @return ESDM_ENOTSUP: the type is no number. ESDM_EINVAL: the selection has strides, or leaves
+ * the dataset. Else as esdm_read().
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_statistics(esdm_dataset *dataset,
+                                                             const esdm_dataspace *space, bool read,
+                                                             esdm_statistics *ret_statistics,
+                                                             esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

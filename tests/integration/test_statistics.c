@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Statistics of boxes against the values themselves: random writes over each other, missing values,
+ * constants, strides, chunks, accuracies, many commits, and other handles. */
+
+#include "testing.h"
+
+#include <math.h>
+
+enum { ROWS = 60, COLUMNS = 3000, SETS = 5 };
+
+static esdm_session *session;
+static uint64_t state = 7;
+
+static uint64_t
+below(uint64_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (state >> 33) % n;
+}
+
+/* The sets: plain floats, doubles with NaN as fill value, small integers with missing values,
+ * floats with an accuracy, bytes. */
+static const esdm_type types[SETS] = {ESDM_TYPE_FLOAT32, ESDM_TYPE_FLOAT64, ESDM_TYPE_INT16,
+                                      ESDM_TYPE_FLOAT32, ESDM_TYPE_UINT8};
+static const char *const names[SETS] = {"plain", "nan", "packed", "rounded", "bytes"};
+
+static void
+make(void)
+{
+    esdm_container *c;
+    esdm_dimension *d[2];
+    ok(esdm_container_create(session, "s", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "row", ESDM_UNLIMITED, &d[0], ERR));
+    ok(esdm_dimension_create(root, "column", COLUMNS, &d[1], ERR));
+    for (int i = 0; i < SETS; i++) {
+        esdm_dataset *v;
+        ok(esdm_dataset_create(root, names[i], types[i], 2, d, &v, ERR));
+        if (i == 1)
+            ok(esdm_dataset_set_fill(v, &(double){(double) NAN}, ERR));
+        if (i == 2) {
+            ok(esdm_dataset_set_fill(v, &(int16_t){-999}, ERR));
+            ok(esdm_attribute_set(esdm_dataset_attributes(v), "missing_value", ESDM_TYPE_INT16, 1,
+                                  &(int16_t){5}, ERR));
+        }
+        if (i == 3) {
+            esdm_accuracy a;
+            esdm_accuracy_init(&a);
+            a.stated = ESDM_ACCURACY_ABSOLUTE_TOLERANCE;
+            a.absolute_tolerance = 0.125;
+            ok(esdm_dataset_set_accuracy(v, &a, ERR));
+        }
+    }
+    ok(esdm_container_close(c, ERR));
+}
+
+static esdm_dataset *
+set_of(esdm_container *c, int i)
+{
+    return esdm_group_dataset_find(esdm_container_root(c), names[i]);
+}
+
+/* Writes a random box; sometimes equal values, sometimes every second column. */
+static void
+write_some(esdm_container *c, int i)
+{
+    static double data[ROWS * COLUMNS];
+    esdm_dataspace space;
+    bool strided = below(12) == 0;
+    bool equal = below(4) == 0;
+    uint64_t at[2] = {below(ROWS), below(2) * below(COLUMNS)};
+    uint64_t n[2] = {1 + below(ROWS - at[0]), 1 + below(COLUMNS - at[1])};
+    if (below(3) > 0) /* whole rows, as models do it */
+        at[1] = 0, n[1] = COLUMNS, n[0] = 1 + below(n[0] < 4 ? n[0] : 4);
+    double value = (double) below(200);
+    for (size_t k = 0; k < n[0] * n[1]; k++) {
+        data[k] = equal ? value : (double) below(250) / (i == 1 || i == 3 ? 3 : 1);
+        if (!equal && below(20) == 0 && i != 3)
+            data[k] = i == 1 ? (double) NAN : i == 2 ? -999 : data[k];
+    }
+    if (strided)
+        n[1] = n[1] / 2 + n[1] % 2;
+    ok(esdm_dataspace_init(&space, 2, at, n, ERR));
+    if (strided)
+        ok(esdm_dataspace_set_stride(&space, (uint64_t[]){1, 2}, ERR));
+    ok(esdm_write(set_of(c, i), &space, ESDM_TYPE_FLOAT64, data, NULL, ERR));
+}
+
+/* What the values say. */
+static esdm_statistics
+brute(esdm_dataset *v, int i, const uint64_t *at, const uint64_t *n)
+{
+    static double data[ROWS * COLUMNS];
+    static const float fill = 9.9692099683868690e+36f;
+    esdm_statistics s = {.elements = n[0] * n[1]};
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, at, n, ERR));
+    ok(esdm_read(v, &space, ESDM_TYPE_FLOAT64, data, NULL, ERR));
+    for (size_t k = 0; k < s.elements; k++) {
+        double x = data[k];
+        if (isnan(x) || ((i == 0 || i == 3) && x == (double) fill) ||
+            (i == 2 && (x == -999 || x == 5)))
+            continue;
+        s.min = s.valid == 0 || x < s.min ? x : s.min;
+        s.max = s.valid == 0 || x > s.max ? x : s.max;
+        s.sum += x;
+        s.valid++;
+    }
+    return s;
+}
+
+static void
+compare(esdm_container *c, int i, bool whole)
+{
+    esdm_dataset *v = set_of(c, i);
+    uint64_t rows = esdm_dimension_length(esdm_dataset_dimension(v, 0));
+    uint64_t at[2] = {whole ? 0 : below(rows), whole ? 0 : below(2) * below(COLUMNS)};
+    uint64_t n[2] = {whole ? rows : 1 + below(rows - at[0]),
+                     whole ? COLUMNS : 1 + below(COLUMNS - at[1])};
+    esdm_statistics expected = brute(v, i, at, n);
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, at, n, ERR));
+    for (int read = 0; read < 2; read++) {
+        esdm_statistics s;
+        ok(esdm_dataset_statistics(v, whole ? NULL : &space, read != 0, &s, ERR));
+        check(s.elements == expected.elements);
+        check(read != 0 || s.read_elements == 0);
+        check(read == 0 || (s.flags & ESDM_STATISTICS_EXACT) != 0);
+        if ((s.flags & ESDM_STATISTICS_BOUNDS) != 0 && expected.valid > 0)
+            check(s.min <= expected.min && s.max >= expected.max);
+        if ((s.flags & ESDM_STATISTICS_EXACT) == 0)
+            continue;
+        check(s.valid == expected.valid);
+        if (s.valid == 0)
+            continue;
+        check(s.min == expected.min && s.max == expected.max);
+        check(fabs(s.sum - expected.sum) <= 1e-9 * (1 + fabs(expected.sum)));
+        check(i != 2 || s.min_value.i == (int64_t) s.min);
+        check(i != 4 || s.max_value.u == (uint64_t) s.max);
+    }
+}
+
+static void
+test_boxes(void)
+{
+    make();
+    for (int commit = 0; commit < 40; commit++) { /* enough that pages are merged */
+        esdm_container *c;
+        ok(esdm_container_open(session, "s", ESDM_OPEN_WRITE, 0, &c, ERR));
+        for (int i = 0; i < SETS; i++) {
+            for (uint64_t k = below(3); k > 0; k--)
+                write_some(c, i);
+            if (commit % 8 == 3 && esdm_dimension_length(esdm_dataset_dimension(set_of(c, i), 0)))
+                compare(c, i, below(2) == 0); /* before the commit */
+        }
+        ok(esdm_container_close(c, ERR));
+        ok(esdm_container_open(session, "s", ESDM_OPEN_READ, 0, &c, ERR));
+        for (int i = 0; i < SETS && commit > 2; i++)
+            compare(c, i, commit % 5 == 0);
+        ok(esdm_container_close(c, ERR));
+    }
+}
+
+/* A variable as a model writes it: nothing has to be read, also when `missing_value` is stated
+ * afterwards, but then what was noted before does not count. */
+static void
+test_steps(void)
+{
+    static float step[COLUMNS];
+    esdm_container *c;
+    esdm_dimension *d[2];
+    esdm_dataset *v;
+    esdm_statistics s;
+    ok(esdm_container_create(session, "steps", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "time", ESDM_UNLIMITED, &d[0], ERR));
+    ok(esdm_dimension_create(root, "column", COLUMNS, &d[1], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT32, 2, d, &v, ERR));
+    for (uint64_t t = 0; t < 30; t++) {
+        esdm_dataspace space;
+        for (int i = 0; i < COLUMNS; i++)
+            step[i] = (float) (t + (uint64_t) i);
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){t, 0}, (uint64_t[]){1, COLUMNS}, ERR));
+        ok(esdm_write(v, &space, ESDM_TYPE_FLOAT32, step, NULL, ERR));
+        if (t % 10 == 9)
+            ok(esdm_container_commit(c, NULL, ERR));
+    }
+    ok(esdm_dataset_statistics(v, NULL, false, &s, ERR));
+    check(s.flags == (ESDM_STATISTICS_BOUNDS | ESDM_STATISTICS_EXACT));
+    check(s.valid == 30 * COLUMNS && s.min == 0 && s.max == COLUMNS + 28);
+    ok(esdm_attribute_set(esdm_dataset_attributes(v), "missing_value", ESDM_TYPE_FLOAT32, 1,
+                          &(float){0}, ERR));
+    ok(esdm_dataset_statistics(v, NULL, false, &s, ERR));
+    check(s.flags == 0);
+    ok(esdm_dataset_statistics(v, NULL, true, &s, ERR));
+    check(s.valid == 30 * COLUMNS - 1 && s.min == 1 && s.read_elements == 30 * COLUMNS);
+    ok(esdm_container_close(c, ERR));
+}
+
+static void
+test_errors(void)
+{
+    esdm_container *c;
+    esdm_dimension *d[1];
+    esdm_dataset *texts;
+    esdm_statistics s;
+    ok(esdm_container_create(session, "errors", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "x", 4, &d[0], ERR));
+    ok(esdm_dataset_create(root, "texts", ESDM_TYPE_STRING, 1, d, &texts, ERR));
+    fails(esdm_dataset_statistics(texts, NULL, true, &s, ERR), ESDM_ENOTSUP, "no numbers");
+    fails(esdm_dataset_statistics(NULL, NULL, true, &s, ERR), ESDM_EINVAL, "dataset");
+    ok(esdm_container_close(c, ERR));
+}
+
+int
+main(void)
+{
+    make_site();
+    session = open_session();
+    test_boxes();
+    test_steps();
+    test_errors();
+    esdm_session_close(session);
+    return 0;
+}
