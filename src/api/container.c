@@ -139,3 +139,9 @@ esdm_container_is_dirty(const esdm_container *container)
         return false;
     return esdm__io_is_dirty(container);
 }
+
+const char *
+esdm_container_uuid(const esdm_container *container)
+{
+    return container != NULL ? esdm__io_of(container)->uuid : "";
+}

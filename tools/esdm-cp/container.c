@@ -126,7 +126,7 @@ esdm_status
 cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ,
-                                             ESDM_SNAPSHOT_LATEST, &end->container, err);
+                                             end->snapshot, &end->container, err);
     if (status != ESDM_OK)
         return status;
     cp_model *model = cp_model_new();

@@ -203,6 +203,7 @@ typedef struct cp_end {
     char *name;                /* path or container name */
     int ncid;                  /* NetCDF; < 0: closed */
     esdm_session *session;     /* borrowed */
+    uint64_t snapshot;         /* to be opened; 0: the newest */
     esdm_container *container; /* owned while open */
     esdm_write_counts writes;  /* of a container that is complete */
     cp_left_out left_out;      /* of a NetCDF file that was created */

@@ -129,6 +129,9 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_refresh(esdm_container *cont
 ESDM_API const char *esdm_container_name(const esdm_container *container);
 /** Number of the snapshot this handle is at; 0 before the first commit. */
 ESDM_API uint64_t esdm_container_snapshot(const esdm_container *container);
+/** 32 hexadecimal digits that no other container has, whatever it is renamed to; one that replaces
+ *  it has others. With the number of a snapshot they stand for its bytes. Borrowed. */
+ESDM_API const char *esdm_container_uuid(const esdm_container *container);
 ESDM_API bool esdm_container_is_writable(const esdm_container *container);
 /** Whether a commit would publish something. */
 ESDM_API bool esdm_container_is_dirty(const esdm_container *container);
