@@ -125,8 +125,8 @@ load_contents(cp_model *model, cp_group *group, esdm_group *from, GHashTable *di
 esdm_status
 cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
-    esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ,
-                                             end->snapshot, &end->container, err);
+    esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ, end->snapshot,
+                                             &end->container, err);
     if (status != ESDM_OK)
         return status;
     cp_model *model = cp_model_new();

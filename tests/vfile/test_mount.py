@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-mount: containers as files for programs that know nothing of ESDM."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+from esdmtest import (SANITIZE, SOURCE, Site, expect, expect_error, main, need_data, need_program, run,
+                      skip, tool)
+
+MOST_MEMORY_KIB = 256 * 1024
+
+
+def need_fuse():
+    need_program("fusermount3")
+    if not pathlib.Path(tool("esdm-mount")).exists():
+        skip("esdm-mount was not built: libfuse3-dev is missing")
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as problem:
+        skip(f"/dev/fuse cannot be opened: {problem.strerror}")
+
+
+@contextlib.contextmanager
+def mounted(site, *options):
+    folder = site.file("mnt")
+    folder.mkdir(exist_ok=True)
+    os.environ["XDG_CACHE_HOME"] = str(site.file("cache"))
+    with open(site.file("mount.log"), "w", encoding="utf-8") as log:
+        daemon = subprocess.Popen([tool("esdm-mount"), "--foreground", *options, folder], stdin=subprocess.DEVNULL,
+                                  stdout=log, stderr=log)
+    until = time.monotonic() + 60
+    while not os.path.ismount(folder):
+        if daemon.poll() is not None or time.monotonic() > until:
+            text = site.file("mount.log").read_text()
+            daemon.kill()
+            if "fuse" in text and "permitted" in text:
+                skip(f"this place does not allow to mount: {text}")
+            expect(False, f"not mounted: {text}")
+        time.sleep(0.02)
+    try:
+        yield folder, daemon
+    finally:
+        subprocess.run(["fusermount3", "-u", "-z", folder], check=False, stderr=subprocess.DEVNULL)
+        try:
+            daemon.wait(60)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+
+def fill(site):
+    """Containers in folders; returns the files they were made of."""
+    folder = need_data("fields")
+    pop = min(pathlib.Path(folder).glob("*.nc"), key=lambda p: p.stat().st_size)
+    made = {"a/b/field.nc": pop}
+    for name in ("all_types", "user_types"):
+        made[f"{name}.nc"] = site.file(f"{name}.nc")
+        run(["ncgen", "-k", "nc4", "-o", made[f"{name}.nc"], SOURCE / f"tests/netcdf/clients/{name}.cdl"])
+    for name, file in made.items():
+        run([tool("esdm-cp"), file, f"esdm://{name}"])
+    return made
+
+
+def dump(file, *options):
+    return run(["ncdump", *options, file]).stdout.split("\n", 1)[1]
+
+
+def test_stock_programs__see_files():
+    need_fuse()
+    with Site() as site:
+        made = fill(site)
+        with mounted(site) as (mnt, daemon):
+            names = sorted(run(["find", ".", "-type", "f", "-name", "*.nc"], cwd=mnt).stdout.split())
+            expect(names == sorted(f"./{n}" for n in made), f"find: {names}")
+            for name, file in made.items():
+                exported = site.file("exported.nc")
+                exported.unlink(missing_ok=True)
+                run([tool("esdm-cp"), f"esdm://{name}", exported])
+                expect(dump(mnt / name) == dump(exported), f"ncdump sees another {name}")
+                shutil.copyfile(mnt / name, site.file("copied.nc"))
+                expect(site.file("copied.nc").read_bytes() == (mnt / name).read_bytes(), f"cp of {name}")
+            listed = run(["ls", "-lR", mnt]).stdout
+            expect("field.nc" in listed and str((mnt / "a/b/field.nc").stat().st_size) in listed, listed)
+            run(["du", "-s", mnt])
+            expect("esdm:" in run(["df", mnt]).stdout, "df")
+            run(["cp", "-r", mnt, site.file("all")])
+            if shutil.which("h5dump"):
+                expect("GROUP" in run(["h5dump", "-H", mnt / "all_types.nc"]).stdout, "h5dump")
+            h5py = subprocess.run(["/usr/bin/python3", "-c", "import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print(len(f))",
+                                   mnt / "all_types.nc"], capture_output=True, text=True, check=False)
+            expect(h5py.returncode == 0 or "No module" in h5py.stderr, h5py.stderr)
+            expect_error(run(["touch", mnt / "new.nc"], check=False), "read-only")
+            expect_error(run(["rm", mnt / "all_types.nc"], check=False), "read-only")
+            expect_error(run(["cat", mnt / "none.nc"], check=False), "no such file")
+            memory = int(pathlib.Path(f"/proc/{daemon.pid}/status").read_text().split("VmHWM:")[1].split()[0])
+            expect(SANITIZE or memory < MOST_MEMORY_KIB, f"{memory} KiB of memory")
+
+
+def test_open_files__keep_their_snapshot():
+    need_fuse()
+    cdl = "netcdf x {{ dimensions: t = UNLIMITED; variables: int a(t); data: a = {}; }}"
+    with Site() as site:
+        def write(values, *options):
+            site.file("x.cdl").write_text(cdl.format(values))
+            site.file("x.nc").unlink(missing_ok=True)
+            run(["ncgen", "-k", "nc4", "-o", site.file("x.nc"), site.file("x.cdl")])
+            run([tool("esdm-cp"), *options, site.file("x.nc"), "esdm://x.nc"])
+        write("1, 2")
+        with mounted(site) as (mnt, _):
+            before = (mnt / "x.nc").read_bytes()
+            with open(mnt / "x.nc", "rb") as old:
+                write("3, 4, 5", "--force")
+                time.sleep(1.2)  # so long names are kept
+                expect("a = 3, 4, 5" in dump(mnt / "x.nc"), "the new snapshot is not seen")
+                expect(old.read() == before, "an open file changed")
+            expect(run(["ls", mnt / "@snapshots/x.nc"]).stdout.split() != [], "no snapshots")
+
+
+def test_unmounting_and_killing__breaks_nothing():
+    need_fuse()
+    with Site() as site:
+        fill(site)
+        with mounted(site) as (mnt, daemon):
+            with open(mnt / "all_types.nc", "rb") as held:
+                held.read(10)
+                expect_error(run(["fusermount3", "-u", mnt], check=False), "busy")
+                run(["fusermount3", "-u", "-z", mnt])
+                held.read(10)
+            expect(daemon.wait(60) == 0, "the daemon did not end in order")
+        with mounted(site) as (mnt, daemon):
+            with contextlib.suppress(OSError), open(mnt / "all_types.nc", "rb") as held:
+                held.read(10)
+                daemon.send_signal(signal.SIGKILL)
+                daemon.wait()
+            expect_error(run([tool("esdm-mount"), mnt], check=False), "fusermount3 -u")
+            run(["fusermount3", "-u", mnt])
+        run([tool("esdm-fsck")])
+        with mounted(site) as (mnt, _):
+            expect((mnt / "all_types.nc").stat().st_size > 0, "not mounted again")
+
+
+def test_folder__wrong_ones_are_told():
+    need_fuse()
+    with Site() as site:
+        expect_error(run([tool("esdm-mount"), site.file("none")], check=False), "no folder")
+        expect_error(run([tool("esdm-mount"), "--format", "hdf4", site.folder], check=False), "netcdf4")
+
+
+main(test_stock_programs__see_files, test_open_files__keep_their_snapshot,
+     test_unmounting_and_killing__breaks_nothing, test_folder__wrong_ones_are_told)

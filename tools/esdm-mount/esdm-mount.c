@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Containers as files in a folder. */
+
+#include "esdm-mount/esdm-mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const tool_help help = {
+    .name = "esdm-mount",
+    .arguments = "FOLDER",
+    .description =
+        "Shows the containers of the site as NetCDF files in FOLDER, for programs that know\n"
+        "nothing of ESDM: statically linked ones, HDF5 tools, cp, rsync. The bytes are made\n"
+        "when they are read; nothing is copied. Folders in names of containers are folders.\n"
+        "\n"
+        "A file shows the newest snapshot at the time when it is opened, and does not change\n"
+        "while it is open. Older ones are files FOLDER/@snapshots/NAME/NUMBER. Nothing can\n"
+        "be written.\n"
+        "\n"
+        "Files are netCDF-4 files. With --format classic, 64bit-offset or cdf5 they have\n"
+        "that format; containers that it cannot hold cannot be opened then.\n"
+        "\n"
+        "Only you can look into FOLDER, unless --allow-other is given: then all who can\n"
+        "reach it read what you can read. \"fusermount3 -u FOLDER\" ends it, also while files\n"
+        "are open with -z. Headers of files are kept in ~/.cache/esdm/vfile.",
+    .examples = "  esdm-mount ~/esdm\n"
+                "  ncdump -h ~/esdm/run1/ocean.nc\n"
+                "  fusermount3 -u ~/esdm\n"
+                "  esdm-mount --format 64bit-offset /mnt/classic\n",
+    .see_also = "esdm-serve, esdm-cp, esdm-ls, fusermount3",
+};
+
+static gboolean foreground, allow_other;
+static char *format_text;
+
+static const GOptionEntry entries[] = {
+    {"format", 0, 0, G_OPTION_ARG_STRING, &format_text,
+     "netcdf4 (default), classic, 64bit-offset or cdf5", "FORMAT"},
+    {"allow-other", 0, 0, G_OPTION_ARG_NONE, &allow_other, "Let other users read, too", NULL},
+    {"foreground", 'f', 0, G_OPTION_ARG_NONE, &foreground, "Stay; messages go to standard error",
+     NULL},
+    {0},
+};
+
+/* So many files that nobody reads stay open. */
+#define IDLE_FILES 16u
+
+/* ---- the background ----------------------------------------------------------------------- */
+
+/* The child goes on and tells the parent, which waits, when all is ready: a session does not
+ * survive a fork. @return in the child; the parent ends with its exit status. */
+static int
+into_background(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    pid_t child = fork();
+    if (child > 0) {
+        unsigned char status = TOOL_FAILED;
+        (void) close(ends[1]);
+        while (read(ends[0], &status, 1) < 0 && errno == EINTR)
+            ;
+        _exit(status);
+    }
+    (void) close(ends[0]);
+    if (child == 0)
+        (void) setsid();
+    return ends[1];
+}
+
+static void
+tell_parent(int pipe_end, tool_exit result)
+{
+    unsigned char status = (unsigned char) result;
+    if (pipe_end < 0)
+        return;
+    if (result == TOOL_OK) { /* messages go nowhere from now on */
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int i = 0; i < 3 && null >= 0; i++)
+            (void) dup2(null, i);
+    }
+    (void) !write(pipe_end, &status, 1);
+    (void) close(pipe_end);
+}
+
+/* ---- read-ahead --------------------------------------------------------------------------- */
+
+/* The kernel reads 128 KiB ahead in such file systems; root may ask for more. */
+static void
+read_further_ahead(const char *folder)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents("/proc/self/mountinfo", &text, NULL, NULL))
+        return;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        g_auto(GStrv) words = g_strsplit(*line, " ", 6);
+        if (g_strv_length(words) < 6 || !g_str_equal(words[4], folder))
+            continue;
+        g_autofree char *path = g_strdup_printf("/sys/class/bdi/%s/read_ahead_kb", words[2]);
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void) !write(fd, "1024", 4);
+            (void) close(fd);
+        }
+    }
+}
+
+/* ---- mounting ----------------------------------------------------------------------------- */
+
+static bool
+is_usable(const char *folder)
+{
+    int fd =
+        open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* the kernel may still know its stat() */
+    if (fd >= 0) {
+        (void) close(fd);
+        return true;
+    }
+    if (errno == ENOTCONN)
+        tool_error("what was mounted on '%s' has ended: \"fusermount3 -u %s\" takes it away",
+                   folder, folder);
+    else
+        tool_error("'%s' is no folder: make it first", folder);
+    return false;
+}
+
+static struct fuse_session *
+start(mount_state *state, const char *folder)
+{
+    g_autofree char *options =
+        g_strdup_printf("ro,fsname=esdm:%s,subtype=esdm,default_permissions,max_read=%u%s",
+                        g_strdelimit(g_strdup(esdm_session_site_name(state->session)), ",\\", '_'),
+                        1u << 20, allow_other ? ",allow_other" : "");
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    (void) fuse_opt_add_arg(&args, "esdm-mount");
+    (void) fuse_opt_add_arg(&args, "-o");
+    (void) fuse_opt_add_arg(&args, options);
+    struct fuse_session *fuse =
+        fuse_session_new(&args, &mount_operations, sizeof mount_operations, state);
+    fuse_opt_free_args(&args);
+    if (fuse == NULL)
+        return NULL;
+    if (fuse_set_signal_handlers(fuse) == 0) {
+        if (fuse_session_mount(fuse, folder) == 0)
+            return fuse;
+        fuse_remove_signal_handlers(fuse);
+    }
+    fuse_session_destroy(fuse);
+    return NULL;
+}
+
+static tool_exit
+serve(mount_state *state, const char *folder, int pipe_end)
+{
+    struct fuse_session *fuse = start(state, folder);
+    if (fuse == NULL) {
+        tool_error("cannot mount on '%s': is /dev/fuse there, and may you use it?", folder);
+        return TOOL_FAILED;
+    }
+    read_further_ahead(folder);
+    tell_parent(pipe_end, TOOL_OK);
+    struct fuse_loop_config *config = fuse_loop_cfg_create();
+    fuse_loop_cfg_set_clone_fd(config, 1);
+    fuse_loop_cfg_set_idle_threads(config, 10);
+    fuse_loop_cfg_set_max_threads(config, 16);
+    int ended = fuse_session_loop_mt(fuse, config);
+    fuse_loop_cfg_destroy(config);
+    fuse_session_unmount(fuse);
+    fuse_remove_signal_handlers(fuse);
+    fuse_session_destroy(fuse);
+    return ended < 0 ? TOOL_FAILED : TOOL_OK;
+}
+
+static tool_exit
+mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+    mount_state state = {.format = format,
+                         .uid = geteuid(),
+                         .gid = getegid(),
+                         .mounted_ns =
+                             (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec};
+    tool_exit result = tool_session(true, &state.session);
+    if (result != TOOL_OK)
+        return result;
+    state.files = vfile_pool_new(state.session, IDLE_FILES);
+    mount_nodes_init();
+    result = serve(&state, folder, pipe_end);
+    mount_nodes_clear();
+    vfile_pool_free(state.files);
+    esdm_session_close(state.session);
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    esdm_vfile_format format = ESDM_VFILE_NETCDF4;
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc != 2)
+        return tool_usage("name one folder");
+    if (format_text != NULL && !esdm_vfile_format_of(format_text, &format))
+        return tool_usage("--format: netcdf4, classic, 64bit-offset or cdf5, not '%s'",
+                          format_text);
+    if (!is_usable(argv[1]))
+        return TOOL_NOT_FOUND;
+    g_autofree char *folder = realpath(argv[1], NULL);
+    if (folder == NULL) {
+        tool_error("'%s': %s", argv[1], g_strerror(errno));
+        return TOOL_FAILED;
+    }
+    int pipe_end = foreground ? -1 : into_background();
+    tool_exit result = mount_all(folder, format, pipe_end);
+    if (result != TOOL_OK)
+        tell_parent(pipe_end, result);
+    return result;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* What the kernel asks for. */
+
+#include "esdm-mount/esdm-mount.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAMES_KEPT_S 1.0    /* after that a name is looked at again: it may have a new snapshot */
+#define FILES_KEPT_S 3600.0 /* a snapshot does not change */
+#define BLOCK        4096u
+#define SECOND_NS    UINT64_C(1000000000)
+#define LARGEST_READ (1u << 20)
+
+static mount_state *
+state_of(fuse_req_t request)
+{
+    return fuse_req_userdata(request);
+}
+
+int
+mount_failed(const char *path, esdm_status status, const esdm_error *err)
+{
+    tool_error("%s: %s", path, err->message);
+    switch (status) {
+    case ESDM_ENOENT:
+        return ENOENT;
+    case ESDM_EEXIST:
+        return EEXIST;
+    case ESDM_EACCES:
+        return EACCES;
+    case ESDM_ENOMEM:
+        return ENOMEM;
+    case ESDM_ENOSPC:
+        return ENOSPC;
+    case ESDM_ENOTSUP:
+    case ESDM_EINVAL:
+        return EOPNOTSUPP;
+    case ESDM_ETIMEDOUT:
+        return ETIMEDOUT;
+    default:
+        return EIO;
+    }
+}
+
+/* ---- attributes --------------------------------------------------------------------------- */
+
+static struct stat
+attributes(const mount_state *state, const mount_node *node)
+{
+    struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid};
+    bool is_file = node->kind == MOUNT_FILE;
+    st.st_mode = is_file ? S_IFREG | 0444 : S_IFDIR | 0555;
+    st.st_nlink = is_file ? 1 : 2;
+    st.st_size = is_file ? (off_t) node->size : BLOCK;
+    st.st_blksize = LARGEST_READ;
+    /* What it takes where it is stored; none would mean that there are only zeros in it. */
+    st.st_blocks = is_file ? (blkcnt_t) (node->stored_bytes / 512 + 8) : 0;
+    st.st_mtim.tv_sec = (time_t) (node->time_ns / SECOND_NS);
+    st.st_mtim.tv_nsec = (long) (node->time_ns % SECOND_NS);
+    st.st_atim = st.st_ctim = st.st_mtim;
+    return st;
+}
+
+static void
+do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    mount_state *state = state_of(request);
+    const mount_node *folder = mount_node_get(parent);
+    mount_node found;
+    int wrong = folder == NULL ? ESTALE : mount_find(state, folder, name, &found);
+    if (wrong != 0) {
+        (void) fuse_reply_err(request, wrong);
+        return;
+    }
+    const mount_node *node = mount_node_enter(&found);
+    struct fuse_entry_param entry = {.ino = node->number,
+                                     .generation = 1,
+                                     .attr = attributes(state, node),
+                                     .attr_timeout =
+                                         node->kind == MOUNT_FILE ? FILES_KEPT_S : NAMES_KEPT_S,
+                                     .entry_timeout = NAMES_KEPT_S};
+    fuse_ino_t number = node->number;
+    if (fuse_reply_entry(request, &entry) != 0)
+        mount_node_forget(number, 1);
+}
+
+static void
+do_forget(fuse_req_t request, fuse_ino_t number, uint64_t lookups)
+{
+    mount_node_forget(number, lookups);
+    fuse_reply_none(request);
+}
+
+static void
+do_forget_multi(fuse_req_t request, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        mount_node_forget(forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(request);
+}
+
+static void
+do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    (void) fi;
+    const mount_node *node = mount_node_get(number);
+    if (node == NULL) {
+        (void) fuse_reply_err(request, ESTALE);
+        return;
+    }
+    struct stat st = attributes(state_of(request), node);
+    (void) fuse_reply_attr(request, &st, node->kind == MOUNT_FILE ? FILES_KEPT_S : NAMES_KEPT_S);
+}
+
+/* ---- folders ------------------------------------------------------------------------------ */
+
+static void
+do_opendir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    const mount_node *node = mount_node_get(number);
+    int wrong = node == NULL ? ESTALE : 0;
+    GPtrArray *entries = node != NULL ? mount_list(state_of(request), node, &wrong) : NULL;
+    fi->fh = (uintptr_t) entries;
+    if (entries == NULL)
+        (void) fuse_reply_err(request, wrong);
+    else if (fuse_reply_open(request, fi) != 0)
+        g_ptr_array_unref(entries);
+}
+
+static void
+do_readdir(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset,
+           struct fuse_file_info *fi)
+{
+    const GPtrArray *entries = (const GPtrArray *) (uintptr_t) fi->fh;
+    g_autofree char *buffer = g_malloc(size);
+    size_t used = 0;
+    for (uint64_t i = (uint64_t) offset; i < entries->len + 2u; i++) {
+        const mount_entry *entry = i < 2 ? NULL : g_ptr_array_index(entries, i - 2);
+        const char *name = entry != NULL ? entry->name : i == 0 ? "." : "..";
+        struct stat st = {.st_ino = entry != NULL ? g_str_hash(name) : number,
+                          .st_mode = entry != NULL && entry->is_file ? S_IFREG : S_IFDIR};
+        size_t bytes =
+            fuse_add_direntry(request, buffer + used, size - used, name, &st, (off_t) i + 1);
+        if (bytes > size - used)
+            break;
+        used += bytes;
+    }
+    (void) fuse_reply_buf(request, buffer, used);
+}
+
+static void
+do_releasedir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    (void) number;
+    g_ptr_array_unref((GPtrArray *) (uintptr_t) fi->fh);
+    (void) fuse_reply_err(request, 0);
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static void
+do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    mount_state *state = state_of(request);
+    const mount_node *node = mount_node_get(number);
+    vfile_shared *file = NULL;
+    esdm_error err = {0};
+    int wrong = node == NULL ? ESTALE : (fi->flags & O_ACCMODE) != O_RDONLY ? EROFS : 0;
+    if (wrong == 0) {
+        esdm_status status = vfile_pool_get(state->files, node->path, node->created_ns,
+                                            node->snapshot, state->format, &file, &err);
+        wrong = status != ESDM_OK ? mount_failed(node->path, status, &err) : 0;
+    }
+    if (wrong != 0) {
+        (void) fuse_reply_err(request, wrong);
+        return;
+    }
+    fi->fh = (uintptr_t) file;
+    fi->keep_cache = 1; /* of this snapshot */
+    if (fuse_reply_open(request, fi) != 0)
+        vfile_pool_put(state->files, file);
+}
+
+static void
+do_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    esdm_error err = {0};
+    size_t got = 0;
+    const vfile_shared *file = (const vfile_shared *) (uintptr_t) fi->fh;
+    char *buffer = malloc(MAX(size, 1));
+    if (buffer == NULL) {
+        (void) fuse_reply_err(request, ENOMEM);
+        return;
+    }
+    esdm_status status =
+        esdm_vfile_pread(vfile_of(file), buffer, size, (uint64_t) offset, &got, &err);
+    if (status == ESDM_OK) {
+        (void) fuse_reply_buf(request, buffer, got);
+    } else {
+        const mount_node *node = mount_node_get(number);
+        (void) fuse_reply_err(request, mount_failed(node != NULL ? node->path : "?", status, &err));
+    }
+    free(buffer);
+}
+
+static void
+do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
+{
+    (void) number;
+    vfile_pool_put(state_of(request)->files, (vfile_shared *) (uintptr_t) fi->fh);
+    (void) fuse_reply_err(request, 0);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static bool
+add_stored(const esdm_container_info *info, void *user)
+{
+    struct statvfs *st = user;
+    st->f_blocks += info->stored_bytes / BLOCK + 1;
+    st->f_files++;
+    return true;
+}
+
+/* As with other file systems that cannot be written to, all is used. */
+static void
+do_statfs(fuse_req_t request, fuse_ino_t number)
+{
+    (void) number;
+    esdm_error err = {0};
+    struct statvfs st = {.f_bsize = BLOCK, .f_frsize = BLOCK, .f_namemax = 255};
+    esdm_status status =
+        esdm_container_list(state_of(request)->session, NULL, add_stored, &st, &err);
+    if (status == ESDM_OK)
+        (void) fuse_reply_statfs(request, &st);
+    else
+        (void) fuse_reply_err(request, mount_failed("the site", status, &err));
+}
+
+static void
+do_init(void *user, struct fuse_conn_info *conn)
+{
+    (void) user;
+    conn->max_write = LARGEST_READ; /* from this libfuse tells how large requests may be */
+    conn->max_read = LARGEST_READ;
+    conn->max_readahead = LARGEST_READ;
+}
+
+const struct fuse_lowlevel_ops mount_operations = {.init = do_init,
+                                                   .lookup = do_lookup,
+                                                   .forget = do_forget,
+                                                   .forget_multi = do_forget_multi,
+                                                   .getattr = do_getattr,
+                                                   .opendir = do_opendir,
+                                                   .readdir = do_readdir,
+                                                   .releasedir = do_releasedir,
+                                                   .open = do_open,
+                                                   .read = do_read,
+                                                   .release = do_release,
+                                                   .statfs = do_statfs};
