@@ -146,6 +146,9 @@ PYTHON
 show cat analysis.py
 show esdm-run /usr/bin/python3 analysis.py
 
+echo
+echo "In Python without esdm-run: pip install '$source/python', then \"import esdm\" in any script or notebook."
+
 step "6. It is the same data"
 show esdm-run nccopy esdm://demo/input.nc output.nc
 # ncks orders variables anew; so what it makes of a plain file is what to compare with.

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""ESDM in Python and notebooks.
+
+    import esdm                                    # now esdm:// names work in netCDF4 and xarray
+    esdm.find("source_id = MPI-ESM1-2-LR and table_id = Amon")
+    data = xarray.open_dataset("esdm://run1.nc")
+    old = esdm.open("run1.nc", snapshot=-1)        # a netCDF4.Dataset, as it was before
+
+The import makes the whole process understand esdm:// names, whether netCDF4 was imported before or comes
+later. Which site is used is said as for all programs: ESDM_CONFIG, ./esdm.json, …
+"""
+
+import ctypes as _ctypes
+import os as _os
+
+from ._catalogue import (Container, Match, Snapshot, Table, find, ls, move, remove, site, snapshots,
+                         stat, version)
+from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
+from ._library import PLUGIN as _PLUGIN
+from ._library import EsdmError, NotFound
+from ._library import load as _load
+
+__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "find", "ls",
+           "move", "open", "remove", "site", "snapshots", "stat", "version"]
+
+_report = "not active"
+
+
+def activate() -> str:
+    """Makes this process understand esdm:// names; done by `import esdm`. Again after a NetCDF library
+    was loaded in an unusual way. @return what was done, for people."""
+    global _report
+    library = _load(_PLUGIN)
+    report = _ctypes.create_string_buffer(300)
+    done = library.esdm_netcdf_activate(report, len(report))
+    if done < 0:
+        raise ImportError("ESDM cannot be made active: " + report.value.decode())
+    _report = report.value.decode()
+    return _report
+
+
+if not _os.environ.get("ESDM_NO_ACTIVATION"):
+    activate()

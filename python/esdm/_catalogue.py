@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What a site holds, over the C API (esdm/session.h)."""
+
+import ctypes
+import dataclasses
+import datetime
+import functools
+import html
+import threading
+
+from ._library import Error, check, load
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p)] + [
+        (name, ctypes.c_uint64) for name in ("snapshot", "created_ns", "modified_ns", "raw_bytes",
+                                             "stored_bytes", "fragments")] + [
+        ("datasets", ctypes.c_uint32)]
+
+
+class _Match(ctypes.Structure):
+    _fields_ = [("container", ctypes.c_char_p), ("dataset", ctypes.c_char_p)]
+
+
+class _Snapshot(ctypes.Structure):
+    _fields_ = [("snapshot", ctypes.c_uint64), ("parent", ctypes.c_uint64),
+                ("time_ns", ctypes.c_uint64), ("writer", ctypes.c_char_p),
+                ("message", ctypes.c_char_p)]
+
+
+def _visitor(structure):
+    return ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(structure), ctypes.c_void_p)
+
+
+@functools.lru_cache(maxsize=None)
+def _api():
+    library = load("libesdm.so.0")
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    for name, arguments in {
+            "esdm_session_open": [pointer, ctypes.POINTER(pointer), pointer],
+            "esdm_session_site_name": [pointer],
+            "esdm_container_list": [pointer, text, pointer, pointer, pointer],
+            "esdm_container_stat": [pointer, text, pointer, pointer],
+            "esdm_container_snapshots": [pointer, text, pointer, pointer, pointer],
+            "esdm_container_remove": [pointer, text, pointer],
+            "esdm_container_move": [pointer, text, text, ctypes.c_bool, pointer],
+            "esdm_find": [pointer, text, pointer, pointer, pointer]}.items():
+        function = getattr(library, name)
+        function.argtypes = arguments
+        function.restype = ctypes.c_int
+    library.esdm_session_site_name.restype = text
+    library.esdm_version.restype = text
+    return library
+
+
+def version() -> str:
+    """The version of the library that runs."""
+    return _api().esdm_version().decode()
+
+
+_lock = threading.Lock()
+_session = None
+
+
+def _open_session():
+    """The session of this process: opened at the first question, as programs open theirs."""
+    global _session
+    with _lock:
+        if _session is None:
+            handle, error = ctypes.c_void_p(), Error()
+            check(_api().esdm_session_open(None, ctypes.byref(handle), ctypes.byref(error)), error)
+            _session = handle
+        return _session
+
+
+def _call(name, *arguments):
+    error = Error()
+    session = _open_session()
+    check(getattr(_api(), name)(session, *arguments, ctypes.byref(error)), error)
+
+
+def _visit(name, structure, take, *arguments):
+    """Calls a function that visits; an exception of `take` ends the visit and is raised again."""
+    raised = []
+
+    def visit(item, _):
+        try:
+            take(item.contents)
+            return True
+        except BaseException as error:  # pylint: disable=broad-except
+            raised.append(error)
+            return False
+
+    callback = _visitor(structure)(visit)
+    _call(name, *arguments, ctypes.cast(callback, ctypes.c_void_p), None)
+    if raised:
+        raise raised[0]
+
+
+def _time(nanoseconds):
+    return datetime.datetime.fromtimestamp(nanoseconds / 1e9, datetime.timezone.utc)
+
+
+def _bytes(count):
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """One published state of a container."""
+    name: str
+    snapshot: int
+    time: datetime.datetime
+    writer: str
+    message: str
+
+    @property
+    def url(self) -> str:
+        """What NetCDF programs open."""
+        return f"esdm://{self.name}@{self.snapshot}"
+
+    def row(self):
+        return {"snapshot": self.snapshot, "time": f"{self.time:%Y-%m-%d %H:%M:%S}",
+                "writer": self.writer, "message": self.message}
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """A container of the site, as it was when it was asked for."""
+    name: str
+    snapshot: int
+    created: datetime.datetime
+    modified: datetime.datetime
+    raw_bytes: int
+    stored_bytes: int
+    fragments: int
+    datasets: int
+
+    @property
+    def url(self) -> str:
+        """What NetCDF programs open."""
+        return f"esdm://{self.name}"
+
+    def snapshots(self) -> "Table":
+        """The snapshots that are kept, oldest first."""
+        return snapshots(self.name)
+
+    def open(self, snapshot=None, mode="r", **options):
+        """A netCDF4.Dataset. @param snapshot a number, -1 (the one before the newest), or a time."""
+        return open_dataset(self.name, snapshot, mode, **options)
+
+    def to_xarray(self, snapshot=None, **options):
+        """An xarray.Dataset, read when it is needed."""
+        import xarray  # pylint: disable=import-outside-toplevel
+        return xarray.open_dataset(_url(self.name, snapshot), engine="esdm", **options)
+
+    def row(self):
+        return {"name": self.name, "modified": f"{self.modified:%Y-%m-%d %H:%M:%S}",
+                "data": _bytes(self.raw_bytes), "stored": _bytes(self.stored_bytes),
+                "variables": self.datasets, "snapshot": self.snapshot}
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """What a question found: a container, or a variable in one."""
+    container: str
+    variable: "str | None"
+
+    @property
+    def url(self) -> str:
+        return f"esdm://{self.container}"
+
+    def open(self, snapshot=None, mode="r", **options):
+        """The container as a netCDF4.Dataset."""
+        return open_dataset(self.container, snapshot, mode, **options)
+
+    def to_xarray(self, snapshot=None, **options):
+        """The container as an xarray.Dataset."""
+        import xarray  # pylint: disable=import-outside-toplevel
+        return xarray.open_dataset(_url(self.container, snapshot), engine="esdm", **options)
+
+    def row(self):
+        return {"container": self.container, "variable": self.variable or ""}
+
+
+class Table(list):
+    """A list that is shown as a table, in notebooks too."""
+
+    def __repr__(self):
+        rows = [item.row() for item in self]
+        if not rows:
+            return "(nothing)"
+        heads = list(rows[0])
+        lines = [heads] + [[str(row[h]) for h in heads] for row in rows]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip()
+                         for line in lines)
+
+    def _repr_html_(self):
+        rows = [item.row() for item in self]
+        if not rows:
+            return "<p>(nothing)</p>"
+        head = "".join(f"<th>{html.escape(h)}</th>" for h in rows[0])
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values())
+                       + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _container(info, name):
+    return Container(name, info.snapshot, _time(info.created_ns), _time(info.modified_ns),
+                     info.raw_bytes, info.stored_bytes, info.fragments, info.datasets)
+
+
+def site() -> str:
+    """The name of the site that this process uses."""
+    return _api().esdm_session_site_name(_open_session()).decode()
+
+
+def ls(prefix: "str | None" = None) -> Table:
+    """The containers of the site, or of what lies below `prefix`, by name."""
+    found = Table()
+    _visit("esdm_container_list", _Info,
+           lambda info: found.append(_container(info, info.name.decode("utf-8", "replace"))),
+           prefix.encode() if prefix is not None else None)
+    return found
+
+
+def stat(name: str) -> Container:
+    """One container. NotFound when there is none."""
+    info = _Info()
+    _call("esdm_container_stat", name.encode(), ctypes.byref(info))
+    return _container(info, name.removeprefix("esdm://"))
+
+
+def find(question: str) -> Table:
+    """Containers and variables by their attributes, in the language of esdm-find:
+    `find("source_id = MPI-ESM1-2-LR and table_id = Amon")`."""
+    found = Table()
+
+    def take(match):
+        variable = match.dataset.decode("utf-8", "replace") if match.dataset else None
+        found.append(Match(match.container.decode("utf-8", "replace"), variable))
+
+    _visit("esdm_find", _Match, take, question.encode())
+    return found
+
+
+def snapshots(name: str) -> Table:
+    """The snapshots of a container that are kept, oldest first."""
+    found = Table()
+    plain = name.removeprefix("esdm://")
+    _visit("esdm_container_snapshots", _Snapshot,
+           lambda s: found.append(Snapshot(plain, s.snapshot, _time(s.time_ns),
+                                           s.writer.decode("utf-8", "replace"),
+                                           s.message.decode("utf-8", "replace"))),
+           plain.encode())
+    return found
+
+
+def remove(name: str) -> None:
+    """Removes a container. The site keeps it for a while (esdm-restore)."""
+    _call("esdm_container_remove", name.encode())
+
+
+def move(name: str, new_name: str, replace: bool = False) -> None:
+    """Gives a container another name. No data are copied."""
+    _call("esdm_container_move", name.encode(), new_name.encode(), replace)
+
+
+def _url(name, snapshot):
+    plain = name.removeprefix("esdm://")
+    if snapshot is None:
+        return f"esdm://{plain}"
+    if isinstance(snapshot, datetime.datetime):
+        if snapshot.tzinfo is not None:
+            snapshot = snapshot.astimezone(datetime.timezone.utc)
+        snapshot = f"{snapshot:%Y-%m-%dT%H:%M:%S}"
+    return f"esdm://{plain}@{snapshot}"
+
+
+def open_dataset(name: str, snapshot=None, mode: str = "r", **options):
+    """A container as a netCDF4.Dataset. @param snapshot a number, -1 (the one before the newest), or
+    a time (datetime, or a text such as "2026-11-20T12:00", UTC)."""
+    import netCDF4  # pylint: disable=import-outside-toplevel
+    return netCDF4.Dataset(_url(name, snapshot), mode, **options)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_NETCDF_H
+#define ESDM_NETCDF_H
+
+/**
+ * @file
+ * NetCDF paths `esdm://…` in a process that was not started by esdm-run: of libesdm-netcdf.so,
+ * which is loaded by name (dlopen, ctypes, R's dyn.load, Julia's dlopen) and needs nothing of
+ * libesdm.
+ */
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Makes this process understand `esdm://` paths, whether a NetCDF library is loaded already or
+ * comes later: the library becomes visible to what is loaded later, and calls of objects that are
+ * loaded are directed to it, as the dynamic linker does for a library that is preloaded. x86-64 and
+ * aarch64. Calls again are allowed, and direct what was loaded meanwhile. Threads: locked inside;
+ * other threads may call NetCDF meanwhile, and find the one way or the other.
+ *
+ * @param report a text for people of what was done, cut off at `bytes`; may be NULL.
+ * @return how many calls were redirected (0: none were there, or all were redirected before), or -1
+ * with the reason in `report`.
+ */
+int esdm_netcdf_activate(char *report, size_t bytes);
+
+/** Directs those calls back, for tests; open containers stay usable. @return how many. */
+int esdm_netcdf_deactivate(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,233 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""`import esdm` in programs that esdm-run did not start: before and after netCDF4, with xarray alone,
+with Debian's and PyPI's libraries; the catalogue from Python; and the C function by itself."""
+
+import json
+import os
+import subprocess
+import sys
+
+from clients import python_of
+from esdmtest import (BUILD, SANITIZE, SOURCE, Site, client_environment, expect, main, run, skip,
+                      tool)
+
+WRITE = """
+import numpy
+with netCDF4.Dataset("esdm://exp/a.nc", "w") as d:
+    d.title = "x<y"
+    d.createDimension("t", None); d.createDimension("x", 5000)
+    v = d.createVariable("v", "f4", ("t", "x"))
+    for i in range(3):
+        v[i] = i
+        d.sync()
+with netCDF4.Dataset("esdm://exp/a.nc") as d:
+    assert d["v"].shape == (3, 5000) and float(d["v"][2].mean()) == 2
+"""
+PLAIN = """
+import netCDF4
+with netCDF4.Dataset("plain.nc", "w") as d:
+    d.createDimension("x", 3); d.createVariable("v", "f8", ("x",))[:] = [1, 2, 3]
+"""
+READ_PLAIN = """
+with netCDF4.Dataset("plain.nc") as d:
+    assert list(d["v"][:]) == [1, 2, 3]
+assert not __import__("os").path.exists("exp")
+"""
+
+
+def packages(site):
+    """A folder as pip makes it, with the entry points."""
+    folder = site.file("packages")
+    info = folder / "esdm-0.1.0.dist-info"
+    if not info.exists():
+        info.mkdir(parents=True)
+        (folder / "esdm").symlink_to(SOURCE / "python/esdm")
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: esdm\nVersion: 0.1.0\n")
+        (info / "entry_points.txt").write_text(
+            "[xarray.backends]\nesdm = esdm.xarray_engine:EsdmBackend\n")
+    return folder
+
+
+def python(site, kind, script, check=True):
+    """Not under esdm-run."""
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    env = client_environment({
+        "PYTHONPATH": str(packages(site)),
+        "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+    env.pop("LD_PRELOAD", None)
+    return subprocess.run([python_of(kind), "-c", script], env=env, cwd=site.folder, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
+                          check=False) if not check else run(
+        [python_of(kind), "-c", script], env=env, cwd=site.folder)
+
+
+def names():
+    told = json.loads(run([tool("esdm-ls"), "--json"]).stdout)
+    return [c["name"] for c in told["containers"]]
+
+
+def check_orders(kind):
+    with Site() as site:
+        for script in ("import esdm, netCDF4" + WRITE, PLAIN + "import esdm" + WRITE + READ_PLAIN):
+            python(site, kind, script)
+            expect(names() == ["exp/a.nc"], f"{names()}")
+            run([tool("esdm-rm"), "exp/a.nc"])
+        told = python(site, kind, PLAIN + "import esdm\nprint(esdm.activate())").stdout
+        expect(told.startswith("0 calls"), f"a second activation: {told}")
+
+
+def test_debian_s_netcdf4_before_and_after():
+    check_orders("debian")
+
+
+def test_pypi_s_netcdf4_before_and_after():
+    check_orders("pypi")
+
+
+def test_xarray_alone():
+    with Site() as site:
+        client_script = ("import netCDF4, esdm\nwith netCDF4.Dataset('esdm://made.nc', 'w') as d:\n"
+                         "    d.createDimension('x', 4); d.createVariable('tas', 'f4', ('x',))[:] = 7")
+        python(site, "pypi", client_script)
+        told = python(site, "pypi", "import sys, xarray as xr\n"
+                      "with xr.open_dataset('esdm://made.nc') as d:\n"
+                      "    print(d.tas.values.sum(), 'netCDF4' in sys.modules)\n"
+                      "    (d * 2).to_netcdf('esdm://doubled.nc')\n"
+                      "print(xr.open_dataset('esdm://doubled.nc').tas.values.sum())").stdout.split()
+        expect(told == ["28.0", "True", "56.0"], f"{told}")
+        expect(names() == ["doubled.nc", "made.nc"], f"{names()}")
+
+
+def test_the_catalogue():
+    with Site(history=10) as site:
+        python(site, "pypi", "import esdm, netCDF4" + WRITE)
+        told = python(site, "pypi", """
+import esdm
+assert [c.name for c in esdm.ls()] == ["exp/a.nc"] and esdm.ls("none") == []
+(found,) = esdm.find('title = "x<y"')
+assert found.container == "exp/a.nc" and found.variable is None
+steps = esdm.snapshots("exp/a.nc")
+assert len(steps) >= 3 and steps[-1].snapshot == esdm.stat("esdm://exp/a.nc").snapshot
+assert esdm.open("exp/a.nc", snapshot=steps[0].snapshot)["v"].shape[0] == 1
+assert esdm.open("exp/a.nc", snapshot=-1)["v"].shape[0] < 4
+assert esdm.ls()[0].to_xarray().v.shape == (3, 5000)
+assert "<td>exp/a.nc</td>" in esdm.ls()._repr_html_()
+try:
+    esdm.find("title ! 3")
+    raise SystemExit("no error")
+except esdm.EsdmError as error:
+    print(error)
+for wrong in (lambda: esdm.stat("none.nc"), lambda: esdm.open("none.nc")):
+    try:
+        wrong()
+        raise SystemExit("no error")
+    except FileNotFoundError:
+        pass
+esdm.move("exp/a.nc", "exp/b.nc")
+esdm.remove("exp/b.nc")
+""").stdout
+        expect("column" in told and names() == [], told)
+
+
+def test_a_program_that_fails_keeps_what_was_there():
+    with Site() as site:
+        python(site, "pypi", "import esdm, netCDF4" + WRITE)
+        done = python(site, "pypi", PLAIN + "import esdm\n"
+                      "d = netCDF4.Dataset('esdm://exp/a.nc', 'w')\nd.createDimension('y', 2)\n"
+                      "1 / 0", check=False)
+        expect(done.returncode == 1 and "ZeroDivisionError" in done.stderr, done.stderr)
+        told = python(site, "pypi", "import esdm\nprint(esdm.open('exp/a.nc')['v'].shape)").stdout
+        expect(told == "(3, 5000)\n", f"the former container is gone: {told}{done.stderr}")
+
+
+def test_what_is_forked_is_active_too():
+    with Site() as site:
+        told = python(site, "pypi", PLAIN + """
+import esdm, os, sys
+if os.fork() == 0:
+    exec(%r)
+    os._exit(0)
+sys.exit(os.wait()[1])
+""" % WRITE)
+        expect(names() == ["exp/a.nc"], f"{names()}{told.stderr}")
+
+
+PROGRAM = r"""
+#include <dlfcn.h>
+#include <netcdf.h>
+#include <stdio.h>
+#include <string.h>
+#include "esdm/netcdf.h"
+#define CHECK(x) do { int rc_ = (x); if (rc_) { printf("%s: %s\n", #x, nc_strerror(rc_)); return 1; } } while (0)
+int
+main(int argc, char **argv)
+{
+    int ncid, dim, var, value = 7, again = 0;
+    char report[200];
+    CHECK(nc_create("first.nc", NC_CLOBBER, &ncid)); /* the slots are filled */
+    CHECK(nc_close(ncid));
+    void *plugin = dlopen(argv[1], RTLD_NOW);
+    int (*activate)(char *, size_t) = (int (*)(char *, size_t)) dlsym(plugin, "esdm_netcdf_activate");
+    int (*deactivate)(void) = (int (*)(void)) dlsym(plugin, "esdm_netcdf_deactivate");
+    if (argc < 2 || activate(report, sizeof report) <= 0 || strstr(report, "redirected") == NULL)
+        return printf("%s\n", report), 2;
+    CHECK(nc_create("esdm://c.nc", NC_CLOBBER, &ncid));
+    CHECK(nc_def_dim(ncid, "x", 1, &dim));
+    CHECK(nc_def_var(ncid, "v", NC_INT, 1, &dim, &var));
+    CHECK(nc_enddef(ncid));
+    CHECK(nc_put_var_int(ncid, var, &value));
+    CHECK(nc_close(ncid));
+    CHECK(nc_open("esdm://c.nc", NC_NOWRITE, &ncid));
+    CHECK(nc_get_var_int(ncid, var, &again));
+    CHECK(nc_close(ncid));
+    int back = deactivate();
+    int blind = nc_open("esdm://c.nc", NC_NOWRITE, &ncid) != NC_NOERR;
+    int more = activate(report, sizeof report);
+    CHECK(nc_open("esdm://c.nc", NC_NOWRITE, &ncid));
+    CHECK(nc_close(ncid));
+    printf("%d %d %d\n", again, blind, back > 0 && more > 0);
+    return 0;
+}
+"""
+
+
+def test_a_c_program():
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    with Site() as site:
+        source, program = site.file("p.c"), site.file("p")
+        source.write_text(PROGRAM)
+        flags = run(["pkg-config", "--cflags", "--libs", "netcdf"]).stdout.split()
+        run(["cc", "-o", program, source, f"-I{SOURCE / 'src/include'}", *flags, "-ldl"])
+        env = {k: v for k, v in client_environment().items() if k != "LD_PRELOAD"}
+        told = run([program, BUILD / "netcdf-plugin/libesdm-netcdf.so"], env=env,
+                   cwd=site.folder).stdout
+        expect(told == "7 1 1\n" and names() == ["c.nc"], f"{told}{names()}")
+
+
+def test_an_installed_package():
+    if os.environ.get("ESDM_TEST_SIZE") != "long":
+        skip("in the long form")
+    with Site() as site:
+        folder = site.file("venv")
+        run([sys.executable, "-m", "venv", "--system-site-packages", folder])
+        run([folder / "bin/pip", "install", "-q", SOURCE / "python"])
+        env = client_environment({"PATH": f"{BUILD / 'tools'}:{os.environ['PATH']}"})
+        env.pop("LD_PRELOAD", None)
+        env.pop("PYTHONPATH", None)
+        run([folder / "bin/python", "-c", "import esdm, netCDF4" + WRITE], env=env, cwd=site.folder)
+        expect(names() == ["exp/a.nc"], f"{names()}")
+
+
+main(
+    test_debian_s_netcdf4_before_and_after,
+    test_pypi_s_netcdf4_before_and_after,
+    test_xarray_alone,
+    test_the_catalogue,
+    test_a_program_that_fails_keeps_what_was_there,
+    test_what_is_forked_is_active_too,
+    test_a_c_program,
+    test_an_installed_package,
+)
