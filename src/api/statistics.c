@@ -3,6 +3,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/read/reduce.h"
 #include "io/read/statistics.h"
 
 static double
@@ -59,4 +60,22 @@ esdm_dataset_statistics(esdm_dataset *dataset, const esdm_dataspace *space, bool
     if (found.exact)
         ret_statistics->flags |= ESDM_STATISTICS_EXACT;
     return ESDM_OK;
+}
+
+esdm_status
+esdm_reduce(esdm_dataset *dataset, const esdm_dataspace *space, const bool *over,
+            esdm_reduction what, double *ret_values, uint64_t *ret_valid, esdm_error *err)
+{
+    static const bool none[1] = {false};
+    esdm__box box;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, ret_values);
+    if (over == NULL && dataset->rank > 0)
+        return esdm__error_set(err, ESDM_EINVAL, "argument 'over' is NULL");
+    if (what < ESDM_REDUCE_SUM || what > ESDM_REDUCE_VARIANCE)
+        return esdm__error_set(err, ESDM_EINVAL, "there is no reduction %d", (int) what);
+    esdm_status status = box_of(dataset, space, &box, err);
+    return status == ESDM_OK ? esdm__io_reduce(dataset, &box, over != NULL ? over : none, what,
+                                               ret_values, ret_valid, err)
+                             : status;
 }

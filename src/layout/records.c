@@ -194,15 +194,22 @@ esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t i
         elsewhere = from->elsewhere[index];
     if (item.pack == NULL && !esdm__kind_is_elsewhere(item.kind))
         data = from->inline_data + item.position;
+    bool rare = elsewhere.source != NULL;
+    bool known = from->statistics != NULL && from->statistics[index].class != ESDM__CLASS_NONE;
+    /* Room first: a record is added as a whole, or not. */
     if (!intern(names, &item, &elsewhere) ||
+        !esdm__records_reserve(records, 1, (size_t) esdm__record_inline_bytes(&item)) ||
+        (rare && !esdm__records_need_elsewhere(records)) ||
+        (known && !esdm__records_need_statistics(records)) ||
         !esdm__records_add(records, esdm__records_bounds(from, index),
                            esdm__records_stride(from, index), &item, data))
         return false;
     uint32_t to = records->count - 1;
-    if (elsewhere.source != NULL && !esdm__records_set_elsewhere(records, to, &elsewhere))
-        return false;
-    return from->statistics == NULL || from->statistics[index].class == ESDM__CLASS_NONE ||
-           esdm__records_set_statistics(records, to, &from->statistics[index]);
+    if (rare)
+        records->elsewhere[to] = elsewhere;
+    if (known)
+        records->statistics[to] = from->statistics[index];
+    return true;
 }
 
 bool

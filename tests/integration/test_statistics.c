@@ -86,20 +86,27 @@ write_some(esdm_container *c, int i)
     ok(esdm_write(set_of(c, i), &space, ESDM_TYPE_FLOAT64, data, NULL, ERR));
 }
 
+static double values[ROWS * COLUMNS]; /* the last ones that were read */
+
+static bool
+counts(int i, double x)
+{
+    static const float fill = 9.9692099683868690e+36f;
+    return !isnan(x) && !((i == 0 || i == 3) && x == (double) fill) &&
+           !(i == 2 && (x == -999 || x == 5));
+}
+
 /* What the values say. */
 static esdm_statistics
 brute(esdm_dataset *v, int i, const uint64_t *at, const uint64_t *n)
 {
-    static double data[ROWS * COLUMNS];
-    static const float fill = 9.9692099683868690e+36f;
     esdm_statistics s = {.elements = n[0] * n[1]};
     esdm_dataspace space;
     ok(esdm_dataspace_init(&space, 2, at, n, ERR));
-    ok(esdm_read(v, &space, ESDM_TYPE_FLOAT64, data, NULL, ERR));
+    ok(esdm_read(v, &space, ESDM_TYPE_FLOAT64, values, NULL, ERR));
     for (size_t k = 0; k < s.elements; k++) {
-        double x = data[k];
-        if (isnan(x) || ((i == 0 || i == 3) && x == (double) fill) ||
-            (i == 2 && (x == -999 || x == 5)))
+        double x = values[k];
+        if (!counts(i, x))
             continue;
         s.min = s.valid == 0 || x < s.min ? x : s.min;
         s.max = s.valid == 0 || x > s.max ? x : s.max;
@@ -107,6 +114,16 @@ brute(esdm_dataset *v, int i, const uint64_t *at, const uint64_t *n)
         s.valid++;
     }
     return s;
+}
+
+static double
+brute_variance(esdm_dataset *v, int i, const uint64_t *at, const uint64_t *n, double mean)
+{
+    double squares = 0;
+    uint64_t valid = brute(v, i, at, n).valid;
+    for (uint64_t k = 0; k < n[0] * n[1]; k++)
+        squares += counts(i, values[k]) ? (values[k] - mean) * (values[k] - mean) : 0;
+    return squares / (double) valid;
 }
 
 static void
@@ -140,6 +157,43 @@ compare(esdm_container *c, int i, bool whole)
     }
 }
 
+/* All reductions along one axis, or both, against the values one by one. */
+static void
+compare_reductions(esdm_container *c, int i)
+{
+    static double results[ROWS * COLUMNS];
+    static uint64_t valid[ROWS * COLUMNS];
+    esdm_dataset *v = set_of(c, i);
+    uint64_t rows = esdm_dimension_length(esdm_dataset_dimension(v, 0));
+    uint64_t at[2] = {below(rows), below(2) * below(COLUMNS)};
+    uint64_t n[2] = {1 + below(rows - at[0]), 1 + below(COLUMNS - at[1])};
+    const bool over[2] = {below(2) == 0, below(3) > 0};
+    uint64_t across = over[0] ? 1 : n[0] < 4 ? n[0] : 4; /* so many are looked at */
+    uint64_t along = over[1] ? 1 : n[1] < 4 ? n[1] : 4;
+    esdm_dataspace space;
+    ok(esdm_dataspace_init(&space, 2, at, n, ERR));
+    for (int what = ESDM_REDUCE_SUM; what <= ESDM_REDUCE_VARIANCE; what++) {
+        ok(esdm_reduce(v, &space, over, (esdm_reduction) what, results, valid, ERR));
+        for (uint64_t y = 0; y < across; y++) {
+            for (uint64_t x = 0; x < along; x++) {
+                uint64_t k = over[1] ? y : y * n[1] + x;
+                uint64_t from[2] = {over[0] ? at[0] : at[0] + y, over[1] ? at[1] : at[1] + x};
+                uint64_t size[2] = {over[0] ? n[0] : 1, over[1] ? n[1] : 1};
+                esdm_statistics s = brute(v, i, from, size);
+                double mean = s.sum / (double) s.valid;
+                double expected[] = {0, s.sum, mean, s.min, s.max, (double) s.valid, -1};
+                check(valid[k] == s.valid);
+                if (s.valid == 0)
+                    check(what == ESDM_REDUCE_COUNT ? results[k] == 0 : isnan(results[k]));
+                else if (what != ESDM_REDUCE_VARIANCE)
+                    check(fabs(results[k] - expected[what]) <= 1e-9 * (1 + fabs(expected[what])));
+                else
+                    check(fabs(results[k] - brute_variance(v, i, from, size, mean)) <= 1e-6);
+            }
+        }
+    }
+}
+
 static void
 test_boxes(void)
 {
@@ -157,6 +211,7 @@ test_boxes(void)
         ok(esdm_container_open(session, "s", ESDM_OPEN_READ, 0, &c, ERR));
         for (int i = 0; i < SETS && commit > 2; i++)
             compare(c, i, commit % 5 == 0);
+        compare_reductions(c, (int) below(SETS));
         ok(esdm_container_close(c, ERR));
     }
 }
@@ -209,6 +264,10 @@ test_errors(void)
     ok(esdm_dimension_create(root, "x", 4, &d[0], ERR));
     ok(esdm_dataset_create(root, "texts", ESDM_TYPE_STRING, 1, d, &texts, ERR));
     fails(esdm_dataset_statistics(texts, NULL, true, &s, ERR), ESDM_ENOTSUP, "no numbers");
+    fails(esdm_reduce(texts, NULL, &(bool){true}, ESDM_REDUCE_SUM, &(double){0}, NULL, ERR),
+          ESDM_ENOTSUP, "numbers");
+    fails(esdm_reduce(texts, NULL, &(bool){true}, (esdm_reduction) 9, &(double){0}, NULL, ERR),
+          ESDM_EINVAL, "reduction 9");
     fails(esdm_dataset_statistics(NULL, NULL, true, &s, ERR), ESDM_EINVAL, "dataset");
     ok(esdm_container_close(c, ERR));
 }

@@ -153,9 +153,10 @@ typedef struct esdm_fragment_info {
     uint64_t raw_bytes;
     uint64_t stored_bytes;
     uint64_t position;  /**< in the pack, bytes */
-    const char *target; /**< "(inline)" when kept in the metadata store; copies: "one,two"; of one
-                             node alone: "burst@node7" */
-    const char *pack;   /**< "" when inline */
+    const char *target; /**< "(inline)" when kept in the metadata store; "(constant)": one element
+                             there; "(file)", "(link)": elsewhere; copies: "one,two"; of one node
+                             alone: "burst@node7" */
+    const char *pack;   /**< "" when in none */
     const char *codec;
 } esdm_fragment_info;
 typedef bool (*esdm_fragment_visitor)(const esdm_fragment_info *info, void *user);

@@ -59,6 +59,35 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_statistics(esdm_dataset *datas
                                                              esdm_statistics *ret_statistics,
                                                              esdm_error *err);
 
+/** What esdm_reduce() makes of values. */
+typedef enum esdm_reduction {
+    ESDM_REDUCE_SUM = 1,
+    ESDM_REDUCE_MEAN = 2,
+    ESDM_REDUCE_MIN = 3,
+    ESDM_REDUCE_MAX = 4,
+    ESDM_REDUCE_COUNT = 5,   /**< of the valid values */
+    ESDM_REDUCE_VARIANCE = 6 /**< mean squared difference to the mean: divided by the count */
+} esdm_reduction;
+
+/**
+ * Reduces a box along some of its axes, as `timmean` or `zonmean` do: values are not weighted. What
+ * is missing, and what is stored, is as in esdm_statistics. Values are computed with as double, and
+ * read 16 MiB at a time where the statistics of fragments do not suffice (a mean over the grid for
+ * each time step mostly reads nothing).
+ *
+ * @param space selection without strides; NULL: all values.
+ * @param over one for each axis: whether it is reduced.
+ * @param ret_values one for each element along the axes that stay, in C order; NaN where no value
+ * is valid (a count is 0).
+ * @param ret_valid how many valid values each has; may be NULL.
+ * Threads: as esdm_read(). @return as esdm_dataset_statistics(), and ESDM_EINVAL for an unknown
+ * reduction.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_reduce(esdm_dataset *dataset, const esdm_dataspace *space,
+                                                 const bool *over, esdm_reduction what,
+                                                 double *ret_values, uint64_t *ret_valid,
+                                                 esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/read/reduce.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "io/container/missing.h"
+#include "io/read/read.h"
+#include "io/read/statistics.h"
+
+/* Values in memory at a time. */
+#define READ_BYTES (UINT64_C(16) << 20)
+/* Below, looking for statistics costs more than reading. */
+#define LEAST_ELEMENTS 1024u
+
+/* What is known of one result so far. */
+typedef struct cell {
+    double sum; /* of the differences to `first` when the variance is wanted, else of the values */
+    double extra; /* minimum, maximum, or sum of the squared differences */
+    double first; /* valid value */
+    uint64_t valid;
+} cell;
+
+typedef struct reducer {
+    esdm_dataset *dataset;
+    esdm_reduction what;
+    const bool *over;
+    const esdm__box *box;           /* all of it */
+    uint64_t stride[ESDM_MAX_RANK]; /* of the results, along each axis; 0 along those reduced */
+    cell *cells;                    /* owned */
+    uint64_t ncells;
+    double missing[ESDM__MISSING_MOST];
+    uint32_t nmissing;
+    double *buffer; /* owned */
+} reducer;
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+static inline bool
+is_valid(const reducer *r, double x)
+{
+    if (isnan(x))
+        return false;
+    for (uint32_t i = 0; i < r->nmissing; i++) {
+        if (x == r->missing[i])
+            return false;
+    }
+    return true;
+}
+
+static inline void
+add_value(const reducer *r, cell *c, double x)
+{
+    if (c->valid == 0) {
+        c->first = x;
+        c->extra = r->what == ESDM_REDUCE_VARIANCE ? 0 : x;
+    }
+    c->valid++;
+    if (r->what == ESDM_REDUCE_VARIANCE) {
+        double difference = x - c->first;
+        c->sum += difference;
+        c->extra += difference * difference;
+        return;
+    }
+    c->sum += x;
+    if (r->what == ESDM_REDUCE_MIN ? x < c->extra : x > c->extra)
+        c->extra = x;
+}
+
+/* The result that the first element of a box belongs to. */
+static uint64_t
+cell_of(const reducer *r, const esdm__box *box)
+{
+    uint64_t at = 0;
+    for (uint32_t d = 0; d < box->rank; d++)
+        at += (box->lo[d] - r->box->lo[d]) * r->stride[d];
+    return at;
+}
+
+/* Dense values of a box. */
+static void
+add_values(reducer *r, const esdm__box *box, const double *values)
+{
+    uint32_t outer = box->rank > 0 ? box->rank - 1 : 0;
+    uint64_t row = box->rank > 0 ? box->n[outer] : 1;
+    uint64_t step = box->rank > 0 ? r->stride[outer] : 0;
+    uint64_t index[ESDM_MAX_RANK] = {0};
+    uint64_t first = cell_of(r, box);
+    for (;;) {
+        uint64_t at = first;
+        for (uint32_t d = 0; d < outer; d++)
+            at += index[d] * r->stride[d];
+        for (uint64_t i = 0; i < row; i++, at += step) {
+            if (is_valid(r, values[i]))
+                add_value(r, &r->cells[at], values[i]);
+        }
+        values += row;
+        uint32_t axis = outer;
+        while (axis > 0 && ++index[axis - 1] == box->n[axis - 1])
+            index[--axis] = 0;
+        if (axis == 0)
+            return;
+    }
+}
+
+static esdm_status
+read_box(reducer *r, const esdm__box *box, esdm_error *err)
+{
+    uint32_t axis = 0;
+    while (axis < box->rank && box->n[axis] == 1)
+        axis++;
+    if (esdm__box_elements(box) <= READ_BYTES / sizeof *r->buffer || axis == box->rank) {
+        esdm_dataspace space;
+        esdm_status status = esdm_dataspace_init(&space, box->rank, box->lo, box->n, err);
+        if (status == ESDM_OK)
+            status = esdm__io_read(r->dataset, &space, ESDM_TYPE_FLOAT64, r->buffer, NULL, err);
+        if (status == ESDM_OK)
+            add_values(r, box, r->buffer);
+        return status;
+    }
+    esdm__box low = *box;
+    esdm__box high = *box;
+    low.n[axis] /= 2;
+    high.lo[axis] += low.n[axis];
+    high.n[axis] -= low.n[axis];
+    esdm_status status = read_box(r, &low, err);
+    return status == ESDM_OK ? read_box(r, &high, err) : status;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+/* A box that belongs to one result, when its statistics are known. */
+static esdm_status
+add_known(reducer *r, const esdm__box *box, bool *ret_known, esdm_error *err)
+{
+    esdm__box_statistics found;
+    esdm_status status = esdm__io_statistics(r->dataset, box, false, &found, err);
+    *ret_known = status == ESDM_OK && found.exact;
+    if (!*ret_known || found.values.valid == 0)
+        return status;
+    const esdm__statistics *s = &found.values;
+    cell *c = &r->cells[cell_of(r, box)];
+    esdm__number extra = r->what == ESDM_REDUCE_MIN ? s->min : s->max;
+    c->sum = s->sum;
+    c->valid = s->valid;
+    c->extra = s->class == ESDM__CLASS_SIGNED     ? (double) extra.i
+               : s->class == ESDM__CLASS_UNSIGNED ? (double) extra.u
+                                                  : extra.f;
+    return ESDM_OK;
+}
+
+/* The first axis that is kept and longer than one; the rank when there is none. */
+static uint32_t
+kept_axis(const reducer *r, const esdm__box *box)
+{
+    uint32_t axis = 0;
+    while (axis < box->rank && (r->over[axis] || box->n[axis] == 1))
+        axis++;
+    return axis;
+}
+
+/* Whether all axes before this one are of length one. */
+static bool
+is_slowest(const esdm__box *box, uint32_t axis)
+{
+    for (uint32_t d = 0; d < axis; d++) {
+        if (box->n[d] != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Results along an axis, one after the other; those without statistics are read together. */
+static esdm_status
+reduce_along(reducer *r, const esdm__box *box, uint32_t axis, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    esdm__box one = *box;
+    esdm__box unknown = *box;
+    one.n[axis] = 1;
+    unknown.n[axis] = 0;
+    for (uint64_t i = 0; i < box->n[axis] && status == ESDM_OK; i++) {
+        bool known = false;
+        one.lo[axis] = box->lo[axis] + i;
+        status = add_known(r, &one, &known, err);
+        if (!known) {
+            unknown.lo[axis] = unknown.n[axis] > 0 ? unknown.lo[axis] : one.lo[axis];
+            unknown.n[axis]++;
+        }
+        if (status == ESDM_OK && unknown.n[axis] > 0 && (known || i + 1 == box->n[axis])) {
+            status = read_box(r, &unknown, err);
+            unknown.n[axis] = 0;
+        }
+    }
+    return status;
+}
+
+/* Cuts along the axes that are kept, as far as these are the slowest ones, and asks for statistics.
+ */
+static esdm_status
+reduce_box(reducer *r, const esdm__box *box, esdm_error *err)
+{
+    uint32_t axis = kept_axis(r, box);
+    esdm__box one = *box;
+    if (axis == box->rank && r->what != ESDM_REDUCE_VARIANCE) {
+        bool known = false;
+        esdm_status status = add_known(r, box, &known, err);
+        return status == ESDM_OK && !known ? read_box(r, box, err) : status;
+    }
+    if (r->what == ESDM_REDUCE_VARIANCE || !is_slowest(box, axis) ||
+        esdm__box_elements(box) / box->n[axis] < LEAST_ELEMENTS)
+        return read_box(r, box, err);
+    one.n[axis] = 1;
+    if (kept_axis(r, &one) == box->rank)
+        return reduce_along(r, box, axis, err);
+    esdm_status status = ESDM_OK;
+    for (uint64_t i = 0; i < box->n[axis] && status == ESDM_OK; i++) {
+        one.lo[axis] = box->lo[axis] + i;
+        status = reduce_box(r, &one, err);
+    }
+    return status;
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static double
+result_of(const reducer *r, const cell *c)
+{
+    double n = (double) c->valid;
+    if (r->what == ESDM_REDUCE_COUNT)
+        return n;
+    if (c->valid == 0)
+        return (double) NAN;
+    switch (r->what) {
+    case ESDM_REDUCE_SUM:
+        return c->sum;
+    case ESDM_REDUCE_MEAN:
+        return c->sum / n;
+    case ESDM_REDUCE_VARIANCE:
+        return fmax(0, (c->extra - c->sum * (c->sum / n)) / n);
+    default:
+        return c->extra;
+    }
+}
+
+static esdm_status
+prepare(reducer *r, esdm_error *err)
+{
+    esdm__missing missing;
+    esdm__missing_of(r->dataset, &missing);
+    if (missing.class == ESDM__CLASS_NONE)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "only numbers can be reduced, of which at most %u values stand for "
+                               "missing ones",
+                               ESDM__MISSING_MOST);
+    for (; r->nmissing < missing.count; r->nmissing++) {
+        esdm__number x = missing.values[r->nmissing];
+        r->missing[r->nmissing] = missing.class == ESDM__CLASS_SIGNED     ? (double) x.i
+                                  : missing.class == ESDM__CLASS_UNSIGNED ? (double) x.u
+                                                                          : x.f;
+    }
+    r->ncells = 1;
+    for (uint32_t d = r->box->rank; d-- > 0;) {
+        r->stride[d] = r->over[d] ? 0 : r->ncells;
+        r->ncells *= r->over[d] ? 1 : r->box->n[d];
+    }
+    if (r->ncells == 0)
+        return ESDM_OK;
+    r->cells = calloc((size_t) r->ncells, sizeof *r->cells);
+    r->buffer = malloc(READ_BYTES);
+    return r->cells != NULL && r->buffer != NULL
+               ? ESDM_OK
+               : esdm__error_nomem(err, (size_t) r->ncells * sizeof *r->cells, "a reduction");
+}
+
+esdm_status
+esdm__io_reduce(esdm_dataset *dataset, const esdm__box *box, const bool *over, esdm_reduction what,
+                double *ret_values, uint64_t *ret_valid, esdm_error *err)
+{
+    reducer r = {.dataset = dataset, .what = what, .over = over, .box = box};
+    esdm_status status = prepare(&r, err);
+    if (status == ESDM_OK && !esdm__box_is_empty(box))
+        status = reduce_box(&r, box, err);
+    for (uint64_t i = 0; status == ESDM_OK && i < r.ncells; i++) {
+        ret_values[i] = result_of(&r, &r.cells[i]);
+        if (ret_valid != NULL)
+            ret_valid[i] = r.cells[i].valid;
+    }
+    free(r.cells);
+    free(r.buffer);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+}
