@@ -20,6 +20,7 @@ static const subcommand subcommands[] = {
     {"run", "run a program with NetCDF paths such as esdm://run1.nc"},
     {"ls", "list containers"},
     {"stat", "show structure, fragments and snapshots of containers"},
+    {"diff", "tell in what two containers, snapshots or files differ"},
     {"log", "show the history of containers"},
     {"find", "find containers and datasets by their attributes"},
     {"cp", "copy between NetCDF files and containers"},

@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-diff against numpy: snapshots, containers and files that differ in what a seed says."""
+
+import json
+import os
+
+from esdmtest import Site, by_size, client, expect, expect_error, main, run, tool
+
+import numpy
+import netCDF4
+
+SHAPE = (6, 30, 40)
+
+
+def base(seed):
+    random = numpy.random.default_rng(seed)
+    return {"a": random.normal(280, 10, SHAPE).astype("f4"), "b": random.integers(0, 9, SHAPE[1:]),
+            "c": random.normal(0, 1, SHAPE)}
+
+
+def write(path, data, title="one", steps=SHAPE[0]):
+    with netCDF4.Dataset(path, "w") as d:
+        d.title = title
+        d.createDimension("t", None)
+        d.createDimension("y", SHAPE[1])
+        d.createDimension("x", SHAPE[2])
+        for name, values in data.items():
+            axes = ("t", "y", "x")[3 - values.ndim:]
+            v = d.createVariable(name, values.dtype, axes)
+            v.units = "K"
+            v[:] = values[:steps] if values.ndim == 3 else values
+
+
+def change(data, seed):
+    """Another copy, and what is expected of each variable: count, largest difference, box."""
+    random = numpy.random.default_rng(seed)
+    changed = {name: values.copy() for name, values in data.items()}
+    for name, values in changed.items():
+        if random.random() < 0.4:
+            continue
+        low = [int(random.integers(0, n)) for n in values.shape]
+        high = [int(random.integers(a + 1, n + 1)) for a, n in zip(low, values.shape)]
+        box = tuple(slice(a, b) for a, b in zip(low, high))
+        values[box] += random.integers(0, 3, values[box].shape).astype(values.dtype)
+    return changed
+
+
+def expected(x, y):
+    told = {}
+    for name in x:
+        a, b = x[name].astype("f8"), y[name].astype("f8")
+        where = numpy.argwhere(a != b)
+        if len(where):
+            told["/" + name] = (len(where), float(abs(a - b).max()),
+                                [[int(m), int(n) + 1] for m, n in zip(where.min(0), where.max(0))])
+    return told
+
+
+def diff(a, b, *options, status=None):
+    done = run([tool("esdm-diff"), "--json", *options, a, b], check=False)
+    expect(done.returncode in (0, 1) if status is None else done.returncode == status,
+           f"status {done.returncode}: {done.stdout}{done.stderr}")
+    told = json.loads(done.stdout)
+    expect(told["equal"] == (done.returncode == 0), done.stdout)
+    return told
+
+
+def check(a, b, x, y):
+    told = {v["variable"]: (v["different"], v["largest_difference"], v["box"])
+            for v in diff(a, b)["values"]}
+    wanted = expected(x, y)
+    expect(told.keys() == wanted.keys(), f"{told}\n{wanted}")
+    for name, (count, size, box) in wanted.items():
+        expect(told[name][0] == count and told[name][2] == box and
+               abs(told[name][1] - size) <= 1e-12 * size, f"{name}: {told[name]} is {wanted[name]}")
+
+
+def test_files_and_containers():
+    with Site(history=20) as site:
+        for seed in range(by_size(3, 10, 100)):
+            x = base(seed)
+            y = change(x, seed + 1000)
+            one, two = site.file("one.nc"), site.file("two.nc")
+            write(one, x)
+            write(two, y)
+            run([tool("esdm-cp"), "-f", one, "esdm://one.nc"])
+            run([tool("esdm-cp"), "-f", two, "esdm://two.nc"])
+            for a in (one, "esdm://one.nc"):
+                for b in (two, "two.nc"):
+                    check(a, b, x, y)
+            expect(diff(one, "one.nc")["equal"], "a copy differs")
+
+
+OVERWRITE = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset("esdm://run.nc", "a") as d:
+    d["a"][2] = numpy.load(sys.argv[1])
+"""
+
+
+def test_snapshots_read_what_differs():
+    with Site(history=20, engine={"inline": 0}) as site:
+        x = base(5)
+        write(site.file("x.nc"), x)
+        run([tool("esdm-cp"), site.file("x.nc"), "esdm://run.nc"])
+        y = {name: values.copy() for name, values in x.items()}
+        y["a"][2] += 1
+        numpy.save(site.file("step.npy"), y["a"][2])
+        client(["/usr/bin/python3", "-c", OVERWRITE, site.file("step.npy")])
+        check("run.nc@-1", "run.nc", x, y)
+        expect(diff("run.nc", "run.nc", status=0)["equal"], "it differs from itself")
+        told = run([tool("esdm-diff"), "run.nc@-1", "run.nc"], check=False).stdout
+        expect("values of /a" in told and " K (" in told and "[2, 0:30, 0:40]" in told, told)
+        for pack in site.pack_files():  # nothing is read of what both snapshots share
+            pack.chmod(0o644)
+            with open(pack, "r+b") as damaged:
+                damaged.seek(0)
+                damaged.write(os.urandom(16))
+        expect(diff("run.nc", "run.nc", status=0)["equal"], "shared fragments were read")
+
+
+def test_structure():
+    with Site(history=20) as site:
+        x = base(9)
+        one, two = site.file("one.nc"), site.file("two.nc")
+        write(one, x)
+        write(two, x, title="two", steps=4)
+        told = diff(one, two)["differences"]
+        expect('attribute /:title = "one" in A, "two" in B' in told and
+               "dimension /t = 6 in A, 4 in B" in told and len(told) == 2, f"{told}")
+        told = diff(one, two, "-i", "title")["differences"]
+        expect(len(told) == 1, f"{told}")
+        with netCDF4.Dataset(two, "a") as d:
+            d.createGroup("g").setncattr("z", 1)
+            d.createVariable("extra", "i4", ("x",))
+            d["a"].units = "degC"
+        told = diff(one, two)["differences"]
+        expect("group /g is in B alone" in told and "variable /extra is in B alone" in told and
+               'attribute /a:units = "K" in A, "degC" in B' in told, f"{told}")
+        expect(run([tool("esdm-diff"), "-q", one, two], check=False).stdout == "", "not quiet")
+        expect_error(run([tool("esdm-diff"), one, "none.nc"], check=False), "none.nc")
+        expect(run([tool("esdm-diff"), one], check=False).returncode == 2, "usage")
+
+
+main(
+    test_files_and_containers,
+    test_snapshots_read_what_differs,
+    test_structure,
+)
