@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-serve: listing, search, structure, values and files over HTTP; what is hostile does no harm."""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import time
+import urllib.parse
+
+from esdmtest import SANITIZE, SOURCE, Site, expect, expect_error, main, need_data, run, skip, tool
+
+HOSTILE = '<script>document.title="harmed"</script>"&\'><img src=x onerror=alert(1)>'
+
+
+@contextlib.contextmanager
+def serving(site, *options):
+    if not pathlib.Path(tool("esdm-serve")).exists():
+        skip("esdm-serve was not built: libmicrohttpd-dev is missing")
+    os.environ["XDG_CACHE_HOME"] = str(site.file("cache"))
+    with open(site.file("serve.log"), "w", encoding="utf-8") as log:
+        server = subprocess.Popen([tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=log, text=True)
+    line = server.stdout.readline().strip()
+    expect(line.startswith("http://"), f"not started: {line} {site.file('serve.log').read_text()}")
+    try:
+        yield urllib.parse.urlparse(line).port, server
+    finally:
+        server.terminate()
+        expect(server.wait(60) == 0, f"ended badly: {site.file('serve.log').read_text()}")
+        server.stdout.close()
+
+
+def ask(port, path, method="GET", headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, headers=headers or {})
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply, body
+
+
+def get(port, path):
+    reply, body = ask(port, path)
+    expect(reply.status == 200, f"{path}: {reply.status} {body[:300]}")
+    return json.loads(body)
+
+
+def fill(site):
+    site.file("x.cdl").write_text(
+        "netcdf x { dimensions: t = UNLIMITED; y = 3; x = 4; variables: short v(t, y, x); v:scale_factor = 0.5f; "
+        'v:add_offset = 10.0; v:_FillValue = -1s; v:units = "K"; double t(t); data: t = 5, 6; v = 0, 1, 2, 3, 4, 5, 6, '
+        "7, 8, 9, 10, 11, -1, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23; group: g { variables: int w(y); "
+        "data: w = 1, 2, 3; } }")
+    run(["ncgen", "-k", "nc4", "-o", site.file("x.nc"), site.file("x.cdl")])
+    run([tool("esdm-cp"), site.file("x.nc"), "esdm://exp/x.nc"])
+    run([tool("esdm-cp"), min(pathlib.Path(need_data("fields")).glob("*.nc"), key=lambda p: p.stat().st_size),
+         "esdm://fields/real.nc"])
+
+
+def test_listing_search_and_structure():
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, _):
+            names = [c["name"] for c in get(port, "/api/list")["containers"]]
+            expect(names == ["exp/x.nc", "fields/real.nc"], f"list: {names}")
+            expect(len(get(port, "/api/list?prefix=exp")["containers"]) == 1, "prefix")
+            page = get(port, "/api/list?limit=1")
+            expect(page["more"] and get(port, "/api/list?after=exp/x.nc")["containers"][0]["name"] == names[1], "pages")
+            found = get(port, "/api/find?q=" + urllib.parse.quote("v:units = K"))["matches"]
+            expect(found == [{"container": "exp/x.nc", "dataset": "/v"}], f"find: {found}")
+            tree = get(port, "/api/container/exp/x.nc")
+            v = next(d for d in tree["datasets"] if d["name"] == "v")
+            expect([d["length"] for d in v["dimensions"]] == [2, 3, 4] and v["dimensions"][0]["unlimited"], f"{v}")
+            expect(next(a for a in v["attributes"] if a["name"] == "units")["values"] == "K", f"{v}")
+            expect(tree["groups"][0]["datasets"][0]["path"] == "/g/w", f"{tree['groups']}")
+            expect(len(get(port, "/api/snapshots/exp/x.nc")["snapshots"]) == 1, "snapshots")
+            expect(get(port, "/api/fragments/exp/x.nc?variable=/v")["count"] >= 1, "fragments")
+            body = ask(port, "/api/values/exp/x.nc?variable=/v&start=1,0,0&count=1,2,2&stride=1,1,3")[1]
+            values = struct.unpack("<4f", body)
+            expect(values[0] != values[0] and values[1:] == (17.5, 18.0, 19.5), f"values: {values}")
+            for path, status in (("/api/values/exp/x.nc?variable=/v&start=1,0,0&count=2,1,1", 400),
+                                 ("/api/values/exp/x.nc?variable=/v&start=1", 400),
+                                 ("/api/values/exp/x.nc?variable=/none", 404), ("/api/find?q=a+%3D", 400),
+                                 ("/api/values/exp/x.nc?variable=/v&count=18446744073709551615,1,1", 400),
+                                 ("/api/values/exp/x.nc?variable=/v&stride=0,1,1", 400),
+                                 ("/api/container/none", 404), ("/api/container/../x", 400), ("/none", 404),
+                                 ("/api/container/exp/x.nc?snapshot=99", 404), ("/files/none.nc", 404),
+                                 ("/api/container/exp/x.nc?snapshot=x", 400), ("/files/exp/x.nc?format=hdf4", 400)):
+                reply, body = ask(port, path)
+                expect(reply.status == status and json.loads(body)["error"], f"{path}: {reply.status} {body[:200]}")
+            expect(ask(port, "/api/list", "DELETE")[0].status == 405, "DELETE")
+            expect(ask(port, "/api/list", headers={"Host": "evil.example"})[0].status == 421, "another name")
+
+
+def test_files__whole_in_ranges_and_unchanged():
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, _):
+            reply, whole = ask(port, "/files/fields/real.nc")
+            tag = reply.getheader("ETag")
+            site.file("whole.nc").write_bytes(whole)
+            run([tool("esdm-cp"), "esdm://fields/real.nc", site.file("exported.nc")])
+            expect(run(["ncdump", site.file("whole.nc")]).stdout.split("\n", 1)[1] ==
+                   run(["ncdump", site.file("exported.nc")]).stdout.split("\n", 1)[1], "another file")
+            head, none = ask(port, "/files/fields/real.nc", "HEAD")
+            expect(int(head.getheader("Content-Length")) == len(whole) and none == b"", "HEAD")
+            for wanted, part in (("bytes=0-9", whole[:10]), ("bytes=1000-4999", whole[1000:5000]), ("bytes=-7", whole[-7:]),
+                                 (f"bytes={len(whole) - 5}-", whole[-5:]), ("bytes=10-999999999999", whole[10:])):
+                reply, body = ask(port, "/files/fields/real.nc", headers={"Range": wanted})
+                expect(reply.status == 206 and body == part, f"{wanted}: {reply.status}, {len(body)} bytes")
+            for wanted in ("bytes=5-2", "lines=1-2", "bytes=0-1,4-5", "bytes=x-", "bytes=-"):
+                expect(ask(port, "/files/fields/real.nc", headers={"Range": wanted})[1] == whole, f"{wanted}")
+            expect(ask(port, "/files/fields/real.nc", headers={"Range": f"bytes={len(whole)}-"})[0].status == 416, "416")
+            expect(ask(port, "/files/fields/real.nc", headers={"If-None-Match": f'"x", {tag}'})[0].status == 304, "304")
+            expect(ask(port, "/files/fields/real.nc", headers={"Range": "bytes=0-1", "If-Range": '"x"'})[1] == whole, "If-Range")
+            run([tool("esdm-cp"), "--force", site.file("x.nc"), "esdm://fields/real.nc"])
+            expect(ask(port, "/files/fields/real.nc", "HEAD")[0].getheader("ETag") != tag, "an old ETag")
+
+
+def test_programs__read_ranges():
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, _):
+            url = f"http://localhost:{port}/files/exp/x.nc"
+            settings = subprocess.run(["nc-config", "--all"], capture_output=True, text=True, check=False).stdout
+            script = SOURCE / "tests/vfile/read_ranges.py"
+            done = subprocess.run(["/usr/bin/python3", script, url], capture_output=True, text=True, check=False)
+            expect(done.returncode == 0 or "No module named" in done.stderr, done.stderr)
+            expect(done.returncode != 0 or done.stdout.split() == ["21", "2"], done.stdout)
+            dump = subprocess.run(["ncdump", "-h", url + "#mode=bytes"], capture_output=True, text=True, check=False)
+            print("ncdump #mode=bytes:", dump.returncode, dump.stderr.strip(), "byterange" in settings)
+
+
+def test_hostile_names_and_values__are_text():
+    with Site() as site:
+        site.file("h.py").write_text(
+            "import netCDF4, sys\nd = netCDF4.Dataset(sys.argv[1], 'w')\nd.createDimension('x', 2)\n"
+            f"v = d.createVariable('v', 'f4', ('x',))\nv.units = {HOSTILE!r}\nd.title = {HOSTILE!r}\nv[:] = 1\nd.close()\n")
+        run(["/usr/bin/python3", site.file("h.py"), site.file("h.nc")])
+        name = "a<b>&\"c'%41.nc"
+        run([tool("esdm-cp"), site.file("h.nc"), f"esdm://{name}"])
+        with serving(site) as (port, _):
+            expect(get(port, "/api/list")["containers"][0]["name"] == name, "name")
+            reply, body = ask(port, "/api/container/" + urllib.parse.quote(name))
+            expect(json.loads(body)["attributes"][0]["values"] == HOSTILE, "value")
+            expect(reply.getheader("Content-Type").startswith("application/json"), "type")
+            expect(reply.getheader("X-Content-Type-Options") == "nosniff", "nosniff")
+            expect("script-src 'self'" in reply.getheader("Content-Security-Policy"), "policy")
+            for path in ("/", "/page.js", "/picture.js", "/page.css"):
+                reply, body = ask(port, path)
+                expect(reply.status == 200 and b"innerHTML" not in body and b"http://" not in body, f"{path}")
+            in_browser(site, port, name)
+
+
+def in_browser(site, port, name):
+    """The page itself, where there is a browser."""
+    chromium = shutil.which("chromium")
+    if chromium is None or SANITIZE:
+        print("no chromium: the page is not shown")
+        return
+    url = f"http://localhost:{port}/#{urllib.parse.quote(name, safe='')}"
+    dom = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={site.file('chromium')}",
+                          "--virtual-time-budget=5000", "--dump-dom", url], capture_output=True, text=True, check=False,
+                         timeout=120).stdout
+    if "<nav" not in dom:
+        print("chromium does not work here: the page is not shown")
+        return
+    expect("harmed" not in dom.split("<title>")[1][:20] and "<img src=" not in dom, "a value became HTML")
+    expect("&lt;script&gt;" in dom and "a&lt;b&gt;" in dom, f"the value is not shown: {dom[:2000]}")
+
+
+def test_slow_and_many_clients__others_are_answered():
+    with Site() as site:
+        fill(site)
+        with serving(site) as (port, server), contextlib.ExitStack() as stack:
+            for i in range(100):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+                slow.sendall(b"GET /files/fields/real.nc HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if i % 2 else b""))
+            time.sleep(0.2)
+            expect(ask(port, "/api/list")[0].status == 200, "no answer beside slow clients")
+            junk = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            with contextlib.suppress(OSError):
+                junk.sendall(b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 1000000 + b"\r\n\r\n")
+            expect(ask(port, "/api/list")[0].status == 200, "no answer after a long header")
+            memory = int(pathlib.Path(f"/proc/{server.pid}/status").read_text().split("VmHWM:")[1].split()[0])
+            expect(SANITIZE or memory < 256 * 1024, f"{memory} KiB of memory")
+
+
+def test_others__need_the_token():
+    with Site() as site:
+        fill(site)
+        expect_error(run([tool("esdm-serve"), "--address", "0.0.0.0"], check=False), "token-file")
+        site.file("token").write_text("short")
+        expect_error(run([tool("esdm-serve"), "--token-file", site.file("token")], check=False), "letters")
+        site.file("token").write_text("0123456789abcdefgh\n")
+        with serving(site, "--token-file", site.file("token")) as (port, _):
+            basic = base64.b64encode(b"me:0123456789abcdefgh").decode()
+            for given, status in ((None, 401), ("Bearer wrong", 401), ("Bearer 0123456789abcdefgh", 200),
+                                  (f"Basic {basic}", 200), ("Bearer 0123456789abcdefghi", 401)):
+                for path in ("/", "/api/list", "/files/exp/x.nc"):
+                    reply, _ = ask(port, path, headers={"Authorization": given} if given else {})
+                    expect(reply.status == status, f"{path} with {given}: {reply.status}")
+
+
+main(test_listing_search_and_structure, test_files__whole_in_ranges_and_unchanged, test_programs__read_ranges,
+     test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
+     test_others__need_the_token)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# cmake -DFOLDER=… -DOUTPUT=… -P Page.cmake: the files of the page as arrays of C.
+set(text "/* Made of page/ by Page.cmake. */\n#include \"esdm-serve/page.h\"\n\n")
+set(table "")
+foreach(file IN ITEMS index.html page.js picture.js page.css)
+  set(name ${file})
+  set(path /${file})
+  set(type text/html)
+  if(name STREQUAL "index.html")
+    set(path /)
+  elseif(name MATCHES "js$")
+    set(type text/javascript)
+  elseif(name MATCHES "css$")
+    set(type text/css)
+  endif()
+  file(READ ${FOLDER}/${name} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
+  string(MAKE_C_IDENTIFIER ${name} id)
+  string(APPEND text "static const unsigned char ${id}[] = {${hex}};\n")
+  string(APPEND table "    {\"${path}\", \"${type}; charset=utf-8\", ${id}, sizeof ${id}},\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}\nconst serve_page_part serve_pages[] = {\n${table}};\n"
+  "const size_t serve_page_parts = sizeof serve_pages / sizeof *serve_pages;\n")

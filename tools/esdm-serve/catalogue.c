@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* What is there: containers, matches of a query, snapshots. */
+
+#include <string.h>
+
+#include "esdm-serve/esdm-serve.h"
+
+typedef struct list {
+    json_t *items;
+    const char *after; /* those up to this name were told before */
+    uint64_t most;
+    bool more;
+} list;
+
+static bool
+visit_container(const esdm_container_info *info, void *user)
+{
+    list *l = user;
+    if (l->after != NULL && strcmp(info->name, l->after) <= 0)
+        return true;
+    if (json_array_size(l->items) >= l->most) {
+        l->more = true;
+        return false;
+    }
+    json_t *item = json_object();
+    g_autofree char *time = tool_time_iso(info->modified_ns);
+    tool_json_set(item, "name", tool_json_text(info->name));
+    tool_json_set(item, "snapshot", tool_json_u64(info->snapshot));
+    tool_json_set(item, "modified", tool_json_text(time));
+    tool_json_set(item, "raw_bytes", tool_json_u64(info->raw_bytes));
+    tool_json_set(item, "stored_bytes", tool_json_u64(info->stored_bytes));
+    tool_json_set(item, "fragments", tool_json_u64(info->fragments));
+    tool_json_set(item, "datasets", tool_json_u64(info->datasets));
+    tool_json_append(l->items, item);
+    return true;
+}
+
+static serve_result
+finish(serve_request *request, esdm_status status, const esdm_error *err, const char *key, list *l)
+{
+    if (status != ESDM_OK) {
+        json_decref(l->items);
+        return serve_failed(request, status, err);
+    }
+    json_t *root = json_object();
+    tool_json_set(root, "site", tool_json_text(esdm_session_site_name(request->state->session)));
+    tool_json_set(root, key, l->items);
+    tool_json_set(root, "more", json_boolean(l->more));
+    return serve_json(request, MHD_HTTP_OK, root);
+}
+
+serve_result
+serve_list(serve_request *request)
+{
+    esdm_error err = {0};
+    serve_result result = MHD_NO;
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    list l = {.after = serve_parameter(request, "after")};
+    const char *prefix = serve_parameter(request, "prefix");
+    if (!serve_number(request, "limit", SERVE_MOST_NAMES, &l.most, &result))
+        return result;
+    l.most = MIN(l.most, SERVE_MOST_NAMES);
+    l.items = json_array();
+    esdm_status status = ESDM_OK;
+    if (prefix != NULL && prefix[0] != '\0') {
+        status = esdm_container_normalise(prefix, normal, &err);
+        prefix = normal;
+    } else {
+        prefix = NULL;
+    }
+    if (status == ESDM_OK)
+        status = esdm_container_list(request->state->session, prefix, visit_container, &l, &err);
+    return finish(request, status, &err, "containers", &l);
+}
+
+static bool
+visit_match(const esdm_match *match, void *user)
+{
+    list *l = user;
+    if (json_array_size(l->items) >= l->most) {
+        l->more = true;
+        return false;
+    }
+    json_t *item = json_object();
+    tool_json_set(item, "container", tool_json_text(match->container));
+    if (match->dataset != NULL)
+        tool_json_set(item, "dataset", tool_json_text(match->dataset));
+    tool_json_append(l->items, item);
+    return true;
+}
+
+serve_result
+serve_find(serve_request *request)
+{
+    esdm_error err = {0};
+    const char *query = serve_parameter(request, "q");
+    if (query == NULL || query[0] == '\0')
+        return serve_error(request, MHD_HTTP_BAD_REQUEST, "say what is sought: ?q=NAME = VALUE");
+    list l = {.most = SERVE_MOST_NAMES, .items = json_array()};
+    esdm_status status = esdm_find(request->state->session, query, visit_match, &l, &err);
+    return finish(request, status, &err, "matches", &l);
+}
+
+static bool
+visit_snapshot(const esdm_snapshot_info *info, void *user)
+{
+    list *l = user;
+    json_t *item = json_object();
+    g_autofree char *time = tool_time_iso(info->time_ns);
+    tool_json_set(item, "snapshot", tool_json_u64(info->snapshot));
+    tool_json_set(item, "time", tool_json_text(time));
+    tool_json_set(item, "writer", tool_json_text(info->writer));
+    tool_json_set(item, "message", tool_json_text(info->message));
+    tool_json_append(l->items, item);
+    if (json_array_size(l->items) > l->most) { /* the oldest */
+        (void) json_array_remove(l->items, 0);
+        l->more = true;
+    }
+    return true;
+}
+
+serve_result
+serve_snapshots(serve_request *request)
+{
+    esdm_error err = {0};
+    list l = {.most = SERVE_MOST_NAMES, .items = json_array()};
+    esdm_status status =
+        esdm_container_snapshots(request->state->session, request->rest, visit_snapshot, &l, &err);
+    return finish(request, status, &err, "snapshots", &l);
+}
