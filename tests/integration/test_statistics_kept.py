@@ -6,7 +6,7 @@ fragments are moved, and when the catalogue is made anew from the targets."""
 import json
 import shutil
 
-from esdmtest import Site, client, expect, main, need_data, run, tool
+from esdmtest import Site, client, expect, expect_error, main, need_data, need_program, run, tool
 
 STAT = tool("esdm-stat")
 TARGETS = [{"name": name, "plugin": "posix", "directory": name} for name in ("one", "two")]
@@ -100,5 +100,36 @@ def test_statistics__and_constants_survive_moving_and_restoring():
         expect(client(["ncdump", "esdm://constants.nc"]).stdout == text, "gc took something")
 
 
-main(test_statistics__of_real_fields_are_those_of_numpy,
+def reduced(operation, name, variable, *over):
+    told = run([tool("esdm-reduce"), operation, name, variable, "--json", *over]).stdout
+    return json.loads(told)["values"]
+
+
+def test_reduce__is_what_cdo_and_numpy_find():
+    need_program("cdo")
+    file = min(need_data("cmip6").rglob("ta_*.nc"), key=lambda p: p.stat().st_size)
+    operators = {"mean": "mean", "min": "min", "max": "max", "variance": "var"}
+    with Site(targets=TARGETS):
+        run([tool("esdm-cp"), file, "esdm://f.nc"])
+        for operation, operator in operators.items():
+            weights = ",weights=FALSE" if operation in ("mean", "variance") else ""
+            for over, cdo in (("time", [f"-tim{operator}"]),
+                              ("lat,lon", [f"-fld{operator}" + weights])):
+                ours = reduced(operation, "f.nc", "ta", "--over", over)
+                theirs = [float(v) for v in run(["cdo", "-s", "output", *cdo, "-selname,ta",
+                                                 file]).stdout.split()]
+                expect(len(ours) == len(theirs), f"{operation} {over}: {len(ours)} {len(theirs)}")
+                limit = 2e-4 if operation == "variance" else 2e-5  # six digits are printed
+                expect(all(b > 1e19 if a is None else abs(a - b) <= limit * max(abs(b), 1)
+                           for a, b in zip(ours, theirs)),
+                       f"{operation} {over}: {ours[:3]} {theirs[:3]}")
+        whole = reduced("sum", "f.nc", "ta")
+        steps = reduced("sum", "f.nc", "ta", "--over", "lat,lon")
+        expect(len(whole) == 1 and near(whole[0], sum(steps)), f"{whole} {sum(steps)}")
+        expect_error(run([tool("esdm-reduce"), "mean", "f.nc", "ta", "--over", "x"], check=False),
+                     "no dimension 'x'")
+        expect_error(run([tool("esdm-reduce"), "mean", "f.nc", "none"], check=False), "none")
+
+
+main(test_reduce__is_what_cdo_and_numpy_find, test_statistics__of_real_fields_are_those_of_numpy,
      test_statistics__and_constants_survive_moving_and_restoring)

@@ -23,6 +23,7 @@ static const subcommand subcommands[] = {
     {"diff", "tell in what two containers, snapshots or files differ"},
     {"log", "show the history of containers"},
     {"find", "find containers and datasets by their attributes"},
+    {"reduce", "print sums, means, minima and maxima of a variable"},
     {"cp", "copy between NetCDF files and containers"},
     {"rm", "remove containers"},
     {"restore", "bring back containers that were replaced or removed"},

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+#include "esdm/statistics.h"
+
+static const tool_help help = {
+    .name = "esdm-reduce",
+    .arguments = "OPERATION CONTAINER VARIABLE",
+    .description =
+        "Prints the sum, mean, min, max, count or variance of a variable, over all of its\n"
+        "dimensions or those that --over names. What the index tells is not read: a mean\n"
+        "over the grid for each time step of a model's output mostly reads no data.\n"
+        "\n"
+        "Missing values (NaN, the fill value, missing_value) do not count; \"count\" tells\n"
+        "how many others there are. Values are not weighted, and as stored: scale_factor and\n"
+        "add_offset are not applied. The variance is divided by the count.\n"
+        "\n"
+        "One number is printed for each element along the dimensions that stay, behind its\n"
+        "indices along these, from 0 on; \"-\" where all values are missing.",
+    .examples = "  esdm-reduce max tas.nc tas\n"
+                "  esdm-reduce mean tas.nc tas --over lat,lon\n"
+                "  esdm-reduce variance run1/ocean.nc /ocean/tos --over time --json\n",
+    .see_also = "esdm-stat",
+};
+
+static gchar *over_names;
+
+static const GOptionEntry entries[] = {
+    {"over", 'o', 0, G_OPTION_ARG_STRING, &over_names,
+     "Dimensions along which values are put together; all by default", "NAME,…"},
+    {0},
+};
+
+static const struct {
+    const char *name;
+    esdm_reduction what;
+} operations[] = {{"sum", ESDM_REDUCE_SUM},     {"mean", ESDM_REDUCE_MEAN},
+                  {"min", ESDM_REDUCE_MIN},     {"max", ESDM_REDUCE_MAX},
+                  {"count", ESDM_REDUCE_COUNT}, {"variance", ESDM_REDUCE_VARIANCE}};
+
+/* A variable, what is to be made of it, and the axes that stay. */
+typedef struct reduction {
+    esdm_reduction what;
+    const char *operation;
+    esdm_dataset *dataset;
+    bool over[ESDM_MAX_RANK];
+    uint32_t kept[ESDM_MAX_RANK];
+    uint64_t shape[ESDM_MAX_RANK]; /* along these */
+    uint32_t nkept;
+    uint64_t count; /* of results */
+} reduction;
+
+/* ---- what is wanted ------------------------------------------------------------------------ */
+
+static esdm_dataset *
+find_dataset(esdm_container *container, const char *path)
+{
+    esdm_group *group = esdm_container_root(container);
+    g_auto(GStrv) names = g_strsplit(path, "/", -1);
+    const char *last = NULL;
+    for (char **name = names; *name != NULL && group != NULL; name++) {
+        if (**name == '\0')
+            continue;
+        if (last != NULL)
+            group = esdm_group_find(group, last);
+        last = *name;
+    }
+    return group != NULL && last != NULL ? esdm_group_dataset_find(group, last) : NULL;
+}
+
+/* Which axes --over names; all without it. */
+static bool
+choose_axes(reduction *r)
+{
+    uint32_t rank = esdm_dataset_rank(r->dataset);
+    g_auto(GStrv) names = g_strsplit(over_names != NULL ? over_names : "", ",", -1);
+    for (uint32_t d = 0; d < rank; d++)
+        r->over[d] = over_names == NULL;
+    for (char **name = names; *name != NULL; name++) {
+        bool found = false;
+        for (uint32_t d = 0; d < rank; d++) {
+            if (strcmp(esdm_dimension_name(esdm_dataset_dimension(r->dataset, d)), *name) == 0)
+                found = r->over[d] = true;
+        }
+        if (!found && **name != '\0') {
+            g_autofree char *printable = tool_printable(*name);
+            tool_error("the variable has no dimension '%s'; esdm-stat shows them", printable);
+            return false;
+        }
+    }
+    r->count = 1;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (r->over[d])
+            continue;
+        r->kept[r->nkept] = d;
+        r->shape[r->nkept] = esdm_dimension_length(esdm_dataset_dimension(r->dataset, d));
+        r->count *= r->shape[r->nkept++];
+    }
+    return true;
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static void
+print_text(const reduction *r, const double *values)
+{
+    for (uint64_t i = 0; i < r->count && !ferror(stdout); i++) {
+        uint64_t left = i;
+        uint64_t index[ESDM_MAX_RANK];
+        for (uint32_t k = r->nkept; k-- > 0; left /= r->shape[k])
+            index[k] = left % r->shape[k];
+        for (uint32_t k = 0; k < r->nkept; k++)
+            (void) printf("%" G_GUINT64_FORMAT " ", (guint64) index[k]);
+        if (isnan(values[i]))
+            (void) puts("-");
+        else
+            (void) printf("%.10g\n", values[i]);
+    }
+}
+
+static void
+print_json(const reduction *r, const char *container, const char *variable, const double *values)
+{
+    json_t *root = json_object();
+    json_t *names = json_array();
+    json_t *shape = json_array();
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < r->nkept; k++) {
+        const esdm_dimension *dimension = esdm_dataset_dimension(r->dataset, r->kept[k]);
+        tool_json_append(names, tool_json_text(esdm_dimension_name(dimension)));
+        tool_json_append(shape, tool_json_u64(r->shape[k]));
+    }
+    for (uint64_t i = 0; i < r->count; i++) /* JSON has neither NaN nor infinity */
+        tool_json_append(list, isfinite(values[i]) ? json_real(values[i]) : json_null());
+    tool_json_set(root, "container", tool_json_text(container));
+    tool_json_set(root, "variable", tool_json_text(variable));
+    tool_json_set(root, "operation", tool_json_text(r->operation));
+    tool_json_set(root, "dimensions", names);
+    tool_json_set(root, "shape", shape);
+    tool_json_set(root, "values", list);
+    tool_json_print(root);
+}
+
+static tool_exit
+reduce(reduction *r, esdm_container *container, const char *name, const char *variable)
+{
+    esdm_error err = {0};
+    g_autofree char *printable = tool_printable(variable);
+    r->dataset = find_dataset(container, variable);
+    if (r->dataset == NULL) {
+        tool_error("'%s' has no variable '%s'; esdm-stat shows them", name, printable);
+        return TOOL_NOT_FOUND;
+    }
+    if (!choose_axes(r))
+        return TOOL_NOT_FOUND;
+    double *values = r->count < G_MAXSIZE / sizeof *values
+                         ? g_try_malloc0(((gsize) r->count + 1) * sizeof *values)
+                         : NULL;
+    if (values == NULL) {
+        tool_error("%" G_GUINT64_FORMAT " results do not fit into memory", (guint64) r->count);
+        return TOOL_FAILED;
+    }
+    esdm_status status = esdm_reduce(r->dataset, NULL, r->over, r->what, values, NULL, &err);
+    if (status == ESDM_OK && tool.json)
+        print_json(r, name, variable, values);
+    else if (status == ESDM_OK)
+        print_text(r, values);
+    g_free(values);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+static tool_exit
+open_and_reduce(esdm_session *session, reduction *r, const char *argument, const char *variable)
+{
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_container *container = NULL;
+    esdm_error err = {0};
+    esdm_status status = esdm_container_normalise(tool_container(argument), name, &err);
+    if (status == ESDM_OK)
+        status = esdm_container_open(session, name, ESDM_OPEN_READ, 0, &container, &err);
+    if (status == ESDM_ENOENT)
+        return tool_absent(session, name);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_exit result = reduce(r, container, name, variable);
+    esdm_container_discard(container);
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    reduction r = {.operation = NULL};
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc != 4)
+        return tool_usage("which operation, container and variable?");
+    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++) {
+        if (strcmp(argv[1], operations[i].name) == 0) {
+            r.operation = operations[i].name;
+            r.what = operations[i].what;
+        }
+    }
+    if (r.operation == NULL)
+        return tool_usage("the operation is sum, mean, min, max, count or variance");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(true, &session);
+    if (result != TOOL_OK)
+        return result;
+    result = open_and_reduce(session, &r, argv[2], argv[3]);
+    esdm_session_close(session);
+    return tool_finish(result);
+}
