@@ -5,7 +5,7 @@
  * Ratio, speeds and errors of the field codec on the first variable of netCDF files.
  *
  * bench_field [--abs FRACTION_OF_RANGE | --rel BOUND] [--effort fast|balanced|archive]
- *             [--block BYTES] [--repeat N] FILE…
+ *             [--block BYTES] [--kernels base|avx2|avx512] [--repeat N] FILE…
  *
  * Blocks of up to --block bytes (1 MiB, as fragments have; 0: the whole variable) are encoded one
  * by one. Prints a line per file and the geometric mean of the ratios.
@@ -20,6 +20,7 @@
 
 #include "field.h"
 #include "field_file.h"
+#include "kernels.h"
 
 typedef struct options {
     double absolute, relative;
@@ -176,13 +177,31 @@ run(const char *path, const options *o)
     return ratio;
 }
 
+/* Those of another instruction set than the best. */
+static void
+use_kernels(const char *name)
+{
+    const field__kernels *kernels;
+    for (uint32_t i = 0; (kernels = field__kernels_at(i)) != NULL; i++) {
+        if (strcmp(kernels->name, name) == 0) {
+            field__kernels_force(kernels);
+            return;
+        }
+    }
+    fprintf(stderr, "bench_field: this processor has no '%s'\n", name);
+    exit(2);
+}
+
 int
 main(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"abs", required_argument, NULL, 'a'},    {"rel", required_argument, NULL, 'r'},
-        {"effort", required_argument, NULL, 'e'}, {"repeat", required_argument, NULL, 'n'},
-        {"block", required_argument, NULL, 'b'},  {NULL, 0, NULL, 0}};
+    static const struct option long_options[] = {{"abs", required_argument, NULL, 'a'},
+                                                 {"rel", required_argument, NULL, 'r'},
+                                                 {"effort", required_argument, NULL, 'e'},
+                                                 {"repeat", required_argument, NULL, 'n'},
+                                                 {"block", required_argument, NULL, 'b'},
+                                                 {"kernels", required_argument, NULL, 'k'},
+                                                 {NULL, 0, NULL, 0}};
     options o = {.absolute = INFINITY,
                  .relative = INFINITY,
                  .effort = ESDM_EFFORT_ARCHIVE,
@@ -197,6 +216,8 @@ main(int argc, char **argv)
             o.effort = optarg[0] == 'f'   ? ESDM_EFFORT_FAST
                        : optarg[0] == 'b' ? ESDM_EFFORT_BALANCED
                                           : ESDM_EFFORT_ARCHIVE;
+        else if (c == 'k')
+            use_kernels(optarg);
         else if (c == 'b')
             o.block_bytes = (size_t) strtoull(optarg, NULL, 10);
         else if (c == 'n')
