@@ -263,13 +263,22 @@ need_raw(encoder *e, size_t nx, esdm_error *err)
 static inline void
 put_raw(encoder *e, uint32_t token, uint32_t folded)
 {
-    uint32_t n = token / 2 - 5;
+    uint32_t n = token < FIELD__SMALL ? 0 : token / 2 - 5;
     e->pending |= (uint64_t) (folded & ((UINT32_C(1) << n) - 1)) << e->npending;
     e->npending += n;
     memcpy(e->raw + e->raw_bytes, &e->pending, sizeof e->pending);
     e->raw_bytes += e->npending / 8;
     e->pending >>= e->npending & ~7u;
     e->npending &= 7;
+}
+
+/* Whether each of eight bytes has some of its upper bits set. */
+static inline bool
+all_large(uint64_t eight)
+{
+    eight |= eight >> 1;
+    eight |= eight >> 2;
+    return (eight & UINT64_C(0x1010101010101010)) == UINT64_C(0x1010101010101010);
 }
 
 /* Raw bits of a row; where few tokens have some, eight tokens are looked at at once. */
@@ -281,6 +290,11 @@ put_row_bits(encoder *e, const uint8_t *tokens, size_t count)
         uint64_t eight;
         memcpy(&eight, tokens + i, sizeof eight);
         eight &= UINT64_C(0xF0F0F0F0F0F0F0F0);
+        if (all_large(eight)) {
+            for (size_t k = 0; k < 8; k++)
+                put_raw(e, tokens[i + k], e->folded[i + k]);
+            continue;
+        }
         while (eight != 0) {
             size_t k = (size_t) __builtin_ctzll(eight) / 8;
             eight &= ~(UINT64_C(0xFF) << (8 * k));
