@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import functools
 import html
+import os
 import threading
 
 from ._library import Error, check, load
@@ -60,6 +61,16 @@ def version() -> str:
 
 _lock = threading.Lock()
 _session = None
+
+
+def _forget_session():
+    """In a forked process: a session does not survive fork(), and the lock may have been held."""
+    global _lock, _session
+    _lock = threading.Lock()
+    _session = None
+
+
+os.register_at_fork(after_in_child=_forget_session)
 
 
 def _open_session():

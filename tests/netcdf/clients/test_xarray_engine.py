@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""The engine "esdm" of xarray over the C API, compared with xarray's own engine on the same container."""
+
+from esdmtest import Site, expect, main
+from inprocess import python
+
+MAKE = """
+import netCDF4, numpy as np, sys, esdm, xarray as xr, pickle, os
+with netCDF4.Dataset("esdm://e.nc","w") as d:
+    d.title="x"; d.createDimension("t",None); d.createDimension("x",50); d.createDimension("c",4)
+    v=d.createVariable("v","i2",("t","x"),fill_value=-9,zlib=True,chunksizes=(2,25)); v.scale_factor=0.5; v.units="K"
+    for i in range(6): v[i]=np.arange(50)+i
+    t=d.createVariable("t","f8",("t",)); t.units="days since 2000-01-01"; t[:]=np.arange(6)
+    s=d.createVariable("s",str,("x",)); s[:]=np.array([f"n\\u00e4{i}" for i in range(50)],dtype=object)
+    c=d.createVariable("c4","S1",("x","c")); c[:]=np.array([list("abcd")]*50,dtype="S1")
+    for k in ("i1","u1","u2","i4","u4","i8","u8","f4"): d.createVariable(k,k,("x",))[:]=np.arange(50)
+    d.createVariable("sc","f4",())[...]=3
+    g=d.createGroup("g"); w=g.createVariable("w","f4",("t","x")); w[:]=np.random.rand(6,50)
+    g.createGroup("h").setncattr("a",np.int32(3))
+a=xr.open_dataset("esdm://e.nc"); b=xr.open_dataset("esdm://e.nc",engine="netcdf4")
+assert type(a.variables["v"]._data).__name__!="ndarray"
+"""
+# Through netCDF4's arrays nothing may come.
+NOT_BY_NETCDF4 = """
+import xarray.backends.netCDF4_ as stock
+reading = stock.NetCDF4ArrayWrapper._getitem
+def refuse(*_):
+    raise AssertionError("read through netCDF4")
+def ours(**options):
+    stock.NetCDF4ArrayWrapper._getitem = refuse
+    try:
+        return xr.open_dataset("esdm://e.nc", **options).load()
+    finally:
+        stock.NetCDF4ArrayWrapper._getitem = reading
+"""
+SAME = """
+own = xr.open_dataset("esdm://e.nc", engine="netcdf4").load()
+mine = ours()
+xr.testing.assert_identical(mine, own)
+for name in mine.variables:
+    a, b = dict(mine[name].encoding), dict(own[name].encoding)
+    if b.pop("preferred_chunks", None) is None:
+        a.pop("preferred_chunks", None)
+    else:
+        del a["preferred_chunks"]
+    assert repr(a) == repr(b), (name, a, b)
+for key in (dict(x=[3, 4, 9, 1]), dict(x=slice(40, None, -3)), dict(x=-1, t=[0, 5]),
+            dict(x=slice(3, 40, 7), t=2), dict(x=[0, 2] * 200)):
+    xr.testing.assert_identical(xr.open_dataset("esdm://e.nc").isel(**key).load(), own.isel(**key))
+again = pickle.loads(pickle.dumps(xr.open_dataset("esdm://e.nc")))
+xr.testing.assert_identical(again.load(), own)
+"""
+GROUPS = """
+tree = xr.open_datatree("esdm://e.nc")
+xr.testing.assert_identical(tree.load(), xr.open_datatree("esdm://e.nc", engine="netcdf4").load())
+assert tree.groups == ("/", "/g", "/g/h"), tree.groups
+xr.testing.assert_identical(xr.open_dataset("esdm://e.nc", group="g").load(),
+                            xr.open_dataset("esdm://e.nc", group="g", engine="netcdf4").load())
+"""
+DASK = """
+if __name__ == "__main__":
+    lazy = xr.open_dataset("esdm://e.nc", chunks={})
+    assert lazy.v.chunks == ((2, 2, 2), (25, 25)), lazy.v.chunks
+    for scheduler in ("threads", "processes"):
+        xr.testing.assert_identical(lazy.compute(scheduler=scheduler), own)
+"""
+SNAPSHOTS = """
+old = xr.open_dataset("esdm://e.nc")
+number = esdm.stat("e.nc").snapshot
+with netCDF4.Dataset("esdm://e.nc", "a") as d:
+    d["f4"][:] = 7
+assert float(old.f4[3]) == 3 and float(xr.open_dataset("esdm://e.nc").f4[3]) == 7
+assert float(xr.open_dataset(f"esdm://e.nc@{number}").f4[3]) == 3
+if os.fork() == 0:
+    os._exit(0 if float(old.f4[4]) == 4 else 1)
+assert os.wait()[1] == 0
+try:
+    xr.open_dataset("esdm://none.nc")
+    raise SystemExit("no error")
+except FileNotFoundError:
+    pass
+"""
+
+
+def check(kind, *parts):
+    with Site(history=10) as site:
+        told = python(site, kind, "".join((MAKE, NOT_BY_NETCDF4, *parts, "\nprint('ok')"))).stdout
+        expect(told.endswith("ok\n"), told)
+
+
+def test_debian_s_xarray():
+    check("debian", SAME, SNAPSHOTS)
+
+
+def test_pypi_s_xarray():
+    check("pypi", SAME, GROUPS, DASK, SNAPSHOTS)
+
+
+main(test_debian_s_xarray, test_pypi_s_xarray)
