@@ -258,7 +258,7 @@ function(esdm_layer_closure name ret)
   set(${ret} ${result} PARENT_SCOPE)
 endfunction()
 
-set(ESDM_LINK_LIBRARIES PkgConfig::JANSSON esdm_sqlite PkgConfig::LZ4 PkgConfig::ZSTD
+set(ESDM_LINK_LIBRARIES PkgConfig::JANSSON esdm_sqlite PkgConfig::PCRE2 PkgConfig::LZ4 PkgConfig::ZSTD
   PkgConfig::XXHASH Threads::Threads ${CMAKE_DL_LIBS} m)
 
 function(esdm_library)

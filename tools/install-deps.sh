@@ -12,7 +12,7 @@
 set -eu
 
 build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
-    libxxhash-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
+    libxxhash-dev libpcre2-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
     libssl-dev libzfp-dev libfpzip-dev libaec-dev libhdf5-dev libfuse3-dev libmicrohttpd-dev"
 mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,8 +207,49 @@ esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visi
     if (status != ESDM_OK)
         return status;
     match_visitor v = {visit, user};
-    status = session->meta->find(session->store, query.conditions, query.nconditions, visit_match,
-                                 &v, err);
+    status = esdm__query_find(session->meta, session->store, &query, visit_match, &v, err);
+    esdm__query_clear(&query);
+    return status;
+}
+
+typedef struct name_visitor {
+    esdm_find_name_visitor visit;
+    void *user;
+    bool nomem;
+} name_visitor;
+
+static bool
+visit_unknown(const esdm_meta_condition *condition, void *user)
+{
+    name_visitor *v = user;
+    const char *variable = condition->variable != NULL ? condition->variable : "";
+    size_t bytes = strlen(variable) + strlen(condition->attribute) + 2;
+    char *name = malloc(bytes);
+    v->nomem = name == NULL;
+    if (v->nomem)
+        return false;
+    (void) snprintf(name, bytes, "%s%s%s", variable, condition->variable != NULL ? ":" : "",
+                    condition->attribute);
+    bool more = v->visit(name, v->user);
+    free(name);
+    return more;
+}
+
+esdm_status
+esdm_find_unknown(esdm_session *session, const char *expression, esdm_find_name_visitor visit,
+                  void *user, esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, expression);
+    ESDM__NEED(err, visit);
+    esdm__query query = {0};
+    esdm_status status = esdm__query_parse(expression, &query, err);
+    if (status != ESDM_OK)
+        return status;
+    name_visitor v = {.visit = visit, .user = user};
+    status = esdm__query_unknown(session->meta, session->store, &query, visit_unknown, &v, err);
+    if (status == ESDM_OK && v.nomem)
+        status = esdm__error_nomem(err, strlen(expression), "a name");
     esdm__query_clear(&query);
     return status;
 }

@@ -11,204 +11,47 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "query/words.h"
 
 #define MAX_EXPRESSION_BYTES (1u << 20)
-
-typedef struct parser {
-    const char *text;
-    const char *at;
-    char *out; /* next free byte of the query's texts */
-    locale_t c_locale;
-    esdm__query query;
-    size_t capacity;
-    esdm_error *err;
-} parser;
-
-typedef struct word {
-    const char *text; /* NUL-terminated, in the query's texts */
-    const char *start;
-    bool quoted;
-} word;
-
-/* isspace() depends on the locale. */
-static bool
-is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static esdm_status
-wrong(parser *p, const char *at, const char *what)
-{
-    size_t column = (size_t) (at - p->text) + 1;
-    if (*at == '\0')
-        return esdm__error_set(p->err, ESDM_EINVAL, "query, column %zu: %s, found the end", column,
-                               what);
-    /* No half UTF-8 sequences in messages. */
-    int bytes = 0;
-    while (bytes < 24 && at[bytes] != '\0' && !is_blank(at[bytes]))
-        bytes++;
-    while (bytes > 1 && ((unsigned char) at[bytes] & 0xc0) == 0x80)
-        bytes--;
-    return esdm__error_set(p->err, ESDM_EINVAL, "query, column %zu: %s, found '%.*s'", column, what,
-                           bytes > 0 ? bytes : 1, at);
-}
-
-static void
-skip_blanks(parser *p)
-{
-    while (is_blank(*p->at))
-        p->at++;
-}
-
-static bool
-is_word_byte(char c, bool in_name)
-{
-    return c != '\0' && !is_blank(c) && strchr("\"'=!<>~", c) == NULL && !(in_name && c == ':');
-}
-
-/* ---- quoted words ------------------------------------------------------------------------- */
-
-static bool
-hex_unit(const char *at, uint32_t *ret_unit)
-{
-    uint32_t unit = 0;
-    for (int i = 0; i < 4; i++) {
-        if (!isxdigit((unsigned char) at[i]))
-            return false;
-        char c = (char) tolower((unsigned char) at[i]);
-        unit = unit * 16 + (uint32_t) (isdigit((unsigned char) c) ? c - '0' : c - 'a' + 10);
-    }
-    *ret_unit = unit;
-    return true;
-}
-
-static void
-put_utf8(parser *p, uint32_t c)
-{
-    if (c < 0x80) {
-        *p->out++ = (char) c;
-        return;
-    }
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
-    *p->out++ = (char) (heads[more] | (c >> (6 * more)));
-    while (more-- > 0)
-        *p->out++ = (char) (0x80 | ((c >> (6 * more)) & 0x3f));
-}
-
-/* At "uXXXX", which may be the first half of a pair. */
-static esdm_status
-unicode_escape(parser *p)
-{
-    const char *start = p->at - 1;
-    uint32_t c = 0, low = 0;
-    if (!hex_unit(p->at + 1, &c))
-        return wrong(p, start, "expected four hexadecimal digits after \\u");
-    p->at += 5;
-    if (c >= 0xd800 && c < 0xdc00 && p->at[0] == '\\' && p->at[1] == 'u' &&
-        hex_unit(p->at + 2, &low) && low >= 0xdc00 && low < 0xe000) {
-        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-        p->at += 6;
-    }
-    if (c == 0 || (c >= 0xd800 && c < 0xe000))
-        return wrong(p, start, "this \\u escape is not a character");
-    put_utf8(p, c);
-    return ESDM_OK;
-}
-
-/* After the backslash. */
-static esdm_status
-escape(parser *p)
-{
-    static const char letters[] = "\\\"'/nrtbf", bytes[] = "\\\"'/\n\r\t\b\f";
-    if (*p->at == 'u')
-        return unicode_escape(p);
-    const char *found = *p->at != '\0' ? strchr(letters, *p->at) : NULL;
-    if (found == NULL)
-        return wrong(p, p->at - 1, "unknown escape (write \\\\ for a backslash)");
-    *p->out++ = bytes[found - letters];
-    p->at++;
-    return ESDM_OK;
-}
-
-static esdm_status
-quoted_word(parser *p)
-{
-    const char *start = p->at;
-    char quote = *p->at++;
-    while (*p->at != quote) {
-        if (*p->at == '\0')
-            return wrong(p, start, "this quote is not closed");
-        if (*p->at != '\\') {
-            *p->out++ = *p->at++;
-            continue;
-        }
-        p->at++;
-        esdm_status status = escape(p);
-        if (status != ESDM_OK)
-            return status;
-    }
-    p->at++;
-    return ESDM_OK;
-}
-
-/* Each word takes at most its bytes in the expression plus a NUL. */
-static esdm_status
-read_word(parser *p, bool in_name, const char *expected, word *ret_word)
-{
-    skip_blanks(p);
-    *ret_word = (word){.text = p->out, .start = p->at, .quoted = *p->at == '"' || *p->at == '\''};
-    if (ret_word->quoted) {
-        esdm_status status = quoted_word(p);
-        if (status != ESDM_OK)
-            return status;
-    } else {
-        if (!is_word_byte(*p->at, in_name))
-            return wrong(p, p->at, expected);
-        while (is_word_byte(*p->at, in_name))
-            *p->out++ = *p->at++;
-    }
-    *p->out++ = '\0';
-    return ESDM_OK;
-}
+#define MAX_DEPTH            100
 
 /* ---- comparisons -------------------------------------------------------------------------- */
 
 static esdm_status
-read_name(parser *p, esdm_meta_condition *condition)
+read_name(esdm__query_parser *p, esdm_meta_condition *condition)
 {
-    word first, second;
+    esdm__query_word first, second;
     static const char expected[] = "expected the name of an attribute";
-    skip_blanks(p);
+    esdm__query_skip_blanks(p);
     if (*p->at == ':') {
         condition->variable = "";
     } else {
-        esdm_status status = read_word(p, true, expected, &first);
+        esdm_status status = esdm__query_read_word(p, ESDM__QUERY_IN_NAME, expected, &first);
         if (status != ESDM_OK)
             return status;
         if (*p->at != ':') {
             if (first.text[0] == '\0')
-                return wrong(p, first.start, expected);
+                return esdm__query_wrong(p, first.start, expected);
             condition->attribute = first.text;
             return ESDM_OK;
         }
         if (first.text[0] == '\0')
-            return wrong(p, first.start, "expected the name of a variable");
+            return esdm__query_wrong(p, first.start, "expected the name of a variable");
         condition->variable = first.text;
     }
     p->at++; /* the colon */
-    if (is_blank(*p->at))
-        return wrong(p, p->at, expected);
-    esdm_status status = read_word(p, true, expected, &second);
+    if (esdm__query_is_blank(*p->at))
+        return esdm__query_wrong(p, p->at, expected);
+    esdm_status status = esdm__query_read_word(p, ESDM__QUERY_IN_NAME, expected, &second);
     if (status == ESDM_OK && second.text[0] == '\0')
-        return wrong(p, second.start, expected);
+        return esdm__query_wrong(p, second.start, expected);
     condition->attribute = second.text;
     return status;
 }
 
 static esdm_status
-read_operator(parser *p, esdm_meta_operator *ret_op)
+read_operator(esdm__query_parser *p, esdm_meta_operator *ret_op, bool *ret_regex)
 {
     static const struct {
         const char *text;
@@ -216,7 +59,13 @@ read_operator(parser *p, esdm_meta_operator *ret_op)
     } operators[] = {{"==", ESDM_META_EQ}, {"!=", ESDM_META_NE}, {"<=", ESDM_META_LE},
                      {">=", ESDM_META_GE}, {"=", ESDM_META_EQ},  {"<", ESDM_META_LT},
                      {">", ESDM_META_GT},  {"~", ESDM_META_GLOB}};
-    skip_blanks(p);
+    esdm__query_skip_blanks(p);
+    *ret_regex = p->at[0] == '=' && p->at[1] == '~';
+    if (*ret_regex) {
+        p->at += 2;
+        *ret_op = ESDM_META_GLOB;
+        return ESDM_OK;
+    }
     for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
         size_t bytes = strlen(operators[i].text);
         if (strncmp(p->at, operators[i].text, bytes) == 0) {
@@ -225,12 +74,12 @@ read_operator(parser *p, esdm_meta_operator *ret_op)
             return ESDM_OK;
         }
     }
-    return wrong(p, p->at, "expected one of = != < <= > >= ~");
+    return esdm__query_wrong(p, p->at, "expected one of = != < <= > >= ~");
 }
 
 /* Words such as "nan" and "infinity" are text: nothing compares usefully with them. */
 static bool
-number_of(parser *p, const char *text, double *ret_number)
+number_of(esdm__query_parser *p, const char *text, double *ret_number)
 {
     const char *digits = text + (text[0] == '-' || text[0] == '+');
     if (!isdigit((unsigned char) digits[0]) &&
@@ -244,68 +93,312 @@ number_of(parser *p, const char *text, double *ret_number)
     return true;
 }
 
+/* Makes room for one more condition; zeroed, at the end. */
 static esdm_status
-read_comparison(parser *p, esdm_meta_condition *condition)
-{
-    esdm_status status = read_name(p, condition);
-    if (status == ESDM_OK)
-        status = read_operator(p, &condition->op);
-    word value;
-    static const char expected[] = "expected a value (put texts with blanks or signs in quotes)";
-    if (status == ESDM_OK)
-        status = read_word(p, false, expected, &value);
-    if (status != ESDM_OK)
-        return status;
-    if (!value.quoted && strcasecmp(value.text, "and") == 0)
-        return wrong(p, value.start, expected);
-    condition->text = value.text;
-    condition->is_number = !value.quoted && condition->op != ESDM_META_GLOB &&
-                           number_of(p, value.text, &condition->number);
-    return ESDM_OK;
-}
-
-/* A zeroed one at the end; NULL, and an error set, when out of memory. */
-static esdm_meta_condition *
-add_condition(parser *p)
+add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
 {
     esdm__query *query = &p->query;
+    if (query->nconditions == ESDM__QUERY_TERMS_MAX)
+        return esdm__error_set(p->err, ESDM_EINVAL,
+                               "query, column %zu: more than %d comparisons; ask in parts",
+                               (size_t) (p->at - p->text) + 1, ESDM__QUERY_TERMS_MAX);
     if (query->nconditions == p->capacity) {
         size_t capacity = p->capacity > 0 ? 2 * p->capacity : 8;
         esdm_meta_condition *more = realloc(query->conditions, capacity * sizeof *more);
-        if (more == NULL) {
-            (void) esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
-            return NULL;
-        }
-        query->conditions = more;
+        if (more != NULL)
+            query->conditions = more;
+        esdm__regex **regexes = realloc(query->regexes, capacity * sizeof *regexes);
+        if (regexes != NULL)
+            query->regexes = regexes;
+        if (more == NULL || regexes == NULL)
+            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
         p->capacity = capacity;
     }
-    esdm_meta_condition *condition = &query->conditions[query->nconditions++];
-    *condition = (esdm_meta_condition){0};
-    return condition;
+    query->regexes[query->nconditions] = NULL;
+    *ret = &query->conditions[query->nconditions++];
+    **ret = (esdm_meta_condition){0};
+    return ESDM_OK;
 }
 
 static esdm_status
-read_expression(parser *p)
+add_node(esdm__query_parser *p, esdm__query_node node, size_t *ret_node)
 {
-    for (;;) {
-        esdm_meta_condition *condition = add_condition(p);
-        if (condition == NULL)
-            return ESDM_ENOMEM;
-        esdm_status status = read_comparison(p, condition);
+    esdm__query *query = &p->query;
+    if (query->nnodes == p->node_capacity) {
+        size_t capacity = p->node_capacity > 0 ? 2 * p->node_capacity : 8;
+        esdm__query_node *more = realloc(query->nodes, capacity * sizeof *more);
+        if (more == NULL)
+            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
+        query->nodes = more;
+        p->node_capacity = capacity;
+    }
+    query->nodes[query->nnodes] = node;
+    *ret_node = query->nnodes++;
+    return ESDM_OK;
+}
+
+/* A node for the condition that was added last. */
+static esdm_status
+add_comparison(esdm__query_parser *p, size_t *ret_node)
+{
+    esdm__query_node node = {.kind = ESDM__QUERY_COMPARISON, .left = p->query.nconditions - 1};
+    return add_node(p, node, ret_node);
+}
+
+/* Whether a keyword stands here, with something else behind it. */
+static bool
+at_keyword(const esdm__query_parser *p, const char *keyword)
+{
+    size_t bytes = strlen(keyword);
+    char next = p->at[0] != '\0' && strncasecmp(p->at, keyword, bytes) == 0 ? p->at[bytes] : 'x';
+    return next == '\0' || esdm__query_is_blank(next) || next == '(';
+}
+
+/* "not" and "exists" are names of attributes, too, when a comparison follows. */
+static bool
+at_prefix(const esdm__query_parser *p, const char *keyword)
+{
+    if (!at_keyword(p, keyword))
+        return false;
+    const char *next = p->at + strlen(keyword);
+    while (esdm__query_is_blank(*next))
+        next++;
+    return *next != '\0' && strchr("=!<>~", *next) == NULL;
+}
+
+/* "<= 2019-04" means the whole of April: "< 2019-05". The texts of such dates sort by their bytes,
+ * and 13 and 32 sort behind all months and days. */
+static void
+whole_period(esdm_meta_condition *condition, char *text)
+{
+    size_t bytes = strlen(text);
+    if ((condition->op != ESDM_META_LE && condition->op != ESDM_META_GT) ||
+        (bytes != 7 && bytes != 10))
+        return;
+    for (size_t i = 0; i < bytes; i++) {
+        bool dash = i == 4 || i == 7;
+        if (dash ? text[i] != '-' : !isdigit((unsigned char) text[i]))
+            return;
+    }
+    if (text[bytes - 1]++ == '9') {
+        text[bytes - 1] = '0';
+        text[bytes - 2]++;
+    }
+    condition->op = condition->op == ESDM_META_LE ? ESDM_META_LT : ESDM_META_GE;
+}
+
+static esdm_status
+read_value(esdm__query_parser *p, esdm__query_place where, esdm_meta_condition *condition,
+           bool regex)
+{
+    esdm__query_word value;
+    static const char expected[] = "expected a value (put texts with blanks or signs in quotes)";
+    char *text = p->out;
+    esdm_status status = esdm__query_read_word(p, where, expected, &value);
+    if (status != ESDM_OK)
+        return status;
+    if (!value.quoted && (strcasecmp(value.text, "and") == 0 || strcasecmp(value.text, "or") == 0))
+        return esdm__query_wrong(p, value.start, expected);
+    condition->text = value.text;
+    condition->is_number = !value.quoted && condition->op != ESDM_META_GLOB &&
+                           number_of(p, value.text, &condition->number);
+    if (!value.quoted && !condition->is_number)
+        whole_period(condition, text);
+    if (!regex)
+        return ESDM_OK;
+    condition->text = "*"; /* what has the attribute; its values are looked at later */
+    status = esdm__regex_new(value.text, &p->query.regexes[p->query.nconditions - 1], p->err);
+    if (status != ESDM_OK)
+        status = esdm__error_prefix(p->err, status, "query, column %zu",
+                                    (size_t) (value.start - p->text) + 1);
+    return status;
+}
+
+/* After "in": the list, each value as a comparison with the first one's name. */
+static esdm_status
+read_list(esdm__query_parser *p, size_t *ret_node)
+{
+    const esdm_meta_condition name = p->query.conditions[p->query.nconditions - 1];
+    esdm_meta_condition *condition = &p->query.conditions[p->query.nconditions - 1];
+    size_t node = 0;
+    esdm__query_skip_blanks(p);
+    if (*p->at++ != '(')
+        return esdm__query_wrong(p, p->at - 1, "expected \"(\" and a list of values after \"in\"");
+    for (bool first = true;; first = false) {
+        esdm_status status = first ? ESDM_OK : add_condition(p, &condition);
         if (status != ESDM_OK)
             return status;
-        const char *end = p->at;
-        skip_blanks(p);
-        if (*p->at == '\0')
+        *condition = name;
+        condition->op = ESDM_META_EQ;
+        status = read_value(p, ESDM__QUERY_IN_LIST, condition, false);
+        if (status == ESDM_OK)
+            status = add_comparison(p, &node);
+        if (status == ESDM_OK && !first)
+            status = add_node(p, (esdm__query_node){ESDM__QUERY_OR, *ret_node, node}, &node);
+        if (status != ESDM_OK)
+            return status;
+        *ret_node = node;
+        esdm__query_skip_blanks(p);
+        if (*p->at == ')') {
+            p->at++;
             return ESDM_OK;
-        if (p->at == end || strncasecmp(p->at, "and", 3) != 0 ||
-            !(is_blank(p->at[3]) || p->at[3] == '\0'))
-            return wrong(p, p->at, "expected \"and\" (a value with blanks must be in quotes)");
-        p->at += 3;
-        skip_blanks(p);
-        if (*p->at == '\0')
-            return wrong(p, p->at, "expected a comparison after \"and\"");
+        }
+        if (*p->at != ',')
+            return esdm__query_wrong(p, p->at, "expected \",\" or \")\" in the list");
+        p->at++;
     }
+}
+
+static esdm_status
+read_comparison(esdm__query_parser *p, size_t *ret_node)
+{
+    esdm_meta_condition *condition = NULL;
+    bool regex = false, negated = false;
+    esdm_status status = add_condition(p, &condition);
+    if (status == ESDM_OK)
+        status = read_name(p, condition);
+    if (status != ESDM_OK)
+        return status;
+    esdm__query_skip_blanks(p);
+    const char *start = p->at;
+    if (at_keyword(p, "not")) {
+        negated = true;
+        p->at += 3;
+        esdm__query_skip_blanks(p);
+    }
+    if (at_keyword(p, "in")) {
+        p->at += 2;
+        status = read_list(p, ret_node);
+        if (status == ESDM_OK && negated)
+            status = add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0}, ret_node);
+        return status;
+    }
+    p->at = start;
+    status = read_operator(p, &condition->op, &regex);
+    if (status == ESDM_OK)
+        status = read_value(p, ESDM__QUERY_IN_VALUE, condition, regex);
+    return status == ESDM_OK ? add_comparison(p, ret_node) : status;
+}
+
+static esdm_status read_either(esdm__query_parser *p, size_t *ret_node);
+
+/* After "(". */
+static esdm_status
+read_brackets(esdm__query_parser *p, const char *start, size_t *ret_node)
+{
+    esdm_status status = read_either(p, ret_node);
+    esdm__query_skip_blanks(p);
+    if (status == ESDM_OK && *p->at != ')')
+        return *p->at == '\0' ? esdm__query_wrong(p, start, "this bracket is not closed")
+                              : esdm__query_wrong(p, p->at, "expected \"and\", \"or\" or \")\"");
+    p->at += status == ESDM_OK;
+    return status;
+}
+
+static esdm_status
+read_exists(esdm__query_parser *p, size_t *ret_node)
+{
+    esdm_meta_condition *condition = NULL;
+    esdm_status status = add_condition(p, &condition);
+    p->at += strlen("exists");
+    esdm__query_skip_blanks(p);
+    const char *start = p->at;
+    bool bracket = *p->at == '(';
+    p->at += bracket;
+    if (status == ESDM_OK)
+        status = read_name(p, condition);
+    esdm__query_skip_blanks(p);
+    if (status == ESDM_OK && bracket && *p->at++ != ')')
+        return esdm__query_wrong(p, start, "this bracket is not closed");
+    if (status != ESDM_OK)
+        return status;
+    condition->op = ESDM_META_GLOB;
+    condition->text = "*";
+    return add_comparison(p, ret_node);
+}
+
+static esdm_status
+read_one(esdm__query_parser *p, size_t *ret_node)
+{
+    esdm__query_skip_blanks(p);
+    const char *start = p->at;
+    bool is_not = at_prefix(p, "not");
+    esdm_status status;
+    if (p->depth >= MAX_DEPTH)
+        return esdm__query_wrong(p, p->at, "brackets and \"not\" are too deep");
+    p->depth++;
+    if (is_not) {
+        p->at += strlen("not");
+        status = read_one(p, ret_node);
+        if (status == ESDM_OK)
+            status = add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0}, ret_node);
+    } else if (*p->at == '(') {
+        p->at++;
+        p->brackets++;
+        status = read_brackets(p, start, ret_node);
+        p->brackets--;
+    } else if (at_prefix(p, "exists")) {
+        status = read_exists(p, ret_node);
+    } else {
+        status = read_comparison(p, ret_node);
+    }
+    p->depth--;
+    return status;
+}
+
+/* One or more parts with the same word between them. */
+static esdm_status
+read_joined(esdm__query_parser *p, const char *joint,
+            esdm_status (*read_part)(esdm__query_parser *, size_t *), size_t *ret_node)
+{
+    esdm_status status = read_part(p, ret_node);
+    while (status == ESDM_OK) {
+        size_t right = 0;
+        const char *end = p->at;
+        esdm__query_skip_blanks(p);
+        if ((!esdm__query_is_blank(p->at[-1]) && p->at[-1] != ')') || !at_keyword(p, joint)) {
+            p->at = end;
+            return ESDM_OK;
+        }
+        p->at += strlen(joint);
+        esdm__query_skip_blanks(p);
+        if (*p->at == '\0')
+            return joint[0] == 'a'
+                       ? esdm__query_wrong(p, p->at, "expected a comparison after \"and\"")
+                       : esdm__query_wrong(p, p->at, "expected a comparison after \"or\"");
+        status = read_part(p, &right);
+        if (status == ESDM_OK)
+            status = add_node(p,
+                              (esdm__query_node){joint[0] == 'a' ? ESDM__QUERY_AND : ESDM__QUERY_OR,
+                                                 *ret_node, right},
+                              ret_node);
+    }
+    return status;
+}
+
+static esdm_status
+read_all(esdm__query_parser *p, size_t *ret_node)
+{
+    return read_joined(p, "and", read_one, ret_node);
+}
+
+static esdm_status
+read_either(esdm__query_parser *p, size_t *ret_node)
+{
+    return read_joined(p, "or", read_all, ret_node);
+}
+
+static esdm_status
+read_expression(esdm__query_parser *p)
+{
+    esdm_status status = read_either(p, &p->query.root);
+    if (status != ESDM_OK)
+        return status;
+    esdm__query_skip_blanks(p);
+    if (*p->at != '\0')
+        return esdm__query_wrong(
+            p, p->at, "expected \"and\" or \"or\" (a value with blanks must be in quotes)");
+    return ESDM_OK;
 }
 
 esdm_status
@@ -316,7 +409,7 @@ esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err)
         return esdm__error_set(err, ESDM_EINVAL, "the query has %zu bytes, more than %u", bytes,
                                MAX_EXPRESSION_BYTES);
     /* A word has at least one byte in the expression and never grows, but gets a NUL. */
-    parser p = {.text = text, .at = text, .err = err};
+    esdm__query_parser p = {.text = text, .at = text, .err = err};
     p.query.texts = malloc(2 * bytes + 2);
     p.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
     p.out = p.query.texts;
@@ -337,7 +430,11 @@ esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err)
 void
 esdm__query_clear(esdm__query *query)
 {
+    for (size_t i = 0; i < query->nconditions; i++)
+        esdm__regex_free(query->regexes[i]);
+    free(query->regexes);
     free(query->conditions);
+    free(query->nodes);
     free(query->texts);
     *query = (esdm__query){0};
 }

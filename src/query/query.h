@@ -4,27 +4,67 @@
 
 /**
  * @file
- * Parser of the expressions of esdm_find().
+ * Expressions of esdm_find().
  *
- *     expression = comparison { "and" comparison }          ("and" in either case)
+ *     expression = all { "or" all }                           (words in either case)
+ *     all        = one { "and" one }
+ *     one        = "not" one | "(" expression ")" | "exists" name | comparison
  *     comparison = name operator value
- *     name       = [ [ word ] ":" ] word                    (":x" is of containers alone)
- *     operator   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "~"
+ *                | name [ "not" ] "in" "(" value { "," value } ")"
+ *     name       = [ [ word ] ":" ] word                      (":x" is of containers alone)
+ *     operator   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "~" (glob) | "=~" (PCRE2)
  *     value      = word | number
- *     word       = bytes other than blanks, quotes, = ! < > ~ (and ':' in a name)
+ *     word       = bytes other than blanks, quotes, = ! < > ~ (and ':' in a name, ',' in a list);
+ *                  within brackets a ')' that closes none of the word's own ends it
  *                | text in single or double quotes with the escapes \\ \" \' \n \t \r \/ \uXXXX
  *     number     = a bare word that is a decimal, hexadecimal (0x1f) or floating-point literal
  *
- * A quoted word is never a number nor "and". The right side of `~` is always text.
+ * A quoted word is never a number nor a keyword. The right sides of `~` and `=~` are always text. A
+ * bare month or day (2019-04, 2019-04-05) after `<=` or `>` stands for all of it.
+ *
+ * An expression is brought into the form of *terms*, one of which must hold: comparisons that all
+ * hold, and others of which none does.
  */
 
 #include "esdm/sys/meta_store.h"
 
+typedef struct esdm__query_node {
+    enum {
+        ESDM__QUERY_COMPARISON, /* `left` is its number */
+        ESDM__QUERY_AND,
+        ESDM__QUERY_OR,
+        ESDM__QUERY_NOT /* of `left` */
+    } kind;
+    size_t left, right;
+} esdm__query_node;
+
+/** Compiled regular expression of a comparison. */
+typedef struct esdm__regex esdm__regex;
+
 typedef struct esdm__query {
-    esdm_meta_condition *conditions; /**< owned, and their texts with them */
-    size_t nconditions;              /**< ≥ 1 */
-    char *texts;                     /**< owned; what the conditions point into */
+    esdm_meta_condition *conditions; /**< owned, and their texts with them, in order of the text */
+    esdm__regex **regexes;   /**< of each condition; NULL: none. One that has some looks for "*" */
+    size_t nconditions;      /**< ≥ 1 */
+    esdm__query_node *nodes; /**< owned */
+    size_t nnodes;
+    size_t root;
+    char *texts; /**< owned; what the conditions point into */
 } esdm__query;
+
+/** What must hold together: numbers of conditions, first those that hold, then those that do not.
+ */
+typedef struct esdm__query_term {
+    size_t *conditions; /**< owned by the list */
+    size_t holds, fails;
+} esdm__query_term;
+
+typedef struct esdm__query_terms {
+    esdm__query_term *items; /**< owned, with what they own */
+    size_t count;
+} esdm__query_terms;
+
+/** More terms than this are refused. */
+#define ESDM__QUERY_TERMS_MAX 4096
 
 /**
  * @param ret_query owned; esdm__query_clear().
@@ -33,5 +73,27 @@ typedef struct esdm__query {
 esdm_status esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err);
 /** A zeroed query is accepted. */
 void esdm__query_clear(esdm__query *query);
+
+/** @param ret_terms owned; esdm__query_terms_clear(). @return ESDM_EINVAL: too many. */
+esdm_status esdm__query_terms_make(const esdm__query *query, esdm__query_terms *ret_terms,
+                                   esdm_error *err);
+void esdm__query_terms_clear(esdm__query_terms *terms);
+
+/** What the store has that meets the query, by byte order of containers and datasets, each once. */
+esdm_status esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                             esdm_meta_match_visitor visit, void *user, esdm_error *err);
+
+/** The conditions whose attributes nothing has. */
+esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                                bool (*visit)(const esdm_meta_condition *condition, void *user),
+                                void *user, esdm_error *err);
+
+/** @return ESDM_EINVAL with the place in the pattern. @param ret_regex owned; esdm__regex_free().
+ */
+esdm_status esdm__regex_new(const char *pattern, esdm__regex **ret_regex, esdm_error *err);
+void esdm__regex_free(esdm__regex *regex); /**< NULL is accepted */
+/** Whether some part of the text matches. @return ESDM_EINVAL when that takes too long to tell. */
+esdm_status esdm__regex_matches(const esdm__regex *regex, const char *text, bool *ret_matches,
+                                esdm_error *err);
 
 #endif

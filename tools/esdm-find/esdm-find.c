@@ -11,23 +11,32 @@ static const tool_help help = {
         "Finds containers and datasets by their attributes. The answer comes from an\n"
         "index that every commit keeps; no container is opened.\n"
         "\n"
-        "An expression is one comparison, or several joined by \"and\"; put it in quotes,\n"
-        "because < > * and blanks mean something to the shell. Several arguments are\n"
-        "joined by \"and\", too. A comparison is NAME OPERATOR VALUE:\n"
+        "An expression has comparisons, joined by \"and\" and \"or\", with \"not\" and\n"
+        "brackets; \"and\" binds more tightly than \"or\". Put it in quotes, because < > * ( )\n"
+        "and blanks mean something to the shell. Several arguments are joined by \"and\".\n"
+        "\n"
+        "  NAME OPERATOR VALUE\n"
+        "  NAME in (VALUE, VALUE, …), NAME not in (…)\n"
+        "  exists NAME\n"
         "\n"
         "  NAME      ATTRIBUTE of a dataset or a container, VARIABLE:ATTRIBUTE of the\n"
         "            datasets called VARIABLE, or :ATTRIBUTE of containers alone\n"
-        "  OPERATOR  = != < <= > >=, or ~ for a glob (* ? [a-z]) on text\n"
-        "  VALUE     a number, a word, or text in single or double quotes (\\n \\\" \\u00b0)\n"
+        "  OPERATOR  = != < <= > >=; ~ for a glob (* ? [a-z]), =~ for a regular\n"
+        "            expression (PCRE2) on text\n"
+        "  VALUE     a number, a word, or text in single or double quotes (\\n \\\" \\u00b0);\n"
+        "            a month or day (2019-04, 2019-04-05) after <= or > is all of it\n"
         "\n"
-        "What is printed: the name of a container whose global attributes meet all\n"
-        "comparisons, and CONTAINER:/GROUP/DATASET for each such dataset; a comparison on a\n"
-        "dataset may also be met by the global attributes of its container. A quoted value\n"
-        "is compared as text, even if it looks like a number. Upper and lower case differ.\n"
-        "There is no \"or\": ask twice. Nothing found is exit status 3; a message tells\n"
-        "then which attributes nothing has at all.",
+        "What is printed: the name of a container whose global attributes meet the\n"
+        "expression, and CONTAINER:/GROUP/DATASET for each such dataset. Where a dataset has\n"
+        "no attribute of the name, that of its container counts; one comparison outside of\n"
+        "\"not\" must be met by its own. != is met by an attribute that is there and has\n"
+        "another value, \"not NAME = VALUE\" also where there is none. A quoted value is\n"
+        "compared as text, even if it looks like a number. Upper and lower case differ.\n"
+        "Nothing found is exit status 3; a message tells then which attributes nothing has\n"
+        "at all.",
     .examples = "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
                 "  esdm-find 'standard_name = air_temperature and units = K'\n"
+                "  esdm-find 'variable_id in (tas, pr) and not (source_id =~ \"^(EC|IITM)\")'\n"
                 "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
                 "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",
     .see_also = "esdm-ls, esdm-stat",
@@ -79,65 +88,21 @@ visit(const esdm_match *match, void *user)
 /* ---- nothing found ------------------------------------------------------------------------ */
 
 static bool
-note_any(const esdm_match *match, void *user)
+tell_name(const char *name, void *user)
 {
-    (void) match;
-    *(bool *) user = true;
-    return false;
-}
-
-/* Whether anything has the attribute, "NAME" or "VARIABLE:NAME" as in the expression. */
-static bool
-has_attribute(esdm_session *session, const char *name)
-{
-    static const char *const questions[] = {" ~ *", " >= 0", " < 0", " != '\\u0001'"};
-    bool any = false;
-    for (size_t i = 0; i < G_N_ELEMENTS(questions) && !any; i++) {
-        g_autofree char *question = g_strconcat(name, questions[i], NULL);
-        esdm_error err = {0};
-        if (esdm_find(session, question, note_any, &any, &err) != ESDM_OK)
-            return true; /* no more is known than without asking */
-    }
-    return any;
-}
-
-/* The bytes of a word, or of a text in quotes. */
-static size_t
-word_bytes(const char *at, const char *ends)
-{
-    size_t bytes = 0;
-    if (*at != '"' && *at != '\'')
-        return strcspn(at, ends);
-    for (bytes = 1; at[bytes] != '\0' && at[bytes] != at[0]; bytes++)
-        bytes += at[bytes] == '\\' && at[bytes + 1] != '\0';
-    return bytes + (at[bytes] != '\0');
+    (void) user;
+    g_autofree char *printable = tool_printable(name);
+    tool_error("no container and no variable of this site has an attribute %s", printable);
+    return true;
 }
 
 /* An expression that is right found nothing: tells attributes in it that nothing has. */
 static void
 tell_unknown(esdm_session *session, const char *expression)
 {
-    const char *at = expression;
-    while (*at != '\0') {
-        at += strspn(at, " \t\n");
-        const char *name = at;
-        at += word_bytes(at, "=!<>~ \t\n:");
-        if (*at == ':')
-            at += 1 + word_bytes(at + 1, "=!<>~ \t\n");
-        if (at == name)
-            return;
-        g_autofree char *attribute = g_strndup(name, (gsize) (at - name));
-        if (!has_attribute(session, attribute)) {
-            g_autofree char *printable = tool_printable(attribute);
-            tool_error("no container and no variable of this site has an attribute %s", printable);
-        }
-        at += strspn(at, " \t\n");
-        at += strspn(at, "=!<>~");
-        at += strspn(at, " \t\n");
-        at += word_bytes(at, " \t\n");
-        at += strspn(at, " \t\n");
-        at += MIN(strlen("and"), strlen(at));
-    }
+    esdm_error err = {0};
+    esdm_status status = esdm_find_unknown(session, expression, tell_name, NULL, &err);
+    (void) status; /* no more is known than without asking */
 }
 
 static tool_exit
@@ -179,7 +144,9 @@ main(int argc, char **argv)
         tool_output_exact();
     if (zero && tool.json)
         return tool_usage("-0 and --json exclude each other");
-    g_autofree char *expression = g_strjoinv(" and ", argv + 1);
+    g_autofree char *joined = g_strjoinv(") and (", argv + 1);
+    g_autofree char *expression =
+        argc > 2 ? g_strdup_printf("(%s)", joined) : g_steal_pointer(&joined);
     esdm_session *session = NULL;
     tool_exit result = tool_session(true, &session);
     if (result != TOOL_OK)

@@ -176,16 +176,28 @@ typedef bool (*esdm_match_visitor)(const esdm_match *match, void *user);
 /**
  * Finds containers and datasets by their attributes, answered from the attribute index.
  *
- * Grammar: `comparison { and comparison }`; comparison is `NAME OP VALUE`, NAME an attribute,
- * `VARIABLE:NAME` or `:NAME` (containers alone), OP one of `= != < <= > >= ~` (`~` is a glob on
- * text), VALUE a number, a bare word or a text in single or double quotes. See esdm-find(1).
- * All comparisons without a variable that hold on the same object select that object; a
- * comparison on a dataset may be met by its container's attributes.
- * @return ESDM_EINVAL with the column of the first wrong token.
+ * Grammar: comparisons joined by `and` and `or`, with `not` and brackets. A comparison is `NAME OP
+ * VALUE`, NAME an attribute, `VARIABLE:NAME` or `:NAME` (containers alone), OP one of `= != < <= >
+ * >= ~ =~` (`~` is a glob, `=~` a regular expression of PCRE2, both on text), VALUE a number, a
+ * bare word or a text in single or double quotes; or `NAME in (VALUE, …)`, `NAME not in (…)`,
+ * `exists NAME`. See esdm-find(1). A container is found when its own attributes meet the
+ * expression; a dataset when its attributes do, or its container's where it has none of the name,
+ * and one of its own meets a comparison that is not within a `not`. Matches come by byte order of
+ * names, each once.
+ * @return ESDM_EINVAL with the column of the first wrong token, or when the expression has more
+ * than 4096 alternatives or 64 comparisons that are joined by `and`.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_find(esdm_session *session, const char *expression,
                                                esdm_match_visitor visit, void *user,
                                                esdm_error *err);
+
+/** "NAME", "VARIABLE:NAME" or ":NAME"; borrowed during the call. @return false: no more. */
+typedef bool (*esdm_find_name_visitor)(const char *name, void *user);
+/** Visits the names in an expression that nothing in the site has: why it may find nothing. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_unknown(esdm_session *session,
+                                                       const char *expression,
+                                                       esdm_find_name_visitor visit, void *user,
+                                                       esdm_error *err);
 
 #ifdef __cplusplus
 }

@@ -146,16 +146,16 @@ test_query__errors_name_the_column(void **state)
         {"units K", "query, column 7: expected one of = != < <= > >= ~, found 'K'"},
         {"units = ", "query, column 9: expected a value"},
         {"= K", "query, column 1: expected the name of an attribute, found '='"},
-        {"a = b c = d",
-         "query, column 7: expected \"and\" (a value with blanks must be in quotes), found 'c'"},
+        {"a = b c = d", "query, column 7: expected \"and\" or \"or\" (a value with blanks must be "
+                        "in quotes), found 'c'"},
         {"a = b and", "query, column 10: expected a comparison after \"and\", found the end"},
         {"a = b and ", "query, column 11: expected a comparison after \"and\", found the end"},
         {"a = b and and c = d", "query, column 15: expected one of = != < <= > >= ~, found 'c'"},
-        {"a = b andy = d",
-         "query, column 7: expected \"and\" (a value with blanks must be in quotes), found 'andy'"},
+        {"a = b andy = d", "query, column 7: expected \"and\" or \"or\" (a value with blanks must "
+                           "be in quotes), found 'andy'"},
         {"a = and b = c", "query, column 5: expected a value"},
-        {"a = b=c",
-         "query, column 6: expected \"and\" (a value with blanks must be in quotes), found '=c'"},
+        {"a = b=c", "query, column 6: expected \"and\" or \"or\" (a value with blanks must be in "
+                    "quotes), found '=c'"},
         {"a = 'b", "query, column 5: this quote is not closed, found ''b'"},
         {"a = 'b\\q'", "query, column 7: unknown escape"},
         {"a = '\\u12g4'", "query, column 6: expected four hexadecimal digits after \\u"},
@@ -166,8 +166,8 @@ test_query__errors_name_the_column(void **state)
         {"v:w:a = 1", "query, column 4: expected one of"},
         {"'':a = 1", "query, column 1: expected the name of a variable"},
         {"'' = 1", "query, column 1: expected the name of an attribute"},
-        {"a = 'b'c = d",
-         "query, column 8: expected \"and\" (a value with blanks must be in quotes), found 'c'"},
+        {"a = 'b'c = d", "query, column 8: expected \"and\" or \"or\" (a value with blanks must be "
+                         "in quotes), found 'c'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         esdm__query query = {.nconditions = 77};
@@ -209,6 +209,90 @@ test_query__many_conditions(void **state)
     esdm__query_clear(&query);
 }
 
+/* The terms, with the values of their comparisons: "a b -c | d". */
+static void
+has_terms(const char *text, const char *expected)
+{
+    esdm__query query = {0};
+    esdm__query_terms terms = {0};
+    esdm_error err = {0};
+    char shown[400] = "";
+    if (esdm__query_parse(text, &query, &err) != ESDM_OK ||
+        esdm__query_terms_make(&query, &terms, &err) != ESDM_OK)
+        fail_msg("%s: %s", text, err.message);
+    for (size_t i = 0; i < terms.count; i++) {
+        const esdm__query_term *term = &terms.items[i];
+        for (size_t k = 0; k < term->holds + term->fails; k++) {
+            strcat(shown, k > 0 ? " " : i > 0 ? " | " : "");
+            strcat(shown, k >= term->holds ? "-" : "");
+            strcat(shown, query.conditions[term->conditions[k]].text);
+        }
+    }
+    esdm__query_terms_clear(&terms);
+    esdm__query_clear(&query);
+    assert_string_equal(shown, expected);
+}
+
+static void
+test_query__becomes_alternatives(void **state)
+{
+    (void) state;
+    has_terms("a = 1", "1");
+    has_terms("a = 1 and b = 2 or c = 3", "1 2 | 3");
+    has_terms("a = 1 and (b = 2 or c = 3)", "1 2 | 1 3");
+    has_terms("(a = 1 or b = 2)and(c = 3 or d = 4)", "1 3 | 1 4 | 2 3 | 2 4");
+    has_terms("not (a = 1 and not b = 2)", "-1 | 2");
+    has_terms("NOT(a = 1 Or b = 2)", "-1 -2");
+    has_terms("not not not a = 1", "-1");
+    has_terms("a in (1, x , 'y z',4)", "1 | x | y z | 4");
+    has_terms("a not in (1,2) and b = 3", "3 -1 -2");
+    has_terms("exists a and not exists(b)", "* -*");
+    has_terms("(a = f(x,y) or a = g())", "f(x,y) | g()");
+    has_terms("a = b)", "b)");
+    has_terms("not = 1 and exists ~ x and in = 2", "1 x 2");
+    has_terms("(a <= 2019-04 or a > 2019-09) and a <= 2019-12-31", "2019-05 2019-12-32 | "
+                                                                   "2019-10 2019-12-32");
+    has_terms("a <= '2019-04' and a = 2019-04 and a < 2019-04", "2019-04 2019-04 2019-04");
+}
+
+static void
+test_query__what_is_too_large_is_refused(void **state)
+{
+    (void) state;
+    char text[4000] = "";
+    for (int i = 0; i < 13; i++)
+        strcat(text, i > 0 ? " and (a = 1 or b = 2)" : "(a = 1 or b = 2)");
+    esdm__query query = {0};
+    esdm__query_terms terms = {0};
+    esdm_error err = {0};
+    assert_int_equal(esdm__query_parse(text, &query, &err), ESDM_OK);
+    assert_int_equal(esdm__query_terms_make(&query, &terms, &err), ESDM_EINVAL);
+    assert_non_null(strstr(err.message, "4096 alternatives"));
+    assert_null(terms.items);
+    esdm__query_clear(&query);
+}
+
+static void
+test_query__regular_expressions_end(void **state)
+{
+    (void) state;
+    esdm__regex *regex = NULL;
+    esdm_error err = {0};
+    bool matches = false;
+    assert_int_equal(esdm__regex_new("^(EC|IITM)-\\w+$", &regex, &err), ESDM_OK);
+    assert_int_equal(esdm__regex_matches(regex, "EC-Earth3", &matches, &err), ESDM_OK);
+    assert_true(matches);
+    assert_int_equal(esdm__regex_matches(regex, "\xff\xfe", &matches, &err), ESDM_OK);
+    assert_false(matches);
+    esdm__regex_free(regex);
+    assert_int_equal(esdm__regex_new("(a+)+$", &regex, &err), ESDM_OK);
+    assert_int_equal(
+        esdm__regex_matches(regex, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", &matches, &err),
+        ESDM_EINVAL);
+    esdm__regex_free(regex);
+    assert_int_equal(esdm__regex_new("a[", &regex, &err), ESDM_EINVAL);
+}
+
 int
 main(void)
 {
@@ -221,6 +305,9 @@ main(void)
         cmocka_unit_test(test_query__errors_name_the_column),
         cmocka_unit_test(test_query__locale_does_not_matter),
         cmocka_unit_test(test_query__many_conditions),
+        cmocka_unit_test(test_query__becomes_alternatives),
+        cmocka_unit_test(test_query__what_is_too_large_is_refused),
+        cmocka_unit_test(test_query__regular_expressions_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

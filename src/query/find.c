@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * Answers of queries. A store answers comparisons that all hold, from its index. Terms are asked
+ * one after the other; of what a term finds is taken away what meets one of the comparisons that
+ * must fail, too.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/meta_checks.h"
+#include "query/query.h"
+
+typedef struct found {
+    char *container;     /* owned; the dataset's text follows it */
+    const char *dataset; /* NULL: the container */
+    bool taken_away;
+} found;
+
+typedef struct found_list {
+    found *items;
+    size_t count, capacity;
+    bool nomem;
+} found_list;
+
+typedef struct search {
+    const esdm_meta_plugin *meta;
+    void *store;
+    const esdm__query *query;
+    esdm_error *err;
+} search;
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static void
+clear_list(found_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].container);
+    free(list->items);
+    *list = (found_list){0};
+}
+
+static bool
+reserve(found_list *list, size_t more)
+{
+    if (list->count + more <= list->capacity)
+        return true;
+    size_t capacity = 2 * list->capacity + more + 16;
+    found *items = realloc(list->items, capacity * sizeof *items);
+    if (items == NULL)
+        return false;
+    list->items = items;
+    list->capacity = capacity;
+    return true;
+}
+
+static bool
+add_match(const char *container, const char *dataset, void *user)
+{
+    found_list *list = user;
+    size_t bytes = strlen(container) + 1;
+    size_t more = dataset != NULL ? strlen(dataset) + 1 : 0;
+    char *text = malloc(bytes + more);
+    list->nomem = text == NULL || !reserve(list, 1);
+    if (list->nomem) {
+        free(text);
+        return false;
+    }
+    memcpy(text, container, bytes);
+    if (dataset != NULL)
+        memcpy(text + bytes, dataset, more);
+    list->items[list->count++] =
+        (found){.container = text, .dataset = dataset != NULL ? text + bytes : NULL};
+    return true;
+}
+
+static bool
+add_container(const char *name, const esdm_meta_container *record, void *user)
+{
+    (void) record;
+    return add_match(name, NULL, user);
+}
+
+static int
+compare_found(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    int order = strcmp(x->container, y->container);
+    if (order != 0 || x->dataset == y->dataset)
+        return order;
+    if (x->dataset == NULL || y->dataset == NULL)
+        return x->dataset == NULL ? -1 : 1;
+    return strcmp(x->dataset, y->dataset);
+}
+
+/* Sorted, each once. */
+static void
+sort_list(found_list *list)
+{
+    size_t kept = 0;
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof *list->items, compare_found);
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept > 0 && compare_found(&list->items[kept - 1], &list->items[i]) == 0)
+            free(list->items[i].container);
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+}
+
+/* Both are sorted. */
+static void
+take_away(found_list *from, const found_list *what)
+{
+    for (size_t i = 0, j = 0; i < from->count && j < what->count;) {
+        int order = compare_found(&from->items[i], &what->items[j]);
+        if (order == 0)
+            from->items[i].taken_away = true;
+        i += order <= 0;
+        j += order >= 0;
+    }
+}
+
+static void
+drop_taken(found_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].taken_away)
+            free(list->items[i].container);
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+}
+
+/* ---- regular expressions -------------------------------------------------------------------- */
+
+typedef struct matching {
+    const found *object;
+    const esdm_meta_condition *condition;
+    const esdm__regex *regex;
+    bool own_seen, own, global;
+    esdm_status status;
+    esdm_error *err;
+} matching;
+
+static bool
+match_attribute(const esdm_meta_attribute *attribute, void *user)
+{
+    matching *m = user;
+    const char *path = attribute->dataset == 0 ? NULL : attribute->dataset_path;
+    bool of_object = path == NULL
+                         ? m->object->dataset == NULL
+                         : m->object->dataset != NULL && strcmp(path, m->object->dataset) == 0;
+    if ((path != NULL && !of_object) || strcmp(attribute->name, m->condition->attribute) != 0)
+        return true;
+    bool matches = false;
+    if (attribute->text != NULL)
+        m->status = esdm__regex_matches(m->regex, attribute->text, &matches, m->err);
+    m->own_seen |= of_object;
+    if (of_object)
+        m->own |= matches;
+    if (path == NULL)
+        m->global |= matches;
+    return m->status == ESDM_OK;
+}
+
+/* The object has the attribute: whether its value matches. */
+static esdm_status
+object_matches(const search *s, const found *object, size_t condition, bool *ret, esdm_error *err)
+{
+    esdm_meta_container record;
+    const esdm_meta_condition *c = &s->query->conditions[condition];
+    matching m = {
+        .object = object, .condition = c, .regex = s->query->regexes[condition], .err = err};
+    *ret = false;
+    esdm_status status = s->meta->container_find(s->store, object->container, &record, err);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK; /* it was removed meanwhile */
+    if (status == ESDM_OK)
+        status = s->meta->attributes(s->store, record.container, match_attribute, &m, err);
+    if (status == ESDM_OK)
+        status = m.status;
+    bool of_container = c->variable != NULL && c->variable[0] == '\0';
+    *ret = of_container || !m.own_seen ? m.global : m.own;
+    return status;
+}
+
+/* Takes away what does not match. */
+static esdm_status
+match_list(const search *s, found_list *list, size_t condition)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < list->count && status == ESDM_OK; i++) {
+        bool matches = false;
+        status = object_matches(s, &list->items[i], condition, &matches, s->err);
+        list->items[i].taken_away = !matches;
+    }
+    drop_taken(list);
+    return status;
+}
+
+/* ---- terms ---------------------------------------------------------------------------------- */
+
+/* What meets the first `holds` comparisons of the term, and the one `also` (SIZE_MAX: none). */
+static esdm_status
+ask(const search *s, const esdm__query_term *term, size_t also, found_list *ret)
+{
+    esdm_meta_condition conditions[ESDM__CONDITIONS_MAX];
+    size_t numbers[ESDM__CONDITIONS_MAX];
+    size_t count = term->holds;
+    memcpy(numbers, term->conditions, count * sizeof *numbers);
+    if (also != SIZE_MAX)
+        numbers[count++] = also;
+    for (size_t i = 0; i < count; i++)
+        conditions[i] = s->query->conditions[numbers[i]];
+    esdm_status status;
+    if (count > 0)
+        status = s->meta->find(s->store, conditions, count, add_match, ret, s->err);
+    else
+        status = s->meta->container_list(s->store, NULL, add_container, ret, s->err);
+    if (status == ESDM_OK && ret->nomem)
+        status = esdm__error_nomem(s->err, ret->capacity, "the answer to a query");
+    if (status == ESDM_OK)
+        sort_list(ret);
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        if (s->query->regexes[numbers[i]] != NULL)
+            status = match_list(s, ret, numbers[i]);
+    }
+    return status;
+}
+
+static esdm_status
+ask_term(const search *s, const esdm__query_term *term, found_list *all)
+{
+    found_list list = {0};
+    esdm_status status = ask(s, term, SIZE_MAX, &list);
+    for (size_t i = 0; i < term->fails && status == ESDM_OK && list.count > 0; i++) {
+        found_list meets = {0};
+        status = ask(s, term, term->conditions[term->holds + i], &meets);
+        if (status == ESDM_OK)
+            take_away(&list, &meets);
+        clear_list(&meets);
+        drop_taken(&list);
+    }
+    if (status == ESDM_OK && list.count > 0 && !reserve(all, list.count))
+        status =
+            esdm__error_nomem(s->err, list.count * sizeof *list.items, "the answer to a query");
+    if (status == ESDM_OK && list.count > 0) {
+        memcpy(all->items + all->count, list.items, list.count * sizeof *list.items);
+        all->count += list.count;
+        list.count = 0;
+    }
+    clear_list(&list);
+    return status;
+}
+
+static bool
+is_plain(const esdm__query *query, const esdm__query_terms *terms)
+{
+    for (size_t i = 0; i < query->nconditions; i++) {
+        if (query->regexes[i] != NULL)
+            return false;
+    }
+    return terms->count == 1 && terms->items[0].fails == 0;
+}
+
+esdm_status
+esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                 esdm_meta_match_visitor visit, void *user, esdm_error *err)
+{
+    search s = {.meta = meta, .store = store, .query = query, .err = err};
+    esdm__query_terms terms = {0};
+    found_list all = {0};
+    esdm_status status = esdm__query_terms_make(query, &terms, err);
+    if (status != ESDM_OK)
+        return status;
+    if (is_plain(query, &terms)) {
+        esdm__query_terms_clear(&terms);
+        return meta->find(store, query->conditions, query->nconditions, visit, user, err);
+    }
+    for (size_t i = 0; i < terms.count && status == ESDM_OK; i++)
+        status = ask_term(&s, &terms.items[i], &all);
+    if (status == ESDM_OK) {
+        sort_list(&all);
+        for (size_t i = 0; i < all.count; i++) {
+            if (!visit(all.items[i].container, all.items[i].dataset, user))
+                break;
+        }
+    }
+    clear_list(&all);
+    esdm__query_terms_clear(&terms);
+    return status;
+}
+
+static bool
+note_any(const char *container, const char *dataset, void *user)
+{
+    (void) container;
+    (void) dataset;
+    *(bool *) user = true;
+    return false;
+}
+
+static bool
+same_name(const esdm_meta_condition *a, const esdm_meta_condition *b)
+{
+    if (strcmp(a->attribute, b->attribute) != 0 || (a->variable == NULL) != (b->variable == NULL))
+        return false;
+    return a->variable == NULL || strcmp(a->variable, b->variable) == 0;
+}
+
+esdm_status
+esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                    bool (*visit)(const esdm_meta_condition *condition, void *user), void *user,
+                    esdm_error *err)
+{
+    for (size_t i = 0; i < query->nconditions; i++) {
+        bool before = false, any = false;
+        esdm_meta_condition condition = query->conditions[i];
+        for (size_t j = 0; j < i && !before; j++)
+            before = same_name(&query->conditions[j], &condition);
+        if (before)
+            continue;
+        condition.op = ESDM_META_GLOB;
+        condition.is_number = false;
+        condition.text = "*";
+        esdm_status status = meta->find(store, &condition, 1, note_any, &any, err);
+        if (status != ESDM_OK)
+            return status;
+        if (!any && !visit(&query->conditions[i], user))
+            break;
+    }
+    return ESDM_OK;
+}

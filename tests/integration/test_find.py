@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What esdm-find answers is what a program finds that reads every attribute of the source files."""
+
+import fnmatch
+import itertools
+import json
+import random
+import re
+import subprocess
+
+from esdmtest import Site, by_size, expect, main, need_data, need_program, run, tool
+from postgres import Server, skip_without_postgres
+
+FIND = tool("esdm-find")
+FILES = by_size(12, 40, 120)
+SEED = 20261124
+
+READ = """
+import json, sys
+import netCDF4, numpy
+def values(holder):
+    found = {}
+    for name in holder.ncattrs():
+        v = holder.getncattr(name)
+        if not isinstance(v, str):
+            v = numpy.atleast_1d(v)
+            form = {"f4": "%.9g", "f8": "%.17g"}.get(v.dtype.str[1:], "%d")
+            found[name] = [[float(x), form % x] for x in v]
+        else:
+            found[name] = [v]
+    return found
+all = {}
+for path in sys.argv[1:]:
+    with netCDF4.Dataset(path) as f:
+        all[path.rsplit("/", 1)[1]] = {"": values(f), **{n: values(v) for n, v in f.variables.items()}}
+json.dump(all, sys.stdout)
+"""
+
+
+def sources():
+    """The smallest files, of as many variables and models as there are."""
+    files = sorted(need_data("cmip6").rglob("*.nc"), key=lambda p: (p.stat().st_size, p.name))
+    groups = {}
+    for file in files:
+        groups.setdefault(file.name.split("_")[0:3:2].__str__(), []).append(file)
+    turns = itertools.zip_longest(*groups.values())
+    return [f for turn in turns for f in turn if f is not None][:FILES]
+
+
+# ---- the other program: own, inherited, or not at all ---------------------------------------------
+
+NO, INHERITED, OWN = 0, 1, 2
+COMPARE = {"=": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b,
+           "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+           "~": fnmatch.fnmatchcase, "=~": lambda a, b: re.search(b, a) is not None,
+           "in": lambda a, b: a in b, "exists": lambda a, b: True}
+
+
+
+class Number(float):
+    """A number, and how it is written."""
+
+
+def number(pair):
+    made = Number(pair[0])
+    made.text = pair[1]
+    return made
+
+
+def value_meets(have, op, value):
+    if op == "exists":
+        return True
+    if op == "in":
+        return any(value_meets(have, "=", v) for v in value)
+    if op in ("~", "=~") and isinstance(have, Number):
+        have = have.text
+    if type(have) is not type(value):
+        return op == "!="
+    return COMPARE[op](have, value)
+
+
+def leaf(test, container, dataset):
+    scope, name, op, value = test
+    values = container[""].get(name)
+    kind = INHERITED if dataset else OWN
+    if scope is not None and scope != "" and scope != dataset:
+        return NO
+    if dataset and scope != "" and name in container[dataset]:
+        values, kind = container[dataset][name], OWN
+    if values is None or not any(value_meets(v, op, value) for v in values):
+        return NO
+    return kind
+
+
+def holds(tree, container, dataset, negated=False):
+    if tree[0] == "not":
+        return holds(tree[1], container, dataset, not negated)
+    if tree[0] in ("and", "or"):
+        parts = [holds(t, container, dataset, negated) for t in tree[1:]]
+        if (tree[0] == "or") != negated:
+            return max(parts)
+        return NO if NO in parts else max(parts)
+    met = leaf(tree[1], container, dataset)
+    return met if not negated else INHERITED if met == NO else NO
+
+
+def expected(tree, archive):
+    for name, container in archive.items():
+        for dataset in container:
+            met = holds(tree, container, dataset)
+            if met == OWN or (met and dataset == ""):
+                yield f"{name}:/{dataset}" if dataset else name
+
+
+# ---- questions ------------------------------------------------------------------------------------
+
+def quoted(value):
+    if not isinstance(value, str):
+        return repr(float(value))
+    return json.dumps(value)
+
+
+def text_of(tree):
+    if tree[0] == "not":
+        return f"not ({text_of(tree[1])})"
+    if tree[0] in ("and", "or"):
+        return f" {tree[0]} ".join(f"({text_of(t)})" if t[0] in ("and", "or") else text_of(t)
+                                   for t in tree[1:])
+    scope, name, op, value = tree[1]
+    name = name if scope is None else f"{scope}:{name}"
+    if op == "exists":
+        return f"exists {name}"
+    if op == "in":
+        return f"{name} in ({', '.join(quoted(v) for v in value)})"
+    return f"{name} {op} {quoted(value)}"
+
+
+class Questions:
+    def __init__(self, archive):
+        self.random = random.Random(SEED)
+        self.known = {}
+        for container in archive.values():
+            for dataset, attributes in container.items():
+                for name, values in attributes.items():
+                    # Longer texts are found by their beginnings alone.
+                    if len(str(values[0])) < 200 and values[0] == values[0]:
+                        self.known.setdefault(name, []).append((dataset, values[0]))
+
+    def value(self, name, kind):
+        fitting = [v for _, v in self.known[name] if isinstance(v, kind)]
+        return self.random.choice(fitting)
+
+    def test(self, op):
+        r = self.random
+        kind = str if op in ("~", "=~") else (str, float)
+        name = r.choice([n for n, v in self.known.items() if any(isinstance(x, kind) for _, x in v)])
+        dataset, value = r.choice([x for x in self.known[name] if isinstance(x[1], kind)])
+        scope = r.choice([None, None, None, dataset])
+        if op == "in":
+            value = [value] + [self.value(name, type(value)) for _ in range(r.randrange(3))]
+        elif op == "~":
+            word = re.sub(r"[^A-Za-z0-9 _-]", "?", value)
+            start = r.randrange(len(word) + 1)
+            value = r.choice([word[:start] + "*", "*" + word[start:], "*" + word[start:start + 3] + "*"])
+        elif op == "=~":
+            word = re.escape(value[:12])
+            value = r.choice(["^" + word, word[:4].rstrip("\\"), "[0-9]{2}", f"^({word}|x+)"])
+        return ("leaf", (scope, name, op, value))
+
+
+def pairs(questions):
+    operators = list(COMPARE)
+    yield from (questions.test(op) for op in operators for _ in range(3))
+    yield from (("not", questions.test(op)) for op in operators)
+    for a, b in itertools.product(operators, operators):
+        joint = questions.random.choice(["and", "or"])
+        for join in {"and", joint}:
+            tests = [questions.test(a), questions.test(b)]
+            if questions.random.random() < 0.3:
+                tests[1] = ("not", tests[1])
+            yield (join, *tests)
+    for _ in range(60):
+        a, b, c, d = (questions.test(questions.random.choice(operators)) for _ in range(4))
+        yield questions.random.choice([("and", ("or", a, b), ("not", c)), ("or", ("and", a, b), c),
+                                       ("not", ("or", a, ("and", b, ("not", c)))),
+                                       ("and", ("or", a, b), ("or", c, d))])
+
+
+def agrees(archive, files):
+    run([tool("esdm-cp"), *files, "esdm://"])
+    asked = found_some = 0
+    for tree in pairs(Questions(archive)):
+        text = text_of(tree)
+        done = run([FIND, text], check=False)
+        want = sorted(expected(tree, archive))
+        got = sorted(done.stdout.splitlines())
+        expect(done.returncode == (0 if want else 3), f"{text}: {done.returncode} {done.stderr}")
+        expect(got == want, f"{text}:\nonly found: {sorted(set(got) - set(want))[:5]}\n"
+                            f"not found: {sorted(set(want) - set(got))[:5]}")
+        asked += 1
+        found_some += bool(want)
+    expect(asked >= 250 and found_some > asked // 3, f"{asked} questions, {found_some} found some")
+
+
+def test_find__agrees_with_reading_every_source_file():
+    need_program("/usr/bin/python3")
+    files = [str(f) for f in sources()]
+    archive = json.loads(subprocess.run(["/usr/bin/python3", "-c", READ, *files], check=True,
+                                        capture_output=True).stdout)
+    for container in archive.values():
+        for attributes in container.values():
+            for values in attributes.values():
+                values[:] = [v if isinstance(v, str) else number(v) for v in values]
+    with Site():
+        agrees(archive, files)
+    if by_size(False, True, True):
+        skip_without_postgres()
+        with Server() as server:
+            store = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                     "database": "postgres", "user": "esdm"}
+            with Site(metadata=store):
+                agrees(archive, files)
+
+
+def test_find__says_where_a_question_is_wrong():
+    with Site():
+        for text, words in {
+                "(a = b": ("column 1", "not closed"),
+                "(a = b or": ("column 10", 'after "or"'),
+                "a in b": ("column 6", '"("'),
+                "a in (b": ("column 8", '","'),
+                "a in ()": ("column 7", "expected a value"),
+                "a =~ '('": ("column 6", "regular expression, byte 2"),
+                "not": ("column 4", "expected one of"),
+                "(" * 5000: ("too deep",),
+                "not " * 5000 + "a = b": ("too deep",),
+                "exists (a": ("not closed",),
+                "a = b) ": (),
+        }.items():
+            done = run([FIND, text], check=False)
+            expect(done.returncode == (2 if words else 3), f"{text[:40]}: {done.returncode}")
+            for word in words:
+                expect(word in done.stderr, f"{text[:40]}: {done.stderr}")
+        many = " or ".join(f"a = {i}" for i in range(5000))
+        expect("4096" in run([FIND, many], check=False).stderr, "too many comparisons")
+
+
+if __name__ == "__main__":
+    main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
