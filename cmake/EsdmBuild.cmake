@@ -51,6 +51,7 @@ endfunction()
 # Loops over all numbers that are written.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify.c
   ${PROJECT_SOURCE_DIR}/src/codec/verify_base.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/read/reduce.c PROPERTIES COMPILE_OPTIONS "-O3")
 
 # Statistics: the loops do without NaN and infinity, which they do not let pass, and sums may be made
 # in any order.

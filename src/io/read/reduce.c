@@ -28,7 +28,9 @@ typedef struct reducer {
     const bool *over;
     const esdm__box *box;           /* all of it */
     uint64_t stride[ESDM_MAX_RANK]; /* of the results, along each axis; 0 along those reduced */
-    cell *cells;                    /* owned */
+    cell *cells;                    /* owned; NULL for sums, means and counts, which have: */
+    double *sums;                   /* owned */
+    uint64_t *valid;                /* owned */
     uint64_t ncells;
     double missing[ESDM__MISSING_MOST];
     uint32_t nmissing;
@@ -78,6 +80,35 @@ cell_of(const reducer *r, const esdm__box *box)
     return at;
 }
 
+/* A row of values whose results lie beside each other, or are one (`step` 0). */
+static void
+add_row(reducer *r, const double *values, uint64_t n, uint64_t at, uint64_t step)
+{
+    if (r->cells != NULL) {
+        for (uint64_t i = 0; i < n; i++, at += step) {
+            if (is_valid(r, values[i]))
+                add_value(r, &r->cells[at], values[i]);
+        }
+        return;
+    }
+    double *sums = r->sums + at;
+    uint64_t *valid = r->valid + at;
+    if (step == 1 && r->nmissing <= 1) { /* most of all work is done here */
+        double missing = r->nmissing > 0 ? r->missing[0] : (double) NAN;
+        for (uint64_t i = 0; i < n; i++) {
+            bool counts = !isnan(values[i]) & (values[i] != missing);
+            sums[i] += counts ? values[i] : 0;
+            valid[i] += counts ? 1u : 0u;
+        }
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        bool counts = is_valid(r, values[i]);
+        sums[i * step] += counts ? values[i] : 0;
+        valid[i * step] += counts ? 1u : 0u;
+    }
+}
+
 /* Dense values of a box. */
 static void
 add_values(reducer *r, const esdm__box *box, const double *values)
@@ -91,10 +122,7 @@ add_values(reducer *r, const esdm__box *box, const double *values)
         uint64_t at = first;
         for (uint32_t d = 0; d < outer; d++)
             at += index[d] * r->stride[d];
-        for (uint64_t i = 0; i < row; i++, at += step) {
-            if (is_valid(r, values[i]))
-                add_value(r, &r->cells[at], values[i]);
-        }
+        add_row(r, values, row, at, step);
         values += row;
         uint32_t axis = outer;
         while (axis > 0 && ++index[axis - 1] == box->n[axis - 1])
@@ -140,6 +168,11 @@ add_known(reducer *r, const esdm__box *box, bool *ret_known, esdm_error *err)
     if (!*ret_known || found.values.valid == 0)
         return status;
     const esdm__statistics *s = &found.values;
+    if (r->cells == NULL) {
+        r->sums[cell_of(r, box)] = s->sum;
+        r->valid[cell_of(r, box)] = s->valid;
+        return ESDM_OK;
+    }
     cell *c = &r->cells[cell_of(r, box)];
     esdm__number extra = r->what == ESDM_REDUCE_MIN ? s->min : s->max;
     c->sum = s->sum;
@@ -267,9 +300,17 @@ prepare(reducer *r, esdm_error *err)
     }
     if (r->ncells == 0)
         return ESDM_OK;
-    r->cells = calloc((size_t) r->ncells, sizeof *r->cells);
+    bool summed =
+        r->what == ESDM_REDUCE_SUM || r->what == ESDM_REDUCE_MEAN || r->what == ESDM_REDUCE_COUNT;
+    if (summed) {
+        r->sums = calloc((size_t) r->ncells, sizeof *r->sums);
+        r->valid = calloc((size_t) r->ncells, sizeof *r->valid);
+    } else {
+        r->cells = calloc((size_t) r->ncells, sizeof *r->cells);
+    }
     r->buffer = malloc(READ_BYTES);
-    return r->cells != NULL && r->buffer != NULL
+    bool have = summed ? r->sums != NULL && r->valid != NULL : r->cells != NULL;
+    return have && r->buffer != NULL
                ? ESDM_OK
                : esdm__error_nomem(err, (size_t) r->ncells * sizeof *r->cells, "a reduction");
 }
@@ -283,11 +324,14 @@ esdm__io_reduce(esdm_dataset *dataset, const esdm__box *box, const bool *over, e
     if (status == ESDM_OK && !esdm__box_is_empty(box))
         status = reduce_box(&r, box, err);
     for (uint64_t i = 0; status == ESDM_OK && i < r.ncells; i++) {
-        ret_values[i] = result_of(&r, &r.cells[i]);
+        const cell c = r.cells != NULL ? r.cells[i] : (cell){.sum = r.sums[i], .valid = r.valid[i]};
+        ret_values[i] = result_of(&r, &c);
         if (ret_valid != NULL)
-            ret_valid[i] = r.cells[i].valid;
+            ret_valid[i] = c.valid;
     }
     free(r.cells);
+    free(r.sums);
+    free(r.valid);
     free(r.buffer);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
