@@ -145,6 +145,42 @@ def test_unmounting_and_killing__breaks_nothing():
             expect((mnt / "all_types.nc").stat().st_size > 0, "not mounted again")
 
 
+def test_written_files__become_containers():
+    need_fuse()
+    with Site() as site:
+        made = fill(site)
+        with mounted(site, "--write", "--staging", site.file("staged")) as (mnt, _):
+            (mnt / "new").mkdir()
+            run(["cp", made["user_types.nc"], mnt / "new/copied.nc"])
+            run([tool("esdm-cp"), "esdm://new/copied.nc", site.file("back.nc")])
+            expect(dump(site.file("back.nc")) == dump(made["user_types.nc"]), "cp")
+            run(["cp", made["all_types.nc"], mnt / "new/copied.nc"])  # replaces it
+            expect(dump(mnt / "new/copied.nc") == dump(made["all_types.nc"]), "replaced")
+            run(["ncgen", "-k", "nc4", "-o", mnt / "new/made.nc", SOURCE / "tests/netcdf/clients/settings.cdl"])
+            run(["ncgen", "-k", "classic", "-o", mnt / "classic.nc", SOURCE / "tests/netcdf/clients/classic.cdl"])
+            names = run([tool("esdm-ls")]).stdout.split()
+            expect({"new/copied.nc", "new/made.nc", "classic.nc"} < set(names), f"{names}")
+            expect(not [f for f in site.file("staged").rglob("*") if f.is_file()], "something stayed in the staging folder")
+            run(["mv", mnt / "new/made.nc", mnt / "moved.nc"])
+            run(["mv", mnt / "new", mnt / "old"])
+            run(["rm", mnt / "classic.nc"])
+            names = run([tool("esdm-ls")]).stdout.split()
+            expect({"old/copied.nc", "moved.nc"} < set(names) and "classic.nc" not in names, f"{names}")
+            expect_error(run(["rmdir", mnt / "old"], check=False), "not empty")
+            (mnt / "empty/below").mkdir(parents=True)
+            run(["rmdir", mnt / "empty/below", mnt / "empty"])
+            # What is no NetCDF file stays, and what had its name before, too.
+            before = dump(mnt / "moved.nc")
+            site.file("bad.nc").write_text("this is no NetCDF file")
+            expect_error(run(["cp", site.file("bad.nc"), mnt / "moved.nc"], check=False), "moved.nc")
+            time.sleep(0.2)
+            expect((mnt / "moved.nc.failed").read_text() == "this is no NetCDF file", "the failed file is lost")
+            expect(dump(mnt / "moved.nc") == before, "what was there is lost")
+            expect_error(run(["sh", "-c", f"echo x >> {mnt}/moved.nc"], check=False), "not supported")
+            run(["rm", mnt / "moved.nc.failed"])
+            expect_error(run(["mkdir", mnt / "@snapshots/x"], check=False), "denied")
+
+
 def test_folder__wrong_ones_are_told():
     need_fuse()
     with Site() as site:
@@ -153,4 +189,5 @@ def test_folder__wrong_ones_are_told():
 
 
 main(test_stock_programs__see_files, test_open_files__keep_their_snapshot,
-     test_unmounting_and_killing__breaks_nothing, test_folder__wrong_ones_are_told)
+     test_unmounting_and_killing__breaks_nothing,
+     test_written_files__become_containers, test_folder__wrong_ones_are_told)

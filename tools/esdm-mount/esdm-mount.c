@@ -20,8 +20,14 @@ static const tool_help help = {
         "when they are read; nothing is copied. Folders in names of containers are folders.\n"
         "\n"
         "A file shows the newest snapshot at the time when it is opened, and does not change\n"
-        "while it is open. Older ones are files FOLDER/@snapshots/NAME/NUMBER. Nothing can\n"
-        "be written.\n"
+        "while it is open. Older ones are files FOLDER/@snapshots/NAME/NUMBER.\n"
+        "\n"
+        "Nothing can be changed, unless --write is given. A file that is written then is\n"
+        "made a container when it is closed, as by esdm-cp, and verified; close() fails when\n"
+        "that does not succeed, and the file is there as NAME.failed. Until then it lies in\n"
+        "the staging folder. Containers are replaced as a whole: they cannot be opened for\n"
+        "changing parts. rm, mv and mkdir do what they do elsewhere; empty folders are kept\n"
+        "in the staging folder alone.\n"
         "\n"
         "Files are netCDF-4 files. With --format classic, 64bit-offset or cdf5 they have\n"
         "that format; containers that it cannot hold cannot be opened then.\n"
@@ -36,13 +42,17 @@ static const tool_help help = {
     .see_also = "esdm-serve, esdm-cp, esdm-ls, fusermount3",
 };
 
-static gboolean foreground, allow_other;
-static char *format_text;
+static gboolean foreground, allow_other, may_write;
+static char *format_text, *staging_text;
 
 static const GOptionEntry entries[] = {
     {"format", 0, 0, G_OPTION_ARG_STRING, &format_text,
      "netcdf4 (default), classic, 64bit-offset or cdf5", "FORMAT"},
     {"allow-other", 0, 0, G_OPTION_ARG_NONE, &allow_other, "Let other users read, too", NULL},
+    {"write", 'w', 0, G_OPTION_ARG_NONE, &may_write, "Let files be written, renamed and removed",
+     NULL},
+    {"staging", 0, 0, G_OPTION_ARG_FILENAME, &staging_text,
+     "Where files lie while they are written; ~/.local/share/esdm-staged", "FOLDER"},
     {"foreground", 'f', 0, G_OPTION_ARG_NONE, &foreground, "Stay; messages go to standard error",
      NULL},
     {0},
@@ -135,10 +145,10 @@ is_usable(const char *folder)
 static struct fuse_session *
 start(mount_state *state, const char *folder)
 {
-    g_autofree char *options =
-        g_strdup_printf("ro,fsname=esdm:%s,subtype=esdm,default_permissions,max_read=%u%s",
-                        g_strdelimit(g_strdup(esdm_session_site_name(state->session)), ",\\", '_'),
-                        1u << 20, allow_other ? ",allow_other" : "");
+    g_autofree char *options = g_strdup_printf(
+        "%sfsname=esdm:%s,subtype=esdm,default_permissions,max_read=%u%s", may_write ? "" : "ro,",
+        g_strdelimit(g_strdup(esdm_session_site_name(state->session)), ",\\", '_'), 1u << 20,
+        allow_other ? ",allow_other" : "");
     struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
     (void) fuse_opt_add_arg(&args, "esdm-mount");
     (void) fuse_opt_add_arg(&args, "-o");
@@ -180,6 +190,23 @@ serve(mount_state *state, const char *folder, int pipe_end)
 }
 
 static tool_exit
+make_staging(mount_state *state)
+{
+    if (!may_write)
+        return TOOL_OK;
+    /* Sites have their own: what did not become a container belongs to one. */
+    g_autofree char *name = g_strcanon(g_strdup(esdm_session_site_name(state->session)),
+                                       G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_.", '_');
+    state->staging = staging_text != NULL
+                         ? g_canonicalize_filename(staging_text, NULL)
+                         : g_build_filename(g_get_user_data_dir(), "esdm-staged", name, NULL);
+    if (g_mkdir_with_parents(state->staging, 0700) == 0)
+        return TOOL_OK;
+    tool_error("cannot make the staging folder '%s': %s", state->staging, g_strerror(errno));
+    return TOOL_FAILED;
+}
+
+static tool_exit
 mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
 {
     struct timespec now;
@@ -189,14 +216,18 @@ mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
                          .gid = getegid(),
                          .mounted_ns =
                              (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec};
-    tool_exit result = tool_session(true, &state.session);
+    tool_exit result = tool_session(!may_write, &state.session);
     if (result != TOOL_OK)
         return result;
-    state.files = vfile_pool_new(state.session, IDLE_FILES);
-    mount_nodes_init();
-    result = serve(&state, folder, pipe_end);
-    mount_nodes_clear();
-    vfile_pool_free(state.files);
+    result = make_staging(&state);
+    if (result == TOOL_OK) {
+        state.files = vfile_pool_new(state.session, IDLE_FILES);
+        mount_nodes_init();
+        result = serve(&state, folder, pipe_end);
+        mount_nodes_clear();
+        vfile_pool_free(state.files);
+    }
+    g_free(state.staging);
     esdm_session_close(state.session);
     return result;
 }

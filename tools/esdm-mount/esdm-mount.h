@@ -16,6 +16,7 @@
 typedef enum mount_kind {
     MOUNT_FOLDER,
     MOUNT_FILE,    /* a snapshot of a container */
+    MOUNT_STAGED,  /* a file that is being written, or did not become a container */
     MOUNT_HISTORY, /* a folder below @snapshots; a container is one, too */
 } mount_kind;
 
@@ -38,7 +39,17 @@ typedef struct mount_state {
     uid_t uid;
     gid_t gid;
     uint64_t mounted_ns;
+    char *staging; /* folder of files that are written; NULL: nothing can be */
 } mount_state;
+
+/** An open file: of a snapshot, or one that is staged. */
+typedef struct mount_open {
+    vfile_shared *file; /* NULL: staged */
+    int fd;
+    char *path;
+    bool writes;
+    bool changed; /* not taken in yet */
+} mount_open;
 
 /* ---- nodes (nodes.c): locked inside ------------------------------------------------------- */
 
@@ -62,9 +73,46 @@ typedef struct mount_entry {
 /** mount_entry, owned, by name; or NULL and an errno. */
 GPtrArray *mount_list(mount_state *state, const mount_node *folder, int *ret_errno);
 
+/* ---- staging (staging.c): locked inside; functions return 0 or an errno ---------------------- */
+
+/** Path of the file that is staged under a name; owned. NULL: nothing can be written. */
+char *mount_staged(const mount_state *state, const char *path);
+/** Whether there is such a file or folder. */
+bool mount_staged_find(const mount_state *state, const char *path, struct stat *ret);
+/** @param flags of open(2). @param ret_open owned: mount_staged_close(). */
+int mount_staged_open(const mount_state *state, const char *path, int flags, mount_open **ret_open);
+/** Makes a container of what was written, when nobody else writes to it. */
+int mount_staged_flush(const mount_state *state, mount_open *opened);
+/** What did not become a container gets the name NAME.failed. */
+void mount_staged_close(const mount_state *state, mount_open *opened);
+int mount_staged_rename(const mount_state *state, const char *from, const char *to);
+int mount_staged_make_folder(const mount_state *state, const char *path);
+int mount_staged_remove(const mount_state *state, const char *path);
+
+/* ---- changes (writing.c): as in fuse_lowlevel_ops ------------------------------------------- */
+
+void mount_do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,
+                     struct fuse_file_info *fi);
+void mount_do_write(fuse_req_t request, fuse_ino_t number, const char *bytes, size_t size,
+                    off_t offset, struct fuse_file_info *fi);
+void mount_do_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi);
+void mount_do_fsync(fuse_req_t request, fuse_ino_t number, int data_only,
+                    struct fuse_file_info *fi);
+void mount_do_setattr(fuse_req_t request, fuse_ino_t number, struct stat *st, int what,
+                      struct fuse_file_info *fi);
+void mount_do_mkdir(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode);
+void mount_do_unlink(fuse_req_t request, fuse_ino_t parent, const char *name);
+void mount_do_rmdir(fuse_req_t request, fuse_ino_t parent, const char *name);
+void mount_do_rename(fuse_req_t request, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                     const char *new_name, unsigned flags);
+
 /* ---- operations (operations.c) ------------------------------------------------------------ */
 
 extern const struct fuse_lowlevel_ops mount_operations;
+/** @return 0 or an errno. */
+int mount_attributes(const mount_state *state, const mount_node *node, struct stat *ret);
+/** What the kernel is told of a node that it looked up. */
+struct fuse_entry_param mount_entry_of(const mount_state *state, const mount_node *node);
 /** The errno of a failure, which is told on standard error. */
 int mount_failed(const char *path, esdm_status status, const esdm_error *err);
 

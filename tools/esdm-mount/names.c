@@ -170,6 +170,12 @@ mount_find(mount_state *state, const mount_node *folder, const char *name, mount
     ret->kind = folder->kind;
     if (wrong == ENOENT)
         wrong = is_folder(state, ret->path);
+    struct stat st;
+    if (wrong == ENOENT && folder->kind == MOUNT_FOLDER &&
+        mount_staged_find(state, ret->path, &st)) {
+        ret->kind = S_ISDIR(st.st_mode) ? MOUNT_FOLDER : MOUNT_STAGED;
+        wrong = 0;
+    }
     if (wrong != 0)
         g_clear_pointer(&ret->path, g_free);
     return wrong;
@@ -220,6 +226,19 @@ drop_repeated(GPtrArray *entries)
     }
 }
 
+/* Files that are being written, that did not become containers, and folders without any. */
+static void
+list_staged(const mount_state *state, const char *path, GPtrArray *entries)
+{
+    g_autofree char *folder = mount_staged(state, path);
+    g_autoptr(GDir) dir = folder != NULL ? g_dir_open(folder, 0, NULL) : NULL;
+    const char *name;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *file = g_build_filename(folder, name, NULL);
+        add_entry(entries, g_strdup(name), !g_file_test(file, G_FILE_TEST_IS_DIR));
+    }
+}
+
 GPtrArray *
 mount_list(mount_state *state, const mount_node *folder, int *ret_errno)
 {
@@ -236,6 +255,8 @@ mount_list(mount_state *state, const mount_node *folder, int *ret_errno)
                     .files = folder->kind == MOUNT_FOLDER,
                     .entries = entries};
         status = esdm_container_list(state->session, prefix, visit_container, &l, &err);
+        if (folder->kind == MOUNT_FOLDER)
+            list_staged(state, folder->path, entries);
         drop_repeated(entries);
     }
     if (status != ESDM_OK) {

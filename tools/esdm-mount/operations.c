@@ -48,21 +48,62 @@ mount_failed(const char *path, esdm_status status, const esdm_error *err)
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-static struct stat
-attributes(const mount_state *state, const mount_node *node)
+static void
+become_time(struct stat *st, uint64_t time_ns)
 {
-    struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid};
-    bool is_file = node->kind == MOUNT_FILE;
-    st.st_mode = is_file ? S_IFREG | 0444 : S_IFDIR | 0555;
-    st.st_nlink = is_file ? 1 : 2;
-    st.st_size = is_file ? (off_t) node->size : BLOCK;
+    st->st_mtim.tv_sec = (time_t) (time_ns / SECOND_NS);
+    st->st_mtim.tv_nsec = (long) (time_ns % SECOND_NS);
+    st->st_atim = st->st_ctim = st->st_mtim;
+}
+
+int
+mount_attributes(const mount_state *state, const mount_node *node, struct stat *ret)
+{
+    struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid}, staged;
+    mode_t write = state->staging != NULL && node->kind != MOUNT_HISTORY ? 0200 : 0;
     st.st_blksize = LARGEST_READ;
-    /* What it takes where it is stored; none would mean that there are only zeros in it. */
-    st.st_blocks = is_file ? (blkcnt_t) (node->stored_bytes / 512 + 8) : 0;
-    st.st_mtim.tv_sec = (time_t) (node->time_ns / SECOND_NS);
-    st.st_mtim.tv_nsec = (long) (node->time_ns % SECOND_NS);
-    st.st_atim = st.st_ctim = st.st_mtim;
-    return st;
+    become_time(&st, node->time_ns);
+    if (node->kind == MOUNT_STAGED) {
+        if (!mount_staged_find(state, node->path, &staged))
+            return ESTALE; /* it has become a container */
+        st.st_mode = S_IFREG | 0444 | write;
+        st.st_nlink = 1;
+        st.st_size = staged.st_size;
+        st.st_blocks = staged.st_blocks;
+        st.st_atim = st.st_ctim = st.st_mtim = staged.st_mtim;
+    } else if (node->kind == MOUNT_FILE) {
+        st.st_mode = S_IFREG | 0444 | write;
+        st.st_nlink = 1;
+        st.st_size = (off_t) node->size;
+        /* What it takes where it is stored; none would mean that there are only zeros in it. */
+        st.st_blocks = (blkcnt_t) (node->stored_bytes / 512 + 8);
+    } else {
+        st.st_mode = S_IFDIR | 0555 | write;
+        st.st_nlink = 2;
+        st.st_size = BLOCK;
+    }
+    *ret = st;
+    return 0;
+}
+
+static double
+kept_s(const mount_node *node)
+{
+    return node->kind == MOUNT_FILE ? FILES_KEPT_S : node->kind == MOUNT_STAGED ? 0 : NAMES_KEPT_S;
+}
+
+struct fuse_entry_param
+mount_entry_of(const mount_state *state, const mount_node *node)
+{
+    /* What was written is to be seen at once. */
+    bool changes =
+        node->kind == MOUNT_STAGED || (node->kind == MOUNT_FILE && state->staging != NULL);
+    struct fuse_entry_param entry = {.ino = node->number,
+                                     .generation = 1,
+                                     .attr_timeout = kept_s(node),
+                                     .entry_timeout = changes ? 0 : NAMES_KEPT_S};
+    (void) mount_attributes(state, node, &entry.attr);
+    return entry;
 }
 
 static void
@@ -77,12 +118,7 @@ do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
         return;
     }
     const mount_node *node = mount_node_enter(&found);
-    struct fuse_entry_param entry = {.ino = node->number,
-                                     .generation = 1,
-                                     .attr = attributes(state, node),
-                                     .attr_timeout =
-                                         node->kind == MOUNT_FILE ? FILES_KEPT_S : NAMES_KEPT_S,
-                                     .entry_timeout = NAMES_KEPT_S};
+    struct fuse_entry_param entry = mount_entry_of(state, node);
     fuse_ino_t number = node->number;
     if (fuse_reply_entry(request, &entry) != 0)
         mount_node_forget(number, 1);
@@ -107,13 +143,13 @@ static void
 do_getattr(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     (void) fi;
+    struct stat st;
     const mount_node *node = mount_node_get(number);
-    if (node == NULL) {
-        (void) fuse_reply_err(request, ESTALE);
-        return;
-    }
-    struct stat st = attributes(state_of(request), node);
-    (void) fuse_reply_attr(request, &st, node->kind == MOUNT_FILE ? FILES_KEPT_S : NAMES_KEPT_S);
+    int wrong = node == NULL ? ESTALE : mount_attributes(state_of(request), node, &st);
+    if (wrong != 0)
+        (void) fuse_reply_err(request, wrong);
+    else
+        (void) fuse_reply_attr(request, &st, kept_s(node));
 }
 
 /* ---- folders ------------------------------------------------------------------------------ */
@@ -163,47 +199,92 @@ do_releasedir(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 /* ---- files -------------------------------------------------------------------------------- */
 
 static void
+close_file(const mount_state *state, mount_open *opened)
+{
+    if (opened->file == NULL) {
+        mount_staged_close(state, opened);
+        return;
+    }
+    vfile_pool_put(state->files, opened->file);
+    g_free(opened);
+}
+
+static int
+open_snapshot(const mount_state *state, const mount_node *node, mount_open **ret_open)
+{
+    vfile_shared *file = NULL;
+    esdm_error err = {0};
+    esdm_status status = vfile_pool_get(state->files, node->path, node->created_ns, node->snapshot,
+                                        state->format, &file, &err);
+    if (status != ESDM_OK)
+        return mount_failed(node->path, status, &err);
+    *ret_open = g_new0(mount_open, 1);
+    (*ret_open)->file = file;
+    (*ret_open)->fd = -1;
+    return 0;
+}
+
+static int
+open_node(const mount_state *state, const mount_node *node, int flags, mount_open **ret_open)
+{
+    bool reads = (flags & O_ACCMODE) == O_RDONLY;
+    if (!reads && state->staging == NULL)
+        return EROFS;
+    if (node->kind == MOUNT_STAGED)
+        return mount_staged_open(state, node->path, flags, ret_open);
+    if (reads)
+        return open_snapshot(state, node, ret_open);
+    if ((flags & O_TRUNC) == 0)
+        return EOPNOTSUPP; /* a container is replaced as a whole */
+    return mount_staged_open(state, node->path, flags | O_CREAT, ret_open);
+}
+
+static void
 do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     mount_state *state = state_of(request);
     const mount_node *node = mount_node_get(number);
-    vfile_shared *file = NULL;
-    esdm_error err = {0};
-    int wrong = node == NULL ? ESTALE : (fi->flags & O_ACCMODE) != O_RDONLY ? EROFS : 0;
-    if (wrong == 0) {
-        esdm_status status = vfile_pool_get(state->files, node->path, node->created_ns,
-                                            node->snapshot, state->format, &file, &err);
-        wrong = status != ESDM_OK ? mount_failed(node->path, status, &err) : 0;
-    }
+    mount_open *opened = NULL;
+    int wrong = node == NULL ? ESTALE : open_node(state, node, fi->flags, &opened);
     if (wrong != 0) {
         (void) fuse_reply_err(request, wrong);
         return;
     }
-    fi->fh = (uintptr_t) file;
-    fi->keep_cache = 1; /* of this snapshot */
+    fi->fh = (uintptr_t) opened;
+    fi->keep_cache = opened->file != NULL; /* of this snapshot */
+    fi->direct_io = opened->file == NULL;
     if (fuse_reply_open(request, fi) != 0)
-        vfile_pool_put(state->files, file);
+        close_file(state, opened);
+}
+
+static int
+read_file(const mount_open *opened, char *buffer, size_t size, off_t offset, size_t *ret_got,
+          fuse_ino_t number)
+{
+    esdm_error err = {0};
+    if (opened->file == NULL) {
+        ssize_t got = pread(opened->fd, buffer, size, offset);
+        *ret_got = got > 0 ? (size_t) got : 0;
+        return got < 0 ? errno : 0;
+    }
+    esdm_status status =
+        esdm_vfile_pread(vfile_of(opened->file), buffer, size, (uint64_t) offset, ret_got, &err);
+    const mount_node *node = mount_node_get(number);
+    return status == ESDM_OK ? 0 : mount_failed(node != NULL ? node->path : "?", status, &err);
 }
 
 static void
 do_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    esdm_error err = {0};
     size_t got = 0;
-    const vfile_shared *file = (const vfile_shared *) (uintptr_t) fi->fh;
     char *buffer = malloc(MAX(size, 1));
-    if (buffer == NULL) {
-        (void) fuse_reply_err(request, ENOMEM);
-        return;
-    }
-    esdm_status status =
-        esdm_vfile_pread(vfile_of(file), buffer, size, (uint64_t) offset, &got, &err);
-    if (status == ESDM_OK) {
+    int wrong = buffer == NULL ? ENOMEM
+                               : read_file((const mount_open *) (uintptr_t) fi->fh, buffer, size,
+                                           offset, &got, number);
+    if (wrong == 0)
         (void) fuse_reply_buf(request, buffer, got);
-    } else {
-        const mount_node *node = mount_node_get(number);
-        (void) fuse_reply_err(request, mount_failed(node != NULL ? node->path : "?", status, &err));
-    }
+    else
+        (void) fuse_reply_err(request, wrong);
     free(buffer);
 }
 
@@ -211,7 +292,7 @@ static void
 do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     (void) number;
-    vfile_pool_put(state_of(request)->files, (vfile_shared *) (uintptr_t) fi->fh);
+    close_file(state_of(request), (mount_open *) (uintptr_t) fi->fh);
     (void) fuse_reply_err(request, 0);
 }
 
@@ -226,7 +307,7 @@ add_stored(const esdm_container_info *info, void *user)
     return true;
 }
 
-/* As with other file systems that cannot be written to, all is used. */
+/* As with other file systems that cannot be written to, all is used then. */
 static void
 do_statfs(fuse_req_t request, fuse_ino_t number)
 {
@@ -235,6 +316,12 @@ do_statfs(fuse_req_t request, fuse_ino_t number)
     struct statvfs st = {.f_bsize = BLOCK, .f_frsize = BLOCK, .f_namemax = 255};
     esdm_status status =
         esdm_container_list(state_of(request)->session, NULL, add_stored, &st, &err);
+    struct statvfs free_room;
+    const char *staging = state_of(request)->staging;
+    if (staging != NULL && statvfs(staging, &free_room) == 0) { /* the next file must fit there */
+        st.f_bfree = st.f_bavail = free_room.f_bavail * free_room.f_frsize / BLOCK;
+        st.f_blocks += st.f_bfree;
+    }
     if (status == ESDM_OK)
         (void) fuse_reply_statfs(request, &st);
     else
@@ -245,6 +332,7 @@ static void
 do_init(void *user, struct fuse_conn_info *conn)
 {
     (void) user;
+    conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
     conn->max_write = LARGEST_READ; /* from this libfuse tells how large requests may be */
     conn->max_read = LARGEST_READ;
     conn->max_readahead = LARGEST_READ;
@@ -261,4 +349,13 @@ const struct fuse_lowlevel_ops mount_operations = {.init = do_init,
                                                    .open = do_open,
                                                    .read = do_read,
                                                    .release = do_release,
-                                                   .statfs = do_statfs};
+                                                   .statfs = do_statfs,
+                                                   .create = mount_do_create,
+                                                   .write = mount_do_write,
+                                                   .flush = mount_do_flush,
+                                                   .fsync = mount_do_fsync,
+                                                   .setattr = mount_do_setattr,
+                                                   .mkdir = mount_do_mkdir,
+                                                   .unlink = mount_do_unlink,
+                                                   .rmdir = mount_do_rmdir,
+                                                   .rename = mount_do_rename};

@@ -41,10 +41,10 @@ class Picture {
 
   axes() { return [this.rank - 2, this.rank - 1]; }
 
-  // North is up: rows whose coordinate grows are drawn from below.
+  // North is up: rows are drawn from below, unless their coordinate falls.
   upwards() {
     const values = this.rank > 1 ? this.coordinates[this.variable.dimensions[this.rank - 2].name] : null;
-    return values && values.length > 1 && values[values.length - 1] > values[0];
+    return !values || values.length < 2 || values[values.length - 1] > values[0];
   }
 
   async draw() {

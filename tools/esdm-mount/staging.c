@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Files that are written: each lies in the staging folder until it is closed; esdm-cp then makes a
+ * container of it, and verifies that. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "esdm-mount/esdm-mount.h"
+
+#define FAILED ".failed"
+
+static GMutex lock;
+static GHashTable *writers; /* path → how many have it open for writing */
+
+char *
+mount_staged(const mount_state *state, const char *path)
+{
+    return state->staging != NULL ? g_build_filename(state->staging, path, NULL) : NULL;
+}
+
+static guint
+count_writer(const char *path, int change)
+{
+    g_mutex_lock(&lock);
+    if (writers == NULL)
+        writers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    guint count = GPOINTER_TO_UINT(g_hash_table_lookup(writers, path));
+    count = (guint) ((int) count + change);
+    if (count == 0)
+        (void) g_hash_table_remove(writers, path);
+    else
+        (void) g_hash_table_insert(writers, g_strdup(path), GUINT_TO_POINTER(count));
+    g_mutex_unlock(&lock);
+    return count;
+}
+
+int
+mount_staged_open(const mount_state *state, const char *path, int flags, mount_open **ret_open)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    if (esdm_container_normalise(path, normal, NULL) != ESDM_OK || !g_str_equal(path, normal))
+        return EINVAL;
+    g_autofree char *file = mount_staged(state, path);
+    g_autofree char *folder = g_path_get_dirname(file);
+    if (g_mkdir_with_parents(folder, 0700) != 0)
+        return errno;
+    int wanted = (flags & (O_CREAT | O_EXCL | O_TRUNC)) | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(file, wanted, 0600);
+    if (fd < 0)
+        return errno;
+    mount_open *opened = g_new0(mount_open, 1);
+    opened->fd = fd;
+    opened->path = g_strdup(path);
+    opened->writes = (flags & O_ACCMODE) != O_RDONLY;
+    opened->changed = (flags & (O_CREAT | O_TRUNC)) != 0;
+    if (opened->writes)
+        (void) count_writer(path, 1);
+    *ret_open = opened;
+    return 0;
+}
+
+/* ---- taking in ---------------------------------------------------------------------------- */
+
+/* The esdm-cp that lies beside this program. */
+static char *
+copier(void)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = self != NULL ? g_path_get_dirname(self) : NULL;
+    g_autofree char *beside = folder != NULL ? g_build_filename(folder, "esdm-cp", NULL) : NULL;
+    return beside != NULL && g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE)
+               ? g_steal_pointer(&beside)
+               : g_strdup("esdm-cp");
+}
+
+static bool
+copy_in(const char *file, const char *path)
+{
+    g_autofree char *program = copier();
+    g_autofree char *target = g_strconcat("esdm://", path, NULL);
+    g_autofree char *config =
+        tool.config != NULL ? g_strconcat("--config=", tool.config, NULL) : g_strdup("--quiet");
+    g_autofree char *said = NULL;
+    g_autoptr(GError) error = NULL;
+    const char *arguments[] = {program, "--force", "--quiet", config, "--", file, target, NULL};
+    int status = 0;
+    bool good = g_spawn_sync(NULL, (char **) (uintptr_t) arguments, NULL,
+                             G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
+                             &said, &status, &error) &&
+                g_spawn_check_wait_status(status, &error);
+    if (!good)
+        tool_error("'%s' did not become a container: %s", file,
+                   said != NULL && said[0] != '\0' ? g_strchomp(said) : error->message);
+    return good;
+}
+
+/* Whether the open file still has its name: others may have removed or renamed it. */
+static bool
+has_name(const mount_open *opened, const char *file, struct stat *ret)
+{
+    struct stat named;
+    return fstat(opened->fd, ret) == 0 && stat(file, &named) == 0 && named.st_ino == ret->st_ino &&
+           named.st_dev == ret->st_dev;
+}
+
+int
+mount_staged_flush(const mount_state *state, mount_open *opened)
+{
+    g_autofree char *file = mount_staged(state, opened->path);
+    struct stat st;
+    if (!opened->writes || !opened->changed || count_writer(opened->path, 0) > 1)
+        return 0;
+    if (!has_name(opened, file, &st) || st.st_size == 0) /* empty ones may still be written */
+        return 0;
+    if (!copy_in(file, opened->path))
+        return EIO;
+    opened->changed = false; /* it stays until the end: more may be written */
+    return 0;
+}
+
+void
+mount_staged_close(const mount_state *state, mount_open *opened)
+{
+    g_autofree char *file = mount_staged(state, opened->path);
+    g_autofree char *failed = g_strconcat(file, FAILED, NULL);
+    struct stat st;
+    bool last = opened->writes && count_writer(opened->path, -1) == 0;
+    if (last && has_name(opened, file, &st)) {
+        if (!opened->changed)
+            (void) unlink(file);
+        else if (st.st_size > 0)
+            (void) rename(file, failed);
+    }
+    (void) close(opened->fd);
+    g_free(opened->path);
+    g_free(opened);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+bool
+mount_staged_find(const mount_state *state, const char *path, struct stat *ret)
+{
+    g_autofree char *file = mount_staged(state, path);
+    return file != NULL && lstat(file, ret) == 0 &&
+           (S_ISREG(ret->st_mode) || S_ISDIR(ret->st_mode));
+}
+
+int
+mount_staged_rename(const mount_state *state, const char *from, const char *to)
+{
+    g_autofree char *old = mount_staged(state, from), *new = mount_staged(state, to);
+    g_autofree char *folder = g_path_get_dirname(new);
+    if (g_mkdir_with_parents(folder, 0700) != 0)
+        return errno;
+    return rename(old, new) == 0 ? 0 : errno;
+}
+
+int
+mount_staged_make_folder(const mount_state *state, const char *path)
+{
+    g_autofree char *file = mount_staged(state, path);
+    g_autofree char *folder = g_path_get_dirname(file);
+    if (g_mkdir_with_parents(folder, 0700) != 0)
+        return errno;
+    return g_mkdir(file, 0700) == 0 ? 0 : errno;
+}
+
+int
+mount_staged_remove(const mount_state *state, const char *path)
+{
+    g_autofree char *file = mount_staged(state, path);
+    return g_remove(file) == 0 ? 0 : errno;
+}
