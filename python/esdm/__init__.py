@@ -21,7 +21,8 @@ from ._library import EsdmError, NotFound
 from ._library import load as _load
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "find", "ls",
-           "move", "open", "remove", "site", "snapshots", "stat", "version"]
+           "move", "open", "remove", "site", "snapshots", "stat", "version",
+           "zarr"]
 
 _report = "not active"
 
@@ -37,6 +38,13 @@ def activate() -> str:
         raise ImportError("ESDM cannot be made active: " + report.value.decode())
     _report = report.value.decode()
     return _report
+
+
+def zarr(name: str, snapshot: int = 0):
+    """A snapshot of a container as a Zarr store that is read only: `zarr.open(esdm.zarr("run1.nc"), mode="r")`,
+    `xarray.open_zarr(esdm.zarr("run1.nc"))`. Needs zarr 3. @param snapshot 0: the newest one."""
+    from ._zarr import EsdmStore  # pylint: disable=import-outside-toplevel
+    return EsdmStore(name, snapshot)
 
 
 if not _os.environ.get("ESDM_NO_ACTIVATION"):

@@ -15,6 +15,8 @@ COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
 # What the wheels' installation holds; its folder is made anew when this changes.
 WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
+# An installation of its own: zarr 3.
+ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy"]
 
 
 def cache_folder():
@@ -35,30 +37,31 @@ def python_of(kind):
                           check=False).returncode:
             skip("Debian's python3-netcdf4 and python3-xarray are not installed")
         return python
-    folder = cache_folder() / f"wheels-{python_tag()}"
+    name, wheels = ("zarr", ZARR) if kind == "zarr" else ("wheels", WHEELS)
+    folder = cache_folder() / f"{name}-{python_tag()}"
     python = folder / "bin/python"
-    if not is_complete(folder):
-        make_environment(folder, python)
+    if not is_complete(folder, wheels):
+        make_environment(folder, python, wheels)
     return str(python)
 
 
-def is_complete(folder):
+def is_complete(folder, wheels):
     mark = folder / "complete"
-    return mark.exists() and mark.read_text() == " ".join(WHEELS)
+    return mark.exists() and mark.read_text() == " ".join(wheels)
 
 
-def make_environment(folder, python):
+def make_environment(folder, python, wheels):
     """Two tests may come at once: the second one waits for the lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     import fcntl
 
     with open(folder.parent / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_complete(folder):
+        if is_complete(folder, wheels):
             return
         steps = [
             [sys.executable, "-m", "venv", "--clear", str(folder)],
-            [str(python), "-m", "pip", "install", "-q", "--only-binary=:all:", *WHEELS],
+            [str(python), "-m", "pip", "install", "-q", "--only-binary=:all:", *wheels],
         ]
         for step in steps:
             done = subprocess.run(step, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -66,7 +69,7 @@ def make_environment(folder, python):
                                   env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
             if done.returncode:
                 skip(f"cannot install wheels from PyPI: {done.stdout.strip()[-300:]}")
-        (folder / "complete").write_text(" ".join(WHEELS))
+        (folder / "complete").write_text(" ".join(wheels))
 
 
 def check_modes(python, env=None):

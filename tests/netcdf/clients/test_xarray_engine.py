@@ -3,24 +3,8 @@
 """The engine "esdm" of xarray over the C API, compared with xarray's own engine on the same container."""
 
 from esdmtest import Site, expect, main
-from inprocess import python
+from inprocess import MAKE, python
 
-MAKE = """
-import netCDF4, numpy as np, sys, esdm, xarray as xr, pickle, os
-with netCDF4.Dataset("esdm://e.nc","w") as d:
-    d.title="x"; d.createDimension("t",None); d.createDimension("x",50); d.createDimension("c",4)
-    v=d.createVariable("v","i2",("t","x"),fill_value=-9,zlib=True,chunksizes=(2,25)); v.scale_factor=0.5; v.units="K"
-    for i in range(6): v[i]=np.arange(50)+i
-    t=d.createVariable("t","f8",("t",)); t.units="days since 2000-01-01"; t[:]=np.arange(6)
-    s=d.createVariable("s",str,("x",)); s[:]=np.array([f"n\\u00e4{i}" for i in range(50)],dtype=object)
-    c=d.createVariable("c4","S1",("x","c")); c[:]=np.array([list("abcd")]*50,dtype="S1")
-    for k in ("i1","u1","u2","i4","u4","i8","u8","f4"): d.createVariable(k,k,("x",))[:]=np.arange(50)
-    d.createVariable("sc","f4",())[...]=3
-    g=d.createGroup("g"); w=g.createVariable("w","f4",("t","x")); w[:]=np.random.rand(6,50)
-    g.createGroup("h").setncattr("a",np.int32(3))
-a=xr.open_dataset("esdm://e.nc"); b=xr.open_dataset("esdm://e.nc",engine="netcdf4")
-assert type(a.variables["v"]._data).__name__!="ndarray"
-"""
 # Through netCDF4's arrays nothing may come.
 NOT_BY_NETCDF4 = """
 import xarray.backends.netCDF4_ as stock
