@@ -16,7 +16,8 @@ from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
 
 sys.path.insert(0, str(SOURCE / "tests/faults"))
-from faults import need_strace, strace  # noqa: E402
+from faults import (check_last_commit, committed, count_calls, must, need_strace, program,  # noqa: E402
+                    strace, sweep)
 from stores import s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
@@ -333,6 +334,45 @@ def test_a_restoration_that_is_killed_loses_no_name():
         expect(kills > 4, f"only {kills} calls were killed")
 
 
+# What a commit, its entry in the journal and a backup consist of.
+COMMITTING = ("pwrite64", "pwritev", "openat", "fdatasync", "close")
+
+
+def test_what_killed_writers_were_told_of_comes_back():
+    """Writers that die at each kind of call, in commits, in entries of the journal and in backups. Then
+    the catalogue is lost. Each commit that a program was told of is back, and none by half."""
+    need_strace()
+    with sqlite_site() as site:
+        counts = count_calls("write", "counting", 1, 3)
+        age_backups(site)
+        in_backups = count_calls("write", "counting", 4, 4)
+        expect(backups(site), "the counted program made no backup")
+        told = {"counting": 4}
+        killed = 0
+        for calls, last, aged in (counts, 3, False), (in_backups, 1, True):
+            for call in COMMITTING:
+                for number in sweep(calls.get(call, 0), by_size(2, 7, 60)):
+                    name = f"{call}-{number}-{aged}"
+                    if aged:
+                        age_backups(site)
+                    done = program("write", name, 1, last, prefix=strace(
+                        "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"))
+                    killed += done.returncode != 0
+                    told[name] = committed(done)
+        expect(killed >= by_size(12, 40, 200), f"only {killed} writers were killed")
+        for attempt in range(2):  # of the journals and backups, then of what restoring left
+            lose(site)
+            expect_restored(restore())
+            there = listed()
+            for name, least in told.items():
+                expect(least == 0 or name in there, f"{attempt}: {name} is gone, commit {least} was told")
+                if name in there:
+                    check_last_commit(name, least, least + 1)
+        check_sound()
+        must("write", "counting", 5, 5)
+        print(f"{killed} writers were killed; {sum(n > 0 for n in told.values())} had committed")
+
+
 def rows(path):
     with sqlite3.connect(path) as database:
         tables = [t for t, in database.execute("SELECT name FROM sqlite_master "
@@ -359,6 +399,7 @@ main(
     test_rewriting_and_draining_keep_what_came_after_the_backup,
     test_what_is_missing_is_told_and_gives_status_5,
     test_a_restoration_that_is_killed_loses_no_name,
+    test_what_killed_writers_were_told_of_comes_back,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,
