@@ -98,6 +98,9 @@ def test_stock_programs__see_files():
             expect_error(run(["touch", mnt / "new.nc"], check=False), "read-only")
             expect_error(run(["rm", mnt / "all_types.nc"], check=False), "read-only")
             expect_error(run(["cat", mnt / "none.nc"], check=False), "no such file")
+            if os.geteuid() == 0 and shutil.which("setpriv"):
+                site.folder.chmod(0o755)
+                expect_error(run(["setpriv", "--reuid=65534", "--clear-groups", "ls", mnt], check=False), "denied")
             memory = int(pathlib.Path(f"/proc/{daemon.pid}/status").read_text().split("VmHWM:")[1].split()[0])
             expect(SANITIZE or memory < MOST_MEMORY_KIB, f"{memory} KiB of memory")
 

@@ -3,6 +3,7 @@
 /* What stands under which name: containers, the folders in their names, and their snapshots. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "esdm-mount/esdm-mount.h"
@@ -36,7 +37,7 @@ is_folder(mount_state *state, const char *path)
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* How large files are that were looked at: who lists a folder asks for them all. */
-static GMutex sizes_lock;
+static pthread_mutex_t sizes_lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *sizes;
 #define MOST_SIZES 100000u
 
@@ -48,7 +49,7 @@ file_size(mount_state *state, const mount_node *node)
     g_autofree char *key =
         g_strdup_printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %s",
                         (guint64) node->created_ns, (guint64) node->snapshot, node->path);
-    g_mutex_lock(&sizes_lock);
+    (void) pthread_mutex_lock(&sizes_lock);
     if (sizes == NULL || g_hash_table_size(sizes) > MOST_SIZES) {
         if (sizes != NULL)
             g_hash_table_unref(sizes);
@@ -56,7 +57,7 @@ file_size(mount_state *state, const mount_node *node)
     }
     const uint64_t *known = g_hash_table_lookup(sizes, key);
     uint64_t size = known != NULL ? *known : 0;
-    g_mutex_unlock(&sizes_lock);
+    (void) pthread_mutex_unlock(&sizes_lock);
     if (known != NULL)
         return size;
     esdm_status status = vfile_pool_get(state->files, node->path, node->created_ns, node->snapshot,
@@ -67,9 +68,9 @@ file_size(mount_state *state, const mount_node *node)
     }
     size = esdm_vfile_size(vfile_of(file));
     vfile_pool_put(state->files, file);
-    g_mutex_lock(&sizes_lock);
+    (void) pthread_mutex_lock(&sizes_lock);
     (void) g_hash_table_insert(sizes, g_steal_pointer(&key), g_memdup2(&size, sizeof size));
-    g_mutex_unlock(&sizes_lock);
+    (void) pthread_mutex_unlock(&sizes_lock);
     return size;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <pthread.h>
+
 #include "esdm-mount/esdm-mount.h"
 
-static GMutex lock;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *by_number; /* mount_node, owned */
 static GHashTable *by_key;    /* the same, borrowed */
 static fuse_ino_t last = FUSE_ROOT_ID;
@@ -38,9 +40,9 @@ mount_nodes_clear(void)
 const mount_node *
 mount_node_get(fuse_ino_t number)
 {
-    g_mutex_lock(&lock);
+    (void) pthread_mutex_lock(&lock);
     const mount_node *node = g_hash_table_lookup(by_number, &number);
-    g_mutex_unlock(&lock);
+    (void) pthread_mutex_unlock(&lock);
     return node;
 }
 
@@ -49,7 +51,7 @@ mount_node_enter(mount_node *like)
 {
     char *key = g_strdup_printf("%d %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %s", like->kind,
                                 (guint64) like->created_ns, (guint64) like->snapshot, like->path);
-    g_mutex_lock(&lock);
+    (void) pthread_mutex_lock(&lock);
     mount_node *node = g_hash_table_lookup(by_key, key);
     if (node != NULL) {
         g_free(key);
@@ -64,14 +66,14 @@ mount_node_enter(mount_node *like)
     }
     like->path = NULL;
     node->lookups++;
-    g_mutex_unlock(&lock);
+    (void) pthread_mutex_unlock(&lock);
     return node;
 }
 
 void
 mount_node_forget(fuse_ino_t number, uint64_t lookups)
 {
-    g_mutex_lock(&lock);
+    (void) pthread_mutex_lock(&lock);
     mount_node *node = g_hash_table_lookup(by_number, &number);
     if (node != NULL && number != FUSE_ROOT_ID) {
         node->lookups -= MIN(lookups, node->lookups);
@@ -80,5 +82,5 @@ mount_node_forget(fuse_ino_t number, uint64_t lookups)
             (void) g_hash_table_remove(by_number, &number);
         }
     }
-    g_mutex_unlock(&lock);
+    (void) pthread_mutex_unlock(&lock);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 
 #define FAILED ".failed"
 
-static GMutex lock;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *writers; /* path → how many have it open for writing */
 
 char *
@@ -26,7 +27,7 @@ mount_staged(const mount_state *state, const char *path)
 static guint
 count_writer(const char *path, int change)
 {
-    g_mutex_lock(&lock);
+    (void) pthread_mutex_lock(&lock);
     if (writers == NULL)
         writers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     guint count = GPOINTER_TO_UINT(g_hash_table_lookup(writers, path));
@@ -35,7 +36,7 @@ count_writer(const char *path, int change)
         (void) g_hash_table_remove(writers, path);
     else
         (void) g_hash_table_insert(writers, g_strdup(path), GUINT_TO_POINTER(count));
-    g_mutex_unlock(&lock);
+    (void) pthread_mutex_unlock(&lock);
     return count;
 }
 

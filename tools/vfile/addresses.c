@@ -108,12 +108,8 @@ static void
 add_chunks(esdm_vfile *file, uint32_t index, const chunks *c)
 {
     for (uint64_t i = 0; i < c->count; i++) {
-        vf_region region = {.address = c->addresses[i], .bytes = c->bytes, .dataset = index};
-        uint64_t rest = i;
-        for (uint32_t k = c->rank; k-- > 0;) {
-            region.offset[k] = rest % c->along[k] * c->shape[k];
-            rest /= c->along[k];
-        }
+        vf_region region = {
+            .address = c->addresses[i], .bytes = c->bytes, .number = i, .dataset = index};
         g_array_append_val(file->regions, region);
     }
 }

@@ -7,11 +7,14 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vfile/cache.h"
 
 #define MOST_BYTES (256u << 20) /* on disk, of all files together */
+
+#define LEFT_BEHIND_S 3600
 
 static char *folder; /* owned; set before threads are */
 
@@ -83,7 +86,11 @@ vf_cache_trim(void)
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         struct stat st;
         cached c = {.path = g_build_filename(folder, name, NULL)};
-        if (!g_str_has_suffix(name, ".vfile") || lstat(c.path, &st) != 0) {
+        bool whole = g_str_has_suffix(name, ".vfile"), known = lstat(c.path, &st) == 0;
+        if (!whole && known && strstr(name, ".vfile.") != NULL &&
+            st.st_mtim.tv_sec < time(NULL) - LEFT_BEHIND_S)
+            (void) unlink(c.path); /* a program was killed while it made one */
+        if (!whole || !known) {
             g_free(c.path);
             continue;
         }

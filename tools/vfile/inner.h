@@ -11,8 +11,8 @@
 typedef struct vf_region {
     uint64_t address; /* of the first byte */
     uint64_t bytes;
-    uint32_t dataset;               /* index in `datasets` */
-    uint64_t offset[ESDM_MAX_RANK]; /* of the box in the dataset */
+    uint64_t number;  /* of the box among those of the dataset, in C order */
+    uint32_t dataset; /* index in `datasets` */
 } vf_region;
 
 typedef struct vf_dataset {

@@ -2,6 +2,7 @@
 #include "vfile/pool.h"
 
 #include <glib.h>
+#include <pthread.h>
 
 struct vfile_shared {
     char *key;
@@ -14,8 +15,8 @@ struct vfile_shared {
 struct vfile_pool {
     esdm_session *session;
     unsigned most_idle;
-    GMutex lock; /* all below, and what is in the files */
-    GCond opened;
+    pthread_mutex_t lock; /* all below, and what is in the files */
+    pthread_cond_t opened;
     GHashTable *files; /* key → vfile_shared, owned */
     uint64_t clock;
 };
@@ -35,8 +36,8 @@ vfile_pool_new(esdm_session *session, unsigned most_idle)
     vfile_pool *pool = g_new0(vfile_pool, 1);
     pool->session = session;
     pool->most_idle = most_idle;
-    g_mutex_init(&pool->lock);
-    g_cond_init(&pool->opened);
+    (void) pthread_mutex_init(&pool->lock, NULL);
+    (void) pthread_cond_init(&pool->opened, NULL);
     pool->files = g_hash_table_new(g_str_hash, g_str_equal);
     return pool;
 }
@@ -52,8 +53,8 @@ vfile_pool_free(vfile_pool *pool)
     while (g_hash_table_iter_next(&iter, NULL, &value))
         free_shared(value);
     g_hash_table_unref(pool->files);
-    g_cond_clear(&pool->opened);
-    g_mutex_clear(&pool->lock);
+    (void) pthread_cond_destroy(&pool->opened);
+    (void) pthread_mutex_destroy(&pool->lock);
     g_free(pool);
 }
 
@@ -99,12 +100,12 @@ open_shared(vfile_pool *pool, vfile_shared *shared, const char *name, uint64_t s
 {
     esdm_vfile *file = NULL;
     shared->opening = true;
-    g_mutex_unlock(&pool->lock);
+    (void) pthread_mutex_unlock(&pool->lock);
     *ret_status = esdm_vfile_open(pool->session, name, snapshot, format, &file, err);
-    g_mutex_lock(&pool->lock);
+    (void) pthread_mutex_lock(&pool->lock);
     shared->file = file;
     shared->opening = false;
-    g_cond_broadcast(&pool->opened);
+    (void) pthread_cond_broadcast(&pool->opened);
 }
 
 esdm_status
@@ -116,7 +117,7 @@ vfile_pool_get(vfile_pool *pool, const char *name, uint64_t created_ns, uint64_t
                         (guint64) created_ns, (guint64) snapshot, (int) format);
     vfile_shared *close = NULL;
     esdm_status status = ESDM_OK;
-    g_mutex_lock(&pool->lock);
+    (void) pthread_mutex_lock(&pool->lock);
     vfile_shared *shared = g_hash_table_lookup(pool->files, key);
     if (shared == NULL) {
         shared = g_new0(vfile_shared, 1);
@@ -125,12 +126,12 @@ vfile_pool_get(vfile_pool *pool, const char *name, uint64_t created_ns, uint64_t
     }
     shared->users++;
     while (shared->opening)
-        g_cond_wait(&pool->opened, &pool->lock);
+        (void) pthread_cond_wait(&pool->opened, &pool->lock);
     if (shared->file == NULL)
         open_shared(pool, shared, name, snapshot, format, err, &status);
     if (status != ESDM_OK)
         leave(pool, shared, &close);
-    g_mutex_unlock(&pool->lock);
+    (void) pthread_mutex_unlock(&pool->lock);
     if (close != NULL)
         free_shared(close);
     if (status == ESDM_OK)
@@ -142,9 +143,9 @@ void
 vfile_pool_put(vfile_pool *pool, vfile_shared *file)
 {
     vfile_shared *close = NULL;
-    g_mutex_lock(&pool->lock);
+    (void) pthread_mutex_lock(&pool->lock);
     leave(pool, file, &close);
-    g_mutex_unlock(&pool->lock);
+    (void) pthread_mutex_unlock(&pool->lock);
     if (close != NULL)
         free_shared(close);
 }

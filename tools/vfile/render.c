@@ -47,9 +47,20 @@ read_part(const vf_dataset *d, const part *p, unsigned char *to, esdm_error *err
     return status == ESDM_OK ? esdm_read(d->dataset, &space, d->type, to, NULL, err) : status;
 }
 
+/* Where a box begins in its dataset. */
+static void
+find_origin(const vf_dataset *d, uint64_t number, uint64_t *ret)
+{
+    for (uint32_t i = d->rank; i-- > 0;) {
+        uint64_t along = d->shape[i] == 0 ? 1 : (d->shape[i] - 1) / d->box[i] + 1;
+        ret[i] = number % along * d->box[i];
+        number /= along;
+    }
+}
+
 /* The largest box of whole rows that begins at an element of the region and ends before another. */
 static void
-next_part(const vf_dataset *d, const vf_region *region, uint64_t first, uint64_t end, part *p)
+next_part(const vf_dataset *d, const uint64_t *origin, uint64_t first, uint64_t end, part *p)
 {
     uint64_t inner = 1, index[ESDM_MAX_RANK];
     uint64_t rest = first;
@@ -67,7 +78,7 @@ next_part(const vf_dataset *d, const vf_region *region, uint64_t first, uint64_t
     }
     p->elements = inner;
     for (uint32_t i = 0; i < d->rank; i++) {
-        p->offset[i] = region->offset[i] + index[i];
+        p->offset[i] = origin[i] + index[i];
         p->size[i] = i <= axis ? 1 : d->box[i];
     }
     if (d->rank == 0)
@@ -95,9 +106,11 @@ render_elements(const vf_dataset *d, const vf_region *region, uint64_t first, ui
                 unsigned char *to, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    uint64_t origin[ESDM_MAX_RANK];
+    find_origin(d, region->number, origin);
     while (first < end && status == ESDM_OK) {
         part p;
-        next_part(d, region, first, end, &p);
+        next_part(d, origin, first, end, &p);
         status = read_part(d, &p, to, err);
         if (d->swap && d->bytes > 1)
             swap_bytes(d->bytes, p.elements, to);

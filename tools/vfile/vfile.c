@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 cp_options cp_wants = {.deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
 
 /* libnetcdf and HDF5 serve one thread at a time. */
-static GMutex headers;
+static pthread_mutex_t headers = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const formats[] = {"netcdf4", "classic", "64bit-offset", "cdf5"};
 
@@ -140,9 +141,9 @@ esdm_vfile_open(esdm_session *session, const char *name, uint64_t snapshot,
     esdm_status status = cp_container_open(&file->end, &file->model, err);
     if (status == ESDM_OK) {
         vf_prepare(file);
-        g_mutex_lock(&headers);
+        (void) pthread_mutex_lock(&headers);
         status = find_header(file, err);
-        g_mutex_unlock(&headers);
+        (void) pthread_mutex_unlock(&headers);
     }
     if (status != ESDM_OK) {
         esdm_vfile_close(file);
@@ -233,7 +234,7 @@ find_record(const vf_records *r, uint64_t at, vf_region *ret, uint64_t *ret_next
     bool found = find_region(r->parts, at - shift, ret, ret_next);
     if (found) {
         ret->address += shift;
-        ret->offset[0] = record;
+        ret->number = record;
     } else {
         *ret_next = *ret_next == UINT64_MAX ? r->begin + shift + r->bytes : *ret_next + shift;
     }
