@@ -20,9 +20,9 @@ from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
 
-__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "find", "ls",
+__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "append", "find", "ls",
            "move", "open", "remove", "site", "snapshots", "stat", "version",
-           "zarr"]
+           "write", "write_region", "zarr"]
 
 _report = "not active"
 
@@ -45,6 +45,29 @@ def zarr(name: str, snapshot: int = 0):
     `xarray.open_zarr(esdm.zarr("run1.nc"))`. Needs zarr 3. @param snapshot 0: the newest one."""
     from ._zarr import EsdmStore  # pylint: disable=import-outside-toplevel
     return EsdmStore(name, snapshot)
+
+
+def write(dataset, name: str, accuracy=None, chunks=None, **options):
+    """Stores an xarray.Dataset as a container; `dataset.esdm.to(…)` does the same.
+    @param accuracy what must be kept: {"tas": "abs=0.01 K; mode=archive"}; others lose nothing.
+    @param chunks shape of fragments: {"time": 1}. @param options as of Dataset.to_netcdf()."""
+    from . import _writing  # pylint: disable=import-outside-toplevel
+    return _writing.write(dataset, name, accuracy, chunks, options)
+
+
+def append(dataset, name: str, dim: str = "time", message=None) -> int:
+    """Adds an xarray.Dataset to a container, behind the end of an unlimited dimension, packed and in units of
+    time as the container has them. It is published at once or, after an error, not at all.
+    @return the number of the snapshot."""
+    from . import _writing  # pylint: disable=import-outside-toplevel
+    return _writing.store_into(dataset, name, {dim: None}, True, message)
+
+
+def write_region(dataset, name: str, region: dict, message=None) -> int:
+    """Overwrites a part of a container with an xarray.Dataset: region={"time": slice(4, 6)}. dask's blocks are
+    written by many threads and published in one commit. @return the number of the snapshot."""
+    from . import _writing  # pylint: disable=import-outside-toplevel
+    return _writing.write_region(dataset, name, region, message)
 
 
 if not _os.environ.get("ESDM_NO_ACTIVATION"):

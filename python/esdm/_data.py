@@ -96,8 +96,18 @@ class Handle:
         self.name = api().esdm_container_name(container).decode()
         self.snapshot = api().esdm_container_snapshot(container)
 
+    @classmethod
+    def borrowed(cls, container, name):
+        """Of a container that somebody else closes."""
+        handle_ = cls.__new__(cls)
+        handle_.process, handle_.name = os.getpid(), name
+        handle_.container, handle_.owned = container, False
+        return handle_
+
+    owned = True
+
     def __del__(self):
-        if getattr(self, "container", None) is not None and self.process == os.getpid():
+        if self.owned and getattr(self, "container", None) is not None and self.process == os.getpid():
             api().esdm_container_discard(self.container)
 
     def __reduce__(self):

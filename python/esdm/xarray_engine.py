@@ -15,6 +15,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
 
 from . import _data, activate
+from . import _writing  # pylint: disable=unused-import  # registers Dataset.esdm
 
 try:
     from xarray.coding.strings import create_vlen_dtype

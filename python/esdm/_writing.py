@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Storing xarray's datasets: with stated accuracies, and into containers that are there."""
+
+import ctypes
+
+import numpy
+import xarray
+
+from . import _catalogue, _data
+from ._library import Error, check
+
+LONG_NAMES = {"abs": "absolute_tolerance", "rel": "relative_tolerance", "finest": "relative_finest",
+              "digits": "significant_digits", "bits": "significant_bits", "exact": "exact_values"}
+# What says how numbers are stored; taken from the container when data are added to it.
+ENCODINGS = ("dtype", "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value",
+             "_Unsigned")
+
+
+def accuracy_attributes(text):
+    """The attributes `esdm_NAME` that state what a text such as "abs=0.01 K; mode=archive" does."""
+    library, error = _data.api(), Error()
+    library.esdm_accuracy_check_text.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    library.esdm_accuracy_check_text.restype = ctypes.c_int
+    check(library.esdm_accuracy_check_text(text.encode(), ctypes.byref(error)), error)
+    stated = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        name, _, value = map(str.strip, part.partition("="))
+        stated["esdm_" + LONG_NAMES.get(name, name)] = value
+    return stated
+
+
+def write(dataset, name, accuracy, chunks, options):
+    copy = dataset.copy(deep=False)
+    for variable, text in (accuracy or {}).items():
+        if variable not in copy.variables:
+            raise ValueError(f"accuracy: there is no variable '{variable}'")
+        copy[variable].attrs.update(accuracy_attributes(text))
+    encoding = {k: dict(v) for k, v in options.pop("encoding", {}).items()}
+    for unknown in set(chunks or {}) - set(copy.sizes):
+        raise ValueError(f"chunks: there is no dimension '{unknown}'")
+    for key, variable in copy.variables.items() if chunks else ():
+        if set(variable.dims) & set(chunks):
+            sizes = tuple(max(1, min(chunks.get(d, n), n)) for d, n in variable.sizes.items())
+            encoding.setdefault(key, {}).setdefault("chunksizes", sizes)
+    return copy.to_netcdf("esdm://" + name.removeprefix("esdm://"), engine="netcdf4", encoding=encoding,
+                          **options)
+
+
+def _encoded(variable, stored, name):
+    """As the container stores it, by its own packing and units of time."""
+    variable = variable.transpose(*stored.dims).copy(deep=False)
+    variable.encoding = {k: stored.encoding[k] for k in ENCODINGS if k in stored.encoding}
+    return xarray.conventions.encode_cf_variable(variable, name=name)
+
+
+def _write_block(target, offset, values):
+    """Of esdm_write(): dense values at that place."""
+    if target.type == _data.STRING:
+        texts = [str(t).encode() for t in values.reshape(-1)]
+        buffer = (ctypes.c_char_p * len(texts))(*texts)
+    else:
+        values = numpy.ascontiguousarray(values, dtype=target.dtype)
+        buffer = values.ctypes.data
+    space, error = _data.Dataspace(rank=values.ndim), Error()
+    for axis, (start, size) in enumerate(zip(offset, values.shape)):
+        space.offset[axis], space.size[axis], space.stride[axis] = start, size, 1
+    check(_data.api().esdm_write(target.pointer, ctypes.byref(space), target.type, buffer, None,
+                                 ctypes.byref(error)), error)
+
+
+class _Target:
+    """A block of a dataset that takes values as an array does; for dask."""
+
+    def __init__(self, dataset, start):
+        self.dataset, self.start = dataset, start
+
+    def __setitem__(self, key, values):
+        offset = [s + (k.start or 0) for s, k in zip(self.start, key)]
+        _write_block(self.dataset, offset, numpy.asarray(values))
+
+
+def _write_variable(target, start, variable):
+    data = variable.data
+    if hasattr(data, "__dask_graph__"):
+        # One block in memory for each thread; esdm_write() takes them side by side.
+        data.store(_Target(target, start), lock=False, scheduler="threads")
+    elif variable.size:
+        _write_block(target, start, numpy.asarray(data))
+
+
+def _open_for_writing(name):
+    library, pointer, error = _data.api(), ctypes.c_void_p, Error()
+    for function, arguments in (
+            ("esdm_write", [pointer, pointer, ctypes.c_int32, pointer, pointer, pointer]),
+            ("esdm_container_commit", [pointer, ctypes.c_char_p, pointer])):
+        getattr(library, function).argtypes = arguments
+        getattr(library, function).restype = ctypes.c_int
+    container = pointer()
+    session = _catalogue._open_session()  # pylint: disable=protected-access
+    check(library.esdm_container_open(session, name.encode(), 1, 0, ctypes.byref(container),
+                                      ctypes.byref(error)), error)
+    return container
+
+
+def _checked(dataset, there, places, every):
+    """Names of the variables that are written. Whatever does not fit is told before anything is."""
+    wanted = [k for k, v in dataset.variables.items() if set(v.dims) & set(places)]
+    if not wanted:
+        raise ValueError(f"no variable has the dimension {', '.join(map(repr, places))}")
+    for key in wanted:
+        if key not in there.variables:
+            raise ValueError(f"the container has no variable '{key}'")
+        stored = there.variables[key]
+        if set(stored.dims) != set(dataset.variables[key].dims):
+            raise ValueError(f"'{key}' has the dimensions {stored.dims} in the container")
+        if stored.encoding.get("char_dim_name") or stored.encoding.get("dtype") == numpy.dtype("S1"):
+            raise NotImplementedError(f"'{key}' is stored as characters: write it with netCDF4")
+        for dim, size in dataset.variables[key].sizes.items():
+            if dim not in places and there.sizes[dim] != size:
+                raise ValueError(f"'{dim}' has {there.sizes[dim]} in the container, not {size}")
+    missing = [k for k, v in there.variables.items() if set(v.dims) & set(places) and k not in wanted]
+    if every and missing:
+        raise ValueError(f"not given, and would be missing values: {', '.join(missing)}")
+    return wanted
+
+
+def store_into(dataset, name, places, every, message):
+    """Writes a dataset into a container and commits once; after an error nothing is published.
+    @param places where it begins: {dimension: index}; None as index: behind the end."""
+    name = name.removeprefix("esdm://")
+    library, error = _data.api(), Error()
+    container = _open_for_writing(name)
+    try:
+        handle = _data.Handle.borrowed(container, name)
+        snapshot = library.esdm_container_snapshot(container)
+        with xarray.open_dataset(f"esdm://{name}@{snapshot}", engine="esdm") as there:
+            unknown = set(places) - set(there.sizes)
+            if unknown:
+                raise ValueError(f"the container has no dimension {', '.join(map(repr, unknown))}")
+            begin = {d: there.sizes[d] if at is None else at for d, at in places.items()}
+            for key in _checked(dataset, there, places, every):
+                variable = _encoded(dataset.variables[key], there.variables[key], key)
+                _write_variable(handle.dataset("/", key), [begin.get(d, 0) for d in variable.dims],
+                                variable)
+        check(library.esdm_container_commit(container, message.encode() if message else None,
+                                            ctypes.byref(error)), error)
+        return library.esdm_container_snapshot(container)
+    finally:
+        library.esdm_container_discard(container)
+
+
+@xarray.register_dataset_accessor("esdm")
+class Accessor:
+    """`dataset.esdm`: storing it."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+
+    def to(self, name, accuracy=None, chunks=None, **options):
+        """As esdm.write(): makes, or replaces, a container."""
+        return write(self._dataset, name, accuracy, chunks, options)
+
+    def append(self, name, dim="time", message=None):
+        """As esdm.append(): adds it behind the end of `dim`, in one commit."""
+        return store_into(self._dataset, name, {dim: None}, True, message)
+
+    def write_region(self, name, region, message=None):
+        """As esdm.write_region(): overwrites a part, in one commit."""
+        return store_into(self._dataset, name, _begins(self._dataset, region), False, message)
+
+
+def _begins(dataset, region):
+    begins = {}
+    for dim, part in region.items():
+        start, stop, step = part.start or 0, part.stop, part.step or 1
+        if step != 1 or start < 0 or stop is not None and stop - start != dataset.sizes.get(dim):
+            raise ValueError(f"region: '{dim}' must be slice(A, B) with the length of the data")
+        begins[dim] = start
+    return begins
+
+
+def write_region(dataset, name, region, message=None):
+    return store_into(dataset, name, _begins(dataset, region), False, message)
