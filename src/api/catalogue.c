@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,6 @@
 #include "io/session/nesting.h"
 #include "io/session/session.h"
 #include "model/container.h"
-#include "query/query.h"
 
 esdm_container_info
 esdm__info_of(const char *name, const esdm_meta_container *record)
@@ -178,78 +176,4 @@ esdm_container_snapshots(esdm_session *session, const char *name, esdm_snapshot_
         return status;
     snapshot_visitor v = {visit, user};
     return session->meta->snapshot_list(session->store, normal, visit_snapshot, &v, err);
-}
-
-typedef struct match_visitor {
-    esdm_match_visitor visit;
-    void *user;
-} match_visitor;
-
-static bool
-visit_match(const char *container, const char *dataset_path, void *user)
-{
-    const match_visitor *v = user;
-    if (esdm__name_is_own(container))
-        return true;
-    const esdm_match match = {.container = container, .dataset = dataset_path};
-    return v->visit(&match, v->user);
-}
-
-esdm_status
-esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visit, void *user,
-          esdm_error *err)
-{
-    ESDM__NEED(err, session);
-    ESDM__NEED(err, expression);
-    ESDM__NEED(err, visit);
-    esdm__query query = {0};
-    esdm_status status = esdm__query_parse(expression, &query, err);
-    if (status != ESDM_OK)
-        return status;
-    match_visitor v = {visit, user};
-    status = esdm__query_find(session->meta, session->store, &query, visit_match, &v, err);
-    esdm__query_clear(&query);
-    return status;
-}
-
-typedef struct name_visitor {
-    esdm_find_name_visitor visit;
-    void *user;
-    bool nomem;
-} name_visitor;
-
-static bool
-visit_unknown(const esdm_meta_condition *condition, void *user)
-{
-    name_visitor *v = user;
-    const char *variable = condition->variable != NULL ? condition->variable : "";
-    size_t bytes = strlen(variable) + strlen(condition->attribute) + 2;
-    char *name = malloc(bytes);
-    v->nomem = name == NULL;
-    if (v->nomem)
-        return false;
-    (void) snprintf(name, bytes, "%s%s%s", variable, condition->variable != NULL ? ":" : "",
-                    condition->attribute);
-    bool more = v->visit(name, v->user);
-    free(name);
-    return more;
-}
-
-esdm_status
-esdm_find_unknown(esdm_session *session, const char *expression, esdm_find_name_visitor visit,
-                  void *user, esdm_error *err)
-{
-    ESDM__NEED(err, session);
-    ESDM__NEED(err, expression);
-    ESDM__NEED(err, visit);
-    esdm__query query = {0};
-    esdm_status status = esdm__query_parse(expression, &query, err);
-    if (status != ESDM_OK)
-        return status;
-    name_visitor v = {.visit = visit, .user = user};
-    status = esdm__query_unknown(session->meta, session->store, &query, visit_unknown, &v, err);
-    if (status == ESDM_OK && v.nomem)
-        status = esdm__error_nomem(err, strlen(expression), "a name");
-    esdm__query_clear(&query);
-    return status;
 }

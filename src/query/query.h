@@ -83,6 +83,20 @@ void esdm__query_terms_clear(esdm__query_terms *terms);
 esdm_status esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                              esdm_meta_match_visitor visit, void *user, esdm_error *err);
 
+/** An attribute of a match: its own or, lacking it, its container's. */
+typedef struct esdm__query_value {
+    const char *text; /**< elements joined by ", "; NULL: there is none */
+    double number;
+    bool has_number; /**< it is one number */
+} esdm__query_value;
+typedef bool (*esdm__query_row_visitor)(const char *container, const char *dataset,
+                                        const esdm__query_value *values, void *user);
+
+/** esdm__query_find() with the values of some attributes, as the index has them. */
+esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                             const char *const *columns, size_t ncolumns,
+                             esdm__query_row_visitor visit, void *user, esdm_error *err);
+
 /** The conditions whose attributes nothing has. */
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                                 bool (*visit)(const esdm_meta_condition *condition, void *user),

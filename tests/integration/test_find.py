@@ -222,6 +222,40 @@ def test_find__agrees_with_reading_every_source_file():
                 agrees(archive, files)
 
 
+def test_find__columns_order_limits_and_counts():
+    files = [str(f) for f in sources()][:8]
+    archive = json.loads(subprocess.run(["/usr/bin/python3", "-c", READ, *files], check=True,
+                                        capture_output=True).stdout)
+    with Site():
+        run([tool("esdm-cp"), *files, "esdm://"])
+        names = ["source_id", "realization_index", "no_such"]
+        ask = [FIND, "-c", "--columns", ",".join(names), "exists :source_id"]
+        rows = {n: c[""] for n, c in archive.items()}
+        want = [[n, v["source_id"][0], v["realization_index"][0][1], "-"] for n, v in rows.items()]
+        got = [line.split("\t") for line in run(ask).stdout.splitlines()]
+        expect(got == sorted(want), f"columns: {got}")
+        got = [line.split("\t") for line in run([*ask, "--sort", "no_such,-source_id"]).stdout.splitlines()]
+        want.sort()
+        want.sort(key=lambda row: row[1], reverse=True)
+        expect(got == want, f"sorted: {got}")
+        told = json.loads(run([*ask, "--sort=-source_id", "-n", "3", "--json"]).stdout)
+        expect(told["found"] == len(files) and [m["container"] for m in told["matches"]]
+               == [w[0] for w in want[:3]], f"limit: {told}")
+        expect(told["matches"][0]["values"]["realization_index"] == rows[want[0][0]]["realization_index"][0][0]
+               and told["matches"][0]["values"]["no_such"] is None, f"values: {told['matches'][0]}")
+        counts = json.loads(run([FIND, "--facets", "source_id,units", "--json",
+                                 "units = K or exists :source_id"]).stdout)["facets"]
+        models = [v["source_id"][0] for v in rows.values()]
+        expect(counts["source_id"] == {m: models.count(m) for m in models}, f"facets: {counts}")
+        expect(counts["units"]["K"] == sum(any(v.get("units") == ["K"] for v in c.values())
+                                           for c in archive.values()), f"facets: {counts}")
+        lines = run([FIND, "--facets", "source_id", "-n", "1", "exists :source_id"]).stdout.splitlines()
+        most = max(models.count(m) for m in models)
+        expect(lines[0] == "source_id" and lines[1].split()[0] == str(most) and len(lines) == 2, f"{lines}")
+        expect(run([FIND, "--facets", "a", "--sort", "b", "c = d"], check=False).returncode == 2, "")
+        expect(run([FIND, "--limit", "-1", "c = d"], check=False).returncode == 2, "")
+
+
 def test_find__says_where_a_question_is_wrong():
     with Site():
         for text, words in {

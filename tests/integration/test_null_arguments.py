@@ -23,6 +23,7 @@ OPTIONAL_IN = {
     "esdm_site_restore": {"options", "ret_result"},
     "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},
     "esdm_drain": {"options", "ret_result"},
+    "esdm_find_rows": {"columns"},
     # NULL: nothing is stated, or there is nothing to close.
     "esdm_dataset_set_accuracy": {"accuracy"}, "esdm_container_close": {"container"},
     "esdm_container_set_hint": {"value"}, "esdm_dataset_set_hint": {"value"},
@@ -45,7 +46,7 @@ VALUES = {"esdm_session *": "session", "esdm_container *": "container", "esdm_gr
           "esdm_dataset *": "dataset", "esdm_dimension *": "dimension",
           "esdm_attributes *": "attributes", "esdm_comm *": "NULL", "char *": "text",
           "esdm_dataspace *": "&space", "esdm_accuracy *": "&accuracy",
-          "esdm_dimension *const *": "&dimension", "void *": "numbers", "int64_t *": "numbers",
+          "esdm_dimension *const *": "&dimension", "char *const *": "names", "void *": "numbers", "int64_t *": "numbers",
           "uint64_t *": "numbers", "uint32_t *": "numbers", "double *": "numbers",
           "esdm_error *": "&error"}
 TEXTS = {"buffer": "buffer", "units": '"K"', "expression": '"a = 1"', "text": '"abs=1 K"',
@@ -58,6 +59,7 @@ PROGRAM = """
 #include <string.h>
 
 static int64_t numbers[1 << 14];
+static const char *const names[] = {"units"};
 static char buffer[1 << 16];
 static char spare[16][8192]; /* what results go to */
 static esdm_session *session;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/common.h"
+#include "esdm-find/find.h"
 
 static const tool_help help = {
     .name = "esdm-find",
@@ -34,20 +34,32 @@ static const tool_help help = {
         "compared as text, even if it looks like a number. Upper and lower case differ.\n"
         "Nothing found is exit status 3; a message tells then which attributes nothing has\n"
         "at all.",
-    .examples = "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
-                "  esdm-find 'standard_name = air_temperature and units = K'\n"
-                "  esdm-find 'variable_id in (tas, pr) and not (source_id =~ \"^(EC|IITM)\")'\n"
-                "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
-                "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",
+    .examples =
+        "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
+        "  esdm-find 'standard_name = air_temperature and units = K'\n"
+        "  esdm-find 'variable_id in (tas, pr) and not (source_id =~ \"^(EC|IITM)\")'\n"
+        "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
+        "  esdm-find --facets source_id,table_id 'mip_era = CMIP6'\n"
+        "  esdm-find -c --columns source_id,nominal_resolution --sort source_id 'table_id = Amon'\n"
+        "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",
     .see_also = "esdm-ls, esdm-stat",
 };
 
-static gboolean zero, containers_only;
+static find_options options;
 
 static const GOptionEntry entries[] = {
-    {"containers", 'c', 0, G_OPTION_ARG_NONE, &containers_only,
+    {"containers", 'c', 0, G_OPTION_ARG_NONE, &options.containers_only,
      "Print containers alone: each one that matches or has a dataset that does", NULL},
-    {"null", '0', 0, G_OPTION_ARG_NONE, &zero, "End results with NUL instead of a new line", NULL},
+    {"columns", 'l', 0, G_OPTION_ARG_STRING, &options.columns,
+     "Print these attributes behind each name, parted by tabs", "NAME,…"},
+    {"sort", 's', 0, G_OPTION_ARG_STRING, &options.sort,
+     "Sort by attributes; --sort=-NAME: the largest first", "NAME,…"},
+    {"limit", 'n', 0, G_OPTION_ARG_INT64, &options.limit, "Print at most so many", "N"},
+    {"facets", 'f', 0, G_OPTION_ARG_STRING, &options.facets,
+     "Print how many of the containers that -c prints have each value of these attributes",
+     "NAME,…"},
+    {"null", '0', 0, G_OPTION_ARG_NONE, &options.zero, "End results with NUL instead of a new line",
+     NULL},
     {0},
 };
 
@@ -62,16 +74,16 @@ print_match(const char *container, const char *dataset)
 {
     g_autofree char *text =
         dataset != NULL ? g_strdup_printf("%s:%s", container, dataset) : g_strdup(container);
-    g_autofree char *shown = zero ? g_strdup(text) : tool_printable(text);
-    (void) printf("%s%c", shown, zero ? '\0' : '\n');
+    g_autofree char *shown = options.zero ? g_strdup(text) : tool_printable(text);
+    (void) printf("%s%c", shown, options.zero ? '\0' : '\n');
 }
 
 static bool
 visit(const esdm_match *match, void *user)
 {
     results *all = user;
-    const char *dataset = containers_only ? NULL : match->dataset;
-    if (containers_only && !g_hash_table_add(all->seen, g_strdup(match->container)))
+    const char *dataset = options.containers_only ? NULL : match->dataset;
+    if (options.containers_only && !g_hash_table_add(all->seen, g_strdup(match->container)))
         return true;
     all->count++;
     if (tool.json) {
@@ -97,8 +109,8 @@ tell_name(const char *name, void *user)
 }
 
 /* An expression that is right found nothing: tells attributes in it that nothing has. */
-static void
-tell_unknown(esdm_session *session, const char *expression)
+void
+find_tell_unknown(esdm_session *session, const char *expression)
 {
     esdm_error err = {0};
     esdm_status status = esdm_find_unknown(session, expression, tell_name, NULL, &err);
@@ -121,7 +133,7 @@ find(esdm_session *session, const char *expression, bool several)
     else if (all.count == 0)
         result = TOOL_NOT_FOUND;
     if (status == ESDM_OK && all.count == 0)
-        tell_unknown(session, expression);
+        find_tell_unknown(session, expression);
     g_hash_table_unref(all.seen);
     if (tool.json && (status == ESDM_OK)) {
         json_t *root = json_object();
@@ -140,10 +152,14 @@ main(int argc, char **argv)
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 2)
         return tool_usage("which expression?");
-    if (zero)
+    if (options.zero)
         tool_output_exact();
-    if (zero && tool.json)
+    if (options.zero && tool.json)
         return tool_usage("-0 and --json exclude each other");
+    if (options.limit < 0)
+        return tool_usage("--limit: a number of results, not %" G_GINT64_FORMAT, options.limit);
+    if (options.facets != NULL && (options.columns != NULL || options.sort != NULL || options.zero))
+        return tool_usage("--facets goes with --limit and --json alone");
     g_autofree char *joined = g_strjoinv(") and (", argv + 1);
     g_autofree char *expression =
         argc > 2 ? g_strdup_printf("(%s)", joined) : g_steal_pointer(&joined);
@@ -151,7 +167,12 @@ main(int argc, char **argv)
     tool_exit result = tool_session(true, &session);
     if (result != TOOL_OK)
         return result;
-    result = find(session, expression, argc > 2);
+    if (options.facets != NULL)
+        result = find_facets(session, expression, &options);
+    else if (options.columns != NULL || options.sort != NULL || options.limit > 0)
+        result = find_table(session, expression, &options);
+    else
+        result = find(session, expression, argc > 2);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -191,6 +191,24 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find(esdm_session *session, const char
                                                esdm_match_visitor visit, void *user,
                                                esdm_error *err);
 
+/** An attribute of a match: its own or, lacking it, its container's. Borrowed during the call. */
+typedef struct esdm_find_value {
+    const char *text; /**< its first 1024 bytes; elements joined by ", "; NULL: there is none */
+    double number;
+    bool has_number; /**< it is one number */
+} esdm_find_value;
+/** @param values one for each column. @return false: no more. */
+typedef bool (*esdm_find_row_visitor)(const esdm_match *match, const esdm_find_value *values,
+                                      void *user);
+/**
+ * esdm_find() with the values of some attributes, read from the index; no container is opened.
+ * @param columns `ncolumns` names of attributes, without variables; NULL when there is none.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_rows(esdm_session *session, const char *expression,
+                                                    const char *const *columns, size_t ncolumns,
+                                                    esdm_find_row_visitor visit, void *user,
+                                                    esdm_error *err);
+
 /** "NAME", "VARIABLE:NAME" or ":NAME"; borrowed during the call. @return false: no more. */
 typedef bool (*esdm_find_name_visitor)(const char *name, void *user);
 /** Visits the names in an expression that nothing in the site has: why it may find nothing. */

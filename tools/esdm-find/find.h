@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef TOOL_ESDM_FIND_H
+#define TOOL_ESDM_FIND_H
+
+/** @file Answers of esdm-find as tables and counts. */
+
+#include "common/common.h"
+
+typedef struct find_options {
+    gboolean zero, containers_only;
+    char *columns; /* NAME,NAME…; NULL: names alone */
+    char *sort;    /* [-]NAME,[-]NAME… */
+    char *facets;  /* NAME,NAME… */
+    gint64 limit;  /* 0: none */
+} find_options;
+
+/** A table: --columns, --sort and --limit. */
+tool_exit find_table(esdm_session *session, const char *expression, const find_options *options);
+/** How many containers have each value of some attributes: --facets. */
+tool_exit find_facets(esdm_session *session, const char *expression, const find_options *options);
+/** Tells names in an expression that nothing has. */
+void find_tell_unknown(esdm_session *session, const char *expression);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "esdm-find/find.h"
+
+typedef struct table_value {
+    char *text; /* NULL: the object has no such attribute */
+    double number;
+    bool has_number;
+} table_value;
+
+typedef struct table_row {
+    char *container, *dataset;
+    table_value *values; /* of the columns shown, then of those sorted by */
+} table_row;
+
+typedef struct table {
+    GPtrArray *rows;
+    GPtrArray *names; /* borrowed: columns, then keys */
+    guint ncolumns;
+    GHashTable *seen; /* containers, with -c */
+    bool containers_only;
+    const bool *descending; /* of each key; for the comparison */
+} table;
+
+static table_row *
+row_free(table_row *row, guint count)
+{
+    for (guint i = 0; i < count; i++)
+        g_free(row->values[i].text);
+    g_free(row->values);
+    g_free(row->container);
+    g_free(row->dataset);
+    g_free(row);
+    return NULL;
+}
+
+static bool
+visit_row(const esdm_match *match, const esdm_find_value *values, void *user)
+{
+    table *t = user;
+    if (t->containers_only && !g_hash_table_add(t->seen, g_strdup(match->container)))
+        return true;
+    table_row *row = g_new0(table_row, 1);
+    row->container = g_strdup(match->container);
+    row->dataset = t->containers_only ? NULL : g_strdup(match->dataset);
+    row->values = g_new0(table_value, t->names->len + 1);
+    for (guint i = 0; i < t->names->len; i++)
+        row->values[i] =
+            (table_value){g_strdup(values[i].text), values[i].number, values[i].has_number};
+    g_ptr_array_add(t->rows, row);
+    return true;
+}
+
+/* Numbers before texts; what is not there comes last, whichever way one sorts. */
+static int
+compare_values(const table_value *a, const table_value *b, bool descending)
+{
+    if (a->text == NULL || b->text == NULL)
+        return (a->text == NULL) - (b->text == NULL);
+    int order;
+    if (a->has_number && b->has_number)
+        order = (a->number > b->number) - (a->number < b->number);
+    else if (a->has_number != b->has_number)
+        order = a->has_number ? -1 : 1;
+    else
+        order = strcmp(a->text, b->text);
+    return descending ? -order : order;
+}
+
+static int
+compare_rows(gconstpointer a, gconstpointer b, gpointer user)
+{
+    const table *t = user;
+    const table_row *x = *(table_row *const *) a, *y = *(table_row *const *) b;
+    for (guint i = t->ncolumns; i < t->names->len; i++) {
+        int order = compare_values(&x->values[i], &y->values[i], t->descending[i - t->ncolumns]);
+        if (order != 0)
+            return order;
+    }
+    int order = strcmp(x->container, y->container);
+    return order != 0 ? order : g_strcmp0(x->dataset, y->dataset);
+}
+
+static void
+print_row(const table *t, const table_row *row, bool zero)
+{
+    g_autofree char *name = row->dataset != NULL
+                                ? g_strdup_printf("%s:%s", row->container, row->dataset)
+                                : g_strdup(row->container);
+    g_autofree char *shown = zero ? g_strdup(name) : tool_printable(name);
+    (void) fputs(shown, stdout);
+    for (guint i = 0; i < t->ncolumns; i++) {
+        g_autofree char *value =
+            tool_printable(row->values[i].text != NULL ? row->values[i].text : "-");
+        /* A row is a line, and tabs part its columns. */
+        (void) printf("\t%s", g_strdelimit(value, "\n\t", ' '));
+    }
+    (void) putchar(zero ? '\0' : '\n');
+}
+
+static json_t *
+row_json(const table *t, const table_row *row)
+{
+    json_t *object = json_object();
+    tool_json_set(object, "container", tool_json_text(row->container));
+    tool_json_set(object, "dataset",
+                  row->dataset != NULL ? tool_json_text(row->dataset) : json_null());
+    json_t *values = json_object();
+    for (guint i = 0; i < t->ncolumns; i++) {
+        const table_value *v = &row->values[i];
+        tool_json_set(values, g_ptr_array_index(t->names, i),
+                      v->text == NULL ? json_null()
+                      : v->has_number ? json_real(v->number)
+                                      : tool_json_text(v->text));
+    }
+    if (t->ncolumns > 0)
+        tool_json_set(object, "values", values);
+    else
+        json_decref(values);
+    return object;
+}
+
+static void
+show_table(const table *t, const char *expression, const find_options *options)
+{
+    json_t *matches = json_array();
+    guint count = t->rows->len;
+    if (options->limit > 0 && options->limit < (gint64) count)
+        count = (guint) options->limit;
+    for (guint i = 0; i < count && !ferror(stdout); i++) {
+        const table_row *row = g_ptr_array_index(t->rows, i);
+        if (tool.json)
+            tool_json_append(matches, row_json(t, row));
+        else
+            print_row(t, row, options->zero);
+    }
+    if (!tool.json) {
+        json_decref(matches);
+        return;
+    }
+    json_t *root = json_object();
+    tool_json_set(root, "expression", tool_json_text(expression));
+    tool_json_set(root, "found", json_integer(t->rows->len));
+    tool_json_set(root, "matches", matches);
+    tool_json_print(root);
+}
+
+static char **
+names_of(const char *list)
+{
+    return g_strsplit(list != NULL ? list : "", ",", -1);
+}
+
+static tool_exit
+ask(esdm_session *session, const char *expression, table *t)
+{
+    esdm_error err = {0};
+    esdm_status status = esdm_find_rows(session, expression, (const char *const *) t->names->pdata,
+                                        t->names->len, visit_row, t, &err);
+    if (status == ESDM_EINVAL)
+        return tool_usage("%s", err.message);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    if (t->rows->len == 0)
+        find_tell_unknown(session, expression);
+    return t->rows->len > 0 ? TOOL_OK : TOOL_NOT_FOUND;
+}
+
+static void
+begin(table *t, bool containers_only)
+{
+    *t = (table){.rows = g_ptr_array_new(),
+                 .names = g_ptr_array_new(),
+                 .seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                 .containers_only = containers_only};
+}
+
+static void
+end(table *t)
+{
+    for (guint i = 0; i < t->rows->len; i++)
+        row_free(g_ptr_array_index(t->rows, i), t->names->len);
+    g_ptr_array_unref(t->rows);
+    g_ptr_array_unref(t->names);
+    g_hash_table_unref(t->seen);
+}
+
+tool_exit
+find_table(esdm_session *session, const char *expression, const find_options *options)
+{
+    table t;
+    g_auto(GStrv) columns = names_of(options->columns);
+    g_auto(GStrv) keys = names_of(options->sort);
+    g_autofree bool *descending = g_new0(bool, g_strv_length(keys) + 1);
+    begin(&t, options->containers_only);
+    t.descending = descending;
+    t.ncolumns = g_strv_length(columns);
+    for (guint i = 0; columns[i] != NULL; i++)
+        g_ptr_array_add(t.names, columns[i]);
+    for (guint i = 0; keys[i] != NULL; i++) {
+        descending[i] = keys[i][0] == '-';
+        g_ptr_array_add(t.names, keys[i] + descending[i]);
+    }
+    tool_exit result = ask(session, expression, &t);
+    if (result != TOOL_USAGE && result != TOOL_FAILED) {
+        g_ptr_array_sort_with_data(t.rows, compare_rows, &t);
+        show_table(&t, expression, options);
+    }
+    end(&t);
+    return result;
+}
+
+/* ---- facets ------------------------------------------------------------------------------- */
+
+typedef struct facet_count {
+    const char *value; /* borrowed from a row; NULL: containers without the attribute */
+    guint count;
+} facet_count;
+
+/* The most frequent first. */
+static int
+compare_counts(gconstpointer a, gconstpointer b)
+{
+    const facet_count *x = *(facet_count *const *) a, *y = *(facet_count *const *) b;
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return g_strcmp0(x->value, y->value);
+}
+
+/* Each container counts once for each value that it, or a match in it, has. */
+static GPtrArray *
+count_facet(const table *t, guint column)
+{
+    g_autoptr(GHashTable) counts = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < t->rows->len; i++) {
+        const table_row *row = g_ptr_array_index(t->rows, i);
+        const char *value = row->values[column].text;
+        if (value == NULL ||
+            !g_hash_table_add(seen, g_strconcat(row->container, "\n", value, NULL)))
+            continue;
+        facet_count *one = g_hash_table_lookup(counts, value);
+        if (one == NULL) {
+            one = g_new0(facet_count, 1);
+            one->value = value;
+            g_ptr_array_add(all, one);
+            (void) g_hash_table_insert(counts, (gpointer) value, one);
+        }
+        one->count++;
+    }
+    g_ptr_array_sort(all, compare_counts);
+    return all;
+}
+
+static void
+show_facet(const char *name, const GPtrArray *counts, guint limit, json_t *facets)
+{
+    json_t *object = json_object();
+    g_autofree char *printable = tool_printable(name);
+    if (!tool.json)
+        (void) printf("%s\n", printable);
+    for (guint i = 0; i < counts->len && (limit == 0 || i < limit); i++) {
+        const facet_count *one = g_ptr_array_index(counts, i);
+        g_autofree char *value = tool_printable(one->value);
+        if (tool.json)
+            tool_json_set(object, one->value, json_integer(one->count));
+        else
+            (void) printf("%10u  %s\n", one->count, value);
+    }
+    if (tool.json)
+        tool_json_set(facets, name, object);
+    else
+        json_decref(object);
+}
+
+tool_exit
+find_facets(esdm_session *session, const char *expression, const find_options *options)
+{
+    table t;
+    g_auto(GStrv) names = names_of(options->facets);
+    begin(&t, false);
+    for (guint i = 0; names[i] != NULL; i++)
+        g_ptr_array_add(t.names, names[i]);
+    t.ncolumns = t.names->len;
+    tool_exit result = ask(session, expression, &t);
+    if (result == TOOL_OK || result == TOOL_NOT_FOUND) {
+        json_t *facets = json_object();
+        for (guint i = 0; i < t.ncolumns; i++) {
+            g_autoptr(GPtrArray) counts = count_facet(&t, i);
+            show_facet(names[i], counts, (guint) options->limit, facets);
+        }
+        if (tool.json) {
+            json_t *root = json_object();
+            tool_json_set(root, "expression", tool_json_text(expression));
+            tool_json_set(root, "facets", facets);
+            tool_json_print(root);
+        } else {
+            json_decref(facets);
+        }
+    }
+    end(&t);
+    return result;
+}
