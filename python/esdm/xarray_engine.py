@@ -43,9 +43,6 @@ for _name in ("NetCDF4BackendEntrypoint", "H5netcdfBackendEntrypoint", "ScipyBac
     if hasattr(xarray.backends, _name):
         _leave_to_us(getattr(xarray.backends, _name))
 
-DECODING = ("mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
-            "use_cftime", "decode_timedelta")
-
 
 class EsdmArray(BackendArray):
     """A variable of a snapshot. It can be pickled: where it arrives, that snapshot is opened."""
@@ -141,13 +138,16 @@ class EsdmBackend(NetCDF4BackendEntrypoint):
         """Names that begin with esdm:, and no others."""
         return isinstance(filename_or_obj, str) and filename_or_obj.startswith("esdm:")
 
-    def open_dataset(self, filename_or_obj, *, group=None, mode="r", lock=None, autoclose=False,
-                     **options):
+    def open_dataset(self, filename_or_obj, *, mask_and_scale=True, decode_times=True,
+                     concat_characters=True, decode_coords=True, drop_variables=None, use_cftime=None,
+                     decode_timedelta=None, group=None, lock=None, autoclose=False):
         """@param filename_or_obj `esdm://NAME`, with `@SNAPSHOT` or `@TIME` for an old one."""
-        decoding = {k: v for k, v in options.items() if k in DECODING}
         store = _open_store(str(filename_or_obj), group, {"lock": lock, "autoclose": autoclose})
         try:
-            return StoreBackendEntrypoint().open_dataset(store, **decoding)
+            return StoreBackendEntrypoint().open_dataset(
+                store, mask_and_scale=mask_and_scale, decode_times=decode_times,
+                concat_characters=concat_characters, decode_coords=decode_coords,
+                drop_variables=drop_variables, use_cftime=use_cftime, decode_timedelta=decode_timedelta)
         except BaseException:
             store.close()
             raise

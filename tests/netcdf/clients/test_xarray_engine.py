@@ -50,6 +50,11 @@ if __name__ == "__main__":
         xr.testing.assert_identical(lazy.compute(scheduler=scheduler), own)
 """
 SNAPSHOTS = """
+try:
+    xr.open_dataset("esdm://e.nc", engine="esdm", groop="g")
+    raise SystemExit("an unknown option is ignored")
+except TypeError:
+    pass
 old = xr.open_dataset("esdm://e.nc")
 number = esdm.stat("e.nc").snapshot
 with netCDF4.Dataset("esdm://e.nc", "a") as d:
