@@ -462,7 +462,7 @@ load_codecs(const char *folder, void *user)
 const char *
 esdm__plugin_codec_name(uint8_t id)
 {
-    static const char *const names[] = {[6] = "zfp", [7] = "fpzip", [8] = "szip"};
+    static const char *const names[] = {[6] = "zfp", [7] = "fpzip", [8] = "szip", [10] = "deflate"};
     return id < sizeof names / sizeof names[0] ? names[id] : NULL;
 }
 

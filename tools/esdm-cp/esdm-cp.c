@@ -4,6 +4,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef ESDM_REF
+static const tool_help help = {
+    .name = "esdm-ref",
+    .arguments = "FILE_OR_FOLDER… esdm://TARGET",
+    .description =
+        "Makes containers that refer to NetCDF files, whose values stay where they are. Metadata\n"
+        "(groups, dimensions, types, attributes) is ESDM's and found by esdm-find; values are\n"
+        "read from the files, without HDF5. Folders are gone through with all below; there is\n"
+        "one container for each file, named by its path. It is esdm-cp --recursive --reference.\n"
+        "\n"
+        "netCDF classic, 64-bit offset and CDF-5, and netCDF-4 with deflate, shuffle,\n"
+        "fletcher32 and zstd. Texts, compound values, arrays of any length, compact variables\n"
+        "and what has other filters are copied into ESDM; --verbose tells which and why.\n"
+        "\n"
+        "A file that was changed, cut off, removed or exchanged since is an error that names\n"
+        "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
+        "values of the file. esdm-cp makes a copy that needs no file.",
+    .examples = "  esdm-ref CMIP6/ esdm://cmip6                 a tree of files\n"
+                "  esdm-ref -s CMIP6/ esdm://cmip6              what came since then\n"
+                "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
+                "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
+                "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
+    .see_also = "esdm-cp, esdm-find, esdm-fsck",
+};
+#else
 static const tool_help help = {
     .name = "esdm-cp",
     .arguments = "SOURCE… TARGET",
@@ -53,6 +78,7 @@ static const tool_help help = {
                 "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n",
     .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
 };
+#endif
 
 cp_options cp_wants = {
     .verify = TRUE, .jobs = CP_JOBS_DEFAULT, .deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
@@ -79,6 +105,8 @@ static const GOptionEntry entries[] = {
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
      "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
      "NAME:QUANTITIES"},
+    {"reference", 0, 0, G_OPTION_ARG_NONE, &cp_wants.reference,
+     "Containers refer to the NetCDF files, whose values stay where they are (see esdm-ref)", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &cp_wants.quiet, "No progress bar, no summary", NULL},
@@ -200,6 +228,8 @@ job_json(const cp_job *job, const cp_result *result)
         tool_json_set(object, "message", tool_json_text(result->message));
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
+    if (cp_wants.reference)
+        tool_json_set(object, "referred", tool_json_u64(result->referred));
     tool_json_set(object, "seconds", json_real(result->seconds));
     if (result->left_out.datasets > 0) {
         tool_json_set(object, "without_filters", json_string(result->left_out.names));
@@ -323,10 +353,30 @@ wrong_level(const GPtrArray *jobs)
     return NULL;
 }
 
+/* NULL, or what is wrong with --reference. */
+static const char *
+wrong_reference(const GPtrArray *jobs)
+{
+    if (!cp_wants.reference)
+        return NULL;
+    if (cp_wants.accuracy != NULL)
+        return "--accuracy says how values are stored; with --reference they stay as they are";
+    for (guint i = 0; i < jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        if (job->from_container || !job->to_container)
+            return "--reference makes containers (esdm://NAME) of NetCDF files";
+    }
+    return NULL;
+}
+
 int
 main(int argc, char **argv)
 {
     esdm_error err = {0};
+#ifdef ESDM_REF
+    cp_wants.reference = cp_wants.recursive = TRUE;
+    cp_wants.verify = FALSE;
+#endif
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 3)
         return tool_usage("which source, which target?");
@@ -345,6 +395,8 @@ main(int argc, char **argv)
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
     if (result == TOOL_OK && wrong_level(jobs) != NULL)
         result = tool_usage("%s", wrong_level(jobs));
+    if (result == TOOL_OK && wrong_reference(jobs) != NULL)
+        result = tool_usage("%s", wrong_reference(jobs));
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
         result = leave_out_existing(jobs);
     if (result == TOOL_OK)

@@ -259,6 +259,19 @@ esdm_status cp_accuracy_doubt(const cp_model *model, const cp_end *source, esdm_
 /** States the accuracy of numbers that were copied as they are; call before cp_complete(). */
 esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
+/* ---- references (esdm-cp/refer.c) --------------------------------------------------------- */
+
+/** A NetCDF file whose values stay where they are. */
+typedef struct cp_referrer cp_referrer;
+esdm_status cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err);
+void cp_referrer_free(cp_referrer *referrer); /* NULL is accepted */
+/** Makes a dataset of the target refer to the file. @param ret_referred false: its values must be
+ *  copied; *ret_why says why. */
+esdm_status cp_refer(const cp_referrer *referrer, const cp_dataset *dataset, bool *ret_referred,
+                     const char **ret_why, esdm_error *err);
+/** ESDM_ECONFLICT: the file was written to meanwhile. */
+esdm_status cp_referrer_check(const cp_referrer *referrer, esdm_error *err);
+
 /* ---- jobs --------------------------------------------------------------------------------- */
 
 /* No number: -1 is one that can be typed. */
@@ -269,6 +282,7 @@ typedef struct cp_options {
     gboolean force;
     gboolean skip_existing;
     gboolean verify;
+    gboolean reference; /**< values stay in the NetCDF files */
     gboolean recursive;
     gboolean dry_run;
     gboolean verbose;
@@ -301,6 +315,7 @@ typedef struct cp_result {
     bool skipped; /* with ESDM_OK: the target exists, and was to be left as it is */
     uint64_t bytes;
     uint64_t datasets;
+    uint64_t referred; /* of them: their values stay in the file */
     double seconds;
     esdm_write_counts writes; /* to a container; not all of them as planned, perhaps */
     cp_left_out left_out;     /* in a NetCDF file */

@@ -42,8 +42,10 @@ typedef struct copy {
     const cp_job *job;
     esdm_session *session;
     cp_end source;
-    cp_end target;   /* under its temporary name */
-    cp_model *model; /* of the source */
+    cp_end target;         /* under its temporary name */
+    cp_model *model;       /* of the source */
+    cp_referrer *referrer; /* values stay in the source; NULL: they are copied */
+    uint64_t referred;     /* datasets */
     uint64_t bytes_done;
     uint64_t bytes_total;
     cp_progress progress;
@@ -94,20 +96,43 @@ copy_dataset(copy *c, const cp_dataset *dataset)
     return status;
 }
 
+/* Values that cannot stay in the file are copied. */
+static esdm_status
+refer_dataset(copy *c, const cp_dataset *dataset)
+{
+    bool referred = false;
+    const char *why = NULL;
+    esdm_status status = cp_refer(c->referrer, dataset, &referred, &why, c->err);
+    if (status != ESDM_OK || referred) {
+        c->referred += referred;
+        c->bytes_done += cp_dataset_elements(dataset) * dataset->type->bytes;
+        return status;
+    }
+    if (cp_wants.verbose)
+        (void) printf("%s: %s is copied: %s\n", c->job->source, dataset->path, why);
+    return copy_dataset(c, dataset);
+}
+
 static esdm_status
 copy_all(copy *c)
 {
-    g_autofree char *message = g_strdup_printf("esdm-cp from %s", c->job->source);
+    g_autofree char *message = g_strdup_printf(
+        "%s %s", c->referrer != NULL ? "esdm-ref to" : "esdm-cp from", c->job->source);
     if (c->source.is_container)
         cp_accuracy_document(c->model);
     esdm_status status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
                                                 : cp_netcdf_create(&c->target, c->model, c->err);
-    if (status == ESDM_OK && c->target.is_container)
+    bool states = c->target.is_container && c->referrer == NULL;
+    if (status == ESDM_OK && states)
         status = cp_accuracy_state(c->model, &c->source, c->err);
-    for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++)
-        status = copy_dataset(c, g_ptr_array_index(c->model->datasets, i));
-    if (status == ESDM_OK && c->target.is_container)
+    for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(c->model->datasets, i);
+        status = c->referrer != NULL ? refer_dataset(c, dataset) : copy_dataset(c, dataset);
+    }
+    if (status == ESDM_OK && states)
         status = cp_accuracy_restate(c->model, c->err);
+    if (status == ESDM_OK && c->referrer != NULL)
+        status = cp_referrer_check(c->referrer, c->err);
     return status == ESDM_OK ? cp_complete(&c->target, message, c->err) : status;
 }
 
@@ -282,6 +307,8 @@ make_copy(copy *c, bool *ret_skipped)
     esdm_status status = look_at_target(c, ret_skipped);
     if (*ret_skipped)
         return ESDM_OK;
+    if (status == ESDM_OK && cp_wants.reference)
+        status = cp_referrer_new(c->job->source, &c->referrer, c->err);
     if (status == ESDM_OK)
         status = open_end(&c->source, &c->model, c->err);
     if (status != ESDM_OK)
@@ -331,6 +358,7 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
     if (c.model != NULL && status == ESDM_OK) {
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;
+        result->referred = c.referred;
         result->writes = c.target.writes;
         result->left_out = c.target.left_out;
     }
@@ -339,5 +367,6 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
     result->seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     cp_close(&c.source);
     cp_model_free(c.model);
+    cp_referrer_free(c.referrer);
     return status;
 }

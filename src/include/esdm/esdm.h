@@ -10,6 +10,7 @@
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
 #include "esdm/placement.h"
+#include "esdm/reference.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
 #include "esdm/statistics.h"

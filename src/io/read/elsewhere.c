@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "io/read/foreign.h"
 
 /* One for each kind that lies elsewhere. */
 static const esdm__source_ops *const table[ESDM__SOURCE_KINDS] = {
-    [ESDM__KIND_FOREIGN] = NULL,
+    [ESDM__KIND_FOREIGN] = &esdm__foreign_ops,
     [ESDM__KIND_LINK] = NULL,
 };
 

@@ -8,9 +8,9 @@
  * ESDM_CODEC_LOSSY give back other values when they are told how far off these may be.
  *
  * Codec ids are stored in fragments and never reused: 0 none, 1 lz4, 2 zstd, 3 shuffle, 4 field,
- * 5 kept, 6 zfp, 7 fpzip, 8 szip (libaec), 9 bitround, 10–127 kept for ESDM's own codecs, 128–255
- * for site-local ones, 200 for the template. Threads: all functions are pure and may run in many
- * threads at once.
+ * 5 kept, 6 zfp, 7 fpzip, 8 szip (libaec), 9 bitround, 10 deflate, 11–127 kept for ESDM's own
+ * codecs, 128–255 for site-local ones, 200 for the template. Threads: all functions are pure and
+ * may run in many threads at once.
  */
 
 #include "esdm/sys/plugin.h"

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/reference.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/transfer.h"
+#include "base/error.h"
+#include "io/io.h"
+#include "io/write/refer.h"
+#include "model/usertype.h"
+
+/* References made at a time. */
+#define BATCH ((size_t) 256)
+
+static bool
+is_known(uint32_t filter)
+{
+    return filter == 1 || filter == 2 || filter == 3 || filter == 32015;
+}
+
+static esdm_status
+check_layout(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm_error *err)
+{
+    const esdm__usertype *user = esdm__usertype_at(dataset->group->container, dataset->type);
+    if (layout->location == NULL || layout->location[0] != '/')
+        return esdm__error_set(err, ESDM_EINVAL, "the location of a file is no absolute path");
+    if (dataset->type == ESDM_TYPE_STRING ||
+        (user != NULL && user->kind != ESDM_CLASS_ENUM && user->kind != ESDM_CLASS_OPAQUE))
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "only numbers, characters, enumerations and opaque values can be "
+                               "bytes of a file");
+    if (layout->nfilters > ESDM__FILTERS_MAX || (layout->nfilters > 0 && layout->record_bytes > 0))
+        return esdm__error_set(err, ESDM_EINVAL, "too many filters, or filters with records");
+    for (uint32_t i = 0; i < layout->nfilters; i++) {
+        if (!is_known(layout->filters[i].id))
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "HDF5's filter %" PRIu32 " cannot be undone by ESDM",
+                                   layout->filters[i].id);
+    }
+    return ESDM_OK;
+}
+
+/* Both descriptions, which all parts share. */
+static esdm_status
+describe(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm__buffer *source,
+         esdm__buffer *decoding, esdm_error *err)
+{
+    char identity[64];
+    esdm__elements elements;
+    esdm_status status = esdm__elements_of(dataset, &elements, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) snprintf(identity, sizeof identity, "%" PRIu64 ":%" PRId64, layout->inode,
+                    layout->changed_ns);
+    esdm__foreign_put(source, &(esdm__foreign){.location = layout->location,
+                                               .bytes = layout->bytes,
+                                               .mtime_ns = layout->modified_ns,
+                                               .identity = identity});
+    esdm__decoding how = {.flags = (layout->big_endian ? ESDM__DECODING_BIG_ENDIAN : 0u) |
+                                   (layout->edges_plain ? ESDM__DECODING_EDGES_PLAIN : 0u) |
+                                   (layout->chunk != NULL ? ESDM__DECODING_EDGES_WHOLE : 0u),
+                          .element_bytes = (uint32_t) elements.bytes,
+                          .rank = layout->chunk != NULL ? dataset->rank : 0,
+                          .nfilters = layout->nfilters};
+    for (uint32_t d = 0; d < how.rank; d++)
+        how.chunk[d] = layout->chunk[d];
+    for (uint32_t i = 0; i < layout->nfilters; i++)
+        how.filters[i] = (esdm__filter){.name = "hdf5",
+                                        .id = layout->filters[i].id,
+                                        .codec = "",
+                                        .parameters = (const uint8_t *) layout->filters[i].values,
+                                        .parameter_bytes = layout->filters[i].nvalues *
+                                                           (uint32_t) sizeof(uint32_t)};
+    if (layout->record_bytes > 0) {
+        how.extra = (const uint8_t *) &layout->record_bytes;
+        how.extra_bytes = sizeof layout->record_bytes;
+    }
+    esdm__decoding_put(decoding, &how);
+    return source->failed || decoding->failed ? esdm__error_nomem(err, 4096, "a reference")
+                                              : ESDM_OK;
+}
+
+static void
+refer_to(const esdm_dataset *dataset, const esdm_file_part *part, esdm__reference *reference)
+{
+    reference->box.rank = dataset->rank;
+    memcpy(reference->box.lo, part->offset, sizeof part->offset);
+    memcpy(reference->box.n, part->size, sizeof part->size);
+    reference->position = part->position;
+    reference->stored_bytes = part->bytes;
+    reference->filter_mask = part->filter_mask;
+    reference->check_kind = part->checksum_kind;
+    reference->check = part->checksum;
+}
+
+static esdm_status
+refer(esdm_dataset *dataset, const esdm_file_layout *layout, const esdm_file_part *parts,
+      size_t nparts, esdm_error *err)
+{
+    esdm__buffer source, decoding;
+    esdm__buffer_init(&source);
+    esdm__buffer_init(&decoding);
+    esdm__reference *references = calloc(BATCH, sizeof *references);
+    esdm_status status = references != NULL ? describe(dataset, layout, &source, &decoding, err)
+                                            : esdm__error_nomem(err, BATCH, "references");
+    for (size_t i = 0; i < nparts && status == ESDM_OK; i += BATCH) {
+        size_t n = nparts - i < BATCH ? nparts - i : BATCH;
+        for (size_t k = 0; k < n; k++) {
+            references[k] = (esdm__reference){.kind = ESDM__KIND_FOREIGN,
+                                              .source = source.data,
+                                              .source_bytes = source.bytes,
+                                              .decoding = decoding.data,
+                                              .decoding_bytes = decoding.bytes};
+            refer_to(dataset, &parts[i + k], &references[k]);
+        }
+        status = esdm__io_refer(dataset, references, n, err);
+    }
+    free(references);
+    esdm__buffer_clear(&source);
+    esdm__buffer_clear(&decoding);
+    return status;
+}
+
+esdm_status
+esdm_dataset_refer(esdm_dataset *dataset, const esdm_file_layout *layout,
+                   const esdm_file_part *parts, size_t nparts, esdm_error *err)
+{
+    if (dataset == NULL || layout == NULL || (parts == NULL && nparts > 0) ||
+        (layout->filters == NULL && layout->nfilters > 0))
+        return esdm__error_set(err, ESDM_EINVAL, "dataset, layout or parts are NULL");
+    esdm_status status = esdm__check_writable(dataset, err);
+    if (status == ESDM_OK)
+        status = check_layout(dataset, layout, err);
+    if (status != ESDM_OK)
+        return esdm__dataset_prefix(dataset, status, err);
+    return refer(dataset, layout, parts, nparts, err);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_REFERENCE_H
+#define ESDM_REFERENCE_H
+
+/**
+ * @file
+ * Datasets whose values are bytes of files that stay where they are. Nothing is copied: reads take
+ * the bytes from the file, and fail (ESDM_ECONFLICT) when it is not what it was. What is written to
+ * such a dataset is stored in ESDM and hides the file's values.
+ */
+
+#include "esdm/container.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A filter of HDF5. */
+typedef struct esdm_file_filter {
+    uint32_t id; /**< 1 deflate, 2 shuffle, 3 fletcher32, 32015 zstd; others are ESDM_ENOTSUP */
+    uint32_t nvalues;
+    const uint32_t *values; /**< its `cd_values`; borrowed */
+} esdm_file_filter;
+
+/** How the values of one dataset lie in one file. Borrows everything. */
+typedef struct esdm_file_layout {
+    const char *location; /**< absolute path */
+    uint64_t bytes;       /**< size, times in ns since 1970 and inode of the file when it was
+                               looked at: of fstat() */
+    int64_t modified_ns;
+    int64_t changed_ns;
+    uint64_t inode;
+    bool big_endian;
+    bool edges_plain;  /**< chunks at the edge of the array have no filters */
+    uint32_t nfilters; /**< in the order of writing */
+    const esdm_file_filter *filters;
+    const uint64_t *chunk; /**< `rank` lengths: parts are stored as whole chunks, those at the edge
+                                too; NULL: as their box */
+    uint64_t record_bytes; /**< distance in the file from one index of the first dimension to the
+                                next one; 0: as long as they are. Without filters alone */
+} esdm_file_layout;
+
+/** What esdm_file_part.checksum is. */
+typedef enum esdm_file_checksum {
+    ESDM_FILE_CHECKSUM_NONE = 0,
+    ESDM_FILE_CHECKSUM_ADLER32 = 1,   /**< the last 4 bytes of a zlib stream */
+    ESDM_FILE_CHECKSUM_FLETCHER32 = 2 /**< the last 4 bytes of a chunk with fletcher32 */
+} esdm_file_checksum;
+
+/** A box of the dataset that is one range of the file. */
+typedef struct esdm_file_part {
+    uint64_t offset[ESDM_MAX_RANK];
+    uint64_t size[ESDM_MAX_RANK];
+    uint64_t position; /**< of its first byte */
+    uint64_t bytes;
+    uint32_t filter_mask;   /**< bit i: filter i was skipped */
+    uint32_t checksum_kind; /**< esdm_file_checksum */
+    uint32_t checksum;      /**< little-endian, as it lies in the file */
+} esdm_file_part;
+
+/**
+ * Makes boxes of a dataset refer to parts of a file, as if they had been written: seen by this
+ * handle at once, by others after the commit. Unlimited dimensions grow. The file is not read.
+ * Elements are numbers, characters, enumerations or opaque values. Any thread.
+ * @return ESDM_ENOTSUP: elements of another type, or a filter that cannot be undone. ESDM_EINVAL:
+ * a box outside of the dataset, or a location that is no absolute path.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_refer(esdm_dataset *dataset,
+                                                        const esdm_file_layout *layout,
+                                                        const esdm_file_part *parts, size_t nparts,
+                                                        esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/read/foreign.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/scratch.h"
+#include "model/copy.h"
+
+/* Plain bytes are read and turned round by so many. */
+#define LEAF_BYTES (UINT64_C(256) << 10)
+/* A chunk that is larger is not from a NetCDF file. */
+#define CHUNK_BYTES_MAX (UINT64_C(1) << 34)
+/* Gaps up to that are read with what lies around them. */
+#define GAP_BYTES UINT64_C(4096)
+
+typedef struct source {
+    esdm_session *session;
+    const esdm__source_request *request;
+    esdm__foreign foreign;
+    esdm__decoding decoding;
+    esdm__file *file;
+    bool certain;
+    bool swap;
+    uint32_t rank;
+    size_t element;                 /* bytes */
+    uint64_t shape[ESDM_MAX_RANK];  /* as it is stored */
+    uint64_t stride[ESDM_MAX_RANK]; /* bytes in the file; of plain ones */
+    uint64_t first[ESDM_MAX_RANK];  /* of the request, within the fragment */
+    uint64_t raw_bytes;             /* of the stored shape */
+} source;
+
+/* ---- what is stored ----------------------------------------------------------------------- */
+
+static bool
+is_cut(const source *s, const esdm__fragment *fragment)
+{
+    for (uint32_t d = 0; d < s->rank; d++) {
+        if (s->decoding.rank == s->rank && fragment->box.n[d] != s->decoding.chunk[d])
+            return true;
+    }
+    return false;
+}
+
+/* The description comes from storage: what does not fit the fragment is damage. */
+static esdm_status
+describe(source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    const esdm__decoding *how = &s->decoding;
+    esdm_status status = esdm__foreign_get(fragment->elsewhere.source, &s->foreign, err);
+    if (status == ESDM_OK && fragment->elsewhere.decoding == NULL)
+        status = esdm__error_set(err, ESDM_ECORRUPT, "it does not say how its bytes are stored");
+    if (status == ESDM_OK)
+        status = esdm__decoding_get(fragment->elsewhere.decoding, &s->decoding, err);
+    if (status != ESDM_OK)
+        return status;
+    s->rank = fragment->box.rank;
+    s->element = s->request != NULL ? s->request->elements->bytes : how->element_bytes;
+    if (how->element_bytes != s->element || (how->rank != 0 && how->rank != s->rank) ||
+        (how->flags & ~(uint32_t) (ESDM__DECODING_BIG_ENDIAN | ESDM__DECODING_EDGES_WHOLE |
+                                   ESDM__DECODING_EDGES_PLAIN)) != 0)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "its bytes are stored in a way that this ESDM cannot read");
+    s->swap = (how->flags & ESDM__DECODING_BIG_ENDIAN) != 0;
+    s->raw_bytes = s->element;
+    for (uint32_t d = 0; d < s->rank; d++) {
+        s->shape[d] = how->rank != 0 ? how->chunk[d] : fragment->box.n[d];
+        if (fragment->box.n[d] > s->shape[d] ||
+            __builtin_mul_overflow(s->raw_bytes, s->shape[d], &s->raw_bytes))
+            return esdm__error_set(err, ESDM_ECORRUPT, "its box does not fit its chunk");
+    }
+    return ESDM_OK;
+}
+
+static bool
+is_plain(const source *s, const esdm__fragment *fragment)
+{
+    uint32_t n = s->decoding.nfilters;
+    uint32_t all = n >= 32 ? UINT32_MAX : (1u << n) - 1;
+    return n == 0 || (fragment->elsewhere.filter_mask & all) == all ||
+           ((s->decoding.flags & ESDM__DECODING_EDGES_PLAIN) != 0 && is_cut(s, fragment));
+}
+
+/* ---- plain bytes -------------------------------------------------------------------------- */
+
+/* Strides in the file; records of netCDF classic lie further apart than they are long. */
+static esdm_status
+plain_strides(source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint64_t step = s->element;
+    uint64_t end = s->element;
+    bool failed = false;
+    for (uint32_t d = s->rank; d-- > 0;) {
+        if (d == 0 && s->decoding.extra_bytes == sizeof step)
+            memcpy(&step, s->decoding.extra, sizeof step);
+        s->stride[d] = step;
+        uint64_t reach = 0;
+        failed |= __builtin_mul_overflow(step, s->shape[d] - 1, &reach) ||
+                  __builtin_add_overflow(end, reach, &end);
+        if (d > 0)
+            failed |= __builtin_mul_overflow(step, s->shape[d], &step);
+    }
+    if (failed || end > fragment->stored_bytes || fragment->position > INT64_MAX ||
+        end > INT64_MAX - fragment->position)
+        return esdm__error_set(err, ESDM_ECORRUPT,
+                               "%" PRIu64 " bytes at %" PRIu64 " do not hold its elements",
+                               fragment->stored_bytes, fragment->position);
+    return ESDM_OK;
+}
+
+/* How many of the fastest axes of a selection are one range of the file. */
+static uint32_t
+dense_axes(const source *s, const uint64_t *count, uint64_t *ret_bytes)
+{
+    uint64_t bytes = s->element;
+    uint32_t axis = s->rank;
+    while (axis > 0) {
+        uint32_t a = axis - 1;
+        if (count[a] > 1 && (s->request->step[a] != 1 || s->stride[a] != bytes))
+            break;
+        bytes *= count[a];
+        axis = a;
+    }
+    *ret_bytes = bytes;
+    return axis;
+}
+
+/* A selection that is one range of the file, in memory as it is wanted. */
+static esdm_status
+leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_error *err)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t n =
+            bytes - done < LEAF_BYTES ? bytes - done : LEAF_BYTES / s->element * s->element;
+        n = n == 0 ? s->element : n;
+        esdm_status status = esdm__file_read(s->file, position + done, target + done, n, err);
+        if (status != ESDM_OK)
+            return status;
+        if (s->swap)
+            esdm__swap_bytes(s->element, target + done, n / s->element);
+        done += n;
+    }
+    return ESDM_OK;
+}
+
+/* Selected elements of one range that has gaps, or goes to scattered memory. */
+static esdm_status
+leaf_copy(source *s, uint64_t position, uint64_t span, const uint64_t *count, uint8_t *target,
+          esdm_error *err)
+{
+    int64_t from_stride[ESDM_MAX_RANK];
+    uint8_t *data = esdm__scratch_new(span);
+    if (data == NULL)
+        return esdm__error_nomem(err, span, "a part of a file");
+    esdm_status status = esdm__file_read(s->file, position, data, span, err);
+    for (uint32_t d = 0; d < s->rank; d++)
+        from_stride[d] = (int64_t) (s->stride[d] / s->element * s->request->step[d]);
+    if (status == ESDM_OK && s->swap)
+        esdm__swap_bytes(s->element, data, span / s->element);
+    if (status == ESDM_OK)
+        esdm__copy_bytes_nd(s->rank, count, s->element, data, from_stride, target,
+                            s->request->target_stride);
+    esdm__scratch_free(data);
+    return status;
+}
+
+static uint64_t
+span_of(const source *s, const uint64_t *count)
+{
+    uint64_t span = s->element;
+    for (uint32_t d = 0; d < s->rank; d++)
+        span += (count[d] - 1) * s->request->step[d] * s->stride[d];
+    return span;
+}
+
+/* Splits what is too long, or has gaps that are not worth reading, along its slowest axis. */
+static esdm_status
+read_plain(source *s, uint64_t position, uint64_t *count, uint8_t *target, esdm_error *err)
+{
+    uint64_t bytes = 0;
+    uint32_t axis = 0;
+    bool aligned = true;
+    if (dense_axes(s, count, &bytes) == 0 &&
+        esdm__strides_are_dense(s->rank, count, s->request->target_stride))
+        return leaf_direct(s, position, target, bytes, err);
+    while (axis < s->rank && count[axis] == 1)
+        axis++;
+    for (uint32_t d = 0; d < s->rank; d++)
+        aligned &= count[d] == 1 || s->stride[d] % s->element == 0;
+    uint64_t span = span_of(s, count);
+    uint64_t step = axis < s->rank ? s->request->step[axis] * s->stride[axis] : 0;
+    uint64_t inner = 0;
+    if (axis < s->rank) {
+        uint64_t all = count[axis];
+        count[axis] = 1;
+        inner = span_of(s, count);
+        count[axis] = all;
+    }
+    if (axis == s->rank || (span <= LEAF_BYTES && aligned && step - inner <= GAP_BYTES))
+        return leaf_copy(s, position, span, count, target, err);
+    uint64_t all = count[axis];
+    uint64_t at_once = inner <= LEAF_BYTES / 2 && aligned && step - inner <= GAP_BYTES
+                           ? (LEAF_BYTES - inner) / step + 1
+                           : 1;
+    esdm_status status = ESDM_OK;
+    for (uint64_t i = 0; i < all && status == ESDM_OK; i += at_once) {
+        count[axis] = all - i < at_once ? all - i : at_once;
+        status = read_plain(
+            s, position + i * step, count,
+            target + (int64_t) i * s->request->target_stride[axis] * (int64_t) s->element, err);
+    }
+    count[axis] = all;
+    return status;
+}
+
+static esdm_status
+plain(source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint64_t count[ESDM_MAX_RANK];
+    uint64_t position = fragment->position;
+    esdm_status status = plain_strides(s, fragment, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!s->certain)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "file '%s' may have been changed (its inode or time of change is "
+                               "another one), and its plain bytes have no checksum; refer to it "
+                               "again (esdm-ref)",
+                               s->foreign.location);
+    for (uint32_t d = 0; d < s->rank; d++) {
+        count[d] = s->request->count[d];
+        position += s->first[d] * s->stride[d];
+    }
+    return read_plain(s, position, count, s->request->target, err);
+}
+
+/* ---- chunks with filters ------------------------------------------------------------------ */
+
+/* The last bytes must be those that were seen when the reference was made. */
+static esdm_status
+check_trailer(const source *s, const esdm__fragment *fragment, const uint8_t *stored,
+              esdm_error *err)
+{
+    uint32_t kind = fragment->elsewhere.check_kind;
+    uint32_t trailer;
+    if (kind != ESDM__CHECK_ADLER32 && kind != ESDM__CHECK_FLETCHER32) {
+        if (s->certain)
+            return ESDM_OK;
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "file '%s' may have been changed, and this chunk has no checksum; "
+                               "refer to it again (esdm-ref)",
+                               s->foreign.location);
+    }
+    memcpy(&trailer, stored + fragment->stored_bytes - 4, 4);
+    if (trailer == (uint32_t) fragment->elsewhere.check)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "file '%s' was changed: the checksum of this chunk is another one; "
+                           "refer to it again (esdm-ref)",
+                           s->foreign.location);
+}
+
+static esdm_status
+decode(source *s, const esdm__fragment *fragment, uint8_t *raw, esdm_error *err)
+{
+    if (fragment->stored_bytes < 4 || fragment->stored_bytes > CHUNK_BYTES_MAX)
+        return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes",
+                               fragment->stored_bytes);
+    uint8_t *stored = esdm__scratch_new(fragment->stored_bytes);
+    if (stored == NULL)
+        return esdm__error_nomem(err, fragment->stored_bytes, "a chunk");
+    bool certain = s->certain;
+    esdm_status status =
+        esdm__file_read(s->file, fragment->position, stored, fragment->stored_bytes, err);
+    if (status == ESDM_OK) /* written to while it was read? */
+        status = esdm__file_check(s->file, &s->foreign, &certain, err);
+    s->certain &= certain;
+    if (status == ESDM_OK)
+        status = check_trailer(s, fragment, stored, err);
+    if (status == ESDM_OK)
+        status = esdm__filters_undo(&s->decoding, fragment->elsewhere.filter_mask, stored,
+                                    fragment->stored_bytes, raw, s->raw_bytes, err);
+    if (status == ESDM_OK && s->swap)
+        esdm__swap_bytes(s->element, raw, s->raw_bytes / s->element);
+    esdm__scratch_free(stored);
+    return status;
+}
+
+/* The chunk is wanted as it is. */
+static bool
+is_whole(const source *s)
+{
+    const esdm__source_request *r = s->request;
+    for (uint32_t d = 0; d < s->rank; d++) {
+        if (r->count[d] != s->shape[d])
+            return false;
+    }
+    return esdm__strides_are_dense(s->rank, r->count, r->target_stride);
+}
+
+static esdm_status
+filtered(source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    const esdm__source_request *r = s->request;
+    int64_t stride[ESDM_MAX_RANK];
+    if (s->raw_bytes > CHUNK_BYTES_MAX)
+        return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes", s->raw_bytes);
+    if (is_whole(s))
+        return decode(s, fragment, r->target, err);
+    uint8_t *raw = esdm__scratch_new(s->raw_bytes);
+    if (raw == NULL)
+        return esdm__error_nomem(err, s->raw_bytes, "a chunk");
+    char which[128];
+    (void) snprintf(which, sizeof which, "%s %" PRId64 " %" PRIu64, s->foreign.identity,
+                    s->foreign.mtime_ns, fragment->elsewhere.check);
+    esdm__cache_key key = esdm__cache_key_of(s->foreign.location, which, fragment->position);
+    esdm_status status = ESDM_OK;
+    if (!esdm__cache_get(s->session->cache, &key, raw, s->raw_bytes)) {
+        status = decode(s, fragment, raw, err);
+        if (status == ESDM_OK)
+            esdm__cache_put(s->session->cache, &key, raw, s->raw_bytes);
+    }
+    uint64_t at = 0;
+    esdm__dense_strides(s->rank, s->shape, stride);
+    for (uint32_t d = 0; d < s->rank; d++) {
+        at += s->first[d] * (uint64_t) stride[d];
+        stride[d] *= (int64_t) r->step[d];
+    }
+    if (status == ESDM_OK)
+        esdm__copy_bytes_nd(s->rank, r->count, s->element, raw + at * s->element, stride, r->target,
+                            r->target_stride);
+    esdm__scratch_free(raw);
+    return status;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static esdm_status
+foreign_read(esdm_session *session, const esdm__source_request *request, esdm_error *err)
+{
+    const esdm__fragment *fragment = request->fragment;
+    source s = {.session = session, .request = request};
+    esdm_status status = describe(&s, fragment, err);
+    if (status == ESDM_OK)
+        status = esdm__file_get(session, &s.foreign, &s.file, &s.certain, err);
+    if (status != ESDM_OK)
+        return status;
+    for (uint32_t d = 0; d < s.rank; d++)
+        s.first[d] = request->lo[d] - fragment->box.lo[d];
+    bool raw = is_plain(&s, fragment);
+    status = raw ? plain(&s, fragment, err) : filtered(&s, fragment, err);
+    if (raw && status == ESDM_OK)
+        status = esdm__file_check(s.file, &s.foreign, &s.certain, err);
+    if (raw && status == ESDM_OK && !s.certain)
+        status = esdm__error_set(err, ESDM_ECONFLICT, "file '%s' was changed while it was read",
+                                 s.foreign.location);
+    esdm__file_put(session, s.file);
+    return status;
+}
+
+static esdm_status
+foreign_check(esdm_session *session, const esdm__fragment *fragment, bool data, esdm_error *err)
+{
+    source s = {.session = session};
+    esdm_status status = describe(&s, fragment, err);
+    if (status == ESDM_OK)
+        status = esdm__file_get(session, &s.foreign, &s.file, &s.certain, err);
+    if (status != ESDM_OK)
+        return status;
+    if (is_plain(&s, fragment) && !s.certain)
+        status = esdm__error_set(err, ESDM_ECONFLICT, "file '%s' may have been changed",
+                                 s.foreign.location);
+    else if (!is_plain(&s, fragment) && (data || !s.certain) && s.raw_bytes <= CHUNK_BYTES_MAX) {
+        uint8_t *raw = esdm__scratch_new(s.raw_bytes);
+        status = raw != NULL ? decode(&s, fragment, raw, err)
+                             : esdm__error_nomem(err, s.raw_bytes, "a chunk");
+        esdm__scratch_free(raw);
+    }
+    esdm__file_put(session, s.file);
+    return status;
+}
+
+static void
+foreign_describe(const esdm__fragment *fragment, char *text, size_t room)
+{
+    esdm__foreign foreign;
+    if (esdm__foreign_get(fragment->elsewhere.source, &foreign, NULL) != ESDM_OK)
+        (void) snprintf(text, room, "a file that a newer ESDM refers to");
+    else
+        (void) snprintf(text, room, "bytes %" PRIu64 "-%" PRIu64 " of '%s'", fragment->position,
+                        fragment->position + fragment->stored_bytes - 1, foreign.location);
+}
+
+const esdm__source_ops esdm__foreign_ops = {
+    .name = "foreign",
+    .read = foreign_read,
+    .check = foreign_check,
+    .describe = foreign_describe,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_READ_FOREIGN_H
+#define ESDM_IO_READ_FOREIGN_H
+
+/**
+ * @file
+ * Fragments that are bytes of files which stay where they are (kind ESDM__KIND_FOREIGN).
+ *
+ * A file must be what it was when the reference was made: size and time of modification equal. When
+ * inode or time of change differ as well nothing is known, and only chunks with a checksum are
+ * read. Files are read with pread(), never mapped: one that is cut off must not end the program.
+ */
+
+#include "io/read/elsewhere.h"
+
+extern const esdm__source_ops esdm__foreign_ops;
+
+/* ---- files (io/read/foreign_files.c) ------------------------------------------------------ */
+
+typedef struct esdm__file esdm__file;
+
+/** Opens a file, or takes it from the session's list of open ones. Any thread.
+ *  @param ret_certain whether inode and time of change are also as they were.
+ *  @param ret_file owned; esdm__file_put(). */
+esdm_status esdm__file_get(esdm_session *session, const esdm__foreign *foreign,
+                           esdm__file **ret_file, bool *ret_certain, esdm_error *err);
+/** Gives it back. */
+void esdm__file_put(esdm_session *session, esdm__file *file);
+/** Reads bytes; ESDM_ECONFLICT: they lie behind the end. */
+esdm_status esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes,
+                            esdm_error *err);
+/** Whether the open file still is what it was: after reading. */
+esdm_status esdm__file_check(const esdm__file *file, const esdm__foreign *foreign,
+                             bool *ret_certain, esdm_error *err);
+
+/* ---- filters (io/read/foreign_filters.c) -------------------------------------------------- */
+
+/**
+ * Undoes a chain of HDF5 filters: 1 deflate, 2 shuffle, 3 fletcher32, 32015 zstd.
+ * @param mask bit i: filter i was skipped.
+ * @param stored `stored_bytes`; may be changed. @param raw room for `raw_bytes`: all that come out.
+ */
+esdm_status esdm__filters_undo(const esdm__decoding *decoding, uint32_t mask, uint8_t *stored,
+                               size_t stored_bytes, uint8_t *raw, size_t raw_bytes,
+                               esdm_error *err);
+/** Bytes of equal weight stand together; tail bytes stay. @param size of an element. */
+void esdm__unshuffle(size_t size, const uint8_t *from, uint8_t *to, size_t bytes);
+/** The checksum of HDF5's filter fletcher32. */
+uint32_t esdm__fletcher32(const uint8_t *data, size_t bytes);
+/** Turns the bytes of each element round. @param size 1, 2, 4, 8 or any other. */
+void esdm__swap_bytes(size_t size, uint8_t *data, size_t elements);
+
+#endif

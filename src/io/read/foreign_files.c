@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Files that references point into, kept open: at most FILES_MOST, least recently used ones go. */
+
+#include "io/read/foreign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+
+#define FILES_MOST 64u
+/* The kernel reads ahead for pieces of that size, not for larger ones. */
+#define PIECE_BYTES ((size_t) 256 << 10)
+
+struct esdm__file {
+    char *location;
+    int fd;
+    unsigned users;
+    uint64_t used; /* when, by the clock of the list */
+    bool listed;
+};
+
+typedef struct files {
+    esdm__source_state base;
+    pthread_mutex_t lock; /* guards all below, `users`, `used` and `listed`; a leaf lock */
+    esdm__file *list[FILES_MOST];
+    uint64_t clock;
+} files;
+
+static void
+file_free(esdm__file *file)
+{
+    if (file == NULL)
+        return;
+    if (file->fd >= 0)
+        (void) esdm__descriptor_close(file->fd);
+    free(file->location);
+    free(file);
+}
+
+static void
+files_free(esdm__source_state *state)
+{
+    files *f = (files *) state;
+    for (size_t i = 0; i < FILES_MOST; i++)
+        file_free(f->list[i]);
+    (void) pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static files *
+files_of(esdm_session *session)
+{
+    _Atomic(esdm__source_state *) *slot = &session->sources[ESDM__KIND_FOREIGN];
+    esdm__source_state *state = atomic_load(slot);
+    if (state != NULL)
+        return (files *) state;
+    files *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return NULL;
+    f->base.free = files_free;
+    (void) pthread_mutex_init(&f->lock, NULL);
+    if (atomic_compare_exchange_strong(slot, &state, &f->base))
+        return f;
+    files_free(&f->base);
+    return (files *) state;
+}
+
+/* ---- what it was -------------------------------------------------------------------------- */
+
+static int64_t
+nanoseconds(struct timespec t)
+{
+    return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+esdm_status
+esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret_certain,
+                 esdm_error *err)
+{
+    struct stat is;
+    char identity[64];
+    if (fstat(file->fd, &is) != 0)
+        return esdm__error_set_errno(err, errno, "file '%s'", file->location);
+    if (foreign->bytes != UINT64_MAX && (uint64_t) is.st_size != foreign->bytes)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "file '%s' was changed: it has %" PRIu64 " bytes and had %" PRIu64
+                               "; refer to it again (esdm-ref)",
+                               file->location, (uint64_t) is.st_size, foreign->bytes);
+    if (foreign->mtime_ns != INT64_MIN && nanoseconds(is.st_mtim) != foreign->mtime_ns)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "file '%s' was changed: its time of modification is another one; "
+                               "refer to it again (esdm-ref)",
+                               file->location);
+    (void) snprintf(identity, sizeof identity, "%" PRIu64 ":%" PRId64, (uint64_t) is.st_ino,
+                    nanoseconds(is.st_ctim));
+    *ret_certain = strcmp(identity, foreign->identity) == 0;
+    return ESDM_OK;
+}
+
+/* ---- open files --------------------------------------------------------------------------- */
+
+static esdm_status
+open_file(const char *location, esdm__file **ret_file, esdm_error *err)
+{
+    esdm__file *file = calloc(1, sizeof *file);
+    if (file == NULL || (file->location = strdup(location)) == NULL) {
+        free(file);
+        return esdm__error_nomem(err, strlen(location), "the name of a file");
+    }
+    file->fd = esdm__descriptor_keep(open(location, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (file->fd < 0) {
+        esdm_status status =
+            esdm__error_set_errno(err, errno, "file '%s', which it refers to", location);
+        file_free(file);
+        return status;
+    }
+    *ret_file = file;
+    return ESDM_OK;
+}
+
+static esdm__file *
+find(files *f, const char *location)
+{
+    for (size_t i = 0; i < FILES_MOST; i++) {
+        if (f->list[i] == NULL || strcmp(f->list[i]->location, location) != 0)
+            continue;
+        f->list[i]->users++;
+        f->list[i]->used = ++f->clock;
+        return f->list[i];
+    }
+    return NULL;
+}
+
+/* Makes room in the list; @return what went, to be freed without the lock. */
+static esdm__file *
+enter(files *f, esdm__file *file)
+{
+    size_t place = FILES_MOST;
+    for (size_t i = 0; i < FILES_MOST; i++) {
+        if (f->list[i] == NULL) {
+            place = i;
+            break;
+        }
+        if (f->list[i]->users == 0 &&
+            (place == FILES_MOST || f->list[i]->used < f->list[place]->used))
+            place = i;
+    }
+    if (place == FILES_MOST)
+        return NULL; /* all are in use: it is closed when it is given back */
+    esdm__file *gone = f->list[place];
+    f->list[place] = file;
+    file->listed = true;
+    file->used = ++f->clock;
+    return gone;
+}
+
+static void
+take_out(files *f, esdm__file *file)
+{
+    for (size_t i = 0; i < FILES_MOST; i++) {
+        if (f->list[i] == file)
+            f->list[i] = NULL;
+    }
+    file->listed = false;
+}
+
+void
+esdm__file_put(esdm_session *session, esdm__file *file)
+{
+    files *f = files_of(session);
+    (void) pthread_mutex_lock(&f->lock);
+    bool gone = --file->users == 0 && !file->listed;
+    (void) pthread_mutex_unlock(&f->lock);
+    if (gone)
+        file_free(file);
+}
+
+/* One that is open and not what is wanted may have got a new file under its name. */
+static void
+forget(esdm_session *session, esdm__file *file)
+{
+    files *f = files_of(session);
+    (void) pthread_mutex_lock(&f->lock);
+    take_out(f, file);
+    (void) pthread_mutex_unlock(&f->lock);
+    esdm__file_put(session, file);
+}
+
+esdm_status
+esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file **ret_file,
+               bool *ret_certain, esdm_error *err)
+{
+    files *f = files_of(session);
+    if (f == NULL)
+        return esdm__error_nomem(err, sizeof *f, "the list of files");
+    (void) pthread_mutex_lock(&f->lock);
+    esdm__file *file = find(f, foreign->location);
+    (void) pthread_mutex_unlock(&f->lock);
+    if (file != NULL) {
+        if (esdm__file_check(file, foreign, ret_certain, NULL) == ESDM_OK && *ret_certain) {
+            *ret_file = file;
+            return ESDM_OK;
+        }
+        forget(session, file);
+    }
+    esdm_status status = open_file(foreign->location, &file, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__file_check(file, foreign, ret_certain, err);
+    if (status != ESDM_OK) {
+        file_free(file);
+        return status;
+    }
+    file->users = 1;
+    (void) pthread_mutex_lock(&f->lock);
+    esdm__file *gone = enter(f, file);
+    (void) pthread_mutex_unlock(&f->lock);
+    file_free(gone);
+    *ret_file = file;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, esdm_error *err)
+{
+    uint8_t *to = data;
+    while (bytes > 0) {
+        size_t piece = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+        ssize_t n = pread(file->fd, to, piece, (off_t) position);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return esdm__error_set_errno(err, errno, "file '%s'", file->location);
+        if (n == 0)
+            return esdm__error_set(err, ESDM_ECONFLICT,
+                                   "file '%s' was cut off: it ends before byte %" PRIu64,
+                                   file->location, position + bytes);
+        to += n;
+        position += (uint64_t) n;
+        bytes -= (size_t) n;
+    }
+    return ESDM_OK;
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-ref: containers whose values stay in netCDF classic and netCDF-4 files equal these files,
+read by netCDF4-python; files that were changed, cut off, removed or exchanged are errors that name
+file and chunk, never other values; what is written goes to ESDM; a copy needs no file."""
+
+import json
+import os
+import shutil
+import sys
+
+from esdmtest import Site, by_size, client, expect, expect_error, main, need_data, run, tool
+
+REF = tool("esdm-ref")
+CP = tool("esdm-cp")
+RM = tool("esdm-rm")
+
+MAKE = """
+import sys, netCDF4, numpy as np
+folder = sys.argv[1]
+rng = np.random.default_rng(1)
+def fill(nc, fixed, types):
+    for t in types:
+        for name, dims in (("all", ("y", "x")), ("step", ("t", "y", "x"))):
+            v = nc.createVariable(f"{name}_{t}", t, dims, **fixed(dims))
+            shape = (7, 5, 9) if name == "step" else (5, 9)
+            v[:] = np.arange(np.prod(shape)).reshape(shape).astype(t) if t != "S1" else \\
+                rng.choice([b"a", b"b", b"c"], shape)
+    nc.createVariable("scalar", "f8")[...] = 2.5
+for form in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"):
+    for layout in ("many", "one", "fixed"):
+        with netCDF4.Dataset(f"{folder}/{form}-{layout}.nc", "w", format=form) as nc:
+            nc.set_auto_mask(False)
+            nc.title = "classic"
+            nc.createDimension("t", None if layout != "fixed" else 7)
+            nc.createDimension("y", 5)
+            nc.createDimension("x", 9)
+            if layout == "one":  # records of one variable are not padded
+                nc.createVariable("only", "i1", ("t", "y"))[:] = np.arange(35).reshape(7, 5)
+            else:
+                fill(nc, lambda d: {}, ["i1", "i2", "i4", "f4", "f8", "S1"])
+kinds = {
+    "contiguous": lambda d: dict(contiguous=True),
+    "chunked": lambda d: dict(chunksizes=(2, 3, 4)[-len(d):]),
+    "deflate": lambda d: dict(zlib=True, shuffle=False, chunksizes=(2, 3, 4)[-len(d):]),
+    "shuffle": lambda d: dict(zlib=True, shuffle=True, complevel=1, chunksizes=(3, 5, 9)[-len(d):]),
+    "fletcher": lambda d: dict(zlib=True, fletcher32=True, chunksizes=(2, 3, 4)[-len(d):]),
+    "sum": lambda d: dict(fletcher32=True, chunksizes=(2, 3, 4)[-len(d):]),
+    "big": lambda d: dict(zlib=True, endian="big", chunksizes=(2, 3, 4)[-len(d):]),
+    "bigplain": lambda d: dict(endian="big", contiguous=True),
+    "whole": lambda d: dict(zlib=True, chunksizes=(7, 5, 9)[-len(d):]),
+}
+for kind, fixed in kinds.items():
+    with netCDF4.Dataset(f"{folder}/{kind}.nc", "w") as nc:
+        for name, n in (("t", 7), ("y", 5), ("x", 9)):
+            nc.createDimension(name, n)
+        fill(nc, fixed, ["i1", "u2", "i4", "u8", "f4", "f8"])
+with netCDF4.Dataset(f"{folder}/odd.nc", "w") as nc:
+    nc.createDimension("t", None)
+    nc.createDimension("x", 6)
+    nc.createDimension("empty", None)
+    g = nc.createGroup("a").createGroup("b")
+    e = g.createEnumType("u1", "e", {"no": 0, "yes": 1})
+    g.createVariable("enum", e, ("t", "x"), fill_value=0)[:] = np.arange(18).reshape(3, 6) % 2
+    s = g.createVariable("texts", str, ("x",))
+    s[:] = np.array(list("abcdef"), object)
+    nc.createVariable("x", "f4", ("t", "x"), zlib=True)[:] = np.arange(18).reshape(3, 6)
+    nc.createVariable("a1", "i4", ("t",))[:3] = [1, 2, 3]
+    h = nc.createVariable("holes", "f4", ("t", "x"), chunksizes=(1, 6), zlib=True, fill_value=-1.)
+    h[2] = 5.
+    nc.createVariable("none", "f4", ("empty", "x"))
+    c = nc.createCompoundType(np.dtype([("a", "i2"), ("b", "f8")], align=True), "c")
+    nc.createVariable("pair", c, ("x",))[:] = np.zeros(6, np.dtype([("a", "i2"), ("b", "f8")], align=True))
+    noncoord = nc.createVariable("empty", "i2", ("x",))
+    noncoord[:] = np.arange(6)
+"""
+
+EQUAL = """
+import sys, netCDF4, numpy as np
+def same(a, b):
+    if isinstance(a, np.ndarray) and a.dtype.names:
+        return a.dtype.names == b.dtype.names and all(same(a[n], b[n]) for n in a.dtype.names)
+    if isinstance(a, np.ndarray) and a.dtype.kind in "fiuS":
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return np.array_equal(np.asarray(a), np.asarray(b))
+def compare(g, h, parts):
+    assert list(g.variables) == list(h.variables) and list(g.groups) == list(h.groups)
+    assert g.ncattrs() == h.ncattrs() and all(same(g.getncattr(n), h.getncattr(n)) for n in g.ncattrs())
+    for name, v in g.variables.items():
+        w = h[name]
+        assert v.dimensions == w.dimensions and v.shape == w.shape, name
+        assert v.ncattrs() == w.ncattrs() and all(same(v.getncattr(n), w.getncattr(n)) for n in v.ncattrs())
+        assert same(v[...], w[...]), name
+        for part in (np.s_[::2], np.s_[-1:], np.s_[..., 1:3], np.s_[1:4, ..., ::3]) if parts and v.ndim > 1 else ():
+            assert same(v[part], w[part]), (name, part)
+    for name in g.groups:
+        compare(g[name], h[name], parts)
+for pair in sys.argv[2:]:
+    a, b = pair.split("=")
+    with netCDF4.Dataset(a) as x, netCDF4.Dataset(b) as y:
+        x.set_auto_maskandscale(False)
+        y.set_auto_maskandscale(False)
+        compare(x, y, sys.argv[1] == "parts")
+print("equal")
+"""
+
+READ = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1]) as nc:
+    nc.set_auto_maskandscale(False)
+    for name, v in nc.variables.items():
+        if v.ndim > 1:
+            v[...]
+"""
+
+
+def python(script, *arguments, check=True):
+    return client(["/usr/bin/python3", "-c", script, *map(str, arguments)], check=check)
+
+
+def make(site):
+    folder = site.folder / "files"
+    folder.mkdir()
+    python(MAKE, folder)
+    return folder
+
+
+
+
+
+
+
+def test_values_stay_in_generated_files():
+    with Site() as site:
+        folder = make(site)
+        told = json.loads(run([REF, "--json", folder, "esdm://files"]).stdout)
+        odd = next(c for c in told["copies"] if c["source"].endswith("odd.nc"))
+        expect(odd["referred"] == odd["datasets"] - 2, f"texts and pairs alone are copied: {odd}")
+        names = sorted(p.name for p in folder.iterdir())
+        python(EQUAL, "parts", *[f"{folder / n}=esdm://files/{n}" for n in names])
+        # They are indeed read from there.
+        (folder / "shuffle.nc").rename(folder / "gone")
+        done = python(READ, "esdm://files/shuffle.nc", check=False)
+        expect_error(done, "shuffle.nc")
+
+
+def test_a_copy_needs_no_file_and_writes_go_to_esdm():
+    with Site() as site:
+        folder = make(site)
+        run([REF, folder, "esdm://files"])
+        run([CP, "esdm://files/deflate.nc", "esdm://own.nc"])
+        python("""
+import netCDF4
+with netCDF4.Dataset("esdm://files/whole.nc", "a") as nc:
+    nc["step_f4"][2, 1] = -5
+with netCDF4.Dataset("esdm://files/whole.nc") as nc:
+    v = nc["step_f4"][:]
+    assert (v[2, 1] == -5).all() and v[2, 2, 0] == 2 * 45 + 18 and v[6, 4, 8] == 7 * 45 - 1
+""")
+        shutil.copy(folder / "deflate.nc", site.folder / "kept.nc")
+        (folder / "deflate.nc").unlink()
+        python(EQUAL, "parts", f"{site.folder / 'kept.nc'}=esdm://own.nc")
+        expect_error(python(READ, "esdm://files/deflate.nc", check=False), "deflate.nc")
+
+
+def test_changed_files_are_errors():
+    with Site() as site:
+        folder = make(site)
+        run([REF, folder, "esdm://files"])
+        for name in ("contiguous.nc", "shuffle.nc", "NETCDF3_CLASSIC-many.nc", "sum.nc"):
+            path = folder / name
+            whole = path.read_bytes()
+            times = os.stat(path)
+            for what in ("byte", "cut", "exchanged"):
+                data = bytearray(whole)
+                if what == "cut":
+                    data = data[:-200]
+                else:
+                    for at in range(len(data) // 2, len(data), 11):
+                        data[at] ^= 0x5a
+                if what == "exchanged":
+                    os.unlink(path)
+                path.write_bytes(data)
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+                done = python(READ, f"esdm://files/{name}", check=False)
+                expect(done.returncode != 0, f"{name}: {what} was not noticed")
+            # The same bytes in another file: chunks with a checksum tell so.
+            path.write_bytes(whole)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            done = python(READ, f"esdm://files/{name}", check=False)
+            known = name in ("shuffle.nc", "sum.nc")
+            expect((done.returncode == 0) == known, f"{name}: {done.stderr}")
+
+
+def test_a_file_that_was_cut_off_is_not_taken():
+    with Site() as site:
+        folder = make(site)
+        path = folder / "NETCDF3_CLASSIC-many.nc"
+        path.write_bytes(path.read_bytes()[:-200])
+        done = run([REF, path, "esdm://cut/"], check=False)
+        expect_error(done, "cut off", path.name)
+
+
+def test_real_files():
+    data = need_data("cmip6")
+    files = sorted(data.rglob("*.nc"))
+    files = files[::by_size(12, 3, 1)]
+    with Site() as site:
+        folder = site.folder / "links"
+        folder.mkdir()
+        for f in files:
+            os.symlink(f, folder / f.name)
+        before = sum(p.stat().st_size for p in site.pack_files())
+        run([REF, "-q", *files, "esdm://cmip6/"])
+        python(EQUAL, "whole", *[f"{f}=esdm://cmip6/{f.name}" for f in files])
+        expect(sum(p.stat().st_size for p in site.pack_files()) - before < 1 << 20, "values were copied")
+
+
+if __name__ == "__main__":
+    sys.exit(main(test_values_stay_in_generated_files, test_a_copy_needs_no_file_and_writes_go_to_esdm,
+                  test_changed_files_are_errors, test_a_file_that_was_cut_off_is_not_taken,
+                  test_real_files))
