@@ -271,8 +271,12 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
     if (file->container == NULL)
         st = open_container(session, file, writing, ranks, &err);
     if (st != ESDM_OK) {
-        rc = esdmnc_error(&err, "open", file->name);
-        if (st == ESDM_ENOENT && !writing && (ranks == NULL || ranks->rank == 0))
+        bool query = file->name[0] == '?'; /* no code of NetCDF tells what does not fit */
+        if (query && (ranks == NULL || ranks->rank == 0))
+            rc = esdmnc_error_loud(&err, "open", file->name);
+        else
+            rc = esdmnc_error(&err, "open", file->name);
+        if (st == ESDM_ENOENT && !query && !writing && (ranks == NULL || ranks->rank == 0))
             suggest(session, file->name);
         esdmnc_file_free(file);
         return rc;

@@ -11,6 +11,7 @@
 #include "io/session/nesting.h"
 #include "io/session/session.h"
 #include "model/container.h"
+#include "virtual/virtual.h"
 
 esdm_container_info
 esdm__info_of(const char *name, const esdm_meta_container *record)
@@ -67,10 +68,17 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
     ESDM__NEED(err, session);
     ESDM__NEED(err, name);
     ESDM__NEED(err, ret_info);
-    esdm_status status = esdm__name_normalise(name, normal, err);
+    esdm_meta_container record;
+    esdm_status status = esdm__virtual_is_said(name) ? esdm__virtual_normalise(name, normal, err)
+                                                     : esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK && esdm__virtual_is_said(normal)) {
+        status = esdm__virtual_stat(session, normal, &record, err);
+        if (status == ESDM_OK)
+            *ret_info = esdm__info_of(NULL, &record);
+        return status;
+    }
     if (status != ESDM_OK)
         return status;
-    esdm_meta_container record;
     esdm__moment moment = {.snapshot = 0};
     status = session->meta->container_find(session->store, normal, &record, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
@@ -132,6 +140,10 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
     esdm_status status = esdm__name_normalise(from, normal_from, err);
     if (status == ESDM_OK)
         status = esdm__name_normalise(to, normal_to, err);
+    if (status == ESDM_OK && esdm__virtual_is_said(normal_to))
+        status = esdm__error_set(err, ESDM_EACCES,
+                                 "'%s' is a query, which nobody can write to: name a container",
+                                 normal_to);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)

@@ -2,6 +2,7 @@
 #include "io/ranks/collective.h"
 #include "api/transfer.h"
 #include "base/error.h"
+#include "virtual/virtual.h"
 
 static esdm_status
 check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, esdm_error *err)
@@ -12,6 +13,18 @@ check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, 
         return esdm__error_set(err, ESDM_EINVAL, "there is no rank %d of %d", comm->rank,
                                comm->size);
     return ESDM_OK;
+}
+
+static esdm_status
+not_a_query(const char *normal, esdm_error *err)
+{
+    if (!esdm__virtual_is_said(normal))
+        return ESDM_OK;
+    return esdm__error_set(
+        err, ESDM_ENOTSUP,
+        "'%s' is a query: ranks do not open or create such a container together, "
+        "each of them can open it alone",
+        normal);
 }
 
 esdm_status
@@ -27,6 +40,8 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
         status = esdm__error_set(err, ESDM_EINVAL, "unknown mode %d", (int) mode);
     if (status == ESDM_OK)
         status = esdm_container_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = not_a_query(normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;
@@ -46,6 +61,8 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
         status = esdm__error_set(err, ESDM_EINVAL, "unknown mode %d", (int) mode);
     if (status == ESDM_OK)
         status = esdm_container_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = not_a_query(normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;

@@ -7,12 +7,15 @@
 #include "io/io.h"
 #include "model/undo.h"
 #include "upkeep/upkeep.h"
+#include "virtual/virtual.h"
 
 esdm_status
 esdm_container_normalise(const char *name, char *buffer, esdm_error *err)
 {
     ESDM__NEED(err, name);
     ESDM__NEED(err, buffer);
+    if (esdm__virtual_is_said(name))
+        return esdm__virtual_normalise(name, buffer, err);
     return esdm__name_normalise(name, buffer, err);
 }
 
@@ -28,6 +31,10 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
     esdm_status status = esdm_container_normalise(name, normal, err);
     if (status != ESDM_OK)
         return status;
+    if (esdm__virtual_is_said(normal))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' is a query, which nobody can write to: name a container",
+                               normal);
     return esdm__io_create(session, normal, mode, ret_container, err);
 }
 
@@ -50,6 +57,23 @@ open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64
     return status;
 }
 
+/* A name that is a query. */
+static esdm_status
+open_query(esdm_session *session, const char *query, esdm_open_mode mode, uint64_t snapshot,
+           esdm_container **ret_container, esdm_error *err)
+{
+    if (mode == ESDM_OPEN_WRITE)
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' is a query, which nobody can write to: write to the "
+                               "containers that it finds, or copy it (esdm-cp 'esdm://%s' "
+                               "esdm://NEW)",
+                               query, query);
+    if (snapshot != ESDM_SNAPSHOT_LATEST)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a query, which opens the newest snapshots only", query);
+    return esdm__virtual_open(session, query, ret_container, err);
+}
+
 esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
@@ -62,6 +86,8 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
     esdm_status status = esdm_container_normalise(name, normal, err);
     if (status != ESDM_OK)
         return status;
+    if (esdm__virtual_is_said(normal))
+        return open_query(session, normal, mode, snapshot, ret_container, err);
     esdm_error why = {0};
     status = esdm__io_open(session, normal, mode, snapshot, ret_container, &why);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
@@ -129,6 +155,11 @@ esdm_status
 esdm_container_refresh(esdm_container *container, esdm_error *err)
 {
     ESDM__NEED(err, container);
+    if (container->provider != NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is put together from several containers: open it again to see "
+                               "their newest snapshots",
+                               container->name);
     return esdm__io_refresh(container, err);
 }
 

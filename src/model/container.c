@@ -163,6 +163,8 @@ esdm__container_free(esdm_container *container)
 {
     if (container == NULL)
         return;
+    if (container->provider != NULL)
+        container->provider->free(container->provided);
     esdm__undo_forget(container);
     for (size_t i = 0; i < container->datasets.count; i++)
         esdm__dataset_free(container->datasets.items[i]);

@@ -106,6 +106,15 @@ struct esdm_dataset {
     void *io;                  /* engine state of this dataset; see io/ */
 };
 
+/** Reads in place of the engine, of containers whose data lie in others (virtual/virtual.h). */
+typedef struct esdm__provider {
+    /** As esdm_read(), of a selection that was checked; many threads. */
+    esdm_status (*read)(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                        void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
+    /** Frees `provided`, before the container is freed. */
+    void (*free)(void *provided);
+} esdm__provider;
+
 struct esdm_container {
     esdm_session *session; /* borrowed */
     char *name;
@@ -124,7 +133,9 @@ struct esdm_container {
     pthread_mutex_t types_lock; /* guards the completion of types; a leaf lock */
     esdm__hints hints;
     esdm__undo undo;
-    void *io; /* engine state of this container; see io/ */
+    void *io;                       /* engine state of this container; see io/ */
+    const esdm__provider *provider; /* NULL: data are the engine's */
+    void *provided;                 /* owned by the provider */
 };
 
 /** The structure changed: a commit must publish it. */

@@ -474,7 +474,10 @@ esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memo
     esdm__dataset_io *io = NULL;
     uint64_t out_of_range = 0;
     esdm_status status = esdm__space_check(dataset, space, false, err);
-    if (status == ESDM_OK && esdm_dataspace_elements(space) > 0) {
+    const esdm__provider *provider = dataset->group->container->provider;
+    if (status == ESDM_OK && provider != NULL && esdm_dataspace_elements(space) > 0) {
+        status = provider->read(dataset, space, memory_type, buffer, &out_of_range, err);
+    } else if (status == ESDM_OK && esdm_dataspace_elements(space) > 0) {
         status = esdm__dataset_io_get(dataset, &io, err);
         if (status == ESDM_OK)
             status =

@@ -319,6 +319,11 @@ esdm_status
 esdm__io_reduce(esdm_dataset *dataset, const esdm__box *box, const bool *over, esdm_reduction what,
                 double *ret_values, uint64_t *ret_valid, esdm_error *err)
 {
+    if (dataset->group->container->provider != NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is put together from several containers: there are statistics "
+                               "of each of these, not of the whole",
+                               dataset->group->container->name);
     reducer r = {.dataset = dataset, .what = what, .over = over, .box = box};
     esdm_status status = prepare(&r, err);
     if (status == ESDM_OK && !esdm__box_is_empty(box))

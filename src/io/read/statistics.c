@@ -238,6 +238,11 @@ esdm_status
 esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
                     esdm__box_statistics *ret, esdm_error *err)
 {
+    if (dataset->group->container->provider != NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is put together from several containers: there are statistics "
+                               "of each of these, not of the whole",
+                               dataset->group->container->name);
     gatherer g = {.dataset = dataset, .read = read};
     g.result =
         (esdm__box_statistics){.elements = esdm__box_elements(box), .bounds = true, .exact = true};

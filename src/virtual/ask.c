@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/session/former.h"
+#include "virtual/parts.h"
+
+#define CONDITIONS_MOST 64u
+
+bool
+esdm__virtual_is_said(const char *name)
+{
+    static const char scheme[] = "esdm://";
+    if (strncmp(name, scheme, sizeof scheme - 1) == 0)
+        name += sizeof scheme - 1;
+    name += strspn(name, "/");
+    return *name == '?';
+}
+
+esdm_status
+esdm__virtual_normalise(const char *name, char *buffer, esdm_error *err)
+{
+    const char *query = strchr(name, '?');
+    size_t bytes = strlen(query);
+    if (bytes > ESDM_CONTAINER_NAME_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "query '%.40s...' is longer than %d bytes", query,
+                               ESDM_CONTAINER_NAME_MAX);
+    if (!esdm__utf8_is_valid(query, bytes))
+        return esdm__error_set(err, ESDM_EINVAL, "query '%.200s' is not valid UTF-8", query);
+    memcpy(buffer, query, bytes + 1);
+    return ESDM_OK;
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static int
+hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char) (c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "%26" becomes "&", as in addresses; a '%' that no digits follow stays. */
+static void
+decode(char *text)
+{
+    char *out = text;
+    for (const char *in = text; *in != '\0'; in++) {
+        int high = in[0] == '%' ? hex(in[1]) : -1;
+        int low = high >= 0 ? hex(in[2]) : -1;
+        if (low >= 0 && high * 16 + low != 0) {
+            *out++ = (char) (high * 16 + low);
+            in += 2;
+        } else {
+            *out++ = *in;
+        }
+    }
+    *out = '\0';
+}
+
+static esdm_status
+reserved_word(const char *word, const char *value, esdm__question *question, bool *ret_taken,
+              esdm_error *err)
+{
+    static const char *const later[] = {"ensemble",  "gaps",   "levels",  "units",  "along",
+                                        "longitude", "months", "missing", "static", "pin"};
+    *ret_taken = true;
+    if (strcmp(word, "overlap") == 0) {
+        if (strcmp(value, "first") == 0)
+            question->overlap = ESDM__OVERLAP_FIRST;
+        else if (strcmp(value, "newest") == 0)
+            question->overlap = ESDM__OVERLAP_NEWEST;
+        else if (strcmp(value, "equal") != 0)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "query: 'overlap' is equal, first or newest, not '%s'", value);
+        return ESDM_OK;
+    }
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (strcmp(word, later[i]) == 0)
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "query: the option '%s' is not served by this version", word);
+    *ret_taken = false;
+    return ESDM_OK;
+}
+
+/* One "name=value" of the query becomes a condition that points into it. */
+static esdm_status
+condition_of(char *part, esdm__question *question, esdm_meta_condition *conditions, size_t *count,
+             esdm_error *err)
+{
+    char *equal = strchr(part, '=');
+    if (equal == NULL || equal == part)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "query: '%s' is not of the form attribute=value; several are joined "
+                               "by '&'",
+                               part);
+    *equal = '\0';
+    char *value = equal + 1;
+    decode(part);
+    decode(value);
+    bool taken = false;
+    esdm_status status = reserved_word(part, value, question, &taken, err);
+    if (status != ESDM_OK || taken)
+        return status;
+    if (*count == CONDITIONS_MOST)
+        return esdm__error_set(err, ESDM_EINVAL, "query: more than %u conditions", CONDITIONS_MOST);
+    char *end = value;
+    esdm_meta_condition *c = &conditions[(*count)++];
+    *c =
+        (esdm_meta_condition){.variable = "", .attribute = part, .op = ESDM_META_EQ, .text = value};
+    if (isdigit((unsigned char) value[0]) || value[0] == '-' || value[0] == '+') {
+        c->number = strtod(value, &end);
+        c->is_number = end != value && *end == '\0';
+    }
+    return ESDM_OK;
+}
+
+/* ---- the question ------------------------------------------------------------------------- */
+
+static bool
+add_match(const char *container, const char *dataset_path, void *user)
+{
+    esdm__pointers *names = user;
+    (void) dataset_path;
+    if (esdm__name_is_own(container) || names->count > ESDM__MEMBERS_MOST)
+        return true;
+    char *copy = strdup(container);
+    if (copy == NULL || !esdm__pointers_add(names, copy)) {
+        free(copy);
+        names->count = SIZE_MAX; /* out of memory */
+        return false;
+    }
+    return true;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static esdm_status
+find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
+     esdm__question *question, esdm_error *err)
+{
+    esdm__pointers names = {0};
+    esdm_status status =
+        session->meta->find(session->store, conditions, count, add_match, &names, err);
+    if (names.count == SIZE_MAX) {
+        free(names.items);
+        return esdm__error_nomem(err, sizeof(char *), "what a query found");
+    }
+    question->names = (char **) names.items;
+    question->count = names.count;
+    if (names.count > 1)
+        qsort(question->names, names.count, sizeof *question->names, by_name);
+    return status;
+}
+
+esdm_status
+esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret, esdm_error *err)
+{
+    esdm_meta_condition conditions[CONDITIONS_MOST];
+    size_t count = 0;
+    esdm__question question = {0};
+    esdm_status status = ESDM_OK;
+    char *text = strdup(query + 1);
+    if (text == NULL)
+        return esdm__error_nomem(err, strlen(query), "a query");
+    char *rest = NULL;
+    for (char *part = strtok_r(text, "&", &rest); part != NULL && status == ESDM_OK;
+         part = strtok_r(NULL, "&", &rest))
+        status = condition_of(part, &question, conditions, &count, err);
+    if (status == ESDM_OK && count == 0)
+        status = esdm__error_set(err, ESDM_EINVAL,
+                                 "query '%s' has no condition: ?source_id=MPI-ESM1-2-LR&table_id="
+                                 "Amon has two",
+                                 query);
+    if (status == ESDM_OK)
+        status = find(session, conditions, count, &question, err);
+    free(text);
+    if (status == ESDM_OK && question.count == 0)
+        status = esdm__error_set(err, ESDM_ENOENT, "no container has what '%s' asks for", query);
+    if (status == ESDM_OK && question.count > ESDM__MEMBERS_MOST)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "'%s' finds more than %u containers, too many to open as one",
+                                 query, ESDM__MEMBERS_MOST);
+    if (status != ESDM_OK)
+        esdm__question_clear(&question);
+    else
+        *ret = question;
+    return status;
+}
+
+void
+esdm__question_clear(esdm__question *question)
+{
+    for (size_t i = 0; i < question->count; i++)
+        free(question->names[i]);
+    free(question->names);
+    *question = (esdm__question){0};
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The containers that a query found. All are pinned; few of them are open at a time. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "virtual/parts.h"
+
+/* Closes the container that was used longest ago, when too many are open. Returns what the caller
+ * closes outside of the lock. */
+static esdm_container *
+take_oldest(esdm__members *members)
+{
+    esdm__virtual_member *oldest = NULL;
+    if (members->open <= ESDM__MEMBERS_OPEN)
+        return NULL;
+    for (size_t i = 0; i < members->count; i++) {
+        esdm__virtual_member *m = &members->items[i];
+        if (m->open != NULL && m->users == 0 && (oldest == NULL || m->used < oldest->used))
+            oldest = m;
+    }
+    if (oldest == NULL)
+        return NULL;
+    esdm_container *container = oldest->open;
+    oldest->open = NULL;
+    members->open--;
+    return container;
+}
+
+void
+esdm__member_release(esdm__members *members, size_t i)
+{
+    (void) pthread_mutex_lock(&members->lock);
+    members->items[i].users--;
+    members->items[i].used = ++members->clock;
+    esdm_container *closed = take_oldest(members);
+    (void) pthread_mutex_unlock(&members->lock);
+    esdm__container_drop(closed);
+}
+
+static esdm_status
+open_again(esdm__members *members, const esdm__virtual_member *member, esdm_container **ret,
+           esdm_error *err)
+{
+    esdm_container *container = NULL;
+    esdm_status status = esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
+                                       member->snapshot, &container, err);
+    if (status != ESDM_OK)
+        return esdm__error_prefix(err, status, "member of a virtual container");
+    if (esdm__io_of(container)->record != member->record) {
+        esdm__container_drop(container);
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "member '%s' of a virtual container was replaced since that was "
+                               "opened: open it again",
+                               member->name);
+    }
+    *ret = container;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__member_use(esdm__members *members, size_t i, esdm_container **ret, esdm_error *err)
+{
+    esdm__virtual_member *member = &members->items[i];
+    esdm_container *mine = NULL;
+    (void) pthread_mutex_lock(&members->lock);
+    bool open = member->open != NULL;
+    member->users++;
+    (void) pthread_mutex_unlock(&members->lock);
+    if (!open) {
+        esdm_status status = open_again(members, member, &mine, err);
+        if (status != ESDM_OK) {
+            (void) pthread_mutex_lock(&members->lock);
+            member->users--;
+            (void) pthread_mutex_unlock(&members->lock);
+            return status;
+        }
+    }
+    (void) pthread_mutex_lock(&members->lock);
+    if (member->open == NULL) {
+        member->open = mine;
+        mine = NULL;
+        members->open++;
+    }
+    *ret = member->open;
+    (void) pthread_mutex_unlock(&members->lock);
+    esdm__container_drop(mine); /* another thread was faster */
+    return ESDM_OK;
+}
+
+static esdm_status
+first_use(esdm__members *members, size_t i, esdm_error *err)
+{
+    const esdm_session *session = members->session;
+    esdm__virtual_member *member = &members->items[i];
+    esdm_container *container = NULL;
+    esdm_status status = esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
+                                       ESDM_SNAPSHOT_LATEST, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    const esdm__container_io *io = esdm__io_of(container);
+    esdm_meta_container record;
+    member->record = io->record;
+    member->snapshot = io->snapshot;
+    status = session->meta->container_find(session->store, member->name, &record, err);
+    if (status == ESDM_OK) {
+        member->modified_ns = record.modified_ns;
+        status = session->meta->pin(session->store, member->record, member->snapshot, err);
+    }
+    member->pinned = status == ESDM_OK;
+    (void) pthread_mutex_lock(&members->lock);
+    member->open = container;
+    member->users = 1;
+    members->open++;
+    (void) pthread_mutex_unlock(&members->lock);
+    esdm__member_release(members, i);
+    return status;
+}
+
+esdm_status
+esdm__members_init(esdm__members *members, esdm_session *session, const esdm__question *question,
+                   esdm_error *err)
+{
+    *members = (esdm__members){.session = session};
+    (void) pthread_mutex_init(&members->lock, NULL);
+    members->items = calloc(question->count, sizeof *members->items);
+    if (members->items == NULL)
+        return esdm__error_nomem(err, question->count * sizeof *members->items, "members");
+    members->count = question->count;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < members->count && status == ESDM_OK; i++) {
+        members->items[i].name = strdup(question->names[i]);
+        status = members->items[i].name != NULL
+                     ? first_use(members, i, err)
+                     : esdm__error_nomem(err, strlen(question->names[i]) + 1, "a name");
+    }
+    return status;
+}
+
+void
+esdm__members_clear(esdm__members *members)
+{
+    const esdm_session *session = members->session;
+    for (size_t i = 0; i < members->count; i++) {
+        esdm__virtual_member *m = &members->items[i];
+        esdm__container_drop(m->open);
+        if (m->pinned)
+            session->meta->unpin(session->store, m->record, m->snapshot);
+        free(m->name);
+    }
+    free(members->items);
+    if (session != NULL)
+        (void) pthread_mutex_destroy(&members->lock);
+    *members = (esdm__members){0};
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "virtual/parts.h"
+
+static const esdm__provider provider = {.read = esdm__virtual_read, .free = esdm__virtual_free};
+
+static esdm_status
+join(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
+     esdm_error *err)
+{
+    esdm_status status =
+        esdm__members_init(&whole->members, esdm_container_session(container), question, err);
+    if (status == ESDM_OK)
+        status = esdm__axis_find(&whole->members, question->overlap, &whole->axis, err);
+    if (status == ESDM_OK)
+        status = esdm__members_compare(&whole->members, &whole->axis, err);
+    if (status == ESDM_OK)
+        status = esdm__virtual_build(whole, container, err);
+    if (status == ESDM_OK && question->overlap == ESDM__OVERLAP_EQUAL)
+        status = esdm__virtual_overlap(whole, container, err);
+    return status;
+}
+
+static esdm_status
+open_joined(esdm_session *session, const char *query, const esdm__question *question,
+            esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container = NULL;
+    esdm_status status = esdm__container_new_handle(session, query, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__virtual *whole = calloc(1, sizeof *whole);
+    if (whole == NULL) {
+        esdm__container_drop(container);
+        return esdm__error_nomem(err, sizeof *whole, "a virtual container");
+    }
+    container->provider = &provider;
+    container->provided = whole;
+    esdm__uuid_new(esdm__io_of(container)->uuid);
+    status = join(whole, question, container, err);
+    if (status != ESDM_OK) {
+        esdm__container_drop(container);
+        return esdm__error_prefix(err, status, "'%.300s'", query);
+    }
+    *ret_container = container;
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__virtual_open(esdm_session *session, const char *query, esdm_container **ret_container,
+                   esdm_error *err)
+{
+    esdm__question question = {0};
+    esdm_status status = esdm__question_ask(session, query, &question, err);
+    if (status != ESDM_OK)
+        return status;
+    if (question.count == 1)
+        status = esdm__io_open(session, question.names[0], ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
+                               ret_container, err);
+    else
+        status = open_joined(session, query, &question, ret_container, err);
+    esdm__question_clear(&question);
+    return status;
+}
+
+esdm_status
+esdm__virtual_stat(esdm_session *session, const char *query, esdm_meta_container *ret_record,
+                   esdm_error *err)
+{
+    esdm__question question = {0};
+    esdm_meta_container sum = {0};
+    esdm_status status = esdm__question_ask(session, query, &question, err);
+    for (size_t i = 0; i < question.count && status == ESDM_OK; i++) {
+        esdm_meta_container one;
+        status = session->meta->container_find(session->store, question.names[i], &one, err);
+        if (status != ESDM_OK)
+            break;
+        sum.raw_bytes += one.raw_bytes;
+        sum.stored_bytes += one.stored_bytes;
+        sum.fragments += one.fragments;
+        sum.datasets = one.datasets > sum.datasets ? one.datasets : sum.datasets;
+        sum.created_ns = one.created_ns > sum.created_ns ? one.created_ns : sum.created_ns;
+        sum.modified_ns = one.modified_ns > sum.modified_ns ? one.modified_ns : sum.modified_ns;
+        sum.snapshot = question.count == 1 ? one.snapshot : 0;
+    }
+    esdm__question_clear(&question);
+    if (status == ESDM_OK)
+        *ret_record = sum;
+    return status;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Elements that several members have must have equal values in all of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "virtual/parts.h"
+
+static const esdm__run *
+run_at(const esdm__axis *axis, uint64_t at)
+{
+    size_t i = 0;
+    while (axis->runs[i].start + axis->runs[i].count <= at)
+        i++;
+    return &axis->runs[i];
+}
+
+static esdm_status
+disagree(const esdm__virtual *whole, const esdm_dataset *dataset, size_t one,
+         const esdm__twice *twice, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "'%s' and '%s' overlap along '%s' and have other values of '%s' at "
+                           "element %" PRIu64 " of the joined container: &overlap=newest or "
+                           "&overlap=first says which one wins",
+                           whole->members.items[one].name, whole->members.items[twice->member].name,
+                           whole->axis.name, dataset->name, twice->at);
+}
+
+/* One index along the joined axis, of both members. */
+static esdm_status
+check_element(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
+              const esdm__twice *twice, esdm_error *err)
+{
+    uint64_t size[ESDM_MAX_RANK];
+    esdm_dataspace space;
+    uint64_t misfits = 0;
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        size[i] = i == axis ? 1 : esdm_dimension_length(dataset->dimensions[i]);
+    esdm_status status = esdm_dataspace_init(&space, dataset->rank, NULL, size, err);
+    if (status != ESDM_OK)
+        return status;
+    size_t bytes = (size_t) esdm_dataspace_elements(&space) * esdm_type_size(dataset->type);
+    uint8_t *one = malloc(bytes + 1);
+    uint8_t *other = malloc(bytes + 1);
+    const esdm__run *run = run_at(&whole->axis, twice->at);
+    if (one == NULL || other == NULL)
+        status = esdm__error_nomem(err, 2 * bytes, "an overlap");
+    space.offset[axis] = run->first + (twice->at - run->start);
+    if (status == ESDM_OK)
+        status = esdm__virtual_read_member(whole, dataset, run->member, &space, dataset->type, one,
+                                           &misfits, err);
+    space.offset[axis] = twice->index;
+    if (status == ESDM_OK)
+        status = esdm__virtual_read_member(whole, dataset, twice->member, &space, dataset->type,
+                                           other, &misfits, err);
+    if (status == ESDM_OK && memcmp(one, other, bytes) != 0)
+        status = disagree(whole, dataset, run->member, twice, err);
+    free(one);
+    free(other);
+    return status;
+}
+
+/* The coordinate itself is equal to a millisecond; its bits may differ. */
+static bool
+is_checked(const esdm__virtual *whole, const esdm_dataset *dataset, int axis)
+{
+    return axis >= 0 && dataset->type != ESDM_TYPE_STRING &&
+           strcmp(dataset->name, whole->axis.name) != 0;
+}
+
+esdm_status
+esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < container->datasets.count; i++) {
+        const esdm_dataset *dataset = container->datasets.items[i];
+        int axis = whole->datasets[i].axis;
+        if (!is_checked(whole, dataset, axis))
+            continue;
+        for (size_t k = 0; k < whole->axis.ntwice && status == ESDM_OK; k++)
+            status = check_element(whole, dataset, (uint32_t) axis, &whole->axis.twice[k], err);
+        if (status != ESDM_OK)
+            break;
+    }
+    return status;
+}

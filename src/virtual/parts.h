@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_VIRTUAL_PARTS_H
+#define ESDM_VIRTUAL_PARTS_H
+
+/** @file What the files of this layer share; see virtual/virtual.h. */
+
+#include <pthread.h>
+
+#include "cf/calendar.h"
+#include "virtual/virtual.h"
+
+/** Members of one virtual container. */
+#define ESDM__MEMBERS_MOST 20000u
+/** Members that stay open when nobody reads them. */
+#define ESDM__MEMBERS_OPEN 256u
+
+/* ---- ask.c -------------------------------------------------------------------------------- */
+
+typedef enum esdm__overlap {
+    ESDM__OVERLAP_EQUAL, /* values must be equal */
+    ESDM__OVERLAP_FIRST, /* the member that begins first wins */
+    ESDM__OVERLAP_NEWEST /* the one that was committed last wins */
+} esdm__overlap_rule;
+
+typedef struct esdm__question {
+    char **names; /* of containers, sorted, each once; owned */
+    size_t count;
+    esdm__overlap_rule overlap;
+} esdm__question;
+
+esdm_status esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret,
+                               esdm_error *err);
+void esdm__question_clear(esdm__question *question);
+
+/* ---- members.c ---------------------------------------------------------------------------- */
+
+typedef struct esdm__virtual_member {
+    char *name; /* owned */
+    uint64_t record;
+    uint64_t snapshot;
+    uint64_t modified_ns;
+    bool pinned;
+    esdm_container *open; /* NULL: not now; this and the next two under the members' lock */
+    uint32_t users;
+    uint64_t used; /* when, by a counter */
+} esdm__virtual_member;
+
+typedef struct esdm__members {
+    esdm_session *session; /* borrowed */
+    esdm__virtual_member *items;
+    size_t count;
+    pthread_mutex_t lock; /* a leaf lock; not held while a container is opened */
+    size_t open;
+    uint64_t clock;
+} esdm__members;
+
+/** Finds and pins the newest snapshots. The members must be cleared also on failure. */
+esdm_status esdm__members_init(esdm__members *members, esdm_session *session,
+                               const esdm__question *question, esdm_error *err);
+void esdm__members_clear(esdm__members *members);
+/** The open container of a member, until it is released; for any thread. */
+esdm_status esdm__member_use(esdm__members *members, size_t i, esdm_container **ret,
+                             esdm_error *err);
+void esdm__member_release(esdm__members *members, size_t i);
+
+/* ---- maps.c ------------------------------------------------------------------------------- */
+
+#define ESDM__MARKS_MOST 8u
+
+/** How the numbers of a dataset are to be understood. */
+typedef struct esdm__meaning {
+    esdm_type type;
+    bool packed;
+    esdm_type unpacked; /* type of scale_factor and add_offset, else `type` */
+    double scale;
+    double offset;
+    uint32_t nmarks; /* numbers that stand for missing values, as stored, rising */
+    double marks[ESDM__MARKS_MOST];
+    double fill;   /* of these the one that holes get */
+    bool has_fill; /* an attribute says so */
+    bool is_time;  /* units are "UNIT since DATE" */
+    esdm__time_units time;
+    char time_text[128]; /* units and calendar as they were written */
+} esdm__meaning;
+
+/** From a member's numbers to those of the whole. */
+typedef struct esdm__map {
+    esdm__meaning from;
+    bool times;  /* re-express in the units of the whole */
+    bool unpack; /* from.scale, from.offset */
+    bool marks;  /* missing values become the fill value of the whole */
+} esdm__map;
+
+/** Reads the attributes of a dataset. ESDM_EINVAL: units or calendar cannot be understood. */
+esdm_status esdm__meaning_of(const esdm_dataset *dataset, esdm__meaning *ret, esdm_error *err);
+bool esdm__meaning_is_number(esdm_type type);
+/** The smallest type that holds all values of both; ESDM_TYPE_NONE: there is none. */
+esdm_type esdm__type_of_both(esdm_type a, esdm_type b);
+/** Values of the whole from those of a member, in place, `count` of them.
+ *  @param ret_at set to the first that cannot be expressed when false is returned. */
+bool esdm__map_apply(const esdm__map *map, const esdm__meaning *whole, double *values, size_t count,
+                     size_t *ret_at);
+
+/* ---- coordinates.c ------------------------------------------------------------------------ */
+
+/** Consecutive elements of one member that follow each other in the whole. */
+typedef struct esdm__run {
+    uint64_t start; /* in the whole */
+    uint64_t count;
+    size_t member;
+    uint64_t first; /* in the member */
+} esdm__run;
+
+/** An element of the whole that a second member has too. */
+typedef struct esdm__twice {
+    uint64_t at; /* in the whole */
+    size_t member;
+    uint64_t index;
+} esdm__twice;
+
+typedef struct esdm__axis {
+    char name[ESDM_NAME_MAX + 1]; /* of the dimension and its coordinate */
+    size_t first;                 /* the member with the smallest coordinate */
+    uint64_t length;
+    esdm__run *runs; /* owned */
+    size_t nruns;
+    esdm__twice *twice; /* owned; what was left out */
+    size_t ntwice;
+} esdm__axis;
+
+/** Finds the dimension that members continue each other along, and sorts its elements. */
+esdm_status esdm__axis_find(esdm__members *members, esdm__overlap_rule rule, esdm__axis *ret,
+                            esdm_error *err);
+void esdm__axis_clear(esdm__axis *axis);
+/** All values of a dataset as doubles. @param ret owned, free(). */
+esdm_status esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_count,
+                             esdm_error *err);
+/** Whether two coordinate values are one: within a float32 ulp of the value (near 0: of the
+ *  spacing), and within a thousandth of the spacing; 0: there is none. */
+bool esdm__coordinate_same(double a, double b, double spacing);
+/** Least distance of neighbours; 0 of fewer than two. */
+double esdm__coordinate_spacing(const double *values, uint64_t count);
+
+/* ---- compare.c ---------------------------------------------------------------------------- */
+
+/** ESDM_EINVAL or ESDM_ENOTSUP naming the first two members that do not fit, and in what. */
+esdm_status esdm__members_compare(esdm__members *members, const esdm__axis *axis, esdm_error *err);
+
+/* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
+
+/** Of one dataset of the whole, by its index in the container. */
+typedef struct esdm__joined {
+    int axis; /* that is joined; -1: none, the first member's data */
+    esdm__meaning whole;
+    esdm__map **maps; /* by member; owned; NULL, or an entry NULL: bits pass */
+} esdm__joined;
+
+/** What the container keeps (esdm_container.provided). */
+typedef struct esdm__virtual {
+    esdm__members members;
+    esdm__axis axis;
+    esdm__joined *datasets; /* owned; as many as the container has */
+    size_t ndatasets;
+} esdm__virtual;
+
+void esdm__virtual_free(void *provided);
+/** Makes structure and maps. @param container empty handle that owns `whole` already. */
+esdm_status esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err);
+/** ESDM_EINVAL when members have different values for the same coordinate. */
+esdm_status esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err);
+/** As esdm_read() of one member's part, in the numbers of the whole; `space` in the member. */
+esdm_status esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset,
+                                      size_t member, const esdm_dataspace *space,
+                                      esdm_type memory_type, void *buffer,
+                                      uint64_t *ret_out_of_range, esdm_error *err);
+esdm_status esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space,
+                               esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range,
+                               esdm_error *err);
+
+/** The same dataset of a member: by name, in the root group; NULL: there is none. */
+esdm_dataset *esdm__member_dataset(esdm_container *member, const char *name);
+/** Axis of `dataset` along the dimension of that name; -1: it has none. */
+int esdm__dataset_axis(const esdm_dataset *dataset, const char *dimension);
+/** Text of an attribute; "" when there is none or it is no text. */
+void esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer,
+                          size_t bytes);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* From a selection of the whole to selections of members. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/copy.h"
+#include "virtual/parts.h"
+
+/* Numbers of a member that become those of the whole at once. */
+#define MAP_ELEMENTS (UINT64_C(1) << 20)
+
+static const esdm__joined *
+joined_of(const esdm__virtual *whole, const esdm_dataset *dataset)
+{
+    const esdm_container *container = dataset->group->container;
+    size_t i = 0;
+    while (container->datasets.items[i] != dataset)
+        i++;
+    return &whole->datasets[i];
+}
+
+/* ---- one member --------------------------------------------------------------------------- */
+
+typedef struct part {
+    const esdm__map *map;
+    const esdm__meaning *whole;
+    const char *member; /* its name */
+    esdm_dataset *from;
+    esdm_type memory_type;
+    esdm_conversion rules;
+} part;
+
+static esdm_status
+read_mapped_once(const part *p, const esdm_dataspace *space, void *buffer, uint64_t *out_of_range,
+                 esdm_error *err)
+{
+    uint64_t count = esdm_dataspace_elements(space);
+    int64_t dense[ESDM_MAX_RANK];
+    int64_t stride[ESDM_MAX_RANK];
+    size_t at = 0;
+    esdm_dataspace plain = *space;
+    plain.has_memory_stride = false;
+    double *values = malloc((size_t) (count + 1) * sizeof *values);
+    if (values == NULL)
+        return esdm__error_nomem(err, (size_t) count * sizeof *values, "a read");
+    esdm_status status = esdm__io_read(p->from, &plain, ESDM_TYPE_FLOAT64, values, NULL, err);
+    if (status == ESDM_OK && !esdm__map_apply(p->map, p->whole, values, (size_t) count, &at))
+        status = esdm__error_set(
+            err, ESDM_EINVAL,
+            p->map->times ? "'%s', variable '%s': %.17g (element %zu of the selection) is no date "
+                            "in the calendar of the joined container"
+                          : "'%s', variable '%s': the value %.17g (element %zu of the selection) "
+                            "is the fill value of the joined container",
+            p->member, p->from->name, values[at], at);
+    if (status == ESDM_OK) {
+        esdm__dense_strides(space->rank, space->size, dense);
+        esdm__space_memory_strides(space, stride);
+        esdm__copy_by_rules_nd(p->rules, false, space->rank, space->size, ESDM_TYPE_FLOAT64, values,
+                               dense, p->memory_type, buffer, stride, out_of_range);
+    }
+    free(values);
+    return status;
+}
+
+/* In pieces of bounded size, halved along the slowest axis that can be. */
+static esdm_status
+read_mapped(const part *p, const esdm_dataspace *space, uint8_t *buffer, uint64_t *out_of_range,
+            esdm_error *err)
+{
+    uint32_t axis = 0;
+    while (axis < space->rank && space->size[axis] == 1)
+        axis++;
+    if (axis == space->rank || esdm_dataspace_elements(space) <= MAP_ELEMENTS)
+        return read_mapped_once(p, space, buffer, out_of_range, err);
+    esdm_dataspace low = *space;
+    esdm__space_memory_strides(space, low.memory_stride);
+    low.has_memory_stride = true;
+    esdm_dataspace high = low;
+    low.size[axis] = space->size[axis] / 2;
+    high.size[axis] -= low.size[axis];
+    high.offset[axis] += low.size[axis] * (space->has_stride ? space->stride[axis] : 1);
+    esdm_status status = read_mapped(p, &low, buffer, out_of_range, err);
+    int64_t bytes = (int64_t) esdm_type_size(p->memory_type);
+    if (status == ESDM_OK)
+        status = read_mapped(p, &high,
+                             buffer + (int64_t) low.size[axis] * low.memory_stride[axis] * bytes,
+                             out_of_range, err);
+    return status;
+}
+
+esdm_status
+esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset, size_t member,
+                          const esdm_dataspace *space, esdm_type memory_type, void *buffer,
+                          uint64_t *ret_out_of_range, esdm_error *err)
+{
+    const esdm__joined *joined = joined_of(whole, dataset);
+    esdm_container *container = NULL;
+    uint64_t out_of_range = 0;
+    esdm_status status = esdm__member_use(&whole->members, member, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    part p = {.map = joined->maps != NULL ? joined->maps[member] : NULL,
+              .whole = &joined->whole,
+              .member = whole->members.items[member].name,
+              .from = esdm__member_dataset(container, dataset->name),
+              .memory_type = memory_type,
+              .rules = dataset->group->container->conversion};
+    if (p.from == NULL)
+        status = esdm__error_set(err, ESDM_ENOENT, "'%s' has no variable '%s' any more", p.member,
+                                 dataset->name);
+    else if (p.map == NULL)
+        status = esdm__io_read(p.from, space, memory_type, buffer, &out_of_range, err);
+    else
+        status = read_mapped(&p, space, buffer, &out_of_range, err);
+    esdm__member_release(&whole->members, member);
+    *ret_out_of_range += out_of_range;
+    return status;
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+/* The run that holds element `at` of the whole. */
+static const esdm__run *
+run_of(const esdm__axis *axis, uint64_t at)
+{
+    size_t low = 0;
+    size_t high = axis->nruns;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (axis->runs[middle].start <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &axis->runs[low];
+}
+
+/* After a failure all texts of the selection are freed; those that were not reached are NULL. */
+static void
+free_texts(const esdm_dataspace *space, const int64_t *stride, void *buffer)
+{
+    uint64_t count = esdm_dataspace_elements(space);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t rest = i;
+        char **text = buffer;
+        for (uint32_t d = space->rank; d-- > 0; rest /= space->size[d])
+            text += (int64_t) (rest % space->size[d]) * stride[d];
+        free(*text);
+        *text = NULL;
+    }
+}
+
+static esdm_status
+read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
+          const esdm_dataspace *space, esdm_type memory_type, uint8_t *buffer,
+          uint64_t *ret_out_of_range, esdm_error *err)
+{
+    uint64_t step = space->has_stride ? space->stride[axis] : 1;
+    size_t bytes = memory_type == ESDM_TYPE_STRING ? sizeof(char *) : esdm_type_size(memory_type);
+    esdm_dataspace piece = *space;
+    esdm__space_memory_strides(space, piece.memory_stride);
+    piece.has_memory_stride = true;
+    esdm_status status = ESDM_OK;
+    for (uint64_t done = 0; done < space->size[axis] && status == ESDM_OK;) {
+        uint64_t at = space->offset[axis] + done * step;
+        const esdm__run *run = run_of(&whole->axis, at);
+        uint64_t left = (run->start + run->count - at - 1) / step + 1;
+        piece.size[axis] = left < space->size[axis] - done ? left : space->size[axis] - done;
+        piece.offset[axis] = run->first + (at - run->start);
+        status = esdm__virtual_read_member(whole, dataset, run->member, &piece, memory_type,
+                                           buffer + (int64_t) done * piece.memory_stride[axis] *
+                                                        (int64_t) bytes,
+                                           ret_out_of_range, err);
+        done += piece.size[axis];
+    }
+    return status;
+}
+
+esdm_status
+esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                   void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__virtual *whole = dataset->group->container->provided;
+    const esdm__joined *joined = joined_of(whole, dataset);
+    int64_t stride[ESDM_MAX_RANK];
+    if (joined->axis < 0)
+        return esdm__virtual_read_member(whole, dataset, whole->axis.first, space, memory_type,
+                                         buffer, ret_out_of_range, err);
+    bool texts = memory_type == ESDM_TYPE_STRING;
+    esdm__space_memory_strides(space, stride);
+    if (texts) {
+        static const int64_t same[ESDM_MAX_RANK];
+        static char *const none = NULL;
+        esdm__copy_bytes_nd(space->rank, space->size, sizeof none, &none, same, buffer, stride);
+    }
+    esdm_status status = read_runs(whole, dataset, (uint32_t) joined->axis, space, memory_type,
+                                   buffer, ret_out_of_range, err);
+    if (status != ESDM_OK && texts)
+        free_texts(space, stride, buffer);
+    return status;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The joined container in memory: the first member's structure, with what the others make of it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "virtual/parts.h"
+
+/* ---- what the values are -------------------------------------------------------------------- */
+
+static bool
+same_marks(const esdm__meaning *a, const esdm__meaning *b)
+{
+    return a->nmarks == b->nmarks &&
+           (a->nmarks == 0 || memcmp(a->marks, b->marks, a->nmarks * sizeof *a->marks) == 0);
+}
+
+static bool
+same_packing(const esdm__meaning *a, const esdm__meaning *b)
+{
+    return a->packed == b->packed && a->scale == b->scale && a->offset == b->offset;
+}
+
+/* What the joined dataset is, from the meanings of all members. */
+static esdm_status
+meaning_of_all(const esdm__meaning *all, size_t count, size_t first, const char *name,
+               bool *ret_unpack, esdm__meaning *ret, esdm_error *err)
+{
+    esdm__meaning whole = all[first];
+    bool unpack = false;
+    bool times = false;
+    for (size_t i = 0; i < count; i++) {
+        unpack = unpack || !same_packing(&all[i], &whole);
+        times = times || (whole.is_time && strcmp(all[i].time_text, whole.time_text) != 0);
+    }
+    esdm_type type = unpack ? whole.unpacked : whole.type;
+    bool mapped = unpack || times;
+    for (size_t i = 0; i < count && type != ESDM_TYPE_NONE; i++) {
+        type = esdm__type_of_both(type, unpack ? all[i].unpacked : all[i].type);
+        mapped = mapped || !same_marks(&all[i], &whole);
+        if (whole.nmarks == 0 && all[i].nmarks > 0 && !whole.has_fill) {
+            whole.fill = all[i].fill;
+            whole.has_fill = true;
+        }
+    }
+    if (times || (whole.is_time && type != whole.type))
+        type = ESDM_TYPE_FLOAT64;
+    if (type == ESDM_TYPE_NONE)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "no type holds the values of variable '%s' of all "
+                               "members",
+                               name);
+    if (mapped && (type == ESDM_TYPE_INT64 || type == ESDM_TYPE_UINT64))
+        return esdm__error_set(
+            err, ESDM_ENOTSUP,
+            "variable '%s' has 64-bit integers and differs in packing or missing "
+            "values between members: this is not joined by this version",
+            name);
+    whole.type = type;
+    if (unpack)
+        whole.packed = false;
+    *ret_unpack = unpack;
+    *ret = whole;
+    return ESDM_OK;
+}
+
+static esdm_status
+make_maps(esdm__joined *joined, const esdm__meaning *all, size_t count, bool unpack,
+          esdm_error *err)
+{
+    const esdm__meaning *whole = &joined->whole;
+    joined->maps = calloc(count, sizeof(esdm__map *));
+    if (joined->maps == NULL)
+        return esdm__error_nomem(err, count * sizeof(esdm__map *), "a virtual container");
+    for (size_t i = 0; i < count; i++) {
+        esdm__map map = {.from = all[i]};
+        map.unpack = unpack && all[i].packed;
+        map.times = whole->is_time && strcmp(all[i].time_text, whole->time_text) != 0;
+        map.marks = map.unpack || !same_marks(&all[i], whole);
+        if (!map.unpack && !map.times && !map.marks)
+            continue;
+        joined->maps[i] = malloc(sizeof map);
+        if (joined->maps[i] == NULL)
+            return esdm__error_nomem(err, sizeof map, "a virtual container");
+        *joined->maps[i] = map;
+    }
+    return ESDM_OK;
+}
+
+/* ---- the dataset says so ----------------------------------------------------------------------
+ */
+
+static esdm_status
+set_number(esdm_dataset *dataset, const char *name, double value, esdm_error *err)
+{
+    uint64_t room = 0;
+    esdm_status status =
+        esdm_convert(ESDM_TYPE_FLOAT64, &value, dataset->type, &room, 1, NULL, err);
+    if (status == ESDM_OK)
+        status = esdm_attribute_set(&dataset->attributes, name, dataset->type, 1, &room, err);
+    return status;
+}
+
+static void
+remove_attribute(esdm_dataset *dataset, const char *name)
+{
+    if (esdm_attribute_find(&dataset->attributes, name, NULL, NULL))
+        (void) !esdm_attribute_remove(&dataset->attributes, name, NULL);
+}
+
+static esdm_status
+retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpack, esdm_error *err)
+{
+    uint64_t room = 0;
+    bool had_missing = esdm_attribute_find(&dataset->attributes, "missing_value", NULL, NULL);
+    if (unpack) {
+        static const char *const packed[] = {"scale_factor", "add_offset", "valid_range",
+                                             "valid_min", "valid_max"};
+        for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+            remove_attribute(dataset, packed[i]);
+    }
+    esdm_status status = ESDM_OK;
+    if (dataset->type != whole->type) {
+        status = esdm_dataset_set_fill(dataset, NULL, err);
+        if (status == ESDM_OK)
+            status = esdm__dataset_set_codec_text(dataset, NULL, err);
+        dataset->type = whole->type;
+    }
+    if (status == ESDM_OK && (whole->has_fill || (unpack && whole->nmarks > 0))) {
+        status = esdm_convert(ESDM_TYPE_FLOAT64, &whole->fill, dataset->type, &room, 1, NULL, err);
+        if (status == ESDM_OK)
+            status = esdm_dataset_set_fill(dataset, &room, err);
+        if (status == ESDM_OK)
+            status = set_number(dataset, "_FillValue", whole->fill, err);
+    }
+    if (status == ESDM_OK && had_missing)
+        status = set_number(dataset, "missing_value", whole->fill, err);
+    return status;
+}
+
+static esdm_status
+collect(esdm__virtual *whole, const char *name, esdm__meaning *all, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < whole->members.count && status == ESDM_OK; i++) {
+        esdm_container *member = NULL;
+        status = esdm__member_use(&whole->members, i, &member, err);
+        if (status != ESDM_OK)
+            break;
+        status = esdm__meaning_of(esdm__member_dataset(member, name), &all[i], err);
+        esdm__member_release(&whole->members, i);
+    }
+    return status;
+}
+
+static esdm_status
+join_dataset(esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *joined, esdm_error *err)
+{
+    size_t count = whole->members.count;
+    bool unpack = false;
+    joined->axis = esdm__dataset_axis(dataset, whole->axis.name);
+    if (joined->axis < 0 || !esdm__meaning_is_number(dataset->type))
+        return ESDM_OK;
+    esdm__meaning *all = calloc(count, sizeof *all);
+    if (all == NULL)
+        return esdm__error_nomem(err, count * sizeof *all, "a virtual container");
+    esdm_status status = collect(whole, dataset->name, all, err);
+    if (status == ESDM_OK)
+        status = meaning_of_all(all, count, whole->axis.first, dataset->name, &unpack,
+                                &joined->whole, err);
+    if (status == ESDM_OK)
+        status = make_maps(joined, all, count, unpack, err);
+    bool changed = unpack || joined->whole.type != dataset->type ||
+                   joined->whole.has_fill != all[whole->axis.first].has_fill;
+    if (status == ESDM_OK && changed)
+        status = retype(dataset, &joined->whole, unpack, err);
+    free(all);
+    return status;
+}
+
+/* ---- attributes of the whole ----------------------------------------------------------------- */
+
+static bool
+same_attribute(const esdm_attribute *a, const esdm_attribute *b)
+{
+    if (a->type != b->type || a->count != b->count)
+        return false;
+    if (a->type != ESDM_TYPE_STRING)
+        return a->count == 0 ||
+               memcmp(a->values, b->values, (size_t) a->count * esdm_type_size(a->type)) == 0;
+    for (uint64_t i = 0; i < a->count; i++) {
+        const char *x = ((const char *const *) a->values)[i];
+        const char *y = ((const char *const *) b->values)[i];
+        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Differ by their nature, or are seen to elsewhere. */
+static bool
+is_expected(const char *name)
+{
+    static const char *const names[] = {
+        "tracking_id",   "creation_date", "history",      "uuid",       "date_created",
+        "timeStamp",     "date_modified", "scale_factor", "add_offset", "_FillValue",
+        "missing_value", "valid_range",   "valid_min",    "valid_max"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void
+note_differences(const esdm_attributes *first, const esdm_attributes *other, const char *owner,
+                 bool is_time, esdm__buffer *text)
+{
+    for (size_t i = 0; i < first->count; i++) {
+        esdm_attribute a;
+        esdm_attribute b;
+        char entry[2 * ESDM_NAME_MAX + 8];
+        if (!esdm_attribute_at(first, i, &a) || is_expected(a.name) ||
+            (is_time && (strcmp(a.name, "units") == 0 || strcmp(a.name, "calendar") == 0)) ||
+            !esdm_attribute_find(other, a.name, &b, NULL) || same_attribute(&a, &b))
+            continue;
+        int n =
+            snprintf(entry, sizeof entry, "%s%s%s\n", owner, owner[0] != '\0' ? ":" : "", a.name);
+        esdm__buffer_put(text, "", 1); /* so that the search ends */
+        if (text->failed)
+            return;
+        bool known = strstr((const char *) text->data, entry) != NULL;
+        text->bytes--;
+        if (!known)
+            esdm__buffer_put(text, entry, (size_t) n);
+    }
+}
+
+static esdm_status
+note_members(const esdm__virtual *whole, esdm_container *container, esdm_error *err)
+{
+    char text[96];
+    uint64_t digest = 0;
+    for (size_t i = 0; i < whole->members.count; i++) {
+        const esdm__virtual_member *m = &whole->members.items[i];
+        uint64_t of_name = esdm__checksum(m->name, strlen(m->name));
+        uint64_t parts[3] = {digest, of_name, m->snapshot};
+        digest = esdm__checksum(parts, sizeof parts);
+    }
+    int n = snprintf(text, sizeof text, "%zu containers, digest %016" PRIx64, whole->members.count,
+                     digest);
+    return esdm_attribute_set(esdm_group_attributes(esdm_container_root(container)), "esdm_members",
+                              ESDM_TYPE_CHAR, (uint64_t) n, text, err);
+}
+
+static esdm_status
+note_attributes(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+{
+    esdm__buffer text = {0};
+    esdm_attributes *root = esdm_group_attributes(esdm_container_root(container));
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < whole->members.count && status == ESDM_OK; i++) {
+        esdm_container *member = NULL;
+        status = esdm__member_use(&whole->members, i, &member, err);
+        if (status != ESDM_OK)
+            break;
+        note_differences(root, esdm_group_attributes(esdm_container_root(member)), "", false,
+                         &text);
+        for (size_t k = 0; k < container->datasets.count; k++) {
+            const esdm_dataset *d = container->datasets.items[k];
+            note_differences(&d->attributes, &esdm__member_dataset(member, d->name)->attributes,
+                             d->name, whole->datasets[k].whole.is_time, &text);
+        }
+        esdm__member_release(&whole->members, i);
+    }
+    if (status == ESDM_OK && text.failed)
+        status = esdm__error_nomem(err, text.bytes, "attributes");
+    if (status == ESDM_OK && text.bytes > 0)
+        status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR, text.bytes - 1, text.data,
+                                    err);
+    esdm__buffer_clear(&text);
+    return status == ESDM_OK ? note_members(whole, container, err) : status;
+}
+
+/* ---- the container -------------------------------------------------------------------------- */
+
+static esdm_status
+copy_structure(esdm_container *first, esdm_container *container, esdm_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    esdm_status status = esdm__document_write(first, &text, &bytes, err);
+    if (status == ESDM_OK)
+        status = esdm__document_read(text, bytes, container, err);
+    free(text);
+    for (size_t i = 0; status == ESDM_OK && i < container->dimensions.count; i++) {
+        esdm_dimension *d = container->dimensions.items[i];
+        const esdm_dimension *from = first->dimensions.items[i];
+        if (d->unlimited)
+            (void) esdm__dimension_grow(d, esdm_dimension_length(from));
+    }
+    return status;
+}
+
+/* In the classic formats only the first dimension of a variable can be unlimited, and one. */
+static bool
+may_be_unlimited(const esdm_container *container, const esdm_dimension *dimension)
+{
+    const char *format = esdm_container_hint(container, "netcdf.format");
+    if (format == NULL || strcmp(format, "netcdf4") == 0)
+        return true;
+    for (size_t i = 0; i < container->dimensions.count; i++) {
+        const esdm_dimension *other = container->dimensions.items[i];
+        if (other != dimension && other->unlimited)
+            return false;
+    }
+    for (size_t i = 0; i < container->datasets.count; i++)
+        if (esdm__dataset_axis(container->datasets.items[i], dimension->name) > 0)
+            return false;
+    return true;
+}
+
+static esdm_status
+build_from(esdm__virtual *whole, esdm_container *first, esdm_container *container, esdm_error *err)
+{
+    esdm_status status = copy_structure(first, container, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm_dimension *joined =
+        esdm_group_dimension_find(esdm_container_root(container), whole->axis.name);
+    joined->unlimited = may_be_unlimited(container, joined);
+    atomic_store(&joined->length, whole->axis.length);
+    whole->datasets = calloc(container->datasets.count + 1, sizeof *whole->datasets);
+    if (whole->datasets == NULL)
+        return esdm__error_nomem(err, container->datasets.count * sizeof *whole->datasets,
+                                 "a virtual container");
+    whole->ndatasets = container->datasets.count;
+    for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
+        status = join_dataset(whole, container->datasets.items[i], &whole->datasets[i], err);
+    for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
+        atomic_store(&((esdm_dataset *) container->datasets.items[i])->has_data, true);
+    return status == ESDM_OK ? note_attributes(whole, container, err) : status;
+}
+
+esdm_status
+esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+{
+    esdm_container *first = NULL;
+    esdm_status status = esdm__member_use(&whole->members, whole->axis.first, &first, err);
+    if (status != ESDM_OK)
+        return status;
+    container->writable = true; /* while it is filled */
+    status = build_from(whole, first, container, err);
+    container->writable = false;
+    container->structure_dirty = false;
+    esdm__member_release(&whole->members, whole->axis.first);
+    return status;
+}
+
+void
+esdm__virtual_free(void *provided)
+{
+    esdm__virtual *whole = provided;
+    for (size_t i = 0; i < whole->ndatasets; i++) {
+        for (size_t k = 0; whole->datasets[i].maps != NULL && k < whole->members.count; k++)
+            free(whole->datasets[i].maps[k]);
+        free(whole->datasets[i].maps);
+    }
+    free(whole->datasets);
+    esdm__axis_clear(&whole->axis);
+    esdm__members_clear(&whole->members);
+    free(whole);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_VIRTUAL_VIRTUAL_H
+#define ESDM_VIRTUAL_VIRTUAL_H
+
+/**
+ * @file
+ * Virtual containers: what a query finds, as one container.
+ *
+ *     ask.c         the text "?a=b&c=d" becomes a question to the catalogue
+ *     members.c     the containers that were found: pinned, few of them open at once
+ *     coordinates.c which dimension they continue each other along, and in which order
+ *     compare.c     that everything else is equal
+ *     maps.c        how a member's values become those of the whole: times, packing, fill, types
+ *     structure.c   the container in memory, made from the first member
+ *     overlap.c     what several members have
+ *     read.c        from a selection to selections of members
+ *
+ * Nothing is stored: the container lives in memory above the engine, and its data are the members'.
+ */
+
+#include "io/io.h"
+#include "model/container.h"
+
+/** Whether a name is a query: it begins with '?', `esdm://` and slashes before it taken off. */
+bool esdm__virtual_is_said(const char *name);
+/**
+ * Copies a query without what stands before its '?'.
+ * @param buffer ESDM_CONTAINER_NAME_MAX + 1 bytes. @return ESDM_EINVAL: too long, or not UTF-8.
+ */
+esdm_status esdm__virtual_normalise(const char *name, char *buffer, esdm_error *err);
+
+/**
+ * Opens what a query finds, for reading: the container itself when it is one, else all of them
+ * joined by the values of a coordinate.
+ * @param query normalised.
+ * @return ESDM_ENOENT: nothing is found; ESDM_EINVAL: the query is wrong, or members disagree (the
+ *         message names the first two); ESDM_ENOTSUP names what is not served.
+ */
+esdm_status esdm__virtual_open(esdm_session *session, const char *query,
+                               esdm_container **ret_container, esdm_error *err);
+/** Sizes and counts are sums, times the newest; `snapshot` is 0 for more than one member. */
+esdm_status esdm__virtual_stat(esdm_session *session, const char *query,
+                               esdm_meta_container *ret_record, esdm_error *err);
+
+#endif

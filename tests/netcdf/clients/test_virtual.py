@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""What a query finds opens as one container, in unmodified programs."""
+
+import pathlib
+
+import virtual_files
+from esdmtest import (Site, client, expect, expect_error, main, need_data, need_program, run, tool)
+
+HERE = pathlib.Path(__file__).parent
+FILES = HERE / "virtual_files.py"
+PYTHON = "/usr/bin/python3"
+
+
+def ingest(files, folder):
+    for f in files:
+        run([tool("esdm-cp"), f, f"esdm://{folder}/{f.name}"])
+
+
+def test_two_files_of_each_kind_join_or_tell_why_not():
+    table = virtual_files.cases()
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("*.[12].nc")), "in")
+        joined = [name for name, row in table.items() if isinstance(row[2], dict)]
+        client([PYTHON, FILES, "check", *joined])
+        for name in table.keys() - joined:
+            done = run([tool("esdm-cp"), f"esdm://?case={name}", site.file("out.nc")], check=False)
+            expect_error(done, *table[name][2])
+            expect_error(done, name)
+
+
+def test_programs_read_and_export_it():
+    need_program("ncdump", "ncks", "cdo")
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("same.[12].nc")), "in")
+        url = "esdm://?case=same"
+        dump = client(["ncdump", url]).stdout
+        expect("UNLIMITED ; // (4 currently)" in dump and "9, 10, 11" in dump, dump)
+        client(["ncks", "-h", "-O", url, site.file("nco.nc")])
+        run([tool("esdm-cp"), url, site.file("cp.nc")])
+        client(["cdo", "-s", "copy", url, site.file("cdo.nc")])
+        for name in ("nco.nc", "cp.nc", "cdo.nc"):
+            text = run(["ncdump", "-v", "time,tas", site.file(name)]).stdout
+            expect("9, 10, 11" in text and "0, 1, 2, 3 ;" in text, text)
+        one = client(["ncdump", "-h", "esdm://?case=same&tracking_id=1"]).stdout
+        expect("(2 currently)" in one, one)
+
+
+def test_which_member_wins_where_they_overlap():
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("overlap_differs.[12].nc")), "in")
+        for rule, value in (("first", "6, 7, 8,"), ("newest", "7, 8, 9,")):
+            text = client(["ncdump", "-v", "tas", f"esdm://?case=overlap_differs&overlap={rule}"])
+            expect(value in text.stdout, text.stdout)
+
+
+def test_wrong_queries_and_writes_are_told():
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("same.[12].nc")), "in")
+        out = site.file("out.nc")
+        for query, words in (("?case=nothing", ("no container",)), ("?case", ("attribute=value",)),
+                             ("?", ("no condition",)),
+                             ("?case=same&ensemble=case", ("ensemble", "not served")),
+                             ("?case=same&overlap=all", ("equal, first or newest",))):
+            expect_error(run([tool("esdm-cp"), f"esdm://{query}", out], check=False), *words)
+        plain = next(site.folder.glob("same.1.nc"))
+        expect_error(run([tool("esdm-cp"), "-f", plain, "esdm://?case=same"], check=False),
+                     "query")
+        expect_error(client([PYTHON, "-c", "import netCDF4; "
+                             "netCDF4.Dataset('esdm://?case=same', 'a')"], check=False),
+                     "query, which nobody can write to", "Permission denied")
+        ingest(sorted(site.folder.glob("units.[12].nc")), "in")
+        expect_error(client(["ncdump", "-h", "esdm://?case=units"], check=False), "units.1.nc",
+                     "units.2.nc", "degC")
+
+
+def series(folder):
+    """Files of the smallest series of several files."""
+    found = {}
+    for f in sorted(folder.rglob("*.nc")):
+        found.setdefault(f.name.rsplit("_", 1)[0], []).append(f)
+    several = [files for files in found.values() if len(files) > 1]
+    return min(several, key=lambda files: sum(f.stat().st_size for f in files))
+
+
+def test_a_series_of_an_archive_is_what_numpy_joins():
+    folder = need_data("cmip6")
+    with Site():
+        files = series(pathlib.Path(folder))
+        ingest(files, "in")
+        words = files[0].name[:-3].split("_")
+        keys = ("variable_id", "table_id", "source_id", "experiment_id", "variant_label")
+        query = "&".join(f"{key}={word}" for key, word in zip(keys, words))
+        client([PYTHON, FILES, "equal", f"esdm://?{query}", *files])
+
+
+main(test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
+     test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
+     test_a_series_of_an_archive_is_what_numpy_joins)

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Two small files of each row of the table in test_virtual.py, and what a row says of them.
+
+    virtual_files.py make FOLDER        writes FOLDER/CASE.1.nc and FOLDER/CASE.2.nc
+    virtual_files.py check CASE URL     reads URL and compares, exit status 1 and what differs if so
+    virtual_files.py equal URL FILE…    URL has what numpy joins of the plain files, bit for bit
+"""
+import sys
+
+import netCDF4
+import numpy
+
+LATS = numpy.array([-45., 0., 45.])
+
+
+def write(path, case, times, **how):
+    """A file with tas(time, lat) = 100 time-of-day-1 + lat index, bounds, and what `how` changes."""
+    with netCDF4.Dataset(path, "w", format=how.get("format", "NETCDF4")) as d:
+        d.case = case
+        d.tracking_id = path[-4]
+        for name, value in how.get("attributes", {}).items():
+            d.setncattr(name, value)
+        d.createDimension("time", how.get("length"))
+        d.createDimension("lat", len(how.get("lats", LATS)))
+        d.createDimension("bnds", 2)
+        t = d.createVariable("time", how.get("time_type", "f8"), ("time",))
+        t.units = how.get("units", "days since 2000-01-01")
+        t.calendar = how.get("calendar", "standard")
+        t.bounds = "time_bnds"
+        y = d.createVariable("lat", how.get("lat_type", "f8"), ("lat",))
+        y.units = "degrees_north"
+        y[:] = how.get("lats", LATS)
+        b = d.createVariable("time_bnds", "f8", ("time", "bnds"))
+        v = d.createVariable("tas", how.get("type", "f4"), ("time", "lat"),
+                             fill_value=how.get("fill"), chunksizes=how.get("chunks"))
+        v.units = how.get("var_units", "K")
+        v.set_auto_maskandscale(False)
+        for name in ("scale_factor", "add_offset"):
+            if name in how:
+                v.setncattr(name, how[name])
+        times = numpy.asarray(times)
+        t[:] = times
+        b[:] = numpy.stack([times, times + 1], axis=1)
+        v[:] = numpy.asarray(how["values"]) if "values" in how else \
+            (how.get("base", 0) + numpy.arange(len(times) * 3).reshape(-1, 3))
+        if how.get("orography") is not None:
+            o = d.createVariable("orog", "f4", ("lat",))
+            o[:] = how["orography"]
+        for name in how.get("more", ()):
+            d.createVariable(name, "f4", ("time",))[:] = times
+
+
+def cases():
+    """name: (first file, second file, what is expected): a dictionary of variables, or words of the
+    error."""
+    one = dict(times=[0, 1])
+    two = dict(times=[2, 3], base=6)
+    joined = {"time": [0, 1, 2, 3], "tas": numpy.arange(12.).reshape(4, 3)}
+    bounds = {"time_bnds": [[0, 1], [1, 2], [2, 3], [3, 4]]}
+    hours = dict(two, times=[48, 72], units="hours since 2000-01-01")
+    table = {
+        "same": (one, two, {**joined, **bounds}),
+        "unsorted": (two, one, joined),
+        "epoch": (one, dict(two, times=[-29, -28], units="days since 2000-02-01"),
+                  {**joined, "time_bnds": [[0, 1], [1, 2], [2, 3], [3, 4]]}),
+        "hours": (one, hours, {**joined, "time_bnds": [[0, 1], [1, 2], [2, 2 + 1 / 24],
+                                                       [3, 3 + 1 / 24]]}),
+        "zone": (one, dict(two, units="days since 2000-01-01 06:00:00 +06:00"), joined),
+        "noleap": (dict(one, calendar="noleap"), dict(two, calendar="365_day"), joined),
+        "gregorian": (one, dict(two, calendar="gregorian"), joined),
+        "days360": (dict(one, calendar="360_day"),
+                    dict(two, times=[-28, -27], units="days since 2000-02-01", calendar="360_day"),
+                    joined),
+        "proleptic": (one, dict(two, calendar="proleptic_gregorian"), joined),
+        "proleptic1": (dict(one, units="days since 0001-01-01", times=[730121, 730122]),
+                       dict(two, units="days since 0001-01-01", times=[730121, 730122],
+                            calendar="proleptic_gregorian"),
+                       {"time": [730121, 730122, 730123, 730124]}),
+        "calendars": (one, dict(two, calendar="noleap"), ("standard", "noleap")),
+        "julian": (one, dict(two, calendar="julian"), ("standard", "julian")),
+        "months": (dict(one, units="months since 2000-01-01"),
+                   dict(two, units="months since 2000-01-01"), ("months",)),
+        "time_int": (dict(one, time_type="i4"), dict(two, times=[2.5, 3.5]),
+                     {"time": [0, 1, 2.5, 3.5]}),
+        "packing": (dict(one, type="i2", scale_factor=0.5, add_offset=10.0, fill=-1),
+                    dict(two, type="i2", scale_factor=0.25, add_offset=0.0, fill=-9,
+                         values=[[4, 8, -9], [0, 2, 3]]),
+                    {"tas": [[10, 10.5, 11], [11.5, 12, 12.5], [1, 2, -1], [0, .5, .75]],
+                     "tas:type": "float64", "tas:no": "scale_factor"}),
+        "packed_float": (dict(one, type="i2", scale_factor=0.5, add_offset=10.0),
+                         dict(two, values=[[.1, 2, 3], [4, 5, 6]]),
+                         {"tas": [[10, 10.5, 11], [11.5, 12, 12.5],
+                                  [float(numpy.float32(.1)), 2, 3], [4, 5, 6]]}),
+        "packed_same": (dict(one, type="i2", scale_factor=0.5, add_offset=10.0),
+                        dict(two, type="i2", scale_factor=0.5, add_offset=10.0),
+                        {**joined, "tas:type": "int16"}),
+        "fill": (dict(one, fill=1e20), dict(two, fill=-999., values=[[1, -999, 3], [4, 5, 6]]),
+                 {"tas": [[0, 1, 2], [3, 4, 5], [1, float(numpy.float32(1e20)), 3], [4, 5, 6]]}),
+        "fill_hit": (dict(one, fill=5.), dict(two, fill=-999., values=[[1, 2, 3], [4, 5, 6]]),
+                     ("fill value",)),
+        "f4f8": (one, dict(two, type="f8", values=[[25.25, .1, 3], [4, 5, 6]]),
+                 {"tas": [[0, 1, 2], [3, 4, 5], [25.25, .1, 3], [4, 5, 6]],
+                  "tas:type": "float64"}),
+        "i2f4": (dict(one, type="i2"), dict(two, values=[[25.25, 2, 3], [4, 5, 6]]),
+                 {"tas": [[0, 1, 2], [3, 4, 5], [25.25, 2, 3], [4, 5, 6]], "tas:type": "float32"}),
+        "big_endian": (one, dict(two, type=">f4"), joined),
+        "chunks": (one, dict(two, chunks=(1, 2)), joined),
+        "units": (one, dict(two, var_units="degC"), ("tas", "units", "K", "degC")),
+        "lat_close": (one, dict(two, lats=LATS + 1e-9), joined),
+        "lat_float": (dict(one, lats=LATS + .1), dict(two, lats=LATS + .1, lat_type="f4"), joined),
+        "lat_descending": (one, dict(two, lats=LATS[::-1]), ("lat",)),
+        "lat_other": (one, dict(two, lats=LATS + 1), ("lat", "time")),
+        "lat_number": (one, dict(two, lats=[0., 1.], values=[[1, 2], [3, 4]]), ("lat", "3", "2")),
+        "overlap": (dict(one, times=[0, 1, 2]), dict(two, times=[2, 3]), joined),
+        "overlap_differs": (dict(one, times=[0, 1, 2]), dict(two, times=[2, 3], base=7),
+                            ("overlap", "tas", "&overlap=newest")),
+        "gap": (one, dict(two, times=[10, 11]), {"time": [0, 1, 10, 11]}),
+        "interleaved": (dict(one, times=[0, 2]), dict(two, times=[1, 3]),
+                        {"time": [0, 1, 2, 3],
+                         "tas": [[0, 1, 2], [6, 7, 8], [3, 4, 5], [9, 10, 11]]}),
+        "twice": (dict(one, times=[0, 0]), two, ("same value", "time")),
+        "descending": (one, dict(two, times=[3, 2]),
+                       {"time": [0, 1, 2, 3],
+                        "tas": [[0, 1, 2], [3, 4, 5], [9, 10, 11], [6, 7, 8]]}),
+        "missing_time": (one, dict(two, times=[2, netCDF4.default_fillvals["f8"]]),
+                         ("time", "no value")),
+        "less": (dict(one, more=["extra"]), two, ("extra",)),
+        "more": (one, dict(two, more=["extra"]), ("extra",)),
+        "fixed": (dict(one, length=2), dict(two, length=2), {**joined, "unlimited": "time"}),
+        "static": (dict(one, orography=[1, 2, 3]), dict(two, orography=[1, 2, 3]),
+                   {**joined, "orog": [1, 2, 3]}),
+        "static_differs": (dict(one, orography=[1, 2, 3]), dict(two, orography=[1, 2, 4]),
+                           ("orog", "3", "4")),
+        "attributes": (dict(one, attributes={"comment": "a", "title": "t"}),
+                       dict(two, attributes={"comment": "b", "title": "t"}),
+                       {**joined, "differs": "comment"}),
+        "ensemble": (one, dict(one, base=100), ("same coordinates", "variant_label")),
+        "classic": (dict(one, format="NETCDF3_CLASSIC"), two, {**joined, "unlimited": "time"}),
+    }
+    return table
+
+
+def check(case, url):
+    expected = cases()[case][2]
+    wrong = []
+    with netCDF4.Dataset(url) as d:
+        d.set_auto_maskandscale(False)
+        for name, value in expected.items():
+            if name == "differs":
+                found = d.esdm_differs == value and d.esdm_members.startswith("2 containers")
+            elif name == "unlimited":
+                found = d.dimensions[value].isunlimited()
+            elif name.endswith(":type"):
+                found = str(d[name[:-5]].dtype) == value
+            elif name.endswith(":no"):
+                found = value not in d[name[:-3]].ncattrs()
+            else:
+                found = numpy.array_equal(d[name][:], numpy.asarray(value, d[name].dtype))
+            if not found:
+                wrong.append(f"{name}: {d[name][:] if name in d.variables else d}")
+        last = d["tas"][-1:, ::2]
+        if "tas" in expected and not numpy.array_equal(
+                last[0], numpy.asarray(expected["tas"], last.dtype)[-1, ::2]):
+            wrong.append(f"a part of tas: {last}")
+    return wrong
+
+
+def equal(url, files):
+    wrong = []
+    plain = [netCDF4.Dataset(f) for f in files]
+    with netCDF4.Dataset(url) as d:
+        for whole in [d, *plain]:
+            whole.set_auto_maskandscale(False)
+        for name, v in d.variables.items():
+            if "time" in v.dimensions:
+                parts = [p[name][:] for p in plain]
+                value = numpy.concatenate(parts, v.dimensions.index("time"))
+            else:
+                value = plain[0][name][:]
+            if v[:].tobytes() != value.tobytes():
+                wrong.append(name)
+        if set(d.variables) != set(plain[0].variables):
+            wrong.append("variables")
+    return wrong
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        for name, (one, two, _) in cases().items():
+            for i, how in enumerate((one, two), 1):
+                write(f"{sys.argv[2]}/{name}.{i}.nc", name, **how)
+        found = []
+    elif sys.argv[1] == "names":
+        print(*cases())
+        found = []
+    elif sys.argv[1] == "check":
+        found = [f"{case}: {w}" for case in sys.argv[2:]
+                 if not isinstance(cases()[case][2], tuple)
+                 for w in check(case, f"esdm://?case={case}")]
+        for case in sys.argv[2:]:
+            if isinstance(cases()[case][2], tuple):
+                try:
+                    with netCDF4.Dataset(f"esdm://?case={case}") as d:
+                        d.set_auto_maskandscale(False)
+                        _ = d["tas"][:]
+                    found.append(f"{case}: no error")
+                except (OSError, RuntimeError):
+                    pass
+    elif sys.argv[1] == "words":
+        print(*(cases()[sys.argv[2]][2] if isinstance(cases()[sys.argv[2]][2], tuple) else ()),
+              sep="\n")
+        found = []
+    else:
+        found = equal(sys.argv[2], sys.argv[3:])
+    print("\n".join(found))
+    sys.exit(1 if found else 0)
