@@ -186,4 +186,6 @@ Everything is in $folder. Go on with:
     export ESDM_CONFIG=$ESDM_CONFIG PATH=$build/tools:\$PATH
     esdm-run ncdump -h esdm://demo/anomaly.nc
     esdm-run YOUR_PROGRAM esdm://demo/yours.nc
+    esdm-serve                           # the same data in a browser: http://localhost:8680/
+    mkdir seen && esdm-mount seen        # and in a folder, for programs without esdm-run
 EOF
