@@ -46,6 +46,8 @@ static const tool_help help = {
 };
 
 static find_options options;
+static char *save, *forget;
+static gboolean list;
 
 static const GOptionEntry entries[] = {
     {"containers", 'c', 0, G_OPTION_ARG_NONE, &options.containers_only,
@@ -58,6 +60,10 @@ static const GOptionEntry entries[] = {
     {"facets", 'f', 0, G_OPTION_ARG_STRING, &options.facets,
      "Print how many of the containers that -c prints have each value of these attributes",
      "NAME,…"},
+    {"save", 0, 0, G_OPTION_ARG_STRING, &save,
+     "Keep the expression in the site under this name; NAME: stands for it from then on", "NAME"},
+    {"forget", 0, 0, G_OPTION_ARG_STRING, &forget, "Forget the expression of this name", "NAME"},
+    {"list", 0, 0, G_OPTION_ARG_NONE, &list, "Print the expressions that are kept", NULL},
     {"null", '0', 0, G_OPTION_ARG_NONE, &options.zero, "End results with NUL instead of a new line",
      NULL},
     {0},
@@ -150,6 +156,12 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if ((save != NULL) + (forget != NULL) + list > 1 || ((forget != NULL || list) && argc > 1))
+        return tool_usage("--forget and --list go with no expression, and not with each other");
+    if (list)
+        return find_list_saved();
+    if (forget != NULL)
+        return find_save(forget, NULL);
     if (argc < 2)
         return tool_usage("which expression?");
     if (options.zero)
@@ -160,13 +172,15 @@ main(int argc, char **argv)
         return tool_usage("--limit: a number of results, not %" G_GINT64_FORMAT, options.limit);
     if (options.facets != NULL && (options.columns != NULL || options.sort != NULL || options.zero))
         return tool_usage("--facets goes with --limit and --json alone");
-    g_autofree char *joined = g_strjoinv(") and (", argv + 1);
-    g_autofree char *expression =
-        argc > 2 ? g_strdup_printf("(%s)", joined) : g_steal_pointer(&joined);
+    g_autofree char *expression = NULL;
     esdm_session *session = NULL;
     tool_exit result = tool_session(true, &session);
-    if (result != TOOL_OK)
-        return result;
+    if (result == TOOL_OK)
+        result = find_expression(session, argv + 1, &expression);
+    if (result != TOOL_OK || save != NULL) {
+        esdm_session_close(session);
+        return result != TOOL_OK ? result : find_save(save, expression);
+    }
     if (options.facets != NULL)
         result = find_facets(session, expression, &options);
     else if (options.columns != NULL || options.sort != NULL || options.limit > 0)

@@ -18,6 +18,13 @@ typedef struct find_options {
 tool_exit find_table(esdm_session *session, const char *expression, const find_options *options);
 /** How many containers have each value of some attributes: --facets. */
 tool_exit find_facets(esdm_session *session, const char *expression, const find_options *options);
+/** Keeps, or forgets (expression NULL), a query. */
+tool_exit find_save(const char *name, const char *expression);
+/** Prints the queries that are kept. */
+tool_exit find_list_saved(void);
+/** The expression of the arguments, joined by "and"; "NAME:" is the query that was saved as NAME.
+ *  @param ret_expression owned, g_free(). */
+tool_exit find_expression(esdm_session *session, char **arguments, char **ret_expression);
 /** Tells names in an expression that nothing has. */
 void find_tell_unknown(esdm_session *session, const char *expression);
 

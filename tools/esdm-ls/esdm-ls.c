@@ -73,6 +73,44 @@ find_owners(esdm_session *session, const GPtrArray *all, guint from)
     }
 }
 
+static bool
+visit_match(const esdm_match *match, void *user)
+{
+    g_hash_table_add(user, g_strdup(match->container));
+    return true;
+}
+
+/* What a saved query finds, by name. */
+static tool_exit
+list_saved(esdm_session *session, const char *prefix, GPtrArray *all)
+{
+    g_autofree char *name = g_strndup(prefix, strlen(prefix) - 1);
+    g_autoptr(GHashTable) found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    char *expression = NULL;
+    esdm_error err = {0};
+    guint before = all->len;
+    esdm_status status = esdm_find_saved(session, name, &expression, &err);
+    if (status == ESDM_OK)
+        status = esdm_find(session, expression, visit_match, found, &err);
+    free(expression);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(found), (GCompareFunc) strcmp);
+    for (const GList *at = names; at != NULL; at = at->next) {
+        esdm_container_info info;
+        status = esdm_container_stat(session, at->data, &info, &err);
+        if (status == ESDM_ENOENT)
+            continue; /* it was removed meanwhile */
+        if (status != ESDM_OK)
+            return tool_fail(status, &err);
+        info.name = at->data;
+        (void) visit(&info, all);
+    }
+    if (ls.facts || tool.json || g_strcmp0(ls.sort, "owner") == 0)
+        find_owners(session, all, before);
+    return all->len > before ? TOOL_OK : TOOL_NOT_FOUND;
+}
+
 static tool_exit
 list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
 {
@@ -82,6 +120,8 @@ list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
     guint before = all->len;
     if (prefix != NULL && (g_str_equal(prefix, "esdm:") || g_str_equal(prefix, "esdm://")))
         prefix = NULL; /* the whole site */
+    if (prefix != NULL && prefix[0] != '\0' && prefix[strlen(prefix) - 1] == ':' && !ls.replaced)
+        return list_saved(session, prefix, all);
     if (prefix != NULL) {
         status = esdm_container_normalise(tool_container(prefix), name, &err);
         if (status != ESDM_OK)

@@ -209,6 +209,24 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_rows(esdm_session *session, const
                                                     esdm_find_row_visitor visit, void *user,
                                                     esdm_error *err);
 
+/**
+ * Keeps an expression in the site under a name, for all who use it; one of the name is replaced.
+ * @param name 1 to 64 letters, digits, '_' and '-'.
+ * @param expression NULL: it is forgotten, ESDM_ENOENT when there was none.
+ * @return ESDM_EINVAL for a wrong name or expression.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_save(esdm_session *session, const char *name,
+                                                    const char *expression, esdm_error *err);
+/** ESDM_ENOENT: there is none. @param ret_expression owned, free(). */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_saved(esdm_session *session, const char *name,
+                                                     char **ret_expression, esdm_error *err);
+/** @return false: no more. The texts are borrowed during the call. */
+typedef bool (*esdm_find_saved_visitor)(const char *name, const char *expression, void *user);
+/** The kept expressions, by byte order of their names. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_saved_list(esdm_session *session,
+                                                          esdm_find_saved_visitor visit, void *user,
+                                                          esdm_error *err);
+
 /** "NAME", "VARIABLE:NAME" or ":NAME"; borrowed during the call. @return false: no more. */
 typedef bool (*esdm_find_name_visitor)(const char *name, void *user);
 /** Visits the names in an expression that nothing in the site has: why it may find nothing. */
