@@ -93,7 +93,12 @@ parse_time(const char *text, uint64_t *ret_ns)
         return false;
     date.tm_year -= 1900;
     date.tm_mon -= 1;
-    *ret_ns = (uint64_t) timegm(&date) * SECOND_NS + (whole_day ? DAY_NS - 1 : SECOND_NS - 1);
+    uint64_t seconds = (uint64_t) timegm(&date);
+    if (seconds > UINT64_MAX / SECOND_NS - 86400) { /* after the year 2554: the newest */
+        *ret_ns = UINT64_MAX;
+        return true;
+    }
+    *ret_ns = seconds * SECOND_NS + (whole_day ? DAY_NS - 1 : SECOND_NS - 1);
     return true;
 }
 

@@ -120,6 +120,18 @@ def test_snapshots_read_what_differs():
         expect(diff("run.nc", "run.nc", status=0)["equal"], "shared fragments were read")
 
 
+def test_integers_that_no_double_holds():
+    with Site() as site:
+        one, two = site.file("one.nc"), site.file("two.nc")
+        for path, values in ((one, [2**60, 2**60, 5]), (two, [2**60 + 1, 2**60, 9])):
+            with netCDF4.Dataset(path, "w") as d:
+                d.createDimension("x", 3)
+                d.createVariable("n", "i8", ("x",))[:] = numpy.array(values)
+        (told,) = diff(one, two)["values"]
+        expect(told["different"] == 2 and told["largest_difference"] == 4 and
+               told["box"] == [[0, 3]], f"{told}")
+
+
 def test_structure():
     with Site(history=20) as site:
         x = base(9)
@@ -146,5 +158,6 @@ def test_structure():
 main(
     test_files_and_containers,
     test_snapshots_read_what_differs,
+    test_integers_that_no_double_holds,
     test_structure,
 )

@@ -93,6 +93,7 @@ def test_times_reach_former_containers():
         tomorrow = (datetime.datetime.now(datetime.timezone.utc)
                     + datetime.timedelta(days=1)).strftime("%Y-%m-%d")
         expect(read(f"run.nc@{tomorrow}")[0] == "3 2 2.0", today)
+        expect(read("run.nc@2600-01-01")[0] == "3 2 2.0", "beyond what 64 bits hold")
         expect_error(run([tool("esdm-stat"), "run.nc@1999-01-01"], check=False), "no snapshot")
         told = run([tool("esdm-log"), "run.nc"]).stdout
         expect("before that a container of the same name, replaced" in told, told)

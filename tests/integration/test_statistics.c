@@ -252,6 +252,32 @@ test_steps(void)
     ok(esdm_container_close(c, ERR));
 }
 
+/* What IEEE arithmetic has no number for is NaN, not 0. */
+static void
+test_infinite(void)
+{
+    static const double some[4] = {1, (double) INFINITY, 2, 3};
+    esdm_container *c;
+    esdm_dimension *d[2];
+    esdm_dataset *v, *huge;
+    esdm_dataspace space;
+    double result = 0;
+    ok(esdm_container_create(session, "infinite", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "x", 4, &d[0], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT64, 1, d, &v, ERR));
+    ok(esdm_dataspace_init(&space, 1, (uint64_t[]){0}, (uint64_t[]){4}, ERR));
+    ok(esdm_write(v, &space, ESDM_TYPE_FLOAT64, some, NULL, ERR));
+    ok(esdm_reduce(v, NULL, &(bool){true}, ESDM_REDUCE_VARIANCE, &result, NULL, ERR));
+    check(isnan(result));
+    ok(esdm_dimension_create(root, "a", UINT64_C(1) << 33, &d[0], ERR));
+    ok(esdm_dimension_create(root, "b", UINT64_C(1) << 33, &d[1], ERR));
+    ok(esdm_dataset_create(root, "huge", ESDM_TYPE_FLOAT64, 2, d, &huge, ERR));
+    fails(esdm_reduce(huge, NULL, (bool[]){false, false}, ESDM_REDUCE_SUM, &result, NULL, ERR),
+          ESDM_EINVAL, "too many results");
+    ok(esdm_container_close(c, ERR));
+}
+
 static void
 test_errors(void)
 {
@@ -279,6 +305,7 @@ main(void)
     session = open_session();
     test_boxes();
     test_steps();
+    test_infinite();
     test_errors();
     esdm_session_close(session);
     return 0;

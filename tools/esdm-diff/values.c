@@ -108,7 +108,26 @@ compare_others(const cp_slab *slab, const cp_dataset *x, const cp_dataset *y, co
     }
 }
 
-/* Types whose numbers a double holds, or nearly so; wider integers are compared bit for bit too. */
+/* Wide integers of one type, which doubles do not all tell apart. */
+static void
+compare_wide(const cp_slab *slab, bool is_signed, const uint64_t *x, const uint64_t *y,
+             diff_values *ret)
+{
+    for (guint64 i = 0; i < slab->elements; i++) {
+        if (x[i] == y[i])
+            continue;
+        bool less = is_signed ? (int64_t) x[i] < (int64_t) y[i] : x[i] < y[i];
+        double absolute = (double) (less ? y[i] - x[i] : x[i] - y[i]);
+        double a = is_signed ? (double) (int64_t) x[i] : (double) x[i];
+        double b = is_signed ? (double) (int64_t) y[i] : (double) y[i];
+        ret->different++;
+        ret->absolute = fmax(ret->absolute, absolute);
+        ret->relative = fmax(ret->relative, absolute / fmax(fabs(a), fabs(b)));
+        note_index(slab, i, ret);
+    }
+}
+
+/* Types whose numbers a double holds, or nearly so. */
 static bool
 is_number(const cp_type *type)
 {
@@ -139,16 +158,16 @@ compare_slab(const cp_dataset *x, const cp_dataset *y, const cp_slab *slab, cons
         compare_others(slab, x, y, a, b, ret);
         return ESDM_OK;
     }
+    if (is_wide(x->type) && x->type->atomic == y->type->atomic) {
+        compare_wide(slab, x->type->atomic == ESDM_TYPE_INT64, a, b, ret);
+        return ESDM_OK;
+    }
     esdm_status status = convert(x->type, a, slab->elements, numbers[0], err);
     if (status == ESDM_OK)
         status = convert(y->type, b, slab->elements, numbers[1], err);
     if (status != ESDM_OK)
         return status;
-    guint64 before = ret->different;
     compare_numbers(slab, numbers[0], numbers[1], ret);
-    if (ret->different == before && is_wide(x->type) && is_wide(y->type) &&
-        x->type->atomic == y->type->atomic) /* what a double does not tell apart */
-        compare_others(slab, x, y, a, b, ret);
     return ESDM_OK;
 }
 

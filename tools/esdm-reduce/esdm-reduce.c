@@ -97,7 +97,8 @@ choose_axes(reduction *r)
             continue;
         r->kept[r->nkept] = d;
         r->shape[r->nkept] = esdm_dimension_length(esdm_dataset_dimension(r->dataset, d));
-        r->count *= r->shape[r->nkept++];
+        if (__builtin_mul_overflow(r->count, r->shape[r->nkept++], &r->count))
+            r->count = G_MAXUINT64; /* no memory has that many */
     }
     return true;
 }

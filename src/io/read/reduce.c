@@ -270,8 +270,10 @@ result_of(const reducer *r, const cell *c)
         return c->sum;
     case ESDM_REDUCE_MEAN:
         return c->sum / n;
-    case ESDM_REDUCE_VARIANCE:
-        return fmax(0, (c->extra - c->sum * (c->sum / n)) / n);
+    case ESDM_REDUCE_VARIANCE: {
+        double variance = (c->extra - c->sum * (c->sum / n)) / n;
+        return variance < 0 ? 0 : variance; /* of infinities it is NaN */
+    }
     default:
         return c->extra;
     }
@@ -296,7 +298,9 @@ prepare(reducer *r, esdm_error *err)
     r->ncells = 1;
     for (uint32_t d = r->box->rank; d-- > 0;) {
         r->stride[d] = r->over[d] ? 0 : r->ncells;
-        r->ncells *= r->over[d] ? 1 : r->box->n[d];
+        if (__builtin_mul_overflow(r->ncells, r->over[d] ? 1 : r->box->n[d], &r->ncells))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "the reduction has too many results; reduce more dimensions");
     }
     if (r->ncells == 0)
         return ESDM_OK;
