@@ -157,12 +157,13 @@ is_left_alone(const object *o)
 
 /* ---- slots -------------------------------------------------------------------------------- */
 
-/* Pages that are read-only since the object was linked are made writable for the moment. */
+/* Pages that are read-only since the object was linked are made writable for the moment. The
+ * dynamic linker has left the last one writable when other data begin in it. */
 static bool
 set_slot(const object *o, uintptr_t at, uintptr_t value)
 {
     uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
-    bool sealed = at >= o->relro && at < o->relro_end;
+    bool sealed = at >= (o->relro & ~(page - 1)) && at < (o->relro_end & ~(page - 1));
     void *start = (void *) (at & ~(page - 1));
     if (sealed && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
         return false;

@@ -4,6 +4,7 @@
 with Debian's and PyPI's libraries; the catalogue from Python; and the C function by itself."""
 
 import os
+import struct
 import sys
 
 from esdmtest import BUILD, SANITIZE, SOURCE, Site, client_environment, expect, main, run, skip, tool
@@ -172,6 +173,57 @@ def test_a_c_program():
         expect(told == "7 1 1\n" and names() == ["c.nc"], f"{told}{names()}")
 
 
+PARTLY_SEALED = r"""
+#include <netcdf.h>
+int written = 1; /* lies behind the slots, in the same page */
+int (*const opens)(const char *, int, int *) = nc_open;
+int count(void) { int ncid; return written++ + (nc_open("none.nc", NC_NOWRITE, &ncid) == NC_NOERR); }
+"""
+LOADS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int
+main(int argc, char **argv)
+{
+    void *part = dlopen(argv[2], RTLD_NOW | RTLD_GLOBAL), *plugin = dlopen(argv[1], RTLD_NOW);
+    int (*activate)(char *, size_t) = (int (*)(char *, size_t)) dlsym(plugin, "esdm_netcdf_activate");
+    int (*count)(void) = (int (*)(void)) dlsym(part, "count");
+    int before = count(), calls = activate(NULL, 0);
+    return printf("%d %d %d\n", before, calls > 0, count()) < 0 || argc < 3;
+}
+"""
+
+
+def seal_until_the_slots(path):
+    """Lets the part that is read-only after linking end behind the slots, inside a page: so do linkers
+    that know of smaller pages than the kernel has."""
+    data = bytearray(path.read_bytes())
+    start, size, count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
+    for at in range(start, start + count * size, size):
+        if struct.unpack_from("<I", data, at)[0] == 0x6474E552:  # PT_GNU_RELRO
+            bytes_in_memory = struct.unpack_from("<Q", data, at + 40)[0]
+            struct.pack_into("<Q", data, at + 40, bytes_in_memory + 48)
+    path.write_bytes(data)
+
+
+def test_data_beside_the_slots_stay_writable():
+    if SANITIZE:
+        skip("the sanitizer's library must come first, and nothing is preloaded here")
+    with Site() as site:
+        part, program = site.file("part.so"), site.file("p")
+        site.file("part.c").write_text(PARTLY_SEALED)
+        site.file("p.c").write_text(LOADS)
+        flags = run(["pkg-config", "--cflags", "--libs", "netcdf"]).stdout.split()
+        run(["cc", "-shared", "-fPIC", "-o", part, site.file("part.c"), *flags,
+             "-Wl,-z,relro,-z,lazy"])
+        seal_until_the_slots(part)
+        run(["cc", "-o", program, site.file("p.c"), "-ldl"])
+        env = {k: v for k, v in client_environment().items() if k != "LD_PRELOAD"}
+        told = run([program, BUILD / "netcdf-plugin/libesdm-netcdf.so", part], env=env,
+                   cwd=site.folder).stdout
+        expect(told == "1 1 2\n", told)
+
+
 def test_an_installed_package():
     if os.environ.get("ESDM_TEST_SIZE") != "long":
         skip("in the long form")
@@ -194,5 +246,6 @@ main(
     test_a_program_that_fails_keeps_what_was_there,
     test_what_is_forked_is_active_too,
     test_a_c_program,
+    test_data_beside_the_slots_stay_writable,
     test_an_installed_package,
 )
