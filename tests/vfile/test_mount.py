@@ -184,6 +184,32 @@ def test_written_files__become_containers():
             expect_error(run(["mkdir", mnt / "@snapshots/x"], check=False), "denied")
 
 
+def test_several_writers__lose_nothing():
+    need_fuse()
+    with Site() as site:
+        file = site.file("x.nc")
+        run(["ncgen", "-k", "nc4", "-o", file, SOURCE / "tests/netcdf/clients/all_types.cdl"])
+        with mounted(site, "--write", "--staging", site.file("staged")) as (mnt, _):
+            with open(mnt / "x.nc", "wb") as first:
+                first.write(file.read_bytes())
+                first.flush()
+                with open(mnt / "x.nc", "r+b"):  # changes nothing, and is the last one to go
+                    expect_error(run(["mv", mnt / "x.nc", mnt / "y.nc"], check=False), "busy")
+                    first.close()
+                    time.sleep(0.3)
+            until = time.monotonic() + 30
+            while "x.nc" not in run([tool("esdm-ls")]).stdout.split() and time.monotonic() < until:
+                time.sleep(0.05)
+            expect("x.nc" in run([tool("esdm-ls")]).stdout.split(), "what the first one wrote is lost")
+            expect(dump(mnt / "x.nc") == dump(file), "it differs")
+            with contextlib.suppress(OSError):
+                (mnt / "x.nc").write_text("this is no NetCDF file")
+            until = time.monotonic() + 30
+            while not (mnt / "x.nc.failed").exists() and time.monotonic() < until:
+                time.sleep(0.05)
+            expect_error(run(["mv", mnt / "x.nc.failed", mnt / "x.nc"], check=False), "exists")
+
+
 def test_folder__wrong_ones_are_told():
     need_fuse()
     with Site() as site:
@@ -193,4 +219,4 @@ def test_folder__wrong_ones_are_told():
 
 main(test_stock_programs__see_files, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
-     test_written_files__become_containers, test_folder__wrong_ones_are_told)
+     test_written_files__become_containers, test_several_writers__lose_nothing, test_folder__wrong_ones_are_told)

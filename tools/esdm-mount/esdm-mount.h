@@ -49,6 +49,7 @@ typedef struct mount_open {
     char *path;
     bool writes;
     bool changed; /* not taken in yet */
+    bool failed;  /* what was written last did not become a container */
 } mount_open;
 
 /* ---- nodes (nodes.c): locked inside ------------------------------------------------------- */

@@ -17,6 +17,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *writers; /* path → how many have it open for writing */
+static GHashTable *left;    /* paths with changes of writers that are gone, not taken in yet */
 
 char *
 mount_staged(const mount_state *state, const char *path)
@@ -38,6 +39,26 @@ count_writer(const char *path, int change)
         (void) g_hash_table_insert(writers, g_strdup(path), GUINT_TO_POINTER(count));
     (void) pthread_mutex_unlock(&lock);
     return count;
+}
+
+static void
+leave_changes(const char *path)
+{
+    (void) pthread_mutex_lock(&lock);
+    if (left == NULL)
+        left = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    (void) g_hash_table_add(left, g_strdup(path));
+    (void) pthread_mutex_unlock(&lock);
+}
+
+/* Whether there are some; the caller takes care of them now. */
+static bool
+take_changes(const char *path)
+{
+    (void) pthread_mutex_lock(&lock);
+    bool any = left != NULL && g_hash_table_remove(left, path);
+    (void) pthread_mutex_unlock(&lock);
+    return any;
 }
 
 int
@@ -114,28 +135,35 @@ mount_staged_flush(const mount_state *state, mount_open *opened)
 {
     g_autofree char *file = mount_staged(state, opened->path);
     struct stat st;
-    if (!opened->writes || !opened->changed || count_writer(opened->path, 0) > 1)
-        return 0;
+    if (!opened->writes || count_writer(opened->path, 0) > 1)
+        return 0;                                        /* the last one does it */
     if (!has_name(opened, file, &st) || st.st_size == 0) /* empty ones may still be written */
         return 0;
-    if (!copy_in(file, opened->path))
-        return EIO;
-    opened->changed = false; /* it stays until the end: more may be written */
-    return 0;
+    opened->changed |= take_changes(opened->path);
+    if (!opened->changed)
+        return 0;
+    opened->failed = !copy_in(file, opened->path);
+    opened->changed = opened->failed; /* it stays until the end: more may be written */
+    return opened->failed ? EIO : 0;
 }
 
+/* Changes that no flush took in, as another writer was about to go then, are taken in here. */
 void
 mount_staged_close(const mount_state *state, mount_open *opened)
 {
     g_autofree char *file = mount_staged(state, opened->path);
     g_autofree char *failed = g_strconcat(file, FAILED, NULL);
     struct stat st;
-    bool last = opened->writes && count_writer(opened->path, -1) == 0;
-    if (last && has_name(opened, file, &st)) {
-        if (!opened->changed)
-            (void) unlink(file);
-        else if (st.st_size > 0)
+    if (opened->writes && opened->changed)
+        leave_changes(opened->path);
+    if (opened->writes && count_writer(opened->path, -1) == 0) {
+        bool changed = take_changes(opened->path);
+        bool there = has_name(opened, file, &st);
+        bool wanted = there && changed && st.st_size > 0;
+        if (wanted && (opened->failed || !copy_in(file, opened->path)))
             (void) rename(file, failed);
+        else if (there && (wanted || !changed))
+            (void) unlink(file);
     }
     (void) close(opened->fd);
     g_free(opened->path);
@@ -157,6 +185,9 @@ mount_staged_rename(const mount_state *state, const char *from, const char *to)
 {
     g_autofree char *old = mount_staged(state, from), *new = mount_staged(state, to);
     g_autofree char *folder = g_path_get_dirname(new);
+    struct stat st;
+    if (lstat(old, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && count_writer(from, 0) > 0)
+        return EBUSY; /* it becomes a container of this name when it is closed */
     if (g_mkdir_with_parents(folder, 0700) != 0)
         return errno;
     return rename(old, new) == 0 ? 0 : errno;

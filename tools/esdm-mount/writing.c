@@ -72,6 +72,7 @@ mount_do_write(fuse_req_t request, fuse_ino_t number, const char *bytes, size_t 
         return;
     }
     opened->changed = true;
+    opened->failed = false;
     (void) fuse_reply_write(request, (size_t) written);
 }
 
@@ -231,6 +232,8 @@ rename_node(mount_state *state, const mount_node *from, const mount_node *at, co
         return at->kind == MOUNT_FOLDER ? EISDIR : ENOTDIR;
     if (from->kind == MOUNT_FOLDER)
         return taken ? ENOTEMPTY : rename_folder(state, from->path, to);
+    if (from->kind == MOUNT_STAGED && taken && at->kind == MOUNT_FILE)
+        return EEXIST; /* the container would hide it */
     if (from->kind == MOUNT_STAGED)
         return mount_staged_rename(state, from->path, to);
     esdm_status status = esdm_container_move(state->session, from->path, to, true, &err);
