@@ -61,19 +61,28 @@ load_attributes(log_contents *contents, const char *path, const esdm_attributes 
     }
 }
 
-/* A fragment that lies in the index has no place that stays: its values tell it from others. */
+/* A fragment that lies in the index has no place that stays: its values tell it from others. Of
+ * many that are equal the first one does, and what lies elsewhere is told by its place there. */
 static void
 digest_values(const esdm_fragment_info *info, esdm_dataset *dataset, GString *key)
 {
+    static const uint64_t one[ESDM_MAX_RANK] = {[0 ... ESDM_MAX_RANK - 1] = 1};
     esdm_dataspace space;
     esdm_error ignored;
     esdm_type type = esdm_dataset_type(dataset);
     size_t size = esdm_type_size(type);
-    if (size == 0 || type == ESDM_TYPE_STRING ||
-        esdm_dataspace_init(&space, info->rank, info->offset, info->size, &ignored) != ESDM_OK)
+    bool is_inline = g_str_equal(info->target, "(inline)");
+    if (!is_inline && !g_str_equal(info->target, "(constant)")) {
+        g_string_append_printf(key, "%s %" G_GUINT64_FORMAT, info->target,
+                               (guint64) info->position);
         return;
-    g_autofree guchar *values = g_malloc0(esdm_dataspace_elements(&space) * size);
-    if (esdm_read(dataset, &space, type, values, NULL, &ignored) != ESDM_OK)
+    }
+    if (size == 0 || type == ESDM_TYPE_STRING ||
+        esdm_dataspace_init(&space, info->rank, info->offset, is_inline ? info->size : one,
+                            &ignored) != ESDM_OK)
+        return;
+    g_autofree guchar *values = g_try_malloc0_n(esdm_dataspace_elements(&space), size);
+    if (values == NULL || esdm_read(dataset, &space, type, values, NULL, &ignored) != ESDM_OK)
         return;
     g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA1, values,
                                                        esdm_dataspace_elements(&space) * size);
