@@ -23,6 +23,7 @@ OPTIONAL_IN = {
     "esdm_site_restore": {"options", "ret_result"},
     "esdm_fsck": {"options", "ret_result"}, "esdm_gc": {"options", "ret_result"},
     "esdm_drain": {"options", "ret_result"},
+    "esdm_dataset_statistics": {"space"}, "esdm_reduce": {"space", "ret_valid"},
     "esdm_find_rows": {"columns"}, "esdm_find_save": {"expression"},
     # NULL: nothing is stated, or there is nothing to close.
     "esdm_dataset_set_accuracy": {"accuracy"}, "esdm_container_close": {"container"},
