@@ -45,12 +45,14 @@ esdm__journal_put_part(esdm__buffer *out, uint64_t time_ns, const char *uuid, ui
 }
 
 void
-esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid, const char *name,
-                       const char *keep_as)
+esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid,
+                       const esdm__journal_naming *naming)
 {
     size_t start = esdm__journal_start(out, ESDM__JOURNAL_NAME, time_ns, uuid);
-    esdm__journal_put_text(out, name);
-    esdm__journal_put_text(out, keep_as);
+    esdm__journal_put_text(out, naming->name);
+    esdm__journal_put_text(out, naming->keep_as);
+    esdm__journal_put_text(out, naming->from);
+    esdm__journal_put_text(out, naming->replaced);
     esdm__journal_finish(out, start);
 }
 

@@ -10,9 +10,12 @@
  *     COMMIT  snapshot, id (0: no parts before it), structure, datasets, kind, name ("" of an
  *             update), name that the container gets which had that name ("": none), writer,
  * message, whether there is a document (u8), document; lengths; n, n × checksum u64 of a page that
- * was merged; pages up to the end of the record PART    id; pages up to the end of the record NAME
- * name, "" when it has none any more; the name that who had it before gets MOVED   n × { checksum
- * u64 of the page as it was; the page as it is } up to the end
+ * was merged; pages up to the end of the record
+ *     PART    id; pages up to the end of the record
+ *     NAME    name, "" when it has none any more; the name that who had it before gets; since 0.2:
+ *             the name before ("": not known), uuid of who had the
+ *             name before ("": nobody)
+ *     MOVED   n × { checksum u64 of the page as it was; the page as it is } up to the end
  */
 
 #include "journal/record.h"
@@ -34,10 +37,16 @@ void esdm__journal_put_commit(esdm__buffer *out, const esdm_meta_commit *commit,
                               uint64_t id, const esdm__buffer *pages);
 void esdm__journal_put_part(esdm__buffer *out, uint64_t time_ns, const char *uuid, uint64_t id,
                             const esdm__buffer *pages);
-/** @param name NULL: it has none any more. @param keep_as what the container is called from now on
- *  that had that name; NULL: it has none any more. */
-void esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid, const char *name,
-                            const char *keep_as);
+/** A container has another name, or none. Clocks of nodes differ: the order of such records is
+ *  found by what each says was before it. */
+typedef struct esdm__journal_naming {
+    const char *name;     /* NULL: it has none any more */
+    const char *keep_as;  /* what who had that name is called from now on; NULL: it has none */
+    const char *from;     /* what it was called before; NULL: not known */
+    const char *replaced; /* uuid of who had that name; NULL: nobody */
+} esdm__journal_naming;
+void esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid,
+                            const esdm__journal_naming *naming);
 
 /** The fixed part of a commit, read back. */
 typedef struct esdm__journal_commit {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "journal/journal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +14,9 @@
 #define PACK_BYTES   (UINT64_C(16) << 20)
 #define PACK_IDLE_S  1800
 #define SYNC_EVERY_S 1
+/* What may wait for a target over a network, and how long somebody waits for that. */
+#define QUEUE_BYTES ((size_t) 64 << 20)
+#define WAIT_MS     30000u
 
 struct esdm__journal {
     esdm__journal_host host;
@@ -32,7 +36,9 @@ struct esdm__journal {
     atomic_bool failed; /* something could not be entered */
     /* Targets over a network: */
     esdm__buffer queue;
-    bool storing; /* the thread has something under way */
+    bool storing;    /* the thread has something under way */
+    uint64_t stored; /* how often it was done */
+    bool stuck;      /* somebody has waited in vain since then: nobody else does */
     bool ends;
     bool threaded;
     pthread_t thread;
@@ -53,11 +59,19 @@ esdm__journal_new(const esdm__journal_host *host)
     if (journal == NULL)
         return NULL;
     journal->host = *host;
+    if (journal->host.queue_bytes == 0)
+        journal->host.queue_bytes = QUEUE_BYTES;
+    if (journal->host.wait_ms == 0)
+        journal->host.wait_ms = WAIT_MS;
     journal->process = getpid();
     esdm__uuid_new(journal->writer);
     esdm__buffer_init(&journal->queue);
     (void) pthread_mutex_init(&journal->lock, NULL);
-    (void) pthread_cond_init(&journal->changed, NULL);
+    pthread_condattr_t clock;
+    (void) pthread_condattr_init(&clock);
+    (void) pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    (void) pthread_cond_init(&journal->changed, &clock);
+    (void) pthread_condattr_destroy(&clock);
     return journal;
 }
 
@@ -148,19 +162,20 @@ append(esdm__journal *j, const esdm__buffer *records)
     return ESDM_OK;
 }
 
-/* Under the lock; tries one target after the other. */
-static void
+/* Under the lock; tries one target after the other. false: none took it. */
+static bool
 store(esdm__journal *j, const esdm__buffer *records)
 {
     while (open_target(j) == ESDM_OK) {
         if (append(j, records) == ESDM_OK)
-            return;
+            return true;
         (void) !end_pack(j);
         j->opened = false;
         j->at++;
     }
     atomic_store(&j->failed, true);
     j->at = 0; /* perhaps another time */
+    return false;
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -182,14 +197,45 @@ work(void *argument)
         j->storing = true;
         /* Others only add to the queue meanwhile: everything else belongs to this thread. */
         (void) pthread_mutex_unlock(&j->lock);
-        store(j, &records);
+        (void) store(j, &records);
         esdm__buffer_clear(&records);
         (void) pthread_mutex_lock(&j->lock);
         j->storing = false;
+        j->stored++;
+        j->stuck = false;
         (void) pthread_cond_broadcast(&j->changed);
     }
     (void) pthread_mutex_unlock(&j->lock);
     return NULL;
+}
+
+/* Under the lock, which it gives up meanwhile: waits until the thread has done something, or for
+ * the time that anybody waits. false: in vain. */
+static bool
+wait_for_thread(esdm__journal *j)
+{
+    struct timespec until;
+    uint64_t seen = j->stored;
+    int failure = 0;
+    (void) clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += j->host.wait_ms / 1000;
+    until.tv_nsec += (long) (j->host.wait_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (seen == j->stored && !j->stuck && failure == 0)
+        failure = pthread_cond_timedwait(&j->changed, &j->lock, &until);
+    if (seen == j->stored)
+        j->stuck = true;
+    return seen != j->stored;
+}
+
+static bool
+has_room(const esdm__journal *j, size_t bytes)
+{
+    return j->queue.bytes == 0 ||
+           (bytes <= j->host.queue_bytes && j->queue.bytes <= j->host.queue_bytes - bytes);
 }
 
 /* Under the lock. */
@@ -199,7 +245,13 @@ enqueue(esdm__journal *j, const esdm__buffer *records)
     if (!j->threaded)
         j->threaded = pthread_create(&j->thread, NULL, work, j) == 0;
     if (!j->threaded) {
-        store(j, records);
+        (void) store(j, records);
+        return;
+    }
+    while (!has_room(j, records->bytes) && wait_for_thread(j))
+        ;
+    if (!has_room(j, records->bytes)) { /* as if the program had been killed before it noted it */
+        atomic_store(&j->failed, true);
         return;
     }
     esdm__buffer_put(&j->queue, records->data, records->bytes);
@@ -224,10 +276,22 @@ esdm__journal_enter(esdm__journal *journal, esdm__buffer *records)
         else if (j->threaded || is_remote(j))
             enqueue(j, records);
         else
-            store(j, records);
+            (void) store(j, records);
         (void) pthread_mutex_unlock(&j->lock);
     }
     esdm__buffer_clear(records);
+}
+
+bool
+esdm__journal_lacks(const esdm__journal *journal)
+{
+    return atomic_load(&journal->failed);
+}
+
+void
+esdm__journal_lack(esdm__journal *journal)
+{
+    atomic_store(&journal->failed, true);
 }
 
 bool
@@ -237,9 +301,10 @@ esdm__journal_settle(esdm__journal *journal)
     if (j->process != getpid())
         return true;
     (void) pthread_mutex_lock(&j->lock);
-    while (j->threaded && (j->queue.bytes > 0 || j->storing))
-        (void) pthread_cond_wait(&j->changed, &j->lock);
-    bool whole = !atomic_exchange(&j->failed, false);
+    bool busy = j->threaded && (j->queue.bytes > 0 || j->storing);
+    while (busy && wait_for_thread(j))
+        busy = j->queue.bytes > 0 || j->storing;
+    bool whole = !atomic_exchange(&j->failed, false) && !busy;
     (void) pthread_mutex_unlock(&j->lock);
     return whole;
 }
@@ -252,6 +317,10 @@ esdm__journal_free(esdm__journal *journal)
         return;
     if (j->process == getpid()) {
         (void) pthread_mutex_lock(&j->lock);
+        while (j->threaded && j->queue.bytes > 0 && wait_for_thread(j))
+            ;
+        esdm__buffer_clear(&j->queue); /* what is under way ends by the target's own timeout */
+        esdm__buffer_init(&j->queue);
         j->ends = true;
         (void) pthread_cond_broadcast(&j->changed);
         (void) pthread_mutex_unlock(&j->lock);

@@ -10,7 +10,9 @@
  *
  * On targets whose packs can be read while they are written a record is appended at once. Others
  * get a pack for each record, or, over a network, for all that came while the one before was being
- * stored: there a thread does it, and esdm__journal_free() waits for it.
+ * stored: there a thread does it, and esdm__journal_free() waits for it. What waits is bounded, and
+ * so is the time: when the target does nothing for so long, records are left out, as if the program
+ * had been killed before it entered them, and the backup that is made then has what they told.
  *
  * The journal never makes a change fail: what it could not enter, it tells.
  * Threads: locked inside.
@@ -28,7 +30,9 @@ typedef struct esdm__journal_host {
     /** Opens target i. */
     esdm_status (*open)(void *user, size_t i, esdm__journal_target *ret_target, esdm_error *err);
     void *user;
-    bool durable; /* what was entered is flushed, about once a second and in the end */
+    bool durable;       /* what was entered is flushed, about once a second and in the end */
+    size_t queue_bytes; /* that may wait for a target over a network; 0: 64 MiB */
+    uint32_t wait_ms; /* for how long somebody waits for such a target that does nothing; 0: 30 s */
 } esdm__journal_host;
 
 /** NULL when out of memory. Makes nothing on a target yet. */
@@ -37,7 +41,12 @@ esdm__journal *esdm__journal_new(const esdm__journal_host *host);
 void esdm__journal_free(esdm__journal *journal);
 /** Enters whole records, whose memory it takes over in every case. */
 void esdm__journal_enter(esdm__journal *journal, esdm__buffer *records);
-/** Waits until all is stored. @return whether all records were entered since the last call. */
+/** Notes that something could not even be put into a record. */
+void esdm__journal_lack(esdm__journal *journal);
+/** Whether records were left out since the last esdm__journal_settle(). Does not wait. */
+bool esdm__journal_lacks(const esdm__journal *journal);
+/** Waits until all is stored, or the target does nothing any more. @return whether all records were
+ *  entered since the last call. */
 bool esdm__journal_settle(esdm__journal *journal);
 
 #endif

@@ -177,24 +177,6 @@ bring_back(work *w, known *one, esdm_error *err)
     return esdm__error_prefix(err, status, "container '%s'", one->name);
 }
 
-/* Whether a container that the backup does not have was there after it: others were removed
- * before. */
-static bool
-is_wanted(const work *w, const known *one)
-{
-    return one->name != NULL && one->nrefs > 0 &&
-           (one->base_name != NULL || one->first_ns >= w->from_ns);
-}
-
-static void
-free_naming(naming *one)
-{
-    free(one->name);
-    free(one->keep_as);
-    one->name = NULL;
-    one->keep_as = NULL;
-}
-
 static void
 clear(work *w)
 {
@@ -203,7 +185,7 @@ clear(work *w)
         free(w->all[i].base_name);
     }
     for (size_t i = 0; i < w->nnames; i++)
-        free_naming(&w->names[i]);
+        esdm__restore_free_naming(&w->names[i]);
     free(w->holders);
     free(w->all);
     free(w->names);
@@ -214,15 +196,15 @@ esdm__restore_containers(esdm__restoration *restoration, esdm_error *err)
 {
     work w = {.r = restoration};
     esdm_status status = list_known(&w, err);
-    w.from_ns = restoration->kept                ? w.newest_ns + 1
-                : restoration->base_ns > SKEW_NS ? restoration->base_ns - SKEW_NS
-                                                 : 0;
+    w.from_ns = restoration->kept ? w.newest_ns + 1 : restoration->base_ns;
+    w.from_ns = w.from_ns > SKEW_NS ? w.from_ns - SKEW_NS : 0;
     if (restoration->kept)
         esdm__restore_resume_time(&w);
     if (status == ESDM_OK)
         status = esdm__restore_settle_names(&w, err);
     for (size_t i = 0; i < w.count && status == ESDM_OK; i++) {
-        if (is_wanted(&w, &w.all[i]) && has_news(&w, &w.all[i]))
+        if (w.all[i].name != NULL && esdm__restore_is_wanted(&w, &w.all[i]) &&
+            has_news(&w, &w.all[i]))
             status = bring_back(&w, &w.all[i], err);
         if (status == ESDM_OK && i % 1000 == 999)
             esdm__say(restoration->say, "%zu of %zu containers looked at", i + 1, w.count);

@@ -39,8 +39,12 @@ typedef struct known {
 /* What a container was called from when on. */
 typedef struct naming {
     uint64_t time_ns;
-    char *name;    /* owned; NULL: no more */
-    char *keep_as; /* of the container that had the name; owned; NULL: none */
+    char *name;     /* owned; NULL: no more */
+    char *keep_as;  /* of the container that had the name; owned; NULL: none */
+    char *from;     /* what it was called before; owned; NULL: not known */
+    char *replaced; /* uuid of who had the name; owned; NULL: nobody */
+    bool made;      /* the container was made, and nobody had the name */
+    bool precise;   /* `replaced` is known */
     char uuid[ESDM__UUID_BYTES];
 } naming;
 
@@ -70,6 +74,10 @@ known *esdm__restore_find(const work *w, const char *uuid);
 
 /* names: restore_names.c */
 
+void esdm__restore_free_naming(naming *one);
+/** Whether it is to be in the catalogue: it is, or it was made after the backup (others were
+ * removed before). */
+bool esdm__restore_is_wanted(const work *w, const known *one);
 /** The time from which an interrupted call looked at names. */
 void esdm__restore_resume_time(work *w);
 /** The catalogue has the names of its time; what came later is done once more, in its order. */

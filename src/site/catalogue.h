@@ -7,6 +7,9 @@
 #include "base/buffer.h"
 #include "esdm/sys/meta_store.h"
 
+/** Fact: since when (nanoseconds since 1970) a journal lacks something that no backup has. */
+#define ESDM__FACT_JOURNAL_LACKS "esdm/journal"
+
 /** An open store. */
 typedef struct esdm__catalogue {
     const esdm_meta_plugin *plugin;

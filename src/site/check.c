@@ -5,11 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/site_packs.h"
 #include "site/admin.h"
+#include "site/catalogue.h"
 #include "site/kept.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -161,14 +163,36 @@ note_pack(const char *name, uint64_t bytes, uint64_t modified_ns, void *user)
     return true;
 }
 
+/* A journal lacks what no backup has: a loss of the catalogue would be one of data. */
+static void
+report_journal(const esdm__part *part, void *store, const esdm__report_to *to)
+{
+    char *text = NULL;
+    if (part->meta->fact_get == NULL ||
+        part->meta->fact_get(store, ESDM__FACT_JOURNAL_LACKS, &text, NULL) != ESDM_OK)
+        return;
+    time_t since = (time_t) (strtoull(text, NULL, 10) / 1000000000u);
+    struct tm date = {0};
+    char when[32] = "";
+    (void) gmtime_r(&since, &date);
+    (void) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &date);
+    esdm__say(to,
+              "note: the journal lacks changes of the catalogue since %s: no target took them in "
+              "time. The next backup has them; look at the targets, and do not lose the catalogue "
+              "before that",
+              when);
+    free(text);
+}
+
 static esdm_status
-list_containers(const esdm__part *part, strays *all, esdm_error *err)
+list_containers(const esdm__part *part, strays *all, const esdm__report_to *to, esdm_error *err)
 {
     void *store = NULL;
     esdm_status status = part->meta->open(&part->config, true, &store, err);
     if (status != ESDM_OK)
         return status;
     status = part->meta->container_list(store, NULL, note_container, all, err);
+    report_journal(part, store, to);
     part->meta->close(store);
     if (status == ESDM_OK && all->known.failed)
         status = esdm__error_nomem(err, all->known.bytes, "the names of containers");
@@ -199,7 +223,7 @@ report_strays(const esdm__site *site, const esdm__report_to *to, esdm_error *err
     esdm__buffer_init(&all.known);
     esdm_status status = esdm__part_at(site, site->ntargets, &part, err);
     if (status == ESDM_OK)
-        status = list_containers(&part, &all, err);
+        status = list_containers(&part, &all, to, err);
     for (size_t i = 0; i < site->ntargets && status == ESDM_OK; i++) {
         status = esdm__part_at(site, i, &part, err);
         if (status == ESDM_OK)

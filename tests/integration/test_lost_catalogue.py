@@ -10,8 +10,8 @@ import sqlite3
 import subprocess
 import sys
 
-from esdmtest import (SOURCE, Site, by_size, client, environment, expect, expect_error, is_pack,
-                      main, run, tool)
+from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, environment, expect,
+                      expect_error, is_pack, main, run, sanitizer_preload, tool)
 from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
 
@@ -390,6 +390,74 @@ def test_what_killed_writers_were_told_of_comes_back():
               f"{sum(n > 0 for n in told.values())} had committed")
 
 
+def at_clock(seconds):
+    """The environment of a program on a node whose clock is ahead by that."""
+    clock = BUILD / "tests/support/esdm-test-clock.so"
+    expect(clock.exists(), f"{clock} is missing")
+    first = sanitizer_preload() + ":" if SANITIZE else ""
+    return environment({"LD_PRELOAD": f"{first}{clock}", "ESDM_TEST_CLOCK_S": str(seconds)})
+
+
+def rename(old, new, seconds):
+    run(["/usr/bin/python3", "-c", "import ctypes, sys; esdm = ctypes.CDLL(sys.argv[1]); "
+         "session = ctypes.c_void_p(); "
+         "assert esdm.esdm_session_open(None, ctypes.byref(session), None) == 0; "
+         "assert esdm.esdm_container_move(session, sys.argv[2].encode(), sys.argv[3].encode(), "
+         "False, None) == 0; esdm.esdm_session_close(session)", BUILD / "libesdm.so", old, new],
+        env=at_clock(seconds))
+
+
+def test_names_do_not_depend_on_clocks():
+    """Nodes with clocks that differ remove, replace and rename each other's containers."""
+    def copy(source, name, seconds):
+        run([tool("esdm-cp"), "-f", f"esdm://{source}", f"esdm://{name}"], env=at_clock(seconds))
+
+    with sqlite_site() as site:
+        for number in (1, 2):
+            must("write", f"from{number}", 1, number)
+        copy("from1", "removed", 100)
+        run([tool("esdm-rm"), "removed"], env=at_clock(-100))
+        copy("from1", "replaced", 100)
+        copy("from2", "replaced", -100)
+        copy("from1", "first", -100)
+        rename("first", "second", 100)
+        rename("second", "third", -50)
+        copy("from1", "again", 50)
+        rename("again", "elsewhere", 100)
+        copy("from2", "again", -100)
+        before = facts(listed())
+        expect(set(before) == {"from1", "from2", "replaced", "third", "again", "elsewhere"},
+               f"{before}")
+        for attempt in range(2):  # by the journals alone, then with a catalogue that is kept
+            if attempt == 0:
+                lose(site)
+            told = expect_restored(restore())
+            expect(facts(listed()) == before, f"{told}{listed()}\nwas {before}")
+            for name, generation in (("replaced", 2), ("third", 1), ("again", 2), ("elsewhere", 1)):
+                check_last_commit(name, generation, generation)
+        check_sound()
+
+
+def test_a_journal_that_cannot_be_written_is_told_until_a_backup_has_it():
+    need_strace()
+    small = ["/usr/bin/python3", "-c", "import netCDF4, sys; d = netCDF4.Dataset(sys.argv[1], 'w'); "
+             "d.a = 1; d.close()"]
+    with sqlite_site() as site:
+        client([*small, "esdm://first.nc"])
+        expect("lacks changes" not in run([MKFS, "--check"]).stdout, "told too early")
+        full = strace("-e", "trace=pwritev", "-e", "inject=pwritev:error=ENOSPC")
+        client([*small, "esdm://second.nc"], prefix=full)  # the commit succeeds
+        expect(set(listed()) == {"first.nc", "second.nc"}, f"{listed()}")
+        expect("journal lacks changes" in run([MKFS, "--check"]).stdout, "it is not told")
+        age_backups(site)
+        client([*small, "esdm://third.nc"])
+        expect(backups(site), "no backup")
+        expect("lacks changes" not in run([MKFS, "--check"]).stdout, "told for ever")
+        lose(site)
+        expect_restored(restore())
+        expect(set(listed()) == {"first.nc", "second.nc", "third.nc"}, f"{listed()}")
+
+
 def rows(path):
     with sqlite3.connect(path) as database:
         tables = [t for t, in database.execute("SELECT name FROM sqlite_master "
@@ -417,6 +485,8 @@ main(
     test_what_is_missing_is_told_and_gives_status_5,
     test_a_restoration_that_is_killed_loses_no_name,
     test_what_killed_writers_were_told_of_comes_back,
+    test_names_do_not_depend_on_clocks,
+    test_a_journal_that_cannot_be_written_is_told_until_a_backup_has_it,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
     test_kyoto_cabinet_brings_them_back,
     test_a_bucket_brings_them_back,

@@ -160,6 +160,22 @@ free_name(sqlite__link *link, const char *name, bool replace, const char *keep_a
     return sqlite__run(link, SQLITE__CONTAINER_UNNAME, err, "i", *ret_replaced);
 }
 
+static esdm_status
+last_change(sqlite__link *link, uint64_t container, uint64_t *ret_ns, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__CONTAINER_STATE, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        *ret_ns = sqlite__u64(statement, 5);
+        (void) sqlite3_reset(statement);
+    }
+    return status;
+}
+
 /* Enters the container as it will be with the pages that are at hand. */
 static esdm_status
 insert_container(sqlite__link *link, const esdm_meta_commit *commit, next_state *next,
@@ -205,10 +221,15 @@ static esdm_status
 publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attributes,
             size_t attributes_bytes, next_state *next, uint64_t *ret_replaced, esdm_error *err)
 {
+    uint64_t former_ns = 0;
     next->time_ns = esdm__now_ns();
     next->snapshot = next->structure = next->document_at = next->next_page = 1;
     esdm_status status = free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
                                    commit->keep_as, ret_replaced, err);
+    if (status == ESDM_OK && *ret_replaced != 0)
+        status = last_change(link, *ret_replaced, &former_ns, err);
+    if (next->time_ns <= former_ns) /* the clock of another node is ahead */
+        next->time_ns = former_ns + 1;
     if (status == ESDM_OK)
         status = sqlite__lengths_merge(NULL, 0, commit->lengths, commit->nlengths, &next->lengths,
                                        &next->lengths_bytes, err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "journal/backup.h"
+#include "site/catalogue.h"
 
 /* Seconds since 1970 when the last backup was begun. */
 #define FACT "esdm/backup"
@@ -81,6 +82,7 @@ make(esdm_session *session)
     const esdm__catalogue catalogue = {.plugin = session->meta, .store = session->store};
     esdm__journal_target *targets = calloc(session->ntargets + 1, sizeof *targets);
     size_t count = 0;
+    uint64_t start_ns = esdm__now_ns();
     for (size_t i = 0; targets != NULL && i < session->ntargets; i++) {
         esdm__target *target = &session->targets[i];
         if (target->local || (target->plugin->flags & ESDM_DATA_VOLATILE) != 0 ||
@@ -92,6 +94,15 @@ make(esdm_session *session)
     bool made = count > 0 && esdm__backup_make(&catalogue, session->site->id, targets, count, NULL,
                                                NULL) == ESDM_OK;
     free(targets);
+    char *lacks = NULL;
+    if (made && session->meta->fact_get(session->store, ESDM__FACT_JOURNAL_LACKS, &lacks, NULL) ==
+                    ESDM_OK) {
+        /* This backup has it, unless it came while that was made. */
+        if (strtoull(lacks, NULL, 10) < start_ns)
+            (void) !session->meta->fact_put(session->store, ESDM__FACT_JOURNAL_LACKS, NULL, NULL);
+        free(lacks);
+        atomic_store(&session->journal_lacks, false);
+    }
     return made;
 }
 

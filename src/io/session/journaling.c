@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session/journaling.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "io/session/backups.h"
+#include "io/session/former.h"
 #include "journal/journal.h"
+#include "site/catalogue.h"
 
 /* ---- the journal of a session --------------------------------------------------------------- */
 
@@ -90,6 +94,18 @@ journal_of(esdm_session *session)
     return journal;
 }
 
+/* Once for each session: esdm-mkfs --check says it until a backup has what is missing. Not within a
+ * transaction. */
+static void
+tell_lack(esdm_session *session)
+{
+    char text[32];
+    if (session->meta->fact_put == NULL || atomic_exchange(&session->journal_lacks, true))
+        return;
+    (void) snprintf(text, sizeof text, "%" PRIu64, esdm__now_ns());
+    (void) !session->meta->fact_put(session->store, ESDM__FACT_JOURNAL_LACKS, text, NULL);
+}
+
 static void
 enter(esdm_session *session, esdm__buffer *records)
 {
@@ -144,12 +160,29 @@ esdm__noting_begin(esdm__noting *noting, esdm_session *session, esdm_meta_commit
         return;
     }
     noting->session = session;
+    if (commit->kind == ESDM_META_REPLACE &&
+        session->meta->container_find(session->store, commit->name, &noting->former, NULL) !=
+            ESDM_OK)
+        noting->former.container = 0;
     if (commit->next_page != NULL) {
         noting->source = commit->next_page;
         noting->source_user = commit->next_page_user;
         commit->next_page = next_page;
         commit->next_page_user = noting;
     }
+}
+
+/* `after_ns`: last change of what the record is about, as the catalogue knows it. The clock of this
+ * node may be behind that of another one. */
+static void
+note_name(esdm_session *session, const char *uuid, uint64_t after_ns,
+          const esdm__journal_naming *naming)
+{
+    esdm__buffer out;
+    uint64_t time_ns = esdm__now_ns();
+    esdm__buffer_init(&out);
+    esdm__journal_put_name(&out, time_ns > after_ns ? time_ns : after_ns + 1, uuid, naming);
+    enter(session, &out);
 }
 
 void
@@ -165,6 +198,12 @@ esdm__noting_end(esdm__noting *noting, esdm_status status, const uint64_t *merge
         esdm__journal_put_commit(&record, n->commit, n->uuid, merged_sums, committed, n->entry.id,
                                  &n->entry.pages);
         enter(n->session, &record);
+        if (esdm__journal_lacks(n->session->journal))
+            tell_lack(n->session);
+        if (committed->replaced != 0 && committed->replaced == n->former.container) {
+            const esdm__journal_naming now = {.name = n->commit->keep_as, .from = n->commit->name};
+            note_name(n->session, n->former.uuid, n->former.modified_ns, &now);
+        }
         esdm__backup_later(n->session);
     }
     esdm__buffer_clear(&n->entry.pages);
@@ -172,14 +211,37 @@ esdm__noting_end(esdm__noting *noting, esdm_status status, const uint64_t *merge
 
 /* ---- names and moves ------------------------------------------------------------------------ */
 
-static void
-note_name(esdm_session *session, const esdm_meta_container *record, const char *name,
-          const char *keep_as)
+/* What the store knows of a record. */
+typedef struct sought {
+    uint64_t container;
+    char uuid[ESDM__UUID_BYTES];        /* "": it is gone */
+    char name[ESDM__FORMER_NAME_BYTES]; /* "": none */
+} sought;
+
+static bool
+note_sought(uint64_t container, const char *uuid, const char *name, void *user)
 {
-    esdm__buffer out;
-    esdm__buffer_init(&out);
-    esdm__journal_put_name(&out, esdm__now_ns(), record->uuid, name, keep_as);
-    enter(session, &out);
+    sought *s = user;
+    if (container != s->container)
+        return true;
+    memcpy(s->uuid, uuid, sizeof s->uuid - 1);
+    (void) snprintf(s->name, sizeof s->name, "%s", name != NULL ? name : "");
+    return false;
+}
+
+/* Somebody has changed names between what was looked up and what was done: all records are looked
+ * at, which takes its time. false: it is gone, and the journal lacks something. */
+static bool
+seek(esdm_session *session, uint64_t container, sought *ret)
+{
+    struct esdm__journal *journal = journal_of(session);
+    *ret = (sought){.container = container};
+    esdm_status status = session->meta->record_list(session->store, note_sought, ret, NULL);
+    if (status == ESDM_OK && ret->uuid[0] != '\0')
+        return true;
+    if (journal != NULL)
+        esdm__journal_lack(journal);
+    return false;
 }
 
 esdm_status
@@ -187,26 +249,76 @@ esdm__named_remove(esdm_session *session, const char *name, uint64_t *ret_contai
                    esdm_error *err)
 {
     esdm_meta_container record;
+    sought other;
+    const esdm__journal_naming gone = {.from = name};
     esdm_status status = session->meta->container_find(session->store, name, &record, err);
     if (status == ESDM_OK)
         status = session->meta->container_remove(session->store, name, ret_container, err);
-    if (status == ESDM_OK && *ret_container == record.container)
-        note_name(session, &record, NULL, NULL);
-    return status;
+    if (status != ESDM_OK)
+        return status;
+    if (*ret_container == record.container)
+        note_name(session, record.uuid, record.modified_ns, &gone);
+    else if (seek(session, *ret_container, &other))
+        note_name(session, other.uuid, record.modified_ns, &gone);
+    return ESDM_OK;
+}
+
+/* Notes what is true of both after a move, when it is not sure which of them was moved. */
+static void
+note_either(esdm_session *session, const esdm_meta_container *before,
+            const esdm_meta_container *after, const char *to)
+{
+    sought one;
+    if (seek(session, before->container, &one)) {
+        const esdm__journal_naming now = {.name = one.name[0] != '\0' ? one.name : NULL};
+        note_name(session, one.uuid, before->modified_ns, &now);
+    }
+    if (after != NULL) {
+        const esdm__journal_naming now = {.name = to};
+        note_name(session, after->uuid, after->modified_ns, &now);
+    }
+}
+
+static void
+note_move(esdm_session *session, const esdm_meta_container *record,
+          const esdm_meta_container *former, uint64_t replaced, const esdm__journal_naming *naming)
+{
+    sought other;
+    uint64_t after_ns = record->modified_ns;
+    esdm__journal_naming whole = *naming;
+    if (replaced != 0 && former != NULL && former->container == replaced) {
+        whole.replaced = former->uuid;
+        after_ns = former->modified_ns > after_ns ? former->modified_ns : after_ns;
+    } else if (replaced != 0 && seek(session, replaced, &other)) {
+        whole.replaced = other.uuid;
+    }
+    note_name(session, record->uuid, after_ns, &whole);
 }
 
 esdm_status
 esdm__named_move(esdm_session *session, const char *from, const char *to, bool replace,
                  const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
 {
-    esdm_meta_container record;
-    esdm_status status = session->meta->container_find(session->store, from, &record, err);
+    const esdm_meta_plugin *meta = session->meta;
+    esdm_meta_container record, former, after;
+    esdm_status status = meta->container_find(session->store, from, &record, err);
+    bool had = status == ESDM_OK && replace &&
+               meta->container_find(session->store, to, &former, NULL) == ESDM_OK;
     if (status == ESDM_OK)
-        status = session->meta->container_move(session->store, from, to, replace, keep_as,
-                                               ret_replaced, err);
-    if (status == ESDM_OK)
-        note_name(session, &record, to, keep_as);
-    return status;
+        status =
+            meta->container_move(session->store, from, to, replace, keep_as, ret_replaced, err);
+    if (status != ESDM_OK || journal_of(session) == NULL) {
+        if (status == ESDM_OK)
+            atomic_store(&session->changed, true);
+        return status;
+    }
+    const esdm__journal_naming naming = {.name = to, .keep_as = keep_as, .from = from};
+    bool found = meta->container_find(session->store, to, &after, NULL) == ESDM_OK;
+    if (found && after.container == record.container)
+        note_move(session, &record, had ? &former : NULL, *ret_replaced, &naming);
+    else
+        note_either(session, &record, found ? &after : NULL, to);
+    return ESDM_OK;
 }
 
 void
@@ -237,6 +349,8 @@ void
 esdm__journaling_settle(esdm_session *session)
 {
     bool whole = session->journal == NULL || esdm__journal_settle(session->journal);
+    if (!whole)
+        tell_lack(session);
     esdm__backup_end(session, !whole);
     if (session->meta->settle != NULL && atomic_load(&session->changed))
         session->meta->settle(session->store);

@@ -20,6 +20,7 @@ typedef struct esdm__noting {
     const char *uuid;
     esdm_meta_page_source source; /* of the commit, which is asked by way of this */
     void *source_user;
+    esdm_meta_container former; /* that has the name which the commit takes; 0: none */
     esdm__journal_entry entry;
 } esdm__noting;
 

@@ -52,6 +52,7 @@ struct esdm_session {
     struct esdm__backup_thread *backup;
     atomic_uint_fast64_t backup_due_s; /* monotonic; 0: nothing was committed */
     atomic_bool changed;               /* something of the catalogue */
+    atomic_bool journal_lacks;         /* and it is told */
     _Atomic(esdm__source_state *) sources[ESDM__SOURCE_KINDS]; /* owned; or NULL */
     char node[256];                                            /* name of this node */
     char writer[192];                                          /* see esdm__session_writer() */
