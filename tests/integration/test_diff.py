@@ -132,6 +132,26 @@ def test_integers_that_no_double_holds():
                told["box"] == [[0, 3]], f"{told}")
 
 
+def test_what_has_no_fragments():
+    with Site() as site:
+        for number in range(4):  # two pairs, joined along t
+            path = site.file(f"{number}.nc")
+            with netCDF4.Dataset(path, "w") as d:
+                d.pair, d.number = f"p{number // 2}", number
+                d.createDimension("t", None)
+                d.createDimension("x", 5)
+                d.createVariable("unwritten", "f4", ("x",), fill_value=float(number // 2))
+                t = d.createVariable("t", "f8", ("t",))
+                t.units = "days since 2000-01-01"
+                t[:] = [number % 2]
+                d.createVariable("v", "f4", ("t", "x"))[:] = number
+            run([tool("esdm-cp"), path, f"esdm://{number}.nc"])
+        told = {v["variable"]: v["different"] for v in diff("0.nc", "2.nc")["values"]}
+        expect(told == {"/unwritten": 5, "/v": 5}, f"{told}")
+        told = {v["variable"]: v["different"] for v in diff("esdm://?pair=p0", "esdm://?pair=p1")["values"]}
+        expect(told == {"/unwritten": 5, "/v": 10}, f"{told}")
+
+
 def test_structure():
     with Site(history=20) as site:
         x = base(9)
@@ -159,5 +179,6 @@ main(
     test_files_and_containers,
     test_snapshots_read_what_differs,
     test_integers_that_no_double_holds,
+    test_what_has_no_fragments,
     test_structure,
 )

@@ -34,11 +34,22 @@ note_place(const esdm_fragment_info *info, void *user)
     return p->known;
 }
 
-/* Whether both have the very same fragments in that slab: packs never change. */
+/* What no fragment covers reads as this. */
+static bool
+same_fill(const cp_dataset *x, const cp_dataset *y)
+{
+    const void *a = esdm_dataset_fill(x->from.dataset, NULL);
+    const void *b = esdm_dataset_fill(y->from.dataset, NULL);
+    return a != NULL && b != NULL && memcmp(a, b, x->type->bytes) == 0;
+}
+
+/* Whether both have the very same fragments in that slab: packs never change. Where there are none
+ * values may be joined from other containers. */
 static bool
 shares_fragments(const cp_dataset *x, const cp_dataset *y, const cp_slab *slab)
 {
-    if (x->from.dataset == NULL || y->from.dataset == NULL)
+    if (x->from.dataset == NULL || y->from.dataset == NULL || x->type->varies ||
+        !cp_type_equal(x->type, y->type) || !same_fill(x, y))
         return false;
     esdm_error ignored;
     places sides[2];
@@ -52,7 +63,8 @@ shares_fragments(const cp_dataset *x, const cp_dataset *y, const cp_slab *slab)
                    ESDM_OK &&
                sides[i].known;
     }
-    same = same && g_hash_table_size(sides[0].set) == g_hash_table_size(sides[1].set);
+    guint count = g_hash_table_size(sides[0].set);
+    same = same && count > 0 && count == g_hash_table_size(sides[1].set);
     GHashTableIter at;
     gpointer key;
     g_hash_table_iter_init(&at, sides[0].set);
