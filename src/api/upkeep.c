@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "upkeep/upkeep.h"
 
+#include "api/catalogue.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "journal/restore.h"
 
 esdm_status
 esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_result *ret_result,
@@ -20,6 +22,22 @@ esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_res
                                "nothing can be repaired",
                                session->site->name);
     return esdm__upkeep_fsck(session, options, ret_result != NULL ? ret_result : &result, err);
+}
+
+esdm_status
+esdm_restoration_end(esdm_session *session, bool end, esdm_restoration *ret_restoration,
+                     esdm_error *err)
+{
+    esdm_restoration found = {0};
+    ESDM__NEED(err, session);
+    esdm_status status = end ? esdm__need_writable(session, err) : ESDM_OK;
+    if (status == ESDM_OK)
+        status = esdm__restoration_read(session, &found, err);
+    if (status == ESDM_OK && end)
+        status = session->meta->fact_put(session->store, ESDM__FACT_RESTORED, NULL, err);
+    if (status == ESDM_OK && ret_restoration != NULL)
+        *ret_restoration = found;
+    return status;
 }
 
 esdm_status

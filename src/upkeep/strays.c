@@ -239,18 +239,21 @@ find_dead(esdm_session *session, const esdm__inventory *packs, bool *dead, esdm_
 
 /* ---- a catalogue that was brought back ----------------------------------------------------- */
 
-/* A failure to tell is one: it may not have been brought back, and it may. */
-static esdm_status
-read_restored(const esdm_session *session, esdm__strays *strays, esdm_error *err)
+esdm_status
+esdm__restoration_read(const esdm_session *session, esdm_restoration *ret_restoration,
+                       esdm_error *err)
 {
     char *text = NULL;
     char *end = NULL;
     esdm_error why = {0};
-    if (session->meta->fact_get == NULL)
-        return ESDM_OK;
-    esdm_status status = session->meta->fact_get(session->store, ESDM__FACT_RESTORED, &text, &why);
+    esdm_status status = ESDM_ENOENT;
+    if (session->meta->fact_get != NULL)
+        status = session->meta->fact_get(session->store, ESDM__FACT_RESTORED, &text, &why);
     if (status == ESDM_ENOENT)
-        return ESDM_OK;
+        return esdm__error_set(
+            err, ESDM_ENOENT,
+            "the catalogue was not brought back from what lies on the targets, or "
+            "that has been ended since: no packs are kept for it");
     if (status != ESDM_OK) {
         if (err != NULL)
             *err = why;
@@ -258,9 +261,26 @@ read_restored(const esdm_session *session, esdm__strays *strays, esdm_error *err
     }
     uint64_t backup_ns = strtoull(text, &end, 10);
     uint64_t margin_ns = ESDM_GC_AGE_S * UINT64_C(1000000000);
-    strays->unknown_from_ns = backup_ns > margin_ns ? backup_ns - margin_ns : 0;
-    strays->unknown_until_ns = strtoull(end, NULL, 10);
+    ret_restoration->from_ns = backup_ns > margin_ns ? backup_ns - margin_ns : 0;
+    ret_restoration->restored_ns = strtoull(end, NULL, 10);
     free(text);
+    return ESDM_OK;
+}
+
+/* A failure to tell is one: it may not have been brought back, and it may. */
+static esdm_status
+read_restored(const esdm_session *session, esdm__strays *strays, esdm_error *err)
+{
+    esdm_restoration restoration = {0};
+    esdm_error why = {0};
+    esdm_status status = esdm__restoration_read(session, &restoration, &why);
+    if (status != ESDM_OK && status != ESDM_ENOENT) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    strays->unknown_from_ns = restoration.from_ns;
+    strays->unknown_until_ns = restoration.restored_ns;
     return ESDM_OK;
 }
 

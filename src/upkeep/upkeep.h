@@ -73,6 +73,8 @@ esdm_status esdm__strays_find(esdm_session *session, esdm__inventory *packs,
 bool esdm__stray_stays_dead(esdm_session *session, const esdm__pack_entry *entry);
 /** Whether it came after the backup that a restored catalogue was made of: it may be of commits
  *  that nobody knows any more, and must not be removed for being a stray. */
+esdm_status esdm__restoration_read(const esdm_session *session, esdm_restoration *ret_restoration,
+                                   esdm_error *err);
 bool esdm__stray_may_be_unknown(const esdm__strays *strays, const esdm__pack_entry *entry);
 
 #endif

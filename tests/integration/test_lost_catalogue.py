@@ -183,6 +183,19 @@ def test_packs_that_came_after_the_backup_are_kept():
                "esdm-mkfs --restore" in told, told)
         run([tool("esdm-gc"), "--age", "0", "--yes"], check=False)
         expect(site.pack_files() == packs, "esdm-gc removed packs")
+        complete = [tool("esdm-gc"), "--age", "0", "--restoration-complete"]
+        told = run([*complete, "--dry-run"]).stdout
+        expect("was brought back at" in told, told)
+        expect_error(run(complete, check=False), "say --yes")
+        expect(site.pack_files() == packs, "esdm-gc removed packs without --yes")
+        names = set(listed())
+        run([*complete, "--yes"])
+        left = site.pack_files()
+        expect(len(left) < len(packs) and set(left) <= set(packs), f"{left}\nwere {packs}")
+        expect(set(listed()) == names, "containers went")
+        run([tool("esdm-fsck"), "--data"])
+        told = run([*complete, "--yes"]).stderr
+        expect("was not brought back" in told, told)
 
 
 REWRITE = """

@@ -24,17 +24,25 @@ static const tool_help help = {
         "ESDM_NC_ROUTE, which is asked what a FOLDER without NAME is called. When it does\n"
         "not tell, but stubs in FOLDER do, the option that is meant is printed.\n"
         "\n"
+        "After esdm-mkfs --restore packs stay that were written shortly before the backup, or\n"
+        "between it and the restoration, and that the catalogue does not know: they may hold what "
+        "it\n"
+        "lacks. When you know that nothing is missing, --restoration-complete ends that for good, "
+        "and\n"
+        "such packs are removed like others, now and later.\n"
+        "\n"
         "It tells what it would remove, and asks; without a terminal it refuses unless\n"
         "--yes is given. Programs may go on using the site.",
     .examples = "  esdm-gc --dry-run        tell what would be removed\n"
                 "  esdm-gc --yes            as from cron\n"
                 "  esdm-gc --age 12h\n"
                 "  esdm-gc --replaced-now --yes   the disk is full\n"
+                "  esdm-gc --restoration-complete\n"
                 "  esdm-gc --stubs /scratch/run --stubs /archive --dry-run\n",
     .see_also = "esdm-fsck, esdm-rm, esdm-restore",
 };
 
-static gboolean dry_run, yes, verbose, replaced_now;
+static gboolean dry_run, yes, verbose, replaced_now, restoration_complete;
 static char *age_text;
 static char **stub_folders;
 static GPtrArray *stubless;    /* names, with --stubs */
@@ -46,6 +54,8 @@ static const GOptionEntry entries[] = {
      "Remove containers of FOLDER whose stubs were removed", "FOLDER"},
     {"replaced-now", 'R', 0, G_OPTION_ARG_NONE, &replaced_now,
      "Free all that was replaced or removed and is still kept", NULL},
+    {"restoration-complete", 'C', 0, G_OPTION_ARG_NONE, &restoration_complete,
+     "Keep no packs any more for what a restored catalogue may lack", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be removed, remove nothing",
      NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Remove without asking", NULL},
@@ -193,6 +203,45 @@ collect(esdm_session *session, esdm_gc_options *options)
     return result.failed > 0 ? TOOL_FAILED : TOOL_OK;
 }
 
+/* --restoration-complete. TOOL_OK: go on, also when there was nothing to end. */
+static tool_exit
+end_restoration(esdm_session *session)
+{
+    esdm_restoration restoration = {0};
+    esdm_error err = {0};
+    esdm_status status = esdm_restoration_end(session, false, &restoration, &err);
+    if (status == ESDM_ENOENT) {
+        tool_error("%s", err.message);
+        return TOOL_OK;
+    }
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    g_autofree char *restored = tool_time(restoration.restored_ns);
+    g_autofree char *from = tool_time(restoration.from_ns);
+    g_autofree char *what = g_strdup_printf(
+        "the catalogue was brought back at %s; packs that were written %s%s%s before that and that "
+        "it "
+        "does not know",
+        restored, restoration.from_ns > 0 ? "from " : "at any time",
+        restoration.from_ns > 0 ? from : "", restoration.from_ns > 0 ? " on and" : "");
+    if (dry_run) {
+        if (!tool.json)
+            (void) printf("%s would not be kept any more; they count as kept below\n", what);
+        return TOOL_OK;
+    }
+    if (!yes && !tool_can_ask()) {
+        tool_error("%s are kept; say --yes to keep them no longer", what);
+        return TOOL_REFUSED;
+    }
+    g_autofree char *question = g_strdup_printf("%s are kept. Keep them no longer?", what);
+    if (!yes && !tool_confirm(question)) {
+        tool_error("nothing was changed");
+        return TOOL_REFUSED;
+    }
+    status = esdm_restoration_end(session, true, NULL, &err);
+    return status == ESDM_OK || status == ESDM_ENOENT ? TOOL_OK : tool_fail(status, &err);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -214,6 +263,8 @@ main(int argc, char **argv)
         result = gc_find_stubless(session, stub_folders, age_s, &stubless, &stubless_young);
     else
         stubless = g_ptr_array_new();
+    if (result == TOOL_OK && restoration_complete)
+        result = end_restoration(session);
     if (result == TOOL_OK)
         result = collect(session, &options);
     if (stubless != NULL)

@@ -101,6 +101,25 @@ typedef struct esdm_gc_result {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_gc(esdm_session *session, const esdm_gc_options *options,
                                              esdm_gc_result *ret_result, esdm_error *err);
 
+/** A catalogue that was brought back (esdm_site_restore()) may not know all that was committed. */
+typedef struct esdm_restoration {
+    uint64_t restored_ns; /**< when it was brought back; nanoseconds since 1970 */
+    uint64_t from_ns; /**< packs that were last written to from here on, and before `restored_ns`,
+                         are kept although nothing refers to them */
+} esdm_restoration;
+
+/**
+ * Tells whether packs are kept that a catalogue which was brought back does not know, and ends
+ * that: from now on they are removed as all packs are that nothing refers to. This cannot be
+ * undone: what the catalogue lacks cannot be brought back any more when its packs are gone.
+ * @param end false: tell only.
+ * @param ret_restoration may be NULL.
+ * @return ESDM_ENOENT: the catalogue was not brought back, or this was called since.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_restoration_end(esdm_session *session, bool end,
+                                                          esdm_restoration *ret_restoration,
+                                                          esdm_error *err);
+
 /** Zero-initialise. */
 typedef struct esdm_drain_options {
     const char *const *containers; /**< NULL: all; else names, each with what lies below it */
