@@ -83,6 +83,10 @@ def api():
     return library
 
 
+def _stored_name(container):
+    return api().esdm_container_name(container).decode()
+
+
 class Handle:
     """A snapshot of a container, open for reading; shared by all that read it. It is closed when the last
     one of them goes. A forked process opens its own."""
@@ -93,7 +97,9 @@ class Handle:
                                         ctypes.byref(error)), error)
         self.process = os.getpid()
         self.container = container
-        self.name = api().esdm_container_name(container).decode()
+        stored = _stored_name(container)
+        # A former container, which NAME@TIME finds, opens by that alone.
+        self.name = name if stored.startswith("/") else stored
         self.snapshot = api().esdm_container_snapshot(container)
 
     @classmethod
@@ -105,6 +111,12 @@ class Handle:
         return handle_
 
     owned = True
+
+    @property
+    def url(self):
+        """What opens the same data again: the snapshot, or a query or a time, which nothing else names."""
+        told = self.snapshot and (self.name == _stored_name(self.container))
+        return f"esdm://{self.name}@{self.snapshot}" if told else f"esdm://{self.name}"
 
     def __del__(self):
         if self.owned and getattr(self, "container", None) is not None and self.process == os.getpid():
@@ -131,7 +143,8 @@ def handle(name, snapshot=0):
         if found is None:
             found = Handle(name, snapshot)
             key = (key[0], key[1], found.name, found.snapshot)
-            found = _open.setdefault(key, found)
+            if found.snapshot:  # a query has none: what it finds may be another answer next time
+                found = _open.setdefault(key, found)
         return found
 
 

@@ -161,7 +161,7 @@ class EsdmStore(Store):
     __hash__ = None
 
     def __str__(self):
-        return f"esdm://{self.handle.name}@{self.handle.snapshot}"
+        return self.handle.url
 
     def __repr__(self):
         return f"EsdmStore({str(self)!r})"

@@ -47,10 +47,9 @@ for _name in ("NetCDF4BackendEntrypoint", "H5netcdfBackendEntrypoint", "ScipyBac
 class EsdmArray(BackendArray):
     """A variable of a snapshot. It can be pickled: where it arrives, that snapshot is opened."""
 
-    def __init__(self, name, snapshot, group, variable):
-        self.place = (name, snapshot, group, variable)
-        self._dataset = None
-        dataset = self.dataset()
+    def __init__(self, dataset, group, variable):
+        self.place = (dataset.owner.name, dataset.owner.snapshot, group, variable)
+        self._dataset = dataset
         self.shape = dataset.shape
         self.dtype = create_vlen_dtype(str) if dataset.type == _data.STRING else dataset.dtype
 
@@ -104,7 +103,7 @@ class EsdmDataStore(NetCDF4DataStore):
         dataset = self.snapshot.dataset(group, name)
         if dataset is None or dataset.dtype is None:
             return variable
-        array = EsdmArray(self.snapshot.name, self.snapshot.snapshot, group, name)
+        array = EsdmArray(dataset, group, name)
         encoding = variable.encoding
         if dataset.shape and not encoding.get("preferred_chunks"):
             shape = dataset.fragment_shape()
@@ -116,8 +115,7 @@ class EsdmDataStore(NetCDF4DataStore):
 
 def _open_store(url, group, options):
     snapshot = _data.handle(url)
-    at = f"esdm://{snapshot.name}@{snapshot.snapshot}"
-    store = EsdmDataStore.open(at, mode="r", group=group, **options)
+    store = EsdmDataStore.open(snapshot.url, mode="r", group=group, **options)
     store.snapshot = snapshot
     store._filename = url  # pylint: disable=protected-access
     return store
@@ -156,7 +154,7 @@ class EsdmBackend(NetCDF4BackendEntrypoint):
         """All groups by their paths; each of the same snapshot."""
         url = str(filename_or_obj)
         snapshot = _data.handle(url)
-        pinned = f"esdm://{snapshot.name}@{snapshot.snapshot}"
+        pinned = snapshot.url
         store = _open_store(pinned, group, {})
         try:
             paths = list(_paths(store.ds, "/"))

@@ -78,6 +78,38 @@ def check(kind, *parts):
         expect(told.endswith("ok\n"), told)
 
 
+PARTS = """
+import datetime, netCDF4, numpy, pickle, time, esdm, xarray as xr
+def make(add):
+    for n in range(2):
+        with netCDF4.Dataset(f"esdm://m{n}.nc", "w") as d:
+            d.pair = "p"
+            d.createDimension("t", None)
+            d.createDimension("x", 5)
+            t = d.createVariable("t", "f8", ("t",))
+            t.units = "days since 2000-01-01"
+            t[:] = [n]
+            d.createVariable("v", "f4", ("t", "x"))[:] = n + add
+make(0)
+time.sleep(1.1)
+between = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+joined = xr.open_dataset("esdm://?pair=p")
+assert joined.v.values.sum() == 5 and joined.sizes["t"] == 2
+assert pickle.loads(pickle.dumps(xr.open_dataset("esdm://?pair=p"))).v.values.sum() == 5
+time.sleep(1.1)
+make(10)  # replaces both
+assert xr.open_dataset("esdm://?pair=p").v.values.sum() == 105
+former = xr.open_dataset(f"esdm://m1.nc@{between}")
+assert pickle.loads(pickle.dumps(former)).v.values.sum() == 5 and former.v.values.sum() == 5
+assert xr.open_dataset("esdm://m1.nc").v.values.sum() == 55
+"""
+
+
+def test_queries_and_former_containers():
+    with Site(history=5) as site:
+        python(site, "pypi", PARTS)
+
+
 def test_debian_s_xarray():
     check("debian", SAME, SNAPSHOTS)
 
@@ -86,4 +118,4 @@ def test_pypi_s_xarray():
     check("pypi", SAME, GROUPS, DASK, SNAPSHOTS)
 
 
-main(test_debian_s_xarray, test_pypi_s_xarray)
+main(test_queries_and_former_containers, test_debian_s_xarray, test_pypi_s_xarray)
