@@ -187,7 +187,8 @@ order_steps(const work *w, naming *steps, size_t count)
             bring_forward(steps, i, first++); /* made, or of an older version: by time */
     }
     const known *one = esdm__restore_find(w, steps[0].uuid);
-    const char *name = first > 0 ? steps[first - 1].name : one != NULL ? one->base_name : NULL;
+    /* Its name in the catalogue, also when an interrupted call has moved it to one of its own. */
+    const char *name = first > 0 ? steps[first - 1].name : one != NULL ? one->name : NULL;
     size_t placed = first;
     while (placed < end && name != NULL) {
         size_t next = placed;

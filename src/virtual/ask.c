@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain_locale.h"
 #include "io/session/former.h"
 #include "virtual/parts.h"
 
@@ -172,9 +173,14 @@ esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret
     if (text == NULL)
         return esdm__error_nomem(err, strlen(query), "a query");
     char *rest = NULL;
+    esdm__plain_locale locale;
+    status = esdm__plain_locale_enter(&locale, err);
+    bool entered = status == ESDM_OK;
     for (char *part = strtok_r(text, "&", &rest); part != NULL && status == ESDM_OK;
          part = strtok_r(NULL, "&", &rest))
         status = condition_of(part, &question, conditions, &count, err);
+    if (entered)
+        esdm__plain_locale_leave(&locale);
     if (status == ESDM_OK && count == 0)
         status = esdm__error_set(err, ESDM_EINVAL,
                                  "query '%s' has no condition: ?source_id=MPI-ESM1-2-LR&table_id="

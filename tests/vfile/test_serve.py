@@ -15,7 +15,7 @@ import subprocess
 import time
 import urllib.parse
 
-from esdmtest import SANITIZE, SOURCE, Site, expect, expect_error, main, need_data, run, skip, tool
+from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, skip, tool
 
 HOSTILE = '<script>document.title="harmed"</script>"&\'><img src=x onerror=alert(1)>'
 
@@ -125,6 +125,30 @@ def test_files__whole_in_ranges_and_unchanged():
             expect(ask(port, "/files/fields/real.nc", "HEAD")[0].getheader("ETag") != tag, "an old ETag")
 
 
+def test_what_a_query_joins():
+    with Site() as site:
+        def add(number):
+            path = site.file(f"{number}.nc")
+            site.file("m.cdl").write_text(
+                "netcdf m { dimensions: t = UNLIMITED; variables: double t(t); int v(t); "
+                f':pair = "p"; data: t = {number}; v = {number}; }}')
+            run(["ncgen", "-k", "nc4", "-o", path, site.file("m.cdl")])
+            run([tool("esdm-cp"), path, f"esdm://{number}.nc"])
+
+        def told(port):
+            reply, body = ask(port, "/files/%3Fpair=p")
+            expect(reply.status == 200, f"{reply.status} {body[:300]}")
+            site.file("got.nc").write_bytes(body)
+            return run(["ncdump", "-v", "v", site.file("got.nc")]).stdout
+        add(1)
+        add(2)
+        with serving(site) as (port, _):
+            expect("v = 1, 2 ;" in told(port), "two")
+            client(["/usr/bin/python3", "-c", "import netCDF4\nwith netCDF4.Dataset('esdm://2.nc', 'a') as d:\n"
+                    "    d['t'][1] = 3\n    d['v'][1] = 3"])
+            expect("v = 1, 2, 3 ;" in told(port), "what was added is not seen")
+
+
 def test_programs__read_ranges():
     with Site() as site:
         fill(site)
@@ -210,6 +234,6 @@ def test_others__need_the_token():
                     expect(reply.status == status, f"{path} with {given}: {reply.status}")
 
 
-main(test_listing_search_and_structure, test_files__whole_in_ranges_and_unchanged, test_programs__read_ranges,
-     test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
+main(test_listing_search_and_structure, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
+     test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
      test_others__need_the_token)

@@ -151,7 +151,7 @@ serve_result
 serve_file(serve_request *request)
 {
     esdm_error err = {0};
-    esdm_container_info info;
+    esdm_container_info info = {.snapshot = 0};
     serve_result result = MHD_NO;
     vfile_shared *file = NULL;
     uint64_t snapshot = 0;
@@ -163,8 +163,10 @@ serve_file(serve_request *request)
     if (!serve_number(request, "snapshot", 0, &snapshot, &result))
         return result;
     esdm_status status = esdm_container_stat(request->state->session, request->rest, &info, &err);
+    /* What a query joins has no snapshot of its own. */
+    uint64_t time_ns = info.snapshot != 0 ? info.created_ns : info.modified_ns;
     if (status == ESDM_OK)
-        status = vfile_pool_get(request->state->files, request->rest, info.created_ns,
+        status = vfile_pool_get(request->state->files, request->rest, time_ns,
                                 snapshot != 0 ? snapshot : info.snapshot, format, &file, &err);
     if (status != ESDM_OK)
         return serve_failed(request, status, &err);
