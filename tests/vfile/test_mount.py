@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from esdmtest import (SANITIZE, SOURCE, Site, expect, expect_error, main, need_data, need_program, run,
+from esdmtest import (SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, need_program, run,
                       skip, tool)
 
 MOST_MEMORY_KIB = 256 * 1024
@@ -210,6 +210,24 @@ def test_several_writers__lose_nothing():
             expect_error(run(["mv", mnt / "x.nc.failed", mnt / "x.nc"], check=False), "exists")
 
 
+def test_queries__are_files_of_now():
+    need_fuse()
+    with Site() as site:
+        for number in (1, 2):
+            path = site.file(f"{number}.nc")
+            site.file("m.cdl").write_text(
+                "netcdf m { dimensions: t = UNLIMITED; variables: double t(t); int v(t); "
+                f':pair = "p"; data: t = {number}; v = {number}; }}')
+            run(["ncgen", "-k", "nc4", "-o", path, site.file("m.cdl")])
+            run([tool("esdm-cp"), path, f"esdm://{number}.nc"])
+        with mounted(site) as (mnt, _):
+            expect("v = 1, 2 ;" in dump(mnt / "?pair=p"), "two")
+            client(["/usr/bin/python3", "-c", "import netCDF4\nwith netCDF4.Dataset('esdm://2.nc', 'a') as d:\n"
+                    "    d['t'][1] = 3\n    d['v'][1] = 3"])
+            time.sleep(1.2)  # so long names are kept
+            expect("v = 1, 2, 3 ;" in dump(mnt / "?pair=p"), "what was added is not seen")
+
+
 def test_folder__wrong_ones_are_told():
     need_fuse()
     with Site() as site:
@@ -219,4 +237,5 @@ def test_folder__wrong_ones_are_told():
 
 main(test_stock_programs__see_files, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
-     test_written_files__become_containers, test_several_writers__lose_nothing, test_folder__wrong_ones_are_told)
+     test_written_files__become_containers, test_several_writers__lose_nothing,
+     test_queries__are_files_of_now, test_folder__wrong_ones_are_told)

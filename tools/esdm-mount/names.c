@@ -80,7 +80,7 @@ become_file(mount_state *state, const esdm_container_info *info, uint64_t snapsh
 {
     node->kind = MOUNT_FILE;
     node->snapshot = snapshot;
-    node->created_ns = info->created_ns;
+    node->created_ns = snapshot != 0 ? info->created_ns : time_ns; /* a query has no snapshot */
     node->time_ns = time_ns;
     node->stored_bytes = info->stored_bytes;
     node->size = file_size(state, node);
