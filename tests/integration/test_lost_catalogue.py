@@ -246,6 +246,27 @@ def test_rewriting_and_draining_keep_what_came_after_the_backup():
 
 
 
+def test_fragments_that_were_moved_are_found_where_they_are():
+    spare = {"name": "spare", "plugin": "posix", "directory": "spare"}
+    with Site(targets=[POSIX, spare], metadata=SQLITE, engine={"inline": 0}) as site:
+        rewrite("v", 0)
+        rewrite("w", 1)
+        write(0, 3)
+        values = contents(site)
+        for target, folder in ("disk", "packs"), ("spare", "spare"), ("disk", "packs"):
+            run([tool("esdm-drain"), "--age", "0s", "--from", target])
+            left = [p for p in site.file(folder).rglob("*") if is_pack(p)]
+            expect(not left, f"esdm-drain left {left}")
+        write(3, 4)
+        values |= {"exp/3.nc": contents(site)["exp/3.nc"]}
+        before = facts(listed())
+        lose(site)
+        told = expect_restored(restore())
+        expect("journals alone" in told and facts(listed()) == before, f"{told}{listed()}")
+        expect(contents(site) == values, "other values")
+        check_sound()
+
+
 def check_alone(site, lose_it):
     write(0, 5)
     write(1, 2, 20)
@@ -411,13 +432,15 @@ def at_clock(seconds):
     return environment({"LD_PRELOAD": f"{first}{clock}", "ESDM_TEST_CLOCK_S": str(seconds)})
 
 
+RENAME = ["/usr/bin/python3", "-c", "import ctypes, sys; esdm = ctypes.CDLL(sys.argv[1]); "
+          "session = ctypes.c_void_p(); "
+          "assert esdm.esdm_session_open(None, ctypes.byref(session), None) == 0; "
+          "assert esdm.esdm_container_move(session, sys.argv[2].encode(), sys.argv[3].encode(), "
+          "False, None) == 0; esdm.esdm_session_close(session)"]
+
+
 def rename(old, new, seconds):
-    run(["/usr/bin/python3", "-c", "import ctypes, sys; esdm = ctypes.CDLL(sys.argv[1]); "
-         "session = ctypes.c_void_p(); "
-         "assert esdm.esdm_session_open(None, ctypes.byref(session), None) == 0; "
-         "assert esdm.esdm_container_move(session, sys.argv[2].encode(), sys.argv[3].encode(), "
-         "False, None) == 0; esdm.esdm_session_close(session)", BUILD / "libesdm.so", old, new],
-        env=at_clock(seconds))
+    run([*RENAME, BUILD / "libesdm.so", old, new], env=at_clock(seconds))
 
 
 def test_names_do_not_depend_on_clocks():
@@ -471,6 +494,46 @@ def test_a_journal_that_cannot_be_written_is_told_until_a_backup_has_it():
         expect(set(listed()) == {"first.nc", "second.nc", "third.nc"}, f"{listed()}")
 
 
+def test_what_is_replaced_while_it_is_removed_stays_removed():
+    """Another program replaces the container between what a program has looked up and its removal or
+    renaming: what was really removed or renamed is in the journal."""
+    metadata = {"plugin": "faulty", "directory": "metadata"}
+    former = [tool("esdm-ls"), "--replaced", "--json"]
+
+    def replaced_meanwhile(name, operation, command):
+        env = {"ESDM_FAULTY_META": f"{operation}:1+1:run", "ESDM_FAULTY_META_RUN":
+               f"env -u ESDM_FAULTY_META {tool('esdm-cp')} -f esdm://from2 esdm://{name}"}
+        run(command, env=environment(env))
+
+    saved = os.environ.get("ESDM_PLUGIN_PATH")
+    os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+    try:
+        for keep in 3600, 0:  # removed containers are kept, or not
+            with Site(targets=[POSIX], metadata=metadata, replaced={"keep": keep}) as site:
+                for number in (1, 2):
+                    must("write", f"from{number}", 1, number)
+                for name in "removed", "moved":
+                    run([tool("esdm-cp"), "esdm://from1", f"esdm://{name}"])
+                replaced_meanwhile("removed", "move" if keep else "remove",
+                                   [tool("esdm-rm"), "removed"])
+                replaced_meanwhile("moved", "move",
+                                   [*RENAME, BUILD / "libesdm.so", "moved", "elsewhere"])
+                before = facts(listed())
+                expect(set(before) == {"from1", "from2", "elsewhere"}, f"{before}")
+                kept = len(json.loads(run(former).stdout)["replaced"])
+                lose(site)
+                told = expect_restored(restore())
+                expect(facts(listed()) == before, f"{told}{listed()}\nwas {before}")
+                check_last_commit("elsewhere", 2, 2)
+                now = len(json.loads(run(former).stdout)["replaced"])
+                expect(now == kept, f"{now} former containers, {kept} before")
+    finally:
+        if saved is None:
+            del os.environ["ESDM_PLUGIN_PATH"]
+        else:
+            os.environ["ESDM_PLUGIN_PATH"] = saved
+
+
 def rows(path):
     with sqlite3.connect(path) as database:
         tables = [t for t, in database.execute("SELECT name FROM sqlite_master "
@@ -495,10 +558,12 @@ main(
     test_a_backup_and_what_came_after_it,
     test_packs_that_came_after_the_backup_are_kept,
     test_rewriting_and_draining_keep_what_came_after_the_backup,
+    test_fragments_that_were_moved_are_found_where_they_are,
     test_what_is_missing_is_told_and_gives_status_5,
     test_a_restoration_that_is_killed_loses_no_name,
     test_what_killed_writers_were_told_of_comes_back,
     test_names_do_not_depend_on_clocks,
+    test_what_is_replaced_while_it_is_removed_stays_removed,
     test_a_journal_that_cannot_be_written_is_told_until_a_backup_has_it,
     test_the_last_session_leaves_all_in_the_file_of_the_catalogue,
     test_kyoto_cabinet_brings_them_back,

@@ -21,8 +21,9 @@ typedef struct fault {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
-static const char *const op_names[] = {"commit", "relocate", "lives", "check", "records"};
-static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie"};
+static const char *const op_names[] = {"commit",  "relocate", "lives", "check",
+                                       "records", "remove",   "move"};
+static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
 
@@ -60,8 +61,8 @@ read_environment(void)
         int used = 0;
         int found = sscanf(text, "%15[a-z]:%llu+%llu:%15[a-z]%n", op, &nth, &count, action, &used);
         int o = found == 4 ? index_of(op, op_names, ESDM_FAULTY_META_OPS) : ESDM_FAULTY_META_OPS;
-        int a = found == 4 ? index_of(action, action_names, ESDM_FAULTY_META_LIE + 1) : 0;
-        environment_is_wrong = o == ESDM_FAULTY_META_OPS || a > ESDM_FAULTY_META_LIE || nth == 0;
+        int a = found == 4 ? index_of(action, action_names, ESDM_FAULTY_META_RUN + 1) : 0;
+        environment_is_wrong = o == ESDM_FAULTY_META_OPS || a > ESDM_FAULTY_META_RUN || nth == 0;
         if (environment_is_wrong)
             return;
         esdm_faulty_meta_arm((esdm_faulty_meta_op) o, nth, count, (esdm_faulty_meta_action) a);
@@ -167,6 +168,35 @@ faulty_record_list(void *store, esdm_meta_record_visitor visit, void *user, esdm
     return inner.record_list(store, visit, user, err);
 }
 
+/* What another program does between what the engine looked up and what it does. */
+static esdm_status
+run_between(esdm_faulty_meta_op op, esdm_error *err)
+{
+    esdm_faulty_meta_action action = next_call(op);
+    const char *command = getenv("ESDM_FAULTY_META_RUN");
+    if (is_refused(action) ||
+        (action == ESDM_FAULTY_META_RUN && (command == NULL || system(command) != 0)))
+        return report(op, action, err);
+    return ESDM_OK;
+}
+
+static esdm_status
+faulty_container_remove(void *store, const char *name, uint64_t *ret_container, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_NAME_REMOVE, err);
+    return status == ESDM_OK ? inner.container_remove(store, name, ret_container, err) : status;
+}
+
+static esdm_status
+faulty_container_move(void *store, const char *from, const char *to, bool replace,
+                      const char *keep_as, uint64_t *ret_replaced, esdm_error *err)
+{
+    esdm_status status = run_between(ESDM_FAULTY_NAME_MOVE, err);
+    return status == ESDM_OK
+               ? inner.container_move(store, from, to, replace, keep_as, ret_replaced, err)
+               : status;
+}
+
 ESDM_API const esdm_plugin *esdm_plugin_entry(void);
 
 const esdm_plugin *
@@ -182,5 +212,7 @@ esdm_plugin_entry(void)
     plugin.writer_lives = faulty_writer_lives;
     plugin.writer_check = faulty_writer_check;
     plugin.record_list = faulty_record_list;
+    plugin.container_remove = faulty_container_remove;
+    plugin.container_move = faulty_container_move;
     return &plugin.base;
 }

@@ -10,6 +10,9 @@
  *
  *     OPERATION:NTH+COUNT:ACTION[,…]       commit:3+1:unknown,lives:1+0:lie
  *
+ * Action "run" runs the shell command $ESDM_FAULTY_META_RUN and then does what was asked for: what
+ * another program does in between. Of remove and move alone.
+ *
  * A test that links libesdm finds the function below by dlsym() in the loaded object.
  * Threads: locked inside.
  */
@@ -22,6 +25,8 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_LIVES,
     ESDM_FAULTY_CHECK,
     ESDM_FAULTY_RECORDS, /**< lists of all records */
+    ESDM_FAULTY_NAME_REMOVE,
+    ESDM_FAULTY_NAME_MOVE,
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 
@@ -30,7 +35,8 @@ typedef enum esdm_faulty_meta_action {
     ESDM_FAULTY_META_FAIL,    /**< nothing is done, ESDM_EIO is returned */
     ESDM_FAULTY_META_REFUSE,  /**< nothing is done, ESDM_ECONFLICT is returned */
     ESDM_FAULTY_META_UNKNOWN, /**< it is done, ESDM_EIO is returned: the answer got lost */
-    ESDM_FAULTY_META_LIE      /**< a writer is said to be dead, or to have seemed dead; ESDM_OK */
+    ESDM_FAULTY_META_LIE,     /**< a writer is said to be dead, or to have seemed dead; ESDM_OK */
+    ESDM_FAULTY_META_RUN      /**< see above */
 } esdm_faulty_meta_action;
 
 /** From the `nth` operation of this kind on (1: the next one) `count` are hit (0: all that follow).

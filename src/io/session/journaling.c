@@ -263,18 +263,20 @@ esdm__named_remove(esdm_session *session, const char *name, uint64_t *ret_contai
     return ESDM_OK;
 }
 
-/* Notes what is true of both after a move, when it is not sure which of them was moved. */
+/* Notes what is true of both after a move, when it is not sure which of them was moved. A step that
+ * does not follow what others note counts as one that came before. */
 static void
 note_either(esdm_session *session, const esdm_meta_container *before,
-            const esdm_meta_container *after, const char *to)
+            const esdm_meta_container *after, const char *from, const char *to)
 {
     sought one;
     if (seek(session, before->container, &one)) {
-        const esdm__journal_naming now = {.name = one.name[0] != '\0' ? one.name : NULL};
+        const esdm__journal_naming now = {.name = one.name[0] != '\0' ? one.name : NULL,
+                                          .from = from};
         note_name(session, one.uuid, before->modified_ns, &now);
     }
     if (after != NULL) {
-        const esdm__journal_naming now = {.name = to};
+        const esdm__journal_naming now = {.name = to, .from = from};
         note_name(session, after->uuid, after->modified_ns, &now);
     }
 }
@@ -317,7 +319,7 @@ esdm__named_move(esdm_session *session, const char *from, const char *to, bool r
     if (found && after.container == record.container)
         note_move(session, &record, had ? &former : NULL, *ret_replaced, &naming);
     else
-        note_either(session, &record, found ? &after : NULL, to);
+        note_either(session, &record, found ? &after : NULL, from, to);
     return ESDM_OK;
 }
 
