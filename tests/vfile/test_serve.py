@@ -169,7 +169,7 @@ def test_hostile_names_and_values__are_text():
             "import netCDF4, sys\nd = netCDF4.Dataset(sys.argv[1], 'w')\nd.createDimension('x', 2)\n"
             f"v = d.createVariable('v', 'f4', ('x',))\nv.units = {HOSTILE!r}\nd.title = {HOSTILE!r}\nv[:] = 1\nd.close()\n")
         run(["/usr/bin/python3", site.file("h.py"), site.file("h.nc")])
-        name = "a<b>&\"c'%41.nc"
+        name = "a<b>&\"c'!%41.nc"
         run([tool("esdm-cp"), site.file("h.nc"), f"esdm://{name}"])
         with serving(site) as (port, _):
             expect(get(port, "/api/list")["containers"][0]["name"] == name, "name")
@@ -190,7 +190,8 @@ def in_browser(site, port, name):
     if chromium is None or SANITIZE:
         print("no chromium: the page is not shown")
         return
-    url = f"http://localhost:{port}/#{urllib.parse.quote(name, safe='')}"
+    fragment = urllib.parse.quote(name, safe="!'()*")  # as encodeURIComponent() does
+    url = f"http://localhost:{port}/#{fragment}"
     dom = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={site.file('chromium')}",
                           "--virtual-time-budget=5000", "--dump-dom", url], capture_output=True, text=True, check=False,
                          timeout=120).stdout

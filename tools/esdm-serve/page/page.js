@@ -34,7 +34,7 @@ const guard = action => async (...given) => {
 
 function addLink(name, fact, path) {
   const link = make("a", name, $("list"));
-  link.href = `#${encodeURIComponent(name)}${path ? "!" + encodeURIComponent(path) : ""}`;
+  link.href = `#${encodeURIComponent(name)}${path ? "/" + encodeURIComponent(path) : ""}`;
   if (fact) { link.append(" "); make("small", fact, link); }
 }
 
@@ -162,7 +162,7 @@ async function showPicture(container, variable) {
 // ---- the whole
 
 const follow = guard(async () => {
-  const [name, path] = location.hash.slice(1).split("!").map(decodeURIComponent);
+  const [name, path] = location.hash.slice(1).split("/").map(decodeURIComponent);
   if (name) await showContainer(name, path);
   else $("container").hidden = true;
 });
