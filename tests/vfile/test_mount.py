@@ -135,7 +135,8 @@ def test_unmounting_and_killing__breaks_nothing():
                 expect_error(run(["fusermount3", "-u", mnt], check=False), "busy")
                 run(["fusermount3", "-u", "-z", mnt])
                 held.read(10)
-            expect(daemon.wait(60) == 0, "the daemon did not end in order")
+            expect(daemon.wait(60) == 0,
+                   f"the daemon did not end in order: {site.file('mount.log').read_text()[-3000:]}")
         with mounted(site) as (mnt, daemon):
             with contextlib.suppress(OSError), open(mnt / "all_types.nc", "rb") as held:
                 held.read(10)

@@ -145,10 +145,11 @@ is_usable(const char *folder)
 static struct fuse_session *
 start(mount_state *state, const char *folder)
 {
-    g_autofree char *options = g_strdup_printf(
-        "%sfsname=esdm:%s,subtype=esdm,default_permissions,max_read=%u%s", may_write ? "" : "ro,",
-        g_strdelimit(g_strdup(esdm_session_site_name(state->session)), ",\\", '_'), 1u << 20,
-        allow_other ? ",allow_other" : "");
+    g_autofree char *site =
+        g_strdelimit(g_strdup(esdm_session_site_name(state->session)), ",\\", '_');
+    g_autofree char *options =
+        g_strdup_printf("%sfsname=esdm:%s,subtype=esdm,default_permissions,max_read=%u%s",
+                        may_write ? "" : "ro,", site, 1u << 20, allow_other ? ",allow_other" : "");
     struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
     (void) fuse_opt_add_arg(&args, "esdm-mount");
     (void) fuse_opt_add_arg(&args, "-o");
