@@ -12,8 +12,9 @@
  * message, whether there is a document (u8), document; lengths; n, n × checksum u64 of a page that
  * was merged; pages up to the end of the record
  *     PART    id; pages up to the end of the record
- *     NAME    name, "" when it has none any more; the name that who had it before gets; since 0.2:
- *             the name before ("": not known), uuid of who had the
+ *     NAME    name, "" when it has none any more; the name that who had it before gets; newer
+ *             records also:
+ *             the name before ("": not known), uuid of who had the new
  *             name before ("": nobody)
  *     MOVED   n × { checksum u64 of the page as it was; the page as it is } up to the end
  */

@@ -240,7 +240,7 @@ has_room(const esdm__journal *j, size_t bytes)
 
 /* Under the lock. */
 static void
-enqueue(esdm__journal *j, const esdm__buffer *records)
+enqueue(esdm__journal *j, const esdm__buffer *records, bool wait)
 {
     if (!j->threaded)
         j->threaded = pthread_create(&j->thread, NULL, work, j) == 0;
@@ -248,7 +248,7 @@ enqueue(esdm__journal *j, const esdm__buffer *records)
         (void) store(j, records);
         return;
     }
-    while (!has_room(j, records->bytes) && wait_for_thread(j))
+    while (wait && !has_room(j, records->bytes) && wait_for_thread(j))
         ;
     if (!has_room(j, records->bytes)) { /* as if the program had been killed before it noted it */
         atomic_store(&j->failed, true);
@@ -266,7 +266,7 @@ enqueue(esdm__journal *j, const esdm__buffer *records)
 /* ---- what others call ----------------------------------------------------------------------- */
 
 void
-esdm__journal_enter(esdm__journal *journal, esdm__buffer *records)
+esdm__journal_enter(esdm__journal *journal, esdm__buffer *records, bool wait)
 {
     esdm__journal *j = journal;
     if (j->process == getpid()) {
@@ -274,7 +274,7 @@ esdm__journal_enter(esdm__journal *journal, esdm__buffer *records)
         if (records->failed)
             atomic_store(&j->failed, true);
         else if (j->threaded || is_remote(j))
-            enqueue(j, records);
+            enqueue(j, records, wait);
         else
             (void) store(j, records);
         (void) pthread_mutex_unlock(&j->lock);

@@ -39,8 +39,9 @@ typedef struct esdm__journal_host {
 esdm__journal *esdm__journal_new(const esdm__journal_host *host);
 /** Ends the journal; NULL is accepted. In a forked child only memory is freed. */
 void esdm__journal_free(esdm__journal *journal);
-/** Enters whole records, whose memory it takes over in every case. */
-void esdm__journal_enter(esdm__journal *journal, esdm__buffer *records);
+/** Enters whole records, whose memory it takes over in every case. @param wait for room, when too
+ *  much waits for a target; not within a transaction, which holds others up. */
+void esdm__journal_enter(esdm__journal *journal, esdm__buffer *records, bool wait);
 /** Notes that something could not even be put into a record. */
 void esdm__journal_lack(esdm__journal *journal);
 /** Whether records were left out since the last esdm__journal_settle(). Does not wait. */

@@ -107,11 +107,11 @@ tell_lack(esdm_session *session)
 }
 
 static void
-enter(esdm_session *session, esdm__buffer *records)
+enter(esdm_session *session, esdm__buffer *records, bool wait)
 {
     esdm__journal *journal = journal_of(session);
     if (journal != NULL)
-        esdm__journal_enter(journal, records);
+        esdm__journal_enter(journal, records, wait);
     else
         esdm__buffer_clear(records);
     atomic_store(&session->changed, true);
@@ -132,7 +132,7 @@ enter_part(esdm__noting *n)
         n->entry.id = strtoull(id, NULL, 16) | 1;
     }
     esdm__journal_put_part(&record, esdm__now_ns(), n->uuid, n->entry.id, &n->entry.pages);
-    enter(n->session, &record);
+    enter(n->session, &record, false);
     n->entry.pages.bytes = 0;
 }
 
@@ -182,7 +182,7 @@ note_name(esdm_session *session, const char *uuid, uint64_t after_ns,
     uint64_t time_ns = esdm__now_ns();
     esdm__buffer_init(&out);
     esdm__journal_put_name(&out, time_ns > after_ns ? time_ns : after_ns + 1, uuid, naming);
-    enter(session, &out);
+    enter(session, &out, true);
 }
 
 void
@@ -197,7 +197,11 @@ esdm__noting_end(esdm__noting *noting, esdm_status status, const uint64_t *merge
             esdm__journal_put_page(&n->entry.pages, &n->commit->pages[i], 0, 0);
         esdm__journal_put_commit(&record, n->commit, n->uuid, merged_sums, committed, n->entry.id,
                                  &n->entry.pages);
-        enter(n->session, &record);
+        /* Without one of its parts it would seem whole: then the journal lacks all of it. */
+        if (n->entry.id != 0 && esdm__journal_lacks(n->session->journal))
+            esdm__buffer_clear(&record);
+        else
+            enter(n->session, &record, true);
         if (esdm__journal_lacks(n->session->journal))
             tell_lack(n->session);
         if (committed->replaced != 0 && committed->replaced == n->former.container) {
@@ -340,7 +344,7 @@ esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_reloca
     }
     esdm__journal_finish(&record, start_at);
     if (count > 0)
-        enter(session, &record);
+        enter(session, &record, true);
     else
         esdm__buffer_clear(&record);
 }

@@ -98,7 +98,7 @@ wait_for_append(void)
 }
 
 static size_t
-enter(esdm__journal *journal)
+enter(esdm__journal *journal, bool wait)
 {
     char name[1001];
     esdm__buffer record;
@@ -109,7 +109,7 @@ enter(esdm__journal *journal)
     esdm__journal_put_text(&record, name);
     esdm__journal_finish(&record, start);
     size_t bytes = record.bytes;
-    esdm__journal_enter(journal, &record);
+    esdm__journal_enter(journal, &record, wait);
     return bytes;
 }
 
@@ -125,10 +125,10 @@ test_journal__a_target_that_stands_holds_nobody_up(void **state)
     esdm__journal *journal = esdm__journal_new(&host);
     assert_true(journal != NULL);
     stand(true);
-    size_t bytes = enter(journal);
+    size_t bytes = enter(journal, true);
     wait_for_append();
     for (int i = 0; i < 100; i++)
-        (void) enter(journal);
+        (void) enter(journal, true);
     assert_true(esdm__journal_lacks(journal));
     assert_true(!esdm__journal_settle(journal)); /* returns */
     stand(false);
@@ -138,8 +138,30 @@ test_journal__a_target_that_stands_holds_nobody_up(void **state)
     printf("%zu of 101 records were stored\n", taken / bytes);
     assert_true(taken % bytes == 0 && taken >= bytes && taken <= bytes + host.queue_bytes);
     (void) pthread_mutex_unlock(&lock);
-    (void) enter(journal);
+    (void) enter(journal, true);
     assert_true(esdm__journal_settle(journal)); /* and it is whole from now on */
+    esdm__journal_free(journal);
+}
+
+static void
+test_journal__who_must_not_wait_does_not(void **state)
+{
+    (void) state;
+    const esdm__journal_host host = {.ntargets = 1,
+                                     .plugin = plugin_of,
+                                     .open = open_target,
+                                     .queue_bytes = 3000,
+                                     .wait_ms = 3600000};
+    esdm__journal *journal = esdm__journal_new(&host);
+    assert_true(journal != NULL);
+    stand(true);
+    (void) enter(journal, true);
+    wait_for_append();
+    for (int i = 0; i < 10; i++)
+        (void) enter(journal, false); /* returns, though the target never answers */
+    assert_true(esdm__journal_lacks(journal));
+    stand(false);
+    assert_false(esdm__journal_settle(journal));
     esdm__journal_free(journal);
 }
 
@@ -170,7 +192,7 @@ test_journal__what_waits_is_stored_when_room_comes(void **state)
     assert_int_equal(failure, 0);
     size_t bytes = 0;
     for (int i = 0; i < 50; i++)
-        bytes += enter(journal);
+        bytes += enter(journal, true);
     assert_true(esdm__journal_settle(journal));
     (void) pthread_join(thread, NULL);
     assert_true(taken == bytes);
@@ -182,6 +204,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_journal__a_target_that_stands_holds_nobody_up),
+        cmocka_unit_test(test_journal__who_must_not_wait_does_not),
         cmocka_unit_test(test_journal__what_waits_is_stored_when_room_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
