@@ -10,8 +10,8 @@ import sqlite3
 import subprocess
 import sys
 
-from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, environment, expect,
-                      expect_error, is_pack, main, run, sanitizer_preload, tool)
+from esdmtest import (BUILD, SANITIZE, SOURCE, Site, by_size, client, client_environment, environment,
+                      expect, expect_error, is_pack, main, run, sanitizer_preload, tool)
 from postgres import Server, skip_without_postgres
 from s3server import Server as S3Server
 
@@ -428,8 +428,9 @@ def at_clock(seconds):
     """The environment of a program on a node whose clock is ahead by that."""
     clock = BUILD / "tests/support/esdm-test-clock.so"
     expect(clock.exists(), f"{clock} is missing")
+    env = client_environment({"ESDM_TEST_CLOCK_S": str(seconds)})
     first = sanitizer_preload() + ":" if SANITIZE else ""
-    return environment({"LD_PRELOAD": f"{first}{clock}", "ESDM_TEST_CLOCK_S": str(seconds)})
+    return env | {"LD_PRELOAD": f"{first}{clock}"}
 
 
 RENAME = ["/usr/bin/python3", "-c", "import ctypes, sys; esdm = ctypes.CDLL(sys.argv[1]); "
@@ -503,7 +504,7 @@ def test_what_is_replaced_while_it_is_removed_stays_removed():
     def replaced_meanwhile(name, operation, command):
         env = {"ESDM_FAULTY_META": f"{operation}:1+1:run", "ESDM_FAULTY_META_RUN":
                f"env -u ESDM_FAULTY_META {tool('esdm-cp')} -f esdm://from2 esdm://{name}"}
-        run(command, env=environment(env))
+        run(command, env=client_environment(env))
 
     saved = os.environ.get("ESDM_PLUGIN_PATH")
     os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
