@@ -35,6 +35,7 @@ with netCDF4.Dataset("esdm://fields.nc", "w") as nc:
     nc.createDimension("x", 50)
     nc.createVariable("plain", "f4", ("y", "x"))[:] = field
     nc.createVariable("packed", "f4", ("y", "x"), zlib=True, chunksizes=(10, 25))[:] = field // 100
+    nc.createVariable("equal", "f4", ("y", "x"))[:] = 5  # a fragment without bytes
     nc.createVariable("series", "f8", ("time",))[0] = 0
     nc.createVariable("steps", "i2", ("time", "y"))[0] = np.arange(40)
 for time in range(1, 40):  # many commits, so that pages are merged

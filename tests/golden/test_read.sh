@@ -11,7 +11,8 @@ copies_state_nothing()
     grep -q 'stated:esdm_stored_accuracy = "significant_digits=3; mode=archive"' header.txt &&
         ! grep -q esdm_significant_digits header.txt || fail "$golden: $(cat header.txt)"
     client ncks -h -O esdm://accuracy.nc esdm://copy.nc 2>told.txt || fail "$golden: ncks: $(cat told.txt)"
-    grep -q "is not taken" told.txt || fail "$golden: $(cat told.txt)"
+    # later ones show nothing that a program could take
+    [ "$(basename "$golden")" -gt 5 ] || grep -q "is not taken" told.txt || fail "$golden: $(cat told.txt)"
     ! esdm-stat --json --accuracy copy.nc | grep -q '"stated": "significant' || fail "$golden: the copy states it"
     # in the old one itself it stays in force
     client ncatted -h -a note,stated,c,c,new esdm://accuracy.nc || fail "$golden: ncatted"
