@@ -93,7 +93,10 @@ parse_time(const char *text, uint64_t *ret_ns)
         return false;
     date.tm_year -= 1900;
     date.tm_mon -= 1;
+    int day = date.tm_mday;
     uint64_t seconds = (uint64_t) timegm(&date);
+    if (date.tm_mday != day) /* there is no such day */
+        return false;
     if (seconds > UINT64_MAX / SECOND_NS - 86400) { /* after the year 2554: the newest */
         *ret_ns = UINT64_MAX;
         return true;

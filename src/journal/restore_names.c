@@ -96,6 +96,12 @@ take_name(work *w, const esdm__journal_ref *ref, esdm__cursor *body)
     if (good)
         return add_naming(w, ref, &one);
     esdm__restore_free_naming(&one);
+    if (body->failed) {
+        esdm__say(w->r->say,
+                  "a record of the journal about the name of container %s is damaged and left out",
+                  ref->uuid);
+        return true;
+    }
     return false;
 }
 

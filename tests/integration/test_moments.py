@@ -64,6 +64,7 @@ def test_what_is_not_there_is_told():
         make("run.nc", 2)
         expect_error(run([tool("esdm-stat"), "run.nc@77"], check=False), "no snapshot '77'")
         expect_error(run([tool("esdm-stat"), "run.nc@2x"], check=False), "is no snapshot of")
+        expect_error(run([tool("esdm-stat"), "run.nc@2026-02-30"], check=False), "is no snapshot of")
         expect_error(run([tool("esdm-stat"), "other.nc@1"], check=False), "other.nc")
         done = client(["/usr/bin/python3", "-c", "import netCDF4\n"
                        "netCDF4.Dataset('esdm://run.nc@1', 'a')"], check=False)
