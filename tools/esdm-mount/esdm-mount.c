@@ -225,6 +225,7 @@ mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
         state.files = vfile_pool_new(state.session, IDLE_FILES);
         mount_nodes_init();
         result = serve(&state, folder, pipe_end);
+        mount_close_all(&state);
         mount_nodes_clear();
         vfile_pool_free(state.files);
     }

@@ -90,6 +90,14 @@ int mount_staged_rename(const mount_state *state, const char *from, const char *
 int mount_staged_make_folder(const mount_state *state, const char *path);
 int mount_staged_remove(const mount_state *state, const char *path);
 
+/* ---- open files (operations.c): locked inside ----------------------------------------------- */
+
+/** What the kernel has open from now on. */
+void mount_opened(mount_open *opened);
+void mount_closed(const mount_state *state, mount_open *opened);
+/** Closes what the kernel has not: it need not when the folder is gone. */
+void mount_close_all(const mount_state *state);
+
 /* ---- changes (writing.c): as in fuse_lowlevel_ops ------------------------------------------- */
 
 void mount_do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t mode,

@@ -5,6 +5,7 @@
 #include "esdm-mount/esdm-mount.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -209,6 +210,43 @@ close_file(const mount_state *state, mount_open *opened)
     g_free(opened);
 }
 
+static pthread_mutex_t opens_lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *opens; /* a set of mount_open; NULL: none yet */
+
+void
+mount_opened(mount_open *opened)
+{
+    (void) pthread_mutex_lock(&opens_lock);
+    if (opens == NULL)
+        opens = g_hash_table_new(NULL, NULL);
+    (void) g_hash_table_add(opens, opened);
+    (void) pthread_mutex_unlock(&opens_lock);
+}
+
+void
+mount_closed(const mount_state *state, mount_open *opened)
+{
+    (void) pthread_mutex_lock(&opens_lock);
+    bool known = opens != NULL && g_hash_table_remove(opens, opened);
+    (void) pthread_mutex_unlock(&opens_lock);
+    if (known)
+        close_file(state, opened);
+}
+
+void
+mount_close_all(const mount_state *state)
+{
+    GHashTableIter at;
+    gpointer opened;
+    if (opens == NULL)
+        return;
+    g_hash_table_iter_init(&at, opens);
+    while (g_hash_table_iter_next(&at, &opened, NULL))
+        close_file(state, opened);
+    g_hash_table_unref(opens);
+    opens = NULL;
+}
+
 static int
 open_snapshot(const mount_state *state, const mount_node *node, mount_open **ret_open)
 {
@@ -253,8 +291,9 @@ do_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
     fi->fh = (uintptr_t) opened;
     fi->keep_cache = opened->file != NULL; /* of this snapshot */
     fi->direct_io = opened->file == NULL;
+    mount_opened(opened);
     if (fuse_reply_open(request, fi) != 0)
-        close_file(state, opened);
+        mount_closed(state, opened);
 }
 
 static int
@@ -292,7 +331,7 @@ static void
 do_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *fi)
 {
     (void) number;
-    close_file(state_of(request), (mount_open *) (uintptr_t) fi->fh);
+    mount_closed(state_of(request), (mount_open *) (uintptr_t) fi->fh);
     (void) fuse_reply_err(request, 0);
 }
 

@@ -53,9 +53,10 @@ mount_do_create(fuse_req_t request, fuse_ino_t parent, const char *name, mode_t 
     fuse_ino_t number = node->number;
     fi->fh = (uintptr_t) opened;
     fi->direct_io = 1;
+    mount_opened(opened);
     if (fuse_reply_create(request, &entry, fi) != 0) {
         mount_node_forget(number, 1);
-        mount_staged_close(state_of(request), opened);
+        mount_closed(state_of(request), opened);
     }
 }
 
