@@ -43,8 +43,6 @@ esdm_status esdm__file_check(const esdm__file *file, const esdm__foreign *foreig
 esdm_status esdm__filters_undo(const esdm__decoding *decoding, uint32_t mask, uint8_t *stored,
                                size_t stored_bytes, uint8_t *raw, size_t raw_bytes,
                                esdm_error *err);
-/** Bytes of equal weight stand together; tail bytes stay. @param size of an element. */
-void esdm__unshuffle(size_t size, const uint8_t *from, uint8_t *to, size_t bytes);
 /** The checksum of HDF5's filter fletcher32. */
 uint32_t esdm__fletcher32(const uint8_t *data, size_t bytes);
 /** Turns the bytes of each element round. @param size 1, 2, 4, 8 or any other. */

@@ -2,98 +2,12 @@
 #include "io/read/foreign.h"
 
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "base/error.h"
 #include "base/scratch.h"
 #include "plugin/registry.h"
 
 enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, ZSTD = 32015 };
-
-/* ---- shuffle ------------------------------------------------------------------------------ */
-
-#if defined(__SSE2__)
-/* 16 elements of 4 bytes at once. Returns how many elements are done. */
-static size_t
-unshuffle4(const uint8_t *from, uint8_t *to, size_t n)
-{
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *) (from + i));
-        __m128i b = _mm_loadu_si128((const __m128i *) (from + n + i));
-        __m128i c = _mm_loadu_si128((const __m128i *) (from + 2 * n + i));
-        __m128i d = _mm_loadu_si128((const __m128i *) (from + 3 * n + i));
-        __m128i ab0 = _mm_unpacklo_epi8(a, b), ab1 = _mm_unpackhi_epi8(a, b);
-        __m128i cd0 = _mm_unpacklo_epi8(c, d), cd1 = _mm_unpackhi_epi8(c, d);
-        __m128i *out = (__m128i *) (to + 4 * i);
-        _mm_storeu_si128(out, _mm_unpacklo_epi16(ab0, cd0));
-        _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(ab0, cd0));
-        _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(ab1, cd1));
-        _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(ab1, cd1));
-    }
-    return i;
-}
-
-static size_t
-unshuffle2(const uint8_t *from, uint8_t *to, size_t n)
-{
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *) (from + i));
-        __m128i b = _mm_loadu_si128((const __m128i *) (from + n + i));
-        __m128i *out = (__m128i *) (to + 2 * i);
-        _mm_storeu_si128(out, _mm_unpacklo_epi8(a, b));
-        _mm_storeu_si128(out + 1, _mm_unpackhi_epi8(a, b));
-    }
-    return i;
-}
-
-static size_t
-unshuffle8(const uint8_t *from, uint8_t *to, size_t n)
-{
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m128i v[8], w[8];
-        for (size_t k = 0; k < 8; k++)
-            v[k] = _mm_loadu_si128((const __m128i *) (from + k * n + i));
-        for (size_t k = 0; k < 4; k++) { /* bytes 2k and 2k+1 of elements 0-7, 8-15 */
-            w[k] = _mm_unpacklo_epi8(v[2 * k], v[2 * k + 1]);
-            w[k + 4] = _mm_unpackhi_epi8(v[2 * k], v[2 * k + 1]);
-        }
-        __m128i *out = (__m128i *) (to + 8 * i);
-        for (size_t h = 0; h < 2; h++) {
-            const __m128i *p = w + 4 * h;
-            __m128i lo0 = _mm_unpacklo_epi16(p[0], p[1]), lo1 = _mm_unpackhi_epi16(p[0], p[1]);
-            __m128i hi0 = _mm_unpacklo_epi16(p[2], p[3]), hi1 = _mm_unpackhi_epi16(p[2], p[3]);
-            _mm_storeu_si128(out + 4 * h, _mm_unpacklo_epi32(lo0, hi0));
-            _mm_storeu_si128(out + 4 * h + 1, _mm_unpackhi_epi32(lo0, hi0));
-            _mm_storeu_si128(out + 4 * h + 2, _mm_unpacklo_epi32(lo1, hi1));
-            _mm_storeu_si128(out + 4 * h + 3, _mm_unpackhi_epi32(lo1, hi1));
-        }
-    }
-    return i;
-}
-#endif
-
-void
-esdm__unshuffle(size_t size, const uint8_t *from, uint8_t *to, size_t bytes)
-{
-    size_t n = size > 0 ? bytes / size : 0;
-    size_t done = 0;
-#if defined(__SSE2__)
-    done = size == 2   ? unshuffle2(from, to, n)
-           : size == 4 ? unshuffle4(from, to, n)
-           : size == 8 ? unshuffle8(from, to, n)
-                       : 0;
-#endif
-    for (size_t k = 0; k < size; k++) {
-        for (size_t i = done; i < n; i++)
-            to[i * size + k] = from[k * n + i];
-    }
-    memcpy(to + n * size, from + n * size, bytes - n * size);
-}
 
 /* ---- checksum, byte order ----------------------------------------------------------------- */
 
@@ -170,7 +84,7 @@ bytes_before(const esdm__decoding *decoding, uint32_t mask, uint32_t i, size_t r
     return bytes;
 }
 
-static size_t
+static uint32_t
 shuffle_size(const esdm__decoding *decoding, const esdm__filter *filter)
 {
     uint32_t size = decoding->element_bytes;
@@ -194,12 +108,13 @@ check_fletcher(const uint8_t *data, size_t bytes, esdm_error *err)
     return esdm__error_set(err, ESDM_ECORRUPT, "its checksum (fletcher32) is wrong");
 }
 
+/* The filters that our codecs undo have the same stored form. */
 static esdm_status
-decompress(const char *name, const esdm__decoding *decoding, const uint8_t *from, size_t from_bytes,
-           uint8_t *to, size_t to_bytes, esdm_error *err)
+decode(const char *name, uint32_t element_bytes, const uint8_t *from, size_t from_bytes,
+       uint8_t *to, size_t to_bytes, esdm_error *err)
 {
     const esdm_plugin *plugin = NULL;
-    esdm_codec_input input = {.element_bytes = decoding->element_bytes};
+    esdm_codec_input input = {.element_bytes = element_bytes};
     esdm_status status = esdm__plugin_find(ESDM_PLUGIN_CODEC, name, &plugin, err);
     if (status != ESDM_OK)
         return esdm__error_prefix(err, ESDM_ENOTSUP, "the codec '%s' is not installed", name);
@@ -252,11 +167,12 @@ undo(chain *c, const esdm__decoding *decoding, uint32_t i, size_t before, esdm_e
     esdm_status status = next_room(c, bytes, &to, err);
     if (status != ESDM_OK)
         return status;
-    if (filter->id == SHUFFLE)
-        esdm__unshuffle(shuffle_size(decoding, filter), c->data, to, bytes);
-    else
-        status = decompress(filter->id == DEFLATE ? "deflate" : "zstd", decoding, c->data, c->bytes,
-                            to, bytes, err);
+    const char *codec = filter->id == SHUFFLE   ? "shuffle"
+                        : filter->id == DEFLATE ? "deflate"
+                                                : "zstd";
+    uint32_t size =
+        filter->id == SHUFFLE ? shuffle_size(decoding, filter) : decoding->element_bytes;
+    status = decode(codec, size, c->data, c->bytes, to, bytes, err);
     if (status == ESDM_OK)
         move_on(c, to, bytes);
     else if (to != c->raw)
