@@ -127,11 +127,8 @@ check_numbers(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 static esdm_status
 read_bytes(esdm_dataset *dataset, char **ret, uint64_t *ret_count, esdm_error *err)
 {
-    uint64_t size[ESDM_MAX_RANK];
     esdm_dataspace space;
-    for (uint32_t i = 0; i < dataset->rank; i++)
-        size[i] = esdm_dimension_length(dataset->dimensions[i]);
-    esdm_status status = esdm_dataspace_init(&space, dataset->rank, NULL, size, err);
+    esdm_status status = esdm__space_of_all(dataset, &space, err);
     if (status != ESDM_OK)
         return status;
     *ret_count = esdm_dataspace_elements(&space);

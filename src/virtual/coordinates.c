@@ -44,14 +44,35 @@ esdm__dataset_axis(const esdm_dataset *dataset, const char *dimension)
     return -1;
 }
 
+const esdm__run *
+esdm__axis_run(const esdm__axis *axis, uint64_t at)
+{
+    size_t low = 0;
+    size_t high = axis->nruns;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (axis->runs[middle].start <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &axis->runs[low];
+}
+
+esdm_status
+esdm__space_of_all(const esdm_dataset *dataset, esdm_dataspace *ret, esdm_error *err)
+{
+    uint64_t size[ESDM_MAX_RANK];
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        size[i] = esdm_dimension_length(dataset->dimensions[i]);
+    return esdm_dataspace_init(ret, dataset->rank, NULL, size, err);
+}
+
 esdm_status
 esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_count, esdm_error *err)
 {
-    uint64_t size[ESDM_MAX_RANK];
     esdm_dataspace space;
-    for (uint32_t i = 0; i < dataset->rank; i++)
-        size[i] = esdm_dimension_length(dataset->dimensions[i]);
-    esdm_status status = esdm_dataspace_init(&space, dataset->rank, NULL, size, err);
+    esdm_status status = esdm__space_of_all(dataset, &space, err);
     if (status != ESDM_OK)
         return status;
     uint64_t count = esdm_dataspace_elements(&space);

@@ -7,15 +7,6 @@
 #include "base/error.h"
 #include "virtual/parts.h"
 
-static const esdm__run *
-run_at(const esdm__axis *axis, uint64_t at)
-{
-    size_t i = 0;
-    while (axis->runs[i].start + axis->runs[i].count <= at)
-        i++;
-    return &axis->runs[i];
-}
-
 static esdm_status
 disagree(const esdm__virtual *whole, const esdm_dataset *dataset, size_t one,
          const esdm__twice *twice, esdm_error *err)
@@ -33,18 +24,16 @@ static esdm_status
 check_element(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
               const esdm__twice *twice, esdm_error *err)
 {
-    uint64_t size[ESDM_MAX_RANK];
     esdm_dataspace space;
     uint64_t misfits = 0;
-    for (uint32_t i = 0; i < dataset->rank; i++)
-        size[i] = i == axis ? 1 : esdm_dimension_length(dataset->dimensions[i]);
-    esdm_status status = esdm_dataspace_init(&space, dataset->rank, NULL, size, err);
+    esdm_status status = esdm__space_of_all(dataset, &space, err);
     if (status != ESDM_OK)
         return status;
+    space.size[axis] = 1;
     size_t bytes = (size_t) esdm_dataspace_elements(&space) * esdm_type_size(dataset->type);
     uint8_t *one = malloc(bytes + 1);
     uint8_t *other = malloc(bytes + 1);
-    const esdm__run *run = run_at(&whole->axis, twice->at);
+    const esdm__run *run = esdm__axis_run(&whole->axis, twice->at);
     if (one == NULL || other == NULL)
         status = esdm__error_nomem(err, 2 * bytes, "an overlap");
     space.offset[axis] = run->first + (twice->at - run->start);

@@ -132,6 +132,10 @@ typedef struct esdm__axis {
 esdm_status esdm__axis_find(esdm__members *members, esdm__overlap_rule rule, esdm__axis *ret,
                             esdm_error *err);
 void esdm__axis_clear(esdm__axis *axis);
+/** The run that holds element `at` of the whole. */
+const esdm__run *esdm__axis_run(const esdm__axis *axis, uint64_t at);
+/** Selects all elements of a dataset. */
+esdm_status esdm__space_of_all(const esdm_dataset *dataset, esdm_dataspace *ret, esdm_error *err);
 /** All values of a dataset as doubles. @param ret owned, free(). */
 esdm_status esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_count,
                              esdm_error *err);

@@ -121,22 +121,6 @@ esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset, siz
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-/* The run that holds element `at` of the whole. */
-static const esdm__run *
-run_of(const esdm__axis *axis, uint64_t at)
-{
-    size_t low = 0;
-    size_t high = axis->nruns;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (axis->runs[middle].start <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &axis->runs[low];
-}
-
 /* After a failure all texts of the selection are freed; those that were not reached are NULL. */
 static void
 free_texts(const esdm_dataspace *space, const int64_t *stride, void *buffer)
@@ -165,7 +149,7 @@ read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
     esdm_status status = ESDM_OK;
     for (uint64_t done = 0; done < space->size[axis] && status == ESDM_OK;) {
         uint64_t at = space->offset[axis] + done * step;
-        const esdm__run *run = run_of(&whole->axis, at);
+        const esdm__run *run = esdm__axis_run(&whole->axis, at);
         uint64_t left = (run->start + run->count - at - 1) / step + 1;
         piece.size[axis] = left < space->size[axis] - done ? left : space->size[axis] - done;
         piece.offset[axis] = run->first + (at - run->start);
