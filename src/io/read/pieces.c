@@ -8,26 +8,15 @@
 #include "io/encode/strings.h"
 #include "io/read/elsewhere.h"
 #include "io/read/fetch.h"
+#include "io/read/jobs.h"
 #include "io/read/locate.h"
 #include "io/read/read.h"
 #include "layout/places.h"
 #include "model/copy.h"
 
-/* A blob up to this size is read whole and together with its neighbours. */
-#define SMALL_BLOB_BYTES (UINT64_C(64) << 10)
-#define RUN_BYTES        (UINT64_C(1) << 20)
-#define RUN_GAP_BYTES    (UINT64_C(64) << 10)
-#define INLINE_RUN       1024u
 /* Below both, waking the pool would cost more than it saves. */
 #define POOL_JOBS  16u
 #define POOL_BYTES (UINT64_C(64) << 10)
-
-/* One task of the pool: `count` pieces; more than one: all inline, or all small in one pack. */
-typedef struct read_job {
-    size_t first;
-    size_t count;
-    double due; /* share of its target's bytes that come before it */
-} read_job;
 
 typedef struct reader {
     esdm_dataset *dataset;
@@ -35,7 +24,7 @@ typedef struct reader {
     const esdm_dataspace *space;
     const int64_t *memory_stride;
     const esdm__piece *pieces;
-    const read_job *jobs;
+    const esdm__read_job *jobs;
     esdm__elements elements;
     bool together;  /* the pieces of a job are read one by one */
     esdm_type form; /* of the caller's memory */
@@ -422,7 +411,7 @@ deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_erro
 
 /* Small neighbours in one pack: one range request for all of them. */
 static esdm_status
-read_run(reader *r, const read_job *job, esdm_error *err)
+read_run(reader *r, const esdm__read_job *job, esdm_error *err)
 {
     const esdm__fragment *first = r->pieces[job->first].fragment;
     const esdm__fragment *last = r->pieces[job->first + job->count - 1].fragment;
@@ -459,7 +448,7 @@ static esdm_status
 run_job(void *context, size_t i, esdm_error *err)
 {
     reader *r = context;
-    const read_job *job = &r->jobs[i];
+    const esdm__read_job *job = &r->jobs[i];
     if (job->count > 1 && !r->together && r->pieces[job->first].fragment->pack != NULL)
         return read_run(r, job, err);
     for (size_t k = 0; k < job->count; k++) {
@@ -468,104 +457,6 @@ run_job(void *context, size_t i, esdm_error *err)
             return status;
     }
     return ESDM_OK;
-}
-
-/* Whether `next` can join a job that spans [begin, end) of a pack. */
-static bool
-joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
-{
-    if ((last->pack == NULL) != (next->pack == NULL) || esdm__kind_is_elsewhere(last->kind) ||
-        esdm__kind_is_elsewhere(next->kind))
-        return false;
-    if (last->pack == NULL)
-        return count < INLINE_RUN;
-    uint64_t end = last->position + last->stored_bytes;
-    return strcmp(last->pack->pack, next->pack->pack) == 0 &&
-           strcmp(last->pack->target, next->pack->target) == 0 &&
-           last->stored_bytes <= SMALL_BLOB_BYTES && next->stored_bytes <= SMALL_BLOB_BYTES &&
-           next->position >= end && next->position - end <= RUN_GAP_BYTES &&
-           next->position + next->stored_bytes - begin <= RUN_BYTES;
-}
-
-static size_t
-make_jobs(const esdm__piece *pieces, size_t npieces, const size_t *together, read_job *jobs)
-{
-    size_t njobs = 0;
-    for (size_t i = 0; together != NULL && i < npieces; i += *together++)
-        if (*together > 0)
-            jobs[njobs++] = (read_job){.first = i, .count = *together};
-    if (together != NULL)
-        return njobs;
-    uint64_t begin = 0;
-    for (size_t i = 0; i < npieces; i++) {
-        const esdm__fragment *fragment = pieces[i].fragment;
-        if (i > 0 && joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
-            jobs[njobs - 1].count++;
-            continue;
-        }
-        jobs[njobs++] = (read_job){.first = i, .count = 1};
-        begin = fragment->position;
-    }
-    return njobs;
-}
-
-static int
-by_due(const void *a, const void *b)
-{
-    const read_job *x = a;
-    const read_job *y = b;
-    if (x->due != y->due)
-        return x->due < y->due ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-/* Number of the target that a job will most likely ask; ntargets: none, or one that is not there
- * any more. */
-static size_t
-target_of_job(const reader *r, const read_job *job)
-{
-    const esdm__fragment *fragment = r->pieces[job->first].fragment;
-    esdm__pack_place place;
-    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
-    const esdm__target *target =
-        esdm__places_next(&places, &place) ? esdm__session_target(r->session, place.target) : NULL;
-    return target != NULL ? (size_t) (target - r->session->targets) : r->session->ntargets;
-}
-
-/* Stored bytes that a piece asks for, about: it may be a part of a fragment. */
-static double
-bytes_of(const esdm__piece *piece)
-{
-    const esdm__box *whole = &piece->fragment->box;
-    return (double) piece->fragment->stored_bytes * (double) esdm__box_elements(&piece->part) /
-           (double) esdm__box_elements(whole);
-}
-
-/* Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
- * each the order is to stay. Without memory the order is as good as before. */
-static void
-spread_over_targets(const reader *r, read_job *jobs, size_t njobs)
-{
-    size_t ntargets = r->session->ntargets;
-    double *sums = calloc(2 * (ntargets + 1), sizeof *sums); /* of all, of those before */
-    if (sums == NULL)
-        return;
-    double *before = sums + ntargets + 1;
-    for (size_t i = 0; i < njobs; i++) {
-        double bytes = 0;
-        for (size_t k = 0; k < jobs[i].count; k++)
-            bytes += bytes_of(&r->pieces[jobs[i].first + k]);
-        jobs[i].due = bytes;
-        sums[target_of_job(r, &jobs[i])] += bytes;
-    }
-    for (size_t i = 0; i < njobs; i++) {
-        size_t t = target_of_job(r, &jobs[i]);
-        double bytes = jobs[i].due;
-        jobs[i].due = sums[t] > 0 ? before[t] / sums[t] : 0;
-        before[t] += bytes;
-    }
-    free(sums);
-    qsort(jobs, njobs, sizeof *jobs, by_due);
 }
 
 esdm_status
@@ -577,8 +468,8 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
     esdm_status status = esdm__elements_of(dataset, &elements, err);
     if (status != ESDM_OK)
         return status;
-    read_job few[16];
-    read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
+    esdm__read_job few[16];
+    esdm__read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
     if (jobs == NULL)
         return esdm__error_nomem(err, npieces * sizeof *jobs, "a read plan");
     reader r = {.dataset = dataset,
@@ -591,10 +482,10 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
                 .together = together != NULL,
                 .form = form,
                 .buffer = buffer};
-    size_t njobs = make_jobs(pieces, npieces, together, jobs);
+    size_t njobs = esdm__read_jobs_make(pieces, npieces, together, jobs);
     uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
     if (r.session->ntargets > 1 && njobs > 2)
-        spread_over_targets(&r, jobs, njobs);
+        esdm__read_jobs_spread(r.session, pieces, jobs, njobs);
     bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
     if (njobs >= POOL_JOBS || (njobs > 1 && worth))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);

@@ -39,6 +39,15 @@ esdm_status esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space,
 esdm_status esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
                             esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err);
 
+/** Takes the values of one part of a box, dense; not those of others. */
+typedef esdm_status (*esdm__part_fn)(void *user, const esdm__box *part, const void *values,
+                                     esdm_error *err);
+/** Reads a box in parts along its slowest axes, of `most` elements each at most.
+ *  @param buffer room for the smaller of `most` and all elements, of `type`. */
+esdm_status esdm__read_in_parts(esdm_dataset *dataset, const esdm__box *box, esdm_type type,
+                                uint64_t most, void *buffer, esdm__part_fn visit, void *user,
+                                esdm_error *err);
+
 /** esdm_dataset_accuracy_report() */
 esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
                                   esdm_error *err);

@@ -133,27 +133,18 @@ add_values(reducer *r, const esdm__box *box, const double *values)
 }
 
 static esdm_status
+add_part(void *user, const esdm__box *part, const void *values, esdm_error *err)
+{
+    (void) err;
+    add_values(user, part, values);
+    return ESDM_OK;
+}
+
+static esdm_status
 read_box(reducer *r, const esdm__box *box, esdm_error *err)
 {
-    uint32_t axis = 0;
-    while (axis < box->rank && box->n[axis] == 1)
-        axis++;
-    if (esdm__box_elements(box) <= READ_BYTES / sizeof *r->buffer || axis == box->rank) {
-        esdm_dataspace space;
-        esdm_status status = esdm_dataspace_init(&space, box->rank, box->lo, box->n, err);
-        if (status == ESDM_OK)
-            status = esdm__io_read(r->dataset, &space, ESDM_TYPE_FLOAT64, r->buffer, NULL, err);
-        if (status == ESDM_OK)
-            add_values(r, box, r->buffer);
-        return status;
-    }
-    esdm__box low = *box;
-    esdm__box high = *box;
-    low.n[axis] /= 2;
-    high.lo[axis] += low.n[axis];
-    high.n[axis] -= low.n[axis];
-    esdm_status status = read_box(r, &low, err);
-    return status == ESDM_OK ? read_box(r, &high, err) : status;
+    return esdm__read_in_parts(r->dataset, box, ESDM_TYPE_FLOAT64, READ_BYTES / sizeof *r->buffer,
+                               r->buffer, add_part, r, err);
 }
 
 /* ---- statistics ---------------------------------------------------------------------------- */

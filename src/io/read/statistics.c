@@ -40,35 +40,17 @@ add_equal(gatherer *g, const void *element, uint64_t n)
     add(g, &tally.statistics);
 }
 
-/* Reads a box in parts along its slowest axes. */
 static esdm_status
-read_box(gatherer *g, const esdm__box *box, void *buffer, esdm_error *err)
+add_part(void *user, const esdm__box *part, const void *values, esdm_error *err)
 {
-    size_t bytes = g->io->elements.bytes;
-    uint64_t elements = esdm__box_elements(box);
-    uint32_t axis = 0;
-    while (axis < box->rank && box->n[axis] == 1)
-        axis++;
-    if (elements <= READ_BYTES / bytes || axis == box->rank) {
-        esdm_dataspace space;
-        esdm__tally tally = {.type = g->dataset->type, .missing = &g->missing};
-        esdm_status status = esdm_dataspace_init(&space, box->rank, box->lo, box->n, err);
-        if (status == ESDM_OK)
-            status = esdm__io_read(g->dataset, &space, g->dataset->type, buffer, NULL, err);
-        if (status != ESDM_OK)
-            return status;
-        esdm__tally_add(&tally, buffer, (size_t) elements);
-        add(g, &tally.statistics);
-        g->result.read_elements += elements;
-        return ESDM_OK;
-    }
-    esdm__box low = *box;
-    esdm__box high = *box;
-    low.n[axis] /= 2;
-    high.lo[axis] += low.n[axis];
-    high.n[axis] -= low.n[axis];
-    esdm_status status = read_box(g, &low, buffer, err);
-    return status == ESDM_OK ? read_box(g, &high, buffer, err) : status;
+    gatherer *g = user;
+    esdm__tally tally = {.type = g->dataset->type, .missing = &g->missing};
+    uint64_t elements = esdm__box_elements(part);
+    (void) err;
+    esdm__tally_add(&tally, values, (size_t) elements);
+    add(g, &tally.statistics);
+    g->result.read_elements += elements;
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -80,7 +62,8 @@ read_values(gatherer *g, const esdm__box *box, esdm_error *err)
     void *buffer = malloc(bytes);
     if (buffer == NULL)
         return esdm__error_nomem(err, bytes, "the statistics of a dataset");
-    esdm_status status = read_box(g, box, buffer, err);
+    esdm_status status =
+        esdm__read_in_parts(g->dataset, box, g->dataset->type, most, buffer, add_part, g, err);
     free(buffer);
     return status;
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/read/jobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout/places.h"
+
+#define RUN_BYTES     (UINT64_C(1) << 20)
+#define RUN_GAP_BYTES (UINT64_C(64) << 10)
+#define INLINE_RUN    1024u
+
+/* Whether `next` can join a job that spans [begin, end) of a pack. */
+static bool
+joins(const esdm__fragment *last, const esdm__fragment *next, uint64_t begin, size_t count)
+{
+    if ((last->pack == NULL) != (next->pack == NULL) || esdm__kind_is_elsewhere(last->kind) ||
+        esdm__kind_is_elsewhere(next->kind))
+        return false;
+    if (last->pack == NULL)
+        return count < INLINE_RUN;
+    uint64_t end = last->position + last->stored_bytes;
+    return strcmp(last->pack->pack, next->pack->pack) == 0 &&
+           strcmp(last->pack->target, next->pack->target) == 0 &&
+           last->stored_bytes <= ESDM__SMALL_BLOB_BYTES &&
+           next->stored_bytes <= ESDM__SMALL_BLOB_BYTES && next->position >= end &&
+           next->position - end <= RUN_GAP_BYTES &&
+           next->position + next->stored_bytes - begin <= RUN_BYTES;
+}
+
+size_t
+esdm__read_jobs_make(const esdm__piece *pieces, size_t npieces, const size_t *together,
+                     esdm__read_job *jobs)
+{
+    size_t njobs = 0;
+    for (size_t i = 0; together != NULL && i < npieces; i += *together++)
+        if (*together > 0)
+            jobs[njobs++] = (esdm__read_job){.first = i, .count = *together};
+    if (together != NULL)
+        return njobs;
+    uint64_t begin = 0;
+    for (size_t i = 0; i < npieces; i++) {
+        const esdm__fragment *fragment = pieces[i].fragment;
+        if (i > 0 && joins(pieces[i - 1].fragment, fragment, begin, jobs[njobs - 1].count)) {
+            jobs[njobs - 1].count++;
+            continue;
+        }
+        jobs[njobs++] = (esdm__read_job){.first = i, .count = 1};
+        begin = fragment->position;
+    }
+    return njobs;
+}
+
+static int
+by_due(const void *a, const void *b)
+{
+    const esdm__read_job *x = a;
+    const esdm__read_job *y = b;
+    if (x->due != y->due)
+        return x->due < y->due ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Number of the target that a job will most likely ask; ntargets: none, or one that is not there
+ * any more. */
+static size_t
+target_of_job(esdm_session *session, const esdm__piece *pieces, const esdm__read_job *job)
+{
+    const esdm__fragment *fragment = pieces[job->first].fragment;
+    esdm__pack_place place;
+    const char *places = fragment->pack != NULL ? fragment->pack->target : "";
+    const esdm__target *target =
+        esdm__places_next(&places, &place) ? esdm__session_target(session, place.target) : NULL;
+    return target != NULL ? (size_t) (target - session->targets) : session->ntargets;
+}
+
+/* Stored bytes that a piece asks for, about: it may be a part of a fragment. */
+static double
+bytes_of(const esdm__piece *piece)
+{
+    const esdm__box *whole = &piece->fragment->box;
+    return (double) piece->fragment->stored_bytes * (double) esdm__box_elements(&piece->part) /
+           (double) esdm__box_elements(whole);
+}
+
+void
+esdm__read_jobs_spread(esdm_session *session, const esdm__piece *pieces, esdm__read_job *jobs,
+                       size_t njobs)
+{
+    size_t ntargets = session->ntargets;
+    double *sums = calloc(2 * (ntargets + 1), sizeof *sums); /* of all, of those before */
+    if (sums == NULL)
+        return;
+    double *before = sums + ntargets + 1;
+    for (size_t i = 0; i < njobs; i++) {
+        double bytes = 0;
+        for (size_t k = 0; k < jobs[i].count; k++)
+            bytes += bytes_of(&pieces[jobs[i].first + k]);
+        jobs[i].due = bytes;
+        sums[target_of_job(session, pieces, &jobs[i])] += bytes;
+    }
+    for (size_t i = 0; i < njobs; i++) {
+        size_t t = target_of_job(session, pieces, &jobs[i]);
+        double bytes = jobs[i].due;
+        jobs[i].due = sums[t] > 0 ? before[t] / sums[t] : 0;
+        before[t] += bytes;
+    }
+    free(sums);
+    qsort(jobs, njobs, sizeof *jobs, by_due);
+}

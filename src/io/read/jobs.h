@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_READ_JOBS_H
+#define ESDM_IO_READ_JOBS_H
+
+/** @file Which pieces of a plan one thread reads together, and in which order jobs begin. */
+
+#include "io/session/session.h"
+#include "layout/index.h"
+
+/** A blob up to this size is read whole and together with its neighbours. */
+#define ESDM__SMALL_BLOB_BYTES (UINT64_C(64) << 10)
+
+/** One task of the pool: `count` pieces; more than one: all inline, or all small in one pack. */
+typedef struct esdm__read_job {
+    size_t first;
+    size_t count;
+    double due; /* share of its target's bytes that come before it */
+} esdm__read_job;
+
+/** @param together as for esdm__read_pieces(). @param jobs room for `npieces`. @return how many. */
+size_t esdm__read_jobs_make(const esdm__piece *pieces, size_t npieces, const size_t *together,
+                            esdm__read_job *jobs);
+/** Jobs come sorted by target: all of them are to be busy from the beginning to the end, and within
+ *  each the order is to stay. Without memory the order is as good as before. */
+void esdm__read_jobs_spread(esdm_session *session, const esdm__piece *pieces, esdm__read_job *jobs,
+                            size_t njobs);
+
+#endif
