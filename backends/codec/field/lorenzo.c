@@ -16,27 +16,7 @@ enum { MODE_X = 1, MODE_Y, MODE_Z, MODE_YZ, MODES };
 
 /* ---- what lies around a row --------------------------------------------------------------- */
 
-/* Rows that come before row r along y, z (or b) and both; NULL: there is none. */
-typedef struct before {
-    bool y, z, b;
-    size_t n, at_z, zn, zs, at_b; /* rows */
-} before;
-
-static before
-before_row(const field__volume *v, size_t r)
-{
-    size_t ny = (size_t) v->axes.ny;
-    size_t nz = (size_t) v->axes.nz;
-    before at = {.y = r % ny > 0, .z = r / ny % nz > 0, .b = r / ny / nz > 0};
-    at.n = at.y ? r - 1 : 0;
-    at.at_z = at.z ? r - ny : 0;
-    at.zn = at.at_z - (at.z && at.y ? 1 : 0);
-    at.zs = at.at_z + (at.z && r % ny + 1 < ny ? 1 : 0);
-    at.at_b = at.b ? r - ny * nz : 0;
-    return at;
-}
-
-/* Rows that the codes of row r are taken the difference to. */
+/* Rows that the codes of row r are taken the difference to; NULL: there is none. */
 typedef struct lines {
     const int32_t *n, *z, *zn;
 } lines;
@@ -44,25 +24,34 @@ typedef struct lines {
 static lines
 lines_of(const field__volume *v, uint32_t mode, size_t r)
 {
-    before at = before_row(v, r);
-    size_t ny = (size_t) v->axes.ny;
-    size_t plane = at.z ? ny : ny * (size_t) v->axes.nz; /* back to the plane before */
-    bool z = (at.z || at.b) && (mode == MODE_Z || mode == MODE_YZ);
-    bool n = at.y && (mode == MODE_Y || mode == MODE_YZ || (mode == MODE_Z && !z));
-    return (lines){.n = n ? field__row32(v, at.n) : NULL,
-                   .z = z ? field__row32(v, r - plane) : NULL,
-                   .zn = z && n ? field__row32(v, r - plane - 1) : NULL};
+    const void *all[FIELD__LINES];
+    uint32_t class = field__volume_lines(v, r, all);
+    bool has_z = (class & FIELD__HAS_Z) != 0;
+    bool z = (class & (FIELD__HAS_Z | FIELD__HAS_B)) != 0 && (mode == MODE_Z || mode == MODE_YZ);
+    bool n = (class & FIELD__HAS_Y) != 0 &&
+             (mode == MODE_Y || mode == MODE_YZ || (mode == MODE_Z && !z));
+    return (lines){.n = n ? all[FIELD__N] : NULL,
+                   .z = z ? all[has_z ? FIELD__Z : FIELD__B] : NULL,
+                   .zn = z && n ? all[has_z ? FIELD__ZN : FIELD__BN] : NULL};
+}
+
+/* The nearest row before; NULL: there is none. */
+static const void *
+nearest(uint32_t class, const void *const all[FIELD__LINES])
+{
+    return (class & FIELD__HAS_Y) != 0   ? all[FIELD__N]
+           : (class & FIELD__HAS_Z) != 0 ? all[FIELD__Z]
+           : (class & FIELD__HAS_B) != 0 ? all[FIELD__B]
+                                         : NULL;
 }
 
 /* The row that masked points of row r have the codes of; NULL: they are 0. */
 static const int32_t *
 filling_row(const field__volume *v, size_t r)
 {
-    before at = before_row(v, r);
-    return at.y   ? field__row32(v, at.n)
-           : at.z ? field__row32(v, at.at_z)
-           : at.b ? field__row32(v, at.at_b)
-                  : NULL;
+    const void *all[FIELD__LINES];
+    uint32_t class = field__volume_lines(v, r, all);
+    return nearest(class, all);
 }
 
 /* ---- sizes of differences ----------------------------------------------------------------- */
@@ -101,21 +90,29 @@ sizes_close(const sizes *s, size_t r, size_t nx)
     row[nx] = row[nx - 1];
 }
 
+/* Those of the row with these codes; NULL: zeros. */
+static const uint16_t *
+sizes_beside(const sizes *s, const field__volume *v, const int32_t *codes)
+{
+    return sizes_row(s,
+                     codes != NULL ? (size_t) (codes - field__row32(v, 0)) / v->stride : s->rows);
+}
+
 /* What is missing is the nearest of what is there. */
 static field__sizes
 sizes_around(const sizes *s, const field__volume *v, size_t r)
 {
-    before at = before_row(v, r);
-    size_t none = s->rows;
-    size_t n = at.y ? at.n : at.z ? at.at_z : at.b ? at.at_b : none;
-    size_t z = at.z ? at.at_z : n;
-    return (field__sizes){
-        .n = sizes_row(s, n),
-        .z = sizes_row(s, z),
-        .zn = sizes_row(s, at.z && at.y ? at.zn : z),
-        .zs = sizes_row(s, at.z ? at.zs : z),
-        .b = sizes_row(s, at.b ? at.at_b : z),
-    };
+    const void *all[FIELD__LINES];
+    uint32_t class = field__volume_lines(v, r, all);
+    bool has_z = (class & FIELD__HAS_Z) != 0;
+    const void *n = nearest(class, all);
+    const void *z = has_z ? all[FIELD__Z] : n;
+    const void *b = (class & FIELD__HAS_B) != 0 ? all[FIELD__B] : z;
+    return (field__sizes){.n = sizes_beside(s, v, n),
+                          .z = sizes_beside(s, v, z),
+                          .zn = sizes_beside(s, v, has_z ? all[FIELD__ZN] : z),
+                          .zs = sizes_beside(s, v, has_z ? all[FIELD__ZS] : z),
+                          .b = sizes_beside(s, v, b)};
 }
 
 /* Sizes of a row with masked points, which have those of the row before. */
