@@ -16,7 +16,7 @@ typedef struct row {
 
 typedef struct row_list {
     row *items;
-    size_t count, capacity;
+    size_t count;
     bool nomem;
 } row_list;
 
@@ -42,15 +42,8 @@ add_row(const char *container, const char *dataset, void *user)
     size_t bytes = strlen(container) + 1;
     size_t more = dataset != NULL ? strlen(dataset) + 1 : 0;
     char *text = malloc(bytes + more);
-    if (list->count == list->capacity && text != NULL) {
-        size_t capacity = 2 * list->capacity + 64;
-        row *items = realloc(list->items, capacity * sizeof *items);
-        list->nomem = items == NULL;
-        list->items = items != NULL ? items : list->items;
-        list->capacity = items != NULL ? capacity : list->capacity;
-    }
-    if (text == NULL || list->nomem) {
-        list->nomem = true;
+    list->nomem = text == NULL || !esdm__array_grow(&list->items, list->count, sizeof *list->items);
+    if (list->nomem) {
         free(text);
         return false;
     }
@@ -171,7 +164,7 @@ esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *q
     if (status == ESDM_OK)
         status = esdm__query_find(meta, store, query, add_row, &list, err);
     if (status == ESDM_OK && list.nomem)
-        status = esdm__error_nomem(err, list.capacity * sizeof *list.items, "an answer");
+        status = esdm__error_nomem(err, list.count * sizeof *list.items, "an answer");
     if (status == ESDM_OK)
         status = show_rows(meta, store, &list, &r, values, visit, user, err);
     for (size_t i = 0; i < list.count; i++)

@@ -65,6 +65,8 @@ void mount_node_forget(fuse_ino_t number, uint64_t lookups);
 
 /* ---- names (names.c) ---------------------------------------------------------------------- */
 
+/** The path of a name in a folder; owned. */
+char *mount_path_below(const mount_node *folder, const char *name);
 /** What stands under a name in a folder. @return 0, or an errno. @param ret owned. */
 int mount_find(mount_state *state, const mount_node *folder, const char *name, mount_node *ret);
 typedef struct mount_entry {

@@ -8,8 +8,8 @@
 
 #include "esdm-mount/esdm-mount.h"
 
-static char *
-path_below(const mount_node *folder, const char *name)
+char *
+mount_path_below(const mount_node *folder, const char *name)
 {
     return folder->path[0] == '\0' ? g_strdup(name) : g_strconcat(folder->path, "/", name, NULL);
 }
@@ -162,7 +162,7 @@ mount_find(mount_state *state, const mount_node *folder, const char *name, mount
     }
     if (folder->kind == MOUNT_HISTORY && find_container(state, folder->path, &info) == 0)
         return find_snapshot(state, folder, &info, name, ret);
-    ret->path = path_below(folder, name);
+    ret->path = mount_path_below(folder, name);
     int wrong = find_container(state, ret->path, &info);
     if (wrong == 0 && folder->kind == MOUNT_FOLDER) {
         become_file(state, &info, info.snapshot, info.modified_ns, ret);

@@ -28,7 +28,7 @@ path_in(fuse_ino_t parent, const char *name)
     if (folder == NULL || folder->kind != MOUNT_FOLDER ||
         (folder->path[0] == '\0' && g_str_equal(name, MOUNT_SNAPSHOTS)))
         return NULL;
-    return folder->path[0] == '\0' ? g_strdup(name) : g_strconcat(folder->path, "/", name, NULL);
+    return mount_path_below(folder, name);
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
