@@ -8,6 +8,17 @@
 #include "base/error.h"
 #include "io/session/models.h"
 
+/* The one place where the stage of a pack changes. */
+static void
+enter(esdm__pack *p, esdm__pack_event event)
+{
+    bool ending = p->stage == ESDM__PACK_ENDING;
+    p->stage = esdm__pack_stage_next(p->stage, event);
+    bool ends = p->stage == ESDM__PACK_ENDING;
+    if (ending && !ends)
+        atomic_fetch_sub(&esdm__pack_target(p)->ending_bytes, p->length_bytes);
+}
+
 /* Bytes that are moved at a time. */
 #define STEP_BYTES ((size_t) 1 << 20)
 
@@ -44,8 +55,8 @@ esdm__pack_takes(const esdm__pack *pack, const esdm__target *target,
                  const esdm__mirror_targets *mirrors, const esdm__target_set *allowed)
 {
     return esdm__pack_target(pack) == target &&
-           memcmp(&pack->allowed, allowed, sizeof *allowed) == 0 && pack->handle != NULL &&
-           !pack->ending && pack->failure == NULL && pack->lost == NULL &&
+           memcmp(&pack->allowed, allowed, sizeof *allowed) == 0 &&
+           pack->stage == ESDM__PACK_OPEN && pack->lost == NULL &&
            esdm__mirrors_are_on(&pack->mirrors, mirrors);
 }
 
@@ -112,6 +123,7 @@ keep_failure(esdm__pack *p, esdm_status status, const esdm_error *why, esdm_erro
 {
     if (p->failure == NULL)
         p->failure = copy_error(status, why);
+    enter(p, ESDM__PACK_REFUSED);
     return esdm__pack_failed(p, err);
 }
 
@@ -139,18 +151,10 @@ look_for(const esdm__target *target, sighting *s, esdm_error *err)
     return target->plugin->pack_list(target->handle, s->pack->name, see_pack, s, err);
 }
 
-static void
-stop_ending(esdm__pack *p)
-{
-    if (p->ending)
-        atomic_fetch_sub(&esdm__pack_target(p)->ending_bytes, p->length_bytes);
-    p->ending = false;
-}
-
 esdm_status
 esdm__pack_look(esdm__pack *p, esdm_error *err)
 {
-    sighting s = {.pack = p, .whole = p->length_bytes == 0 || p->gone};
+    sighting s = {.pack = p, .whole = p->length_bytes == 0 || p->stage == ESDM__PACK_GONE};
     if (p->handle != NULL && !esdm__pack_reads_unsealed(p))
         return ESDM_OK; /* nobody can see it, so nobody has removed it */
     const esdm__target *target = esdm__pack_target(p);
@@ -161,8 +165,7 @@ esdm__pack_look(esdm__pack *p, esdm_error *err)
     }
     if (status != ESDM_OK || s.whole)
         return status;
-    p->gone = true;
-    stop_ending(p);
+    enter(p, ESDM__PACK_VANISHED);
     if (p->handle != NULL)
         (void) target->plugin->pack_seal(p->handle, NULL);
     p->handle = NULL;
@@ -303,7 +306,7 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
         status = target->plugin->pack_seal(p->handle, &why);
         if (status == ESDM_OK)
             note_stored(p);
-        stop_ending(p);
+        enter(p, ESDM__PACK_ANSWERED);
         if (status != ESDM_OK && p->mirrors.count > 0 && recalls)
             esdm__pack_drop(target, p->handle, p->name);
         if (status == ESDM_OK || !recalls || p->mirrors.count > 0)
@@ -319,8 +322,10 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             count_fewer(owner, p);
         if (whole)
             status = ESDM_OK;
-        if (status == ESDM_OK)
+        if (status == ESDM_OK) {
+            enter(p, ESDM__PACK_STORED);
             return ESDM_OK;
+        }
         if (attempt == 0)
             first = why;
         if (attempt == 0)
@@ -340,6 +345,7 @@ forget_failure(esdm__pack *p)
 {
     free_error(p->failure);
     p->failure = NULL;
+    enter(p, ESDM__PACK_AGAIN);
 }
 
 esdm_status
@@ -394,7 +400,7 @@ esdm__pack_begin_seal(esdm__pack *p)
 {
     esdm__target *target = esdm__pack_target(p);
     target->plugin->pack_begin_seal(p->handle);
-    p->ending = true;
+    enter(p, ESDM__PACK_ENDS);
     uint64_t before = atomic_fetch_add(&target->ending_bytes, p->length_bytes);
     p->begun_s = esdm__seconds_now();
     p->beside = 1 + (double) before / (double) (p->length_bytes > 0 ? p->length_bytes : 1);
@@ -418,8 +424,8 @@ end_wanted(const esdm__pack_owner *owner, esdm__pack *p)
 void
 esdm__pack_end(const esdm__pack_owner *owner, esdm__pack *p, bool forget)
 {
-    stop_ending(p);
-    if (!forget && (p->committed || p->offered)) {
+    enter(p, ESDM__PACK_ANSWERED);
+    if (!forget && p->use != ESDM__PACK_UNUSED) {
         end_wanted(owner, p);
     } else if (!forget) {
         esdm__pack_drop(esdm__pack_target(p), p->handle, p->name);

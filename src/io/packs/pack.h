@@ -12,6 +12,7 @@
 
 #include "esdm/placement.h"
 #include "io/packs/mirrors.h"
+#include "io/packs/pack_state.h"
 
 /** Tells that a pack is at another place (layout/places.h) now. Called by the thread that has it
  * busy. */
@@ -42,7 +43,7 @@ esdm__target_set_has(const esdm__target_set *set, size_t number)
 typedef struct esdm__pack {
     struct esdm__pack *next;
     _Atomic(esdm__target *) target;
-    void *handle; /* NULL: sealed */
+    void *handle; /* NULL: nothing more can be done to it */
     esdm__mirrors mirrors;
     char *places; /* owned; NULL: no mirrors. Of what lies on the target and all mirrors */
     char *fewer;  /* owned; of the last blob, when a mirror refused it; else NULL */
@@ -56,16 +57,12 @@ typedef struct esdm__pack {
     } spent;
     esdm__target_set allowed; /* targets where it may lie */
     bool asks;                /* something was appended while the target counted as failed */
+    esdm__pack_stage stage;   /* changed by esdm__pack_enter() alone */
+    esdm__pack_use use;       /* by esdm__pack_use_next() alone; under the lock of the pack set */
     bool busy;                /* a thread is appending, syncing or sealing */
     bool unsynced;
-    bool ending;         /* nothing more is appended, it is being stored */
     double begun_s;      /* when that began (esdm__seconds_now()); 0: not, or the model knows */
     double beside;       /* packs that were being stored then, this one included */
-    bool committed;      /* a commit refers to it */
-    bool offered;        /* it is being committed, and the answer has not come */
-    bool doubted;        /* of an earlier commit the answer never came */
-    bool gone;           /* others have removed it; nothing is appended any more */
-    bool unverified;     /* committed, and nobody could tell whether it was there then */
     esdm_error *lost;    /* NULL: no; else the target may lack what the mirrors have, for good */
     esdm_error *failure; /* NULL: none; else what was appended may be lost, for good */
     char name[96];
@@ -95,6 +92,21 @@ static inline esdm__target *
 esdm__pack_target(const esdm__pack *pack)
 {
     return atomic_load(&pack->target);
+}
+
+/** What commits do to it; under the lock of the pack set. */
+static inline void
+esdm__pack_note(esdm__pack *pack, esdm__pack_commit commit)
+{
+    pack->use = esdm__pack_use_next(pack->use, commit);
+}
+
+/** Whether it is done with: nothing is appended, flushed or stored any more. */
+static inline bool
+esdm__pack_is_done(const esdm__pack *pack)
+{
+    return pack->stage == ESDM__PACK_SEALED ||
+           (pack->stage == ESDM__PACK_GONE && pack->failure == NULL);
 }
 
 /** Starts a pack on a target, which is open, and copies of it on those of `mirrors` that take one.

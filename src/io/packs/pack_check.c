@@ -37,7 +37,7 @@ look_at(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
     atomic_bool *missing = user;
     (void) packs;
     esdm_status status = esdm__pack_look(p, err);
-    if (p->gone)
+    if (p->stage == ESDM__PACK_GONE)
         atomic_store(missing, true);
     return status;
 }
@@ -63,7 +63,7 @@ look(esdm__pack_set *packs, esdm_error *err)
     for (esdm__pack *p = sealed; p != NULL && status == ESDM_OK; p = p->next)
         status = look_at(packs, p, &missing, err);
     for (esdm__pack *p = kept; p != NULL && status == ESDM_OK && packs->look_back; p = p->next) {
-        if (p->unverified)
+        if (p->use == ESDM__PACK_UNVERIFIED)
             status = look_at(packs, p, &missing, err);
     }
     packs->missing = atomic_load(&missing);
@@ -77,7 +77,7 @@ find_missing(esdm__pack_set *packs, bool (*wanted)(void *user, const char *pack)
     const esdm__pack *lists[] = {head(packs, &packs->sealed), head(packs, &packs->kept)};
     for (size_t i = 0; i < 2; i++) {
         for (const esdm__pack *p = lists[i]; p != NULL; p = p->next) {
-            if (p->gone && wanted(user, p->name))
+            if (p->stage == ESDM__PACK_GONE && wanted(user, p->name))
                 return p;
         }
     }

@@ -234,33 +234,25 @@ esdm__pack_set_committed(esdm__pack_set *packs)
     (void) pthread_mutex_lock(&packs->lock);
     packs->committed = true;
     for (esdm__pack *p = packs->open; p != NULL; p = p->next)
-        p->committed = true;
+        esdm__pack_note(p, ESDM__COMMIT_SUCCEEDS);
     while (packs->sealed != NULL) {
         esdm__pack *p = packs->sealed;
         packs->sealed = p->next;
-        p->committed = true;
-        p->unverified = packs->unanswered;
+        esdm__pack_note(p, packs->unanswered ? ESDM__COMMIT_UNANSWERED : ESDM__COMMIT_SUCCEEDS);
         esdm__pack_push(&packs->kept, p);
     }
     (void) pthread_mutex_unlock(&packs->lock);
 }
 
-/* Offered already: nobody knows what became of that commit, and no later one tells. */
-static void
-offer(esdm__pack *p, bool offered)
-{
-    p->doubted |= offered && p->offered && !p->committed;
-    p->offered = offered || p->doubted;
-}
-
 void
 esdm__pack_set_offer(esdm__pack_set *packs, bool offered)
 {
+    esdm__pack_commit commit = offered ? ESDM__COMMIT_OFFERS : ESDM__COMMIT_WITHDRAWS;
     (void) pthread_mutex_lock(&packs->lock);
     for (esdm__pack *p = packs->open; p != NULL; p = p->next)
-        offer(p, offered);
+        esdm__pack_note(p, commit);
     for (esdm__pack *p = packs->sealed; p != NULL; p = p->next)
-        offer(p, offered);
+        esdm__pack_note(p, commit);
     (void) pthread_mutex_unlock(&packs->lock);
 }
 

@@ -45,8 +45,7 @@ esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *p)
 {
     (void) pthread_mutex_lock(&packs->lock);
     p->busy = false;
-    for (esdm__pack **at = &packs->open; p->handle == NULL && p->failure == NULL && *at != NULL;
-         at = &(*at)->next) {
+    for (esdm__pack **at = &packs->open; esdm__pack_is_done(p) && *at != NULL; at = &(*at)->next) {
         if (*at == p) {
             *at = p->next;
             esdm__pack_push(&packs->sealed, p);
@@ -117,7 +116,7 @@ esdm__pack_set_tell_stored(const esdm__pack_set *packs, esdm__pack *p, double wa
 {
     esdm_session *session = packs->owner.session;
     double now_s = esdm__seconds_now();
-    if (p->begun_s <= 0 || p->ending)
+    if (p->begun_s <= 0 || p->stage == ESDM__PACK_ENDING)
         return;
     double took_s = now_s - p->begun_s;
     if (p->failure == NULL && now_s - waited_from_s > LEAST_WAITED * took_s)
@@ -158,7 +157,7 @@ limit_ending(esdm__pack_set *packs, esdm__target *target)
         esdm__pack *oldest = NULL;
         (void) pthread_mutex_lock(&packs->lock);
         for (esdm__pack *p = packs->open; p != NULL; p = p->next) {
-            if (!p->busy && p->ending && esdm__pack_target(p) == target)
+            if (!p->busy && p->stage == ESDM__PACK_ENDING && esdm__pack_target(p) == target)
                 oldest = p;
         }
         if (oldest != NULL)
