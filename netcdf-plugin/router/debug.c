@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Lines of ESDM_DEBUG and messages to people, on stderr. */
+
 #include "esdm/text.h"
 #include "router/router.h"
 

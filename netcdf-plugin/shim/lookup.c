@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What a path of a program is for ESDM: asked for once, and answered as stat() would. */
+
 #include "shim/shim.h"
 
 const char *

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions on accuracy: what is stated, and what was stored. */
+
 #include "esdm/accuracy.h"
 
 #include "base/arguments.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions for containers that several ranks share. */
+
 #include "io/ranks/collective.h"
 #include "api/transfer.h"
 #include "base/error.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions on containers: open, create, commit, close. */
+
 #include <stdio.h>
 
 #include "api/moment.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions on placement: calibration, models, forecasts, decisions. */
+
 #include "esdm/placement.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions that make boxes refer to files that stay where they are. */
+
 #include "esdm/reference.h"
 
 #include <inttypes.h>

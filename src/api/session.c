@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions on sessions, and on what a site holds. */
+
 #include "io/session/session.h"
 
 #include "base/arguments.h"

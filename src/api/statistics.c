@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions on statistics and reductions. */
+
 #include "esdm/statistics.h"
 
 #include "base/arguments.h"

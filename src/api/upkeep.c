@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Public functions that check, mend, clean and move. */
+
 #include "upkeep/upkeep.h"
 
 #include "api/catalogue.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The version of the library that runs. */
+
 #include "esdm/version.h"
 
 #define TEXT_OF(number) #number

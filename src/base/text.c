@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Text of unknown origin, made safe to print. */
+
 #include "esdm/text.h"
 
 #include <stdbool.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Small records of many writers, gathered until they fill an index page. */
+
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Columns of numbers in index pages. */
+
 #include "layout/page.h"
 
 /* Columns of numbers; the format is described in page.h. */

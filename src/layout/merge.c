@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Index pages that become one: which ones, in what order, and without what newer records
+ * hide. */
+
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The stored form of an index page. */
+
 #include <lz4.h>
 #include <stdlib.h>
 

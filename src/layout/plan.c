@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file From a box to the visible parts of fragments: search, newest first, what is hidden is cut
+ * away. */
+
 #include <stdlib.h>
 
 #include "base/error.h"

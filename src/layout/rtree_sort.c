@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The order of records in a packed R-tree. */
+
 #include "layout/rtree.h"
 
 #include <stdlib.h>

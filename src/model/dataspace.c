@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Dataspaces: offset, size, strides, and whether they can be right. */
+
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Dimensions: created, renamed, asked about. */
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

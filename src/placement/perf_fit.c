@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The model of a target, fitted to measurements, and its error on what it has not seen. */
+
 #include <math.h>
 #include <stdlib.h>
 

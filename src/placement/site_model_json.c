@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Models and their corrections as JSON. */
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file From the text of a query to a tree. */
+
 #include "query/query.h"
 
 #include <ctype.h>

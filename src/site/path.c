@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Paths of site configurations: variables, home and data folders. */
+
 #include "site/parts.h"
 
 #include <ctype.h>

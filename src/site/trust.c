@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Whose configuration is obeyed, and who can read the secrets in it. */
+
 #include "site/parts.h"
 
 #include <errno.h>

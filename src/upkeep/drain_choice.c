@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What a drain moves: from node-local, retiring or fuller targets. */
+
 #include "upkeep/drain.h"
 
 #include <inttypes.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file A query in place of a name: its words, and the containers that it finds. */
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Opens what a query finds: one container, or several as one. */
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,6 +18,7 @@ ROOM = re.compile(r"^esdm_room\(([^)]*)\)", re.M)
 # What lies beside the layers: folder -> (layers it may use, public headers it may use).
 PLUGIN_HEADERS = re.compile(r"esdm/(sys/.*|status|types)\.h$|esdm/sys/.*")
 PUBLIC_HEADERS = re.compile(r"esdm/[^/]+\.h$")
+ROLE = re.compile(r"@file|^/\*\*?\n \* |\A/\* SPDX[^\n]*\n+/\*", re.M)
 ANY_ESDM_HEADER = re.compile(r"esdm/.*")
 
 
@@ -69,7 +70,20 @@ def room_violations(root, cmake):
                     yield f"{path.relative_to(root)}: includes {match.group(2)}; allowed rooms are: {allowed}"
 
 
+def says_its_role(path):
+    """A comment on the whole file at its head, or at the head of its header."""
+    return path.is_file() and ROLE.search(path.read_text(errors="replace")[:1500])
+
+
+def without_role(root):
+    for folder in ("src", "backends", "netcdf-plugin", "tools"):
+        for path in sources(root / folder):
+            if not says_its_role(path) and not (path.suffix == ".c" and says_its_role(path.with_suffix(".h"))):
+                yield f"{path.relative_to(root)}: no line at the head says what the file is for (/** @file … */)"
+
+
 def violations(root):
+    yield from without_role(root)
     cmake = (root / "CMakeLists.txt").read_text()
     layers = {name: rest for name, *rest in (m.group(1).split() for m in LAYER.finditer(cmake))}
     if not layers:

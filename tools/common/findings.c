@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Findings and progress of checks, as lines or JSON. */
+
 #include "common/common.h"
 
 #include <stdio.h>

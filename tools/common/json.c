@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file JSON output of tools. */
+
 #include "common/common.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Options that all tools have, their help, and sessions. */
+
 #include "common/common.h"
 
 #include <locale.h>

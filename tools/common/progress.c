@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The bar that long work shows on a terminal. */
+
 #include "common/common.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Compares what was copied with what was read: structure and attributes. */
+
 #include "esdm-cp/esdm-cp.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Structure of a container or file while it is copied. */
+
 #include "esdm-cp/esdm-cp.h"
 
 #include <string.h>

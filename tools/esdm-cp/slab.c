@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Cuts a dataset into slabs that memory holds. */
+
 #include "esdm-cp/esdm-cp.h"
 
 #include <string.h>

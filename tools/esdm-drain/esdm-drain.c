@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-drain: moves what lies on node-local, retiring or fuller targets. */
+
 #include <stdio.h>
 
 #include "common/common.h"

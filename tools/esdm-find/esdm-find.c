@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-find: containers and datasets by their metadata. */
+
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Columns, order and facets of what was found. */
+
 #include <stdio.h>
 #include <string.h>
 

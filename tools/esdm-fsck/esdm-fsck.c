@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-fsck: checks all that is stored, and mends it. */
+
 #include <stdio.h>
 
 #include "common/common.h"

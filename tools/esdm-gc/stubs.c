@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Stubs in routed folders: which containers have none any more, and which stubs have no
+ * container. */
+
 #include "esdm-gc/esdm-gc.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Measures the targets, and shows their models. */
+
 #include <math.h>
 #include <signal.h>
 #include <string.h>

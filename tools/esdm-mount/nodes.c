@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Inodes of the mounted folder: numbers that the kernel holds, and what they stand for. */
+
 #include <pthread.h>
 
 #include "esdm-mount/esdm-mount.h"

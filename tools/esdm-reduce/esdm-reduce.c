@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-reduce: sum, mean and the like along dimensions. */
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

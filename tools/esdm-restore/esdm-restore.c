@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-restore: brings back what was replaced or removed. */
+
 #include <stdio.h>
 #include <string.h>
 

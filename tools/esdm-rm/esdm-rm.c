@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-rm: removes containers. */
+
 #include <stdio.h>
 #include <string.h>
 

@@ -2,6 +2,8 @@
 #ifndef ESDM_RUN_H
 #define ESDM_RUN_H
 
+/** @file Parts of esdm-run: libraries to preload, variables, what a program is told. */
+
 #include <stdbool.h>
 
 /** Adds a library to $LD_PRELOAD unless it is there: behind what there is, but before a libnetcdf.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What esdm-stat tells, as JSON. */
+
 #include "esdm-stat/esdm-stat.h"
 
 static void

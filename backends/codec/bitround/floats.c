@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Rounding of floating-point numbers within their bounds, and the balance of their sum. */
+
 #include "bitround.h"
 
 #include <math.h>

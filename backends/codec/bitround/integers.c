@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Rounding of integers within their bounds. */
+
 #include "bitround.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Bytes that no prediction helps: as they are, by zstd, or shuffled and by zstd. */
+
 #include <string.h>
 
 #include "base/error.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file How numbers become integers: the grid they lie on, or steps of the bound, linear,
+ * logarithmic or by pieces. */
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

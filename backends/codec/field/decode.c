@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file From a stored block to numbers. Trusts nothing in it. */
+
 #include <stdlib.h>
 #include <string.h>
 

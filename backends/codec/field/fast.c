@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The short way to integers: single precision, one absolute bound, nothing that keeps its
+ * bits. */
+
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Which coder a block gets: a part of it is tried with each. */
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

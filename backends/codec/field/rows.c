@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Rows that are predicted from those before them, and coded. */
+
 #include <stdlib.h>
 #include <string.h>
 

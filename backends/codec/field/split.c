@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Which numbers keep their bits, and a mask of the values that stand for missing ones. */
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Weights of the prediction: Lorenzo's, or least squares over sampled rows. */
+
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The operations of the plug-in `kv`: Kyoto Cabinet databases as a data target. */
+
 #include "base/descriptor.h"
 #include "kv.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Packs that are open for reading: a bounded number of descriptors. */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The operations of the plug-in `posix`: a folder as a data target. */
+
 #include "posix.h"
 
 extern const esdm_data_plugin esdm_data_posix_plugin;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The operations of the plug-in `s3`: a bucket as a data target. */
+
 #include "base/descriptor.h"
 #include "s3.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The operations of the plug-in `postgres`: a PostgreSQL database as a metadata store. */
+
 #include "base/descriptor.h"
 #include "postgres.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The operations of the plug-in `sqlite`: a SQLite database as a metadata store. */
+
 #include "store.h"
 
 static bool

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The filters of HDF5 and netCDF, undone: byte order, Fletcher-32, shuffle, deflate. */
+
 #include "io/read/foreign.h"
 
 #include <string.h>
