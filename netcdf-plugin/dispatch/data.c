@@ -187,7 +187,7 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
     esdm_type memory_type =
         esdmnc_type_to_esdm(r->file, esdmnc_memory_type(r->file, r->var->type, r->memory_type));
     if (esdm_read(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK)
-        return esdmnc_error_data(&err, "read", r->file->name);
+        return esdmnc_error_read(&err, r->file->name);
     if (r->late != NC_NOERR)
         return r->late;
     return out_of_range > 0 ? NC_ERANGE : NC_NOERR;

@@ -7,7 +7,8 @@
  *   ENOSPC    ENOSPC           EACCES    EACCES         EIO       NC_EIO
  *   ETIMEDOUT ETIMEDOUT        ECORRUPT  NC_ETRUNC      ECANCELED ECANCELED
  *
- * What an open container misses is NC_ETRUNC, and a site that has lost its catalogue NC_EIO.
+ * A file that a container refers to and that was changed is NC_ECANTREAD when it is read. What an
+ * open container misses is NC_ETRUNC, and a site that has lost its catalogue NC_EIO.
  *
  * NC_EPERM is kept for its netCDF meaning: writing to a file that was opened for reading.
  */
@@ -141,4 +142,11 @@ esdmnc_error_data(const esdm_error *err, const char *what, const char *name)
     default:
         return esdmnc_error(err, what, name);
     }
+}
+
+int
+esdmnc_error_read(const esdm_error *err, const char *name)
+{
+    int rc = esdmnc_error_data(err, "read", name);
+    return err->status == ESDM_ECONFLICT ? NC_ECANTREAD : rc;
 }

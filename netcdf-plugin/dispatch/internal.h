@@ -290,6 +290,8 @@ int esdmnc_error_loud(const esdm_error *err, const char *what, const char *name)
 /** esdmnc_error() for reading, writing and committing data: ENOENT, EACCES and ETIMEDOUT are a
  *  target's then, and printed as failing storage is. What is missing is NC_ETRUNC, not ENOENT. */
 int esdmnc_error_data(const esdm_error *err, const char *what, const char *name);
+/** esdmnc_error_data() of a read: a conflict is a source that was changed, NC_ECANTREAD. */
+int esdmnc_error_read(const esdm_error *err, const char *name);
 
 /** Why the site cannot be opened; printed once as long as it is the same. Under the session's lock.
  */

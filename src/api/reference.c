@@ -12,6 +12,7 @@
 #include "api/transfer.h"
 #include "base/error.h"
 #include "io/io.h"
+#include "io/session/references.h"
 #include "io/write/refer.h"
 #include "model/usertype.h"
 
@@ -137,6 +138,8 @@ esdm_dataset_refer(esdm_dataset *dataset, const esdm_file_layout *layout,
     esdm_status status = esdm__check_writable(dataset, err);
     if (status == ESDM_OK)
         status = check_layout(dataset, layout, err);
+    if (status == ESDM_OK)
+        status = esdm__reference_allowed(dataset->group->container->session, layout->location, err);
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
     return refer(dataset, layout, parts, nparts, err);

@@ -63,6 +63,13 @@ esdm_session_made_site(const esdm_session *session)
     return session->made_site;
 }
 
+void
+esdm_session_serve_others(esdm_session *session)
+{
+    if (session != NULL)
+        atomic_store(&session->serves_others, true);
+}
+
 size_t
 esdm_session_route_count(const esdm_session *session)
 {

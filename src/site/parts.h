@@ -79,6 +79,11 @@ char *esdm__site_join(const char *folder, const char *name);
 /** "backup" (parse_backup.c). */
 esdm_status esdm__site_parse_backup(const esdm__json_node *root, esdm__site *site, esdm_error *err);
 
+/** "references" (parse_references.c). */
+esdm_status esdm__site_parse_references(const esdm__json_node *root,
+                                        const esdm__site_folder *folder, esdm__site *site,
+                                        esdm_error *err);
+
 /** "accuracy" and "speeds" (parse_accuracy.c). */
 esdm_status esdm__site_parse_accuracy(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);

@@ -246,6 +246,9 @@ esdm__site_free(esdm__site *site)
     for (size_t i = 0; i < site->nroutes; i++)
         free(site->routes[i]);
     free(site->routes);
+    for (size_t i = 0; i < site->references.nroots; i++)
+        free(site->references.roots[i]);
+    free(site->references.roots);
     esdm__site_rules_free(site);
     free(site->engine.codec);
     free(site->engine.codec_on_request);

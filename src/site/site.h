@@ -96,6 +96,13 @@ typedef struct esdm__site_policy {
     esdm__access access;
 } esdm__site_policy;
 
+/** Which files containers may refer to. */
+typedef struct esdm__site_references {
+    bool limited;  /* those below `roots` alone; else see io/session/references.h */
+    char **roots;  /* absolute directories; owned, each too */
+    size_t nroots; /* 0 and limited: none */
+} esdm__site_references;
+
 typedef struct esdm__site {
     char *name;
     char stated_id[ESDM__UUID_BYTES]; /* "id" of the file, "": none */
@@ -118,6 +125,7 @@ typedef struct esdm__site {
     size_t npolicies;
     char **routes; /* directories whose plain NetCDF creates become containers */
     size_t nroutes;
+    esdm__site_references references;
     char *warning;          /* something about the file that people should know; may be NULL */
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */

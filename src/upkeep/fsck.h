@@ -30,6 +30,9 @@ typedef struct esdm__fsck {
     uint32_t targets;   /* that can be written to */
 } esdm__fsck;
 
+/** Files outside of the site that are reported once; further ones with each page. */
+#define ESDM__FSCK_SOURCES 32u
+
 /** The container that is being checked. */
 typedef struct esdm__fsck_container {
     esdm__fsck *check;
@@ -44,6 +47,10 @@ typedef struct esdm__fsck_container {
     atomic_uint absent;    /* index pages that are missing */
     esdm_error told;       /* the last damage of the store's own rows that was reported */
     esdm__fsck_findings waiting;
+    uint64_t sources_told[ESDM__FSCK_SOURCES]; /* files outside of the site that were reported, by
+                                                  the digest of their descriptions; guarded by the
+                                                  check's lock, as the number is */
+    uint32_t nsources_told;
 } esdm__fsck_container;
 
 /** Reports and counts. @param dataset NULL, or one of the container. @param place may be NULL. */
@@ -54,6 +61,11 @@ char *esdm__fsck_dataset_name(const esdm__fsck_container *c, uint32_t dataset);
 /** Checks one page and the fragments that it refers to, and marks their packs as used. Fails only
  *  when the check itself cannot go on. Any thread. */
 esdm_status esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error *err);
+/** Checks files outside of the site that a page refers to, and reports each once for a container;
+ * with the option `data` their chunks, too.
+ *  @param count,bytes fragments and bytes are added. Fails as esdm__fsck_page(). Any thread. */
+esdm_status esdm__fsck_sources(esdm__fsck_container *c, const char *dataset, const esdm__page *page,
+                               uint64_t *count, uint64_t *bytes, esdm_error *err);
 /** Stores anew what needs it, calls `look` once more, and reports what waits. */
 esdm_status esdm__fsck_repair(esdm__fsck_container *c,
                               esdm_status (*look)(esdm__fsck_container *, esdm_error *),

@@ -30,7 +30,8 @@ typedef struct page_check {
     const esdm_meta_page *entry;
     item *items; /* owned; in packs alone; by pack and position */
     size_t count;
-    char *dataset; /* owned */
+    char *dataset;      /* owned */
+    uint64_t elsewhere; /* fragments whose values lie outside of the site */
     uint64_t bytes;
 } page_check;
 
@@ -458,10 +459,12 @@ esdm__fsck_page(esdm__fsck_container *c, const esdm_meta_page *entry, esdm_error
             report_page(&p, ESDM_ECORRUPT, "its rank is not that of the dataset",
                         "bring the metadata store back from a backup");
         status = check_fragments(&p, page, err);
+        if (status == ESDM_OK)
+            status = esdm__fsck_sources(c, p.dataset, page, &p.elsewhere, &p.bytes, err);
     }
     (void) pthread_mutex_lock(&c->check->lock);
     c->check->result.pages += !c->again;
-    c->check->result.fragments += c->again ? 0 : p.count;
+    c->check->result.fragments += c->again ? 0 : p.count + p.elsewhere;
     c->check->result.bytes += p.bytes;
     (void) pthread_mutex_unlock(&c->check->lock);
     esdm__page_unref(page);

@@ -127,6 +127,7 @@ esdm__fsck_repair(esdm__fsck_container *c,
     if (again) {
         c->waiting = (esdm__fsck_findings){0};
         c->again = true;
+        c->nsources_told = 0;
         c->told = (esdm_error){0}; /* the second look is to tell it again */
         atomic_store(&c->absent, 0);
         status = store_anew(c, err);

@@ -201,6 +201,80 @@ def test_a_file_that_was_cut_off_is_not_taken():
         expect_error(done, "cut off", path.name)
 
 
+def set_roots(site, *roots):
+    config = json.loads(site.config.read_text())
+    config["references"] = {"roots": [str(r) for r in roots]}
+    site.config.write_text(json.dumps(config))
+
+
+def test_roots_limit_where_references_may_point():
+    with Site() as site:
+        folder = make(site)
+        outside = site.folder / "outside"
+        outside.mkdir()
+        shutil.copy(folder / "contiguous.nc", outside / "other.nc")
+        run([REF, folder, outside, "esdm://all/"])
+        set_roots(site, folder)
+        python(EQUAL, "parts", f"{folder / 'shuffle.nc'}=esdm://all/files/shuffle.nc")
+        done = python(READ, "esdm://all/outside/other.nc", check=False)
+        expect_error(done, "other.nc", "references.roots", "Permission denied")
+        expect_error(run([REF, outside / "other.nc", "esdm://new.nc"], check=False), "other.nc", "references.roots")
+        # A link within the directory does not lead out of it, and one to the directory counts.
+        (folder / "link.nc").symlink_to(outside / "other.nc")
+        expect_error(run([REF, folder / "link.nc", "esdm://new.nc"], check=False), "other.nc", "references.roots")
+        (folder / "shuffle.nc").rename(outside / "shuffle.nc")
+        (folder / "shuffle.nc").symlink_to(outside / "shuffle.nc")
+        expect_error(python(READ, "esdm://all/files/shuffle.nc", check=False), "shuffle.nc", "references.roots")
+        (site.folder / "alias").symlink_to(outside)
+        set_roots(site, folder, site.folder / "alias")
+        python(EQUAL, "parts", f"{outside / 'other.nc'}=esdm://all/outside/other.nc")
+        set_roots(site)
+        expect_error(python(READ, "esdm://all/outside/other.nc", check=False), "references.roots")
+        config = json.loads(site.config.read_text())
+        config["references"] = {"root": []}
+        site.config.write_text(json.dumps(config))
+        expect_error(run([tool("esdm-ls")], check=False), "references: unknown key", "roots")
+
+
+def test_nothing_but_files_is_opened():
+    with Site() as site:
+        folder = make(site)
+        path = folder / "contiguous.nc"
+        run([REF, path, "esdm://c.nc"])
+        path.unlink()
+        os.mkfifo(path)
+        expect_error(python(READ, "esdm://c.nc", check=False), "contiguous.nc", "no regular file", "Can't read")
+
+
+def test_programs_and_fsck_name_file_and_chunk():
+    with Site() as site:
+        folder = make(site)
+        run([REF, folder, "esdm://files"])
+        fsck = tool("esdm-fsck")
+        run([fsck])
+        run([fsck, "--data"])
+        path = folder / "shuffle.nc"
+        whole = bytearray(path.read_bytes())
+        path.write_bytes(whole + b"x")
+        done = python(READ, "esdm://files/shuffle.nc", check=False)
+        expect_error(done, "NetCDF: Can't read file", "shuffle.nc' was changed", "fragment [", "esdm-ref")
+        done = run([fsck], check=False)
+        expect_error(done, "shuffle.nc' was changed", "esdm-ref", "fragment [")
+        # Bytes changed behind a restored time, in a chunk that has a checksum.
+        times = os.stat(folder / "fletcher.nc")
+        data = bytearray((folder / "fletcher.nc").read_bytes())
+        path.write_bytes(whole)
+        run([REF, "-f", path, "esdm://files/shuffle.nc"])
+        run([fsck])
+        for at in range(len(data) // 2, len(data)):
+            data[at] ^= 0x5a
+        (folder / "fletcher.nc").write_bytes(data)
+        os.utime(folder / "fletcher.nc", ns=(times.st_atime_ns, times.st_mtime_ns))
+        expect_error(run([fsck], check=False), "fletcher.nc", "checksum")
+        (folder / "fletcher.nc").unlink()
+        expect_error(run([fsck], check=False), "fletcher.nc", "No such file")
+
+
 def test_real_files():
     data = need_data("cmip6")
     files = sorted(data.rglob("*.nc"))
@@ -218,5 +292,7 @@ def test_real_files():
 
 if __name__ == "__main__":
     sys.exit(main(test_values_stay_in_generated_files, test_a_copy_needs_no_file_and_writes_go_to_esdm,
-                  test_changed_files_are_errors, test_a_file_that_was_cut_off_is_not_taken,
+                  test_changed_files_are_errors, test_roots_limit_where_references_may_point,
+                  test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
+                  test_a_file_that_was_cut_off_is_not_taken,
                   test_real_files))

@@ -219,6 +219,34 @@ def test_slow_and_many_clients__others_are_answered():
             expect(SANITIZE or memory < 256 * 1024, f"{memory} KiB of memory")
 
 
+def test_references__others_get_what_everybody_may_read():
+    with Site() as site:
+        text = "netcdf r { dimensions: x = 3; variables: int v(x); data: v = 1, 2, 3; }"
+        site.file("r.cdl").write_text(text)
+        for name in ("secret.nc", "given.nc"):
+            run(["ncgen", "-k", "nc4", "-o", site.file(name), site.file("r.cdl")])
+            site.file(name).chmod(0o600)
+            run([tool("esdm-cp"), "--reference", site.file(name), f"esdm://{name}"])
+        client(["ncdump", "esdm://secret.nc"])  # the user himself may
+        with serving(site) as (port, _):
+            reply, body = ask(port, "/api/values/secret.nc?variable=/v")
+            expect(reply.status == 403 and b"references.roots" in body, f"{reply.status} {body}")
+            with contextlib.suppress(http.client.IncompleteRead):  # the header is sent before values are read
+                reply, body = ask(port, "/files/secret.nc")
+                expect(False, f"the file was served: {reply.status} {body[-200:]}")
+        folder = site.file("given")
+        folder.mkdir()
+        config = json.loads(site.config.read_text())
+        config["references"] = {"roots": [str(folder)]}
+        site.config.write_text(json.dumps(config))
+        site.file("given.nc").rename(folder / "given.nc")
+        run([tool("esdm-cp"), "-f", "--reference", folder / "given.nc", "esdm://given.nc"])
+        with serving(site) as (port, _):
+            expect(ask(port, "/api/values/secret.nc?variable=/v")[0].status == 403, "outside of the roots")
+            body = ask(port, "/api/values/given.nc?variable=/v")[1]
+            expect(len(body) == 12 and struct.unpack("<3f", body) == (1, 2, 3), f"below the roots: {body}")
+
+
 def test_others__need_the_token():
     with Site() as site:
         fill(site)
@@ -237,4 +265,4 @@ def test_others__need_the_token():
 
 main(test_listing_search_and_structure, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
-     test_others__need_the_token)
+     test_others__need_the_token, test_references__others_get_what_everybody_may_read)

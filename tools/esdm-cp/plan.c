@@ -282,7 +282,9 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
               .target = g_strdup(name != NULL ? name : target),
               .to_container = name != NULL,
               .several = count > 2};
-    p.into_folder = p.several || cp_wants.recursive || p.target[0] == '\0' ||
+    /* esdm-ref is recursive by itself: one file gets the name that is said. */
+    bool one_reference = cp_wants.reference && count == 2 && !is_folder(arguments[0]);
+    p.into_folder = p.several || (cp_wants.recursive && !one_reference) || p.target[0] == '\0' ||
                     g_str_has_suffix(p.target, "/") || (name == NULL && is_folder(p.target));
     tool_exit result = TOOL_OK;
     for (int i = 0; i < count - 1 && result == TOOL_OK; i++)

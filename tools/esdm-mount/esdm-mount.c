@@ -220,6 +220,8 @@ mount_all(const char *folder, esdm_vfile_format format, int pipe_end)
     tool_exit result = tool_session(!may_write, &state.session);
     if (result != TOOL_OK)
         return result;
+    if (allow_other)
+        esdm_session_serve_others(state.session);
     result = make_staging(&state);
     if (result == TOOL_OK) {
         state.files = vfile_pool_new(state.session, IDLE_FILES);

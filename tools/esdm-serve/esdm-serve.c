@@ -168,6 +168,7 @@ main(int argc, char **argv)
     if (result == TOOL_OK)
         result = tool_session(true, &state.session);
     if (result == TOOL_OK) {
+        esdm_session_serve_others(state.session);
         state.files = vfile_pool_new(state.session, IDLE_FILES);
         result = serve(&state, &at);
         vfile_pool_free(state.files);

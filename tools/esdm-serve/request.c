@@ -57,11 +57,11 @@ serve_error(serve_request *request, unsigned code, const char *text)
 serve_result
 serve_failed(serve_request *request, esdm_status status, const esdm_error *err)
 {
-    unsigned code = status == ESDM_ENOENT ? MHD_HTTP_NOT_FOUND
-                    : status == ESDM_EINVAL || status == ESDM_ENOTSUP
-                        ? MHD_HTTP_BAD_REQUEST
-                        : MHD_HTTP_INTERNAL_SERVER_ERROR;
-    if (code == MHD_HTTP_INTERNAL_SERVER_ERROR)
+    unsigned code = status == ESDM_ENOENT                             ? MHD_HTTP_NOT_FOUND
+                    : status == ESDM_EINVAL || status == ESDM_ENOTSUP ? MHD_HTTP_BAD_REQUEST
+                    : status == ESDM_EACCES                           ? MHD_HTTP_FORBIDDEN
+                                            : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    if (code == MHD_HTTP_INTERNAL_SERVER_ERROR || code == MHD_HTTP_FORBIDDEN)
         tool_error("%s", err->message);
     return serve_error(request, code, err->message);
 }

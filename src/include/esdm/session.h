@@ -45,6 +45,14 @@ ESDM_API const char *esdm_session_site_name(const esdm_session *session);
 ESDM_API const char *esdm_session_warning(const esdm_session *session);
 /** Folder of the default site when opening this session made it, else NULL; borrowed. */
 ESDM_API const char *esdm_session_made_site(const esdm_session *session);
+/**
+ * Says that what this session reads is handed to other users, as by a server. From then on files
+ * that containers refer to are read only below the directories of "references.roots"; where the
+ * site states none, only files that every user of the machine may read (the file's and its folders'
+ * mode). Else whoever can make a container could have every file read that this process may read.
+ * Call it before anything is read.
+ */
+ESDM_API void esdm_session_serve_others(esdm_session *session);
 /** Directories whose plain NetCDF creates become containers ("netcdf.routes"). */
 ESDM_API size_t esdm_session_route_count(const esdm_session *session);
 /** Absolute path, borrowed; NULL when index is past the end. */

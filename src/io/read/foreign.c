@@ -84,6 +84,16 @@ is_plain(const source *s, const esdm__fragment *fragment)
            ((s->decoding.flags & ESDM__DECODING_EDGES_PLAIN) != 0 && is_cut(s, fragment));
 }
 
+static esdm_status
+may_be_changed(const source *s, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "file '%s' may have been changed (its inode or time of change is "
+                           "another one), and its plain bytes have no checksum; refer to it "
+                           "again (esdm-ref)",
+                           s->foreign.location);
+}
+
 /* ---- plain bytes -------------------------------------------------------------------------- */
 
 /* Strides in the file; records of netCDF classic lie further apart than they are long. */
@@ -225,11 +235,7 @@ plain(source *s, const esdm__fragment *fragment, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     if (!s->certain)
-        return esdm__error_set(err, ESDM_ECONFLICT,
-                               "file '%s' may have been changed (its inode or time of change is "
-                               "another one), and its plain bytes have no checksum; refer to it "
-                               "again (esdm-ref)",
-                               s->foreign.location);
+        return may_be_changed(s, err);
     for (uint32_t d = 0; d < s->rank; d++) {
         count[d] = s->request->count[d];
         position += s->first[d] * s->stride[d];
@@ -361,6 +367,47 @@ foreign_read(esdm_session *session, const esdm__source_request *request, esdm_er
     return status;
 }
 
+/* The last bytes of a chunk alone. */
+static esdm_status
+check_tail(const source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint8_t tail[4];
+    if (fragment->stored_bytes < sizeof tail)
+        return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes",
+                               fragment->stored_bytes);
+    esdm_status status = esdm__file_read(
+        s->file, fragment->position + fragment->stored_bytes - sizeof tail, tail, sizeof tail, err);
+    return status == ESDM_OK ? check_trailer(s, fragment, tail, err) : status;
+}
+
+/* Plain bytes have no checksum: whether they can be read. */
+static esdm_status
+check_readable(const source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint8_t *data = esdm__scratch_new(LEAF_BYTES);
+    if (data == NULL)
+        return esdm__error_nomem(err, LEAF_BYTES, "a part of a file");
+    esdm_status status = ESDM_OK;
+    for (uint64_t at = 0; at < fragment->stored_bytes && status == ESDM_OK; at += LEAF_BYTES) {
+        uint64_t left = fragment->stored_bytes - at;
+        status = esdm__file_read(s->file, fragment->position + at, data,
+                                 left < LEAF_BYTES ? left : LEAF_BYTES, err);
+    }
+    esdm__scratch_free(data);
+    return status;
+}
+
+static esdm_status
+check_chunk(source *s, const esdm__fragment *fragment, esdm_error *err)
+{
+    uint8_t *raw = s->raw_bytes <= CHUNK_BYTES_MAX ? esdm__scratch_new(s->raw_bytes) : NULL;
+    if (raw == NULL)
+        return esdm__error_nomem(err, s->raw_bytes, "a chunk");
+    esdm_status status = decode(s, fragment, raw, err);
+    esdm__scratch_free(raw);
+    return status;
+}
+
 static esdm_status
 foreign_check(esdm_session *session, const esdm__fragment *fragment, bool data, esdm_error *err)
 {
@@ -370,15 +417,14 @@ foreign_check(esdm_session *session, const esdm__fragment *fragment, bool data, 
         status = esdm__file_get(session, &s.foreign, &s.file, &s.certain, err);
     if (status != ESDM_OK)
         return status;
-    if (is_plain(&s, fragment) && !s.certain)
-        status = esdm__error_set(err, ESDM_ECONFLICT, "file '%s' may have been changed",
-                                 s.foreign.location);
-    else if (!is_plain(&s, fragment) && (data || !s.certain) && s.raw_bytes <= CHUNK_BYTES_MAX) {
-        uint8_t *raw = esdm__scratch_new(s.raw_bytes);
-        status = raw != NULL ? decode(&s, fragment, raw, err)
-                             : esdm__error_nomem(err, s.raw_bytes, "a chunk");
-        esdm__scratch_free(raw);
-    }
+    if (is_plain(&s, fragment))
+        status = !s.certain ? may_be_changed(&s, err)
+                 : data     ? check_readable(&s, fragment, err)
+                            : ESDM_OK;
+    else if (data)
+        status = check_chunk(&s, fragment, err);
+    else if (!s.certain)
+        status = check_tail(&s, fragment, err);
     esdm__file_put(session, s.file);
     return status;
 }

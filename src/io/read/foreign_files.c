@@ -5,7 +5,6 @@
 #include "io/read/foreign.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "io/session/references.h"
 
 #define FILES_MOST 64u
 /* The kernel reads ahead for pieces of that size, not for larger ones. */
@@ -109,22 +109,20 @@ esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret
 /* ---- open files --------------------------------------------------------------------------- */
 
 static esdm_status
-open_file(const char *location, esdm__file **ret_file, esdm_error *err)
+open_file(const esdm_session *session, const char *location, esdm__file **ret_file, esdm_error *err)
 {
     esdm__file *file = calloc(1, sizeof *file);
     if (file == NULL || (file->location = strdup(location)) == NULL) {
         free(file);
         return esdm__error_nomem(err, strlen(location), "the name of a file");
     }
-    file->fd = esdm__descriptor_keep(open(location, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (file->fd < 0) {
-        esdm_status status =
-            esdm__error_set_errno(err, errno, "file '%s', which it refers to", location);
+    file->fd = -1;
+    esdm_status status = esdm__reference_open(session, location, &file->fd, err);
+    if (status == ESDM_OK)
+        *ret_file = file;
+    else
         file_free(file);
-        return status;
-    }
-    *ret_file = file;
-    return ESDM_OK;
+    return status;
 }
 
 static esdm__file *
@@ -212,7 +210,7 @@ esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file *
         }
         forget(session, file);
     }
-    esdm_status status = open_file(foreign->location, &file, err);
+    esdm_status status = open_file(session, foreign->location, &file, err);
     if (status != ESDM_OK)
         return status;
     status = esdm__file_check(file, foreign, ret_certain, err);

@@ -57,8 +57,9 @@ struct esdm_session {
     char node[256];                                            /* name of this node */
     char writer[192];                                          /* see esdm__session_writer() */
     bool read_only;
-    char *made_site;      /* folder of the default site, when opening this made it */
-    atomic_uint replaced; /* containers that were replaced or removed */
+    atomic_bool serves_others; /* who reads is not the user of this process */
+    char *made_site;           /* folder of the default site, when opening this made it */
+    atomic_uint replaced;      /* containers that were replaced or removed */
     atomic_uint_fast64_t relieved_containers; /* former ones that were freed to make room */
     atomic_uint_fast64_t relieved_bytes;
     atomic_uint next_pack;         /* number in the names of packs */
