@@ -15,14 +15,25 @@ esdm__index_new(uint32_t rank)
     if (index == NULL)
         return NULL;
     index->rank = rank;
-    index->packs = esdm__packs_new();
-    if (index->packs == NULL) {
-        free(index);
-        return NULL;
-    }
     esdm__records_init(&index->pending, rank);
-    esdm__records_init(&index->foreign, rank);
     return index;
+}
+
+esdm__packs *
+esdm__index_names(esdm__index *index)
+{
+    if (index->packs == NULL)
+        index->packs = esdm__packs_new();
+    return index->packs;
+}
+
+static void
+free_directory(esdm__directory *directory)
+{
+    free(directory->slots);
+    free(directory->boxes);
+    free(directory->bounds);
+    *directory = (esdm__directory){0};
 }
 
 void
@@ -31,9 +42,7 @@ esdm__index_free(esdm__index *index)
     if (index == NULL)
         return;
     esdm__index_forget_pages(index);
-    free(index->directory.slots);
-    free(index->directory.boxes);
-    free(index->directory.bounds);
+    free_directory(&index->directory);
     esdm__index_drop_pending(index);
     esdm__packs_unref(index->packs);
     free(index);
@@ -42,7 +51,8 @@ esdm__index_free(esdm__index *index)
 const esdm__pack_name *
 esdm__index_pack(esdm__index *index, const char *target, const char *pack)
 {
-    return esdm__packs_intern(index->packs, target, pack);
+    esdm__packs *names = esdm__index_names(index);
+    return names != NULL ? esdm__packs_intern(names, target, pack) : NULL;
 }
 
 const esdm__source *
@@ -51,7 +61,8 @@ esdm__index_source(esdm__index *index, uint32_t role, const void *data, size_t b
     if (bytes > ESDM__SOURCE_BYTES_MAX)
         return NULL;
     const esdm__source source = {role, (uint32_t) bytes, data};
-    return esdm__packs_source(index->packs, &source);
+    esdm__packs *names = esdm__index_names(index);
+    return names != NULL ? esdm__packs_source(names, &source) : NULL;
 }
 
 /* Directory */
@@ -90,7 +101,8 @@ directory_reserve(esdm__directory *directory, uint32_t rank)
         return true;
     if (directory->count > UINT32_MAX / 4)
         return false;
-    uint32_t capacity = directory->capacity < 16 ? 16 : directory->capacity * 2;
+    /* Most of very many datasets have one page. */
+    uint32_t capacity = directory->capacity == 0 ? 1 : directory->capacity * 2;
     size_t numbers = (size_t) capacity * 2 * rank + 1; /* not NULL for rank 0 either */
     esdm__slot *slots = realloc(directory->slots, capacity * sizeof *slots);
     if (slots != NULL)
@@ -252,6 +264,8 @@ intern_sources(esdm__index *index, esdm__page *page)
 bool
 esdm__index_intern(esdm__index *index, esdm__page *page)
 {
+    if ((page->npacks > 0 || page->nsources > 0) && esdm__index_names(index) == NULL)
+        return false;
     if (!intern_names(index, page) || !intern_sources(index, page))
         return false;
     esdm__page_forget_names(page);
@@ -356,6 +370,29 @@ size_t
 esdm__index_memory_bytes(const esdm__index *index)
 {
     return index->memory_bytes;
+}
+
+size_t
+esdm__index_directory_bytes(const esdm__index *index)
+{
+    const esdm__directory *directory = &index->directory;
+    size_t each = sizeof *directory->slots + (size_t) 4 * index->rank * sizeof(uint64_t);
+    return directory->capacity * each;
+}
+
+bool
+esdm__index_release(esdm__index *index)
+{
+    esdm__index_evict(index, 0);
+    if (index->directory.loaded > 0 || index->incomplete)
+        return false;
+    esdm__index_forget_pages(index);
+    free_directory(&index->directory);
+    if (index->pending.count == 0 && index->others == NULL) {
+        esdm__packs_unref(index->packs); /* plans have references of their own */
+        index->packs = NULL;
+    }
+    return true;
 }
 
 static int

@@ -89,6 +89,11 @@ void esdm__page_unref(esdm__page *page);
 /** Memory of loaded pages; esdm__index_evict drops unreferenced ones, oldest use first. */
 size_t esdm__index_memory_bytes(const esdm__index *index);
 void esdm__index_evict(esdm__index *index, size_t keep_bytes);
+/** Forgets all committed pages and gives their memory back; pending fragments stay.
+ *  @return false when some are in use: these stay, and the directory with them. */
+bool esdm__index_release(esdm__index *index);
+/** Memory of the directory of committed pages. */
+size_t esdm__index_directory_bytes(const esdm__index *index);
 
 /** A part of a request that one fragment serves. */
 typedef struct esdm__piece {

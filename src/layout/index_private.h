@@ -36,14 +36,22 @@ struct esdm__index {
     bool incomplete; /* a committed page could not be entered: no answer would be right */
     uint64_t clock;
     size_t memory_bytes; /* of loaded pages */
-    esdm__packs *packs;
+    esdm__packs *packs;  /* NULL: nothing was interned yet */
     esdm__directory directory;
     esdm__records pending; /* sequence: ESDM__SEQUENCE_PENDING | order */
     uint64_t next_order;   /* of the pending fragment that is added next */
     esdm__forest pending_forest;
-    esdm__records foreign; /* pending fragments of other writers; same sequences */
-    esdm__forest foreign_forest;
+    struct esdm__others *others; /* owned; NULL: none */
 };
+
+/** Pending fragments of other writers; sequences as of our own. */
+typedef struct esdm__others {
+    esdm__records records;
+    esdm__forest forest;
+} esdm__others;
+
+/** Where the index keeps names and descriptions, made at first use. NULL: out of memory. */
+esdm__packs *esdm__index_names(esdm__index *index);
 
 /** Lets the records of a page point to the index's own pack names and descriptions. After a failure
  *  (out of memory) the page is of no use. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Fragments that are not committed yet: of this writer, and of other ranks. */
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "layout/index_private.h"
 #include "layout/source.h"
@@ -124,8 +126,8 @@ esdm_status
 esdm__index_move_pack(esdm__index *index, const char *pack, const char *from, const char *to,
                       esdm_error *err)
 {
-    const esdm__pack_name *old = esdm__packs_intern(index->packs, from, pack);
-    const esdm__pack_name *new = esdm__packs_intern(index->packs, to, pack);
+    const esdm__pack_name *old = esdm__index_pack(index, from, pack);
+    const esdm__pack_name *new = esdm__index_pack(index, to, pack);
     if (old == NULL || new == NULL)
         return esdm__error_nomem(err, sizeof *new, "the fragment index");
     for (uint32_t i = 0; i < index->pending.count; i++) {
@@ -178,8 +180,12 @@ esdm__index_drop_pending(esdm__index *index)
     esdm__forest_clear(&index->pending_forest);
     esdm__records_clear(&index->pending);
     index->next_order = 0;
-    esdm__forest_clear(&index->foreign_forest);
-    esdm__records_clear(&index->foreign);
+    if (index->others == NULL)
+        return;
+    esdm__forest_clear(&index->others->forest);
+    esdm__records_clear(&index->others->records);
+    free(index->others);
+    index->others = NULL;
 }
 
 /* Pending fragments of other writers */
@@ -198,6 +204,19 @@ esdm__page_entry(const esdm_meta_new_page *page)
     };
 }
 
+/* Made at first use; NULL: out of memory. */
+static esdm__records *
+records_of_others(esdm__index *index)
+{
+    if (index->others == NULL) {
+        index->others = calloc(1, sizeof *index->others);
+        if (index->others == NULL)
+            return NULL;
+        esdm__records_init(&index->others->records, index->rank);
+    }
+    return &index->others->records;
+}
+
 esdm_status
 esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm_error *err)
 {
@@ -209,12 +228,13 @@ esdm__index_add_foreign(esdm__index *index, const esdm_meta_new_page *page, esdm
     if (st != ESDM_OK)
         return st;
     const esdm__records *from = &decoded->records;
-    bool ok = esdm__index_intern(index, decoded) &&
-              esdm__records_reserve(&index->foreign, from->count, from->inline_bytes);
+    esdm__records *to = records_of_others(index);
+    bool ok = to != NULL && esdm__index_intern(index, decoded) &&
+              esdm__records_reserve(to, from->count, from->inline_bytes);
     for (uint32_t i = 0; ok && i < from->count; i++) {
-        ok = esdm__records_copy(&index->foreign, from, i, NULL);
+        ok = esdm__records_copy(to, from, i, NULL);
         if (ok)
-            index->foreign.items[index->foreign.count - 1].sequence |= ESDM__SEQUENCE_PENDING;
+            to->items[to->count - 1].sequence |= ESDM__SEQUENCE_PENDING;
     }
     if (!ok)
         st = esdm__error_nomem(err, decoded->memory_bytes, "index pages of other ranks");

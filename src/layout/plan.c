@@ -96,10 +96,11 @@ search(hits *h, esdm_error *err)
     if (ok)
         ok = esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
                                 index->pending.count, h->bounds, add_hit, h);
-    h->records = &index->foreign;
-    if (ok && index->foreign.count > 0)
-        ok = esdm__forest_query(&index->foreign_forest, index->rank, index->foreign.bounds,
-                                index->foreign.count, h->bounds, add_hit, h);
+    esdm__others *others = index->others;
+    h->records = others != NULL ? &others->records : NULL;
+    if (ok && others != NULL && others->records.count > 0)
+        ok = esdm__forest_query(&others->forest, index->rank, others->records.bounds,
+                                others->records.count, h->bounds, add_hit, h);
     if (h->unloaded != NULL)
         return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
                                (unsigned long long) h->unloaded->entry.page);
@@ -245,7 +246,8 @@ order_parts(const hits *h, const esdm__parts *parts)
     piece_key *keys = malloc((parts->count + 1) * sizeof *keys);
     if (keys == NULL)
         return NULL;
-    esdm__packs_order(h->index->packs);
+    if (h->index->packs != NULL)
+        esdm__packs_order(h->index->packs);
     bool sorted = true;
     for (size_t i = 0; i < parts->count; i++) {
         const hit *at = &h->items[parts->owner[i]];
@@ -315,7 +317,8 @@ builder_init(builder *b, const hits *h, size_t npieces, size_t nfragments)
     b->fragments = (esdm__fragment *) (b->pieces + npieces);
     b->inline_data = (uint8_t *) (b->fragments + nfragments);
     b->own->packs = h->index->packs;
-    esdm__packs_ref(b->own->packs);
+    if (b->own->packs != NULL)
+        esdm__packs_ref(b->own->packs);
     b->own->npages = 0;
     keep_pages(b);
     return true;
@@ -529,9 +532,10 @@ esdm__index_count(esdm__index *index, const esdm__box *box, size_t limit)
                            c.bounds, count_page, &c))
         (void) esdm__forest_query(&index->pending_forest, index->rank, index->pending.bounds,
                                   index->pending.count, c.bounds, count_record, &c);
-    if (c.count < limit && index->foreign.count > 0)
-        (void) esdm__forest_query(&index->foreign_forest, index->rank, index->foreign.bounds,
-                                  index->foreign.count, c.bounds, count_record, &c);
+    esdm__others *others = index->others;
+    if (c.count < limit && others != NULL && others->records.count > 0)
+        (void) esdm__forest_query(&others->forest, index->rank, others->records.bounds,
+                                  others->records.count, c.bounds, count_record, &c);
     return c.count < limit ? c.count : limit;
 }
 

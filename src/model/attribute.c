@@ -122,7 +122,7 @@ static bool
 reserve_entry(esdm_attributes *list)
 {
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 4;
+        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 1;
         esdm__attribute_entry *items = reallocarray(list->items, capacity, sizeof *items);
         if (items == NULL)
             return false;

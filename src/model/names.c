@@ -47,7 +47,7 @@ esdm__names_reserve(esdm__names *names)
         return true;
     if (names->capacity >= UINT32_C(1) << 31)
         return false;
-    uint32_t capacity = names->capacity > 0 ? names->capacity * 2 : 8;
+    uint32_t capacity = names->capacity > 0 ? names->capacity * 2 : 2;
     esdm__names_slot *slots = calloc(capacity, sizeof *slots);
     if (slots == NULL)
         return false;

@@ -47,6 +47,7 @@ esdm__commit_end(work *w)
     for (size_t i = w->ndatasets; i > 0; i--)
         (void) pthread_mutex_unlock(&esdm__commit_io_of(w, i - 1)->write_lock);
     (void) pthread_mutex_unlock(&w->io->commit_lock);
+    esdm__container_trim_indexes(w->container);
     esdm__commit_clear_pages(w);
     esdm__attribute_index_clear(&w->attributes);
     free(w->document);
@@ -59,7 +60,9 @@ settle_writes(work *w, esdm_error *err)
 {
     for (size_t i = 0; i < w->ndatasets; i++) {
         esdm__dataset_io *io = esdm__commit_io_of(w, i);
-        esdm_error why = io->failure;
+        esdm_error why = {0};
+        if (io->failure != NULL)
+            why = *io->failure;
         if (why.status == ESDM_OK)
             why.status = esdm__failed_status(&io->failed, &why);
         if (why.status == ESDM_OK)
@@ -380,6 +383,7 @@ esdm__commit_forget(work *w)
         esdm__index_forget_pages(io->index);
         io->directory_loaded = false;
         io->generation++;
+        esdm__dataset_trim_index(w->datasets[i], io);
         (void) pthread_mutex_unlock(&io->lock);
     }
     esdm__container_forget_pages(w->container);

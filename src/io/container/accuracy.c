@@ -401,7 +401,8 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
         status = esdm__dataset_put_accuracy(dataset, accuracy, ret_changed, err);
     if (status == ESDM_OK)
         esdm__dataset_io_size(dataset, io);
-    io->choice.made = false;
+    if (io->choice != NULL)
+        io->choice->made = false;
     (void) pthread_mutex_unlock(&io->write_lock);
     return status;
 }

@@ -10,7 +10,6 @@
 /* Snapshots that are deleted one after the other before their pages are listed. */
 #define ATTEMPTS 20
 /* Some index pages stay loaded, however many datasets share the memory. */
-#define LEAST_INDEX_BYTES (UINT64_C(1) << 20)
 
 esdm_status
 esdm__container_io_new(esdm_session *session, esdm_container *container, esdm_error *err)
@@ -247,16 +246,36 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     esdm__dataset_io *io = dataset->io;
     if (io == NULL)
         return;
-    atomic_fetch_sub(&dataset->group->container->session->gathered,
-                     esdm__gather_bytes(&io->gather));
+    esdm_session *session = dataset->group->container->session;
+    atomic_fetch_sub(&session->gathered, esdm__gather_bytes(&io->gather));
+    atomic_fetch_sub(&session->indexed, io->index_bytes);
+    atomic_fetch_sub(&session->inlined, io->inline_bytes);
     esdm__gather_clear(&io->gather);
     esdm__epochs_clear(&io->epochs);
     esdm__failed_clear(&io->failed);
+    esdm__dataset_fail(io, NULL);
+    free(io->choice);
     esdm__index_free(io->index);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);
     free(io);
     dataset->io = NULL;
+}
+
+void
+esdm__dataset_fail(esdm__dataset_io *io, const esdm_error *why)
+{
+    static const esdm_error no_memory = {.status = ESDM_ENOMEM,
+                                         .message = "out of memory while ranks were writing"};
+    if (io->failure != &no_memory)
+        free((void *) (uintptr_t) io->failure);
+    io->failure = NULL;
+    if (why == NULL)
+        return;
+    esdm_error *copy = malloc(sizeof *copy);
+    if (copy != NULL)
+        *copy = *why;
+    io->failure = copy != NULL ? copy : &no_memory;
 }
 
 esdm_status
@@ -464,16 +483,6 @@ esdm__dataset_release_pages(esdm__page **held, size_t npages)
 }
 
 void
-esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io)
-{
-    const esdm_container *container = dataset->group->container;
-    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
-    limit = limit > LEAST_INDEX_BYTES ? limit : LEAST_INDEX_BYTES;
-    if (esdm__index_memory_bytes(io->index) > limit)
-        esdm__index_evict(io->index, (size_t) limit / 2);
-}
-
-void
 esdm__container_forget_pages(const esdm_container *container)
 {
     esdm__container_io *container_io = esdm__io_of(container);
@@ -487,6 +496,7 @@ esdm__container_forget_pages(const esdm_container *container)
             continue;
         (void) pthread_mutex_lock(&io->lock);
         forget_directory(io);
+        esdm__dataset_trim_index(dataset, io);
         (void) pthread_mutex_unlock(&io->lock);
     }
 }

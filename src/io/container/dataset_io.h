@@ -50,6 +50,7 @@ typedef struct esdm__container_io {
     esdm_meta_length *published; /* lengths as last published or loaded; owned */
     size_t npublished;
     esdm__opened opened; /* under commit_lock */
+    atomic_size_t hand;  /* dataset whose index gives memory back next */
     uint64_t
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
@@ -61,17 +62,20 @@ typedef struct esdm__dataset_io {
     esdm__gather gather;
     esdm__epochs epochs;        /* used when ranks share the container */
     esdm__failed_writes failed; /* what is to be written again before a commit */
-    esdm_error failure;         /* the order among ranks is lost; commits report it until discard */
-    pthread_mutex_t lock;       /* guards index, directory_loaded, generation; a leaf lock */
+    const esdm_error *failure;  /* NULL, or: the order among ranks is lost; commits report it */
+    pthread_mutex_t lock;       /* guards index to planning; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */
+    uint64_t index_bytes;  /* what of the index the session has counted: pages, directory */
+    uint64_t inline_bytes; /* and data of pending fragments */
+    uint32_t planning;     /* reads that load pages for a plan: these stay */
     uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
                               container's commit_lock */
     atomic_bool gathered;  /* the gather holds something */
     atomic_bool listed;    /* in the container's dirty list */
     esdm__chain chain;
-    esdm__choice choice;      /* guarded by write_lock */
+    esdm__choice *choice;     /* guarded by write_lock; owned; NULL: none was needed yet */
     const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */
     bool cheap;               /* cost counts, not speed */
     uint32_t copies;          /* of new fragments, by the site's policies */
@@ -138,8 +142,15 @@ void esdm__dataset_release_pages(esdm__page **held, size_t npages);
  * esdm-drain does. Then the directory is forgotten, and the read is worth another attempt.
  */
 bool esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status failure);
-/** Drops loaded pages beyond the dataset's share of memory. With `io->lock` held. */
+/** Drops loaded pages beyond the dataset's share of memory, and tells the session what its index
+ *  takes. With `io->lock` held. */
 void esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io);
+/** When the indexes of the session take more than their bound, those of this container give memory
+ *  back, one dataset after the other. No lock is held. (index_memory.c) */
+void esdm__container_trim_indexes(const esdm_container *container);
+/** Notes that the order of this dataset's writes among ranks is lost. Caller holds the write lock.
+ */
+void esdm__dataset_fail(esdm__dataset_io *io, const esdm_error *why);
 /** The directories of all datasets are loaded again at their next use (another snapshot). */
 void esdm__container_forget_pages(const esdm_container *container);
 /** "container 'NAME', dataset '/PATH'" in front of the error. */

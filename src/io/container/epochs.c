@@ -3,19 +3,27 @@
 
 #include <stdlib.h>
 
+bool
+esdm__epochs_reserve(esdm__epochs *epochs)
+{
+    if (epochs->hulls == NULL)
+        epochs->hulls = calloc(1, sizeof *epochs->hulls);
+    return epochs->hulls != NULL;
+}
+
 void
 esdm__epochs_note(esdm__epochs *epochs, const esdm_dataspace *space)
 {
     esdm__box box;
     esdm__box_of_space(&box, space);
     if (epochs->open)
-        esdm__box_hull(&epochs->hull, &box);
+        esdm__box_hull(&epochs->hulls->written, &box);
     else
-        esdm__box_copy(&epochs->hull, &box);
+        esdm__box_copy(&epochs->hulls->written, &box);
     if (epochs->unshared)
-        esdm__box_hull(&epochs->unshared_hull, &box);
+        esdm__box_hull(&epochs->hulls->unshared, &box);
     else
-        esdm__box_copy(&epochs->unshared_hull, &box);
+        esdm__box_copy(&epochs->hulls->unshared, &box);
     epochs->open = true;
     epochs->unshared = true;
 }
@@ -43,5 +51,6 @@ void
 esdm__epochs_clear(esdm__epochs *epochs)
 {
     free(epochs->cuts);
+    free(epochs->hulls);
     *epochs = (esdm__epochs){0};
 }

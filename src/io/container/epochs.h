@@ -17,17 +17,23 @@
 
 #include "model/box.h"
 
+typedef struct esdm__epoch_hulls {
+    esdm__box written;  /* since the last cut */
+    esdm__box unshared; /* what the other ranks do not know */
+} esdm__epoch_hulls;
+
 typedef struct esdm__epochs {
     uint32_t *cuts; /* pending fragments of this rank at each cut; owned; rising */
     uint32_t count; /* of cuts */
     uint32_t capacity;
-    uint32_t shared;         /* pending fragments that the other ranks know (collective_share.c) */
-    bool open;               /* something was written since the last cut */
-    bool unshared;           /* something was written that the other ranks do not know yet */
-    esdm__box hull;          /* of what was written since the last cut; when `open` */
-    esdm__box unshared_hull; /* when `unshared` */
+    uint32_t shared;          /* pending fragments that the other ranks know (collective_share.c) */
+    bool open;                /* something was written since the last cut */
+    bool unshared;            /* something was written that the other ranks do not know yet */
+    esdm__epoch_hulls *hulls; /* owned; there when `open` or `unshared` */
 } esdm__epochs;
 
+/** Makes room for esdm__epochs_note(), which then cannot fail. false: out of memory. */
+bool esdm__epochs_reserve(esdm__epochs *epochs);
 /** Notes a write of this rank. */
 void esdm__epochs_note(esdm__epochs *epochs, const esdm_dataspace *space);
 /** Begins an epoch after `pending` fragments. false: out of memory, but the epoch is counted. */

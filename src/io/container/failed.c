@@ -15,6 +15,7 @@ void
 esdm__failed_clear(esdm__failed_writes *failed)
 {
     free(failed->selections);
+    free(failed->why);
     *failed = (esdm__failed_writes){0};
 }
 
@@ -41,6 +42,15 @@ swallow(esdm__failed_writes *failed, const esdm_dataspace *space)
     set_box(&failed->selections[0], &hull);
 }
 
+static void
+keep_why(esdm__failed_writes *failed, const esdm_error *why)
+{
+    if (failed->why == NULL)
+        failed->why = malloc(sizeof *failed->why);
+    if (failed->why != NULL)
+        *failed->why = *why;
+}
+
 void
 esdm__failed_note(esdm__failed_writes *failed, const esdm_dataspace *space, const esdm_error *why)
 {
@@ -48,7 +58,7 @@ esdm__failed_note(esdm__failed_writes *failed, const esdm_dataspace *space, cons
     if (failed->count == SIZE_MAX)
         return;
     if (failed->count == 0)
-        failed->why = *why;
+        keep_why(failed, why);
     if (failed->count == failed->capacity && failed->count < MOST) {
         size_t capacity = failed->capacity == 0 ? first : 2 * failed->capacity;
         esdm_dataspace *grown = realloc(failed->selections, capacity * sizeof *grown);
@@ -126,6 +136,8 @@ esdm__failed_mend(esdm__failed_writes *failed, const esdm_dataspace *space)
             failed->selections[left++] = *at;
     }
     failed->count = left;
+    if (left == 0)
+        esdm__failed_clear(failed);
 }
 
 static void
@@ -151,10 +163,16 @@ esdm__failed_status(const esdm__failed_writes *failed, esdm_error *err)
         print_numbers(space->size, space->rank, n, sizeof n);
         (void) snprintf(place, sizeof place, " of [%s] size [%s]", lo, n);
     }
-    if (err != NULL)
-        *err = failed->why;
+    esdm_status status = ESDM_ENOMEM;
+    if (failed->why == NULL) {
+        (void) esdm__error_nomem(err, sizeof *failed->why, "a write");
+    } else {
+        status = failed->why->status;
+        if (err != NULL)
+            *err = *failed->why;
+    }
     return esdm__error_prefix(
-        err, failed->why.status,
+        err, status,
         "a write%s failed and was not repeated; write it again, or give it up "
         "with esdm_container_give_up_failed(). The reason was",
         place);

@@ -15,7 +15,7 @@ typedef struct esdm__failed_writes {
     esdm_dataspace *selections; /* what is not whole; owned */
     size_t count;
     size_t capacity;
-    esdm_error why; /* of the first one */
+    esdm_error *why; /* of the first one; owned; NULL: there was no memory for it */
 } esdm__failed_writes;
 
 void esdm__failed_clear(esdm__failed_writes *failed);

@@ -9,7 +9,7 @@
 #include "io/encode/elements.h"
 #include "model/copy.h"
 
-#define FIRST_CAPACITY_BYTES 4096u
+#define FIRST_CAPACITY_BYTES 64u /* many datasets gather one value each */
 #define TEXT_OVERHEAD_BYTES  16u /* of an allocation, about */
 
 void
@@ -55,14 +55,16 @@ clear_level(esdm__gather *gather, esdm__gather_level *level)
 void
 esdm__gather_clear(esdm__gather *gather)
 {
-    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
+    for (size_t i = 0; gather->levels != NULL && i < ESDM__GATHER_LEVELS; i++)
         clear_level(gather, &gather->levels[i]);
+    free(gather->levels);
+    gather->levels = NULL;
 }
 
 bool
 esdm__gather_is_empty(const esdm__gather *gather)
 {
-    for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++) {
+    for (size_t i = 0; gather->levels != NULL && i < ESDM__GATHER_LEVELS; i++) {
         if (gather->levels[i].used)
             return false;
     }
@@ -72,7 +74,9 @@ esdm__gather_is_empty(const esdm__gather *gather)
 uint64_t
 esdm__gather_bytes(const esdm__gather *gather)
 {
-    uint64_t bytes = 0;
+    if (gather->levels == NULL)
+        return 0;
+    uint64_t bytes = ESDM__GATHER_LEVELS * sizeof *gather->levels;
     for (size_t i = 0; i < ESDM__GATHER_LEVELS; i++)
         bytes += gather->levels[i].capacity_bytes + gather->levels[i].text_bytes;
     return bytes;
@@ -201,8 +205,8 @@ append_level(esdm__gather *gather, esdm__gather_level *level, const esdm__box *b
 bool
 esdm__gather_append(esdm__gather *gather, const esdm__box *box, const void *data)
 {
-    esdm__gather_level *level = &gather->levels[0];
-    return level->used && append_level(gather, level, box, data, false);
+    esdm__gather_level *level = gather->levels;
+    return level != NULL && level->used && append_level(gather, level, box, data, false);
 }
 
 static esdm_status
@@ -252,6 +256,11 @@ esdm__gather_add(esdm__gather *gather, const esdm__box *box, const void *data,
 {
     if (esdm__gather_append(gather, box, data))
         return ESDM_OK;
+    if (gather->levels == NULL)
+        gather->levels = calloc(ESDM__GATHER_LEVELS, sizeof *gather->levels);
+    if (gather->levels == NULL)
+        return esdm__error_nomem(err, ESDM__GATHER_LEVELS * sizeof *gather->levels,
+                                 "gathering a write");
     esdm_status status = push_up(gather, 0, sink, user, err);
     if (status != ESDM_OK)
         return status;
@@ -272,6 +281,8 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
 {
     /* Neighbouring levels join where they can: one fragment instead of up to three. */
     esdm_status status = ESDM_OK;
+    if (gather->levels == NULL)
+        return ESDM_OK;
     for (size_t k = ESDM__GATHER_LEVELS - 1; k-- > 0;) {
         esdm__gather_level *level = &gather->levels[k];
         esdm__gather_level *above = &gather->levels[k + 1];
@@ -289,14 +300,17 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
         if (status == ESDM_OK)
             clear_level(gather, &gather->levels[k]);
     }
+    if (status == ESDM_OK)
+        esdm__gather_clear(gather);
     return status;
 }
 
 const esdm__gather_level *
 esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
 {
-    const esdm__gather_level *level = &gather->levels[0];
-    if (has_texts(gather->type) || !level->used || !esdm__box_contains(&level->box, box))
+    const esdm__gather_level *level = gather->levels;
+    if (level == NULL || has_texts(gather->type) || !level->used ||
+        !esdm__box_contains(&level->box, box))
         return NULL;
     return level;
 }

@@ -30,8 +30,8 @@ typedef struct esdm__gather_level {
 typedef struct esdm__gather {
     esdm_type type;
     size_t element_bytes;
-    uint64_t limit_bytes; /* of one box: beyond it leaves as a fragment */
-    esdm__gather_level levels[ESDM__GATHER_LEVELS];
+    uint64_t limit_bytes;       /* of one box: beyond it leaves as a fragment */
+    esdm__gather_level *levels; /* owned; ESDM__GATHER_LEVELS of them; NULL: nothing is gathered */
 } esdm__gather;
 
 /** Takes a finished box with its dense data; the data is borrowed for the call. */

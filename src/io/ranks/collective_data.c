@@ -92,9 +92,9 @@ exchange(transfer *t, esdm__dataset_io *io, const esdm__box *box, bool unshared,
     if (io != NULL) {
         (void) pthread_mutex_lock(&io->write_lock);
         if (unshared && io->epochs.unshared)
-            put_box(mine, 2, &io->epochs.unshared_hull);
+            put_box(mine, 2, &io->epochs.hulls->unshared);
         else if (!unshared && io->epochs.open)
-            put_box(mine, 2, &io->epochs.hull);
+            put_box(mine, 2, &io->epochs.hulls->written);
         (void) pthread_mutex_unlock(&io->write_lock);
     }
     esdm_status status =
@@ -148,18 +148,18 @@ void
 esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io)
 {
     esdm_error failure = {0};
-    if (io->failure.status == ESDM_OK) {
-        io->failure.status = esdm__dataset_flush(dataset, io, &failure);
-        if (io->failure.status != ESDM_OK) {
-            failure.status = io->failure.status;
-            io->failure = failure;
-        }
+    if (io->failure == NULL) {
+        failure.status = esdm__dataset_flush(dataset, io, &failure);
+        if (failure.status != ESDM_OK)
+            esdm__dataset_fail(io, &failure);
     }
     (void) pthread_mutex_lock(&io->lock);
     uint32_t pending = (uint32_t) esdm__index_pending_count(io->index);
     (void) pthread_mutex_unlock(&io->lock);
-    if (!esdm__epochs_cut(&io->epochs, pending) && io->failure.status == ESDM_OK)
-        io->failure.status = esdm__error_nomem(&io->failure, pending, "the order of writes");
+    if (!esdm__epochs_cut(&io->epochs, pending) && io->failure == NULL) {
+        failure.status = esdm__error_nomem(&failure, pending, "the order of writes");
+        esdm__dataset_fail(io, &failure);
+    }
 }
 
 /* All ranks come to the same conclusions here. */

@@ -77,9 +77,9 @@ share_locked(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
     esdm__buffer records;
     esdm__buffer_init(&records);
     esdm__dataset_cut(dataset, io);
-    esdm_status status = io->failure.status;
+    esdm_status status = io->failure != NULL ? io->failure->status : ESDM_OK;
     if (status != ESDM_OK && err != NULL)
-        *err = io->failure;
+        *err = *io->failure;
     esdm__pack_set *packs = __atomic_load_n(&container_io->packs, __ATOMIC_ACQUIRE);
     if (status == ESDM_OK && packs != NULL)
         status = esdm__pack_set_make_readable(packs, err);

@@ -102,23 +102,31 @@ open_pending(const esdm_dataset *dataset, const esdm__plan *plan, bool *ret_move
 
 /* ---- plan --------------------------------------------------------------------------------- */
 
-esdm_status
-esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
-                esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
+/* What it loads stays until the plan is made: *ret_planning, when it loads something. */
+static esdm_status
+plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
+     bool *ret_too_many, bool *ret_planning, esdm_error *err)
 {
     bool check = false;
     for (;;) {
         uint64_t *missing = NULL;
         size_t nmissing = 0;
         (void) pthread_mutex_lock(&io->lock);
-        if (!io->directory_loaded) { /* forgotten: another thread commits or refreshes */
+        bool known = io->directory_loaded;
+        esdm_status status = ESDM_OK;
+        if (known)
+            status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
+        if ((!known || nmissing > 0) && !*ret_planning) {
+            io->planning++;
+            *ret_planning = true;
+        }
+        if (!known) { /* forgotten: another thread commits, refreshes or needs memory */
             (void) pthread_mutex_unlock(&io->lock);
             esdm_status loaded = esdm__dataset_load_directory(dataset, io, err);
             if (loaded != ESDM_OK)
                 return loaded;
             continue;
         }
-        esdm_status status = esdm__index_missing(io->index, hull, &missing, &nmissing, err);
         bool too_many = check && status == ESDM_OK && nmissing == 0 &&
                         esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1) > PLAN_FRAGMENTS;
         if (too_many)
@@ -137,6 +145,21 @@ esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hu
             return status;
         check = ret_too_many != NULL;
     }
+}
+
+esdm_status
+esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull,
+                esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
+{
+    bool planning = false;
+    esdm_status status = plan(dataset, io, hull, ret_plan, ret_too_many, &planning, err);
+    if (planning) {
+        (void) pthread_mutex_lock(&io->lock);
+        io->planning--;
+        (void) pthread_mutex_unlock(&io->lock);
+        esdm__container_trim_indexes(dataset->group->container);
+    }
+    return status;
 }
 
 /* ---- fill values -------------------------------------------------------------------------- */

@@ -66,7 +66,9 @@ struct esdm_session {
     atomic_uint_fast64_t rescued;  /* reads that another copy had to answer */
     atomic_uint_fast64_t gathered; /* bytes in gather buffers */
     uint64_t gather_limit_bytes;   /* of them all */
-    uint64_t index_limit_bytes;    /* of the loaded index pages of a container, about */
+    atomic_uint_fast64_t indexed;  /* bytes of loaded index pages and directories */
+    atomic_uint_fast64_t inlined;  /* bytes of data in pending fragments' records */
+    uint64_t index_limit_bytes;    /* of each of these, about */
     uint32_t streams;              /* fragments under way at once */
     uint64_t fragment_bytes;       /* preferred: stated, or by the model */
     uint64_t fragment_limit_bytes; /* largest fragment that a pool thread may have in memory */

@@ -277,7 +277,9 @@ append_fast(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
         atomic_load_explicit(&session->gathered, memory_order_relaxed) >
             session->gather_limit_bytes)
         return false;
-    const esdm__gather_level *level = &io->gather.levels[0];
+    const esdm__gather_level *level = io->gather.levels;
+    if (level == NULL)
+        return false;
     uint64_t before = level->capacity_bytes + level->text_bytes;
     if (!esdm__gather_append(&io->gather, &box, buffer))
         return false;
@@ -292,8 +294,8 @@ static esdm_status
 write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
              esdm_type form, const void *buffer, uint64_t *out_of_range, esdm_error *failure)
 {
-    if (io->failure.status != ESDM_OK) {
-        *failure = io->failure;
+    if (io->failure != NULL) {
+        *failure = *io->failure;
         return failure->status;
     }
     if (!append_fast(dataset, io, space, form, buffer))
@@ -324,12 +326,15 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     (void) pthread_mutex_lock(&io->write_lock);
     /* Under the lock: a commit takes datasets off its list while it holds it. */
     status = esdm__dataset_mark_dirty(dataset, io, &failure);
+    bool shared = esdm__io_of(dataset->group->container)->comm != NULL;
+    if (status == ESDM_OK && shared && !esdm__epochs_reserve(&io->epochs))
+        status = esdm__error_nomem(&failure, sizeof *io->epochs.hulls, "a write of several ranks");
     if (status == ESDM_OK)
         status = write_locked(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
                               buffer, &out_of_range, &failure);
     if (status == ESDM_OK) {
         grow_dimensions(dataset, space);
-        if (esdm__io_of(dataset->group->container)->comm != NULL)
+        if (shared)
             esdm__epochs_note(&io->epochs, space);
     }
     (void) pthread_mutex_unlock(&io->write_lock);

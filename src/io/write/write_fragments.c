@@ -12,10 +12,9 @@
 #include "layout/fragmenter.h"
 #include "model/copy.h"
 
-/* Uncommitted inline data of a dataset; beyond it small fragments go to packs too. Datasets that
- * share the memory have less. */
-#define PENDING_INLINE_BYTES       (UINT64_C(8) << 20)
-#define LEAST_PENDING_INLINE_BYTES (UINT64_C(64) << 10)
+/* Uncommitted inline data of a dataset; beyond it, and beyond the bound of all datasets of the
+ * session, small fragments go to packs too. */
+#define PENDING_INLINE_BYTES (UINT64_C(8) << 20)
 /* Largest element of a fragment that is stored as one. */
 #define CONSTANT_BYTES 4096u
 
@@ -46,6 +45,7 @@ typedef struct round {
     const esdm__accuracy *accuracy; /* what the dataset states */
     esdm__missing missing;          /* what does not count in statistics */
     const esdm__chain *chain;
+    esdm__choice *chosen; /* where the chain comes from; NULL: it was stated, or is the site's */
     esdm_codec_effort effort;
     atomic_uint_fast64_t out_of_range;
 } round;
@@ -161,8 +161,7 @@ numbers_of(const round *r, const esdm__box *part, const void *raw)
                                 .accuracy = r->accuracy->lossy ? &r->accuracy->codec : NULL,
                                 .conserved = r->accuracy->conserved,
                                 .effort = r->effort,
-                                .block_bytes =
-                                    r->chain == &r->io->choice.chain ? r->io->block_bytes : 0};
+                                .block_bytes = r->chosen != NULL ? r->io->block_bytes : 0};
 }
 
 /* Numbers keep their shape, other elements are bytes for the codecs. */
@@ -288,6 +287,7 @@ enter_pending(round *r, size_t count, esdm_error *err)
         if (status == ESDM_OK)
             status = esdm__index_add_pending(io->index, fragment, err);
     }
+    esdm__dataset_trim_index(r->dataset, io);
     (void) pthread_mutex_unlock(&io->lock);
     return status;
 }
@@ -295,14 +295,12 @@ enter_pending(round *r, size_t count, esdm_error *err)
 static bool
 has_inline_room(const round *r)
 {
-    const esdm_container *container = r->dataset->group->container;
-    uint64_t limit = container->session->index_limit_bytes / container->datasets.count;
-    limit = limit < PENDING_INLINE_BYTES ? limit : PENDING_INLINE_BYTES;
-    limit = limit > LEAST_PENDING_INLINE_BYTES ? limit : LEAST_PENDING_INLINE_BYTES;
+    const esdm_session *session = r->dataset->group->container->session;
     (void) pthread_mutex_lock(&r->io->lock);
-    bool room = esdm__index_pending_inline_bytes(r->io->index) < limit;
+    uint64_t own = esdm__index_pending_inline_bytes(r->io->index);
     (void) pthread_mutex_unlock(&r->io->lock);
-    return room;
+    return own < PENDING_INLINE_BYTES &&
+           atomic_load(&session->inlined) < session->index_limit_bytes;
 }
 
 static double
@@ -323,8 +321,13 @@ choose_codecs(round *r, esdm_error *err)
     void *owned = NULL;
     if (!r->accuracy->stated || r->dataset->codec != NULL)
         return ESDM_OK;
-    r->chain = &r->io->choice.chain;
-    if (esdm__choice_is_due(&r->io->choice) &&
+    if (r->io->choice == NULL)
+        r->io->choice = calloc(1, sizeof *r->io->choice);
+    r->chosen = r->io->choice;
+    if (r->chosen == NULL)
+        return esdm__error_nomem(err, sizeof *r->chosen, "a choice of codecs");
+    r->chain = &r->chosen->chain;
+    if (esdm__choice_is_due(r->chosen) &&
         esdm__box_elements(part) * r->io->elements.bytes > engine->inline_bytes) {
         uint64_t out_of_range = atomic_load(&r->out_of_range);
         esdm_status status = dense_elements(r, part, &raw, &owned, err);
@@ -337,21 +340,21 @@ choose_codecs(round *r, esdm_error *err)
                                  .decompression_speed = r->accuracy->decompression_speed,
                                  .bandwidth = bandwidth_of_thread(r),
                                  .numbers = &numbers};
-        status = esdm__choose(&wish, &r->io->choice, err);
+        status = esdm__choose(&wish, r->chosen, err);
         free(owned);
         if (status != ESDM_OK)
             return status;
     }
-    r->effort = r->io->choice.effort;
+    r->effort = r->chosen->effort;
     return ESDM_OK;
 }
 
 static void
 note_sizes(const round *r, size_t count)
 {
-    for (size_t i = 0; i < count && r->chain == &r->io->choice.chain; i++)
+    for (size_t i = 0; i < count && r->chosen != NULL; i++)
         if (r->slots[i].fragment.inline_data == NULL)
-            esdm__choice_note(&r->io->choice, r->slots[i].fragment.raw_bytes,
+            esdm__choice_note(r->chosen, r->slots[i].fragment.raw_bytes,
                               r->slots[i].fragment.stored_bytes);
 }
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The memory that the indexes of all datasets of a session take together. */
+#include "io/container/dataset_io.h"
+#include "io/session/session.h"
+
+/* A dataset may keep so much, as long as there is room for all. */
+#define LEAST_INDEX_BYTES (UINT64_C(1) << 20)
+
+static void
+count(atomic_uint_fast64_t *sum, uint64_t *counted, uint64_t now)
+{
+    if (now > *counted)
+        (void) atomic_fetch_add(sum, now - *counted);
+    else if (now < *counted)
+        (void) atomic_fetch_sub(sum, *counted - now);
+    *counted = now;
+}
+
+void
+esdm__dataset_trim_index(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    const esdm_container *container = dataset->group->container;
+    esdm_session *session = container->session;
+    uint64_t limit = session->index_limit_bytes / container->datasets.count;
+    limit = limit > LEAST_INDEX_BYTES ? limit : LEAST_INDEX_BYTES;
+    if (esdm__index_memory_bytes(io->index) > limit)
+        esdm__index_evict(io->index, (size_t) limit / 2);
+    count(&session->indexed, &io->index_bytes,
+          esdm__index_memory_bytes(io->index) + esdm__index_directory_bytes(io->index));
+    count(&session->inlined, &io->inline_bytes, esdm__index_pending_inline_bytes(io->index));
+}
+
+/* Not of one that is being read, or written or committed, where another thread holds pages. */
+static void
+release(const esdm_dataset *dataset, esdm__dataset_io *io)
+{
+    if (pthread_mutex_trylock(&io->write_lock) != 0)
+        return;
+    (void) pthread_mutex_lock(&io->lock);
+    if (io->planning == 0 && io->index_bytes > 0 && esdm__index_release(io->index)) {
+        io->directory_loaded = false;
+        io->generation++;
+    }
+    esdm__dataset_trim_index(dataset, io);
+    (void) pthread_mutex_unlock(&io->lock);
+    (void) pthread_mutex_unlock(&io->write_lock);
+}
+
+void
+esdm__container_trim_indexes(const esdm_container *container)
+{
+    const esdm_session *session = container->session;
+    esdm__container_io *container_io = esdm__io_of(container);
+    size_t n = container->datasets.count;
+    if (atomic_load_explicit(&session->indexed, memory_order_relaxed) <= session->index_limit_bytes)
+        return;
+    /* Down to half of it, so that most calls find nothing to do. */
+    for (size_t i = 0; i < n && atomic_load(&session->indexed) > session->index_limit_bytes / 2;
+         i++) {
+        esdm_dataset *dataset =
+            container->datasets.items[atomic_fetch_add(&container_io->hand, 1) % n];
+        esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+        if (io != NULL)
+            release(dataset, io);
+    }
+}
