@@ -144,11 +144,9 @@ find_id(sqlite__link *link, const char *name, uint64_t *ret_container, esdm_erro
     return status;
 }
 
-/* Makes the name free; ret_replaced is the record that had it, or 0. It gets the name `keep_as`, or
- * becomes garbage. */
-static esdm_status
-free_name(sqlite__link *link, const char *name, bool replace, const char *keep_as,
-          uint64_t *ret_replaced, esdm_error *err)
+esdm_status
+sqlite__free_name(sqlite__link *link, const char *name, bool replace, const char *keep_as,
+                  uint64_t *ret_replaced, esdm_error *err)
 {
     esdm_status status = find_id(link, name, ret_replaced, err);
     if (status != ESDM_OK || *ret_replaced == 0)
@@ -224,7 +222,7 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
     uint64_t former_ns = 0;
     next->time_ns = esdm__now_ns();
     next->snapshot = next->structure = next->document_at = next->next_page = 1;
-    esdm_status status = free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
+    esdm_status status = sqlite__free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
                                    commit->keep_as, ret_replaced, err);
     if (status == ESDM_OK && *ret_replaced != 0)
         status = last_change(link, *ret_replaced, &former_ns, err);
@@ -412,7 +410,7 @@ sqlite__container_remove(void *self, const char *name, uint64_t *ret_container, 
     esdm_status status = sqlite__begin_write(store, false, err);
     if (status != ESDM_OK)
         return status;
-    status = free_name(&store->writer, name, true, NULL, &container, err);
+    status = sqlite__free_name(&store->writer, name, true, NULL, &container, err);
     if (status == ESDM_OK && container == 0)
         status = no_container(name, err);
     status = sqlite__end_write(store, status, err);
@@ -435,7 +433,7 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
     if (status == ESDM_OK && container == 0)
         status = no_container(from, err);
     if (status == ESDM_OK && strcmp(from, to) != 0) {
-        status = free_name(&store->writer, to, replace, keep_as, &replaced, err);
+        status = sqlite__free_name(&store->writer, to, replace, keep_as, &replaced, err);
         if (status == ESDM_OK)
             status =
                 sqlite__run(&store->writer, SQLITE__CONTAINER_RENAME, err, "it", container, to);

@@ -177,5 +177,11 @@ sqlite__import(void *self, const esdm_meta_import *import, esdm_error *err)
         if (status == ESDM_OK)
             status = insert_page(link, container, sqlite__key(container, i + 1), &page, err);
     }
+    const char *const *uuids = NULL;
+    size_t nuuids = 0;
+    if (status == ESDM_OK && import->shares != NULL)
+        import->shares(import->user, &uuids, &nuuids);
+    for (size_t k = 0; k < nuuids && status == ESDM_OK; k++)
+        status = sqlite__run(link, SQLITE__SHARED_INSERT, err, "ti", uuids[k], container);
     return sqlite__end_write(store, status, err);
 }

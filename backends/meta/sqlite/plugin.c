@@ -55,6 +55,8 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .settle = sqlite__settle,
     .backup = sqlite__backup,
     .restore = sqlite__restore,
+    .clone = sqlite__clone,
+    .shared_list = sqlite__shared_list,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

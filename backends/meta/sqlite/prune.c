@@ -358,6 +358,8 @@ delete_record(sqlite__link *link, uint64_t container, esdm_error *err)
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__FACT_FORGET, err, "i", container);
     if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__SHARED_DELETE, err, "i", container);
+    if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__CONTAINER_TOMBSTONE, err, "i", container);
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__CONTAINER_DELETE, err, "i", container);

@@ -475,6 +475,14 @@ sqlite__visit_kept_pages(sqlite__link *link, uint64_t container, uint32_t datase
 }
 
 esdm_status
+sqlite__visit_snapshot_pages(sqlite__link *link, uint64_t container, uint64_t snapshot,
+                             esdm_meta_page_visitor visit, void *user, esdm_error *err)
+{
+    page_scan scan = {.container = container, .snapshot = snapshot};
+    return list_pages(link, &scan, visit, user, err);
+}
+
+esdm_status
 sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t dataset,
                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
 {

@@ -18,6 +18,15 @@
     " writer TEXT NOT NULL, message TEXT NOT NULL, sum INTEGER, lengths BLOB, document BLOB,"      \
     " attributes BLOB);"
 
+/* Since format 5: records that refer to packs of other uuids than their own (shared.c). */
+#define SHARED_TABLES                                                                              \
+    "CREATE TABLE IF NOT EXISTS shared("                                                           \
+    " uuid TEXT NOT NULL, container INTEGER NOT NULL, sum INTEGER,"                                \
+    " PRIMARY KEY(uuid, container)) WITHOUT ROWID;"                                                \
+    "CREATE INDEX IF NOT EXISTS shared_container ON shared(container);"
+
+static const char shared_tables[] = SHARED_TABLES;
+
 static const char tables[] =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS store(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
@@ -42,13 +51,15 @@ static const char tables[] =
     " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
     " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS attribute_value ON attribute(name, value);"
-    "PRAGMA application_id = " TEXT_OF(SQLITE__APP_ID) ";"
+    SHARED_TABLES "PRAGMA application_id = " TEXT_OF(SQLITE__APP_ID) ";"
                                                        "PRAGMA user_version = " TEXT_OF(
                                                            SQLITE__FORMAT) ";"
                                                                            "COMMIT;";
 
 /* Format 1, and 2 in a migration, had no checksums of rows. */
 #define FORMAT_WITHOUT_SUMS 2
+/* Formats 3 and 4 had no table `shared`. */
+#define FORMAT_WITHOUT_SHARED 4
 
 /* For readers, which change nothing. */
 static const char views[] =
@@ -93,13 +104,16 @@ sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err)
     char pragma[64];
     int64_t format = 0;
     esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
-    *ret_current = status == ESDM_OK && format > FORMAT_WITHOUT_SUMS;
+    *ret_current = status == ESDM_OK && format > FORMAT_WITHOUT_SHARED;
     if (status != ESDM_OK || *ret_current)
         return status;
     bool migration = sqlite__is_migration((uint64_t) format);
     (void) snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d",
                     migration ? SQLITE__FORMAT_MIGRATION : SQLITE__FORMAT);
-    status = seal_rows(link, err);
+    if (format <= FORMAT_WITHOUT_SUMS)
+        status = seal_rows(link, err);
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, shared_tables, err);
     /* Older versions that have the store open go by it: they are to find none. */
     if (status == ESDM_OK && !migration)
         status = sqlite__run(link, SQLITE__STATE_FORGET, err, "");

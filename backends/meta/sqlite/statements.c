@@ -215,6 +215,39 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "SELECT s.attributes FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container = ?1",
 
+    /* ---- packs that records share */
+    [SQLITE__SHARED_LIST] =
+        "SELECT uuid, container, sealed('shared', 0, sum, uuid, container) FROM shared "
+        "ORDER BY uuid, container",
+    /* Through the index, as of names. */
+    [SQLITE__SHARED_COUNT] = "SELECT count(*) FROM shared INDEXED BY shared_container",
+    [SQLITE__SHARED_INSERT] =
+        "INSERT OR IGNORE INTO shared(uuid, container, sum) VALUES(?1, ?2, seal(0, ?1, ?2))",
+    [SQLITE__SHARED_DELETE] = "DELETE FROM shared WHERE container = ?1",
+    [SQLITE__CLONE_SOURCE] =
+        "SELECT c.container, c.uuid, CASE s.pruned WHEN 0 THEN s.id & 0xffffffff END, "
+        "s.structure, s.document_at, c.datasets, c.snapshot, c.raw_bytes, c.stored_bytes, "
+        "c.fragments, d.attributes, " CONTAINER_SEALED("c.") ", "
+        "CASE WHEN s.id IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END "
+        "FROM container c LEFT JOIN snapshot s ON s.id = (c.container << 32) + "
+        "CASE ?2 WHEN 0 THEN c.snapshot ELSE ?2 END "
+        "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at WHERE c.name = ?1",
+    /* ?1 of the old record, ?2 of the new one, ?3 that has the document. */
+    [SQLITE__CLONE_SNAPSHOT] =
+        "INSERT INTO snapshot(id, parent, structure, document_at, time_ns, pruned, writer, "
+        "message, lengths, document, attributes, sum) "
+        "SELECT ?2, s.parent, s.structure, ?2 & 0xffffffff, ?4, 0, ?5, ?6, s.lengths, d.document, "
+        "d.attributes, seal(0, ?2, s.parent, s.structure, ?2 & 0xffffffff, ?4, 0, ?5, ?6, "
+        "s.lengths) FROM snapshot s JOIN snapshot d ON d.id = ?3 WHERE s.id = ?1",
+    [SQLITE__CLONE_PAGE] =
+        PAGE_INTO "SELECT ?4, dataset, ?5, records, level, absolute, added, 0, raw_bytes, "
+        "stored_bytes, box, seal(3, ?4, dataset, ?5, records, level, absolute, added, 0, "
+        "raw_bytes, stored_bytes, box) FROM page "
+        "WHERE container = ?1 AND dataset = ?2 AND page = ?3 AND " PAGE_SEALED,
+    [SQLITE__CLONE_PAGE_DATA] =
+        "INSERT INTO page_data(page, dataset, data) SELECT ?2, dataset, data FROM page_data "
+        "WHERE page = ?1",
+
     /* ---- the store */
     [SQLITE__SEAL_CONTAINERS] =
         "UPDATE container SET sum = seal(0, " CONTAINER_OF("", "name", "uuid", "next_page") ")",

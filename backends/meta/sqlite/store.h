@@ -24,10 +24,10 @@
 #define SQLITE__PINS "pins"
 /** Files while a backup is made or brought back: this and random digits. */
 #define SQLITE__BACKUP "catalogue-backup-"
-#define SQLITE__FORMAT 3
+#define SQLITE__FORMAT 5
 /* While a migration is under way, and after it: who does not know of it is to keep away. Such
  * formats are even. */
-#define SQLITE__FORMAT_MIGRATION 4
+#define SQLITE__FORMAT_MIGRATION 6
 #define SQLITE__APP_ID           0x4553444d /* "ESDM" */
 
 /** How the files are reached. */
@@ -192,6 +192,24 @@ esdm_status sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_contain
 esdm_status sqlite__prune(sqlite__store *store, uint64_t container, uint64_t head, uint32_t history,
                           uint64_t now_ns, esdm_error *err);
 
+/* ---- commit.c ------------------------------------------------------------------------------- */
+
+/** Makes the name free, within the current transaction. ESDM_EEXIST unless `replace`.
+ *  @param keep_as the name that the record gets; NULL: it becomes garbage.
+ *  @param ret_replaced the record that had the name, or 0. */
+esdm_status sqlite__free_name(sqlite__link *link, const char *name, bool replace,
+                              const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
+
+/* ---- shared.c ------------------------------------------------------------------------------- */
+
+/** Visits all rows of `shared` over this connection; ESDM_ECORRUPT when some may be missing. */
+esdm_status sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user,
+                                 esdm_error *err);
+esdm_status sqlite__shared_list(void *store, esdm_meta_shared_visitor visit, void *user,
+                                esdm_error *err);
+esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
+                          esdm_meta_committed *ret_committed, esdm_error *err);
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 esdm_status sqlite__make(const esdm_plugin_config *config, bool dry_run,
@@ -222,6 +240,9 @@ esdm_status sqlite__page_list(void *store, uint64_t container, uint64_t snapshot
 /** Those of a record and a dataset (0: of all), live or not, over this connection. */
 esdm_status sqlite__visit_kept_pages(sqlite__link *link, uint64_t container, uint32_t dataset,
                                      esdm_meta_page_visitor visit, void *user, esdm_error *err);
+/** Those of a snapshot, over this connection. */
+esdm_status sqlite__visit_snapshot_pages(sqlite__link *link, uint64_t container, uint64_t snapshot,
+                                         esdm_meta_page_visitor visit, void *user, esdm_error *err);
 esdm_status sqlite__page_load(void *store, uint64_t page, void **ret_data, size_t *ret_bytes,
                               esdm_error *err);
 esdm_status sqlite__commit(void *store, const esdm_meta_commit *commit,

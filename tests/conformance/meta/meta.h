@@ -61,6 +61,7 @@ GROUP(fact);
 GROUP(sqlite);
 GROUP(sqlite_sums);
 GROUP(upkeep);
+GROUP(clone);
 #undef GROUP
 
 #endif

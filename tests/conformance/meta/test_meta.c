@@ -262,6 +262,7 @@ main(void)
     RUN(migration);
     RUN(fact);
     RUN(upkeep);
+    RUN(clone);
     RUN(sqlite);
     RUN(sqlite_sums);
 #undef RUN

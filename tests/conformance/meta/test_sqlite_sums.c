@@ -359,7 +359,8 @@ make_old(const fixture *f, const char *format)
     char sql[300];
     (void) snprintf(sql, sizeof sql,
                     "ALTER TABLE container DROP COLUMN sum; ALTER TABLE snapshot DROP COLUMN sum;"
-                    "ALTER TABLE page DROP COLUMN sum; PRAGMA user_version = %s;",
+                    "ALTER TABLE page DROP COLUMN sum; DROP TABLE shared;"
+                    "PRAGMA user_version = %s;",
                     format);
     sqlite_run(f, sql);
 }
@@ -419,13 +420,48 @@ test_sqlite__older_format_is_read_and_upgraded(void **state)
     assert_ok(meta()->container_find(reader, "c0", &record, &place_error));
     assert_int_equal(record.snapshot, committed.snapshot);
     assert_true(meta_count_pages(reader, record.container, record.snapshot, 0) >= 40);
-    assert_int_equal(format_of(f), 3);
+    assert_int_equal(format_of(f), 5);
     meta()->close(reader);
     meta()->close(f->store);
     f->store = meta_open(f, false);
     sqlite_run(f, "UPDATE container SET fragments = fragments + 1 WHERE name = 'c0'");
     assert_status(meta()->container_find(f->store, "c0", &record, &place_error), ESDM_ECORRUPT);
     assert_ok(meta()->container_find(f->store, "c1", &record, &place_error));
+}
+
+static bool
+count_pair(const char *uuid, uint64_t container, void *user)
+{
+    (void) uuid, (void) container;
+    ++*(size_t *) user;
+    return true;
+}
+
+static void
+test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed committed;
+    size_t pairs = 0;
+    const esdm_meta_clone clone = {
+        .from = "c0", .name = "clone", .uuid = "c10e0000000000000000000000000001"};
+    skip_if(!sqlite_is_tested());
+    fill(f);
+    meta()->close(f->store);
+    sqlite_run(f, "DROP TABLE shared; PRAGMA user_version = 3");
+    void *reader = meta_open(f, true); /* from before the upgrade */
+    assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
+    assert_int_equal(pairs, 0);
+    f->store = meta_open(f, false);
+    assert_int_equal(format_of(f), 3);
+    assert_ok(meta()->clone(f->store, &clone, &committed, &place_error));
+    assert_int_equal(format_of(f), 5);
+    assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
+    assert_int_equal(pairs, 1);
+    meta()->close(reader);
+    /* what a damaged row says may be too little: nobody is to remove anything */
+    sqlite_run(f, "UPDATE shared SET sum = sum + 1");
+    assert_status(meta()->shared_list(f->store, count_pair, &pairs, &place_error), ESDM_ECORRUPT);
 }
 
 static void
@@ -466,12 +502,12 @@ test_sqlite__older_format_in_a_migration(void **state)
     f->place.config.migrating = true;
     f->store = meta_open(f, false);
     assert_ok(meta()->set_state(f->store, ESDM_META_LEAVING, "leaves", &place_error));
-    assert_int_equal(format_of(f), 4);
+    assert_int_equal(format_of(f), 6);
     assert_ok(meta()->state(f->store, &found, note, &place_error));
     assert_int_equal(found, ESDM_META_LEAVING);
     assert_string_equal(note, "leaves");
     assert_ok(meta()->set_state(f->store, ESDM_META_ACTIVE, "", &place_error));
-    assert_int_equal(format_of(f), 3);
+    assert_int_equal(format_of(f), 5);
     f->place.config.migrating = false;
     expect_status(f, ESDM_OK);
 }
@@ -482,6 +518,7 @@ const struct CMUnitTest meta_sqlite_sums_tests[] = {
     WITH_STORE(test_sqlite__changes_keep_the_checksums_right),
     WITH_STORE(test_sqlite__flipped_bits_never_tell_another_story),
     WITH_STORE(test_sqlite__older_format_is_read_and_upgraded),
+    WITH_STORE(test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone),
     WITH_STORE(test_sqlite__damaged_older_store_is_read_and_not_upgraded),
     WITH_STORE(test_sqlite__older_format_in_a_migration),
 };

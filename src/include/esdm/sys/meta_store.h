@@ -19,6 +19,12 @@
  * unlimited dimensions. A *page* (opaque bytes) belongs to a dataset and is visible in snapshots s
  * with added ≤ s and (removed = 0 or s < removed).
  *
+ * A pack is named after a record's uuid, and that record refers to it by this rule alone. Records
+ * that refer to packs of *another* uuid, clones and what is cloned from them, have a row for each
+ * such uuid (shared_list()): so a pack is needed by the record of its uuid and by those whose rows
+ * name that uuid, and by nobody else. A row may say too much, never too little: commits and
+ * relocations of pages only ever name packs of the record's own uuid and of uuids in its rows.
+ *
  * Threads: a store handle is used by many threads at once; the plug-in locks inside. No engine lock
  * is held during a call, except where a visitor runs (a visitor never calls the store).
  * Strings and blobs handed to visitors are borrowed for the call. `ret_` memory is owned by the
@@ -232,7 +238,26 @@ typedef struct esdm_meta_import {
     /** Called `npages` times: the next page, in the order of their numbers within a dataset. */
     esdm_status (*next_page)(void *user, esdm_meta_import_page *ret_page, esdm_error *err);
     void *user;
+    /** Called after the last page: the uuids of other records whose packs the pages name, for
+     *  shared_list(). NULL: none. @param ret_uuids borrowed until the import ends. */
+    void (*shares)(void *user, const char *const **ret_uuids, size_t *ret_count);
 } esdm_meta_import;
+
+/** A container that begins with one snapshot of another one, and shares its packs. */
+typedef struct esdm_meta_clone {
+    const char *from;     /**< name */
+    uint64_t snapshot;    /**< of `from`; 0: the newest */
+    const char *name;     /**< of the new record; another one than `from` */
+    const char *uuid;     /**< of the new record */
+    bool replace;         /**< the new record takes over the name, as ESDM_META_REPLACE */
+    const char *keep_as;  /**< with `replace`: as in esdm_meta_commit */
+    const char *writer;
+    const char *message;
+    bool durable;
+} esdm_meta_clone;
+
+/** Record `container` may refer to packs that are named after `uuid`, which is not its own. */
+typedef bool (*esdm_meta_shared_visitor)(const char *uuid, uint64_t container, void *user);
 
 typedef bool (*esdm_meta_attribute_visitor)(const esdm_meta_attribute *attribute, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
@@ -446,6 +471,25 @@ typedef struct esdm_meta_plugin {
     esdm_status (*restore)(const esdm_plugin_config *config, esdm_meta_bytes_source next,
                            void *next_user, const char *note, esdm_plugin_reporter report,
                            void *user, esdm_error *err);
+
+    /* ---- containers that share packs; since interface 8. Optional, both or none ---- */
+
+    /**
+     * Makes a record of one snapshot of another, in one transaction: its document, lengths, index
+     * pages and attributes. The new record has this one snapshot, with the number, structure number
+     * and pages (`added`) of the old one, so that the order of overlapping fragments stays; its
+     * pages get numbers of their own. It shares the packs of the old record's uuid and of all uuids
+     * that the old record shares. Changes of the old record wait, or the clone does. ESDM_ENOENT:
+     * no such container or snapshot; ESDM_EEXIST: the name is taken; ESDM_ECORRUPT: the directory
+     * of its pages is not whole; ESDM_ENOTSUP: the store has an older format, and this user may not
+     * upgrade it.
+     */
+    esdm_status (*clone)(void *store, const esdm_meta_clone *clone,
+                         esdm_meta_committed *ret_committed, esdm_error *err);
+    /** All pairs, of garbage too; each until forget(). ESDM_ECORRUPT when some may be missing: then
+     *  nothing may be removed. */
+    esdm_status (*shared_list)(void *store, esdm_meta_shared_visitor visit, void *user,
+                               esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

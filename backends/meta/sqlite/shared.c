@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Records that begin as a copy of another one and share its packs. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "store.h"
+
+/* The first format that has the table `shared`. */
+#define FORMAT_WITH_SHARED 5
+
+/* ---- who shares ----------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user,
+                     esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    bool more = true;
+    uint64_t rows = 0;
+    esdm_status status = sqlite__prepare(link, SQLITE__SHARED_LIST, &statement, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row && more) {
+        rows++;
+        more = visit(sqlite__text(statement, 0), sqlite__u64(statement, 1), user);
+        if (more)
+            status = sqlite__step(link, statement, &row, err);
+    }
+    if (row)
+        (void) sqlite3_reset(statement);
+    /* Packs that a lost row names would be taken for nobody's. */
+    return status == ESDM_OK && more
+               ? sqlite__check_count(link, SQLITE__SHARED_COUNT, NULL, rows, err)
+               : status;
+}
+
+/* Within one reading. An older store has no such rows; another program may have given it the table
+ * since it was opened. */
+static esdm_status
+read_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
+{
+    int64_t format = 0;
+    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
+    if (status != ESDM_OK || format < FORMAT_WITH_SHARED)
+        return status;
+    return sqlite__visit_shared(link, visit, user, err);
+}
+
+esdm_status
+sqlite__shared_list(void *self, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
+{
+    sqlite__store *store = self;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
+    if (status == ESDM_OK) {
+        status = read_shared(&store->reader, visit, user, err);
+        (void) !sqlite__run(&store->reader, SQLITE__ROLLBACK, NULL, "");
+    }
+    sqlite__end_read(store);
+    return status;
+}
+
+/* ---- clone ---------------------------------------------------------------------------------- */
+
+typedef struct source_page {
+    uint64_t dataset;
+    uint64_t page;
+} source_page;
+
+typedef struct cloning {
+    uint64_t container; /* of the old record */
+    char uuid[ESDM_META_UUID_BYTES];
+    uint64_t snapshot;
+    uint64_t structure;
+    uint64_t document_at;
+    uint64_t datasets;
+    bool newest;
+    uint64_t raw_bytes; /* sums over the pages */
+    uint64_t stored_bytes;
+    uint64_t fragments;
+    uint64_t head_sums[3]; /* what the old record says of its newest snapshot */
+    void *attributes;      /* owned */
+    size_t attributes_bytes;
+    source_page *pages; /* owned */
+    size_t npages;
+    size_t capacity;
+    char (*uuids)[ESDM_META_UUID_BYTES]; /* owned: that the old record shares */
+    size_t nuuids;
+    bool failed; /* out of memory */
+} cloning;
+
+static bool
+note_page(const esdm_meta_page *page, void *user)
+{
+    cloning *c = user;
+    if (c->npages == c->capacity) {
+        size_t capacity = c->capacity > 0 ? 2 * c->capacity : 64;
+        source_page *grown = realloc(c->pages, capacity * sizeof *grown);
+        c->failed = grown == NULL;
+        if (grown == NULL)
+            return false;
+        c->pages = grown;
+        c->capacity = capacity;
+    }
+    c->pages[c->npages++] = (source_page){page->dataset, page->page};
+    c->raw_bytes += page->raw_bytes;
+    c->stored_bytes += page->stored_bytes;
+    c->fragments += page->records;
+    return true;
+}
+
+static bool
+note_shared(const char *uuid, uint64_t container, void *user)
+{
+    cloning *c = user;
+    if (container != c->container)
+        return true;
+    char(*grown)[ESDM_META_UUID_BYTES] = realloc(c->uuids, (c->nuuids + 1) * sizeof *grown);
+    c->failed = grown == NULL;
+    if (grown == NULL)
+        return false;
+    c->uuids = grown;
+    memset(c->uuids[c->nuuids], 0, sizeof *grown);
+    memcpy(c->uuids[c->nuuids++], uuid, strnlen(uuid, sizeof *grown - 1));
+    return true;
+}
+
+static esdm_status
+read_source(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_error *err)
+{
+    sqlite3_stmt *row = NULL;
+    bool found = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__CLONE_SOURCE, &row, err, "ti", clone->from,
+                                         clone->snapshot);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, row, &found, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!found)
+        return esdm__error_set(err, ESDM_ENOENT, "there is no container '%.300s'", clone->from);
+    const char *uuid = sqlite__text(row, 1);
+    c->container = sqlite__u64(row, 0);
+    memcpy(c->uuid, uuid, strnlen(uuid, sizeof c->uuid - 1));
+    bool there = sqlite3_column_type(row, 2) != SQLITE_NULL;
+    c->snapshot = sqlite__u64(row, 2);
+    c->structure = sqlite__u64(row, 3);
+    c->document_at = sqlite__u64(row, 4);
+    c->datasets = sqlite__u64(row, 5);
+    c->newest = c->snapshot == sqlite__u64(row, 6);
+    for (int i = 0; i < 3; i++)
+        c->head_sums[i] = sqlite__u64(row, 7 + i);
+    status = sqlite__copy(row, 10, &c->attributes, &c->attributes_bytes, err);
+    (void) sqlite3_reset(row);
+    if (status == ESDM_OK && !there)
+        status = esdm__error_set(err, ESDM_ENOENT, "container '%.300s' has no snapshot %llu",
+                                 clone->from, (unsigned long long) clone->snapshot);
+    return status;
+}
+
+/* A directory that lacks pages must not become another container's. */
+static esdm_status
+read_pages(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_error *err)
+{
+    esdm_status status =
+        sqlite__visit_snapshot_pages(link, c->container, c->snapshot, note_page, c, err);
+    if (status == ESDM_OK && !c->failed)
+        status = sqlite__visit_shared(link, note_shared, c, err);
+    if (status == ESDM_OK && c->failed)
+        status = esdm__error_nomem(err, c->npages * sizeof *c->pages, "index pages");
+    if (status == ESDM_OK && c->npages >= SQLITE__LOW_MAX)
+        status = esdm__error_set(err, ESDM_ENOTSUP, "too many index pages");
+    if (status == ESDM_OK && c->newest &&
+        (c->raw_bytes != c->head_sums[0] || c->stored_bytes != c->head_sums[1] ||
+         c->fragments != c->head_sums[2]))
+        status = esdm__error_set(err, ESDM_ECORRUPT,
+                                 "container '%.300s': its directory lists other index pages than "
+                                 "were committed; esdm-fsck tells more",
+                                 clone->from);
+    return status;
+}
+
+static esdm_status
+copy_pages(sqlite__link *link, const cloning *c, uint64_t container, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < c->npages && status == ESDM_OK; i++) {
+        const source_page *page = &c->pages[i];
+        uint64_t number = sqlite__key(container, i + 1);
+        status = sqlite__run(link, SQLITE__CLONE_PAGE, err, "iiiii", c->container, page->dataset,
+                             page->page, container, number);
+        bool whole = status != ESDM_OK || sqlite3_changes(link->db) == 1;
+        if (status == ESDM_OK)
+            status = sqlite__run(link, SQLITE__CLONE_PAGE_DATA, err, "ii", page->page, number);
+        whole = whole && (status != ESDM_OK || sqlite3_changes(link->db) == 1);
+        if (!whole)
+            return esdm__error_set(err, ESDM_ECORRUPT,
+                                   "metadata store '%.200s' has no index page %llu", link->label,
+                                   (unsigned long long) page->page);
+    }
+    return status;
+}
+
+static esdm_status
+insert_shared(sqlite__link *link, const cloning *c, uint64_t container, esdm_error *err)
+{
+    esdm_status status = sqlite__run(link, SQLITE__SHARED_INSERT, err, "ti", c->uuid, container);
+    for (size_t i = 0; i < c->nuuids && status == ESDM_OK; i++)
+        status = sqlite__run(link, SQLITE__SHARED_INSERT, err, "ti", c->uuids[i], container);
+    return status;
+}
+
+static esdm_status
+insert_clone(sqlite__link *link, const esdm_meta_clone *clone, const cloning *c, uint64_t now_ns,
+             uint64_t *ret_container, esdm_error *err)
+{
+    esdm_status status =
+        sqlite__run(link, SQLITE__CONTAINER_IMPORT, err, "ttiiiiiiiiii", clone->name, clone->uuid,
+                    c->snapshot, c->structure, c->snapshot, (uint64_t) c->npages + 1, now_ns,
+                    now_ns, c->raw_bytes, c->stored_bytes, c->fragments, c->datasets);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t container = (uint64_t) sqlite3_last_insert_rowid(link->db);
+    *ret_container = container;
+    if (container > SQLITE__CONTAINER_MAX)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "metadata store '%.200s' has used up its 2^31 container numbers",
+                               link->label);
+    status = sqlite__run(link, SQLITE__CLONE_SNAPSHOT, err, "iiiitt",
+                         sqlite__key(c->container, c->snapshot),
+                         sqlite__key(container, c->snapshot),
+                         sqlite__key(c->container, c->document_at), now_ns,
+                         clone->writer != NULL ? clone->writer : "",
+                         clone->message != NULL ? clone->message : "");
+    if (status == ESDM_OK && sqlite3_changes(link->db) != 1)
+        status = sqlite__error(link, SQLITE_CORRUPT, err);
+    if (status == ESDM_OK)
+        status = copy_pages(link, c, container, err);
+    if (status == ESDM_OK)
+        status = insert_shared(link, c, container, err);
+    if (status == ESDM_OK)
+        status = sqlite__attributes_changed(link, container, true, c->attributes,
+                                            c->attributes_bytes, err);
+    return status;
+}
+
+esdm_status
+sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret_committed,
+              esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite__link *link = &store->writer;
+    cloning c = {.container = 0};
+    uint64_t container = 0;
+    uint64_t replaced = 0;
+    uint64_t now_ns = esdm__now_ns();
+    if (strcmp(clone->from, clone->name) == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' cannot be cloned to itself",
+                               clone->from);
+    if (clone->snapshot > SQLITE__LOW_MAX)
+        return esdm__error_set(err, ESDM_ENOENT, "container '%.300s' has no snapshot %llu",
+                               clone->from, (unsigned long long) clone->snapshot);
+    esdm_status status = sqlite__begin_write(store, clone->durable, err);
+    if (status != ESDM_OK)
+        return status;
+    status = read_source(link, clone, &c, err);
+    if (status == ESDM_OK)
+        status = read_pages(link, clone, &c, err);
+    if (status == ESDM_OK)
+        status = sqlite__free_name(link, clone->name, clone->replace, clone->keep_as, &replaced,
+                                   err);
+    if (status == ESDM_OK)
+        status = insert_clone(link, clone, &c, now_ns, &container, err);
+    status = sqlite__end_write(store, status, err);
+    free(c.attributes);
+    free(c.pages);
+    free(c.uuids);
+    if (status == ESDM_OK)
+        *ret_committed = (esdm_meta_committed){.container = container,
+                                               .snapshot = c.snapshot,
+                                               .structure = c.structure,
+                                               .time_ns = now_ns,
+                                               .replaced = replaced,
+                                               .first_page = sqlite__key(container, 1)};
+    return status;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Records that begin as a copy of another one and share its packs. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "meta.h"
+
+#define UUID_OF_CLONE  "c10e0000000000000000000000000001"
+#define UUID_OF_CLONE2 "c10e0000000000000000000000000002"
+
+typedef struct pairs {
+    char uuids[16][ESDM_META_UUID_BYTES];
+    uint64_t containers[16];
+    size_t count;
+} pairs;
+
+static bool
+note_pair(const char *uuid, uint64_t container, void *user)
+{
+    pairs *all = user;
+    assert_true(all->count < 16);
+    (void) snprintf(all->uuids[all->count], sizeof all->uuids[0], "%s", uuid);
+    all->containers[all->count++] = container;
+    return true;
+}
+
+static pairs
+list(void *store)
+{
+    pairs all = {.count = 0};
+    assert_ok(meta()->shared_list(store, note_pair, &all, &place_error));
+    return all;
+}
+
+static bool
+shares(const pairs *all, const char *uuid, uint64_t container)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->containers[i] == container && strcmp(all->uuids[i], uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+static esdm_meta_clone
+new_clone(const char *from, const char *to, const char *uuid)
+{
+    return (esdm_meta_clone){
+        .from = from, .name = to, .uuid = uuid, .writer = "tests", .message = "clone"};
+}
+
+static void
+test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    esdm_meta_committed cloned;
+    if (meta()->clone == NULL)
+        skip();
+    esdm_meta_committed source = meta_create(f->store, "a");
+    for (uint32_t i = 0; i < 5; i++)
+        assert_ok(meta_append(f->store, source.container, 1, &made));
+    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.snapshot, made.snapshot);
+    assert_int_equal(meta_count_pages(f->store, cloned.container, cloned.snapshot, 0), 5);
+    assert_int_equal(meta_check_whole(f->store, "b"), meta_check_whole(f->store, "a"));
+    assert_int_equal(meta_count_snapshots(f->store, "b"), 1);
+    esdm_meta_container record = meta_record(f, "b");
+    assert_string_equal(record.uuid, UUID_OF_CLONE);
+    assert_int_equal(record.stored_bytes, meta_record(f, "a").stored_bytes);
+    /* each goes on without the other */
+    assert_ok(meta_append(f->store, cloned.container, 1, &made));
+    assert_int_equal(made.snapshot, cloned.snapshot + 1);
+    assert_int_equal(meta_count_pages(f->store, made.container, made.snapshot, 0), 6);
+    uint64_t removed = 0;
+    assert_ok(meta()->container_remove(f->store, "a", &removed, &place_error));
+    assert_true(meta_becomes_garbage(f->store, removed));
+    assert_ok(meta()->forget(f->store, removed, &place_error));
+    assert_int_equal(meta_count_pages(f->store, made.container, made.snapshot, 0), 6);
+    (void) meta_check_whole(f->store, "b");
+}
+
+static void
+test_clone__is_listed_with_all_whose_packs_it_shares(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed first;
+    esdm_meta_committed second;
+    char uuid[ESDM_META_UUID_BYTES];
+    uint64_t removed = 0;
+    if (meta()->clone == NULL)
+        skip();
+    (void) meta_create(f->store, "a");
+    (void) snprintf(uuid, sizeof uuid, "%s", meta_record(f, "a").uuid);
+    assert_int_equal(list(f->store).count, 0);
+    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    assert_ok(meta()->clone(f->store, &wanted, &first, &place_error));
+    wanted = new_clone("b", "c", UUID_OF_CLONE2);
+    assert_ok(meta()->clone(f->store, &wanted, &second, &place_error));
+    pairs all = list(f->store);
+    assert_int_equal(all.count, 3);
+    assert_true(shares(&all, uuid, first.container));
+    assert_true(shares(&all, uuid, second.container));
+    assert_true(shares(&all, UUID_OF_CLONE, second.container));
+    /* the rows of a record go with it, those that name it stay */
+    assert_ok(meta()->container_remove(f->store, "b", &removed, &place_error));
+    assert_int_equal(list(f->store).count, 3);
+    assert_true(meta_becomes_garbage(f->store, removed));
+    assert_ok(meta()->forget(f->store, removed, &place_error));
+    all = list(f->store);
+    assert_int_equal(all.count, 2);
+    assert_true(shares(&all, UUID_OF_CLONE, second.container));
+}
+
+static void
+test_clone__refuses_names_that_are_taken_or_not_there(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed cloned = {.container = 77};
+    if (meta()->clone == NULL)
+        skip();
+    (void) meta_create(f->store, "a");
+    esdm_meta_committed other = meta_create(f->store, "b");
+    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_EEXIST);
+    wanted.from = "nowhere";
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ENOENT);
+    wanted = new_clone("a", "c", UUID_OF_CLONE);
+    wanted.snapshot = 9;
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ENOENT);
+    wanted = new_clone("a", "a", UUID_OF_CLONE);
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_EINVAL);
+    assert_int_equal(cloned.container, 77);
+    assert_int_equal(list(f->store).count, 0);
+    wanted = new_clone("a", "b", UUID_OF_CLONE);
+    wanted.replace = true;
+    wanted.keep_as = "/former/b//1";
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.replaced, other.container);
+    assert_int_equal(meta_record(f, "/former/b//1").container, other.container);
+}
+
+const struct CMUnitTest meta_clone_tests[] = {
+    WITH_STORE(test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone),
+    WITH_STORE(test_clone__is_listed_with_all_whose_packs_it_shares),
+    WITH_STORE(test_clone__refuses_names_that_are_taken_or_not_there),
+};
+const size_t meta_clone_count = sizeof meta_clone_tests / sizeof meta_clone_tests[0];
