@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/packs/page_list.h"
+#include "io/session/sharers.h"
 #include "journal/restore.h"
 #include "layout/places.h"
 #include "upkeep/upkeep.h"
@@ -22,8 +23,11 @@ typedef struct record {
 
 typedef struct records {
     const esdm__inventory *packs;
-    record *items; /* owned */
+    const esdm__sharers *sharers;
+    const esdm__stray_record *only; /* NULL: all records */
+    record *items;                  /* owned; the first `sorted` by number */
     size_t count;
+    size_t sorted;
     bool failed;
 } records;
 
@@ -35,11 +39,44 @@ has_packs(const esdm__inventory *packs, const char *uuid)
            strncmp(packs->entries[first].name, uuid, ESDM__UUID_DIGITS) == 0;
 }
 
+/* Whether it may refer to packs of the inventory, its own or those of others. */
+static bool
+is_concerned(const records *to, uint64_t container, const char *uuid)
+{
+    if (to->only != NULL)
+        return container == to->only->container ||
+               esdm__sharers_has(to->sharers, to->only->uuid, container);
+    if (has_packs(to->packs, uuid))
+        return true;
+    for (size_t i = 0; i < to->sharers->count; i++) {
+        const esdm__sharer *one = &to->sharers->items[i];
+        if (one->container == container && has_packs(to->packs, one->uuid))
+            return true;
+    }
+    return false;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const record *x = a;
+    const record *y = b;
+    return (x->container > y->container) - (x->container < y->container);
+}
+
+/* By an earlier look: numbers are never given again. */
+static bool
+is_noted(const records *to, uint64_t container)
+{
+    const record key = {.container = container};
+    return to->sorted > 0 && bsearch(&key, to->items, to->sorted, sizeof key, by_number) != NULL;
+}
+
 static bool
 note_record(uint64_t container, const char *uuid, const char *name, void *user)
 {
     records *to = user;
-    if (!has_packs(to->packs, uuid))
+    if (!is_concerned(to, container, uuid) || is_noted(to, container))
         return true;
     record *grown = realloc(to->items, (to->count + 1) * sizeof *grown);
     to->failed = grown == NULL;
@@ -62,6 +99,7 @@ note_record(uint64_t container, const char *uuid, const char *name, void *user)
 typedef struct marking {
     esdm_session *session;
     esdm__inventory *packs;
+    const esdm__sharers *sharers;
     uint64_t lost;
 } marking;
 
@@ -169,6 +207,10 @@ mark_record(marking *m, const record *one, esdm_error *err)
     bool lost = status == ESDM_ECORRUPT || status == ESDM_ENOTSUP;
     if (lost || (status == ESDM_OK && (again || !is_whole(m, one, &lost)))) {
         mark_all(m, one->uuid);
+        for (size_t i = 0; i < m->sharers->count; i++) {
+            if (m->sharers->items[i].container == one->container)
+                mark_all(m, m->sharers->items[i].uuid);
+        }
         m->lost += lost;
         return ESDM_OK;
     }
@@ -188,25 +230,48 @@ wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
                : esdm__error_prefix(err, status, "cannot tell which commits are in progress");
 }
 
+/* Marks what the records need that are there now and were not marked yet. */
+static esdm_status
+mark_new_records(marking *m, records *list, bool fence, bool *ret_any, esdm_error *err)
+{
+    esdm__sharers sharers = {0};
+    size_t first = list->count;
+    esdm_status status = esdm__sharers_load(m->session, &sharers, err);
+    m->sharers = list->sharers = &sharers;
+    bool alone = list->only != NULL && !esdm__sharers_any(&sharers, list->only->uuid);
+    if (status == ESDM_OK && alone)
+        (void) note_record(list->only->container, list->only->uuid, list->only->name, list);
+    else if (status == ESDM_OK)
+        status = m->session->meta->record_list(m->session->store, note_record, list, err);
+    if (status == ESDM_OK && list->failed)
+        status = esdm__error_nomem(err, list->count * sizeof *list->items, "records");
+    for (size_t i = first; i < list->count && status == ESDM_OK; i++) {
+        if (fence)
+            status = wait_for_commits(m->session, &list->items[i], err);
+        if (status == ESDM_OK)
+            status = mark_record(m, &list->items[i], err);
+    }
+    *ret_any = list->count > first;
+    if (*ret_any)
+        qsort(list->items, list->count, sizeof *list->items, by_number);
+    list->sorted = list->count;
+    esdm__sharers_clear(&sharers);
+    return status;
+}
+
+/* A clone that was made meanwhile may need what the container, which was looked at after it, has
+ * given up since. So it goes on until there is no new record: what is cloned later is cloned of one
+ * that was marked, with all that it needs. */
 static esdm_status
 mark_used(esdm_session *session, esdm__inventory *packs, const esdm__stray_record *only, bool fence,
           uint64_t *ret_lost, esdm_error *err)
 {
     marking m = {.session = session, .packs = packs};
-    records list = {.packs = packs};
+    records list = {.packs = packs, .only = only};
+    bool any = true;
     esdm_status status = ESDM_OK;
-    if (only != NULL)
-        (void) note_record(only->container, only->uuid, only->name, &list);
-    else
-        status = session->meta->record_list(session->store, note_record, &list, err);
-    if (status == ESDM_OK && list.failed)
-        status = esdm__error_nomem(err, list.count * sizeof *list.items, "records");
-    for (size_t i = 0; i < list.count && status == ESDM_OK; i++) {
-        if (fence)
-            status = wait_for_commits(session, &list.items[i], err);
-        if (status == ESDM_OK)
-            status = mark_record(&m, &list.items[i], err);
-    }
+    while (any && status == ESDM_OK)
+        status = mark_new_records(&m, &list, fence, &any, err);
     for (size_t i = 0; i < list.count; i++)
         free(list.items[i].name);
     free(list.items);

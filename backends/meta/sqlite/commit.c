@@ -223,7 +223,7 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
     next->time_ns = esdm__now_ns();
     next->snapshot = next->structure = next->document_at = next->next_page = 1;
     esdm_status status = sqlite__free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
-                                   commit->keep_as, ret_replaced, err);
+                                           commit->keep_as, ret_replaced, err);
     if (status == ESDM_OK && *ret_replaced != 0)
         status = last_change(link, *ret_replaced, &former_ns, err);
     if (next->time_ns <= former_ns) /* the clock of another node is ahead */

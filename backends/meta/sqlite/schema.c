@@ -50,8 +50,8 @@ static const char tables[] =
     " container INTEGER NOT NULL, dataset INTEGER NOT NULL, name TEXT NOT NULL,"
     " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
     " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS attribute_value ON attribute(name, value);"
-    SHARED_TABLES "PRAGMA application_id = " TEXT_OF(SQLITE__APP_ID) ";"
+    "CREATE INDEX IF NOT EXISTS attribute_value ON attribute(name, value);" SHARED_TABLES
+    "PRAGMA application_id = " TEXT_OF(SQLITE__APP_ID) ";"
                                                        "PRAGMA user_version = " TEXT_OF(
                                                            SQLITE__FORMAT) ";"
                                                                            "COMMIT;";

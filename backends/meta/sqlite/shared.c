@@ -137,8 +137,8 @@ read_source(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_e
 {
     sqlite3_stmt *row = NULL;
     bool found = false;
-    esdm_status status = sqlite__prepare(link, SQLITE__CLONE_SOURCE, &row, err, "ti", clone->from,
-                                         clone->snapshot);
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__CLONE_SOURCE, &row, err, "ti", clone->from, clone->snapshot);
     if (status == ESDM_OK)
         status = sqlite__step(link, row, &found, err);
     if (status != ESDM_OK)
@@ -232,12 +232,10 @@ insert_clone(sqlite__link *link, const esdm_meta_clone *clone, const cloning *c,
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "metadata store '%.200s' has used up its 2^31 container numbers",
                                link->label);
-    status = sqlite__run(link, SQLITE__CLONE_SNAPSHOT, err, "iiiitt",
-                         sqlite__key(c->container, c->snapshot),
-                         sqlite__key(container, c->snapshot),
-                         sqlite__key(c->container, c->document_at), now_ns,
-                         clone->writer != NULL ? clone->writer : "",
-                         clone->message != NULL ? clone->message : "");
+    status = sqlite__run(
+        link, SQLITE__CLONE_SNAPSHOT, err, "iiiitt", sqlite__key(c->container, c->snapshot),
+        sqlite__key(container, c->snapshot), sqlite__key(c->container, c->document_at), now_ns,
+        clone->writer != NULL ? clone->writer : "", clone->message != NULL ? clone->message : "");
     if (status == ESDM_OK && sqlite3_changes(link->db) != 1)
         status = sqlite__error(link, SQLITE_CORRUPT, err);
     if (status == ESDM_OK)
@@ -273,8 +271,8 @@ sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret
     if (status == ESDM_OK)
         status = read_pages(link, clone, &c, err);
     if (status == ESDM_OK)
-        status = sqlite__free_name(link, clone->name, clone->replace, clone->keep_as, &replaced,
-                                   err);
+        status =
+            sqlite__free_name(link, clone->name, clone->replace, clone->keep_as, &replaced, err);
     if (status == ESDM_OK)
         status = insert_clone(link, clone, &c, now_ns, &container, err);
     status = sqlite__end_write(store, status, err);

@@ -12,6 +12,7 @@
 #include "codec/blocks.h"
 #include "io/session/journaling.h"
 #include "io/session/models.h"
+#include "io/session/sharers.h"
 #include "plugin/registry.h"
 #include "site/parts.h"
 
@@ -418,19 +419,70 @@ remove_packs(esdm_session *session, esdm__target *target, const char *prefix)
     free(list.names);
 }
 
+/* A record that has the uuid, and is not forgotten. */
+typedef struct uuid_search {
+    const char *uuid;
+    bool found;
+} uuid_search;
+
+static bool
+see_uuid(uint64_t container, const char *uuid, const char *name, void *user)
+{
+    uuid_search *search = user;
+    (void) container, (void) name;
+    search->found = strcmp(uuid, search->uuid) == 0;
+    return !search->found;
+}
+
+/* Whether a record has the uuid or shares its packs; true when that cannot be told: esdm-gc removes
+ * what is left. Once nobody does, nobody ever will (io/session/sharers.h). */
+static bool
+is_needed(const esdm_session *session, const char *uuid)
+{
+    esdm__sharers now = {0};
+    uuid_search search = {.uuid = uuid};
+    if (esdm__sharers_load(session, &now, NULL) != ESDM_OK)
+        return true;
+    bool needed = esdm__sharers_any(&now, uuid);
+    esdm__sharers_clear(&now);
+    return needed ||
+           session->meta->record_list(session->store, see_uuid, &search, NULL) != ESDM_OK ||
+           search.found;
+}
+
+static void
+remove_unneeded(esdm_session *session, const esdm__sharers *before, const garbage_item *item)
+{
+    bool shared = esdm__sharers_any(before, item->uuid);
+    if (!shared || !is_needed(session, item->uuid)) {
+        for (size_t i = 0; i < session->ntargets; i++)
+            remove_packs(session, &session->targets[i], item->uuid);
+    }
+    /* It may have been the last one that needed the packs of others. */
+    for (size_t k = 0; k < before->count; k++) {
+        if (before->items[k].container != item->container ||
+            is_needed(session, before->items[k].uuid))
+            continue;
+        for (size_t i = 0; i < session->ntargets; i++)
+            remove_packs(session, &session->targets[i], before->items[k].uuid);
+    }
+}
+
 void
 esdm__session_collect(esdm_session *session)
 {
     garbage_item *list = NULL;
+    esdm__sharers sharers = {0};
     (void) session->meta->garbage(session->store, note_garbage, &list, NULL);
+    /* After the list: nobody can clone what is garbage. */
+    bool known = list == NULL || esdm__sharers_load(session, &sharers, NULL) == ESDM_OK;
     while (list != NULL) {
         garbage_item *item = list;
         list = item->next;
         /* The record goes first: once it is gone nobody can reach the packs any more. */
-        if (session->meta->forget(session->store, item->container, NULL) == ESDM_OK) {
-            for (size_t i = 0; i < session->ntargets; i++)
-                remove_packs(session, &session->targets[i], item->uuid);
-        }
+        if (known && session->meta->forget(session->store, item->container, NULL) == ESDM_OK)
+            remove_unneeded(session, &sharers, item);
         free(item);
     }
+    esdm__sharers_clear(&sharers);
 }

@@ -245,12 +245,12 @@ typedef struct esdm_meta_import {
 
 /** A container that begins with one snapshot of another one, and shares its packs. */
 typedef struct esdm_meta_clone {
-    const char *from;     /**< name */
-    uint64_t snapshot;    /**< of `from`; 0: the newest */
-    const char *name;     /**< of the new record; another one than `from` */
-    const char *uuid;     /**< of the new record */
-    bool replace;         /**< the new record takes over the name, as ESDM_META_REPLACE */
-    const char *keep_as;  /**< with `replace`: as in esdm_meta_commit */
+    const char *from;    /**< name */
+    uint64_t snapshot;   /**< of `from`; 0: the newest */
+    const char *name;    /**< of the new record; another one than `from` */
+    const char *uuid;    /**< of the new record */
+    bool replace;        /**< the new record takes over the name, as ESDM_META_REPLACE */
+    const char *keep_as; /**< with `replace`: as in esdm_meta_commit */
     const char *writer;
     const char *message;
     bool durable;

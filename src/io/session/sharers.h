@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_SESSION_SHARERS_H
+#define ESDM_IO_SESSION_SHARERS_H
+
+/**
+ * @file
+ * Which records refer to packs of other records (clones): a pack is needed by the record whose uuid
+ * its name begins with, and by those that share this uuid, and by nobody else.
+ *
+ * Only a clone adds such a row, and only of a container that has a name. So when at some moment no
+ * record but garbage shares a uuid or has it, nobody ever will again.
+ */
+
+#include "io/session/session.h"
+
+typedef struct esdm__sharer {
+    char uuid[ESDM_META_UUID_BYTES]; /* packs are named after it */
+    uint64_t container;              /* may refer to them */
+} esdm__sharer;
+
+/** Zero-initialise. */
+typedef struct esdm__sharers {
+    esdm__sharer *items; /* owned */
+    size_t count;
+    size_t capacity;
+} esdm__sharers;
+
+/** Loads all of the catalogue. On a failure nothing must be removed. */
+esdm_status esdm__sharers_load(const esdm_session *session, esdm__sharers *ret_all,
+                               esdm_error *err);
+void esdm__sharers_clear(esdm__sharers *all);
+/** Whether any record shares the packs of `uuid`. */
+bool esdm__sharers_any(const esdm__sharers *all, const char *uuid);
+/** Whether this record does. */
+bool esdm__sharers_has(const esdm__sharers *all, const char *uuid, uint64_t container);
+
+#endif
