@@ -76,3 +76,18 @@ esdm__check_fact(const char *name, esdm_error *err)
                                ESDM_META_FACT_NAME_MAX);
     return ESDM_OK;
 }
+
+esdm_status
+esdm__check_tag(uint64_t container, uint64_t container_max, const esdm_meta_tag *tag,
+                esdm_error *err)
+{
+    size_t bytes = tag->name != NULL ? strlen(tag->name) : 0;
+    if (bytes == 0 || bytes > ESDM_META_TAG_NAME_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "a tag's name has 1 to %d bytes",
+                               ESDM_META_TAG_NAME_MAX);
+    if (container == 0 || container > container_max || tag->snapshot == 0 ||
+        tag->snapshot > UINT32_MAX)
+        return esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
+                               (unsigned long long) container, (unsigned long long) tag->snapshot);
+    return ESDM_OK;
+}

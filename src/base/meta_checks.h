@@ -27,4 +27,8 @@ esdm_status esdm__check_conditions(const esdm_meta_condition *conditions, size_t
 /** ESDM_EINVAL for a fact's name that is empty, too long, or not printable ASCII. */
 esdm_status esdm__check_fact(const char *name, esdm_error *err);
 
+/** ESDM_EINVAL for a tag without a name, or with too long a one; ESDM_ENOENT: of no snapshot. */
+esdm_status esdm__check_tag(uint64_t container, uint64_t container_max, const esdm_meta_tag *tag,
+                            esdm_error *err);
+
 #endif

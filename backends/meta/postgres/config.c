@@ -337,6 +337,10 @@ postgres__expand(const postgres__config *config, const char *text, char **ret_te
             int n = snprintf(number, sizeof number, "%u", config->lock_space);
             esdm__buffer_put(&buffer, number, (size_t) n);
             text += 3;
+        } else if (strncmp(text, "{F}", 3) == 0) {
+            int n = snprintf(number, sizeof number, "%d", POSTGRES__FORMAT);
+            esdm__buffer_put(&buffer, number, (size_t) n);
+            text += 3;
         } else {
             size_t bytes = strcspn(text + 1, "{") + 1;
             esdm__buffer_put(&buffer, text, bytes);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: LGPL-3.0-or-later
 -- Functions of the metadata store "postgres": each change is one statement, hence one round trip.
--- {S} is the quoted name of the schema, {K} a number made from it. SQLSTATE ESDnn is an
+-- {S} is the quoted name of the schema, {K} a number made from it, {F} the format. SQLSTATE ESDnn is an
 -- esdm_status. All of them expect the isolation level "read committed": what is read after a lock
 -- was waited for is read anew.
 --
@@ -105,8 +105,8 @@ BEGIN
             AND l.classid::bigint = ((p_container + {K}) & 4294967295));
 END $body$;
 
--- Deletes snapshots that the history does not keep and nobody has pinned. A writer pins what it
--- has just committed: young ones stay, up to a number.
+-- Deletes snapshots that the history does not keep, nobody has pinned and nothing names. A writer
+-- pins what it has just committed: young ones stay, up to a number.
 CREATE OR REPLACE FUNCTION {S}.prune(p_container bigint, p_head bigint, p_history bigint,
     p_now bigint) RETURNS void
 LANGUAGE plpgsql AS $body$
@@ -120,7 +120,8 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock({S}.lock_key(p_container, 0));
-    v_pins := {S}.pins(p_container);
+    v_pins := {S}.pins(p_container) || ARRAY(SELECT t.snapshot FROM {S}.tag t
+        WHERE t.container = p_container);
     v_victims := ARRAY(SELECT s.snapshot FROM {S}.snapshot s WHERE s.container = p_container
         AND s.snapshot <= p_head - greatest(p_history, 1) AND NOT s.pruned
         AND (s.time_ns < p_now - 500000000 OR s.snapshot <= p_head - 4096)
@@ -385,7 +386,160 @@ BEGIN
     DELETE FROM {S}.snapshot s WHERE s.container = p_container;
     DELETE FROM {S}.page p WHERE p.container = p_container;
     DELETE FROM {S}.object o WHERE o.container = p_container;
+    DELETE FROM {S}.shared h WHERE h.container = p_container;
+    DELETE FROM {S}.tag t WHERE t.container = p_container;
     DELETE FROM {S}.container c WHERE c.container = p_container;
+    RETURN {S}.leave(p_token, {S}.now_ns(), ARRAY[p_container]);
+END $body$;
+
+-- ---- clones and tags -----------------------------------------------------------------------------
+
+-- Programs that do not know the tables `shared` and `tag` would take packs for garbage that a clone
+-- needs. They refuse to open the store; what has it open from before the upgrade cannot delete or
+-- move anything from the first such row on.
+CREATE OR REPLACE FUNCTION {S}.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+    IF current_setting('esdm.format', true) IS DISTINCT FROM '{F}'
+            AND (EXISTS(SELECT FROM {S}.shared) OR EXISTS(SELECT FROM {S}.tag)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD05', MESSAGE = 'the metadata store was upgraded: '
+            'start this program again, with a newer ESDM';
+    END IF;
+    RETURN NULL;
+END $body$;
+DROP TRIGGER IF EXISTS guard_prune ON {S}.snapshot;
+CREATE TRIGGER guard_prune BEFORE DELETE OR UPDATE OF pruned ON {S}.snapshot
+    FOR EACH STATEMENT EXECUTE FUNCTION {S}.guard();
+DROP TRIGGER IF EXISTS guard_move ON {S}.page;
+CREATE TRIGGER guard_move BEFORE UPDATE OF page ON {S}.page
+    FOR EACH STATEMENT EXECUTE FUNCTION {S}.guard();
+
+-- Copies a snapshot of the record, with its lengths, document and pages.
+CREATE OR REPLACE FUNCTION {S}.copy_snapshot(p_from {S}.container, p_snapshot bigint,
+    p_container bigint, p_now bigint, p_writer text, p_message text) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    INSERT INTO {S}.snapshot(container, snapshot, parent, structure, document_at, time_ns, pruned,
+        writer, message, dimensions, lengths, document)
+    SELECT p_container, s.snapshot, s.parent, s.structure, s.snapshot, p_now, false, p_writer,
+        p_message, s.dimensions, s.lengths, d.document
+    FROM {S}.snapshot s JOIN {S}.snapshot d ON d.container = s.container
+        AND d.snapshot = s.document_at
+    WHERE s.container = p_from.container AND s.snapshot = p_snapshot;
+    INSERT INTO {S}.page(page, container, dataset, records, level, absolute, added, removed,
+        raw_bytes, stored_bytes, box, data)
+    SELECT (p_container << 32) + row_number() OVER (ORDER BY p.dataset, p.page), p_container,
+        p.dataset, p.records, p.level, p.absolute, p.added, 0, p.raw_bytes, p.stored_bytes, p.box,
+        p.data
+    FROM {S}.page p WHERE p.container = p_from.container AND p.added <= p_snapshot
+        AND (p.removed = 0 OR p.removed > p_snapshot);
+    INSERT INTO {S}.shared(uuid, container)
+    SELECT p_from.uuid, p_container UNION
+    SELECT h.uuid, p_container FROM {S}.shared h WHERE h.container = p_from.container;
+END $body$;
+
+-- A record that begins with a snapshot (0: the newest) of another one. Result: as of publish().
+CREATE OR REPLACE FUNCTION {S}.clone(
+    p_token uuid, p_again boolean, p_from text, p_snapshot bigint, p_name text, p_uuid text,
+    p_replace boolean, p_writer text, p_message text, p_durable boolean,
+    p_object_dataset bigint[], p_object_path text[], p_object_attributes text[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_result bigint[] := {S}.enter(p_token, p_again);
+    v_now bigint := {S}.now_ns();
+    v_from {S}.container;
+    v_old {S}.snapshot;
+    v_pair bigint[];
+    v_sums bigint[];
+BEGIN
+    IF v_result IS NOT NULL THEN
+        RETURN v_result;
+    END IF;
+    IF p_durable AND current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'local', true);
+    END IF;
+    -- Commits wait, and nobody deletes the snapshot meanwhile.
+    SELECT c.* INTO v_from FROM {S}.container c WHERE c.name = p_from FOR UPDATE;
+    IF v_from.container IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD02',
+            MESSAGE = format('there is no container ''%s''', p_from);
+    END IF;
+    SELECT s.* INTO v_old FROM {S}.snapshot s WHERE s.container = v_from.container
+        AND s.snapshot = CASE p_snapshot WHEN 0 THEN v_from.snapshot ELSE p_snapshot END
+        AND NOT s.pruned;
+    IF v_old.container IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD02',
+            MESSAGE = format('container ''%s'' has no snapshot %s', p_from, p_snapshot);
+    END IF;
+    SELECT ARRAY[count(*), coalesce(sum(p.raw_bytes), 0)::bigint,
+            coalesce(sum(p.stored_bytes), 0)::bigint, coalesce(sum(p.records), 0)::bigint]
+    INTO v_sums FROM {S}.page p WHERE p.container = v_from.container
+        AND p.added <= v_old.snapshot AND (p.removed = 0 OR p.removed > v_old.snapshot);
+    IF v_old.snapshot = v_from.snapshot AND v_sums[2:4] IS DISTINCT FROM
+            ARRAY[v_from.raw_bytes, v_from.stored_bytes, v_from.fragments] THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD11', MESSAGE = format('container ''%s'': its directory '
+            'lists other index pages than were committed; esdm-fsck tells more', p_from);
+    END IF;
+    v_pair := {S}.insert_container(p_replace, p_name, p_uuid, v_sums[1], v_now, v_sums[2],
+        v_sums[3], v_sums[4], v_from.datasets);
+    UPDATE {S}.container c SET snapshot = v_old.snapshot, structure = v_old.structure,
+        document_at = v_old.snapshot WHERE c.container = v_pair[1];
+    PERFORM {S}.copy_snapshot(v_from, v_old.snapshot, v_pair[1], v_now, p_writer, p_message);
+    IF cardinality(p_object_dataset) > 0 THEN
+        PERFORM {S}.set_objects(v_pair[1], p_object_dataset, p_object_path, p_object_attributes);
+    ELSE -- of the newest document alone
+        INSERT INTO {S}.object(container, dataset, path, attributes)
+        SELECT v_pair[1], o.dataset, o.path, o.attributes FROM {S}.object o
+        WHERE o.container = v_from.container AND v_old.document_at = v_from.document_at;
+    END IF;
+    RETURN {S}.leave(p_token, v_now, ARRAY[v_pair[1], v_old.snapshot, v_old.structure, v_now,
+        v_pair[2], (v_pair[1] << 32) + 1]);
+END $body$;
+
+CREATE OR REPLACE FUNCTION {S}.set_tag(
+    p_token uuid, p_again boolean, p_container bigint, p_name text, p_snapshot bigint,
+    p_created_ns bigint, p_author text, p_replace boolean) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_result bigint[] := {S}.enter(p_token, p_again);
+    v_now bigint := {S}.now_ns();
+BEGIN
+    IF v_result IS NOT NULL THEN
+        RETURN v_result;
+    END IF;
+    -- Nobody deletes the snapshot meanwhile.
+    PERFORM FROM {S}.container c WHERE c.container = p_container FOR UPDATE;
+    PERFORM FROM {S}.snapshot s WHERE s.container = p_container AND s.snapshot = p_snapshot
+        AND NOT s.pruned;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD02',
+            MESSAGE = format('record %s has no snapshot %s', p_container, p_snapshot);
+    END IF;
+    IF NOT p_replace AND EXISTS(SELECT FROM {S}.tag t WHERE t.container = p_container
+            AND t.name = p_name) THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD03', MESSAGE = format('tag ''%s'' exists', p_name);
+    END IF;
+    INSERT INTO {S}.tag(container, name, snapshot, created_ns, author)
+    VALUES (p_container, p_name, p_snapshot,
+        CASE p_created_ns WHEN 0 THEN v_now ELSE p_created_ns END, p_author)
+    ON CONFLICT (container, name) DO UPDATE SET snapshot = excluded.snapshot,
+        created_ns = excluded.created_ns, author = excluded.author;
+    RETURN {S}.leave(p_token, v_now, ARRAY[p_container]);
+END $body$;
+
+CREATE OR REPLACE FUNCTION {S}.remove_tag(p_token uuid, p_again boolean, p_container bigint,
+    p_name text) RETURNS bigint[]
+LANGUAGE plpgsql AS $body$
+DECLARE
+    v_result bigint[] := {S}.enter(p_token, p_again);
+BEGIN
+    IF v_result IS NOT NULL THEN
+        RETURN v_result;
+    END IF;
+    DELETE FROM {S}.tag t WHERE t.container = p_container AND t.name = p_name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD02',
+            MESSAGE = format('there is no tag ''%s''', p_name);
+    END IF;
     RETURN {S}.leave(p_token, {S}.now_ns(), ARRAY[p_container]);
 END $body$;
 

@@ -288,6 +288,53 @@ insert_pages(postgres__store *store, const esdm_meta_import *import, uint64_t co
     return status;
 }
 
+/* ---- in: whose packs it shares, names of its snapshots -------------------------------------- */
+
+static esdm_status
+insert_shares(postgres__store *store, const esdm_meta_import *import, uint64_t container,
+              esdm_error *err)
+{
+    const char *const *uuids = NULL;
+    size_t count = 0;
+    postgres__params params = {0};
+    postgres__failure failure;
+    if (import->shares != NULL)
+        import->shares(import->user, &uuids, &count);
+    if (count == 0)
+        return ESDM_OK;
+    postgres__put_int(&params, container);
+    postgres__array_begin(&params, POSTGRES__TEXTS);
+    for (size_t i = 0; i < count; i++)
+        postgres__array_bytes(&params, uuids[i], strlen(uuids[i]));
+    postgres__array_end(&params);
+    esdm_status status = postgres__check_format(store, err);
+    if (status == ESDM_OK)
+        status =
+            postgres__link_run(&store->link, POSTGRES__IMPORT_SHARES, &params, NULL, &failure, err);
+    postgres__params_clear(&params);
+    return status;
+}
+
+static esdm_status
+insert_tags(postgres__store *store, const esdm_meta_import *import, uint64_t container,
+            esdm_error *err)
+{
+    esdm_status status = import->ntags > 0 ? postgres__check_format(store, err) : ESDM_OK;
+    for (size_t i = 0; i < import->ntags && status == ESDM_OK; i++) {
+        postgres__params params = {0};
+        postgres__failure failure;
+        postgres__put_int(&params, container);
+        postgres__put_escaped(&params, import->tags[i].name);
+        postgres__put_int(&params, import->tags[i].snapshot);
+        postgres__put_int(&params, import->tags[i].created_ns);
+        postgres__put_escaped(&params, import->tags[i].author);
+        status =
+            postgres__link_run(&store->link, POSTGRES__IMPORT_TAG, &params, NULL, &failure, err);
+        postgres__params_clear(&params);
+    }
+    return status;
+}
+
 esdm_status
 postgres__import(void *self, const esdm_meta_import *import, esdm_error *err)
 {
@@ -309,6 +356,10 @@ postgres__import(void *self, const esdm_meta_import *import, esdm_error *err)
         status = insert_record(store, import, &container, err);
     if (status == ESDM_OK)
         status = insert_pages(store, import, container, err);
+    if (status == ESDM_OK)
+        status = insert_shares(store, import, container, err);
+    if (status == ESDM_OK)
+        status = insert_tags(store, import, container, err);
     if (status == ESDM_OK)
         status = postgres__link_run(&store->link, POSTGRES__COMMIT, NULL, NULL, &failure, err);
     if (status != ESDM_OK && store->link.conn != NULL)

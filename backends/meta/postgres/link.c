@@ -27,7 +27,7 @@ set_up_session(postgres__link *link, postgres__failure *ret_failure, esdm_error 
         "set_config('idle_in_transaction_session_timeout', '60s', false), "
         "set_config('jit', 'off', false), set_config('extra_float_digits', '1', false), "
         "set_config('search_path', 'pg_catalog', false), "
-        "set_config('esdm.migrating', $1, false)";
+        "set_config('esdm.migrating', $1, false), set_config('esdm.format', '{F}', false)";
     postgres__params params = {0};
     postgres__put_string(&params, link->config->migrating ? "on" : "off");
     esdm_status status = postgres__link_query(link, settings, &params, NULL, ret_failure, err);

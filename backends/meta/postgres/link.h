@@ -17,6 +17,8 @@
 #include "base/buffer.h"
 #include "esdm/sys/plugin.h"
 
+#define POSTGRES__FORMAT 2
+
 /* ---- config.c ------------------------------------------------------------------------------- */
 
 #define POSTGRES__SCHEMA_BYTES 64
@@ -39,7 +41,7 @@ typedef struct postgres__config {
 esdm_status postgres__config_new(const esdm_plugin_config *config, postgres__config **ret_config,
                                  esdm_error *err);
 void postgres__config_free(postgres__config *config); /* NULL is accepted */
-/** Replaces {S} and {K}. @param ret_text owned, free(). */
+/** Replaces {S}, {K} and {F}. @param ret_text owned, free(). */
 esdm_status postgres__expand(const postgres__config *config, const char *text, char **ret_text,
                              esdm_error *err);
 
@@ -145,6 +147,13 @@ typedef enum postgres__statement {
     POSTGRES__WRITER_LIVES,
     POSTGRES__RELOCATE,
     POSTGRES__PRUNE,
+    POSTGRES__CLONE,
+    POSTGRES__SHARED_LIST,
+    POSTGRES__IMPORT_SHARES,
+    POSTGRES__TAG_SET,
+    POSTGRES__TAG_REMOVE,
+    POSTGRES__TAG_LIST,
+    POSTGRES__IMPORT_TAG,
     POSTGRES__RELAX,
     POSTGRES__STRICT,
     POSTGRES__FLUSH,

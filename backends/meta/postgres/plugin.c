@@ -54,6 +54,11 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .relocate = postgres__relocate,
     .prune = postgres__prune,
     .writer_check = postgres__writer_check,
+    .clone = postgres__clone,
+    .shared_list = postgres__shared_list,
+    .tag_set = postgres__tag_set,
+    .tag_remove = postgres__tag_remove,
+    .tag_list = postgres__tag_list,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

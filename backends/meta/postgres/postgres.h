@@ -20,8 +20,6 @@
 #include "link.h"
 #include "pins.h"
 
-#define POSTGRES__FORMAT 1
-
 /** Containers fit into 31 bits, snapshots and a container's pages into 32. */
 #define POSTGRES__CONTAINER_MAX ((uint64_t) INT32_MAX)
 #define POSTGRES__LOW_MAX       ((uint64_t) UINT32_MAX)
@@ -43,6 +41,8 @@ typedef struct postgres__store {
     bool read_only;
     bool any_state; /* only asked for the site's id: a migration does not matter */
     bool writable;
+    uint64_t format;
+    bool owned; /* by this user, who may upgrade it */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
     postgres__link link;
@@ -72,6 +72,10 @@ esdm_status postgres__enter(postgres__store *store, esdm_error *err);
 esdm_status postgres__enter_write(postgres__store *store, esdm_error *err);
 /** The same for a commit that need not survive a crash of the server, unless `durable`. */
 esdm_status postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err);
+/** Gives a store of an older format the current one (admin.c). ESDM_EEXIST: it has it already. */
+esdm_status postgres__upgrade(postgres__link *link, esdm_error *err);
+/** ESDM_ENOTSUP unless the store has the current format, which the first change gives it. */
+esdm_status postgres__check_format(const postgres__store *store, esdm_error *err);
 /** A commit took place. @param token of the change. */
 void postgres__note_commit(postgres__store *store, const char token[ESDM_META_UUID_BYTES]);
 void postgres__leave(postgres__store *store);
@@ -271,6 +275,17 @@ esdm_status postgres__writer_lives(void *store, const char *writer, bool *ret_li
                                    esdm_error *err);
 esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_relocation *pages,
                                size_t npages, bool durable, esdm_error *err);
+
+esdm_status postgres__clone(void *store, const esdm_meta_clone *clone,
+                            esdm_meta_committed *ret_committed, esdm_error *err);
+esdm_status postgres__shared_list(void *store, esdm_meta_shared_visitor visit, void *user,
+                                  esdm_error *err);
+esdm_status postgres__tag_set(void *store, uint64_t container, const esdm_meta_tag *tag,
+                              bool replace, esdm_error *err);
+esdm_status postgres__tag_remove(void *store, uint64_t container, const char *name,
+                                 esdm_error *err);
+esdm_status postgres__tag_list(void *store, uint64_t container, esdm_meta_tag_visitor visit,
+                               void *user, esdm_error *err);
 
 esdm_status postgres__prune(void *store, uint64_t container, uint32_t history, esdm_error *err);
 

@@ -140,6 +140,16 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "(SELECT c.container, c.snapshot FROM {S}.container c WHERE c.container = $1 "
         "AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' AND s.value <> '0') "
         "FOR UPDATE) AS head",
+    [POSTGRES__CLONE] = "SELECT {S}.clone($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h",
+    [POSTGRES__IMPORT_SHARES] = "INSERT INTO {S}.shared(uuid, container) "
+                                "SELECT u.uuid, $1 FROM unnest($2) AS u(uuid)",
+    [POSTGRES__TAG_SET] = "SELECT {S}.set_tag($1, $2, $3, $4, $5, $6, $7, $8)",
+    [POSTGRES__TAG_REMOVE] = "SELECT {S}.remove_tag($1, $2, $3, $4)",
+    [POSTGRES__TAG_LIST] = "SELECT t.name, t.snapshot, t.created_ns, t.author FROM {S}.tag t "
+                           "WHERE t.container = $1 ORDER BY t.name",
+    [POSTGRES__IMPORT_TAG] = "INSERT INTO {S}.tag(container, name, snapshot, created_ns, author) "
+                             "VALUES ($1, $2, $3, $4, $5)",
     [POSTGRES__RELAX] = "SET synchronous_commit TO off",
     [POSTGRES__STRICT] = "RESET synchronous_commit",
     /* A change that waits for the disk waits for all that came before. */

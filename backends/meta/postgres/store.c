@@ -84,7 +84,9 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "AND has_sequence_privilege('{S}.container_number', 'USAGE') "
         "AND current_setting('transaction_read_only') = 'off', "
         "(SELECT n.value FROM {S}.store n WHERE n.key = 'note'), "
-        "current_setting('synchronous_standby_names') <> '' FROM {S}.store s";
+        "current_setting('synchronous_standby_names') <> '', "
+        "(SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, "
+        "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass) FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
     bool has_format = false;
@@ -99,11 +101,15 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         const char *value = postgres__text(result, row, 1);
         status = check_row(store, key, value, postgres__text(result, row, 3), err);
         leaving |= strcmp(key, "state") == 0 && strcmp(value, "0") != 0;
-        has_format |= strcmp(key, "format") == 0;
+        if (strcmp(key, "format") == 0) {
+            has_format = true;
+            store->format = strtoull(value, NULL, 10);
+        }
         if (strcmp(key, "site") == 0 && strlen(value) == sizeof id - 1)
             memcpy(id, value, sizeof id);
         store->writable = !store->read_only && postgres__bool(result, row, 2);
         store->link.replicated = postgres__bool(result, row, 4);
+        store->owned = postgres__bool(result, row, 5);
     }
     PQclear(result);
     if (status != ESDM_OK)
@@ -119,6 +125,30 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
                                store->config->label);
     memcpy(store->site_id, id, sizeof id);
     return ESDM_OK;
+}
+
+/* Within the first change, which itself needs nothing new: a failure is not told. */
+static void
+upgrade(postgres__store *store)
+{
+    postgres__failure ignored;
+    if (store->format >= POSTGRES__FORMAT || !store->owned || store->link.conn == NULL)
+        return;
+    esdm_status status = postgres__upgrade(&store->link, NULL);
+    store->owned = false; /* not once more over this connection */
+    if ((status == ESDM_OK || status == ESDM_EEXIST) && store->link.conn != NULL)
+        (void) !look(store, &ignored, NULL);
+}
+
+esdm_status
+postgres__check_format(const postgres__store *store, esdm_error *err)
+{
+    if (store->format >= POSTGRES__FORMAT)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "metadata store '%.200s' has format %llu, which has no clones and tags; "
+                           "the first change that the owner of its tables makes upgrades it",
+                           store->config->label, (unsigned long long) store->format);
 }
 
 /* A server that crashed may have forgotten the last commits that did not wait for its disk. It
@@ -236,6 +266,8 @@ postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
     esdm_status status = postgres__enter(store, err);
     postgres__link *link = &store->link;
     bool relaxed = !durable && !link->replicated;
+    if (status == ESDM_OK && store->writable)
+        upgrade(store);
     if (status == ESDM_OK && store->writable && link->conn != NULL && link->relaxed != relaxed) {
         link->relaxed = relaxed;
         postgres__link_send(link, relaxed ? POSTGRES__RELAX : POSTGRES__STRICT,

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: LGPL-3.0-or-later
--- Tables of the metadata store "postgres", format 1; README.md says what they hold.
+-- Tables of the metadata store "postgres" since format 1; README.md says what they hold. added.sql
+-- has those of later formats.
 -- {S} is the quoted name of the schema, {K} a number made from it. Run in one transaction.
 
 CREATE TABLE {S}.store(

@@ -158,8 +158,8 @@ sqlite__free_name(sqlite__link *link, const char *name, bool replace, const char
     return sqlite__run(link, SQLITE__CONTAINER_UNNAME, err, "i", *ret_replaced);
 }
 
-static esdm_status
-last_change(sqlite__link *link, uint64_t container, uint64_t *ret_ns, esdm_error *err)
+esdm_status
+sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t *ret_ns, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
@@ -225,7 +225,7 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
     esdm_status status = sqlite__free_name(link, commit->name, commit->kind == ESDM_META_REPLACE,
                                            commit->keep_as, ret_replaced, err);
     if (status == ESDM_OK && *ret_replaced != 0)
-        status = last_change(link, *ret_replaced, &former_ns, err);
+        status = sqlite__last_change(link, *ret_replaced, &former_ns, err);
     if (next->time_ns <= former_ns) /* the clock of another node is ahead */
         next->time_ns = former_ns + 1;
     if (status == ESDM_OK)

@@ -181,7 +181,11 @@ sqlite__import(void *self, const esdm_meta_import *import, esdm_error *err)
     size_t nuuids = 0;
     if (status == ESDM_OK && import->shares != NULL)
         import->shares(import->user, &uuids, &nuuids);
+    if (status == ESDM_OK && (nuuids > 0 || import->ntags > 0))
+        status = sqlite__schema_guard(link, err);
     for (size_t k = 0; k < nuuids && status == ESDM_OK; k++)
         status = sqlite__run(link, SQLITE__SHARED_INSERT, err, "ti", uuids[k], container);
+    for (size_t k = 0; k < import->ntags && status == ESDM_OK; k++)
+        status = sqlite__tag_insert(link, container, &import->tags[k], err);
     return sqlite__end_write(store, status, err);
 }

@@ -106,6 +106,29 @@ scan_snapshots(sqlite__link *link, uint64_t container, uint64_t head, uint32_t h
     return status;
 }
 
+/* Snapshots that have names are kept; all are when a name may be missing. */
+static esdm_status
+spare_tagged(sqlite__link *link, uint64_t container, const rows *all, size_t *victims,
+             esdm_error *err)
+{
+    uint64_t *tagged = NULL;
+    size_t ntagged = 0;
+    bool whole = false;
+    esdm_status status = sqlite__tagged(link, container, &tagged, &ntagged, &whole, err);
+    old_snapshot *old = all->items;
+    size_t at = 0;
+    for (size_t i = 0; i < all->count && status == ESDM_OK; i++) {
+        while (at < ntagged && tagged[at] < old[i].snapshot)
+            at++;
+        if (old[i].fate != VICTIM || (whole && (at == ntagged || tagged[at] != old[i].snapshot)))
+            continue;
+        old[i].fate = KEPT;
+        --*victims;
+    }
+    free(tagged);
+    return status;
+}
+
 /* Takes the bytes of all victims; those that are pinned are kept. */
 static void
 spare_pinned(sqlite__store *store, uint64_t container, old_snapshot *all, size_t count)
@@ -228,6 +251,8 @@ sqlite__prune(sqlite__store *store, uint64_t container, uint64_t head, uint32_t 
     sqlite__link *link = &store->writer;
     esdm_status status =
         scan_snapshots(link, container, head, history, now_ns, &all, &victims, err);
+    if (status == ESDM_OK && victims > 0)
+        status = spare_tagged(link, container, &all, &victims, err);
     if (status == ESDM_OK && victims > 0) {
         spare_pinned(store, container, all.items, all.count);
         status = delete_snapshots(link, container, all.items, all.count, err);
@@ -359,6 +384,8 @@ delete_record(sqlite__link *link, uint64_t container, esdm_error *err)
         status = sqlite__run(link, SQLITE__FACT_FORGET, err, "i", container);
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__SHARED_DELETE, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__TAG_DELETE, err, "i", container);
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__CONTAINER_TOMBSTONE, err, "i", container);
     if (status == ESDM_OK)

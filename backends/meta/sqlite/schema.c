@@ -18,14 +18,32 @@
     " writer TEXT NOT NULL, message TEXT NOT NULL, sum INTEGER, lengths BLOB, document BLOB,"      \
     " attributes BLOB);"
 
-/* Since format 5: records that refer to packs of other uuids than their own (shared.c). */
-#define SHARED_TABLES                                                                              \
+/* Since format 5: records that refer to packs of other uuids than their own (shared.c), and names
+ * of snapshots (tags.c). */
+#define TABLES_OF_5                                                                                \
     "CREATE TABLE IF NOT EXISTS shared("                                                           \
     " uuid TEXT NOT NULL, container INTEGER NOT NULL, sum INTEGER,"                                \
     " PRIMARY KEY(uuid, container)) WITHOUT ROWID;"                                                \
-    "CREATE INDEX IF NOT EXISTS shared_container ON shared(container);"
+    "CREATE INDEX IF NOT EXISTS shared_container ON shared(container);"                            \
+    "CREATE TABLE IF NOT EXISTS tag("                                                              \
+    " container INTEGER NOT NULL, name TEXT NOT NULL, snapshot INTEGER NOT NULL,"                  \
+    " created_ns INTEGER NOT NULL, author TEXT NOT NULL, sum INTEGER,"                             \
+    " PRIMARY KEY(container, name)) WITHOUT ROWID;"                                                \
+    "CREATE INDEX IF NOT EXISTS tag_snapshot ON tag(container, snapshot);"
 
-static const char shared_tables[] = SHARED_TABLES;
+static const char tables_of_5[] = TABLES_OF_5;
+
+/* Versions that do not know these tables would take packs for garbage that a clone needs, and
+ * delete snapshots that have names. They refuse to open the store; what has it open already cannot
+ * prepare these statements any more. Made when there is the first such row, so that programs of
+ * both versions go on working until then. */
+static const char guards[] =
+    "CREATE TRIGGER IF NOT EXISTS snapshot_delete BEFORE DELETE ON snapshot "
+    "BEGIN SELECT newer_ESDM_needed(); END;"
+    "CREATE TRIGGER IF NOT EXISTS snapshot_prune BEFORE UPDATE OF pruned ON snapshot "
+    "BEGIN SELECT newer_ESDM_needed(); END;"
+    "CREATE TRIGGER IF NOT EXISTS page_relocate BEFORE UPDATE OF page ON page "
+    "BEGIN SELECT newer_ESDM_needed(); END;";
 
 static const char tables[] =
     "BEGIN IMMEDIATE;"
@@ -50,7 +68,7 @@ static const char tables[] =
     " container INTEGER NOT NULL, dataset INTEGER NOT NULL, name TEXT NOT NULL,"
     " entry INTEGER NOT NULL, path TEXT, value, text TEXT,"
     " PRIMARY KEY(container, dataset, name, entry)) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS attribute_value ON attribute(name, value);" SHARED_TABLES
+    "CREATE INDEX IF NOT EXISTS attribute_value ON attribute(name, value);" TABLES_OF_5
     "PRAGMA application_id = " TEXT_OF(SQLITE__APP_ID) ";"
                                                        "PRAGMA user_version = " TEXT_OF(
                                                            SQLITE__FORMAT) ";"
@@ -58,7 +76,7 @@ static const char tables[] =
 
 /* Format 1, and 2 in a migration, had no checksums of rows. */
 #define FORMAT_WITHOUT_SUMS 2
-/* Formats 3 and 4 had no table `shared`. */
+/* Formats 3 and 4 had no tables `shared` and `tag`. */
 #define FORMAT_WITHOUT_SHARED 4
 
 /* For readers, which change nothing. */
@@ -113,7 +131,7 @@ sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err)
     if (format <= FORMAT_WITHOUT_SUMS)
         status = seal_rows(link, err);
     if (status == ESDM_OK)
-        status = sqlite__exec(link, shared_tables, err);
+        status = sqlite__exec(link, tables_of_5, err);
     /* Older versions that have the store open go by it: they are to find none. */
     if (status == ESDM_OK && !migration)
         status = sqlite__run(link, SQLITE__STATE_FORGET, err, "");
@@ -121,6 +139,24 @@ sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err)
         status = sqlite__exec(link, pragma, err);
     return status == ESDM_OK ? ESDM_OK
                              : esdm__error_prefix(err, status, "cannot upgrade the metadata store");
+}
+
+esdm_status
+sqlite__schema_guard(sqlite__link *link, esdm_error *err)
+{
+    int64_t there = 0;
+    esdm_status status = sqlite__query_number(
+        link, "SELECT count(*) FROM sqlite_master WHERE name = 'page_relocate'", &there, err);
+    return status == ESDM_OK && there == 0 ? sqlite__exec(link, guards, err) : status;
+}
+
+esdm_status
+sqlite__schema_has_tables_of_5(sqlite__link *link, bool *ret_has, esdm_error *err)
+{
+    int64_t format = 0;
+    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
+    *ret_has = status == ESDM_OK && format > FORMAT_WITHOUT_SHARED;
+    return status;
 }
 
 esdm_status

@@ -9,9 +9,6 @@
 #include "base/ids.h"
 #include "store.h"
 
-/* The first format that has the table `shared`. */
-#define FORMAT_WITH_SHARED 5
-
 /* ---- who shares ----------------------------------------------------------------------------- */
 
 esdm_status
@@ -39,14 +36,13 @@ sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *u
                : status;
 }
 
-/* Within one reading. An older store has no such rows; another program may have given it the table
- * since it was opened. */
+/* Within one reading. An older store has no such rows. */
 static esdm_status
 read_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
 {
-    int64_t format = 0;
-    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
-    if (status != ESDM_OK || format < FORMAT_WITH_SHARED)
+    bool has_table = false;
+    esdm_status status = sqlite__schema_has_tables_of_5(link, &has_table, err);
+    if (status != ESDM_OK || !has_table)
         return status;
     return sqlite__visit_shared(link, visit, user, err);
 }
@@ -258,6 +254,7 @@ sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret
     uint64_t container = 0;
     uint64_t replaced = 0;
     uint64_t now_ns = esdm__now_ns();
+    uint64_t former_ns = 0;
     if (strcmp(clone->from, clone->name) == 0)
         return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' cannot be cloned to itself",
                                clone->from);
@@ -273,6 +270,12 @@ sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret
     if (status == ESDM_OK)
         status =
             sqlite__free_name(link, clone->name, clone->replace, clone->keep_as, &replaced, err);
+    if (status == ESDM_OK && replaced != 0)
+        status = sqlite__last_change(link, replaced, &former_ns, err);
+    if (now_ns <= former_ns) /* the clock of another node is ahead */
+        now_ns = former_ns + 1;
+    if (status == ESDM_OK)
+        status = sqlite__schema_guard(link, err);
     if (status == ESDM_OK)
         status = insert_clone(link, clone, &c, now_ns, &container, err);
     status = sqlite__end_write(store, status, err);

@@ -44,6 +44,7 @@
 #define PAGE_INTO                                                                                  \
     "INSERT INTO page(container, dataset, page, records, level, absolute, added, removed, "        \
     "raw_bytes, stored_bytes, box, sum) "
+#define TAG "0, sum, container, name, snapshot, created_ns, author"
 /* The number is in the checksum, so it is chosen here: as SQLite would. */
 #define NEXT_CONTAINER "(SELECT coalesce(max(container), 0) + 1 FROM container)"
 
@@ -224,6 +225,25 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__SHARED_INSERT] =
         "INSERT OR IGNORE INTO shared(uuid, container, sum) VALUES(?1, ?2, seal(0, ?1, ?2))",
     [SQLITE__SHARED_DELETE] = "DELETE FROM shared WHERE container = ?1",
+
+    /* ---- names of snapshots */
+    [SQLITE__TAG_LIST] =
+        "SELECT name, snapshot, created_ns, author, sealed('tag', " TAG ") FROM tag "
+        "WHERE container = ?1 ORDER BY name",
+    [SQLITE__TAG_SCAN] =
+        "SELECT snapshot, intact(" TAG ") FROM tag NOT INDEXED WHERE container = ?1 "
+        "ORDER BY snapshot",
+    [SQLITE__TAG_COUNT] =
+        "SELECT count(*) FROM tag INDEXED BY tag_snapshot WHERE container = ?1 AND snapshot >= 0",
+    [SQLITE__TAG_GET] =
+        "SELECT snapshot, sealed('tag', " TAG ") FROM tag WHERE container = ?1 AND name = ?2",
+    [SQLITE__TAG_PUT] =
+        "INSERT OR REPLACE INTO tag(container, name, snapshot, created_ns, author, sum) "
+        "VALUES(?1, ?2, ?3, ?4, ?5, seal(0, ?1, ?2, ?3, ?4, ?5))",
+    [SQLITE__TAG_REMOVE] = "DELETE FROM tag WHERE container = ?1 AND name = ?2",
+    [SQLITE__TAG_DELETE] = "DELETE FROM tag WHERE container = ?1",
+
+    /* ---- clones */
     [SQLITE__CLONE_SOURCE] =
         "SELECT c.container, c.uuid, CASE s.pruned WHEN 0 THEN s.id & 0xffffffff END, "
         "s.structure, s.document_at, c.datasets, c.snapshot, c.raw_bytes, c.stored_bytes, "

@@ -76,6 +76,12 @@ esdm_status sqlite__schema_adapt(sqlite__link *link, esdm_error *err);
 /** Within a transaction: gives a store of an older format the current one.
  *  @param ret_current whether it had it before. */
 esdm_status sqlite__schema_upgrade(sqlite__link *link, bool *ret_current, esdm_error *err);
+/** Within a transaction that enters the first row of `shared` or `tag`: from now on programs of
+ *  older versions that have the store open cannot delete anything any more. */
+esdm_status sqlite__schema_guard(sqlite__link *link, esdm_error *err);
+/** Whether there are the tables `shared` and `tag`: not in an older store that was not written
+ *  since. Another program may have upgraded it since it was opened. */
+esdm_status sqlite__schema_has_tables_of_5(sqlite__link *link, bool *ret_has, esdm_error *err);
 
 static inline bool
 sqlite__is_migration(uint64_t format)
@@ -199,6 +205,9 @@ esdm_status sqlite__prune(sqlite__store *store, uint64_t container, uint64_t hea
  *  @param ret_replaced the record that had the name, or 0. */
 esdm_status sqlite__free_name(sqlite__link *link, const char *name, bool replace,
                               const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
+/** When the record was last changed. */
+esdm_status sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t *ret_ns,
+                                esdm_error *err);
 
 /* ---- shared.c ------------------------------------------------------------------------------- */
 
@@ -209,6 +218,21 @@ esdm_status sqlite__shared_list(void *store, esdm_meta_shared_visitor visit, voi
                                 esdm_error *err);
 esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
                           esdm_meta_committed *ret_committed, esdm_error *err);
+
+/* ---- tags.c --------------------------------------------------------------------------------- */
+
+/** Enters one over this connection, which is within a transaction. */
+esdm_status sqlite__tag_insert(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag,
+                               esdm_error *err);
+/** Snapshots of a record that have names, in ascending order.
+ *  @param ret_snapshots owned, free(). @param ret_whole false: some may be missing. */
+esdm_status sqlite__tagged(sqlite__link *link, uint64_t container, uint64_t **ret_snapshots,
+                           size_t *ret_count, bool *ret_whole, esdm_error *err);
+esdm_status sqlite__tag_set(void *store, uint64_t container, const esdm_meta_tag *tag, bool replace,
+                            esdm_error *err);
+esdm_status sqlite__tag_remove(void *store, uint64_t container, const char *name, esdm_error *err);
+esdm_status sqlite__tag_list(void *store, uint64_t container, esdm_meta_tag_visitor visit,
+                             void *user, esdm_error *err);
 
 /* ---- operations ----------------------------------------------------------------------------- */
 

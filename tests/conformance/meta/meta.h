@@ -62,6 +62,7 @@ GROUP(sqlite);
 GROUP(sqlite_sums);
 GROUP(upkeep);
 GROUP(clone);
+GROUP(tag);
 #undef GROUP
 
 #endif

@@ -17,15 +17,22 @@ sqlite_path(const fixture *f, const char *suffix, char path[300])
     (void) snprintf(path, 300, "%s/catalogue.sqlite%s", f->place.dir, suffix);
 }
 
-void
-sqlite_run(const fixture *f, const char *sql)
+int
+sqlite_try(const fixture *f, const char *sql)
 {
     char path[300];
     sqlite3 *db = NULL;
     sqlite_path(f, "", path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return code;
+}
+
+void
+sqlite_run(const fixture *f, const char *sql)
+{
+    assert_int_equal(sqlite_try(f, sql), SQLITE_OK);
 }
 
 int64_t

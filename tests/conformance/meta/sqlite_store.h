@@ -12,6 +12,8 @@ bool sqlite_is_tested(void);
 void sqlite_path(const fixture *f, const char *suffix, char path[300]);
 /** Runs statements on a connection of its own, which knows nothing of ESDM. */
 void sqlite_run(const fixture *f, const char *sql);
+/** The same, and whatever comes of it: an SQLite result code. */
+int sqlite_try(const fixture *f, const char *sql);
 /** The same for a query of one number. */
 int64_t sqlite_number(const fixture *f, const char *sql);
 

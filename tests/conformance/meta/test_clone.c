@@ -3,6 +3,7 @@
 /** @file Records that begin as a copy of another one and share its packs. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "meta.h"
@@ -143,9 +144,94 @@ test_clone__refuses_names_that_are_taken_or_not_there(void **state)
     assert_int_equal(meta_record(f, "/former/b//1").container, other.container);
 }
 
+typedef struct attribute_list {
+    char text[200];
+} attribute_list;
+
+static bool
+note_attribute(const esdm_meta_attribute *attribute, void *user)
+{
+    attribute_list *all = user;
+    size_t used = strlen(all->text);
+    (void) snprintf(all->text + used, sizeof all->text - used, "%s=%s;", attribute->name,
+                    attribute->text);
+    return true;
+}
+
+static void
+check_attributes(void *store, uint64_t container, const char *expected)
+{
+    attribute_list all = {.text = ""};
+    assert_ok(meta()->attributes(store, container, note_attribute, &all, &place_error));
+    assert_string_equal(all.text, expected);
+}
+
+static bool
+count_match(const char *container, const char *dataset_path, void *user)
+{
+    (void) container, (void) dataset_path;
+    ++*(int *) user;
+    return true;
+}
+
+/* An old snapshot has the document and the attributes of its time. */
+static void
+test_clone__of_an_old_snapshot_is_found_by_its_attributes(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    esdm_meta_committed cloned;
+    esdm_meta_attribute attribute = {.name = "source", .text = "old"};
+    if (meta()->clone == NULL)
+        skip();
+    esdm_meta_commit commit = meta_new_commit(ESDM_META_CREATE);
+    commit.name = "a";
+    commit.attributes = &attribute;
+    commit.nattributes = 1;
+    commit.history = 10;
+    assert_ok(meta()->commit(f->store, &commit, &made, &place_error));
+    esdm_meta_attribute newer = {.name = "source", .text = "new"};
+    esdm_meta_commit update = meta_new_commit(ESDM_META_UPDATE);
+    update.container = made.container;
+    update.structure = 1;
+    update.document = "{\"format\": 1, \"groups\": [], \"newer\": 1}";
+    update.document_bytes = strlen(update.document);
+    update.datasets = 1;
+    update.attributes = &newer;
+    update.nattributes = 1;
+    update.history = 10;
+    assert_ok(meta()->commit(f->store, &update, &made, &place_error));
+    assert_int_equal(made.structure, 2);
+    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    wanted.snapshot = 1;
+    wanted.attributes = &attribute;
+    wanted.nattributes = 1;
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.snapshot, 1);
+    assert_int_equal(cloned.structure, 1);
+    check_attributes(f->store, cloned.container, "source=old;");
+    esdm_meta_snapshot loaded = {0};
+    assert_ok(meta()->snapshot_open(f->store, "b", 0, 0, 0, &loaded, &place_error));
+    assert_null(strstr(loaded.document, "newer"));
+    free(loaded.document);
+    free(loaded.lengths);
+    meta()->unpin(f->store, loaded.record.container, loaded.snapshot);
+    wanted = new_clone("a", "c", UUID_OF_CLONE2);
+    wanted.attributes = &newer;
+    wanted.nattributes = 1;
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.structure, 2);
+    check_attributes(f->store, cloned.container, "source=new;");
+    int matches = 0;
+    esdm_meta_condition condition = {.attribute = "source", .op = ESDM_META_EQ, .text = "old"};
+    assert_ok(meta()->find(f->store, &condition, 1, count_match, &matches, &place_error));
+    assert_int_equal(matches, 1);
+}
+
 const struct CMUnitTest meta_clone_tests[] = {
     WITH_STORE(test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone),
     WITH_STORE(test_clone__is_listed_with_all_whose_packs_it_shares),
+    WITH_STORE(test_clone__of_an_old_snapshot_is_found_by_its_attributes),
     WITH_STORE(test_clone__refuses_names_that_are_taken_or_not_there),
 };
 const size_t meta_clone_count = sizeof meta_clone_tests / sizeof meta_clone_tests[0];

@@ -263,6 +263,7 @@ main(void)
     RUN(fact);
     RUN(upkeep);
     RUN(clone);
+    RUN(tag);
     RUN(sqlite);
     RUN(sqlite_sums);
 #undef RUN

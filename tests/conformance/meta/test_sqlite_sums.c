@@ -359,7 +359,7 @@ make_old(const fixture *f, const char *format)
     char sql[300];
     (void) snprintf(sql, sizeof sql,
                     "ALTER TABLE container DROP COLUMN sum; ALTER TABLE snapshot DROP COLUMN sum;"
-                    "ALTER TABLE page DROP COLUMN sum; DROP TABLE shared;"
+                    "ALTER TABLE page DROP COLUMN sum; DROP TABLE shared; DROP TABLE tag;"
                     "PRAGMA user_version = %s;",
                     format);
     sqlite_run(f, sql);
@@ -448,7 +448,7 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     skip_if(!sqlite_is_tested());
     fill(f);
     meta()->close(f->store);
-    sqlite_run(f, "DROP TABLE shared; PRAGMA user_version = 3");
+    sqlite_run(f, "DROP TABLE shared; DROP TABLE tag; PRAGMA user_version = 3");
     void *reader = meta_open(f, true); /* from before the upgrade */
     assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
     assert_int_equal(pairs, 0);
@@ -459,6 +459,13 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
     assert_int_equal(pairs, 1);
     meta()->close(reader);
+    /* programs of older versions that have it open cannot delete anything any more */
+    assert_int_equal(sqlite_try(f, "DELETE FROM snapshot WHERE id = 0"), 1 /* SQLITE_ERROR */);
+    assert_int_equal(sqlite_try(f, "UPDATE snapshot SET pruned = 1 WHERE id = 0"),
+                     1 /* SQLITE_ERROR */);
+    assert_int_equal(sqlite_try(f, "UPDATE page SET page = 1 WHERE page = 0"),
+                     1 /* SQLITE_ERROR */);
+    assert_int_equal(sqlite_try(f, "UPDATE container SET uuid = uuid"), 0);
     /* what a damaged row says may be too little: nobody is to remove anything */
     sqlite_run(f, "UPDATE shared SET sum = sum + 1");
     assert_status(meta()->shared_list(f->store, count_pair, &pairs, &place_error), ESDM_ECORRUPT);

@@ -226,6 +226,15 @@ typedef struct esdm_meta_import_page {
     uint64_t removed; /**< 0: live */
 } esdm_meta_import_page;
 
+/** A name that somebody gave a snapshot, which is kept as long as it has one. */
+typedef struct esdm_meta_tag {
+    const char *name; /**< unique in its container; 1 … ESDM_META_TAG_NAME_MAX bytes */
+    uint64_t snapshot;
+    uint64_t created_ns; /**< 0, for tag_set(): now */
+    const char *author;  /**< NULL, for tag_set(): "" */
+} esdm_meta_tag;
+#define ESDM_META_TAG_NAME_MAX 255
+
 /** A container as another store had it. */
 typedef struct esdm_meta_import {
     const char *name;
@@ -241,6 +250,8 @@ typedef struct esdm_meta_import {
     /** Called after the last page: the uuids of other records whose packs the pages name, for
      *  shared_list(). NULL: none. @param ret_uuids borrowed until the import ends. */
     void (*shares)(void *user, const char *const **ret_uuids, size_t *ret_count);
+    const esdm_meta_tag *tags;
+    size_t ntags;
 } esdm_meta_import;
 
 /** A container that begins with one snapshot of another one, and shares its packs. */
@@ -254,10 +265,16 @@ typedef struct esdm_meta_clone {
     const char *writer;
     const char *message;
     bool durable;
+    /** As for commits, of that snapshot's document. A store may keep those of each document, and
+     *  then does not look at these. */
+    const esdm_meta_attribute *attributes;
+    size_t nattributes;
 } esdm_meta_clone;
 
 /** Record `container` may refer to packs that are named after `uuid`, which is not its own. */
 typedef bool (*esdm_meta_shared_visitor)(const char *uuid, uint64_t container, void *user);
+
+typedef bool (*esdm_meta_tag_visitor)(const esdm_meta_tag *tag, void *user);
 
 typedef bool (*esdm_meta_attribute_visitor)(const esdm_meta_attribute *attribute, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
@@ -490,6 +507,19 @@ typedef struct esdm_meta_plugin {
      *  nothing may be removed. */
     esdm_status (*shared_list)(void *store, esdm_meta_shared_visitor visit, void *user,
                                esdm_error *err);
+
+    /* ---- names of snapshots; since interface 8. Optional, all or none. They go with their record
+     * at forget(); a snapshot that has one is not pruned by commits and prune() ---- */
+
+    /** ESDM_ENOENT: there is no such snapshot; ESDM_EEXIST: the name is taken, and not `replace`;
+     *  ESDM_ENOTSUP: as for clone(). Durable. */
+    esdm_status (*tag_set)(void *store, uint64_t container, const esdm_meta_tag *tag, bool replace,
+                           esdm_error *err);
+    /** ESDM_ENOENT: there is none. Durable. */
+    esdm_status (*tag_remove)(void *store, uint64_t container, const char *name, esdm_error *err);
+    /** All of a record, by name (bytes); none when there is no such record. */
+    esdm_status (*tag_list)(void *store, uint64_t container, esdm_meta_tag_visitor visit,
+                            void *user, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: LGPL-3.0-or-later
+-- What format 2 added. Run in one transaction, by mkfs and by the first change of an older store.
+
+CREATE TABLE {S}.shared(
+    uuid text NOT NULL,
+    container bigint NOT NULL,
+    PRIMARY KEY(uuid, container));
+CREATE INDEX shared_container ON {S}.shared(container);
+
+CREATE TABLE {S}.tag(
+    container bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    snapshot bigint NOT NULL,
+    created_ns bigint NOT NULL,
+    author text NOT NULL,
+    PRIMARY KEY(container, name));
+CREATE INDEX tag_snapshot ON {S}.tag(container, snapshot);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Names of snapshots, which are kept as long as they have one. */
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/meta_checks.h"
+#include "store.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Within one reading. */
+static esdm_status
+visit_tags(sqlite__link *link, uint64_t container, esdm_meta_tag_visitor visit, void *user,
+           esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    bool has_table = false;
+    bool more = true;
+    esdm_status status = sqlite__schema_has_tables_of_5(link, &has_table, err);
+    if (status != ESDM_OK || !has_table)
+        return status;
+    status = sqlite__prepare(link, SQLITE__TAG_LIST, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row && more) {
+        esdm_meta_tag tag = {.name = sqlite__text(statement, 0),
+                             .snapshot = sqlite__u64(statement, 1),
+                             .created_ns = sqlite__u64(statement, 2),
+                             .author = sqlite__text(statement, 3)};
+        more = visit(&tag, user);
+        if (more)
+            status = sqlite__step(link, statement, &row, err);
+    }
+    if (row)
+        (void) sqlite3_reset(statement);
+    return status;
+}
+
+esdm_status
+sqlite__tag_list(void *self, uint64_t container, esdm_meta_tag_visitor visit, void *user,
+                 esdm_error *err)
+{
+    sqlite__store *store = self;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = visit_tags(&store->reader, container, visit, user, err);
+    sqlite__end_read(store);
+    return status;
+}
+
+esdm_status
+sqlite__tagged(sqlite__link *link, uint64_t container, uint64_t **ret_snapshots, size_t *ret_count,
+               bool *ret_whole, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    bool whole = true;
+    int64_t count = 0;
+    size_t rows = 0;
+    uint64_t *all = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__TAG_COUNT, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        count = sqlite3_column_int64(statement, 0);
+        (void) sqlite3_reset(statement);
+    }
+    if (status == ESDM_OK && count > 0) {
+        all = calloc((size_t) count, sizeof *all);
+        if (all == NULL)
+            return esdm__error_nomem(err, (size_t) count * sizeof *all, "names of snapshots");
+    }
+    if (status == ESDM_OK)
+        status = sqlite__prepare(link, SQLITE__TAG_SCAN, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row) {
+        whole = whole && rows < (size_t) count && sqlite__u64(statement, 1) != 0;
+        if (rows < (size_t) count)
+            all[rows] = sqlite__u64(statement, 0);
+        rows++;
+        status = sqlite__step(link, statement, &row, err);
+    }
+    if (status != ESDM_OK) {
+        free(all);
+        return status;
+    }
+    *ret_snapshots = all;
+    *ret_count = rows < (size_t) count ? rows : (size_t) count;
+    *ret_whole = whole && rows == (size_t) count;
+    return ESDM_OK;
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__tag_insert(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag,
+                   esdm_error *err)
+{
+    uint64_t created_ns = tag->created_ns != 0 ? tag->created_ns : esdm__now_ns();
+    return sqlite__run(link, SQLITE__TAG_PUT, err, "itiit", container, tag->name, tag->snapshot,
+                       created_ns, tag->author != NULL ? tag->author : "");
+}
+
+static esdm_status
+has_row(sqlite__link *link, sqlite3_stmt *statement, esdm_status status, bool *ret_row,
+        esdm_error *err)
+{
+    bool row = false;
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row)
+        (void) sqlite3_reset(statement);
+    *ret_row = row;
+    return status;
+}
+
+static esdm_status
+set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool replace,
+        esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool there = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__SNAPSHOT_EXISTS, &statement, err, "i",
+                                         sqlite__key(container, tag->snapshot));
+    status = has_row(link, statement, status, &there, err);
+    if (status == ESDM_OK && !there)
+        status =
+            esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
+                            (unsigned long long) container, (unsigned long long) tag->snapshot);
+    if (status == ESDM_OK && !replace) {
+        status =
+            sqlite__prepare(link, SQLITE__TAG_GET, &statement, err, "it", container, tag->name);
+        status = has_row(link, statement, status, &there, err);
+        if (status == ESDM_OK && there)
+            status = esdm__error_set(err, ESDM_EEXIST, "tag '%.200s' exists", tag->name);
+    }
+    if (status == ESDM_OK)
+        status = sqlite__schema_guard(link, err);
+    return status == ESDM_OK ? sqlite__tag_insert(link, container, tag, err) : status;
+}
+
+esdm_status
+sqlite__tag_set(void *self, uint64_t container, const esdm_meta_tag *tag, bool replace,
+                esdm_error *err)
+{
+    sqlite__store *store = self;
+    esdm_status status = esdm__check_tag(container, SQLITE__CONTAINER_MAX, tag, err);
+    if (status == ESDM_OK)
+        status = sqlite__begin_write(store, true, err);
+    if (status != ESDM_OK)
+        return status;
+    return sqlite__end_write(store, set_tag(&store->writer, container, tag, replace, err), err);
+}
+
+esdm_status
+sqlite__tag_remove(void *self, uint64_t container, const char *name, esdm_error *err)
+{
+    sqlite__store *store = self;
+    esdm_status status = sqlite__begin_write(store, true, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__run(&store->writer, SQLITE__TAG_REMOVE, err, "it", container, name);
+    if (status == ESDM_OK && sqlite3_changes(store->writer.db) == 0)
+        status = esdm__error_set(err, ESDM_ENOENT, "there is no tag '%.200s'", name);
+    return sqlite__end_write(store, status, err);
+}
