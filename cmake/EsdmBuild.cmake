@@ -66,6 +66,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     PROPERTIES COMPILE_OPTIONS -mavx2)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/checksum_avx512.c
     PROPERTIES COMPILE_OPTIONS -mavx512f)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/base/sha256_ni.c
+    PROPERTIES COMPILE_OPTIONS "-msha;-msse4.1;-mssse3")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/model/spread_avx512.c
     PROPERTIES COMPILE_OPTIONS -mavx512f)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify_avx2.c

@@ -16,11 +16,13 @@ import os as _os
 from ._catalogue import (Container, Match, Snapshot, Table, find, ls, move, remove, site, snapshots,
                          stat, version)
 from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
+from ._history import digest
 from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
 
-__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "append", "find", "ls",
+__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "append", "digest", "find",
+           "ls",
            "move", "open", "remove", "site", "snapshots", "stat", "version",
            "write", "write_region", "zarr"]
 

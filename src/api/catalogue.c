@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/digest.h"
 #include "api/moment.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -81,6 +82,9 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
         return status;
     esdm__moment moment = {.snapshot = 0};
     status = session->meta->container_find(session->store, normal, &record, err);
+    char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
+        return esdm_container_stat(session, plain, ret_info, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
         status = esdm__moment_find(session, normal, &moment, err);
         if (status == ESDM_OK)

@@ -4,9 +4,11 @@
 
 #include <stdio.h>
 
+#include "api/digest.h"
 #include "api/moment.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/digest.h"
 #include "io/io.h"
 #include "model/undo.h"
 #include "upkeep/upkeep.h"
@@ -77,6 +79,26 @@ open_query(esdm_session *session, const char *query, esdm_open_mode mode, uint64
     return esdm__virtual_open(session, query, ret_container, err);
 }
 
+/* "?digest" was said behind the name. */
+static esdm_status
+open_with_digest(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+                 esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container;
+    if (mode == ESDM_OPEN_WRITE)
+        return esdm__error_set(err, ESDM_EACCES, "'%s?digest' is for reading: write to '%s' itself",
+                               name, name);
+    esdm_status status = esdm_container_open(session, name, mode, snapshot, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm_container_tell_digest(container, err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm_container_discard(container);
+    return status;
+}
+
 esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
@@ -93,6 +115,9 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
         return open_query(session, normal, mode, snapshot, ret_container, err);
     esdm_error why = {0};
     status = esdm__io_open(session, normal, mode, snapshot, ret_container, &why);
+    char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
+        return open_with_digest(session, plain, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
         return open_moment(session, normal, mode, snapshot, ret_container, err);
     if (status != ESDM_OK && err != NULL)

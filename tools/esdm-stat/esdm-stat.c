@@ -31,10 +31,17 @@ static const tool_help help = {
         "the fill value, missing_value) of each dataset, as stored: scale_factor and\n"
         "add_offset are not applied. Nothing is read for that: they are noted when data are\n"
         "written. Where newer data hide a part of older ones they are bounds, and what\n"
-        "earlier versions wrote has none; --exact reads such values.",
+        "earlier versions wrote has none; --exact reads such values.\n"
+        "\n"
+        "--digest prints a line for each container instead: what its snapshot contains, as\n"
+        "a text to be cited. The same structure, attributes and values give the same text,\n"
+        "wherever and however they are stored, also on other sites (esdm/digest.h has the\n"
+        "form). The first time all values are read; --exact reads them again. With --each\n"
+        "there is a line for each variable, too.",
     .examples = "  esdm-stat experiment/run1.nc\n"
                 "  esdm-stat -a --snapshot 3 experiment/run1.nc\n"
                 "  esdm-stat --explain experiment/run1.nc/ocean/tos\n"
+                "  esdm-stat --digest run1.nc@7 esdm://copy/of/run1.nc\n"
                 "  esdm-stat --fragments --json run1.nc | jq '.containers[0].root.datasets'\n",
     .see_also = "esdm-ls, esdm-find, esdm-cp",
 };
@@ -54,7 +61,11 @@ static const GOptionEntry entries[] = {
     {"statistics", 0, 0, G_OPTION_ARG_NONE, &stat_wants.statistics,
      "Minimum, maximum, mean and missing values of each dataset", NULL},
     {"exact", 0, 0, G_OPTION_ARG_NONE, &stat_wants.exact,
-     "With --statistics: read what is not known exactly", NULL},
+     "With --statistics: read what is not known exactly; with --digest: read all", NULL},
+    {"digest", 0, 0, G_OPTION_ARG_NONE, &stat_wants.digest,
+     "Print a digest of the contents, and nothing else", NULL},
+    {"each", 0, 0, G_OPTION_ARG_NONE, &stat_wants.each, "With --digest: of each variable, too",
+     NULL},
     {"bytes", 'b', 0, G_OPTION_ARG_NONE, &stat_wants.exact_bytes, "Sizes in bytes", NULL},
     {"snapshot", 0, 0, G_OPTION_ARG_INT64, &wanted_snapshot, "Show an old snapshot", "NUMBER"},
     {0},
@@ -412,6 +423,11 @@ show(esdm_session *session, const char *argument, json_t *list)
                                     : stat_no_snapshot(session, name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
+    if (stat_wants.digest) {
+        status = stat_digest(container, name, list, &err);
+        esdm_container_discard(container);
+        return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+    }
     status = stat_facts_read(session, container, &facts, &err);
     if (status == ESDM_OK)
         status = tool.json ? show_json(container, &facts, list, &err)
@@ -429,13 +445,15 @@ main(int argc, char **argv)
         return tool_usage("which containers?");
     if (wanted_snapshot < 0)
         return tool_usage("snapshots are numbered from 1");
+    if (stat_wants.each && !stat_wants.digest)
+        return tool_usage("--each goes with --digest");
     esdm_session *session = NULL;
-    tool_exit result = tool_session(true, &session);
+    tool_exit result = tool_session(!stat_wants.digest, &session); /* digests are noted */
     if (result != TOOL_OK)
         return result;
     json_t *list = json_array();
     for (int i = 1; i < argc; i++) {
-        if (i > 1 && !tool.json)
+        if (i > 1 && !tool.json && !stat_wants.digest)
             (void) printf("\n");
         tool_exit one = stat_wants.explain
                             ? stat_explain(session, argv[i], (uint64_t) wanted_snapshot, list)

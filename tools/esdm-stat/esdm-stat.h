@@ -17,6 +17,8 @@ typedef struct stat_options {
     gboolean accuracy;
     gboolean statistics;
     gboolean exact;
+    gboolean digest;
+    gboolean each;
 } stat_options;
 extern stat_options stat_wants;
 
@@ -120,5 +122,9 @@ esdm_status stat_statistics_json(esdm_dataset *dataset, json_t *object, esdm_err
 
 /** Everything as JSON; NULL and *err on failure. */
 json_t *stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err);
+
+/** Prints the digest of what the container contains, or appends it to the list (--json).
+ *  @param name what to call it. */
+esdm_status stat_digest(esdm_container *container, const char *name, json_t *list, esdm_error *err);
 
 #endif

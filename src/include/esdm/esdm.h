@@ -9,6 +9,7 @@
 #include "esdm/comm.h"
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
+#include "esdm/digest.h"
 #include "esdm/placement.h"
 #include "esdm/reference.h"
 #include "esdm/session.h"
