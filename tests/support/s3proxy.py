@@ -220,6 +220,7 @@ class Proxy:
         self.rules = list(rules)
         self.takes_bytes_per_s = None  # of what each connection sends; None: as fast as it comes
         self.log = []
+        self.at_once = self.most_at_once = 0  # requests whose answer is not there yet
         self.lock = threading.Lock()
         self.stopping = threading.Event()
         self.connections = set()
@@ -260,6 +261,8 @@ class Proxy:
         with self.lock:
             self.log.append(f"{exchange.method} {exchange.target}")
             rule = next((r for r in self.rules if r.matches(exchange)), None)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             if rule is not None:
                 rule.action(self, exchange)
@@ -267,6 +270,9 @@ class Proxy:
             exchange.send()
         except Sent:
             pass
+        finally:
+            with self.lock:
+                self.at_once -= 1
 
     def count(self, pattern):
         """Requests so far that match."""

@@ -256,6 +256,8 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     esdm__dataset_fail(io, NULL);
     free(io->choice);
     esdm__index_free(io->index);
+    esdm__ahead_drop(dataset->group->container->session->ahead, io, 0, UINT64_MAX);
+    free(io->steps);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->write_lock);
     free(io);

@@ -63,7 +63,7 @@ typedef struct esdm__dataset_io {
     esdm__epochs epochs;        /* used when ranks share the container */
     esdm__failed_writes failed; /* what is to be written again before a commit */
     const esdm_error *failure;  /* NULL, or: the order among ranks is lost; commits report it */
-    pthread_mutex_t lock;       /* guards index to planning; a leaf lock */
+    pthread_mutex_t lock;       /* guards index to planning, steps; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */
@@ -72,8 +72,9 @@ typedef struct esdm__dataset_io {
     uint32_t planning;     /* reads that load pages for a plan: these stay */
     uint32_t merge_pause;  /* collective commits that do not look for pages to merge; guarded by the
                               container's commit_lock */
-    atomic_bool gathered;  /* the gather holds something */
-    atomic_bool listed;    /* in the container's dirty list */
+    struct esdm__steps *steps; /* how it is read: io/read/ahead.c; one piece of memory, or NULL */
+    atomic_bool gathered;      /* the gather holds something */
+    atomic_bool listed;        /* in the container's dirty list */
     esdm__chain chain;
     esdm__choice *choice;     /* guarded by write_lock; owned; NULL: none was needed yet */
     const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */

@@ -10,14 +10,10 @@
 #include "codec/raw_blocks.h"
 #include "plugin/registry.h"
 
-/* Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
-#define CACHE_BLOCKS 32u
 /* Bytes read and verified at a time by direct reads: what was read is still in the CPU's cache. */
 #define DIRECT_STEP_BYTES (UINT64_C(256) << 10)
 /* Where a read has a price of its own: as many times the bytes that it could have moved instead. */
-#define STEP_PRICES 8u
-/* Block number under which the cache keeps the head of a blob. */
-#define HEAD_BLOCK          UINT32_MAX
+#define STEP_PRICES         8u
 #define LARGEST_CACHED_HEAD 65536u
 
 /* ---- geometry and decoding, the same for raw and coded blobs ------------------------------ */
@@ -30,6 +26,7 @@ typedef struct blob {
     esdm__blob_view view;  /* coded ones */
     uint8_t *head;         /* owned; coded ones */
     uint8_t *whole;        /* owned; all of it, where a second read costs more than that */
+    bool head_known;       /* and the rest takes one read anyhow */
     esdm__target *target;
     esdm__cache_key key;
     esdm__room *room; /* borrowed; for decoding */
@@ -91,7 +88,8 @@ read_ranges(blob *b, const esdm_range *ranges, size_t n, esdm_error *err)
 {
     const esdm__fragment *f = b->fragment;
     esdm_status status = ESDM_OK;
-    if (b->whole == NULL && (f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
+    if (b->whole == NULL &&
+        (b->head_known || f->stored_bytes == 0 || f->stored_bytes > b->target->read_bytes))
         return esdm__session_read(b->session, b->target, f->pack->pack, ranges, n, err);
     if (b->whole == NULL)
         status = read_whole(b, err);
@@ -111,8 +109,9 @@ load_head(blob *b, esdm_error *err)
     b->head = malloc(bytes);
     if (b->head == NULL)
         return esdm__error_nomem(err, bytes, "the head of a fragment");
-    b->key.block = HEAD_BLOCK;
-    if (!esdm__cache_get(b->session->cache, &b->key, b->head, bytes)) {
+    b->key.block = ESDM__HEAD_BLOCK;
+    b->head_known = esdm__cache_get(b->session->cache, &b->key, b->head, bytes);
+    if (!b->head_known) {
         esdm_range range = {b->fragment->position, bytes, b->head};
         esdm_status status = read_ranges(b, &range, 1, err);
         if (status != ESDM_OK)
@@ -356,16 +355,16 @@ fetch_blocks(blob *b, const esdm__want *want, uint32_t first, uint32_t last, uin
              esdm_error *err)
 {
     uint32_t n = last - first + 1;
-    uint8_t few[CACHE_BLOCKS];
+    uint8_t few[ESDM__CACHE_BLOCKS];
     uint8_t *owned = mark_blocks(b, want, first, last);
     uint8_t *marks = owned;
     if (marks == NULL) {
-        if (n > CACHE_BLOCKS)
+        if (n > ESDM__CACHE_BLOCKS)
             return read_blocks(b, first, n, staging, err);
         memset(few, 1, n);
         marks = few;
     }
-    bool cache = count_marks(marks, n) <= CACHE_BLOCKS;
+    bool cache = count_marks(marks, n) <= ESDM__CACHE_BLOCKS;
     if (cache)
         take_cached(b, marks, first, last, staging);
     esdm_status status = read_marked(b, marks, first, last, cache, staging, err);

@@ -11,6 +11,11 @@
 #include "codec/blob.h"
 #include "io/packs/sources.h"
 
+/** Blocks are kept in the cache when a request needs few of them; big reads pass it by. */
+#define ESDM__CACHE_BLOCKS 32u
+/** Block number under which the cache keeps the head of a blob. */
+#define ESDM__HEAD_BLOCK UINT32_MAX
+
 /** Which blocks of a fragment are wanted, as ranges of raw bytes. */
 typedef struct esdm__want {
     uint64_t from; /* first raw byte */
@@ -40,6 +45,12 @@ esdm_status esdm__fetch(esdm_session *session, const esdm__fragment *fragment, e
 esdm_status esdm__fetch_direct(esdm_session *session, const esdm__fragment *fragment,
                                esdm__target *target, uint64_t from, uint64_t to, void *data,
                                esdm_error *err);
+
+/** Ranges of its pack that fetching raw bytes [from, to) of a fragment will most likely read first;
+ *  for who asks for them ahead. @param ret room for two. @return how many; 0: none, as the cache
+ * has what is wanted, or nobody can tell. (fetch_ahead.c) */
+size_t esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
+                          const esdm__target *target, uint64_t from, uint64_t to, esdm_range *ret);
 
 /** Reads a whole blob, and verifies its head and all its data. @param ret_blob owned, free(). */
 esdm_status esdm__fetch_verified(esdm_session *session, const esdm__fragment *fragment,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/encode/strings.h"
+#include "io/read/ahead.h"
 #include "io/read/elsewhere.h"
 #include "io/read/fetch.h"
 #include "io/read/jobs.h"
@@ -17,6 +18,8 @@
 /* Below both, waking the pool would cost more than it saves. */
 #define POOL_JOBS  16u
 #define POOL_BYTES (UINT64_C(64) << 10)
+/* What is read through memory of its own to spare calls, at most. */
+#define BY_ONE_CALL_BYTES (UINT64_C(64) << 20)
 
 typedef struct reader {
     esdm_dataset *dataset;
@@ -30,6 +33,9 @@ typedef struct reader {
     esdm_type form; /* of the caller's memory */
     uint8_t *buffer;
     atomic_uint_fast64_t out_of_range;
+    size_t njobs;
+    atomic_size_t begun; /* jobs begin in their order */
+    atomic_size_t asked; /* bytes of those before this one were asked for, if it was time */
 } reader;
 
 /* ---- one piece ----------------------------------------------------------------------------- */
@@ -211,7 +217,10 @@ fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, cons
     uint64_t element = r->elements.bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
-    if (can_go_direct(r, g))
+    /* Where each call waits for a network the parts of edge blocks must not take one each. */
+    bool by_one_call =
+        target->read_bytes > 0 && to - from < fragment->raw_bytes && to - from <= BY_ONE_CALL_BYTES;
+    if (can_go_direct(r, g) && !by_one_call)
         return esdm__fetch_direct(r->session, fragment, target, from, to, target_of(r, g), err);
 
     row_walk walk;
@@ -444,11 +453,45 @@ read_run(reader *r, const esdm__read_job *job, esdm_error *err)
     return status;
 }
 
+/* Where jobs wait for a network their bytes are asked for ahead, of as many as memory allows. */
+static void
+ask_ahead(reader *r)
+{
+    uint64_t bytes = esdm__elements_vary(&r->elements) ? 0 : r->elements.bytes;
+    size_t i = atomic_load(&r->asked);
+    while (i < r->njobs) {
+        if (!atomic_compare_exchange_weak(&r->asked, &i, i + 1))
+            continue;
+        const esdm__read_job *job = &r->jobs[i];
+        if (i >= atomic_load(&r->begun) &&
+            !esdm__ask_for_pieces(r->session, r->space, &r->pieces[job->first],
+                                  r->together ? 1 : job->count, bytes, r, i))
+            return; /* this one reads for itself */
+        i = atomic_load(&r->asked);
+    }
+}
+
+static esdm_status read_job(reader *r, const esdm__read_job *job, esdm_error *err);
+
 static esdm_status
 run_job(void *context, size_t i, esdm_error *err)
 {
     reader *r = context;
-    const esdm__read_job *job = &r->jobs[i];
+    if (r->session->ahead == NULL || r->njobs == 1)
+        return read_job(r, &r->jobs[i], err);
+    size_t begun = atomic_load(&r->begun);
+    while (begun <= i && !atomic_compare_exchange_weak(&r->begun, &begun, i + 1))
+        continue;
+    esdm_status status = read_job(r, &r->jobs[i], err);
+    esdm__ahead_drop(r->session->ahead, r, i, i + 1);
+    if (status == ESDM_OK)
+        ask_ahead(r);
+    return status;
+}
+
+static esdm_status
+read_job(reader *r, const esdm__read_job *job, esdm_error *err)
+{
     if (job->count > 1 && !r->together && r->pieces[job->first].fragment->pack != NULL)
         return read_run(r, job, err);
     for (size_t k = 0; k < job->count; k++) {
@@ -483,15 +526,19 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
                 .form = form,
                 .buffer = buffer};
     size_t njobs = esdm__read_jobs_make(pieces, npieces, together, jobs);
+    r.njobs = njobs;
     uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
     if (r.session->ntargets > 1 && njobs > 2)
         esdm__read_jobs_spread(r.session, pieces, jobs, njobs);
+    if (r.session->ahead != NULL && njobs > 1)
+        ask_ahead(&r);
     bool worth = bytes >= POOL_BYTES || esdm__pool_may_wait(r.session->pool);
     if (njobs >= POOL_JOBS || (njobs > 1 && worth))
         status = esdm__pool_run(r.session->pool, njobs, run_job, &r, err);
     else
         for (size_t i = 0; i < njobs && status == ESDM_OK; i++)
             status = run_job(&r, i, err);
+    esdm__ahead_drop(r.session->ahead, &r, 0, UINT64_MAX);
     if (jobs != few)
         free(jobs);
     if (ret_out_of_range != NULL)

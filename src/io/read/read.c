@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "io/encode/strings.h"
+#include "io/read/ahead.h"
 #include "io/read/fetch.h"
 #include "io/read/read.h"
 #include "layout/strided.h"
@@ -485,6 +486,8 @@ read_elements(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
         status = esdm__dataset_load_directory(dataset, io, err);
     if (status != ESDM_OK || done)
         return status;
+    if (esdm__can_ask_ahead(dataset))
+        esdm__read_note_step(dataset, io, space);
     if (esdm__elements_vary(&io->elements))
         return read_varying(dataset, io, space, form, buffer, out_of_range, err);
     return read_committed(dataset, io, space, form, buffer, out_of_range, err);

@@ -145,6 +145,15 @@ esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data, size
     return esdm__cache_get_part(cache, key, 0, data, bytes);
 }
 
+bool
+esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key)
+{
+    (void) pthread_mutex_lock(&cache->lock);
+    bool has = find(cache, key) != NULL;
+    (void) pthread_mutex_unlock(&cache->lock);
+    return has;
+}
+
 void
 esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data, size_t bytes)
 {

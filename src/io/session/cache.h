@@ -30,6 +30,8 @@ bool esdm__cache_get(esdm__cache *cache, const esdm__cache_key *key, void *data,
 /** Copies part of a cached block; false when it is not there or shorter. */
 bool esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offset, void *data,
                           size_t bytes);
+/** Whether it is there. */
+bool esdm__cache_has(esdm__cache *cache, const esdm__cache_key *key);
 /** Keeps a copy. Best effort. */
 void esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data,
                      size_t bytes);

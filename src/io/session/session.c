@@ -128,6 +128,74 @@ open_plugins(esdm_session *session, esdm_error *err)
     return status;
 }
 
+/* pack_read() of the target. */
+static esdm_status
+read_now(esdm_session *session, esdm__target *target, const char *pack, const esdm_range *ranges,
+         size_t nranges, esdm_error *err)
+{
+    const esdm_data_plugin *plugin = target->plugin;
+    esdm_status status = esdm__target_need(session, target, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < nranges; i++)
+        bytes += ranges[i].bytes;
+    bool observed = bytes >= OBSERVED_READ_BYTES;
+    bool waits = esdm__target_waits(target);
+    double readers = 1.0 + atomic_fetch_add(&target->readers, 1u);
+    if (waits)
+        esdm__pool_wait_begin(session->pool);
+    double started = observed ? esdm__seconds_now() : 0;
+    status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    if (observed && status == ESDM_OK)
+        esdm__models_observe(session, (size_t) (target - session->targets), true, (double) bytes,
+                             readers, esdm__seconds_now() - started);
+    if (waits)
+        esdm__pool_wait_end(session->pool);
+    atomic_fetch_sub(&target->readers, 1u);
+    return status;
+}
+
+static esdm_status
+read_ahead(void *user, esdm__target *target, const char *pack, const esdm_range *range,
+           esdm_error *err)
+{
+    return read_now(user, target, pack, range, 1, err);
+}
+
+/* Takes what was asked for before. @param ret_left room for all ranges; those that were not.
+ * @return how many */
+static size_t
+take_ahead(esdm_session *session, const esdm__target *target, const char *pack,
+           const esdm_range *ranges, size_t nranges, esdm_range *ret_left)
+{
+    size_t left = 0;
+    esdm__pool_wait_begin(session->pool);
+    for (size_t i = 0; i < nranges; i++) {
+        if (!esdm__ahead_take(session->ahead, target, pack, &ranges[i]))
+            ret_left[left++] = ranges[i];
+    }
+    esdm__pool_wait_end(session->pool);
+    return left;
+}
+
+esdm_status
+esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
+                   const esdm_range *ranges, size_t nranges, esdm_error *err)
+{
+    esdm_range few[16];
+    if (target->plugin->concurrency == 0 || esdm__ahead_is_empty(session->ahead))
+        return read_now(session, target, pack, ranges, nranges, err);
+    esdm_range *left = nranges <= 16 ? few : malloc(nranges * sizeof *left);
+    if (left == NULL)
+        return esdm__error_nomem(err, nranges * sizeof *left, "ranges");
+    size_t nleft = take_ahead(session, target, pack, ranges, nranges, left);
+    esdm_status status = nleft > 0 ? read_now(session, target, pack, left, nleft, err) : ESDM_OK;
+    if (left != few)
+        free(left);
+    return status;
+}
+
 /* The bytes of which a target spends nine tenths of the time on moving them; never less than the
  * default, and never so many that memory is short of fragments that are under way. */
 static void
@@ -182,6 +250,16 @@ waiting_tasks(const esdm_session *session)
     return wanted < most ? wanted : (uint32_t) most;
 }
 
+/* Requests that all targets on a network may have under way together. */
+static uint32_t
+requests_at_once(const esdm_session *session)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < session->ntargets; i++)
+        count += session->targets[i].plugin->concurrency;
+    return count < WAITING_MAX ? count : WAITING_MAX;
+}
+
 static uint64_t
 archive_block_bytes(const esdm__site_engine *engine, uint32_t threads)
 {
@@ -209,6 +287,9 @@ init_engine(esdm_session *session, esdm_error *err)
         ask_models(session);
     session->streams = threads + waiting_tasks(session);
     session->pool = esdm__pool_new(threads, session->streams - threads);
+    uint32_t requests = requests_at_once(session);
+    if (requests > 0)
+        session->ahead = esdm__ahead_new(requests, engine->memory_bytes / 4, read_ahead, session);
     if (session->pool != NULL) {
         session->decoding = esdm__room_new(engine->memory_bytes / 2, session->pool);
         session->decoding_remote = esdm__room_new(engine->memory_bytes / 2, session->pool);
@@ -281,6 +362,7 @@ esdm__session_free(esdm_session *session)
     if (session == NULL)
         return;
     esdm__journaling_end(session);
+    esdm__ahead_free(session->ahead);
     esdm__pool_free(session->pool);
     esdm__room_free(session->decoding);
     esdm__room_free(session->decoding_remote);
@@ -309,33 +391,6 @@ bool
 esdm__target_waits(const esdm__target *target)
 {
     return target->plugin->concurrency > 0 || target->slow;
-}
-
-esdm_status
-esdm__session_read(esdm_session *session, esdm__target *target, const char *pack,
-                   const esdm_range *ranges, size_t nranges, esdm_error *err)
-{
-    const esdm_data_plugin *plugin = target->plugin;
-    esdm_status status = esdm__target_need(session, target, err);
-    if (status != ESDM_OK)
-        return status;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < nranges; i++)
-        bytes += ranges[i].bytes;
-    bool observed = bytes >= OBSERVED_READ_BYTES;
-    bool waits = esdm__target_waits(target);
-    double readers = 1.0 + atomic_fetch_add(&target->readers, 1u);
-    if (waits)
-        esdm__pool_wait_begin(session->pool);
-    double started = observed ? esdm__seconds_now() : 0;
-    status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
-    if (observed && status == ESDM_OK)
-        esdm__models_observe(session, (size_t) (target - session->targets), true, (double) bytes,
-                             readers, esdm__seconds_now() - started);
-    if (waits)
-        esdm__pool_wait_end(session->pool);
-    atomic_fetch_sub(&target->readers, 1u);
-    return status;
 }
 
 /* ---- garbage ------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include "codec/chain.h"
 #include "esdm/session.h"
 #include "esdm/sys/meta_store.h"
+#include "io/session/ahead.h"
 #include "io/session/cache.h"
 #include "io/session/pool.h"
 #include "io/session/room.h"
@@ -43,6 +44,7 @@ struct esdm_session {
      * from those who read files. */
     esdm__room *decoding;
     esdm__room *decoding_remote;
+    esdm__ahead *ahead; /* NULL: no target is on a network */
     esdm__chain default_chain;
     pthread_mutex_t writer_lock;   /* guards writer; a leaf lock */
     struct esdm__drainer *drainer; /* upkeep/background.c; guarded by writer_lock */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What reading a fragment will ask its target for. A wrong guess costs a request, never more. */
+#include <stdlib.h>
+
+#include "codec/raw_blocks.h"
+#include "io/read/fetch.h"
+#include "plugin/registry.h"
+
+/* Of a fragment whose blocks nobody knows yet all is asked for when at least this share is wanted.
+ */
+#define WHOLE_SHARE 4u
+/* Tables of at most so much are asked for as a whole. */
+#define WHOLE_TABLE_BYTES 65536u
+
+/* Bytes of the payload in which blocks first to last lie. */
+typedef struct part {
+    esdm__blocks geometry;
+    uint64_t offset;
+    uint64_t bytes;
+    uint32_t first;
+    uint32_t last;
+} part;
+
+static size_t
+one(esdm_range *ret, uint64_t position, uint64_t bytes)
+{
+    *ret = (esdm_range){position, bytes, NULL};
+    return 1;
+}
+
+/* Of coded blocks, when the cache has the head. */
+static bool
+locate_coded(esdm_session *session, const esdm__fragment *fragment, esdm__cache_key key,
+             uint64_t from, uint64_t to, part *ret)
+{
+    size_t bytes = fragment->head_bytes;
+    uint8_t *head = malloc(bytes);
+    esdm__blob_view view;
+    key.block = ESDM__HEAD_BLOCK;
+    bool known = head != NULL && esdm__cache_get(session->cache, &key, head, bytes) &&
+                 esdm__blob_parse(head, bytes, esdm__plugin_codec_by_id, &view, NULL) == ESDM_OK &&
+                 to <= view.raw_bytes;
+    if (known) {
+        ret->geometry = view.geometry;
+        ret->first = esdm__blocks_at(&view.geometry, from);
+        ret->last = esdm__blocks_at(&view.geometry, to - 1);
+        esdm__blob_range(&view, ret->first, ret->last - ret->first + 1, &ret->offset, &ret->bytes);
+    }
+    free(head);
+    return known;
+}
+
+static bool
+locate_raw(const esdm__fragment *fragment, uint64_t from, uint64_t to, part *ret)
+{
+    if (to > fragment->raw_bytes || esdm__raw_blocks_init(fragment->raw_bytes, fragment->head_bytes,
+                                                          &ret->geometry, NULL) != ESDM_OK)
+        return false;
+    ret->first = esdm__blocks_at(&ret->geometry, from);
+    ret->last = esdm__blocks_at(&ret->geometry, to - 1);
+    ret->offset = esdm__blocks_start(&ret->geometry, ret->first);
+    ret->bytes = esdm__blocks_start(&ret->geometry, ret->last + 1) - ret->offset;
+    return true;
+}
+
+static bool
+is_cached(esdm_session *session, esdm__cache_key key, const part *p)
+{
+    key.block = p->first;
+    if (p->last - p->first >= ESDM__CACHE_BLOCKS || !esdm__cache_has(session->cache, &key))
+        return false;
+    key.block = p->last;
+    return esdm__cache_has(session->cache, &key);
+}
+
+/* Entries of the table, and blocks: by one request where most of what lies between is wanted. */
+static size_t
+raw_ranges(const esdm__fragment *fragment, const part *p, esdm_range *ret)
+{
+    uint64_t entries = ESDM__BLOB_HEADER_BYTES + (uint64_t) p->first * ESDM__BLOB_ENTRY_BYTES;
+    uint64_t table = ((uint64_t) p->last - p->first + 1) * ESDM__BLOB_ENTRY_BYTES;
+    uint64_t blocks = fragment->head_bytes + p->offset;
+    if (blocks + p->bytes - entries <= 2 * (table + p->bytes))
+        return one(ret, fragment->position + entries, blocks + p->bytes - entries);
+    bool all = fragment->head_bytes <= WHOLE_TABLE_BYTES; /* serves the next one too */
+    ret[0] = (esdm_range){fragment->position + (all ? 0 : entries),
+                          all ? fragment->head_bytes : table, NULL};
+    ret[1] = (esdm_range){fragment->position + blocks, p->bytes, NULL};
+    return 2;
+}
+
+size_t
+esdm__fetch_ranges(esdm_session *session, const esdm__fragment *fragment,
+                   const esdm__target *target, uint64_t from, uint64_t to, esdm_range *ret)
+{
+    esdm__cache_key key =
+        esdm__cache_key_of(fragment->pack->target, fragment->pack->pack, fragment->position);
+    bool raw = esdm__fragment_is_raw(fragment);
+    bool small = fragment->stored_bytes <= target->read_bytes;
+    part p;
+    if (from >= to || fragment->stored_bytes <= fragment->head_bytes)
+        return 0;
+    bool located = raw ? locate_raw(fragment, from, to, &p)
+                       : locate_coded(session, fragment, key, from, to, &p);
+    if (located && is_cached(session, key, &p))
+        return 0;
+    if (located && !raw)
+        return one(ret, fragment->position + fragment->head_bytes + p.offset, p.bytes);
+    if (small || (!located && to - from >= fragment->raw_bytes / WHOLE_SHARE))
+        return one(ret, fragment->position, fragment->stored_bytes);
+    if (!raw)
+        return one(ret, fragment->position, fragment->head_bytes);
+    return located ? raw_ranges(fragment, &p, ret) : 0;
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Reads from a server that is far away: as few requests as fragments, and many of them at once where
+a loop over steps tells what will be wanted. Requests are counted by a proxy before the server, which
+holds each back."""
+
+import contextlib
+import os
+import re
+
+import s3proxy
+from esdmtest import BUILD, Site, by_size, expect, main, run
+from s3proxy import Proxy, Rule
+from s3server import Server
+
+PROGRAM = str(BUILD / "tests/integration/far_program")
+GETS = r"GET /[^?]*/packs/.*"
+DELAY_S = 0.2
+
+
+@contextlib.contextmanager
+def far_site(name, *written):
+    """A site whose data lie behind a slow proxy, and a container that was written without it."""
+    with Server() as server, Proxy(server) as proxy:
+        target = server.target(prefix="far", part="5 MiB", endpoint=proxy.endpoint)
+        with contextlib.ExitStack() as stack:
+            site = stack.enter_context(server_site(server, target))
+            run([PROGRAM, "write", name, *map(str, written)])
+            proxy.rules = [Rule(s3proxy.delay(DELAY_S), method="GET", path="/[^?]*/packs/.*")]
+            yield site, proxy
+
+
+@contextlib.contextmanager
+def server_site(server, target):
+    saved = dict(os.environ)
+    os.environ.update(server.client_environment())
+    try:
+        with Site(targets=[target], engine={"threads": 2, "memory": "256 MiB"}) as site:
+            yield site
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+def counted(proxy, *command):
+    """Runs the program; requests that it made, most of them at once, and the seconds it tells."""
+    with proxy.lock:
+        proxy.log.clear()
+        proxy.most_at_once = 0
+    done = run([PROGRAM, *map(str, command)])
+    seconds = float(re.search(r"seconds (\S+)", done.stdout).group(1))
+    print(f"    {' '.join(map(str, command))}: {proxy.count(GETS)} requests, {proxy.most_at_once} at "
+          f"once, {seconds:.3f} s", flush=True)
+    return proxy.count(GETS), proxy.most_at_once, seconds
+
+
+def test_far__a_loop_over_steps_has_many_requests_under_way():
+    """Whole steps, parts of them, every second one, and backwards."""
+    with far_site("far.nc", by_size(40, 60, 120), 180, 360, "none", 1) as (_, proxy):
+        steps = by_size(40, 60, 120)
+        for loop in ([0, steps, 1], [0, steps, 1, 50], [0, steps // 2, 2], [steps - 1, steps, -1]):
+            requests, at_once, _ = counted(proxy, "loop", "far.nc", *loop)
+            expect(at_once >= 16, f"{at_once} requests at once for {loop}")
+            expect(requests <= loop[1] + 2, f"{requests} requests for {loop}")
+
+
+def test_far__wrong_guesses_end():
+    """Random steps, and neighbours now and then: the requests that nobody wanted stay few."""
+    order = [3, 4, 17, 30, 8, 9, 25, 2, 12, 13, 36, 1, 20, 21, 5, 33, 11, 28, 29, 7, 38, 16]
+    with far_site("far.nc", 40, 180, 360, "none", 1) as (_, proxy):
+        requests, *_ = counted(proxy, "steps", "far.nc", *order)
+        expect(requests <= len(order) + 6, f"{requests} requests for {len(order)} steps")
+
+
+def test_far__a_part_of_a_fragment_takes_one_call():
+    with far_site("far.nc", 2, 721, 1440, "none") as (_, proxy):
+        requests, *_ = counted(proxy, "loop", "far.nc", 1, 1, 1, 101)
+        expect(requests == 1, f"{requests} requests")
+
+
+main(test_far__a_loop_over_steps_has_many_requests_under_way, test_far__wrong_guesses_end,
+     test_far__a_part_of_a_fragment_takes_one_call)
