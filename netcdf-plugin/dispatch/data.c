@@ -129,12 +129,43 @@ show_numbers(const esdmnc_request *r, nc_type memory_type, const void *data)
 
 /* NOLINTBEGIN(clang-analyzer-core.StackAddressEscape): requests live as long as the call. */
 
+/* Of the selection, as the variable's type has them; 0 for user-defined types. */
+static uint64_t
+selected_bytes(const esdmnc_request *r)
+{
+    return esdm_dataspace_elements(r->space) * esdm_type_size(esdm_dataset_type(r->var->dataset));
+}
+
+static int
+put_data(const esdmnc_request *r, const void *data)
+{
+    esdm_error err;
+    uint64_t out_of_range = 0;
+    const esdm_dataspace *space = r->space;
+    int rc = NC_NOERR;
+    nc_type memory_type = esdmnc_memory_type(r->file, r->var->type, r->memory_type);
+    if (atomic_load_explicit(&r->var->doubt, memory_order_relaxed) != NULL &&
+        (rc = show_numbers(r, memory_type, data)) != NC_NOERR)
+        return rc;
+    if (esdmnc_quantized(r->file, r->var)) {
+        bool piecewise = r->mapped && (space->has_stride || r->map != NULL);
+        rc = esdmnc_put_quantized(r->file, r->var, r->space, piecewise, memory_type, data,
+                                  &out_of_range);
+        if (rc != NC_NOERR)
+            return rc;
+    } else if (esdm_write(r->var->dataset, r->space, esdmnc_type_to_esdm(r->file, memory_type),
+                          data, &out_of_range, &err) != ESDM_OK) {
+        return esdmnc_error_data(&err, "write", r->file->name);
+    }
+    if (r->late != NC_NOERR)
+        return r->late;
+    return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
+}
+
 static int
 put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
 {
-    esdm_error err;
     esdm_dataspace space;
-    uint64_t out_of_range = 0;
     r->space = &space;
     int rc = esdmnc_request_check(id, varid, r);
     if (r->var != NULL && esdmnc_comm(r->file) != NULL)
@@ -151,25 +182,13 @@ put(esdmnc_id id, int varid, esdmnc_request *r, const void *data)
     }
     if (data == NULL)
         return NC_EINVAL;
-    nc_type memory_type = esdmnc_memory_type(r->file, r->var->type, r->memory_type);
-    if (atomic_load_explicit(&r->var->doubt, memory_order_relaxed) != NULL &&
-        (rc = show_numbers(r, memory_type, data)) != NC_NOERR)
-        return rc;
-    if (esdmnc_quantized(r->file, r->var)) {
-        bool piecewise = r->mapped && (space.has_stride || r->map != NULL);
-        rc = esdmnc_put_quantized(r->file, r->var, r->space, piecewise, memory_type, data,
-                                  &out_of_range);
-        if (rc != NC_NOERR)
-            return rc;
-    } else if (esdm_write(r->var->dataset, r->space, esdmnc_type_to_esdm(r->file, memory_type),
-                          data, &out_of_range, &err) != ESDM_OK) {
-        return esdmnc_error_data(&err, "write", r->file->name);
-    }
-    if (r->late != NC_NOERR)
-        return r->late;
-    return out_of_range > 0 ? NC_ERANGE : NC_NOERR;
+    esdm_call call;
+    esdm_call_begin(r->var->dataset, &call);
+    rc = put_data(r, data);
+    if (call.monitor != NULL)
+        esdm_call_end(&call, true, selected_bytes(r), rc != NC_NOERR);
+    return rc;
 }
-
 static int
 get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
 {
@@ -184,9 +203,15 @@ get(esdmnc_id id, int varid, esdmnc_request *r, void *data)
         return rc == NC_NOERR ? r->late : rc;
     if (data == NULL)
         return NC_EINVAL;
+    esdm_call call;
+    esdm_call_begin(r->var->dataset, &call);
     esdm_type memory_type =
         esdmnc_type_to_esdm(r->file, esdmnc_memory_type(r->file, r->var->type, r->memory_type));
-    if (esdm_read(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK)
+    bool failed =
+        esdm_read(r->var->dataset, r->space, memory_type, data, &out_of_range, &err) != ESDM_OK;
+    if (call.monitor != NULL)
+        esdm_call_end(&call, false, selected_bytes(r), failed);
+    if (failed)
         return esdmnc_error_read(&err, r->file->name);
     if (r->late != NC_NOERR)
         return r->late;

@@ -19,8 +19,10 @@ esdm_session_open(const esdm_session_options *options, esdm_session **ret_sessio
 void
 esdm_session_settle(esdm_session *session)
 {
-    if (session != NULL)
-        esdm__journaling_settle(session);
+    if (session == NULL)
+        return;
+    esdm__journaling_settle(session);
+    esdm__monitor_settle(session->monitor);
 }
 
 void

@@ -3,14 +3,20 @@
 #include "io/io.h"
 
 #include "io/ranks/collective.h"
+#include "io/session/session.h"
 
 esdm_status
 esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
 {
     if (!container->writable)
         return ESDM_OK;
-    return esdm__io_of(container)->comm != NULL ? esdm__collective_commit(container, message, err)
-                                                : esdm__commit_alone(container, message, err);
+    esdm__span span;
+    esdm__span_begin(&span, container->session->monitor);
+    esdm_status status = esdm__io_of(container)->comm != NULL
+                             ? esdm__collective_commit(container, message, err)
+                             : esdm__commit_alone(container, message, err);
+    esdm__container_observed(container, &span, ESDM__SPAN_COMMIT, status);
+    return status;
 }
 
 esdm_status

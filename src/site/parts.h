@@ -84,6 +84,10 @@ esdm_status esdm__site_parse_references(const esdm__json_node *root,
                                         const esdm__site_folder *folder, esdm__site *site,
                                         esdm_error *err);
 
+/** "monitor" (parse_monitor.c). */
+esdm_status esdm__site_parse_monitor(const esdm__json_node *root, const esdm__site_folder *folder,
+                                     esdm__site *site, esdm_error *err);
+
 /** "accuracy" and "speeds" (parse_accuracy.c). */
 esdm_status esdm__site_parse_accuracy(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);

@@ -252,6 +252,7 @@ esdm__site_free(esdm__site *site)
     esdm__site_rules_free(site);
     free(site->engine.codec);
     free(site->engine.codec_on_request);
+    esdm__monitor_options_clear(&site->monitor);
     free(site->name);
     free(site->source);
     free(site->warning);

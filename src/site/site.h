@@ -16,6 +16,7 @@
 #include "esdm/accuracy.h"
 #include "esdm/site.h"
 #include "esdm/sys/plugin.h"
+#include "monitor/options.h"
 
 typedef enum esdm__durability {
     ESDM__DURABLE_PROCESS, /* survives a killed process (default) */
@@ -130,6 +131,7 @@ typedef struct esdm__site {
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */
     size_t nrules;
+    esdm__monitor_options monitor;          /* unless $ESDM_MONITOR says otherwise */
     uint64_t speeds[ESDM_SPEED_SHARED + 1]; /* bytes per second by esdm_speed_unit; 0: not stated */
 } esdm__site;
 

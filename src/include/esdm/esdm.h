@@ -10,6 +10,7 @@
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
 #include "esdm/digest.h"
+#include "esdm/monitor.h"
 #include "esdm/placement.h"
 #include "esdm/reference.h"
 #include "esdm/session.h"

@@ -289,9 +289,12 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         return status;
     esdm__noting noting;
     esdm__noting_begin(&noting, session, &commit, w->io->uuid);
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
     status = session->meta->commit(session->store, &commit, ret_committed, err);
     if (status == ESDM_ENOSPC && source == NULL && esdm__former_relieve(session))
         status = session->meta->commit(session->store, &commit, ret_committed, err);
+    esdm__container_observed(w->container, &span, ESDM__SPAN_CATALOG, status);
     esdm__noting_end(&noting, status, w->merged_sums, ret_committed);
     w->io->doubted = w->io->record == 0 && status != ESDM_OK && !esdm__commit_is_refused(status);
     return status;

@@ -136,8 +136,8 @@ esdm__container_fill(esdm_container *container, esdm_meta_snapshot *loaded, esdm
     return need_writable(io->session, container->name, err);
 }
 
-esdm_status
-esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+static esdm_status
+open_snapshot(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
               esdm_container **ret_container, esdm_error *err)
 {
     esdm_container *container = NULL;
@@ -158,6 +158,21 @@ esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint
     }
     *ret_container = container;
     return ESDM_OK;
+}
+
+esdm_status
+esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+              esdm_container **ret_container, esdm_error *err)
+{
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
+    esdm_status status = open_snapshot(session, name, mode, snapshot, ret_container, err);
+    if (esdm__span_is_observed(&span))
+        esdm__span_stop(&span, &(esdm__span_facts){
+                                   .kind = ESDM__SPAN_OPEN,
+                                   .object = esdm__monitor_object(span.monitor, name, NULL, NULL),
+                                   .status = status});
+    return status;
 }
 
 /* ---- undo --------------------------------------------------------------------------------- */

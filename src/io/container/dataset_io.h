@@ -25,6 +25,7 @@
 #include "io/packs/page_list.h"
 #include "layout/index.h"
 #include "model/container.h"
+#include "monitor/monitor.h"
 
 typedef struct esdm__container_io {
     esdm_session *session;
@@ -58,6 +59,7 @@ typedef struct esdm__container_io {
 
 typedef struct esdm__dataset_io {
     esdm__elements elements;    /* immutable */
+    atomic_uint object;         /* esdm__monitor_object(); 0: not asked yet */
     pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
     esdm__gather gather;
     esdm__epochs epochs;        /* used when ranks share the container */
@@ -156,6 +158,13 @@ void esdm__dataset_fail(esdm__dataset_io *io, const esdm_error *why);
 void esdm__container_forget_pages(const esdm_container *container);
 /** "container 'NAME', dataset '/PATH'" in front of the error. */
 esdm_status esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status, esdm_error *err);
+
+/** A span has ended that was about this dataset. */
+void esdm__dataset_observed(const esdm_dataset *dataset, const esdm__span *span,
+                            esdm__span_facts facts);
+/** One that was about the container. */
+void esdm__container_observed(const esdm_container *container, const esdm__span *span,
+                              esdm__span_kind kind, esdm_status status);
 
 /** Checks a hyperslab against rank and limited lengths; with `growing` unlimited ones are free. */
 esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,

@@ -39,7 +39,13 @@ esdm__mirrors_append(esdm__mirrors *mirrors, const esdm_iov *iov, size_t niov, u
         uint64_t at = 0;
         if (m->lost || m->handle == NULL)
             continue;
+        uint64_t bytes = 0;
+        for (size_t k = 0; k < niov; k++)
+            bytes += iov[k].bytes;
+        esdm__span span;
+        esdm__span_begin(&span, m->target->monitor);
         esdm_status status = m->target->plugin->pack_append(m->handle, iov, niov, &at, NULL);
+        esdm__target_observed(m->target, &span, ESDM__SPAN_APPEND, bytes, 1, status);
         m->lost = status != ESDM_OK || at != position;
         m->asks |= status == ESDM_OK && atomic_load(&m->target->full);
         if (status != ESDM_OK)
@@ -67,7 +73,11 @@ static void
 end_mirror(esdm__mirror *m, void *handle)
 {
     const esdm_data_plugin *plugin = m->target->plugin;
-    bool stored = plugin->pack_seal(handle, NULL) == ESDM_OK;
+    esdm__span span;
+    esdm__span_begin(&span, m->target->monitor);
+    esdm_status status = plugin->pack_seal(handle, NULL);
+    esdm__target_observed(m->target, &span, ESDM__SPAN_SEAL, 0, 1, status);
+    bool stored = status == ESDM_OK;
     note_stored(m, stored);
     if (!stored && plugin->pack_recall != NULL) /* which keeps it */
         (void) plugin->pack_discard(handle, NULL);

@@ -71,12 +71,17 @@ esdm_status
 esdm__pack_append(esdm__pack *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_position,
                   const char **ret_places, esdm_error *err)
 {
-    const esdm__target *target = esdm__pack_target(pack);
+    esdm__target *target = esdm__pack_target(pack);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < niov; i++)
+        bytes += iov[i].bytes;
+    esdm__span span;
+    esdm__span_begin(&span, target->monitor);
     esdm_status status = target->plugin->pack_append(pack->handle, iov, niov, ret_position, err);
+    esdm__target_observed(target, &span, ESDM__SPAN_APPEND, bytes, 1, status);
     if (status != ESDM_OK)
         return status;
-    for (size_t i = 0; i < niov; i++)
-        pack->length_bytes += iov[i].bytes;
+    pack->length_bytes += bytes;
     pack->unsynced = true;
     pack->asks |= atomic_load(&target->full);
     if (!esdm__mirrors_append(&pack->mirrors, iov, niov, *ret_position)) /* the first time */
@@ -303,7 +308,10 @@ esdm__pack_seal(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
             esdm__pack_needs_sync(owner, p) ? esdm__pack_sync(owner, p, err) : ESDM_OK;
         if (status != ESDM_OK)
             return status;
+        esdm__span span;
+        esdm__span_begin(&span, target->monitor);
         status = target->plugin->pack_seal(p->handle, &why);
+        esdm__target_observed(target, &span, ESDM__SPAN_SEAL, 0, 1, status);
         if (status == ESDM_OK)
             note_stored(p);
         enter(p, ESDM__PACK_ANSWERED);
@@ -375,10 +383,14 @@ esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
     if (!p->unsynced)
         return ESDM_OK;
     p->unsynced = false;
-    const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
+    esdm__target *target = esdm__pack_target(p);
+    const esdm_data_plugin *plugin = target->plugin;
     esdm_status status = ESDM_OK;
     if (p->mirrors.count == 0 || (plugin->flags & ESDM_DATA_SEAL_DURABLE) == 0) {
+        esdm__span span;
+        esdm__span_begin(&span, target->monitor);
         status = plugin->pack_sync(p->handle, &why);
+        esdm__target_observed(target, &span, ESDM__SPAN_SYNC, 0, 1, status);
         if (status == ESDM_OK)
             note_stored(p);
     }

@@ -196,6 +196,29 @@ read_listed(blob *b, uint32_t first, uint32_t count, const uint8_t *entries, uin
 }
 
 static esdm_status
+decode_runs(const blob *b, const block_run *runs, size_t nruns, const esdm_range *ranges,
+            uint64_t stored, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    esdm__span span;
+    uint64_t raw = 0;
+    esdm__span_begin(&span, b->session->monitor);
+    for (size_t i = 0; i < nruns && status == ESDM_OK; i++) {
+        uint64_t bytes = esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count);
+        status = esdm__blob_decode(&b->view, runs[i].first, runs[i].count, ranges[i].buffer,
+                                   (size_t) ranges[i].bytes, runs[i].out, (size_t) bytes, err);
+        raw += bytes;
+    }
+    if (esdm__span_is_observed(&span))
+        esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
+                                                   .bytes = raw,
+                                                   .stored_bytes = stored,
+                                                   .pieces = (uint32_t) nruns,
+                                                   .status = status});
+    return status;
+}
+
+static esdm_status
 read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges, esdm_error *err)
 {
     const esdm__fragment *f = b->fragment;
@@ -218,11 +241,8 @@ read_coded_runs(blob *b, const block_run *runs, size_t nruns, esdm_range *ranges
         at += ranges[i].bytes;
     }
     esdm_status status = read_ranges(b, ranges, nruns, err);
-    for (size_t i = 0; i < nruns && status == ESDM_OK; i++)
-        status = esdm__blob_decode(
-            &b->view, runs[i].first, runs[i].count, ranges[i].buffer, (size_t) ranges[i].bytes,
-            runs[i].out, (size_t) esdm__blob_raw_bytes(&b->view, runs[i].first, runs[i].count),
-            err);
+    if (status == ESDM_OK)
+        status = decode_runs(b, runs, nruns, ranges, total, err);
     esdm__scratch_free(stored);
     if (direct)
         give_room(b);

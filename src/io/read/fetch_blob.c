@@ -56,8 +56,15 @@ esdm__fetch_decode(esdm_session *session, const esdm__fragment *fragment, const 
     uint64_t taken =
         esdm__room_take(session->decoding, view.raw_bytes + esdm__blob_decode_bytes(&view));
     esdm__fetched fetched = {.raw = raw, .owned = raw, .room = session->decoding, .taken = taken};
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
     status = esdm__blob_decode(&view, 0, view.blocks, payload, (size_t) view.payload_bytes, raw,
                                (size_t) view.raw_bytes, err);
+    if (esdm__span_is_observed(&span))
+        esdm__span_stop(&span, &(esdm__span_facts){.kind = ESDM__SPAN_DECODE,
+                                                   .bytes = view.raw_bytes,
+                                                   .stored_bytes = view.payload_bytes,
+                                                   .status = status});
     if (status == ESDM_OK)
         *ret_fetched = fetched;
     else

@@ -493,9 +493,9 @@ read_elements(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
     return read_committed(dataset, io, space, form, buffer, out_of_range, err);
 }
 
-esdm_status
-esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-              void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+static esdm_status
+read_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+               void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     esdm__dataset_io *io = NULL;
     uint64_t out_of_range = 0;
@@ -512,5 +512,21 @@ esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memo
     }
     if (status == ESDM_OK && ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;
+    return status;
+}
+
+esdm_status
+esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+              void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__span span;
+    esdm__span_begin(&span, dataset->group->container->session->monitor);
+    esdm_status status = read_selection(dataset, space, memory_type, buffer, ret_out_of_range, err);
+    if (esdm__span_is_observed(&span))
+        esdm__dataset_observed(dataset, &span,
+                               (esdm__span_facts){.kind = ESDM__SPAN_READ,
+                                                  .bytes = esdm_dataspace_elements(space) *
+                                                           esdm_type_size(dataset->type),
+                                                  .status = status});
     return status;
 }

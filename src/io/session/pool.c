@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "monitor/monitor.h"
+
 /* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
  * left to hand out. All fields but the constant ones are guarded by the pool's lock. */
 typedef struct job {
     esdm__task_fn task; /* constant */
     void *context;      /* constant */
     size_t count;       /* constant */
+    uint64_t cause;     /* constant: span of the caller */
     size_t next;        /* first task not handed out */
     size_t running;
     size_t failed_at;
@@ -120,7 +123,9 @@ run_one(esdm__pool *pool, job *j, bool is_caller)
 
     esdm_error error = {0};
     here = (struct here){.pool = pool, .is_caller = is_caller};
+    uint64_t cause = esdm__span_adopt(j->cause);
     esdm_status status = j->task(j->context, i, &error);
+    (void) esdm__span_adopt(cause);
     here = before;
 
     (void) pthread_mutex_lock(&pool->lock);
@@ -208,7 +213,11 @@ esdm__pool_run(esdm__pool *pool, size_t count, esdm__task_fn task, void *context
     if (count <= 1 || pool->most == 0 || pool->owner != getpid())
         return run_alone(count, task, context, err);
 
-    job j = {.task = task, .context = context, .count = count, .failed_at = SIZE_MAX};
+    job j = {.task = task,
+             .context = context,
+             .count = count,
+             .cause = esdm__span_current(),
+             .failed_at = SIZE_MAX};
     (void) pthread_cond_init(&j.done, NULL);
     (void) pthread_mutex_lock(&pool->lock);
     if (pool->started < pool->nthreads)

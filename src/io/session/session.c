@@ -146,7 +146,10 @@ read_now(esdm_session *session, esdm__target *target, const char *pack, const es
     if (waits)
         esdm__pool_wait_begin(session->pool);
     double started = observed ? esdm__seconds_now() : 0;
+    esdm__span span;
+    esdm__span_begin(&span, target->monitor);
     status = plugin->pack_read(target->handle, pack, ranges, nranges, err);
+    esdm__target_observed(target, &span, ESDM__SPAN_FETCH, bytes, nranges, status);
     if (observed && status == ESDM_OK)
         esdm__models_observe(session, (size_t) (target - session->targets), true, (double) bytes,
                              readers, esdm__seconds_now() - started);
@@ -328,6 +331,18 @@ esdm__session_writer(esdm_session *session)
     return session->writer;
 }
 
+/* What the environment says counts more than what the site's file does. */
+static esdm_status
+open_monitor(esdm_session *session, esdm_error *err)
+{
+    esdm__monitor_options *options = &session->site->monitor;
+    const char *stated = secure_getenv("ESDM_MONITOR");
+    esdm_status status = ESDM_OK;
+    if (stated != NULL && stated[0] != '\0')
+        status = esdm__monitor_parse(stated, "ESDM_MONITOR", options, err);
+    return status == ESDM_OK ? esdm__monitor_new(options, &session->monitor, err) : status;
+}
+
 esdm_status
 esdm__session_new(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
 {
@@ -344,6 +359,8 @@ esdm__session_new(const esdm_session_options *options, esdm_session **ret_sessio
     esdm_status status = name_node(session, err);
     if (status == ESDM_OK)
         status = esdm__site_load(options->config_json, options->config_path, &session->site, err);
+    if (status == ESDM_OK)
+        status = open_monitor(session, err);
     if (status == ESDM_OK)
         status = open_plugins(session, err);
     if (status == ESDM_OK)
@@ -369,6 +386,7 @@ esdm__session_free(esdm_session *session)
     esdm__cache_free(session->cache);
     esdm__models_free(session->models, session);
     close_parts(session);
+    esdm__monitor_free(session->monitor);
     free(session->made_site);
     esdm__site_free(session->site);
     (void) pthread_cond_destroy(&session->target_tried);

@@ -17,6 +17,7 @@
 #include "io/session/room.h"
 #include "io/session/target.h"
 #include "layout/fragment.h"
+#include "monitor/monitor.h"
 #include "placement/placement.h"
 #include "site/site.h"
 
@@ -38,6 +39,7 @@ struct esdm_session {
     pthread_mutex_t target_lock; /* guards what targets say it does; a leaf lock */
     pthread_cond_t target_tried; /* a target is not being opened any more */
     struct esdm__models *models; /* io/session/models.h */
+    esdm__monitor *monitor;      /* NULL: nobody observes */
     esdm__pool *pool;
     esdm__cache *cache;
     /* What readers have in memory of blocks that they decode: who waits for a server takes nothing

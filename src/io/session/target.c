@@ -105,6 +105,7 @@ add_target(esdm_session *session, size_t i, bool strict, esdm_error *err)
     esdm__target *target = &session->targets[i];
     target->plugin = (const esdm_data_plugin *) plugin;
     target->name = place->name;
+    target->monitor = session->monitor;
     target->read_bytes = target->plugin->read_bytes;
     target->cost = place->cost;
     target->reserve_bytes = place->reserve_bytes;

@@ -15,6 +15,7 @@
 
 #include "esdm/session.h"
 #include "esdm/sys/data_target.h"
+#include "monitor/monitor.h"
 
 enum { ESDM__TARGET_CLOSED, ESDM__TARGET_OPENING, ESDM__TARGET_OPEN };
 
@@ -39,7 +40,9 @@ typedef struct esdm__target {
     atomic_uint_fast64_t unchecked_bytes; /* written since the reserve was looked at */
     atomic_bool checked;                  /* it was, once */
     atomic_bool short_of_space;           /* less is free than the reserve */
+    atomic_uint object;                   /* esdm__monitor_object(); 0: not asked yet */
     /* Set when the session is made: */
+    esdm__monitor *monitor; /* borrowed from the session */
     bool slow;              /* measured: calls wait for a device */
     double cost;            /* of the configuration */
     bool retiring;          /* likewise: nothing new goes there */
@@ -63,6 +66,25 @@ esdm_status esdm__targets_need_one(esdm_session *session, esdm_error *err);
  * wait for one attempt, and for some seconds after it its failure is the answer.
  */
 esdm_status esdm__target_need(esdm_session *session, esdm__target *target, esdm_error *err);
+/** A request has ended that was begun with the target's monitor. @param pieces of one call. */
+static inline void
+esdm__target_observed(esdm__target *target, const esdm__span *span, esdm__span_kind kind,
+                      uint64_t bytes, size_t pieces, esdm_status status)
+{
+    if (!esdm__span_is_observed(span))
+        return;
+    uint32_t object = atomic_load(&target->object);
+    if (object == 0) {
+        object = esdm__monitor_object(span->monitor, NULL, NULL, target->name);
+        atomic_store(&target->object, object);
+    }
+    const esdm__span_facts facts = {.kind = kind,
+                                    .object = object,
+                                    .bytes = bytes,
+                                    .pieces = (uint32_t) pieces,
+                                    .status = status};
+    esdm__span_stop(span, &facts);
+}
 /** A write failed there: others ask it last. */
 void esdm__target_failed(esdm__target *target);
 /** Something was stored there. An append stores where esdm__target_stores_appends(); elsewhere only

@@ -307,9 +307,9 @@ write_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
     return failure->status;
 }
 
-esdm_status
-esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
-               const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+static esdm_status
+write_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+                const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     esdm_status status = esdm__space_check(dataset, space, true, err);
     if (status != ESDM_OK)
@@ -347,4 +347,21 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     if (ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;
     return ESDM_OK;
+}
+
+esdm_status
+esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
+               const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    esdm__span span;
+    esdm__span_begin(&span, dataset->group->container->session->monitor);
+    esdm_status status =
+        write_selection(dataset, space, memory_type, buffer, ret_out_of_range, err);
+    if (esdm__span_is_observed(&span))
+        esdm__dataset_observed(dataset, &span,
+                               (esdm__span_facts){.kind = ESDM__SPAN_WRITE,
+                                                  .bytes = esdm_dataspace_elements(space) *
+                                                           esdm_type_size(dataset->type),
+                                                  .status = status});
+    return status;
 }

@@ -193,7 +193,14 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
     if (status != ESDM_OK)
         return status;
     esdm__blob blob = {0};
+    esdm__span span;
+    esdm__span_begin(&span, r->dataset->group->container->session->monitor);
     status = encode(r, &r->slots[i].part, raw, bytes, &blob, &fragment->statistics, err);
+    esdm__dataset_observed(r->dataset, &span,
+                           (esdm__span_facts){.kind = ESDM__SPAN_ENCODE,
+                                              .bytes = bytes,
+                                              .stored_bytes = blob.head_bytes + blob.payload_bytes,
+                                              .status = status});
     if (status != ESDM_OK)
         return status;
     if (has_null)

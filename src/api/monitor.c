@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "esdm/monitor.h"
+
+#include "io/container/dataset_io.h"
+#include "io/session/session.h"
+
+void
+esdm_call_begin(const esdm_dataset *dataset, esdm_call *call)
+{
+    esdm__span span = {0};
+    esdm__span_begin(&span, dataset->group->container->session->monitor);
+    *call = (esdm_call){dataset, span.monitor, {span.id, span.cause, span.start_ns}};
+}
+
+void
+esdm_call_end(const esdm_call *call, bool writes, uint64_t bytes, bool failed)
+{
+    if (call->monitor == NULL)
+        return;
+    const esdm__span span = {call->monitor, call->numbers[0], call->numbers[1], call->numbers[2]};
+    esdm__dataset_observed(
+        call->dataset, &span,
+        (esdm__span_facts){.kind = writes ? ESDM__SPAN_CALL_WRITE : ESDM__SPAN_CALL_READ,
+                           .bytes = bytes,
+                           .status = failed ? ESDM_EIO : ESDM_OK});
+}

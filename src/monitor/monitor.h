@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MONITOR_MONITOR_H
+#define ESDM_MONITOR_MONITOR_H
+
+/**
+ * @file
+ * Observes a session: spans (what took from when to when, of which dataset, how many bytes), the
+ * span that caused each, and counters.
+ *
+ * A session that nobody observes has no monitor: NULL, and each span costs one branch. Otherwise
+ * a span that ends adds to counters and enters a ring of bounded size; a thread of the monitor
+ * empties it into the file. A file that takes nothing, or is full, holds up only that thread: what
+ * does not fit into the ring is counted as dropped. No function here waits or fails, but for
+ * esdm__monitor_new() and esdm__monitor_free().
+ *
+ * Threads: locked inside, without a lock on the way of a span.
+ */
+
+#include "esdm/status.h"
+#include "monitor/options.h"
+
+typedef struct esdm__monitor esdm__monitor;
+
+typedef enum esdm__span_kind {
+    ESDM__SPAN_CALL_READ,  /* a NetCDF call that reads */
+    ESDM__SPAN_CALL_WRITE, /* one that writes */
+    ESDM__SPAN_OPEN,       /* a container is opened or made */
+    ESDM__SPAN_READ,       /* a selection of a dataset, to the caller's memory */
+    ESDM__SPAN_WRITE,      /* from it */
+    ESDM__SPAN_ENCODE,     /* a fragment: codecs, checksums */
+    ESDM__SPAN_DECODE,
+    ESDM__SPAN_APPEND, /* requests to a target */
+    ESDM__SPAN_FETCH,
+    ESDM__SPAN_SYNC,
+    ESDM__SPAN_SEAL,
+    ESDM__SPAN_COMMIT,  /* a container is published */
+    ESDM__SPAN_CATALOG, /* the transaction of the metadata store */
+    ESDM__SPAN_KINDS
+} esdm__span_kind;
+
+/** "write", "append", …; for reports and traces. */
+const char *esdm__span_name(esdm__span_kind kind);
+
+/** One that is under way; on the stack of the thread that begins and ends it. */
+typedef struct esdm__span {
+    esdm__monitor *monitor; /* NULL: nobody observes */
+    uint64_t id;
+    uint64_t cause; /* id of the span in which it began; 0: none */
+    uint64_t start_ns;
+} esdm__span;
+
+/**
+ * @param options borrowed. No modules: *ret_monitor is NULL.
+ * A file that cannot be opened is no failure: the statistics tell, and what it would have got is
+ * counted as dropped.
+ */
+esdm_status esdm__monitor_new(const esdm__monitor_options *options, esdm__monitor **ret_monitor,
+                              esdm_error *err);
+/** At the end of a program that cannot free the monitor, since other threads may be in a span: as
+ *  esdm__monitor_free(), but it stays usable; what ends later is not written. NULL is accepted. */
+void esdm__monitor_settle(esdm__monitor *monitor);
+/** Writes what is left, for at most some seconds, and the statistics. No span may be under way.
+ *  NULL is accepted. */
+void esdm__monitor_free(esdm__monitor *monitor);
+
+/**
+ * The number of what spans are about. The same names have the same number; beyond some thousand
+ * all have 1, which has no name. @param container,dataset,target each may be NULL; copied.
+ * @return never 0, which stands for "not asked yet" where callers keep it.
+ */
+uint32_t esdm__monitor_object(esdm__monitor *monitor, const char *container, const char *dataset,
+                              const char *target);
+
+/** What a span was about, when it ends. */
+typedef struct esdm__span_facts {
+    esdm__span_kind kind;
+    uint32_t object; /* esdm__monitor_object(); 0: nothing in particular */
+    uint64_t bytes;
+    uint64_t stored_bytes; /* encode and decode: with codecs; others 0 */
+    uint32_t pieces;       /* requests of one call; 0 counts as 1 */
+    esdm_status status;
+} esdm__span_facts;
+
+void esdm__span_start(esdm__span *span);
+void esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts);
+
+/** Begins a span on this thread. With `monitor` NULL nothing happens then and at its end. */
+static inline void
+esdm__span_begin(esdm__span *span, esdm__monitor *monitor)
+{
+    span->monitor = monitor;
+    if (__builtin_expect(monitor != NULL, 0))
+        esdm__span_start(span);
+}
+
+static inline bool
+esdm__span_is_observed(const esdm__span *span)
+{
+    return __builtin_expect(span->monitor != NULL, 0);
+}
+
+/** The span that is under way on this thread; 0: none. */
+uint64_t esdm__span_current(void);
+/** Spans of this thread have this cause from now on: for threads that work for another one.
+ *  @return what it was before. */
+uint64_t esdm__span_adopt(uint64_t cause);
+
+/* ---- what was counted ------------------------------------------------------------------------ */
+
+#define ESDM__SPAN_SIZES 8 /* < 1, 4, 16, 64, 256 KiB, 1, 4 MiB, and more */
+
+typedef struct esdm__span_counts {
+    uint64_t count;
+    uint64_t failed;
+    uint64_t pieces;
+    uint64_t bytes;
+    uint64_t stored_bytes;
+    uint64_t ns;
+    uint64_t longest_ns;
+    uint64_t sizes[ESDM__SPAN_SIZES];
+} esdm__span_counts;
+
+/** What was counted of one kind, over all objects. */
+void esdm__monitor_total(const esdm__monitor *monitor, esdm__span_kind kind,
+                         esdm__span_counts *ret_counts);
+/** Spans that no file has taken. */
+uint64_t esdm__monitor_dropped(const esdm__monitor *monitor);
+
+#endif

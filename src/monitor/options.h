@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MONITOR_OPTIONS_H
+#define ESDM_MONITOR_OPTIONS_H
+
+/** @file What a session observes, and where that goes: "monitor" of the site configuration, or
+ *  $ESDM_MONITOR. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "esdm/status.h"
+
+/** Modules, as bits. */
+#define ESDM__MONITOR_STATS 0x1u /* counters per container, dataset and target */
+#define ESDM__MONITOR_TRACE 0x2u /* every span, as JSON Lines or Chrome trace events */
+#define ESDM__MONITOR_NODE  0x4u /* CPU, memory, network, block devices, energy of this node */
+
+typedef struct esdm__monitor_options {
+    uint32_t modules;      /* 0: nothing is observed */
+    char *stats_file;      /* owned; NULL: ESDM__MONITOR_STATS_FILE; see esdm__monitor_file() */
+    char *trace_file;      /* owned; NULL: ESDM__MONITOR_TRACE_FILE; ".json": Chrome events */
+    uint64_t buffer_bytes; /* for spans that are not written yet; 0: 4 MiB */
+    uint64_t interval_ms;  /* between samples of the node; 0: 1000 */
+} esdm__monitor_options;
+
+#define ESDM__MONITOR_STATS_FILE "esdm-stats.%h.%p.json"
+#define ESDM__MONITOR_TRACE_FILE "esdm-trace.%h.%p.jsonl"
+
+/**
+ * Reads "stats,trace:FILE,node" over the options: what it states replaces what they have; "off"
+ * turns everything off. @param source what the text is, for messages. ESDM_EINVAL: an unknown
+ * module; the options are then as before.
+ */
+esdm_status esdm__monitor_parse(const char *text, const char *source,
+                                esdm__monitor_options *options, esdm_error *err);
+/** The bit of a module's name; 0: there is none of that name. */
+uint32_t esdm__monitor_module(const char *name, size_t bytes);
+void esdm__monitor_options_clear(esdm__monitor_options *options);
+/** @param ret_options overwritten; cleared by the caller in any case. */
+esdm_status esdm__monitor_options_copy(const esdm__monitor_options *options,
+                                       esdm__monitor_options *ret_options, esdm_error *err);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_MONITOR_PARTS_H
+#define ESDM_MONITOR_PARTS_H
+
+/** @file What the files of this folder share. */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "monitor/monitor.h"
+
+/* ---- ring.c: spans on their way to a file ---------------------------------------------------- */
+
+typedef struct esdm__record {
+    uint64_t id;
+    uint64_t cause;
+    uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uint64_t ns;
+    uint64_t bytes;
+    uint64_t stored_bytes;
+    uint32_t object;
+    uint32_t pieces;
+    int32_t thread;
+    int16_t kind;
+    int16_t status;
+} esdm__record;
+
+typedef struct esdm__ring esdm__ring;
+
+/** Room for at least one record, and for as many as fit. NULL: out of memory. */
+esdm__ring *esdm__ring_new(uint64_t bytes);
+void esdm__ring_free(esdm__ring *ring); /* NULL is accepted */
+/** Any thread; never waits. False: it is full. */
+bool esdm__ring_put(esdm__ring *ring, const esdm__record *record);
+/** One thread. False: it is empty. */
+bool esdm__ring_take(esdm__ring *ring, esdm__record *ret_record);
+
+/* ---- objects.c: names and counters ----------------------------------------------------------- */
+
+typedef struct esdm__counts {
+    atomic_uint_fast64_t count, failed, pieces, bytes, stored_bytes, ns, longest_ns;
+    atomic_uint_fast64_t sizes[ESDM__SPAN_SIZES];
+} esdm__counts;
+
+typedef struct esdm__object {
+    char *container; /* owned; as JSON, with quotes; NULL: none */
+    char *dataset;
+    char *target;
+    char *key; /* the three, for comparison */
+    esdm__counts counts[ESDM__SPAN_KINDS];
+} esdm__object;
+
+#define ESDM__OBJECTS_MAX 4096u
+
+typedef struct esdm__objects {
+    _Atomic(esdm__object *) list[ESDM__OBJECTS_MAX]; /* 0 is not used, 1: others */
+    atomic_uint count;
+    pthread_mutex_t lock; /* guards additions; a leaf lock */
+} esdm__objects;
+
+bool esdm__objects_init(esdm__objects *objects);
+void esdm__objects_clear(esdm__objects *objects);
+uint32_t esdm__objects_find(esdm__objects *objects, const char *container, const char *dataset,
+                            const char *target);
+const esdm__object *esdm__objects_get(const esdm__objects *objects, uint32_t number);
+void esdm__objects_add(esdm__objects *objects, const esdm__record *record);
+void esdm__counts_read(const esdm__counts *counts, esdm__span_counts *ret_counts);
+
+/* ---- node.c: the node ------------------------------------------------------------------------ */
+
+/** Totals since the node was started; -1: not readable here. */
+typedef struct esdm__node_sample {
+    uint64_t at_ns;
+    double cpu_busy_s; /* over all cores */
+    double cpu_wait_s; /* idle while a device had requests */
+    double cpu_all_s;
+    double memory_bytes; /* available, at this moment */
+    double dirty_bytes;  /* to be written back, at this moment */
+    double net_in_bytes;
+    double net_out_bytes;
+    double disk_read_bytes;
+    double disk_write_bytes;
+    double disk_busy_s;
+    double energy_j;
+    double self_read_bytes; /* of this process, from devices */
+    double self_write_bytes;
+} esdm__node_sample;
+
+void esdm__node_read(esdm__node_sample *ret_sample);
+
+/* ---- sink.c: the file ------------------------------------------------------------------------ */
+
+typedef struct esdm__who {
+    pid_t pid;
+    int rank; /* -1: none */
+    char host[64];
+    char program[256]; /* as JSON, with quotes */
+    uint64_t realtime_ns;
+    uint64_t monotonic_ns;
+} esdm__who;
+
+void esdm__who_ask(esdm__who *ret_who);
+/** %h, %p, %r: node, process, rank (0 without one), %%: a percent sign. A relative name
+ *  begins in the current folder. Owned; NULL: no memory. */
+char *esdm__monitor_file(const char *pattern, const esdm__who *who);
+
+typedef struct esdm__sink {
+    char *path;           /* owned; made when there is something to write */
+    const esdm__who *who; /* borrowed */
+    bool opened;
+    int fd;             /* -1: could not be opened: `failure` tells */
+    atomic_int failure; /* errno; 0: none */
+    bool chrome;
+    bool cut;       /* a line has begun and could not be ended */
+    uint32_t lines; /* in the text */
+    uint64_t lost;  /* lines that could not be written */
+    size_t used;
+    char text[1 << 16];
+} esdm__sink;
+
+/** @param path taken over. The file is opened with the first line, for appending. */
+void esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who);
+/** One line; false: it was not taken, and is lost. May wait for the file. */
+bool esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__record *record,
+                       const atomic_bool *give_up);
+bool esdm__sink_sample(esdm__sink *sink, const esdm__node_sample *before,
+                       const esdm__node_sample *now, const atomic_bool *give_up);
+/** What was dropped so far, as a line. */
+void esdm__sink_dropped(esdm__sink *sink, uint64_t dropped, const atomic_bool *give_up);
+bool esdm__sink_flush(esdm__sink *sink, const atomic_bool *give_up);
+void esdm__sink_close(esdm__sink *sink);
+
+/* ---- stats.c: the statistics ----------------------------------------------------------------- */
+
+struct esdm__monitor {
+    esdm__monitor_options options;
+    esdm__who who;
+    esdm__objects objects;
+    esdm__ring *ring; /* NULL: no trace */
+    atomic_uint_fast64_t next_id;
+    atomic_uint_fast64_t dropped;
+    atomic_uint_fast64_t written;
+    esdm__sink *sink; /* of the thread alone while that runs; NULL: no trace */
+    esdm__node_sample first;
+    esdm__node_sample last; /* of the thread alone while that runs */
+    pthread_t thread;
+    bool has_thread;
+    bool abandoned;      /* the thread waits for its file for ever, and uses all this */
+    atomic_bool settled; /* the end was written */
+    atomic_bool stop;
+    atomic_bool give_up;   /* the file is not waited for any more */
+    pthread_mutex_t lock;  /* for the condition; guards nothing */
+    pthread_cond_t wakeup; /* stop has changed */
+};
+
+/** One line of JSON, appended to the file. */
+void esdm__stats_write(esdm__monitor *monitor);
+uint64_t esdm__monitor_now_ns(void);
+
+#endif
