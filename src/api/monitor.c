@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Calls of layers above, as spans that cause what the engine does. */
 #include "esdm/monitor.h"
 
 #include "io/container/dataset_io.h"
