@@ -156,6 +156,37 @@ cut_chunks(esdm__cutter *cutter, const esdm__layout *layout)
     }
 }
 
+static uint64_t
+count_cells(const esdm__cutter *cutter)
+{
+    const esdm__box *box = &cutter->box;
+    uint64_t count = 1;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        uint64_t first = (box->lo[d] - cutter->origin[d]) / cutter->cell[d];
+        uint64_t last = (box->lo[d] + (box->n[d] - 1) - cutter->origin[d]) / cutter->cell[d];
+        count = multiply(count, last - first + 1);
+    }
+    return count;
+}
+
+/* Few large cells become more of them. Only where the box is in one cell along the dimension: parts
+ * of one chunk then begin where it begins, and no part reaches into another one. */
+static void
+cut_parts(esdm__cutter *cutter, const esdm__layout *layout)
+{
+    const esdm__box *box = &cutter->box;
+    uint64_t cells = layout->parts > 1 ? count_cells(cutter) : UINT64_MAX;
+    uint64_t most = cells < layout->parts ? cell_bytes(cutter, layout) / layout->part_bytes : 0;
+    uint32_t d = 0;
+    while (d < box->rank && (box->n[d] == 1 || cutter->cell[d] == 1))
+        d++;
+    if (most < 2 || d == box->rank || box->lo[d] - cutter->origin[d] + box->n[d] > cutter->cell[d])
+        return;
+    uint64_t parts = least(least(divide_up(layout->parts, cells), most), box->n[d]);
+    cutter->origin[d] = box->lo[d];
+    cutter->cell[d] = divide_up(box->n[d], parts);
+}
+
 void
 esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__box *box)
 {
@@ -165,14 +196,16 @@ esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__
     cutter->done = esdm__box_is_empty(box);
     if (cutter->done)
         return;
-    if (layout->chunk != NULL)
+    if (layout->chunk != NULL) {
         cut_chunks(cutter, layout);
-    else if (layout->cut == ESDM__CUT_EQUALIZED)
+        cut_parts(cutter, layout);
+    } else if (layout->cut == ESDM__CUT_EQUALIZED) {
         cut_equalized(cutter, layout);
-    else if (layout->cut == ESDM__CUT_SERIES)
+    } else if (layout->cut == ESDM__CUT_SERIES) {
         cut_series(cutter, layout);
-    else
+    } else {
         cut_contiguous(cutter, layout);
+    }
 }
 
 /* Upper corner, exclusive, of the cell that holds index `at`, inside the box. */
@@ -215,11 +248,5 @@ esdm__cutter_count(const esdm__layout *layout, const esdm__box *box)
     esdm__cutter_init(&cutter, layout, box);
     if (cutter.done)
         return 0;
-    uint64_t count = 1;
-    for (uint32_t d = 0; d < box->rank; d++) {
-        uint64_t first = (box->lo[d] - cutter.origin[d]) / cutter.cell[d];
-        uint64_t last = (box->lo[d] + (box->n[d] - 1) - cutter.origin[d]) / cutter.cell[d];
-        count = multiply(count, last - first + 1);
-    }
-    return count;
+    return count_cells(&cutter);
 }

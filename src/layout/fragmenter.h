@@ -20,6 +20,8 @@ typedef struct esdm__layout {
     esdm__cut cut;            /* where there is no chunk shape */
     uint64_t preferred_bytes; /* of a fragment; > 0 */
     uint64_t minimum_bytes;   /* chunks are grouped until a fragment has about this many */
+    uint32_t parts;           /* fragments that are wanted at least: large chunks are cut; 0: one */
+    uint64_t part_bytes;      /* into parts of at least so many; > 0 with `parts` */
 } esdm__layout;
 
 /** Iterator over the fragment boxes of one write, in C order. */
@@ -38,7 +40,9 @@ typedef struct esdm__cutter {
  * to get small. With one: cells
  * aligned to multiples of the chunk shape (grid from index 0); chunks below minimum_bytes are
  * grouped along the fastest dimensions first, never beyond the box. Boxes never exceed
- * preferred_bytes unless one chunk does. An empty box yields nothing; rank 0 yields one.
+ * preferred_bytes unless one chunk does. When that makes less than `parts` fragments, chunks are
+ * cut along their slowest dimension that is longer than 1, each by itself. An empty box yields
+ * nothing; rank 0 yields one.
  */
 void esdm__cutter_init(esdm__cutter *cutter, const esdm__layout *layout, const esdm__box *box);
 bool esdm__cutter_next(esdm__cutter *cutter, esdm__box *ret_fragment);

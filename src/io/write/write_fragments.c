@@ -15,6 +15,8 @@
 /* Uncommitted inline data of a dataset; beyond it, and beyond the bound of all datasets of the
  * session, small fragments go to packs too. */
 #define PENDING_INLINE_BYTES (UINT64_C(8) << 20)
+/* Parts of large chunks, at least. */
+#define PART_BYTES (UINT64_C(2) << 20)
 /* Largest element of a fragment that is stored as one. */
 #define CONSTANT_BYTES 4096u
 
@@ -428,6 +430,20 @@ element_bytes(const round *r)
     return a.sum / esdm__box_elements(r->box);
 }
 
+/* Whether a large chunk may be several fragments, so that more than one processor stores it: on
+ * targets whose requests have a price each more costs more, and mode archive wants large blocks. */
+static bool
+may_cut_chunks(const round *r)
+{
+    const esdm_session *session = r->dataset->group->container->session;
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (session->targets[i].plugin->concurrency > 0 &&
+            (r->io->allowed == NULL || r->io->allowed[i]))
+            return false;
+    }
+    return r->io->block_bytes == 0 && !esdm__elements_vary(&r->io->elements);
+}
+
 static esdm__layout
 layout_of(const round *r, esdm__cut cut)
 {
@@ -448,6 +464,10 @@ layout_of(const round *r, esdm__cut cut)
         uint64_t limit = dataset->group->container->session->fragment_limit_bytes;
         if (esdm__box_elements(&chunk) > limit / layout.element_bytes)
             layout.chunk = NULL;
+    }
+    if (layout.chunk != NULL && may_cut_chunks(r)) {
+        layout.parts = dataset->group->container->session->site->engine.threads;
+        layout.part_bytes = PART_BYTES;
     }
     return layout;
 }

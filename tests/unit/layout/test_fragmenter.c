@@ -190,6 +190,43 @@ test_fragmenter__small_chunks_are_grouped_along_the_fastest_dimension(void **sta
     assert_int_equal(part.n[2], 20);
 }
 
+/* Cut along the slowest dimension that is longer than 1, each chunk by itself. */
+static void
+test_fragmenter__few_large_chunks_are_cut_for_several_processors(void **state)
+{
+    (void) state;
+    static const uint64_t chunk[3] = {1, 100, 100};
+    static const uint64_t low[3] = {3, 0, 0};
+    static const uint64_t one[3] = {1, 100, 100};
+    static const uint64_t some[3] = {1, 30, 100};
+    static const uint64_t many[3] = {4, 100, 100};
+    const esdm__layout layout = {.rank = 3,
+                                 .element_bytes = 8,
+                                 .chunk = chunk,
+                                 .preferred_bytes = 20000,
+                                 .minimum_bytes = 1000,
+                                 .parts = 4,
+                                 .part_bytes = 10000};
+    esdm__cutter cutter;
+    esdm__box box;
+    esdm__box part;
+    esdm__box_set(&box, 3, low, one);
+    assert_int_equal(esdm__cutter_count(&layout, &box), 4);
+    esdm__cutter_init(&cutter, &layout, &box);
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_true(esdm__cutter_next(&cutter, &part));
+        assert_int_equal(part.lo[0], 3);
+        assert_int_equal(part.lo[1], 25 * i);
+        assert_int_equal(part.n[1], 25);
+        assert_int_equal(part.n[2], 100);
+    }
+    assert_false(esdm__cutter_next(&cutter, &part));
+    esdm__box_set(&box, 3, low, some); /* of 24,000 bytes: two parts */
+    assert_int_equal(esdm__cutter_count(&layout, &box), 2);
+    esdm__box_set(&box, 3, low, many);
+    assert_int_equal(esdm__cutter_count(&layout, &box), 4);
+}
+
 static void
 test_fragmenter__a_large_chunk_is_one_fragment(void **state)
 {
@@ -288,6 +325,7 @@ main(void)
         cmocka_unit_test(test_fragmenter__an_empty_box_gives_nothing_and_a_scalar_one),
         cmocka_unit_test(test_fragmenter__pieces_are_equal_in_size),
         cmocka_unit_test(test_fragmenter__small_chunks_are_grouped_along_the_fastest_dimension),
+        cmocka_unit_test(test_fragmenter__few_large_chunks_are_cut_for_several_processors),
         cmocka_unit_test(test_fragmenter__a_large_chunk_is_one_fragment),
         cmocka_unit_test(test_fragmenter__extreme_numbers_do_not_overflow),
         cmocka_unit_test(test_fragmenter__shapes_follow_the_access_pattern),
