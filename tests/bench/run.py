@@ -60,9 +60,9 @@ def sum_stored(told):
 
 
 class Variant:
-    def __init__(self, name, program, fmt, tasks, stock=False):
+    def __init__(self, name, program, fmt, tasks, stock=False, refers=False):
         self.name, self.program, self.format, self.tasks = name, program, fmt, tasks
-        self.stock = stock
+        self.stock, self.refers = stock, refers
 
     @property
     def is_esdm(self):
@@ -94,6 +94,9 @@ VARIANTS = [
     Variant("ESDM lossless (balanced)", "bench_netcdf", "esdm_mode=balanced", LARGE),
     # 1e-3 of the range of the field
     Variant("ESDM within 0.128", "bench_netcdf", "esdm_absolute_tolerance=0.128", LARGE),
+    # Containers whose values stay in files (esdm-ref)
+    *[Variant(f"ESDM, refers to {name}", "bench_netcdf", fmt, LARGE[1:], refers=True)
+      for name, fmt in (("contiguous", "contiguous"), ("deflate-1", "deflate"), ("CDF-5", "cdf5"))],
 ]
 
 
@@ -169,9 +172,22 @@ class Place:
             for file in self.folder.glob(f"{pathlib.Path(self.path(variant, task)).name}*"):
                 file.unlink()
 
+    def refer(self, variant):
+        """Writes a file with stock netCDF and makes a container that refers to it, once."""
+        file = self.folder / f"source-{VARIANTS.index(variant)}"
+        if file.exists():
+            return
+        command = [self.options.build / "tests/bench/bench_netcdf", "write", file, variant.format,
+                   self.options.steps, 0]
+        subprocess.run([str(c) for c in command], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([self.options.build / "tools/esdm-ref", "-q", "--no-verify", file,
+                        self.path(variant, "read")], check=True, env=self.environment(variant))
+
     def run(self, variant, task):
         """Seconds of one run."""
         options = self.options
+        if variant.refers:
+            self.refer(variant)
         if task in ("write", "create", "append") or CALLS.get(task, "") is None:
             self.clean(variant, task)
         if task == "write":

@@ -275,6 +275,36 @@ def test_programs_and_fsck_name_file_and_chunk():
         expect_error(run([fsck], check=False), "fletcher.nc", "No such file")
 
 
+LARGE = """
+import sys, netCDF4, numpy as np
+values = np.random.default_rng(2).integers(0, 255, (40, 200, 260), "u1").astype("f4") / 7
+for form, name in (("NETCDF4", "c.nc"), ("NETCDF3_64BIT_OFFSET", "r.nc")):
+    with netCDF4.Dataset(f"{sys.argv[1]}/{name}", "w", format=form) as nc:
+        nc.createDimension("t", None if name == "r.nc" else 40)
+        nc.createDimension("y", 200)
+        nc.createDimension("x", 260)
+        fixed = dict(contiguous=True) if name == "c.nc" else {}
+        for v in ("a", "b"):
+            nc.createVariable(v, "f4", ("t", "y", "x"), **fixed)[:] = values
+"""
+
+
+def test_large_plain_variables_are_read_by_several_threads():
+    """In parts; from a disk, by one thread in order: the same values."""
+    with Site(engine={"threads": 3}) as site:
+        folder = site.folder / "files"
+        folder.mkdir()
+        python(LARGE, folder)
+        run([REF, "-q", folder, "esdm://files"])
+        pairs = [f"{folder / n}=esdm://files/{n}" for n in ("c.nc", "r.nc")]
+        python(EQUAL, "parts", *pairs)
+        for n in ("c.nc", "r.nc"):
+            with open(folder / n, "rb") as f:
+                os.fsync(f.fileno())
+                os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        python(EQUAL, "parts", *pairs)
+
+
 def test_real_files():
     data = need_data("cmip6")
     files = sorted(data.rglob("*.nc"))
@@ -294,5 +324,6 @@ if __name__ == "__main__":
     sys.exit(main(test_values_stay_in_generated_files, test_a_copy_needs_no_file_and_writes_go_to_esdm,
                   test_changed_files_are_errors, test_roots_limit_where_references_may_point,
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
+                  test_large_plain_variables_are_read_by_several_threads,
                   test_a_file_that_was_cut_off_is_not_taken,
                   test_real_files))

@@ -46,6 +46,9 @@ typedef struct esdm__source_ops {
                          esdm_error *err);
     /** What and where, in one line, for messages and esdm-stat. */
     void (*describe)(const esdm__fragment *fragment, char *text, size_t room);
+    /** Whether several threads read boxes of a part of it faster than one the part. NULL: never. */
+    bool (*is_divisible)(esdm_session *session, const esdm__fragment *fragment,
+                         const esdm__box *part);
 } esdm__source_ops;
 
 /** NULL: this program cannot read such fragments. */

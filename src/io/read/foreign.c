@@ -14,6 +14,8 @@
 #define LEAF_BYTES (UINT64_C(256) << 10)
 /* A chunk that is larger is not from a NetCDF file. */
 #define CHUNK_BYTES_MAX (UINT64_C(1) << 34)
+/* Less than that is likely to go to memory that one processor has in its cache. */
+#define DIVIDED_BYTES (UINT64_C(16) << 20)
 /* Gaps up to that are read with what lies around them. */
 #define GAP_BYTES UINT64_C(4096)
 
@@ -142,6 +144,8 @@ dense_axes(const source *s, const uint64_t *count, uint64_t *ret_bytes)
 static esdm_status
 leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_error *err)
 {
+    if (!s->swap)
+        return esdm__file_read(s->file, position, target, bytes, err);
     for (uint64_t done = 0; done < bytes;) {
         uint64_t n =
             bytes - done < LEAF_BYTES ? bytes - done : LEAF_BYTES / s->element * s->element;
@@ -149,8 +153,7 @@ leaf_direct(source *s, uint64_t position, uint8_t *target, uint64_t bytes, esdm_
         esdm_status status = esdm__file_read(s->file, position + done, target + done, n, err);
         if (status != ESDM_OK)
             return status;
-        if (s->swap)
-            esdm__swap_bytes(s->element, target + done, n / s->element);
+        esdm__swap_bytes(s->element, target + done, n / s->element);
         done += n;
     }
     return ESDM_OK;
@@ -440,9 +443,34 @@ foreign_describe(const esdm__fragment *fragment, char *text, size_t room)
                         fragment->position + fragment->stored_bytes - 1, foreign.location);
 }
 
+/* Plain bytes that the system has in its memory. From a disk one thread reads at least as fast as
+ * several, for which the kernel reads ahead less well. */
+static bool
+foreign_is_divisible(esdm_session *session, const esdm__fragment *fragment, const esdm__box *part)
+{
+    source s = {.session = session};
+    uint64_t first = fragment->position;
+    uint64_t span = 0;
+    if (describe(&s, fragment, NULL) != ESDM_OK || !is_plain(&s, fragment) ||
+        plain_strides(&s, fragment, NULL) != ESDM_OK ||
+        esdm__file_get(session, &s.foreign, &s.file, &s.certain, NULL) != ESDM_OK)
+        return false;
+    for (uint32_t d = 0; d < s.rank; d++) {
+        first += (part->lo[d] - fragment->box.lo[d]) * s.stride[d];
+        span += (part->n[d] - 1) * s.stride[d];
+    }
+    bool cached = esdm__box_elements(part) >= DIVIDED_BYTES / s.element &&
+                  esdm__file_is_cached(s.file, first) &&
+                  esdm__file_is_cached(s.file, first + span / 2) &&
+                  esdm__file_is_cached(s.file, first + span);
+    esdm__file_put(session, s.file);
+    return cached;
+}
+
 const esdm__source_ops esdm__foreign_ops = {
     .name = "foreign",
     .read = foreign_read,
     .check = foreign_check,
     .describe = foreign_describe,
+    .is_divisible = foreign_is_divisible,
 };

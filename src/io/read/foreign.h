@@ -29,6 +29,8 @@ void esdm__file_put(esdm_session *session, esdm__file *file);
 /** Reads bytes; ESDM_ECONFLICT: they lie behind the end. */
 esdm_status esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes,
                             esdm_error *err);
+/** Whether the system has a byte of the file in its memory, as far as it tells. */
+bool esdm__file_is_cached(const esdm__file *file, uint64_t position);
 /** Whether the open file still is what it was: after reading. */
 esdm_status esdm__file_check(const esdm__file *file, const esdm__foreign *foreign,
                              bool *ret_certain, esdm_error *err);

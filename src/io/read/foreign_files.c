@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -227,13 +228,31 @@ esdm__file_get(esdm_session *session, const esdm__foreign *foreign, esdm__file *
     return ESDM_OK;
 }
 
+/* What the system has in its memory is read with one call. 0 or less: nothing was. */
+static ssize_t
+read_cached(int fd, void *to, size_t bytes, uint64_t position)
+{
+    struct iovec range = {to, bytes};
+    return preadv2(fd, &range, 1, (off_t) position, RWF_NOWAIT);
+}
+
+bool
+esdm__file_is_cached(const esdm__file *file, uint64_t position)
+{
+    uint8_t byte;
+    return read_cached(file->fd, &byte, 1, position) == 1;
+}
+
 esdm_status
 esdm__file_read(esdm__file *file, uint64_t position, void *data, size_t bytes, esdm_error *err)
 {
     uint8_t *to = data;
+    bool in_memory = bytes > PIECE_BYTES; /* the system has it, as far as is known */
     while (bytes > 0) {
-        size_t piece = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
-        ssize_t n = pread(file->fd, to, piece, (off_t) position);
+        ssize_t n = in_memory ? read_cached(file->fd, to, bytes, position) : 0;
+        in_memory = n > 0;
+        if (n <= 0)
+            n = pread(file->fd, to, bytes < PIECE_BYTES ? bytes : PIECE_BYTES, (off_t) position);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "io/read/elsewhere.h"
 #include "io/read/fetch.h"
 #include "io/read/read.h"
 #include "io/session/pool.h"
@@ -21,8 +22,12 @@
 
 /* Whether a piece can be read in parts at little more than the price of the whole. */
 static bool
-is_cheap_to_cut(esdm_session *session, const esdm__fragment *fragment)
+is_cheap_to_cut(esdm_session *session, const esdm__piece *piece)
 {
+    const esdm__fragment *fragment = piece->fragment;
+    const esdm__source_ops *ops = esdm__source_ops_of(fragment->kind);
+    if (ops != NULL)
+        return ops->is_divisible != NULL && ops->is_divisible(session, fragment, &piece->part);
     if (fragment->pack == NULL || !esdm__fragment_is_raw(fragment))
         return false;
     const esdm__target *target = esdm__session_target(session, fragment->pack->target);
@@ -37,7 +42,7 @@ can_cut(const esdm_dataset *dataset, const esdm__piece *pieces, size_t npieces, 
 {
     *ret_bytes = 0;
     for (size_t i = 0; i < npieces; i++) {
-        if (!is_cheap_to_cut(dataset->group->container->session, pieces[i].fragment))
+        if (!is_cheap_to_cut(dataset->group->container->session, &pieces[i]))
             return false;
         *ret_bytes += pieces[i].fragment->raw_bytes;
     }
@@ -125,7 +130,7 @@ parts_of(esdm_session *session, const esdm__piece *piece, size_t element_bytes, 
     while (*ret_axis + 1 < box->rank && box->n[*ret_axis] == 1)
         ++*ret_axis;
     uint64_t parts = esdm__box_elements(box) / (PART_BYTES / element_bytes + 1);
-    if (box->rank == 0 || parts < 2 || !is_cheap_to_cut(session, piece->fragment))
+    if (box->rank == 0 || parts < 2 || !is_cheap_to_cut(session, piece))
         return 1;
     parts = parts < PARTS_MOST ? parts : PARTS_MOST;
     return parts < box->n[*ret_axis] ? parts : box->n[*ret_axis];
@@ -168,7 +173,10 @@ esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space, const int64
         return esdm__error_nomem(err, (size_t) nparts * sizeof *parts, "a read plan");
     size_t n = 0;
     for (size_t i = 0; i < npieces; i++) {
+        /* What the system has in memory may be more by now. */
+        uint64_t room = nparts - n - (npieces - i - 1);
         uint64_t count = parts_of(session, &pieces[i], elements->bytes, &axis);
+        count = count < room ? count : room;
         n += cut_evenly(&pieces[i], axis, count, &parts[n]);
     }
     esdm_status status =
