@@ -191,7 +191,8 @@ function(esdm_optional_build kind name)
   esdm_loadable(${kind} ${name} ${ARGN})
   set_target_properties(esdm-${kind}-${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/esdm)
-  install(TARGETS esdm-${kind}-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm)
+  install(TARGETS esdm-${kind}-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/esdm
+    COMPONENT lib)
 endfunction()
 
 # esdm_find_foreign(HEADER LIBRARY): the target esdm_foreign_<library>, or none.
@@ -312,21 +313,23 @@ function(esdm_plugin_kit)
     $<INSTALL_INTERFACE:include/esdm/plugin>)
   target_link_libraries(esdm-plugin INTERFACE $<INSTALL_INTERFACE:jansson>
     $<INSTALL_INTERFACE:xxhash> $<INSTALL_INTERFACE:pthread>)
-  install(TARGETS esdm-plugin EXPORT esdm-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY src/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/esdm/plugin
+  install(TARGETS esdm-plugin EXPORT esdm-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT dev)
+  install(DIRECTORY src/base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/esdm/plugin COMPONENT dev
     FILES_MATCHING PATTERN "*.h" PATTERN "*_kernels.h" EXCLUDE)
-  install(FILES cmake/EsdmPlugin.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
+  install(FILES cmake/EsdmPlugin.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm COMPONENT dev)
   configure_file(cmake/esdm-plugin.pc.in ${PROJECT_BINARY_DIR}/esdm-plugin.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-plugin.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
 function(esdm_install_package)
   esdm_package_folders()
   esdm_plugin_kit()
-  install(TARGETS esdm EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY src/include/esdm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(EXPORT esdm-targets NAMESPACE esdm:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
+  install(TARGETS esdm EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib
+    NAMELINK_COMPONENT dev)
+  install(DIRECTORY src/include/esdm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+  install(EXPORT esdm-targets NAMESPACE esdm:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm COMPONENT dev)
   configure_package_config_file(cmake/esdm-config.cmake.in
     ${PROJECT_BINARY_DIR}/esdm-config.cmake
     INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
@@ -335,9 +338,28 @@ function(esdm_install_package)
   configure_file(cmake/esdm.pc.in ${PROJECT_BINARY_DIR}/esdm.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-config.cmake
     ${PROJECT_BINARY_DIR}/esdm-config-version.cmake
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm)
-  install(FILES ${PROJECT_BINARY_DIR}/esdm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(DIRECTORY schemas site-config DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm)
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm COMPONENT dev)
+  install(FILES ${PROJECT_BINARY_DIR}/esdm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+  install(FILES tools/completion/esdm.bash tools/completion/esdm.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm/completion COMPONENT tools)
+  install(FILES tools/completion/_esdm_operands DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+    COMPONENT tools)
+  install(DIRECTORY schemas site-config DESTINATION ${CMAKE_INSTALL_DATADIR}/esdm COMPONENT tools)
+endfunction()
+
+# Completion of a tool's options in bash, zsh and fish; tools/completion has what they share.
+function(esdm_completion target name)
+  set(folder ${PROJECT_BINARY_DIR}/completion)
+  set(script ${PROJECT_SOURCE_DIR}/tools/completion/Completion.cmake)
+  set(outputs ${folder}/bash/${name} ${folder}/zsh/_${name} ${folder}/fish/${name}.fish)
+  add_custom_command(OUTPUT ${outputs} DEPENDS ${target} ${script} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DNAME=${name} -DOUTPUT=${folder} -P ${script})
+  add_custom_target(completion-${name} ALL DEPENDS ${outputs})
+  install(FILES ${folder}/bash/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+    COMPONENT tools)
+  install(FILES ${folder}/zsh/_${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT tools)
+  install(FILES ${folder}/fish/${name}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+    COMPONENT tools)
 endfunction()
 
 # esdm_man_page(TARGET): NAME.1, NAME being the program of the target, from what it says with --help.
@@ -349,5 +371,6 @@ function(esdm_man_page target)
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DNAME=${name}
       -DVERSION=${PROJECT_VERSION} -DOUTPUT=${output} -P ${script})
   add_custom_target(man-${name} ALL DEPENDS ${output})
-  install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  esdm_completion(${target} ${name})
+  install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
 endfunction()

@@ -68,12 +68,13 @@ function(esdm_mpi_library name)
   target_include_directories(esdm-mpi-${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/include)
   target_link_libraries(esdm-mpi-${name} PRIVATE esdm_options PUBLIC esdm)
   esdm_use_mpi(esdm-mpi-${name} ${name})
-  install(TARGETS esdm-mpi-${name} EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS esdm-mpi-${name} EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT mpi NAMELINK_COMPONENT dev)
   set(ESDM_MPI_NAME ${name})
   esdm_package_folders()
   configure_file(cmake/esdm-mpi.pc.in ${PROJECT_BINARY_DIR}/esdm-mpi-${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/esdm-mpi-${name}.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
 include(CheckCSourceCompiles)

@@ -53,6 +53,33 @@ project/build/example >output.txt || fail "example built by find_package"
 PATH=$prefix/bin:$PATH client ncdump -h esdm://example/tas.nc | grep -q 'float tas(time, lat, lon)' ||
     fail "installed esdm-run"
 
+# Completion in shells: options as --help tells them, names level by level, values of attributes.
+export PATH=$prefix/bin:$PATH
+completed() { # LINE: what bash would complete it to
+    bash --norc -c '
+        COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDBREAKS=$'"' \t\n\"\'><=;|&(:'"'
+        read -ra COMP_WORDS <<<"$1"; [ "${1% }" = "$1" ] || COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        . "$2/share/bash-completion/completions/${COMP_WORDS[0]}"
+        function=$(complete -p "${COMP_WORDS[0]}") && function=${function#*-F } && "${function%% *}" "${COMP_WORDS[0]}"
+        printf "[%s]" "${COMPREPLY[@]}"' completed "$1" "$prefix"
+}
+esdm-cp -q "esdm://example/tas.nc" esdm://example/more/tas.nc || fail "copy"
+for case in 'esdm-ls --dep|[--depth=]' 'esdm-ls ex|[example/]' 'esdm-ls example/|[example/more/][example/tas.nc]' \
+    'esdm-stat example/t|[example/tas.nc ]' 'esdm-cp esdm://example/m|[//example/more/]' 'esdm-cp esd|[esdm://]' \
+    'esdm st|[stat ]' 'esdm ls example/m|[example/more/]' 'esdm-run ncdump esdm://example/more/|[//example/more/tas.nc ]' \
+    'esdm-find units=|[K ]'; do
+    found=$(completed "${case%%|*}")
+    [ "$found" = "${case#*|}" ] || fail "completion of '${case%%|*}': $found, not ${case#*|}"
+done
+if command -v fish >/dev/null; then
+    found=$(fish --no-config -c "source $prefix/share/fish/vendor_completions.d/esdm-ls.fish; complete -C 'esdm-ls example/m'")
+    [ "${found%%[[:space:]]*}" = example/more/ ] || fail "completion in fish: $found"
+fi
+if command -v zsh >/dev/null; then
+    for file in "$prefix"/share/zsh/site-functions/*; do zsh -n "$file" || fail "$file"; done
+fi
+
 # The block in the page between ```c and ``` is the program, word for word.
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$ESDM_SOURCE/docs/reference.md" >readme.c
 sed 1d "$ESDM_SOURCE/tests/integration/example.c" | diff - readme.c >readme.diff ||

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+# cmake -DPROGRAM=… -DNAME=… -DOUTPUT=FOLDER -P Completion.cmake: writes FOLDER/bash/NAME, FOLDER/zsh/_NAME and
+# FOLDER/fish/NAME.fish, with the options that the tool tells with --help. So there is one list of them.
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 LC_ALL=C.UTF-8 ${PROGRAM} --help
+  OUTPUT_VARIABLE text RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "${NAME} --help: ${failed}")
+endif()
+string(REGEX REPLACE "[][;\\]" " " text "${text}") # which mean something in lists
+string(REPLACE "\n" ";" lines "${text}")
+
+set(bash)
+set(zsh)
+set(fish)
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^ +(-([a-zA-Z0-9]), )?--([a-z-]+)([= ][A-Z][^ ]*)?  +(.*)$")
+    continue()
+  endif()
+  set(short "${CMAKE_MATCH_2}")
+  set(long "${CMAKE_MATCH_3}")
+  set(argument "${CMAKE_MATCH_4}")
+  string(REGEX REPLACE "['\":$`]" " " told "${CMAKE_MATCH_5}")
+  set(value)
+  set(takes)
+  if(NOT argument STREQUAL "")
+    set(value "=")
+    set(takes " -r")
+  endif()
+  string(APPEND bash " --${long}${value}")
+  set(files)
+  if(argument MATCHES "FILE|FOLDER|DIR")
+    set(files "_files")
+  endif()
+  if(NOT argument STREQUAL "")
+    string(REGEX REPLACE "[^A-Z]" "" argument "${argument}")
+    string(APPEND zsh "  '*--${long}=[${told}]:${argument}:${files}'\n")
+  else()
+    string(APPEND zsh "  '--${long}[${told}]'\n")
+  endif()
+  if(NOT short STREQUAL "" AND argument STREQUAL "")
+    string(APPEND zsh "  '-${short}[${told}]'\n")
+  endif()
+  set(letter)
+  if(NOT short STREQUAL "")
+    set(letter " -s ${short}")
+  endif()
+  string(APPEND fish "complete -c ${NAME}${letter} -l ${long}${takes} -d '${told}'\n")
+endforeach()
+if(NOT bash AND NOT NAME STREQUAL esdm)
+  message(FATAL_ERROR "${NAME} --help tells no options that can be read")
+endif()
+
+string(REPLACE "-" "_" variable ${NAME})
+set(complete _esdm_complete)
+if(NAME STREQUAL esdm)
+  set(complete _esdm_complete_front)
+endif()
+set(head "# SPDX-License-Identifier: LGPL-3.0-or-later\n")
+file(WRITE ${OUTPUT}/bash/${NAME} "${head}_esdm_folder=\${BASH_SOURCE[0]%/*}
+_esdm_options_${variable}='${bash}'
+. \"$_esdm_folder/../../esdm/completion/esdm.bash\"
+complete -o nospace -F ${complete} ${NAME}
+")
+
+set(kind files)
+if(NAME MATCHES "^esdm-(ls|stat|rm|log|restore|reduce)$")
+  set(kind containers)
+elseif(NAME STREQUAL esdm-run)
+  set(kind program)
+elseif(NAME STREQUAL esdm-find)
+  set(kind expression)
+elseif(NAME STREQUAL esdm)
+  set(kind command)
+endif()
+file(WRITE ${OUTPUT}/zsh/_${NAME} "#compdef ${NAME}
+${head}autoload -Uz _esdm_operands
+_arguments -s \\
+")
+string(REPLACE "\n" " \\\n" zsh "${zsh}")
+file(APPEND ${OUTPUT}/zsh/_${NAME} "${zsh}  '*:${kind}: _esdm_operands ${kind}'\n")
+
+if(kind STREQUAL containers)
+  string(APPEND fish "complete -c ${NAME} -f -a '(__esdm_names)'\n")
+elseif(kind STREQUAL expression)
+  string(APPEND fish "complete -c ${NAME} -f -a '(__esdm_values)'\n")
+elseif(kind STREQUAL program)
+  string(APPEND fish "complete -c ${NAME} -a '(__fish_complete_subcommand)'\ncomplete -c ${NAME} -a '(__esdm_urls)'\n")
+elseif(kind STREQUAL command)
+  string(APPEND fish "complete -c esdm -n __fish_use_subcommand -f -a '(__esdm_commands)'\n"
+    "complete -c esdm -n 'not __fish_use_subcommand' -a '(__esdm_of_command)'\n")
+else()
+  string(APPEND fish "complete -c ${NAME} -a '(__esdm_urls)'\n")
+endif()
+file(WRITE ${OUTPUT}/fish/${NAME}.fish
+  "${head}source (status dirname)/../../esdm/completion/esdm.fish\n${fish}")
