@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "base/meta_checks.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -22,7 +23,7 @@ esdm__check_commit(const esdm_meta_commit *commit, uint64_t container_max, esdm_
     if (update && (commit->container == 0 || commit->container > container_max))
         return esdm__error_set(err, ESDM_EINVAL, "commit: there is no record %llu",
                                (unsigned long long) commit->container);
-    return ESDM_OK;
+    return esdm__check_extents(commit->extents, commit->nextents, err);
 }
 
 bool
@@ -57,6 +58,21 @@ esdm__check_conditions(const esdm_meta_condition *conditions, size_t count, esdm
             (conditions[i].text == NULL &&
              (!conditions[i].is_number || conditions[i].op == ESDM_META_GLOB)))
             return esdm__error_set(err, ESDM_EINVAL, "comparison %zu has no attribute or no value",
+                                   i + 1);
+    }
+    return ESDM_OK;
+}
+
+esdm_status
+esdm__check_extents(const esdm_meta_extent *extents, size_t count, esdm_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const esdm_meta_extent *e = &extents[i];
+        if (e->name == NULL || !esdm_meta_is_extent(e->name) ||
+            strlen(e->name) > ESDM_META_EXTENT_NAME_MAX ||
+            (unsigned) e->how > ESDM_META_EXTENT_UPPER || (e->has_number && isnan(e->number)) ||
+            (!e->has_number && e->how != ESDM_META_EXTENT_SET))
+            return esdm__error_set(err, ESDM_EINVAL, "extent %zu has no fitting name or no value",
                                    i + 1);
     }
     return ESDM_OK;

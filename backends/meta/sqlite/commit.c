@@ -242,6 +242,9 @@ publish_new(sqlite__link *link, const esdm_meta_commit *commit, const void *attr
     if (status == ESDM_OK)
         status = sqlite__attributes_changed(link, next->container, true, attributes,
                                             attributes_bytes, err);
+    if (status == ESDM_OK)
+        status = sqlite__extents_put(link, next->container, commit->extents, commit->nextents,
+                                     false, err);
     return status;
 }
 
@@ -347,6 +350,9 @@ publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void 
     if (status == ESDM_OK && commit->document != NULL)
         status = sqlite__attributes_changed(link, next->container, false, attributes,
                                             attributes_bytes, err);
+    if (status == ESDM_OK)
+        status = sqlite__extents_put(link, next->container, commit->extents, commit->nextents,
+                                     commit->all_extents, err);
     if (status == ESDM_OK && next->snapshot % PRUNE_EVERY == 0)
         status = sqlite__prune(store, next->container, next->snapshot, commit->history,
                                next->time_ns, err);

@@ -9,6 +9,9 @@
  * met by the dataset's own attribute. A container is found when its own attributes meet every
  * condition.
  *
+ * Extents (names that begin with '@') are rows of the same table, but never wait to be entered. A
+ * dataset has its own, or lacking it the container's; none is found by an extent alone.
+ *
  * Candidates come from one condition, the *start*, that few entries of the index (name, value)
  * meet: the objects of these entries, and the datasets of containers among them that meet another
  * condition by themselves. Whatever SQLite knows about the table, it is told which index to take,
@@ -195,21 +198,41 @@ is_for_container(const esdm_meta_condition *condition)
     return condition->variable != NULL && condition->variable[0] == '\0';
 }
 
+static bool
+is_extent(const sqlite__query *q, size_t i)
+{
+    return esdm_meta_is_extent(q->conditions[i].attribute);
+}
+
+/* Whether a dataset that meets the condition by itself may be found by that. */
+static bool
+finds_datasets(const sqlite__query *q, size_t i)
+{
+    return !is_for_container(&q->conditions[i]) && !is_extent(q, i);
+}
+
+/* The table that has the rows of condition i. */
+static const char *
+table_of(const sqlite__query *q, size_t i)
+{
+    return is_extent(q, i) ? "main.attribute" : q->table;
+}
+
 static void
-put_from(sqlite__query *q, const char *before, const char *alias)
+put_from(sqlite__query *q, size_t i, const char *before, const char *alias)
 {
     put(q, before);
     put(q, " FROM ");
-    put(q, q->table);
+    put(q, table_of(q, i));
     put(q, " ");
     put(q, alias);
 }
 
 /* The temporary table has few rows, and no index over values. */
 static void
-put_by_value(sqlite__query *q)
+put_by_value(sqlite__query *q, size_t i)
 {
-    if (strcmp(q->table, "main.attribute") == 0)
+    if (strcmp(table_of(q, i), "main.attribute") == 0)
         put(q, " INDEXED BY attribute_value");
 }
 
@@ -217,7 +240,7 @@ put_by_value(sqlite__query *q)
 static void
 put_exists(sqlite__query *q, size_t i, const char *of, bool with_value)
 {
-    put_from(q, "EXISTS(SELECT 1", "a");
+    put_from(q, i, "EXISTS(SELECT 1", "a");
     put(q, " WHERE ");
     put(q, of);
     put_pattern(q, i, "a", " AND @.name = $a");
@@ -259,8 +282,8 @@ put_holds(sqlite__query *q, size_t i)
 static void
 put_start(sqlite__query *q, const char *before, size_t start, const arm *one, const char *which)
 {
-    put_from(q, before, "a");
-    put_by_value(q);
+    put_from(q, start, before, "a");
+    put_by_value(q, start);
     put_pattern(q, start, "a", " WHERE @.name = $a");
     put_arm(q, start, "a", one, true);
     put(q, which);
@@ -277,11 +300,12 @@ put_inherited(sqlite__query *q, size_t start, const arm *one, size_t j)
     for (size_t k = 0; k < count; k++) {
         put_start(q,
                   " UNION SELECT b.container, b.dataset, b.path FROM (SELECT DISTINCT a.container",
-                  start, one, " AND a.dataset = 0) s CROSS JOIN ");
-        put(q, q->table);
+                  start, one,
+                  is_extent(q, start) ? ") s CROSS JOIN " : " AND a.dataset = 0) s CROSS JOIN ");
+        put(q, table_of(q, j));
         put(q, " b");
         if (equal)
-            put_by_value(q);
+            put_by_value(q, j);
         put(q, " WHERE b.container = s.container AND b.dataset <> 0");
         put_pattern(q, j, equal ? "b" : "+b", " AND @.name = $a");
         if (equal)
@@ -301,13 +325,13 @@ put_datasets(sqlite__query *q, size_t start)
     /* An empty list to begin with: a container's condition has no datasets of its own. */
     put(q, "SELECT c.name, o.path FROM (SELECT 0 AS container, 0 AS dataset, NULL AS path WHERE 0");
     for (size_t k = 0; k < count; k++) {
-        if (!is_for_container(&q->conditions[start])) {
+        if (finds_datasets(q, start)) {
             put_start(q, " UNION SELECT a.container, a.dataset, a.path", start, &arms[k],
                       " AND a.dataset <> 0");
             put_variable(q, start, "a");
         }
         for (size_t j = 0; j < q->nconditions; j++) {
-            if (j != start && !is_for_container(&q->conditions[j]))
+            if (j != start && finds_datasets(q, j))
                 put_inherited(q, start, &arms[k], j);
         }
     }
@@ -347,12 +371,14 @@ sqlite__query_put(sqlite__query *q, size_t start, bool with_pending)
     bool datasets = false;
     bool containers = true;
     bool first = true;
+    bool attributes = false;
     for (size_t i = 0; i < q->nconditions; i++) {
-        datasets |= !is_for_container(&q->conditions[i]);
+        attributes |= !is_extent(q, i);
+        datasets |= finds_datasets(q, i);
         containers &= !sqlite__names_variable(&q->conditions[i]);
     }
     q->sql.bytes = 0;
-    for (int t = 0; t < 1 + with_pending; t++) {
+    for (int t = 0; t < 1 + (with_pending && attributes); t++) {
         q->table = tables[t];
         for (int part = 0; part < 2; part++) {
             if (!(part == 0 ? datasets : containers))
@@ -365,6 +391,8 @@ sqlite__query_put(sqlite__query *q, size_t start, bool with_pending)
                 put_containers(q, start);
         }
     }
+    if (first) /* datasets alone could be meant, and no comparison finds any */
+        put(q, "SELECT NULL, NULL WHERE 0");
     put(q, " ORDER BY 1, 2");
     esdm__buffer_put_u8(&q->sql, 0);
 }
@@ -381,8 +409,8 @@ sqlite__query_put_count(sqlite__query *q, size_t i)
     q->sql.bytes = 0;
     put(q, "SELECT 0");
     for (size_t k = 0; k < count; k++) {
-        put_from(q, " + (SELECT count(*) FROM (SELECT 1", "a");
-        put_by_value(q);
+        put_from(q, i, " + (SELECT count(*) FROM (SELECT 1", "a");
+        put_by_value(q, i);
         put_pattern(q, i, "a", " WHERE @.name = $a");
         put_arm(q, i, "a", &arms[k], false);
         put(q, limit);

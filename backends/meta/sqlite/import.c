@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/meta_checks.h"
 #include "store.h"
 
 /* ---- out ------------------------------------------------------------------------------------ */
@@ -165,12 +166,17 @@ sqlite__import(void *self, const esdm_meta_import *import, esdm_error *err)
     uint64_t container = 0;
     esdm_status status = check_import(import, err);
     if (status == ESDM_OK)
+        status = esdm__check_extents(import->extents, import->nextents, err);
+    if (status == ESDM_OK)
         status = sqlite__begin_write(store, true, err);
     if (status != ESDM_OK)
         return status;
     status = insert_container(link, import, &container, err);
     if (status == ESDM_OK)
         status = insert_snapshots(link, container, import, err);
+    if (status == ESDM_OK)
+        status =
+            sqlite__extents_put(link, container, import->extents, import->nextents, false, err);
     for (uint64_t i = 0; i < import->npages && status == ESDM_OK; i++) {
         esdm_meta_import_page page;
         status = import->next_page(import->user, &page, err);

@@ -60,6 +60,9 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .tag_set = sqlite__tag_set,
     .tag_remove = sqlite__tag_remove,
     .tag_list = sqlite__tag_list,
+    .extent_list = sqlite__extent_list,
+    .extent_put = sqlite__extent_put,
+    .extent_names = sqlite__extent_names,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

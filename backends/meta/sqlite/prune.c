@@ -381,6 +381,8 @@ delete_record(sqlite__link *link, uint64_t container, esdm_error *err)
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
     if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
+    if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__FACT_FORGET, err, "i", container);
     if (status == ESDM_OK)
         status = sqlite__run(link, SQLITE__SHARED_DELETE, err, "i", container);

@@ -48,6 +48,14 @@
 /* The number is in the checksum, so it is chosen here: as SQLite would. */
 #define NEXT_CONTAINER "(SELECT coalesce(max(container), 0) + 1 FROM container)"
 
+#define EXTENT_NAME "(name >= '@' AND name < 'A' AND name <> '@type')"
+#define EXTENT_AFTER(sign)                                                                         \
+    "SELECT name FROM attribute INDEXED BY attribute_value WHERE name " sign                       \
+    " ?1 AND name < 'A' AND name <> '@type' ORDER BY name LIMIT 1"
+#define EXTENT_MERGE                                                                               \
+    "INSERT INTO attribute(container, dataset, name, entry, value) VALUES(?1, ?2, ?3, 0, ?4) "     \
+    "ON CONFLICT DO UPDATE SET value = CASE WHEN value >= '' THEN excluded.value ELSE "
+
 const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__BEGIN] = "BEGIN",
     /* A transaction that reads and then writes would fail at once when another one wrote between.
@@ -207,7 +215,19 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__ATTRIBUTE_INSERT] =
         "INSERT INTO attribute(container, dataset, name, entry, path, value, text) "
         "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    [SQLITE__ATTRIBUTE_DELETE] = "DELETE FROM attribute WHERE container = ?1",
+    /* Extents are rows of the same table, whose names begin with '@'; "@type" is an attribute. */
+    [SQLITE__ATTRIBUTE_DELETE] =
+        "DELETE FROM attribute WHERE container = ?1 AND NOT " EXTENT_NAME,
+    [SQLITE__EXTENT_SET] =
+        "INSERT OR REPLACE INTO attribute(container, dataset, name, entry, value) "
+        "VALUES(?1, ?2, ?3, 0, ?4)",
+    [SQLITE__EXTENT_LOWER] = EXTENT_MERGE "min(value, excluded.value) END",
+    [SQLITE__EXTENT_UPPER] = EXTENT_MERGE "max(value, excluded.value) END",
+    [SQLITE__EXTENT_LIST] = "SELECT dataset, name, value, typeof(value) = 'text' FROM attribute "
+                            "WHERE container = ?1 AND " EXTENT_NAME " ORDER BY dataset, name",
+    [SQLITE__EXTENT_DELETE] = "DELETE FROM attribute WHERE container = ?1 AND " EXTENT_NAME,
+    [SQLITE__EXTENT_FIRST] = EXTENT_AFTER(">="),
+    [SQLITE__EXTENT_NEXT] = EXTENT_AFTER(">"),
     [SQLITE__ATTRIBUTE_PENDING] =
         "SELECT c.container, s.attributes FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "

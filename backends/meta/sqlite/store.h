@@ -178,6 +178,10 @@ esdm_status sqlite__attributes_encode(const esdm_meta_attribute *attributes, siz
 /** After a commit that stored `attributes` of a fact: keeps the index in step. */
 esdm_status sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
                                        const void *attributes, size_t bytes, esdm_error *err);
+/** Writes extents of a record. @param all others of it are deleted. (extents.c) */
+esdm_status sqlite__extents_put(sqlite__link *link, uint64_t container,
+                                const esdm_meta_extent *extents, size_t nextents, bool all,
+                                esdm_error *err);
 /** Visits an encoded list until the visitor returns false. */
 esdm_status sqlite__attributes_visit(const sqlite__link *link, uint64_t container,
                                      const void *attributes, size_t bytes,
@@ -281,6 +285,12 @@ esdm_status sqlite__attributes(void *store, uint64_t container, esdm_meta_attrib
                                void *user, esdm_error *err);
 esdm_status sqlite__import(void *store, const esdm_meta_import *import, esdm_error *err);
 
+esdm_status sqlite__extent_put(void *store, uint64_t container, uint64_t snapshot,
+                               const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
+esdm_status sqlite__extent_list(void *store, uint64_t container, esdm_meta_extent_visitor visit,
+                                void *user, esdm_error *err);
+esdm_status sqlite__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,
+                                 void *user, esdm_error *err);
 esdm_status sqlite__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
 esdm_status sqlite__fact_put(void *store, const char *name, const char *text, esdm_error *err);
 esdm_status sqlite__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,

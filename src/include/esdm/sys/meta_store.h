@@ -109,6 +109,39 @@ typedef struct esdm_meta_attribute {
     bool has_number;
 } esdm_meta_attribute;
 
+/** How an extent enters the index. */
+typedef enum esdm_meta_extent_how {
+    ESDM_META_EXTENT_SET,   /**< replaces what is stored */
+    ESDM_META_EXTENT_LOWER, /**< the lesser of both numbers stays */
+    ESDM_META_EXTENT_UPPER  /**< the greater of both numbers stays */
+} esdm_meta_extent_how;
+
+/**
+ * What is known about the values of a container, or of one of its datasets: the ends of its time
+ * range, of its box, of its values. Names begin with '@', as no attribute's does; conditions of
+ * find() on such names (but "@type", an attribute) are about extents. An object has one value for
+ * a name. Unlike attributes, extents change with data.
+ */
+typedef struct esdm_meta_extent {
+    uint32_t dataset; /**< 0: the container itself */
+    const char *name;
+    esdm_meta_extent_how how; /**< SET when it is not a number */
+    bool has_number;
+    double number;
+    const char
+        *text; /**< when it is not a number; "": this object has none, whatever others have */
+} esdm_meta_extent;
+
+#define ESDM_META_EXTENT_NAME_MAX 1000 /**< bytes */
+
+/** Whether a name is that of an extent. */
+static inline bool
+esdm_meta_is_extent(const char *name)
+{
+    return name[0] == '@' && !(name[1] == 't' && name[2] == 'y' && name[3] == 'p' &&
+                               name[4] == 'e' && name[5] == '\0');
+}
+
 /**
  * Yields one more page to publish, or NULL after the last one.
  * @param ret_page borrowed until the next call. An error ends the commit, which publishes nothing.
@@ -159,6 +192,10 @@ typedef struct esdm_meta_commit {
     bool durable; /**< survive power loss when the call returns */
     uint32_t
         history; /**< snapshots to keep (≥ 1); older unpinned ones may be pruned now or later */
+    /* Since interface 8. */
+    const esdm_meta_extent *extents; /**< that change; each object and name at most once */
+    size_t nextents;
+    bool all_extents; /**< extents that are not among these are deleted */
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {
@@ -252,6 +289,8 @@ typedef struct esdm_meta_import {
     void (*shares)(void *user, const char *const **ret_uuids, size_t *ret_count);
     const esdm_meta_tag *tags;
     size_t ntags;
+    const esdm_meta_extent *extents; /**< since interface 8 */
+    size_t nextents;
 } esdm_meta_import;
 
 /** A container that begins with one snapshot of another one, and shares its packs. */
@@ -277,6 +316,8 @@ typedef bool (*esdm_meta_shared_visitor)(const char *uuid, uint64_t container, v
 typedef bool (*esdm_meta_tag_visitor)(const esdm_meta_tag *tag, void *user);
 
 typedef bool (*esdm_meta_attribute_visitor)(const esdm_meta_attribute *attribute, void *user);
+typedef bool (*esdm_meta_extent_visitor)(const esdm_meta_extent *extent, void *user);
+typedef bool (*esdm_meta_name_visitor)(const char *name, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
                                             void *user);
 typedef bool (*esdm_meta_page_visitor)(const esdm_meta_page *page, void *user);
@@ -520,6 +561,18 @@ typedef struct esdm_meta_plugin {
     /** All of a record, by name (bytes); none when there is no such record. */
     esdm_status (*tag_list)(void *store, uint64_t container, esdm_meta_tag_visitor visit,
                             void *user, esdm_error *err);
+    /* ---- extents; since interface 8. Optional, all or none ---- */
+
+    /** Those of a container, by dataset and name. */
+    esdm_status (*extent_list)(void *store, uint64_t container, esdm_meta_extent_visitor visit,
+                               void *user, esdm_error *err);
+    /** Replaces all extents of a container. ESDM_ECONFLICT: `snapshot` is not its newest one. */
+    esdm_status (*extent_put)(void *store, uint64_t container, uint64_t snapshot,
+                              const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
+    /** Each name that begins with `prefix` (with '@' in front) and some container has, once; by
+     *  byte order. Costs as much as there are names, however many containers have them. */
+    esdm_status (*extent_names)(void *store, const char *prefix, esdm_meta_name_visitor visit,
+                                void *user, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

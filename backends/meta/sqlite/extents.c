@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Extents: rows of the table `attribute` whose names begin with '@'. They are in no list of
+ * a snapshot, and never wait to be entered. */
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/meta_checks.h"
+#include "store.h"
+
+static esdm_status
+put_one(sqlite__link *link, uint64_t container, const esdm_meta_extent *extent, esdm_error *err)
+{
+    static const sqlite__statement_id statements[] = {
+        [ESDM_META_EXTENT_SET] = SQLITE__EXTENT_SET,
+        [ESDM_META_EXTENT_LOWER] = SQLITE__EXTENT_LOWER,
+        [ESDM_META_EXTENT_UPPER] = SQLITE__EXTENT_UPPER};
+    uint64_t dataset = extent->dataset;
+    if (extent->has_number)
+        return sqlite__run(link, statements[extent->how], err, "iitd", container, dataset,
+                           extent->name, extent->number);
+    return sqlite__run(link, SQLITE__EXTENT_SET, err, "iitt", container, dataset, extent->name,
+                       extent->text != NULL ? extent->text : "");
+}
+
+esdm_status
+sqlite__extents_put(sqlite__link *link, uint64_t container, const esdm_meta_extent *extents,
+                    size_t nextents, bool all, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    if (all)
+        status = sqlite__run(link, SQLITE__EXTENT_DELETE, err, "i", container);
+    for (size_t i = 0; i < nextents && status == ESDM_OK; i++)
+        status = put_one(link, container, &extents[i], err);
+    return status;
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+esdm_status
+sqlite__extent_put(void *self, uint64_t container, uint64_t snapshot,
+                   const esdm_meta_extent *extents, size_t nextents, esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status = esdm__check_extents(extents, nextents, err);
+    if (status == ESDM_OK)
+        status = sqlite__begin_write(store, false, err);
+    if (status != ESDM_OK)
+        return status;
+    status =
+        sqlite__prepare(&store->writer, SQLITE__CONTAINER_STATE, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(&store->writer, statement, &row, err);
+    bool newest = row && sqlite__u64(statement, 1) == snapshot;
+    if (row)
+        (void) sqlite3_reset(statement);
+    if (status == ESDM_OK && !newest)
+        status = esdm__error_set(err, ESDM_ECONFLICT,
+                                 "record %llu has another newest snapshot than %llu",
+                                 (unsigned long long) container, (unsigned long long) snapshot);
+    if (status == ESDM_OK)
+        status = sqlite__extents_put(&store->writer, container, extents, nextents, true, err);
+    return sqlite__end_write(store, status, err);
+}
+
+esdm_status
+sqlite__extent_list(void *self, uint64_t container, esdm_meta_extent_visitor visit, void *user,
+                    esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite__link *link = &store->reader;
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__prepare(link, SQLITE__EXTENT_LIST, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    while (status == ESDM_OK && row) {
+        bool is_text = sqlite3_column_int(statement, 3) != 0;
+        esdm_meta_extent extent = {.dataset = (uint32_t) sqlite__u64(statement, 0),
+                                   .name = sqlite__text(statement, 1),
+                                   .has_number = !is_text,
+                                   .number = is_text ? 0 : sqlite3_column_double(statement, 2),
+                                   .text = is_text ? sqlite__text(statement, 2) : NULL};
+        if (!visit(&extent, user))
+            break;
+        status = sqlite__step(link, statement, &row, err);
+    }
+    if (status == ESDM_OK && row)
+        (void) sqlite3_reset(statement);
+    sqlite__end_read(store);
+    return status;
+}
+
+/* One search in the index for each name. */
+esdm_status
+sqlite__extent_names(void *self, const char *prefix, esdm_meta_name_visitor visit, void *user,
+                     esdm_error *err)
+{
+    sqlite__store *store = self;
+    sqlite__link *link = &store->reader;
+    char last[ESDM_META_EXTENT_NAME_MAX + 1];
+    size_t bytes = strlen(prefix);
+    if (bytes == 0 || prefix[0] != '@' || bytes >= sizeof last)
+        return esdm__error_set(err, ESDM_EINVAL, "'%.80s' begins no name of an extent", prefix);
+    /* The greatest name before those that begin with the prefix: it is never one itself. */
+    memcpy(last, prefix, bytes + 1);
+    bool more = true, first = true;
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    while (status == ESDM_OK && more) {
+        sqlite3_stmt *statement = NULL;
+        status = sqlite__prepare(link, first ? SQLITE__EXTENT_FIRST : SQLITE__EXTENT_NEXT,
+                                 &statement, err, "t", last);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &more, err);
+        if (status != ESDM_OK || !more)
+            break;
+        const char *name = sqlite__text(statement, 0);
+        more = strncmp(name, prefix, bytes) == 0 && strlen(name) < sizeof last;
+        if (more) {
+            memcpy(last, name, strlen(name) + 1);
+            more = visit(last, user);
+        }
+        (void) sqlite3_reset(statement);
+        first = false;
+    }
+    sqlite__end_read(store);
+    return status;
+}
