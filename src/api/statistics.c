@@ -9,14 +9,6 @@
 #include "io/read/reduce.h"
 #include "io/read/statistics.h"
 
-static double
-as_double(uint8_t class, esdm__number number)
-{
-    if (class == ESDM__CLASS_SIGNED)
-        return (double) number.i;
-    return class == ESDM__CLASS_UNSIGNED ? (double) number.u : number.f;
-}
-
 static esdm_status
 box_of(const esdm_dataset *dataset, const esdm_dataspace *space, esdm__box *ret, esdm_error *err)
 {
@@ -52,8 +44,8 @@ esdm_dataset_statistics(esdm_dataset *dataset, const esdm_dataspace *space, bool
     const esdm__statistics *s = &found.values;
     *ret_statistics = (esdm_statistics){.elements = found.elements,
                                         .valid = s->valid,
-                                        .min = as_double(s->class, s->min),
-                                        .max = as_double(s->class, s->max),
+                                        .min = esdm__number_double(s->class, s->min),
+                                        .max = esdm__number_double(s->class, s->max),
                                         .min_value = {.u = s->min.u},
                                         .max_value = {.u = s->max.u},
                                         .sum = s->sum,

@@ -44,6 +44,15 @@ typedef struct esdm__missing {
     esdm__number values[ESDM__MISSING_MOST]; /* different; not NaN, which is missing anyhow */
 } esdm__missing;
 
+/** A number as double. @param number_class esdm__number_class. */
+static inline double
+esdm__number_double(uint8_t number_class, esdm__number number)
+{
+    if (number_class == ESDM__CLASS_SIGNED)
+        return (double) number.i;
+    return number_class == ESDM__CLASS_UNSIGNED ? (double) number.u : number.f;
+}
+
 /** Adds a value, unless it is there or NaN; without room the class becomes ESDM__CLASS_NONE. */
 void esdm__missing_add(esdm__missing *missing, esdm__number value);
 /** The rule that these values are: see esdm__statistics. Their order does not matter. */

@@ -49,6 +49,10 @@ esdm_status esdm__index_move_pack(esdm__index *index, const char *pack, const ch
 /** Whether a pending fragment lies in the pack, wherever that is. */
 bool esdm__index_needs_pack(const esdm__index *index, const char *pack);
 size_t esdm__index_pending_count(const esdm__index *index);
+/** Visits pending fragments, in the order of writing, until the visitor returns false. */
+void esdm__index_pending_visit(const esdm__index *index,
+                               bool (*visit)(const esdm__fragment *fragment, void *user),
+                               void *user);
 /** Pending fragments from number `first` on have the orders base, base + 1, … in their commit. */
 typedef struct esdm__order_run {
     uint32_t first;

@@ -168,6 +168,18 @@ esdm__index_pending_count(const esdm__index *index)
     return index->pending.count;
 }
 
+void
+esdm__index_pending_visit(const esdm__index *index,
+                          bool (*visit)(const esdm__fragment *fragment, void *user), void *user)
+{
+    esdm__fragment fragment;
+    bool more = true;
+    for (uint32_t i = 0; i < index->pending.count && more; i++) {
+        esdm__records_fragment(&index->pending, i, &fragment);
+        more = visit(&fragment, user);
+    }
+}
+
 size_t
 esdm__index_pending_inline_bytes(const esdm__index *index)
 {

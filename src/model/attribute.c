@@ -2,6 +2,7 @@
 #include "model/attribute.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -345,4 +346,18 @@ esdm_attribute_find(const esdm_attributes *list, const char *name, esdm_attribut
     if (ret_index != NULL)
         *ret_index = (size_t) (entry - list->items);
     return true;
+}
+
+void
+esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer, size_t bytes)
+{
+    esdm_attribute a;
+    buffer[0] = '\0';
+    if (!esdm_attribute_find(&dataset->attributes, name, &a, NULL) || a.count == 0)
+        return;
+    if (a.type == ESDM_TYPE_CHAR)
+        (void) snprintf(buffer, bytes, "%.*s", a.count < bytes ? (int) a.count : (int) bytes,
+                        (const char *) a.values);
+    else if (a.type == ESDM_TYPE_STRING && a.count == 1 && *(const char *const *) a.values != NULL)
+        (void) snprintf(buffer, bytes, "%s", *(const char *const *) a.values);
 }

@@ -208,6 +208,9 @@ void esdm__hints_clear(esdm__hints *hints);
  *  cleared also on failure. */
 esdm_status esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *to,
                                   esdm_error *err);
+/** Text of an attribute of a dataset, cut to the buffer; "" when there is none or it is no text. */
+void esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer,
+                          size_t bytes);
 /** Frees the attributes of a list; the list itself belongs to its object. */
 void esdm__attributes_clear(esdm_attributes *list);
 

@@ -108,19 +108,6 @@ attributes(const esdm_dataset *dataset)
     return &dataset->attributes;
 }
 
-void
-esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer, size_t bytes)
-{
-    esdm_attribute a;
-    buffer[0] = '\0';
-    if (!esdm_attribute_find(attributes(dataset), name, &a, NULL) || a.count == 0)
-        return;
-    if (a.type == ESDM_TYPE_CHAR)
-        (void) snprintf(buffer, bytes, "%.*s", (int) a.count, (const char *) a.values);
-    else if (a.type == ESDM_TYPE_STRING && a.count == 1 && *(const char *const *) a.values != NULL)
-        (void) snprintf(buffer, bytes, "%s", *(const char *const *) a.values);
-}
-
 static bool
 number(const esdm_dataset *dataset, const char *name, double *ret, esdm_type *ret_type)
 {

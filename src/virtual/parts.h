@@ -185,8 +185,5 @@ esdm_status esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *spac
 esdm_dataset *esdm__member_dataset(esdm_container *member, const char *name);
 /** Axis of `dataset` along the dimension of that name; -1: it has none. */
 int esdm__dataset_axis(const esdm_dataset *dataset, const char *dimension);
-/** Text of an attribute; "" when there is none or it is no text. */
-void esdm__attribute_text(const esdm_dataset *dataset, const char *name, char *buffer,
-                          size_t bytes);
 
 #endif

@@ -52,9 +52,11 @@
 #define EXTENT_AFTER(sign)                                                                         \
     "SELECT name FROM attribute INDEXED BY attribute_value WHERE name " sign                       \
     " ?1 AND name < 'A' AND name <> '@type' ORDER BY name LIMIT 1"
-#define EXTENT_MERGE                                                                               \
+/* A row that stays as it is is not written. */
+#define EXTENT_MERGE(changes)                                                                      \
     "INSERT INTO attribute(container, dataset, name, entry, value) VALUES(?1, ?2, ?3, 0, ?4) "     \
-    "ON CONFLICT DO UPDATE SET value = CASE WHEN value >= '' THEN excluded.value ELSE "
+    "ON CONFLICT DO UPDATE SET value = excluded.value WHERE value >= '' OR excluded.value " changes \
+    " value"
 
 const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__BEGIN] = "BEGIN",
@@ -219,10 +221,9 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__ATTRIBUTE_DELETE] =
         "DELETE FROM attribute WHERE container = ?1 AND NOT " EXTENT_NAME,
     [SQLITE__EXTENT_SET] =
-        "INSERT OR REPLACE INTO attribute(container, dataset, name, entry, value) "
-        "VALUES(?1, ?2, ?3, 0, ?4)",
-    [SQLITE__EXTENT_LOWER] = EXTENT_MERGE "min(value, excluded.value) END",
-    [SQLITE__EXTENT_UPPER] = EXTENT_MERGE "max(value, excluded.value) END",
+        EXTENT_MERGE("IS NOT"),
+    [SQLITE__EXTENT_LOWER] = EXTENT_MERGE("<"),
+    [SQLITE__EXTENT_UPPER] = EXTENT_MERGE(">"),
     [SQLITE__EXTENT_LIST] = "SELECT dataset, name, value, typeof(value) = 'text' FROM attribute "
                             "WHERE container = ?1 AND " EXTENT_NAME " ORDER BY dataset, name",
     [SQLITE__EXTENT_DELETE] = "DELETE FROM attribute WHERE container = ?1 AND " EXTENT_NAME,

@@ -50,6 +50,7 @@ esdm__commit_end(work *w)
     esdm__container_trim_indexes(w->container);
     esdm__commit_clear_pages(w);
     esdm__attribute_index_clear(&w->attributes);
+    esdm__extents_clear(&w->extents);
     free(w->document);
     free(w->lengths);
     free(w->datasets);
@@ -274,6 +275,9 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .ret_newer = &w->newer,
         .attributes = w->attributes.entries,
         .nattributes = w->attributes.count,
+        .extents = w->extents.items,
+        .nextents = w->extents.count,
+        .all_extents = w->extents.all,
         .writer = esdm__session_writer(session),
         .message = message != NULL ? message : "",
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
@@ -552,14 +556,22 @@ commit_locked(work *w, const char *message, uint64_t *ret_replaced, esdm_error *
         status = esdm__commit_describe(w, err);
     if (status == ESDM_OK)
         status = esdm__lengths_collect(w->container, &w->lengths, &w->nlengths, err);
+    if (status == ESDM_OK && w->io->session->meta->extent_put != NULL)
+        status = esdm__extents_make(w->container, w->datasets, w->ndatasets, w->document != NULL,
+                                    false, &w->extents, err);
     esdm_meta_committed committed = {0};
     if (status == ESDM_OK)
         status = publish_offered(w, message, &committed, err);
     if (status != ESDM_OK)
         return status;
+    uint64_t record, before;
+    esdm__container_position(w->container, &record, &before);
     *ret_replaced = committed.replaced;
     status = esdm__commit_check(w, committed.container, err);
     adopt(w, &committed);
+    /* What others have published meanwhile was not in what replaced all extents. */
+    if (w->extents.all && committed.snapshot != before + 1)
+        (void) !esdm__extents_refresh(w->container, false, NULL);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 /** @file The steps of a commit, for one process (commit.c) and for ranks (collective_commit.c). */
 
+#include "io/commit/extents.h"
 #include "io/container/dataset_io.h"
 #include "meta/attribute_index.h"
 
@@ -26,6 +27,7 @@ typedef struct esdm__commit_work {
     char *document;
     size_t document_bytes;
     esdm__attribute_index attributes;
+    esdm__extents extents;
     esdm_meta_length *lengths;
     size_t nlengths;
 } esdm__commit_work;

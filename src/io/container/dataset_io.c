@@ -40,6 +40,7 @@ esdm__container_io_free(esdm_container *container)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
     free(io->dirty);
     free(io->published);
+    esdm__cf_clear(&io->cf);
     esdm__opened_clear(&io->opened);
     (void) pthread_mutex_destroy(&io->lock);
     (void) pthread_mutex_destroy(&io->commit_lock);

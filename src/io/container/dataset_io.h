@@ -24,6 +24,7 @@
 #include "io/packs/pack_set.h"
 #include "io/packs/page_list.h"
 #include "layout/index.h"
+#include "meta/coordinates.h"
 #include "model/container.h"
 #include "monitor/monitor.h"
 
@@ -54,6 +55,8 @@ typedef struct esdm__container_io {
     atomic_size_t hand;  /* dataset whose index gives memory back next */
     uint64_t
         dropped_bytes; /* stored, that committed pages do not name any more; under commit_lock */
+    esdm__cf cf;       /* which datasets are coordinates; under commit_lock */
+    uint64_t cf_at;    /* `changes` of the container when that was found; 0: not yet */
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 

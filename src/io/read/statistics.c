@@ -70,21 +70,27 @@ read_values(gatherer *g, const esdm__box *box, esdm_error *err)
 
 /* ---- fragments ----------------------------------------------------------------------------- */
 
-/* What is known of all values of a fragment without reading any; class ESDM__CLASS_NONE: nothing.
- */
+esdm__statistics
+esdm__fragment_statistics(const esdm_dataset *dataset, const esdm__missing *missing,
+                          const esdm__fragment *fragment)
+{
+    esdm__tally tally = {.type = dataset->type, .missing = missing};
+    uint64_t elements = esdm__fragment_elements(fragment);
+    size_t size = esdm_type_size(dataset->type);
+    esdm__statistics none = {0};
+    bool in_page = fragment->pack == NULL && fragment->kind == ESDM__KIND_STORED;
+    if (in_page && size > 0 && fragment->raw_bytes / size == elements)
+        esdm__tally_add(&tally, fragment->inline_data, (size_t) elements);
+    else if (fragment->statistics.class == missing->class &&
+             fragment->statistics.rule == missing->rule)
+        return fragment->statistics;
+    return in_page ? tally.statistics : none;
+}
+
 static esdm__statistics
 known(const gatherer *g, const esdm__fragment *fragment)
 {
-    esdm__tally tally = {.type = g->dataset->type, .missing = &g->missing};
-    uint64_t elements = esdm__fragment_elements(fragment);
-    esdm__statistics none = {0};
-    bool in_page = fragment->pack == NULL && fragment->kind == ESDM__KIND_STORED;
-    if (in_page && fragment->raw_bytes / g->io->elements.bytes == elements)
-        esdm__tally_add(&tally, fragment->inline_data, (size_t) elements);
-    else if (fragment->statistics.class == g->missing.class &&
-             fragment->statistics.rule == g->missing.rule)
-        return fragment->statistics;
-    return in_page ? tally.statistics : none;
+    return esdm__fragment_statistics(g->dataset, &g->missing, fragment);
 }
 
 /* A part of a dense fragment that nothing hides. */

@@ -6,6 +6,7 @@
 
 #include "base/statistics.h"
 #include "io/container/dataset_io.h"
+#include "io/container/missing.h"
 
 typedef struct esdm__box_statistics {
     esdm__statistics values; /* class ESDM__CLASS_NONE: nothing is there, or nothing is known */
@@ -26,5 +27,11 @@ typedef struct esdm__box_statistics {
  */
 esdm_status esdm__io_statistics(esdm_dataset *dataset, const esdm__box *box, bool read,
                                 esdm__box_statistics *ret, esdm_error *err);
+/**
+ * What is known of all values of one fragment without reading any; class ESDM__CLASS_NONE: nothing.
+ */
+esdm__statistics esdm__fragment_statistics(const esdm_dataset *dataset,
+                                           const esdm__missing *missing,
+                                           const esdm__fragment *fragment);
 
 #endif

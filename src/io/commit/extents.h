@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_COMMIT_EXTENTS_H
+#define ESDM_IO_COMMIT_EXTENTS_H
+
+/**
+ * @file
+ * What a commit tells the metadata store about the values of a container (esdm_meta_extent):
+ *
+ *     @time_min @time_max      of dates, as esdm__date_key() orders them
+ *     @lat_min @lat_max        degrees; @lon_min in [-180, 180), @lon_max up to 360 more
+ *     @level_min @level_max    of the vertical axis, a tab, and its units
+ *     @grid                    "regular", "curvilinear", "unstructured", "point"
+ *     @length:DIMENSION
+ *     @min:VARIABLE @max:VARIABLE   a tab, and the units; scale_factor and add_offset are applied
+ *
+ * They are the container's. Where its data variables do not all have the same coordinates, each
+ * has its own range, or "" for none.
+ */
+
+#include "io/container/dataset_io.h"
+#include "meta/coordinates.h"
+
+typedef struct esdm__extents {
+    esdm_meta_extent *items; /* owned, with their names */
+    size_t count;
+    bool all; /* these are all that the container has */
+} esdm__extents;
+
+/**
+ * Of pending writes, and where these hide what was there, of the dataset as a whole, as far as its
+ * fragments tell without being read.
+ * @param dirty datasets that were written, by id; write-locked, and nothing of them is gathered.
+ * @param all as if everything were new.
+ * @param read whether values are read where fragments do not tell.
+ */
+esdm_status esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t ndirty,
+                               bool all, bool read, esdm__extents *ret_extents, esdm_error *err);
+/**
+ * Makes all extents of a container anew, as its handle sees it, and stores them. With the commit
+ * lock held, or a handle that nobody else uses. Nothing is pending.
+ * @return ESDM_ECONFLICT: there is a newer snapshot.
+ */
+esdm_status esdm__extents_refresh(esdm_container *container, bool read, esdm_error *err);
+void esdm__extents_clear(esdm__extents *extents); /* a zeroed one is accepted */
+
+#endif
