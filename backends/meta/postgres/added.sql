@@ -15,3 +15,13 @@ CREATE TABLE {S}.tag(
     author text NOT NULL,
     PRIMARY KEY(container, name));
 CREATE INDEX tag_snapshot ON {S}.tag(container, snapshot);
+
+CREATE TABLE {S}.extent(
+    container bigint NOT NULL REFERENCES {S}.container ON DELETE CASCADE,
+    dataset bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    value float8,
+    text text COLLATE "C",
+    how bigint NOT NULL,
+    PRIMARY KEY(container, dataset, name));
+CREATE INDEX extent_value ON {S}.extent(name, value, text, container, dataset);

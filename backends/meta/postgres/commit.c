@@ -215,8 +215,11 @@ publish(postgres__store *store, const esdm_meta_commit *commit, postgres__transa
     int count = all->params->count;
     if (apart)
         postgres__put_int(all->params, commit->seen);
-    esdm_status status = postgres__run(store, apart ? POSTGRES__PUBLISH_NEXT : all->id, all->params,
-                                       &all->result, &why);
+    postgres__statement next = all->id == POSTGRES__PUBLISH_UPDATE_EXTENTS
+                                   ? POSTGRES__PUBLISH_NEXT_EXTENTS
+                                   : POSTGRES__PUBLISH_NEXT;
+    esdm_status status =
+        postgres__run(store, apart ? next : all->id, all->params, &all->result, &why);
     all->params->count = count;
     bool again = status == ESDM_EEXIST && all->keep_as != NULL;
     if (status == ESDM_OK && apart && PQgetisnull(all->result, 0, 0)) {
@@ -260,6 +263,11 @@ commit_pages(void *self, const esdm_meta_commit *commit, esdm_meta_committed *re
     status = postgres__settle_doubts(store, commit->container, commit->name, err);
     if (status == ESDM_OK)
         status = put_commit(&params, commit, all.first, token, err);
+    if (status == ESDM_OK && store->has_extents && (commit->nextents > 0 || commit->all_extents)) {
+        postgres__put_extents(&params, commit->extents, commit->nextents);
+        postgres__put_bool(&params, commit->all_extents && update);
+        all.id = update ? POSTGRES__PUBLISH_UPDATE_EXTENTS : POSTGRES__PUBLISH_EXTENTS;
+    }
     postgres__pins_sink(store);
     if (status == ESDM_OK)
         status = publish(store, commit, &all, err);

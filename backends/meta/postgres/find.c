@@ -13,6 +13,9 @@
  * containers of which some object meets the *start*, the condition that the fewest objects can
  * meet: whatever the server knows of the table, it would else read the datasets of all conditions.
  *
+ * Extents (names that begin with '@') are rows of a table of their own. A dataset has its own, or
+ * lacking it the container's; none is found by an extent alone.
+ *
  * An object's attributes are {"n": [names], "s": {name: [texts]}, "d": {name: [numbers]},
  * "f": {name: [the same numbers as texts]}}; see README.md.
  */
@@ -110,6 +113,24 @@ put_value(query *q, const esdm_meta_condition *condition, bool as_number)
     return put_buffer(q, &buffer);
 }
 
+static bool
+is_extent(const esdm_meta_condition *condition)
+{
+    return esdm_meta_is_extent(condition->attribute);
+}
+
+static void
+bind_variable(query *q, bound *b, const esdm_meta_condition *condition)
+{
+    if (condition->variable == NULL || condition->variable[0] == '\0')
+        return;
+    esdm__buffer buffer;
+    esdm__buffer_init(&buffer);
+    put_literal(&buffer, "/");
+    postgres__put_text(&buffer, condition->variable);
+    b->variable = put_buffer(q, &buffer);
+}
+
 static void
 bind_condition(query *q, size_t i)
 {
@@ -119,6 +140,12 @@ bind_condition(query *q, size_t i)
     bool number = condition->is_number && !isnan(condition->number);
     postgres__put_string(&q->params, condition->attribute);
     b->attribute = q->params.count;
+    if (is_extent(condition)) {
+        b->number = number ? put_value(q, condition, true) : 0;
+        b->text = condition->is_number ? 0 : put_value(q, condition, false);
+        bind_variable(q, b, condition);
+        return;
+    }
     b->named = put_contained(q, 'n', condition);
     if (equal && number)
         b->numbers = put_contained(q, 'd', condition);
@@ -130,13 +157,7 @@ bind_condition(query *q, size_t i)
         b->number = put_value(q, condition, true);
     if (!equal && condition->text != NULL)
         b->text = put_value(q, condition, false);
-    if (condition->variable != NULL && condition->variable[0] != '\0') {
-        esdm__buffer buffer;
-        esdm__buffer_init(&buffer);
-        put_literal(&buffer, "/");
-        postgres__put_text(&buffer, condition->variable);
-        b->variable = put_buffer(q, &buffer);
-    }
+    bind_variable(q, b, condition);
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -239,6 +260,40 @@ put_compared(query *q, size_t i, const char *alias)
     put(q, joint[0] == '\0' ? "false))" : "))");
 }
 
+/* The row x of `extent` meets condition i. */
+static void
+put_extent(query *q, size_t i)
+{
+    const bound *b = &q->bound[i];
+    char text[64];
+    bool number = q->conditions[i].is_number;
+    int parameter = number ? b->number : b->text;
+    put_pattern(q, "x.name = #", "", b->attribute);
+    (void) snprintf(text, sizeof text,
+                    number ? " AND x.value %s #::float8"
+                           : " AND x.value IS NULL AND x.text <> '' AND x.text %s #",
+                    operator_of(q->conditions[i].op));
+    put_pattern(q, parameter != 0 ? text : " AND false", "", parameter);
+}
+
+/* Whether an object has an extent that meets condition i (or has any of that name). */
+static void
+put_has_extent(query *q, size_t i, const char *object, bool any)
+{
+    put(q, "EXISTS(SELECT FROM {S}.extent x WHERE ");
+    put(q, object);
+    if (any)
+        put_pattern(q, " AND x.name = #", "", q->bound[i].attribute);
+    else
+        put(q, " AND ");
+    if (!any)
+        put_extent(q, i);
+    put(q, ")");
+}
+
+#define OWN_EXTENT    "x.container = o.container AND x.dataset = o.dataset"
+#define GLOBAL_EXTENT "x.container = c.container AND x.dataset = 0"
+
 /* Whether the object's own attribute meets condition i. */
 static void
 put_own(query *q, size_t i, const char *alias)
@@ -255,6 +310,13 @@ is_for_container(const esdm_meta_condition *condition)
     return condition->variable != NULL && condition->variable[0] == '\0';
 }
 
+/* Whether a dataset that meets the condition by itself may be found by that. */
+static bool
+finds_datasets(const query *q, size_t i)
+{
+    return !is_for_container(&q->conditions[i]) && !is_extent(&q->conditions[i]);
+}
+
 static void
 put_variable(query *q, size_t i)
 {
@@ -267,6 +329,21 @@ static void
 put_holds(query *q, size_t i)
 {
     put(q, " AND ");
+    if (is_extent(&q->conditions[i])) {
+        bool container = is_for_container(&q->conditions[i]);
+        put(q, "(");
+        put_variable(q, i);
+        put(q, "(");
+        if (!container) {
+            put_has_extent(q, i, OWN_EXTENT, false);
+            put(q, " OR (NOT ");
+            put_has_extent(q, i, OWN_EXTENT, true);
+            put(q, " AND ");
+        }
+        put_has_extent(q, i, GLOBAL_EXTENT, false);
+        put(q, container ? "))" : ")))");
+        return;
+    }
     if (is_for_container(&q->conditions[i])) {
         put_own(q, i, "r");
         return;
@@ -284,8 +361,14 @@ put_holds(query *q, size_t i)
 static void
 put_start(query *q, size_t start)
 {
-    put(q, "WITH s AS MATERIALIZED (SELECT DISTINCT a.container FROM {S}.object a WHERE ");
-    put_own(q, start, "a");
+    put(q, "WITH s AS MATERIALIZED (SELECT DISTINCT ");
+    if (is_extent(&q->conditions[start])) {
+        put(q, "x.container FROM {S}.extent x WHERE ");
+        put_extent(q, start);
+    } else {
+        put(q, "a.container FROM {S}.object a WHERE ");
+        put_own(q, start, "a");
+    }
     put(q, ") ");
 }
 
@@ -304,7 +387,7 @@ put_datasets(query *q)
     const char *joint = "";
     put(q, from_start);
     for (size_t i = 0; i < q->nconditions; i++) {
-        if (is_for_container(&q->conditions[i]))
+        if (!finds_datasets(q, i))
             continue;
         put(q, joint);
         put_own(q, i, "o");
@@ -327,13 +410,30 @@ put_own_datasets(query *q)
 
 /* Containers whose own attributes meet all conditions. */
 static void
-put_containers(query *q)
+put_containers(query *q, size_t start)
 {
-    put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
-           "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset = 0");
+    bool by_extent = is_extent(&q->conditions[start]);
+    if (by_extent) {
+        /* A container without attributes has no row in `object`. */
+        put(q, "SELECT c.name AS name, NULL::text COLLATE \"C\" AS path FROM (SELECT DISTINCT "
+               "x.container FROM {S}.extent x WHERE x.dataset = 0 AND ");
+        put_extent(q, start);
+        put(q, " OFFSET 0) e CROSS JOIN LATERAL (SELECT * FROM {S}.container y "
+               "WHERE y.container = e.container OFFSET 0) c "
+               "LEFT JOIN LATERAL (SELECT * FROM {S}.object y WHERE y.container = e.container "
+               "AND y.dataset = 0 OFFSET 0) o ON true WHERE c.name IS NOT NULL");
+    } else {
+        put(q, "SELECT c.name AS name, o.path AS path FROM {S}.object o JOIN {S}.container c "
+               "ON c.container = o.container WHERE c.name IS NOT NULL AND o.dataset = 0");
+    }
     for (size_t i = 0; i < q->nconditions; i++) {
+        if (by_extent && i == start)
+            continue;
         put(q, " AND ");
-        put_own(q, i, "o");
+        if (is_extent(&q->conditions[i]))
+            put_has_extent(q, i, GLOBAL_EXTENT, false);
+        else
+            put_own(q, i, "o");
     }
 }
 
@@ -355,7 +455,7 @@ put_query(query *q, size_t start)
     bool containers = true;
     q->sql.bytes = 0;
     for (size_t i = 0; i < q->nconditions; i++) {
-        datasets |= !is_for_container(&q->conditions[i]);
+        datasets |= finds_datasets(q, i);
         containers &= q->bound[i].variable == 0;
     }
     if (datasets && q->nconditions > 1) {
@@ -367,7 +467,9 @@ put_query(query *q, size_t start)
     if (datasets && containers)
         put(q, " UNION ALL ");
     if (containers)
-        put_containers(q);
+        put_containers(q, start);
+    else if (!datasets) /* ranges of a variable alone */
+        put(q, "SELECT NULL::text AS name, NULL::text AS path WHERE false");
     put(q, " ORDER BY name, path NULLS FIRST");
     end_text(q);
 }
@@ -378,11 +480,19 @@ put_counts(query *q, uint64_t limit)
 {
     char end[80];
     /* A list that is planned as a whole, in the index, and ended early all the same. */
-    (void) snprintf(end, sizeof end, ") SELECT count(*) FROM (SELECT FROM n LIMIT %llu) AS x)",
-                    (unsigned long long) limit);
     q->sql.bytes = 0;
     for (size_t i = 0; i < q->nconditions; i++) {
         put(q, i == 0 ? "SELECT " : ", ");
+        if (is_extent(&q->conditions[i])) {
+            put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.extent x WHERE ");
+            put_extent(q, i);
+            (void) snprintf(end, sizeof end, " LIMIT %llu) SELECT count(*) FROM n)",
+                            (unsigned long long) limit);
+            put(q, end);
+            continue;
+        }
+        (void) snprintf(end, sizeof end, ") SELECT count(*) FROM (SELECT FROM n LIMIT %llu) AS x)",
+                        (unsigned long long) limit);
         put(q, "(WITH n AS MATERIALIZED (SELECT FROM {S}.object a WHERE ");
         if (q->conditions[i].op == ESDM_META_EQ)
             put_equal(q, &q->bound[i], "a");
@@ -448,9 +558,12 @@ postgres__find(void *self, const esdm_meta_condition *conditions, size_t ncondit
     q->conditions = conditions;
     q->nconditions = nconditions;
     esdm__buffer_init(&q->sql);
-    for (size_t i = 0; i < nconditions; i++)
+    for (size_t i = 0; i < nconditions; i++) {
         bind_condition(q, i);
-    if (nconditions > 1)
+        if (is_extent(&conditions[i]) && status == ESDM_OK)
+            status = postgres__need_extents(store, err);
+    }
+    if (nconditions > 1 && status == ESDM_OK)
         status = choose_start(store, q, &start, err);
     if (status == ESDM_OK) {
         put_query(q, start);

@@ -197,6 +197,20 @@ insert_record(postgres__store *store, const esdm_meta_import *import, uint64_t *
     return status;
 }
 
+static esdm_status
+insert_extents(postgres__store *store, const esdm_meta_import *import, uint64_t container,
+               esdm_error *err)
+{
+    postgres__params params = {0};
+    postgres__failure failure;
+    postgres__put_int(&params, container);
+    postgres__put_extents(&params, import->extents, import->nextents);
+    esdm_status status =
+        postgres__link_run(&store->link, POSTGRES__EXTENT_IMPORT, &params, NULL, &failure, err);
+    postgres__params_clear(&params);
+    return status;
+}
+
 /* ---- in: the pages -------------------------------------------------------------------------- */
 
 /* Pages that go with one statement: each is borrowed for a moment only, so it is copied. */
@@ -354,6 +368,8 @@ postgres__import(void *self, const esdm_meta_import *import, esdm_error *err)
         status = postgres__link_run(&store->link, POSTGRES__BEGIN, NULL, NULL, &failure, err);
     if (status == ESDM_OK)
         status = insert_record(store, import, &container, err);
+    if (status == ESDM_OK && store->has_extents && import->nextents > 0)
+        status = insert_extents(store, import, container, err);
     if (status == ESDM_OK)
         status = insert_pages(store, import, container, err);
     if (status == ESDM_OK)

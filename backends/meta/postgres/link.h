@@ -88,6 +88,7 @@ void postgres__array_end(postgres__params *params);
 /** Columns of binary results. NULL is 0 or "". Texts are borrowed from the result. */
 uint64_t postgres__u64(const PGresult *result, int row, int column);
 bool postgres__bool(const PGresult *result, int row, int column);
+double postgres__double(const PGresult *result, int row, int column);
 const char *postgres__text(const PGresult *result, int row, int column);
 /** Elements of a bigint[]; missing ones are 0. */
 void postgres__u64s(const PGresult *result, int row, int column, uint64_t *ret_values,
@@ -112,6 +113,13 @@ typedef enum postgres__statement {
     POSTGRES__ROLLBACK,
     POSTGRES__PUBLISH,
     POSTGRES__PUBLISH_NEXT,
+    POSTGRES__PUBLISH_EXTENTS,
+    POSTGRES__PUBLISH_NEXT_EXTENTS,
+    POSTGRES__PUBLISH_UPDATE_EXTENTS,
+    POSTGRES__EXTENT_PUT,
+    POSTGRES__EXTENT_LIST,
+    POSTGRES__EXTENT_NAMES,
+    POSTGRES__EXTENT_IMPORT,
     POSTGRES__LOCK_HEAD,
     POSTGRES__PAGE_LIST_NEWER,
     POSTGRES__PUBLISH_UPDATE,

@@ -180,6 +180,15 @@ postgres__u64(const PGresult *result, int row, int column)
     return be64toh(big);
 }
 
+double
+postgres__double(const PGresult *result, int row, int column)
+{
+    uint64_t bits = postgres__u64(result, row, column);
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
 bool
 postgres__bool(const PGresult *result, int row, int column)
 {

@@ -42,7 +42,8 @@ typedef struct postgres__store {
     bool any_state; /* only asked for the site's id: a migration does not matter */
     bool writable;
     uint64_t format;
-    bool owned; /* by this user, who may upgrade it */
+    bool owned;       /* by this user, who may upgrade it */
+    bool has_extents; /* this user may use the table `extent`; as of the last connection */
     uint64_t opened_ns;
     pthread_mutex_t mutex; /* guards everything below */
     postgres__link link;
@@ -182,6 +183,19 @@ esdm_status postgres__check_apart(postgres__store *store, const esdm_meta_commit
 size_t postgres__batch_size(const esdm_meta_new_page *pages, size_t count);
 /** Any bytes as a text, see postgres__put_text(). NULL is "". */
 void postgres__put_escaped(postgres__params *params, const char *text);
+
+/* ---- extents.c ------------------------------------------------------------------------------ */
+
+/** Adds the columns of extents as five parameters. */
+void postgres__put_extents(postgres__params *params, const esdm_meta_extent *extents, size_t count);
+/** ESDM_ENOTSUP when there is no table of them. Locks the store. */
+esdm_status postgres__need_extents(postgres__store *store, esdm_error *err);
+esdm_status postgres__extent_put(void *store, uint64_t container, uint64_t snapshot,
+                                 const esdm_meta_extent *extents, size_t nextents, esdm_error *err);
+esdm_status postgres__extent_list(void *store, uint64_t container, esdm_meta_extent_visitor visit,
+                                  void *user, esdm_error *err);
+esdm_status postgres__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,
+                                   void *user, esdm_error *err);
 
 /* ---- transaction.c -------------------------------------------------------------------------- */
 

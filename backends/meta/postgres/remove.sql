@@ -16,7 +16,7 @@ BEGIN
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
-    DROP TABLE IF EXISTS {S}.shared, {S}.tag;
+    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent;
     DROP TABLE {S}.store, {S}.container, {S}.snapshot, {S}.page, {S}.object, {S}.token;
     DROP SEQUENCE {S}.container_number;
     IF v_made THEN

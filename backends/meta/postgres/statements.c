@@ -21,6 +21,42 @@
     "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)"
 #define LIST "SELECT " RECORD ", c.name FROM {S}.container c WHERE "
 
+/* The record's extents, in the statement that changes it. `p` has the result of publish(), a row
+ * with NULL, or no row. Parameters from `a` on: dataset, name, number, text, how, and whether all
+ * others are deleted. */
+#define EXTENTS_OF(record, a, b, c, d, e, all)                                                     \
+    ", gone AS (DELETE FROM {S}.extent x USING p WHERE " all " AND x.container = " record          \
+    " AND NOT EXISTS(SELECT FROM unnest(" a "::bigint[], " b "::text[]) AS u(dataset, name) "      \
+    "WHERE u.dataset = x.dataset AND u.name = x.name)), "                                          \
+    "put AS (INSERT INTO {S}.extent AS x(container, dataset, name, value, text, how) "             \
+    "SELECT " record ", u.dataset, u.name, u.value::float8, u.text, u.how FROM p, "                \
+    "unnest(" a "::bigint[], " b "::text[], " c "::text[], " d "::text[], " e "::bigint[]) "       \
+    "AS u(dataset, name, value, text, how) WHERE " record " IS NOT NULL "                          \
+    "ON CONFLICT (container, dataset, name) DO UPDATE SET value = excluded.value, "                \
+    "text = excluded.text, how = excluded.how WHERE CASE WHEN excluded.how = 0 OR x.value IS "     \
+    "NULL "                                                                                        \
+    "THEN (x.value, x.text) IS DISTINCT FROM (excluded.value, excluded.text) "                     \
+    "WHEN excluded.how = 1 THEN excluded.value < x.value ELSE excluded.value > x.value END)"
+#define WITH_EXTENTS(publish, a, b, c, d, e, all)                                                  \
+    "WITH p AS MATERIALIZED (" publish                                                             \
+    ")" EXTENTS_OF("p.r[1]", a, b, c, d, e, all) " SELECT r FROM p"
+#define WITH_30(publish) WITH_EXTENTS(publish, "$30", "$31", "$32", "$33", "$34", "$35")
+
+/* NULL when the record has a newer snapshot than `seen`, or a name of the engine's own, unless an
+ * earlier attempt took place. The lock of the record is kept until the end, so that none comes in
+ * between. */
+#define PUBLISH_NEXT(seen)                                                                         \
+    "SELECT CASE WHEN NOT ($2 AND {S}.happened($1)) AND (SELECT CASE WHEN left(c.name, 1) = '/' "  \
+    "THEN 9223372036854775807 ELSE c.snapshot END FROM {S}.container "                             \
+    "c WHERE c.container = $6 FOR UPDATE) > " seen " THEN NULL ELSE " PUBLISH " END AS r"
+/* Not of a record that is kept under a name of the engine's own. Its row is locked here, so that
+ * nobody gives it such a name meanwhile. One that is sent again because its answer got lost has
+ * perhaps taken place before it got that name. */
+#define PUBLISH_UPDATE                                                                             \
+    "SELECT " PUBLISH " AS r FROM (SELECT FROM {S}.container c WHERE c.container = $6 "            \
+    "AND (left(c.name, 1) IS DISTINCT FROM '/' OR ($2 AND {S}.happened($1))) FOR UPDATE) "         \
+    "AS head"
+
 /* One row in a store that takes changes, or when the parameter says that it does anyhow. */
 #define SERVING(migrating)                                                                         \
     "WITH serving AS (SELECT 1::bigint AS one WHERE " migrating                                    \
@@ -31,26 +67,32 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
     [POSTGRES__COMMIT] = "COMMIT",
     [POSTGRES__ROLLBACK] = "ROLLBACK",
     [POSTGRES__PUBLISH] = "SELECT " PUBLISH,
-    /* NULL when the record has a newer snapshot than $30, or a name of the engine's own, unless an
-     * earlier attempt took place. The lock of the record is kept until the end, so that none comes
-     * in between. */
-    [POSTGRES__PUBLISH_NEXT] =
-        "SELECT CASE WHEN NOT ($2 AND {S}.happened($1)) AND (SELECT CASE WHEN left(c.name, 1) = "
-        "'/' "
-        "THEN 9223372036854775807 ELSE c.snapshot END FROM {S}.container "
-        "c WHERE c.container = $6 FOR UPDATE) > $30 THEN NULL ELSE " PUBLISH " END",
+    [POSTGRES__PUBLISH_NEXT] = PUBLISH_NEXT("$30"),
+    [POSTGRES__PUBLISH_EXTENTS] = WITH_30("SELECT " PUBLISH " AS r"),
+    [POSTGRES__PUBLISH_NEXT_EXTENTS] = WITH_30(PUBLISH_NEXT("$36")),
+    [POSTGRES__PUBLISH_UPDATE_EXTENTS] = WITH_30(PUBLISH_UPDATE),
+    [POSTGRES__EXTENT_PUT] = "WITH p AS MATERIALIZED (SELECT c.container AS r FROM {S}.container c "
+                             "WHERE c.container = $1 AND c.snapshot = $2 FOR UPDATE)" EXTENTS_OF(
+                                 "p.r", "$3", "$4", "$5", "$6", "$7", "$8") " SELECT r FROM p",
+    [POSTGRES__EXTENT_IMPORT] =
+        "INSERT INTO {S}.extent(container, dataset, name, value, text, how) "
+        "SELECT $1, u.dataset, u.name, u.value::float8, u.text, u.how "
+        "FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) "
+        "AS u(dataset, name, value, text, how)",
+    [POSTGRES__EXTENT_LIST] = "SELECT x.dataset, x.name, x.value, x.text FROM {S}.extent x "
+                              "WHERE x.container = $1 ORDER BY x.dataset, x.name",
+    /* One search in the index for each name. */
+    [POSTGRES__EXTENT_NAMES] =
+        "WITH RECURSIVE n AS ((SELECT x.name FROM {S}.extent x WHERE x.name >= $1 "
+        "ORDER BY x.name LIMIT 1) UNION ALL SELECT (SELECT x.name FROM {S}.extent x "
+        "WHERE x.name > n.name ORDER BY x.name LIMIT 1) FROM n "
+        "WHERE starts_with(n.name, $1)) SELECT n.name FROM n WHERE starts_with(n.name, $1)",
     [POSTGRES__LOCK_HEAD] =
         "SELECT c.snapshot FROM {S}.container c WHERE c.container = $1 FOR UPDATE",
     [POSTGRES__PAGE_LIST_NEWER] =
         PAGE_COLUMNS "FROM {S}.page p WHERE p.container = $1 AND p.added > $2 "
                      "AND p.dataset = ANY($3)",
-    /* Not of a record that is kept under a name of the engine's own. Its row is locked here, so
-     * that nobody gives it such a name meanwhile. One that is sent again because its answer got
-     * lost has perhaps taken place before it got that name. */
-    [POSTGRES__PUBLISH_UPDATE] =
-        "SELECT " PUBLISH " FROM (SELECT FROM {S}.container c WHERE c.container = $6 "
-        "AND (left(c.name, 1) IS DISTINCT FROM '/' OR ($2 AND {S}.happened($1))) FOR UPDATE) "
-        "AS head",
+    [POSTGRES__PUBLISH_UPDATE] = PUBLISH_UPDATE,
     [POSTGRES__KEEP] = "UPDATE {S}.container c SET name = $2 WHERE c.name = $1 "
                        "RETURNING c.container",
     [POSTGRES__ADD_PAGES] = "SELECT {S}.add_pages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",

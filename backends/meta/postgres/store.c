@@ -86,7 +86,10 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         "(SELECT n.value FROM {S}.store n WHERE n.key = 'note'), "
         "current_setting('synchronous_standby_names') <> '', "
         "(SELECT pg_has_role(c.relowner, 'USAGE') AND has_schema_privilege(c.relnamespace, "
-        "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass) FROM {S}.store s";
+        "'CREATE') FROM pg_class c WHERE c.oid = '{S}.container'::regclass), "
+        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'INSERT'), false), "
+        "coalesce(has_table_privilege(to_regclass('{S}.extent'), 'SELECT'), false) "
+        "FROM {S}.store s";
     PGresult *result = NULL;
     char id[ESDM_META_UUID_BYTES] = "";
     bool has_format = false;
@@ -110,6 +113,7 @@ look(postgres__store *store, postgres__failure *ret_failure, esdm_error *err)
         store->writable = !store->read_only && postgres__bool(result, row, 2);
         store->link.replicated = postgres__bool(result, row, 4);
         store->owned = postgres__bool(result, row, 5);
+        store->has_extents = postgres__bool(result, row, store->writable ? 6 : 7);
     }
     PQclear(result);
     if (status != ESDM_OK)

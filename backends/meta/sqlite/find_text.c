@@ -89,6 +89,12 @@ put_pattern(sqlite__query *q, size_t condition, const char *alias, const char *p
     }
 }
 
+static bool
+is_extent(const sqlite__query *q, size_t i)
+{
+    return esdm_meta_is_extent(q->conditions[i].attribute);
+}
+
 /* ---- comparisons -------------------------------------------------------------------------- */
 
 static size_t
@@ -172,6 +178,8 @@ put_arm(sqlite__query *q, size_t i, const char *alias, const arm *one, bool with
         put(q, " AND ");
         put_pattern(q, i, alias, parts[k]);
     }
+    if (with_rest && is_extent(q, i)) /* "" says that there is none */
+        put_pattern(q, i, alias, " AND @.value <> ''");
 }
 
 /* " AND (value meets condition i)". The unary + keeps SQLite from searching all objects by value.
@@ -196,12 +204,6 @@ static bool
 is_for_container(const esdm_meta_condition *condition)
 {
     return condition->variable != NULL && condition->variable[0] == '\0';
-}
-
-static bool
-is_extent(const sqlite__query *q, size_t i)
-{
-    return esdm_meta_is_extent(q->conditions[i].attribute);
 }
 
 /* Whether a dataset that meets the condition by itself may be found by that. */

@@ -58,6 +58,7 @@ GROUP(query);
 GROUP(process);
 GROUP(migration);
 GROUP(fact);
+GROUP(extent);
 GROUP(sqlite);
 GROUP(sqlite_sums);
 GROUP(upkeep);

@@ -261,6 +261,7 @@ main(void)
     RUN(process);
     RUN(migration);
     RUN(fact);
+    RUN(extent);
     RUN(upkeep);
     RUN(clone);
     RUN(tag);

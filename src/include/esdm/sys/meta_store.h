@@ -195,7 +195,7 @@ typedef struct esdm_meta_commit {
     /* Since interface 8. */
     const esdm_meta_extent *extents; /**< that change; each object and name at most once */
     size_t nextents;
-    bool all_extents; /**< extents that are not among these are deleted */
+    bool all_extents; /**< each is SET, and extents that are not among these are deleted */
 } esdm_meta_commit;
 
 typedef struct esdm_meta_committed {
