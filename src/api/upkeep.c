@@ -86,3 +86,16 @@ esdm_session_node(const esdm_session *session)
 {
     return session != NULL ? session->node : NULL;
 }
+
+esdm_status
+esdm_reindex(esdm_session *session, const esdm_reindex_options *options,
+             esdm_reindex_result *ret_result, esdm_error *err)
+{
+    static const esdm_reindex_options none = {0};
+    esdm_reindex_result result;
+    ESDM__NEED(err, session);
+    esdm_status status = esdm__need_writable(session, err);
+    return status == ESDM_OK ? esdm__upkeep_reindex(session, options != NULL ? options : &none,
+                                                    ret_result != NULL ? ret_result : &result, err)
+                             : status;
+}

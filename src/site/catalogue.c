@@ -273,6 +273,59 @@ load_attributes(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err
     return status;
 }
 
+/* ---- extents -------------------------------------------------------------------------------- */
+
+static bool
+note_extent(const esdm_meta_extent *extent, void *user)
+{
+    collection *to = user;
+    esdm__whole *whole = to->whole;
+    esdm_meta_extent copy = *extent;
+    copy.name = strdup(extent->name);
+    copy.text = extent->has_number ? NULL : strdup(extent->text);
+    if (copy.name == NULL || (!extent->has_number && copy.text == NULL) ||
+        !esdm__array_grow(&whole->extents, whole->nextents, sizeof *whole->extents)) {
+        free((void *) copy.name);
+        free((void *) copy.text);
+        to->failed = true;
+        return false;
+    }
+    whole->extents[whole->nextents++] = copy;
+    return true;
+}
+
+static esdm_status
+load_extents(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err)
+{
+    collection to = {.whole = whole};
+    esdm_error why = {0};
+    if (from->plugin->extent_list == NULL)
+        return ESDM_OK;
+    esdm_status status =
+        from->plugin->extent_list(from->store, whole->record.container, note_extent, &to, &why);
+    whole->has_extents = status == ESDM_OK;
+    if (status == ESDM_OK && to.failed)
+        return no_memory(err);
+    if (status == ESDM_OK || status == ESDM_ENOTSUP) /* an older store has none */
+        return ESDM_OK;
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
+static bool
+same_extents(const esdm__whole *a, const esdm__whole *b)
+{
+    bool same = a->nextents == b->nextents;
+    for (size_t i = 0; same && i < a->nextents; i++) {
+        const esdm_meta_extent *x = &a->extents[i], *y = &b->extents[i];
+        same = x->dataset == y->dataset && strcmp(x->name, y->name) == 0 &&
+               x->has_number == y->has_number &&
+               (x->has_number ? x->number == y->number : strcmp(x->text, y->text) == 0);
+    }
+    return same;
+}
+
 /* ---- whole ---------------------------------------------------------------------------------- */
 
 void
@@ -289,6 +342,11 @@ esdm__whole_clear(esdm__whole *whole)
         free((void *) whole->attributes[i].dataset_path);
         free((void *) whole->attributes[i].text);
     }
+    for (size_t i = 0; i < whole->nextents; i++) {
+        free((void *) whole->extents[i].name);
+        free((void *) whole->extents[i].text);
+    }
+    free(whole->extents);
     free_pages(whole->pages, whole->npages);
     free(whole->snapshots);
     free(whole->attributes);
@@ -310,6 +368,8 @@ esdm__whole_load(const esdm__catalogue *from, const char *name, esdm__whole *ret
         status = load_pages(from, &whole, err);
     if (status == ESDM_OK)
         status = load_attributes(from, &whole, err);
+    if (status == ESDM_OK)
+        status = load_extents(from, &whole, err);
     if (status != ESDM_OK)
         esdm__whole_clear(&whole);
     else
@@ -362,6 +422,8 @@ esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from, const 
         .npages = whole->npages,
         .next_page = next_page,
         .user = &source,
+        .extents = whole->extents,
+        .nextents = whole->nextents,
     };
     esdm_status status = to->plugin->import(to->store, &import, err);
     free(source.data);
@@ -463,6 +525,8 @@ esdm__whole_compare(const esdm__whole *a, const esdm__catalogue *from, const esd
         same = same_attribute(&a->attributes[i], &b->attributes[i]);
     if (!same)
         return differs(a, "the index of its attributes", err);
+    if (a->has_extents && b->has_extents && !same_extents(a, b))
+        return differs(a, "the index of its times, boxes and values", err);
     same = a->npages == b->npages;
     for (size_t i = 0; same && i < a->npages; i++)
         same = same_entry(&a->pages[i], &b->pages[i]);

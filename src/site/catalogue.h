@@ -37,6 +37,9 @@ typedef struct esdm__whole {
     size_t npages;
     esdm_meta_attribute *attributes; /* owned, with their texts */
     size_t nattributes;
+    esdm_meta_extent *extents; /* owned, with their texts; by dataset and name */
+    size_t nextents;
+    bool has_extents; /* the store keeps such */
 } esdm__whole;
 
 /**

@@ -58,6 +58,11 @@ static const tool_help help = {
         "calibration or alone: seconds of a request over its bytes, a colour for each\n"
         "number of requests at once.\n"
         "\n"
+        "--reindex makes the index of times, boxes, levels and values, by which esdm-find\n"
+        "finds containers, anew from the data: of sites of versions that had none, after\n"
+        "--restore, and exactly where data were written again (until then such ranges can\n"
+        "be too wide). Programs go on meanwhile.\n"
+        "\n"
         "--plan FILE predicts for a planned output, whose header FILE has as ncdump -h\n"
         "prints it, on which targets each variable would lie and how long it takes to\n"
         "store: variables with an unlimited dimension step by step, in as many steps as\n"
@@ -70,14 +75,17 @@ static const tool_help help = {
                 "  esdm-mkfs --remove --yes site.json\n"
                 "  esdm-mkfs --migrate sqlite.json postgres.json\n"
                 "  esdm-mkfs --restore site.json    after the catalogue was lost\n"
+                "  esdm-mkfs --reindex site.json    after an update from a version without index\n"
                 "  esdm-mkfs --calibrate site.json\n"
                 "  esdm-mkfs --plan header.cdl --steps 8760\n"
                 "  esdm-mkfs --calibrate=quick --target scratch --plot model.svg site.json\n",
     .see_also = "esdm-ls, esdm-stat, esdm-cp",
 };
 
-static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate, want_restore;
+static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate, want_restore,
+    want_reindex;
 static esdm_restore_result restored;
+static esdm_reindex_result reindexed;
 static gboolean dry_run, yes;
 static esdm_calibrate_options calibrate;
 static char *only_target, *plot_file, *plan_file;
@@ -106,6 +114,8 @@ static const GOptionEntry entries[] = {
      "Move the catalogue to another metadata store", NULL},
     {"restore", 0, 0, G_OPTION_ARG_NONE, &want_restore,
      "Bring the catalogue back from what lies on the targets", NULL},
+    {"reindex", 0, 0, G_OPTION_ARG_NONE, &want_reindex,
+     "Make the index of times, boxes and values of all containers anew", NULL},
     {"calibrate", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, (gpointer) parse_calibrate,
      "Measure the targets, for the placement of fragments", "quick"},
     {"target", 't', 0, G_OPTION_ARG_STRING, &only_target, "With --calibrate: this target alone",
@@ -172,6 +182,26 @@ ask_for_data(esdm_site_options *options, esdm_error *err)
     return TOOL_OK;
 }
 
+static void
+report_container(const esdm_finding *finding, void *user)
+{
+    g_autofree char *line = g_strdup_printf("%s: %s", finding->container, finding->what);
+    report(line, user);
+}
+
+static esdm_status
+reindex(const esdm_site_options *options, esdm_error *err)
+{
+    const esdm_session_options open = {.config_path = options->config_path, .read_only = dry_run};
+    const esdm_reindex_options what = {.report = report_container};
+    esdm_session *session = NULL;
+    esdm_status status = esdm_session_open(&open, &session, err);
+    if (status == ESDM_OK && !dry_run)
+        status = esdm_reindex(session, &what, &reindexed, err);
+    esdm_session_close(session);
+    return status;
+}
+
 static esdm_status
 act(const esdm_site_options *options, esdm_error *err)
 {
@@ -187,6 +217,8 @@ act(const esdm_site_options *options, esdm_error *err)
     }
     if (want_restore)
         return esdm_site_restore(options, &restored, err);
+    if (want_reindex)
+        return reindex(options, err);
     if (want_calibrate)
         return mkfs_calibrate(options, &calibrate, err);
     return plot_file != NULL ? ESDM_OK : esdm_site_create(options, err);
@@ -218,6 +250,7 @@ action_name(void)
            : want_remove       ? "remove"
            : want_migrate      ? "migrate"
            : want_restore      ? "restore"
+           : want_reindex      ? "reindex"
            : want_calibrate    ? "calibrate"
            : plot_file != NULL ? "plot"
                                : "create";
@@ -237,6 +270,8 @@ closing_line(void)
     if (want_restore)
         return mkfs_restored_all(&restored) ? "the catalogue is back"
                                             : "the catalogue is back, but not all of it";
+    if (want_reindex)
+        return reindexed.failed == 0 ? "the index is whole" : "the index lacks these containers";
     if (want_calibrate)
         return "the metadata store keeps the model of the site";
     if (plot_file != NULL)
@@ -288,6 +323,12 @@ print_result(const esdm_site_options *options, json_t *models, esdm_status statu
         tool_json_set(root, "models", models);
     if (want_check)
         tool_json_set(root, "health", mkfs_health_json(options));
+    if (want_reindex) {
+        json_t *counts = json_object();
+        tool_json_set(counts, "containers", json_integer((json_int_t) reindexed.containers));
+        tool_json_set(counts, "failed", json_integer((json_int_t) reindexed.failed));
+        tool_json_set(root, "result", counts);
+    }
     if (want_restore)
         tool_json_set(root, "result", mkfs_restore_json(&restored));
     tool_json_set(root, "status",
@@ -345,9 +386,12 @@ main(int argc, char **argv)
         new_config = argv[--argc];
     if (argc > 2)
         return tool_usage("one configuration at a time");
-    if (want_check + want_remove + want_validate + want_migrate + want_calibrate + want_restore > 1)
-        return tool_usage("--check, --remove, --validate, --migrate, --restore and --calibrate "
-                          "exclude each other");
+    if (want_check + want_remove + want_validate + want_migrate + want_calibrate + want_restore +
+            want_reindex >
+        1)
+        return tool_usage(
+            "--check, --remove, --validate, --migrate, --restore, --reindex and --calibrate "
+            "exclude each other");
     tool_exit fits = check_measuring_options();
     if (fits != TOOL_OK)
         return fits;
@@ -388,6 +432,8 @@ main(int argc, char **argv)
     }
     tool_exit result = status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
     if (status == ESDM_OK && want_restore && !mkfs_restored_all(&restored))
+        result = TOOL_DAMAGED;
+    if (status == ESDM_OK && reindexed.failed > 0)
         result = TOOL_DAMAGED;
     if (status == ESDM_OK && want_restore && !tool.json)
         mkfs_restore_report(&restored, dry_run);

@@ -121,6 +121,27 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_restoration_end(esdm_session *session,
                                                           esdm_error *err);
 
 /** Zero-initialise. */
+typedef struct esdm_reindex_options {
+    esdm_finding_visitor report; /**< containers that could not be read; NULL is accepted */
+    void *user;
+} esdm_reindex_options;
+
+typedef struct esdm_reindex_result {
+    uint64_t containers; /**< whose index was made */
+    uint64_t failed;
+} esdm_reindex_result;
+
+/**
+ * Makes the index of times, boxes, levels and values (esdm-find) of all containers anew, from their
+ * data: of sites of versions that kept none, and exactly where commits have only widened a range
+ * because data were written again. Readers and writers go on. @param options,ret_result may be
+ * NULL.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_reindex(esdm_session *session,
+                                                  const esdm_reindex_options *options,
+                                                  esdm_reindex_result *ret_result, esdm_error *err);
+
+/** Zero-initialise. */
 typedef struct esdm_drain_options {
     const char *const *containers; /**< NULL: all; else names, each with what lies below it */
     size_t ncontainers;
