@@ -125,6 +125,18 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
     return status;
 }
 
+/* Commits count snapshots alone: those that were kept for their age go now and then. */
+#define PRUNE_EVERY 64
+
+static void
+prune_old(const esdm_container *container)
+{
+    const esdm_session *session = container->session;
+    if (container->writable && container->snapshot > 0 &&
+        esdm__site_retention(session->site, container->name).age_s > 0)
+        (void) !esdm__upkeep_prune(session, esdm__io_of(container)->record, container->name, NULL);
+}
+
 esdm_status
 esdm_container_commit(esdm_container *container, const char *message, esdm_error *err)
 {
@@ -134,6 +146,8 @@ esdm_container_commit(esdm_container *container, const char *message, esdm_error
         esdm__undo_forget(container);
     if (status == ESDM_OK && container->writable)
         esdm__drain_later(container->session, container->name);
+    if (status == ESDM_OK && container->snapshot % PRUNE_EVERY == 0)
+        prune_old(container);
     return status;
 }
 
@@ -171,6 +185,7 @@ esdm_container_discard(esdm_container *container)
     char uuid[ESDM__UUID_BYTES];
     uint64_t record = 0;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    prune_old(container);
     bool trims = esdm__io_has_dropped(container, &record, uuid);
     (void) snprintf(name, sizeof name, "%s", container->name);
     esdm__container_io_free(container);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/tags.h"
 #include "base/buffer.h"
 #include "base/error.h"
 
@@ -16,10 +17,13 @@
 
 /* What stands behind the '@'. */
 typedef struct said {
-    enum { SAID_NUMBER, SAID_BACK, SAID_TIME } kind;
+    enum { SAID_NUMBER, SAID_BACK, SAID_TIME, SAID_TAG } kind;
     uint64_t number;  /* snapshot, or how many before the newest */
     uint64_t time_ns; /* the last nanosecond that counts */
+    const char *tag;  /* borrowed */
 } said;
+
+static const char tag_prefix[] = "tag:";
 
 static const char *
 suffix_of(const char *name)
@@ -32,7 +36,8 @@ bool
 esdm__moment_is_said(const char *name)
 {
     const char *text = suffix_of(name);
-    return text != NULL && (isdigit((unsigned char) text[0]) || text[0] == '-');
+    return text != NULL && (isdigit((unsigned char) text[0]) || text[0] == '-' ||
+                            strncmp(text, tag_prefix, sizeof tag_prefix - 1) == 0);
 }
 
 /* ---- what is said ------------------------------------------------------------------------- */
@@ -114,6 +119,10 @@ parse(const char *text, said *ret)
     ret->kind = SAID_BACK;
     if (text[0] == '-' && parse_number(text + 1, &ret->number))
         return true;
+    ret->kind = SAID_TAG;
+    ret->tag = text + sizeof tag_prefix - 1;
+    if (strncmp(text, tag_prefix, sizeof tag_prefix - 1) == 0)
+        return esdm__tag_is_valid(ret->tag);
     ret->kind = SAID_TIME;
     return parse_time(text, &ret->time_ns);
 }
@@ -223,8 +232,13 @@ esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_mom
     if (!parse(text, &wanted))
         return esdm__error_set(err, ESDM_EINVAL,
                                "container '%s' does not exist, and '%s' is no snapshot of '%s': "
-                               "write NAME@7, NAME@-1 or NAME@2026-11-20T12:00 (UTC)",
+                               "write NAME@7, NAME@-1, NAME@2026-11-20T12:00 (UTC) or "
+                               "NAME@tag:TAG",
                                name, text, base);
+    if (wanted.kind == SAID_TAG) {
+        uint64_t record;
+        return esdm__moment_find_tag(session, base, wanted.tag, ret_moment, &record, err);
+    }
     (void) snprintf(ret_moment->stored, sizeof ret_moment->stored, "%s", base);
     esdm_status status = look(session, base, &k, &why);
     bool absent = status == ESDM_ENOENT;

@@ -2,8 +2,8 @@
 #ifndef ESDM_API_MOMENT_H
 #define ESDM_API_MOMENT_H
 
-/** @file Names that say a point of time: NAME@7, NAME@-1, NAME@2026-11-20, NAME@2026-11-20T12:00.
- */
+/** @file Names that say a point of time: NAME@7, NAME@-1, NAME@2026-11-20, NAME@2026-11-20T12:00,
+ *  NAME@tag:TAG. */
 
 #include "io/session/former.h"
 
@@ -22,5 +22,10 @@ bool esdm__moment_is_said(const char *name);
  */
 esdm_status esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_moment,
                               esdm_error *err);
+
+/** The same of a tag. @param name of the container, also of a former one. @param ret_record its
+ *  number. @return ESDM_ENOENT: none of them has it. */
+esdm_status esdm__moment_find_tag(esdm_session *session, const char *name, const char *tag,
+                                  esdm__moment *ret_moment, uint64_t *ret_record, esdm_error *err);
 
 #endif

@@ -443,6 +443,8 @@ parse_policies(const esdm__json_node *root, esdm__site *site, esdm_error *err)
         status = esdm__json_choice(&member, durabilities, &choice, err);
     if (status == ESDM_OK && esdm__json_member(root, "history", &member))
         status = esdm__json_u64(&member, 1, UINT32_MAX, &history, err);
+    if (status == ESDM_OK && esdm__json_member(root, "history_age", &member))
+        status = esdm__site_parse_duration(&member, &site->history_age_s, err);
     if (status == ESDM_OK && esdm__json_member(root, "overlap", &member))
         status = esdm__json_choice(&member, overlaps, &overlap, err);
     site->last_wins = overlap == 1;
@@ -486,9 +488,9 @@ esdm__site_parse(json_t *document, const esdm__site_folder *folder, esdm__site *
                  esdm_error *err)
 {
     static const char *const keys[] = {
-        "site",   "targets",    "metadata", "engine",  "durability", "history", "copies",
-        "prefer", "policies",   "accuracy", "speeds",  "netcdf",     "overlap", "replaced",
-        "backup", "references", "monitor",  "$schema", NULL};
+        "site",     "targets", "metadata",   "engine",   "durability", "history", "history_age",
+        "copies",   "prefer",  "policies",   "accuracy", "speeds",     "netcdf",  "overlap",
+        "replaced", "backup",  "references", "monitor",  "$schema",    NULL};
     esdm__json_node root = esdm__json_root(document, site->source);
     esdm_status status = esdm__json_known_keys(&root, keys, err);
     if (status != ESDM_OK || (status = parse_identity(&root, site, err)) != ESDM_OK ||

@@ -36,8 +36,8 @@ parse_duration(const char *text, uint64_t *ret_seconds)
     return false;
 }
 
-static esdm_status
-parse_keep(const esdm__json_node *node, uint64_t *ret_seconds, esdm_error *err)
+esdm_status
+esdm__site_parse_duration(const esdm__json_node *node, uint64_t *ret_seconds, esdm_error *err)
 {
     const char *text = json_string_value(node->value);
     if (json_is_integer(node->value))
@@ -60,7 +60,7 @@ esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site, esdm_er
         return ESDM_OK;
     esdm_status status = esdm__json_known_keys(&node, keys, err);
     if (status == ESDM_OK && esdm__json_member(&node, "keep", &member))
-        status = parse_keep(&member, &replaced->keep_s, err);
+        status = esdm__site_parse_duration(&member, &replaced->keep_s, err);
     if (status == ESDM_OK && esdm__json_member(&node, "share", &member)) {
         replaced->share = json_number_value(member.value);
         if (!json_is_number(member.value) || !(replaced->share >= 0) || replaced->share > 1)

@@ -61,6 +61,9 @@ void esdm__site_clear_policies(esdm__site *site);
  *  links followed as far as they exist. ESDM_EINVAL names both. */
 esdm_status esdm__site_check_directories(const esdm__site *site, esdm_error *err);
 
+/** A duration: seconds, or "12h", "7d". */
+esdm_status esdm__site_parse_duration(const esdm__json_node *node, uint64_t *ret_seconds,
+                                      esdm_error *err);
 /** Fills in `replaced` (parse_replaced.c). */
 esdm_status esdm__site_parse_replaced(const esdm__json_node *root, esdm__site *site,
                                       esdm_error *err);

@@ -48,12 +48,32 @@ esdm__site_parse_pattern(const esdm__json_node *object, const char *key, char **
                : esdm__error_nomem(err, strlen(text) + 1, "the site configuration");
 }
 
+/* Snapshots are of whole containers. */
+static esdm_status
+parse_retention(const esdm__json_node *node, esdm__site_policy *policy, esdm_error *err)
+{
+    esdm__json_node member;
+    uint64_t history = 0;
+    esdm_status status = ESDM_OK;
+    if (esdm__json_member(node, "history", &member))
+        status = esdm__json_u64(&member, 1, UINT32_MAX, &history, err);
+    if (status == ESDM_OK && history > 0 && policy->variable != NULL)
+        return esdm__json_error(&member, err, "a history is one of containers, not of variables");
+    policy->history = (uint32_t) history;
+    if (status != ESDM_OK || !esdm__json_member(node, "history_age", &member))
+        return status;
+    policy->has_age = true;
+    if (policy->variable != NULL)
+        return esdm__json_error(&member, err, "a history is one of containers, not of variables");
+    return esdm__site_parse_duration(&member, &policy->history_age_s, err);
+}
+
 static esdm_status
 parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_policy *policy,
              esdm_error *err)
 {
-    static const char *const keys[] = {"container", "variable", "copies", "targets",
-                                       "tier",      "prefer",   "access", NULL};
+    static const char *const keys[] = {"container", "variable", "copies",  "targets",     "tier",
+                                       "prefer",    "access",   "history", "history_age", NULL};
     esdm__json_node member;
     esdm_status status = esdm__json_is_object(node, err);
     if (status == ESDM_OK)
@@ -64,6 +84,8 @@ parse_policy(const esdm__json_node *node, const esdm__site *site, esdm__site_pol
         status = esdm__site_parse_pattern(node, "variable", &policy->variable, err);
     if (status == ESDM_OK && esdm__json_member(node, "copies", &member))
         status = parse_copies(&member, site, &policy->copies, err);
+    if (status == ESDM_OK)
+        status = parse_retention(node, policy, err);
     return status == ESDM_OK ? esdm__site_parse_placement(node, site, policy, err) : status;
 }
 
@@ -162,6 +184,28 @@ esdm__site_access(const esdm__site *site, const char *container, const char *pat
             return policy->access;
     }
     return ESDM__ACCESS_UNSTATED;
+}
+
+esdm__retention
+esdm__site_retention(const esdm__site *site, const char *container)
+{
+    esdm__retention found = {.count = 0};
+    bool has_age = false;
+    for (size_t i = 0; i < site->npolicies && (found.count == 0 || !has_age); i++) {
+        const esdm__site_policy *policy = &site->policies[i];
+        if (policy->variable != NULL || !matches(policy, container, "/"))
+            continue;
+        if (found.count == 0)
+            found.count = policy->history;
+        if (!has_age && policy->has_age)
+            found.age_s = policy->history_age_s;
+        has_age = has_age || policy->has_age;
+    }
+    if (found.count == 0)
+        found.count = site->history;
+    if (!has_age)
+        found.age_s = site->history_age_s;
+    return found;
 }
 
 uint32_t

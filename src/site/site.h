@@ -95,6 +95,9 @@ typedef struct esdm__site_policy {
     bool *allowed;   /* which targets may hold it; owned; NULL: not stated */
     esdm__prefer prefer;
     esdm__access access;
+    uint32_t history; /* snapshots to keep of a container; 0: not stated */
+    bool has_age;     /* `history_age_s` is stated */
+    uint64_t history_age_s;
 } esdm__site_policy;
 
 /** Which files containers may refer to. */
@@ -117,11 +120,12 @@ typedef struct esdm__site {
     esdm__durability durability;
     bool last_wins; /* where two programs have written the same new records */
     esdm__site_replaced replaced;
-    bool journal;        /* what is committed is noted on a target, too; default true */
-    uint64_t backup_s;   /* seconds between backups of the catalogue; 0: none; default 3600 */
-    uint32_t history;    /* snapshots to keep, ≥ 1; default 1 */
-    uint32_t copies;     /* of each fragment, on distinct targets, ≥ 1; default 1 */
-    esdm__prefer prefer; /* never unstated; default fast */
+    bool journal;           /* what is committed is noted on a target, too; default true */
+    uint64_t backup_s;      /* seconds between backups of the catalogue; 0: none; default 3600 */
+    uint32_t history;       /* snapshots to keep, ≥ 1; default 1 */
+    uint64_t history_age_s; /* younger ones are kept, too; default 0 */
+    uint32_t copies;        /* of each fragment, on distinct targets, ≥ 1; default 1 */
+    esdm__prefer prefer;    /* never unstated; default fast */
     esdm__site_policy *policies; /* in the order of the file */
     size_t npolicies;
     char **routes; /* directories whose plain NetCDF creates become containers */
@@ -155,6 +159,12 @@ const bool *esdm__site_allowed(const esdm__site *site, const char *container, co
 esdm__prefer esdm__site_prefer(const esdm__site *site, const char *container, const char *path);
 /** How the site's policies say that a dataset is read. */
 esdm__access esdm__site_access(const esdm__site *site, const char *container, const char *path);
+/** Which snapshots of a container are kept, beside those that have tags. */
+typedef struct esdm__retention {
+    uint32_t count; /* the newest ones; ≥ 1 */
+    uint64_t age_s; /* and those that are younger */
+} esdm__retention;
+esdm__retention esdm__site_retention(const esdm__site *site, const char *container);
 /** The largest number of copies that the site asks for. */
 uint32_t esdm__site_most_copies(const esdm__site *site);
 /** What buffers and caches of the engine leave for each target, in bytes. */

@@ -154,7 +154,7 @@ rewrite_index(esdm__fsck_container *c, const esdm__attribute_index *right, esdm_
         .writer = esdm__session_writer(session),
         .message = "esdm-fsck: attribute index",
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
-        .history = session->site->history,
+        .history = UINT32_MAX, /* what goes is not its matter */
     };
     if (status == ESDM_OK)
         status = session->meta->commit(session->store, &commit, &committed, err);

@@ -96,8 +96,10 @@ static bool
 note_record(uint64_t container, const char *uuid, const char *name, void *user)
 {
     (void) uuid;
-    if (name != NULL)
+    if (name != NULL) {
         esdm__buffer_put_u64(user, container);
+        esdm__buffer_put(user, name, strlen(name) + 1);
+    }
     return true;
 }
 
@@ -115,9 +117,11 @@ prune_all(const esdm_session *session, esdm_error *err)
     esdm__cursor_init(&cursor, numbers.data, numbers.bytes);
     while (status == ESDM_OK && esdm__cursor_left(&cursor) > 0) {
         esdm_error why = {0};
-        status = session->meta->prune(session->store, esdm__cursor_u64(&cursor),
-                                      session->site->history, &why);
-        if (status == ESDM_ECORRUPT)
+        uint64_t record = esdm__cursor_u64(&cursor);
+        const char *name = (const char *) cursor.data + cursor.position;
+        (void) esdm__cursor_take(&cursor, strlen(name) + 1);
+        status = esdm__upkeep_prune(session, record, name, &why);
+        if (status == ESDM_ECORRUPT || status == ESDM_ENOENT) /* removed meanwhile */
             status = ESDM_OK;
         else if (status != ESDM_OK && err != NULL)
             *err = why;

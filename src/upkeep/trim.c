@@ -95,7 +95,7 @@ esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid, c
     reaches published = {0};
     esdm_status status = may_seem_dead ? load_reaches(session, container, &published) : ESDM_OK;
     if (status == ESDM_OK)
-        status = session->meta->prune(session->store, container, session->site->history, NULL);
+        status = esdm__upkeep_prune(session, container, name, NULL);
     if (status == ESDM_OK)
         status = esdm__inventory_add(&packs, session, uuid, NULL);
     if (status == ESDM_OK && packs.count > 0) {

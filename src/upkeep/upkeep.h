@@ -40,6 +40,10 @@ void esdm__drain_end(esdm_session *session);
 void esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uuid,
                        const char *name);
 
+/** Deletes the snapshots of a record that the site does not keep. @param stored its name. */
+esdm_status esdm__upkeep_prune(const esdm_session *session, uint64_t record, const char *stored,
+                               esdm_error *err);
+
 /** The metadata store's own check. ESDM_ECORRUPT: its database is damaged. */
 esdm_status esdm__store_check(const esdm_session *session, esdm_error *err);
 

@@ -5,6 +5,7 @@
 
 #include "common/common.h"
 #include "esdm-log/esdm-log.h"
+#include "esdm/history.h"
 
 static const tool_help help = {
     .name = "esdm-log",
@@ -13,14 +14,14 @@ static const tool_help help = {
         "Shows the history of containers, the newest snapshot first: when it was made, by\n"
         "whom, and what it changed. Each snapshot can be read by its name, by any program:\n"
         "esdm://NAME@7, the one before the newest as NAME@-1, and what was the newest at a\n"
-        "time as NAME@2026-11-20T12:00 (UTC).\n"
+        "time as NAME@2026-11-20T12:00 (UTC), one with a tag (esdm-tag) as NAME@tag:TAG.\n"
         "\n"
         "How many snapshots are kept the site says (\"history\"). Containers that had the name\n"
         "before follow, as long as the site keeps them (esdm-restore brings them back).",
     .examples = "  esdm-log run1.nc\n"
                 "  esdm-log --brief experiment/run1.nc\n"
                 "  esdm-run ncdump -v tas esdm://run1.nc@-1\n",
-    .see_also = "esdm-stat, esdm-restore, esdm-ls --replaced",
+    .see_also = "esdm-tag, esdm-stat, esdm-restore, esdm-ls --replaced",
 };
 
 static gboolean brief;
@@ -35,6 +36,7 @@ typedef struct step {
     guint64 time_ns;
     char *writer;
     char *message;
+    GPtrArray *tags; /* texts */
 } step;
 
 static void
@@ -43,6 +45,7 @@ free_step(gpointer data)
     step *one = data;
     g_free(one->writer);
     g_free(one->message);
+    g_ptr_array_unref(one->tags);
     g_free(one);
 }
 
@@ -54,7 +57,20 @@ note(const esdm_snapshot_info *info, void *user)
     one->time_ns = info->time_ns;
     one->writer = g_strdup(info->writer);
     one->message = g_strdup(info->message);
+    one->tags = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(user, one);
+    return true;
+}
+
+static bool
+note_tag(const esdm_tag_info *info, void *user)
+{
+    const GPtrArray *steps = user;
+    for (guint i = 0; i < steps->len && info->former_ns == 0; i++) {
+        const step *one = g_ptr_array_index(steps, i);
+        if (one->snapshot == info->snapshot)
+            g_ptr_array_add(one->tags, g_strdup(info->tag));
+    }
     return true;
 }
 
@@ -67,8 +83,13 @@ show_text(const char *name, const step *one, const GPtrArray *changes)
     g_autofree char *printable = tool_printable(name);
     g_autofree char *writer = tool_printable(one->writer);
     g_autofree char *message = tool_printable(one->message);
-    (void) printf("%s@%" G_GUINT64_FORMAT "  %s  %s%s%s\n", printable, one->snapshot, time, writer,
+    (void) printf("%s@%" G_GUINT64_FORMAT "  %s  %s%s%s", printable, one->snapshot, time, writer,
                   message[0] != '\0' ? "  " : "", message);
+    for (guint i = 0; i < one->tags->len; i++) {
+        g_autofree char *tag = tool_printable(g_ptr_array_index(one->tags, i));
+        (void) printf("%s%s", i == 0 ? "  tag: " : ", ", tag);
+    }
+    (void) printf("\n");
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         g_autofree char *line = tool_printable(g_ptr_array_index(changes, i));
         (void) printf("    %s\n", line);
@@ -85,6 +106,10 @@ show_json(const char *name, const step *one, const GPtrArray *changes, json_t *l
     tool_json_set(object, "time", json_string(time));
     tool_json_set(object, "writer", tool_json_text(one->writer));
     tool_json_set(object, "message", tool_json_text(one->message));
+    json_t *tags = json_array();
+    for (guint i = 0; i < one->tags->len; i++)
+        tool_json_append(tags, tool_json_text(g_ptr_array_index(one->tags, i)));
+    tool_json_set(object, "tags", tags);
     json_t *lines = json_array();
     for (guint i = 0; changes != NULL && i < changes->len; i++)
         tool_json_append(lines, tool_json_text(g_ptr_array_index(changes, i)));
@@ -151,6 +176,8 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
         esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, &err);
     if (status == ESDM_OK)
         status = esdm_container_snapshots(session, name, note, steps, &err);
+    if (status == ESDM_OK)
+        status = esdm_container_tags(session, name, note_tag, steps, &err);
     if (status == ESDM_ENOENT)
         return tool_absent(session, name);
     if (status != ESDM_OK)

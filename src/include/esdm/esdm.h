@@ -10,6 +10,7 @@
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
 #include "esdm/digest.h"
+#include "esdm/history.h"
 #include "esdm/monitor.h"
 #include "esdm/placement.h"
 #include "esdm/reference.h"

@@ -254,6 +254,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
 {
     esdm_session *session = w->io->session;
     char former[ESDM__FORMER_NAME_BYTES];
+    esdm__retention keep = esdm__site_retention(session->site, w->container->name);
     esdm_meta_commit commit = {
         .kind = kind_of(w->io),
         .name = w->container->name,
@@ -281,7 +282,7 @@ esdm__commit_publish(work *w, const char *message, esdm_meta_page_source source,
         .writer = esdm__session_writer(session),
         .message = message != NULL ? message : "",
         .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
-        .history = session->site->history,
+        .history = keep.age_s > 0 ? UINT32_MAX : keep.count,
     };
     esdm_status status = ESDM_OK;
     if (commit.kind == ESDM_META_REPLACE)

@@ -16,6 +16,37 @@
 /* What is freed at once, at least, when nothing more can be stored. */
 #define RELIEF_BYTES (UINT64_C(256) << 20)
 
+/* ---- tags --------------------------------------------------------------------------------- */
+
+static bool
+note_tag(const esdm_meta_tag *tag, void *user)
+{
+    (void) tag;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether somebody gave one of its snapshots a name: then it stays. When that cannot be told, too.
+ */
+static bool
+has_tags(const esdm_session *session, uint64_t record)
+{
+    bool has = false;
+    esdm_error ignored;
+    return session->meta->tag_list != NULL &&
+           (session->meta->tag_list(session->store, record, note_tag, &has, &ignored) != ESDM_OK ||
+            has);
+}
+
+static bool
+name_has_tags(const esdm_session *session, const char *name)
+{
+    esdm_meta_container record;
+    esdm_error ignored;
+    return session->meta->container_find(session->store, name, &record, &ignored) == ESDM_OK &&
+           has_tags(session, record.container);
+}
+
 /* ---- names -------------------------------------------------------------------------------- */
 
 static const char prefix[] = ESDM__FORMER_PREFIX "/";
@@ -55,7 +86,7 @@ const char *
 esdm__former_name(const esdm_session *session, const char *name, bool removed, char *stored)
 {
     char id[ESDM__UUID_BYTES];
-    if (session->site->replaced.keep_s == 0)
+    if (session->site->replaced.keep_s == 0 && !name_has_tags(session, name))
         return NULL;
     esdm__uuid_new(id);
     (void) snprintf(stored, ESDM__FORMER_NAME_BYTES, "%s%s//%020" PRIu64 "-%.8s-%c", prefix, name,
@@ -67,6 +98,7 @@ esdm__former_name(const esdm_session *session, const char *name, bool removed, c
 
 typedef struct item {
     char *stored; /* owned */
+    uint64_t record;
     uint64_t time_ns;
     uint64_t bytes;
 } item;
@@ -102,7 +134,7 @@ note_item(const char *stored, const esdm_meta_container *record, void *user)
     if (copy == NULL)
         return false;
     all->items[all->count++] =
-        (item){.stored = copy, .time_ns = former.time_ns, .bytes = record->stored_bytes};
+        (item){copy, record->container, former.time_ns, record->stored_bytes};
     all->bytes += record->stored_bytes;
     return true;
 }
@@ -193,6 +225,8 @@ esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former
         if (!every && !old && left <= most && all.count - i <= limits->containers)
             break;
         left -= one->bytes;
+        if (has_tags(session, one->record))
+            continue;
         if (!dry_run)
             (void) !free_item(session, one, &freed);
         else
@@ -223,9 +257,13 @@ esdm__former_relieve(esdm_session *session)
     if (session->read_only || !session->meta->is_writable(session->store) ||
         load_list(session, NULL, &all, NULL) != ESDM_OK)
         return false;
-    for (size_t i = 0; i < all.count && freed.bytes < RELIEF_BYTES; i++)
+    bool any = false; /* other threads may have been faster */
+    for (size_t i = 0; i < all.count && freed.bytes < RELIEF_BYTES; i++) {
+        if (has_tags(session, all.items[i].record))
+            continue;
+        any = true;
         (void) !free_item(session, &all.items[i], &freed);
-    bool any = all.count > 0; /* other threads may have been faster */
+    }
     clear_list(&all);
     if (any)
         esdm__session_collect(session);

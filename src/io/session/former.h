@@ -8,7 +8,8 @@
  * own, "/former/NAME//TIME-ID-WHY": TIME in nanoseconds since 1970 (20 digits), ID 8 hexadecimal
  * digits of chance, WHY one letter. No program can say such a name, and the store takes no commits
  * for it; everything else (verifying, moving, copying a catalogue) sees a container like any other.
- * How long, how many and how much are kept the site says ("replaced").
+ * How long, how many and how much are kept the site says ("replaced"); those of which a snapshot
+ * has a tag stay, even where the site keeps none.
  */
 
 #include "io/session/session.h"

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_HISTORY_H
+#define ESDM_HISTORY_H
+
+/**
+ * @file
+ * Names for snapshots. A snapshot that has a name (a *tag*) is kept as long as it has one, whatever
+ * the site's `history` says, and opens as `NAME@tag:TAG`.
+ */
+
+#include "esdm/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Most bytes of a tag. */
+#define ESDM_TAG_MAX 255
+
+/** A tag; borrowed during the callback. */
+typedef struct esdm_tag_info {
+    const char *tag;
+    uint64_t snapshot;
+    uint64_t created_ns; /**< since 1970 */
+    const char *author;  /**< "user@host:pid" of who made it */
+    uint64_t former_ns;  /**< when its container was replaced or removed; 0: it has the name now */
+} esdm_tag_info;
+typedef bool (*esdm_tag_visitor)(const esdm_tag_info *info, void *user);
+
+/**
+ * Gives a snapshot a name.
+ * @param name of a container (its newest snapshot), or what says one of its snapshots: NAME@7,
+ * NAME@-1, NAME@2026-11-20, NAME@tag:OTHER.
+ * @param tag 1 to ESDM_TAG_MAX bytes of UTF-8, without '/', '@', '?', ':', white space and control
+ * characters; unique in its container.
+ * @param replace whether a tag of that name may move to this snapshot.
+ * @param ret_snapshot number of the snapshot; may be NULL.
+ * @return ESDM_EINVAL: no such name can be given. ESDM_EEXIST: the tag is at another snapshot (at
+ * this one: ESDM_OK). ESDM_ENOENT: no such container or snapshot. ESDM_ENOTSUP: the metadata store
+ * knows no tags. ESDM_EACCES.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tag(esdm_session *session, const char *name,
+                                                        const char *tag, bool replace,
+                                                        uint64_t *ret_snapshot, esdm_error *err);
+/** Removes a tag; its snapshot goes when the site's `history` does not keep it. ESDM_ENOENT: there
+ *  is none. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_untag(esdm_session *session, const char *name,
+                                                          const char *tag, esdm_error *err);
+/** Visits the tags of a container in the order of their names (bytes), then those of the former
+ *  containers of that name, which stay as long as they have one, newest first. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tags(esdm_session *session, const char *name,
+                                                         esdm_tag_visitor visit, void *user,
+                                                         esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
