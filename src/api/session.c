@@ -7,6 +7,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/session/journaling.h"
+#include "io/session/models.h"
 #include "upkeep/upkeep.h"
 
 esdm_status
@@ -21,6 +22,7 @@ esdm_session_settle(esdm_session *session)
 {
     if (session == NULL)
         return;
+    esdm__models_settle(session->models, session);
     esdm__journaling_settle(session);
     esdm__monitor_settle(session->monitor);
 }

@@ -10,7 +10,7 @@
 static double
 wait_of(const esdm__place_target *t)
 {
-    return t->queued_requests * t->write->service_s +
+    return t->owed_s + t->queued_requests * t->write->service_s +
            (double) t->queued_bytes * t->write->shared_s_per_byte;
 }
 

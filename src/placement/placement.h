@@ -18,6 +18,7 @@ typedef struct esdm__place_target {
     bool failed;              /* full, or failed lately: asked when all others refuse */
     uint64_t queued_bytes;    /* of requests under way */
     uint32_t queued_requests; /* under way */
+    double owed_s;            /* until what it has taken into memory is stored */
 } esdm__place_target;
 
 typedef enum esdm__place_prefer {

@@ -172,6 +172,63 @@ def holders(s):
     return {t["name"] for t in json.loads(s.config.read_text())["targets"] if packs(s, t["name"])}
 
 
+def observed(s):
+    with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db:
+        row = db.execute("SELECT value FROM store WHERE key = 'fact:observed'").fetchone()
+        return json.loads(row[0]) if row else None
+
+
+def set_model(s, speeds):
+    """As a calibration on an idle machine finds it."""
+    with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
+        model = json.loads(db.execute("SELECT value FROM store WHERE key = 'fact:model'").fetchone()[0])
+        for name, target in model["targets"].items():
+            for direction in ("write", "read"):
+                target[direction].update(latency_s=2e-4, stream_s_per_byte=1e-6 / speeds[name],
+                                         service_s=5e-5, shared_s_per_byte=1e-6 / speeds[name])
+        db.execute("UPDATE store SET value = ? WHERE key = 'fact:model'", (json.dumps(model),))
+
+
+def set_speeds(s, speeds):
+    config = json.loads(s.config.read_text())
+    for target in config["targets"]:
+        target["bytes_per_s"] = speeds[target["name"]] * 1e6
+    s.config.write_text(json.dumps(config))
+
+
+def planned_seconds(s, bytes_):
+    s.file("header.cdl").write_text("netcdf h { dimensions: x = %d ; variables: byte v(x) ; }" % bytes_)
+    return json.loads(run([tool("esdm-mkfs"), "--json", "--plan", s.file("header.cdl")]).stdout)["seconds"]
+
+
+def test_targets_that_store_in_the_background():
+    need_program("cdo")
+    speeds = {"fast": 80, "slow": 20}
+    targets = [{"name": name, "plugin": "background", "directory": name, "bytes_per_s": speed * 1e6,
+                "latency_ms": 0.2, "service_ms": 0.05} for name, speed in speeds.items()]
+    with site({}, targets=targets, engine={"memory": "128 MiB", "pack": "4 MiB"}) as s:
+        calibrate()
+        set_model(s, speeds)
+        # Each call returns when its data are in memory: what is on its way counts all the same.
+        run([BUILD / "tests/bench/bench_placement", "write", "steps", "128", "16"])
+        ratio = stored(s, "fast") / max(stored(s, "slow"), 1)
+        expect(2 < ratio < 8, f"four to one, about: {ratio}")
+        told = {t["target"]: t for t in explain("steps")[0]["targets"]}
+        for name, speed in speeds.items():
+            expect(told[name]["observed_s"] > 0.5e-6 * told[name]["bytes"] / speed, f"{told[name]}")
+        seconds = planned_seconds(s, 200 << 20)
+        expect(1 < seconds < 10, f"2 s, on an idle machine: {seconds}")
+        # An unmodified program, which ends with its session open, sees a tenth of the speed.
+        expect(observed(s) is not None, "nothing was kept")
+        with contextlib.closing(sqlite3.connect(s.file("metadata/catalogue.sqlite"))) as db, db:
+            db.execute("DELETE FROM store WHERE key = 'fact:observed'")
+        set_speeds(s, {"fast": 8, "slow": 20})
+        client(["cdo", "-s", "-f", "nc4", "-b", "F32", "random,r4096x4096", "esdm://random.nc"])
+        expect(observed(s) is not None, "what a program saw is lost")
+        seconds = planned_seconds(s, 200 << 20)
+        expect(seconds > 3.5, f"7.5 s, on an idle machine: {seconds}")
+
+
 def test_policies_choose_targets():
     with posix_site({"ssd": {"tier": "hot", "cost": 5}, "hdd": {"cost": 1}, "tape": {"cost": 1}},
                     policies=[{"container": "only/*", "variable": "v", "targets": ["tape"]},
@@ -435,6 +492,7 @@ def test_a_damaged_model_is_told_and_does_without():
 
 main(test_calibration_finds_the_speed_of_targets, test_memory_is_kept_out_of_measurements,
      test_fragments_are_shared_by_speed,
+     test_targets_that_store_in_the_background,
      test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
      test_a_reserve_is_kept,
      test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,

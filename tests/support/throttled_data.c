@@ -11,6 +11,9 @@
  *
  * Built as "buffered" it has a memory before it, as a disk has: appends are slow when they are
  * synced, reads when their pack was evicted. With `"keeps": true` that memory forgets nothing.
+ *
+ * Built as "background" it keeps what is appended in memory, as an object store does: what is
+ * written is stored when the pack ends, while others are filled, and waited for when it is sealed.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -26,10 +29,20 @@
 #ifdef BUFFERED
 #define NAME   "buffered"
 #define MEMORY true
+#elif defined(BACKGROUND)
+#define NAME   "background"
+#define MEMORY false
 #else
 #define NAME   "throttled"
 #define MEMORY false
 #endif
+
+#ifdef BACKGROUND
+#define STORES_APPENDS false
+#else
+#define STORES_APPENDS (!MEMORY)
+#endif
+#define FULL_BYTES ((size_t) 4 << 20) /* "background": of a pack */
 
 extern const esdm_data_plugin esdm_data_posix_plugin;
 #define inner esdm_data_posix_plugin
@@ -49,7 +62,10 @@ typedef struct throttled {
 typedef struct throttled_pack {
     throttled *on;
     void *pack;
-    size_t unsynced;
+    size_t unsynced; /* "background": all of it */
+    bool ending;
+    double until; /* when it is stored */
+    char name[128];
 } throttled_pack;
 
 static double
@@ -60,19 +76,32 @@ now_s(void)
     return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
 }
 
-/* Returns when a request of this size, which came at `came`, would be done. */
-static void
-serve(throttled *t, double came, size_t bytes)
+/* When a request of this size, which came at `came`, will be done. */
+static double
+schedule(throttled *t, double came, size_t bytes)
 {
     double busy = t->service_s + (double) bytes * t->s_per_byte;
     (void) pthread_mutex_lock(&t->lock);
     t->free_at = (t->free_at > came ? t->free_at : came) + busy;
     double until = t->free_at + t->latency_s;
     (void) pthread_mutex_unlock(&t->lock);
+    return until;
+}
+
+static void
+sleep_until(double until)
+{
     struct timespec at = {.tv_sec = (time_t) until};
     at.tv_nsec = (long) ((until - (double) at.tv_sec) * 1e9);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         ;
+}
+
+/* Returns when a request of this size, which came at `came`, would be done. */
+static void
+serve(throttled *t, double came, size_t bytes)
+{
+    sleep_until(schedule(t, came, bytes));
 }
 
 static double
@@ -122,6 +151,7 @@ throttled_create(void *target, const char *name, void **ret_pack, esdm_error *er
     if (p == NULL)
         return esdm__error_nomem(err, sizeof *p, "a throttled pack");
     p->on = target;
+    (void) snprintf(p->name, sizeof p->name, "%s", name);
     esdm_status status = inner.pack_create(p->on->target, name, &p->pack, err);
     if (status == ESDM_OK)
         *ret_pack = p;
@@ -141,10 +171,53 @@ throttled_append(void *pack, const esdm_iov *iov, size_t niov, uint64_t *ret_pos
         bytes += iov[i].bytes;
     esdm_status status = inner.pack_append(p->pack, iov, niov, ret_position, err);
     p->unsynced += bytes;
-    if (!MEMORY)
+    if (STORES_APPENDS)
         serve(p->on, came, bytes);
     return status;
 }
+
+#ifdef BACKGROUND
+static bool
+background_is_full(void *pack)
+{
+    return ((throttled_pack *) pack)->unsynced >= FULL_BYTES;
+}
+
+static void
+background_begin_seal(void *pack)
+{
+    throttled_pack *p = pack;
+    if (!p->ending)
+        p->until = schedule(p->on, now_s(), p->unsynced);
+    p->ending = true;
+}
+
+static bool
+background_has_ended(void *pack, double *ret_ended_s)
+{
+    const throttled_pack *p = pack;
+    *ret_ended_s = p->until;
+    return p->ending && now_s() >= p->until;
+}
+
+static esdm_status
+background_recall(void *pack, uint64_t position, size_t bytes, void *buffer, esdm_error *err)
+{
+    throttled_pack *p = pack;
+    const esdm_range range = {.position = position, .bytes = bytes, .buffer = buffer};
+    return inner.pack_read(p->on->target, p->name, &range, 1, err);
+}
+
+static esdm_status
+background_discard(void *pack, esdm_error *err)
+{
+    throttled_pack *p = pack;
+    (void) inner.pack_seal(p->pack, NULL);
+    esdm_status status = inner.pack_remove(p->on->target, p->name, err);
+    free(p);
+    return status;
+}
+#endif
 
 static esdm_status
 throttled_sync(void *pack, esdm_error *err)
@@ -160,6 +233,12 @@ static esdm_status
 throttled_seal(void *pack, esdm_error *err)
 {
     throttled_pack *p = pack;
+#ifdef BACKGROUND
+    if (p != NULL) {
+        background_begin_seal(p);
+        sleep_until(p->until);
+    }
+#endif
     esdm_status status = inner.pack_seal(p != NULL ? p->pack : NULL, err);
     free(p);
     return status;
@@ -249,7 +328,17 @@ static const esdm_data_plugin throttled_plugin = {
              .kind = ESDM_PLUGIN_DATA,
              .name = NAME,
              .summary = "posix with a bandwidth (tests)"},
+#ifdef BACKGROUND
+    .flags = ESDM_DATA_SEAL_DURABLE,
+    .concurrency = 16,
+    .pack_is_full = background_is_full,
+    .pack_begin_seal = background_begin_seal,
+    .pack_has_ended = background_has_ended,
+    .pack_recall = background_recall,
+    .pack_discard = background_discard,
+#else
     .flags = ESDM_DATA_READ_UNSEALED | (MEMORY ? ESDM_DATA_CACHED : 0),
+#endif
     .make = throttled_make,
     .check = throttled_check,
     .remove = throttled_remove,

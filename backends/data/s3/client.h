@@ -61,6 +61,7 @@ typedef struct s3__request {
     char etag[S3__ETAG_BYTES];   /* with its quotes */
     char writer[S3__ETAG_BYTES]; /* header x-amz-meta-esdm-writer */
     bool encrypted;              /* by a key of its own: the ETag is no MD5 then */
+    double ended_s;              /* CLOCK_MONOTONIC */
     uint64_t content_bytes;      /* header content-length */
     esdm__buffer answer;         /* owned; body of what is no ranged GET */
 

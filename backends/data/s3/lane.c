@@ -84,6 +84,7 @@ finish(s3__lane *lane, s3__transfer *transfer)
     bool dated = transfer->dated;
     int64_t skew = transfer->skew_s;
     free(transfer);
+    request->ended_s = (double) now_ms() * 1e-3;
     (void) pthread_mutex_lock(&lane->shared->lock);
     if (dated)
         lane->shared->skew_s = skew;

@@ -33,6 +33,7 @@ const esdm_data_plugin esdm_data_s3_plugin = {
     .pack_begin_seal = s3__pack_begin_seal,
     .pack_recall = s3__pack_recall,
     .site_id = s3__site_id,
+    .pack_has_ended = s3__pack_has_ended,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

@@ -133,6 +133,7 @@ esdm_status s3__pack_seal(void *pack, esdm_error *err);
 void s3__spares_free(s3__target *target);
 bool s3__pack_is_full(void *pack);
 void s3__pack_begin_seal(void *pack);
+bool s3__pack_has_ended(void *pack, double *ret_ended_s);
 esdm_status s3__pack_recall(void *pack, uint64_t position, size_t bytes, void *buffer,
                             esdm_error *err);
 esdm_status s3__pack_discard(void *pack, esdm_error *err);

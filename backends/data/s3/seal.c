@@ -176,6 +176,24 @@ s3__pack_begin_seal(void *self)
         (void) s3__pack_fail(of, status, &why);
 }
 
+bool
+s3__pack_has_ended(void *self, double *ret_ended_s)
+{
+    const s3__pack *of = self;
+    *ret_ended_s = 0;
+    if (of->put != NULL) {
+        bool done = s3__is_done(of->client, of->put);
+        if (done)
+            *ret_ended_s = of->put->ended_s;
+        return done;
+    }
+    for (const s3__part *at = of->under_way; at != NULL; at = at->next) {
+        if (!s3__is_done(of->client, &at->request))
+            return false;
+    }
+    return true;
+}
+
 static void
 put_text(esdm__buffer *out, const char *text)
 {

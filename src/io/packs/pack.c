@@ -415,6 +415,7 @@ esdm__pack_begin_seal(esdm__pack *p)
     enter(p, ESDM__PACK_ENDS);
     uint64_t before = atomic_fetch_add(&target->ending_bytes, p->length_bytes);
     p->begun_s = esdm__seconds_now();
+    p->ended = false;
     p->beside = 1 + (double) before / (double) (p->length_bytes > 0 ? p->length_bytes : 1);
 }
 

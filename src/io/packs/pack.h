@@ -61,7 +61,9 @@ typedef struct esdm__pack {
     esdm__pack_use use;       /* by esdm__pack_use_next() alone; under the lock of the pack set */
     bool busy;                /* a thread is appending, syncing or sealing */
     bool unsynced;
-    double begun_s;      /* when that began (esdm__seconds_now()); 0: not, or the model knows */
+    double begun_s;      /* when storing began (esdm__seconds_now()); 0: not, or the model knows */
+    double ended_s;      /* when that ended, as the target says; 0: not known */
+    bool ended;          /* it has */
     double beside;       /* packs that were being stored then, this one included */
     esdm_error *lost;    /* NULL: no; else the target may lack what the mirrors have, for good */
     esdm_error *failure; /* NULL: none; else what was appended may be lost, for good */

@@ -8,6 +8,9 @@
 #include "io/session/models.h"
 #include "layout/places.h"
 
+/* In memories of a target: so much of what a fast writer will write is looked ahead to. */
+#define FOLLOWING 16u
+
 void
 esdm__pack_order_clear(esdm__pack_order *o)
 {
@@ -85,6 +88,20 @@ put_failed_last(esdm_session *session, const esdm__place_request *request, esdm_
         o->count = esdm__placement_order(o->targets, n, request, o->choices);
 }
 
+/* What follows, as far as one can tell: a program that has filled half of the memory of a target
+ * that stores in the background is faster than that, and will go on. It gets the sum of all speeds
+ * only when each target does its share. */
+static uint64_t
+behind_of(const esdm_session *session, const esdm__pack_hint *hint)
+{
+    uint64_t memory = esdm__site_target_memory(session->site);
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (atomic_load(&session->targets[i].ending_bytes) > memory / 2)
+            return hint->behind_bytes + FOLLOWING * memory;
+    }
+    return hint->behind_bytes;
+}
+
 void
 esdm__pack_order_choose(esdm_session *session, const esdm__pack_hint *hint, uint64_t bytes,
                         uint64_t turn, esdm__pack_order *o)
@@ -100,10 +117,11 @@ esdm__pack_order_choose(esdm_session *session, const esdm__pack_hint *hint, uint
             .failed = atomic_load(&t->short_of_space),
             .queued_bytes = atomic_load(&t->queued_bytes),
             .queued_requests = atomic_load(&t->queued_requests),
+            .owed_s = esdm__target_owed_s(t),
         };
     }
     const esdm__place_request request = {.bytes = bytes,
-                                         .behind = hint->behind_bytes,
+                                         .behind = behind_of(session, hint),
                                          .turn = turn,
                                          .prefer =
                                              hint->cheap ? ESDM__PREFER_COST : ESDM__PREFER_SPEED};

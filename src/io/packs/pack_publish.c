@@ -123,6 +123,7 @@ publish(esdm__pack_set *packs, esdm__pack *p, void *user, esdm_error *err)
 {
     const bool *durable = user;
     double started = esdm__seconds_now();
+    esdm__pack_ask_ended(p);
     esdm_status status = publish_pack(packs, p, *durable, err);
     double seconds = esdm__seconds_now() - started;
     if (p->spent.requests > 0) {

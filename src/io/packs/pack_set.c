@@ -112,17 +112,42 @@ esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *p)
 #define LEAST_WAITED 0.05
 
 void
+esdm__pack_ask_ended(esdm__pack *p)
+{
+    const esdm_data_plugin *plugin = esdm__pack_target(p)->plugin;
+    if (p->stage == ESDM__PACK_ENDING && p->handle != NULL && plugin->pack_has_ended != NULL)
+        p->ended = plugin->pack_has_ended(p->handle, &p->ended_s);
+}
+
+/* What is still to be stored there, at the speed that is known by now. */
+static void
+reckon(esdm_session *session, esdm__target *target)
+{
+    esdm__perf perf;
+    if (esdm__models_get(session, (size_t) (target - session->targets), false, &perf))
+        esdm__target_owes_just(target, (double) atomic_load(&target->ending_bytes) *
+                                           perf.shared_s_per_byte);
+}
+
+void
 esdm__pack_set_tell_stored(const esdm__pack_set *packs, esdm__pack *p, double waited_from_s)
 {
     esdm_session *session = packs->owner.session;
-    double now_s = esdm__seconds_now();
+    esdm__target *target = esdm__pack_target(p);
     if (p->begun_s <= 0 || p->stage == ESDM__PACK_ENDING)
         return;
-    double took_s = now_s - p->begun_s;
-    if (p->failure == NULL && now_s - waited_from_s > LEAST_WAITED * took_s)
-        esdm__models_observe(session, (size_t) (esdm__pack_target(p) - session->targets), false,
+    double ended_s = p->ended ? p->ended_s : esdm__seconds_now();
+    double took_s = ended_s - p->begun_s;
+    bool known = p->ended ? p->ended_s > 0
+                          : target->plugin->pack_has_ended != NULL ||
+                                ended_s - waited_from_s > LEAST_WAITED * took_s;
+    if (p->failure == NULL && known && took_s > 0) {
+        esdm__models_observe(session, (size_t) (target - session->targets), false,
                              (double) p->length_bytes, p->beside, took_s);
+        esdm__decisions_spent(packs->decisions, p->name, took_s);
+    }
     p->begun_s = 0;
+    reckon(session, target);
 }
 
 bool
@@ -147,28 +172,42 @@ seal_full(esdm__pack_set *packs, esdm__pack *p, esdm_error *err)
     return status;
 }
 
-/* Waits for the oldest packs that are being stored, as long as they are too many to be kept in
- * memory. What becomes of them the commit asks. */
+/* The pack there whose storing was begun first and that nobody uses, now busy; NULL: none. */
+static esdm__pack *
+take_oldest_ending(esdm__pack_set *packs, const esdm__target *target)
+{
+    esdm__pack *oldest = NULL;
+    (void) pthread_mutex_lock(&packs->lock);
+    for (esdm__pack *p = packs->open; p != NULL; p = p->next) {
+        if (!p->busy && p->stage == ESDM__PACK_ENDING && esdm__pack_target(p) == target)
+            oldest = p;
+    }
+    if (oldest != NULL)
+        oldest->busy = true;
+    (void) pthread_mutex_unlock(&packs->lock);
+    return oldest;
+}
+
+/* Ends what is stored by now, and waits for the oldest packs as long as they are too many to be
+ * kept in memory. What becomes of them the commit asks. */
 static void
 limit_ending(esdm__pack_set *packs, esdm__target *target)
 {
     uint64_t most = esdm__site_target_memory(packs->owner.session->site);
-    while (atomic_load(&target->ending_bytes) > most) {
-        esdm__pack *oldest = NULL;
-        (void) pthread_mutex_lock(&packs->lock);
-        for (esdm__pack *p = packs->open; p != NULL; p = p->next) {
-            if (!p->busy && p->stage == ESDM__PACK_ENDING && esdm__pack_target(p) == target)
-                oldest = p;
-        }
-        if (oldest != NULL)
-            oldest->busy = true;
-        (void) pthread_mutex_unlock(&packs->lock);
+    while (atomic_load(&target->ending_bytes) > 0) {
+        bool waits = atomic_load(&target->ending_bytes) > most;
+        esdm__pack *oldest = take_oldest_ending(packs, target);
         if (oldest == NULL) /* other threads wait for them already */
             return;
+        esdm__pack_ask_ended(oldest);
+        bool ends = waits || (oldest->ended && oldest->mirrors.count == 0);
         double started = esdm__seconds_now();
-        (void) !seal_full(packs, oldest, NULL);
+        if (ends)
+            (void) !seal_full(packs, oldest, NULL);
         esdm__pack_set_tell_stored(packs, oldest, started);
         esdm__pack_set_release(packs, oldest);
+        if (!ends)
+            return;
     }
 }
 
@@ -282,6 +321,15 @@ note_decision(const esdm__pack_set *packs, const esdm__pack_order *o, size_t cho
         esdm__decisions_note(packs->decisions, &decision);
 }
 
+/* A target that stores in the background has so much more to do. */
+static void
+owe(const esdm__pack_order *o, esdm__target *target, size_t number, uint64_t bytes)
+{
+    const esdm__perf *write = o->targets[number].write;
+    if (target->plugin->pack_begin_seal != NULL && write != NULL)
+        esdm__target_owes(target, esdm__perf_busy(write, (double) bytes));
+}
+
 /* Asks one target after the other; the first has the bytes in its queue already. */
 static esdm_status
 append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_error *err)
@@ -306,6 +354,7 @@ append_in_order(esdm__pack_set *packs, blob *b, esdm__place *ret_place, esdm_err
         if (status == ESDM_OK) {
             if (esdm__target_stores_appends(target))
                 esdm__target_worked(target);
+            owe(o, target, o->choices[i].target, b->bytes);
             note_decision(packs, o, i, b->bytes, esdm__seconds_now() - started, ret_place);
             return ESDM_OK;
         }

@@ -50,8 +50,11 @@ esdm_status esdm__pack_set_visit(esdm__pack_set *packs,
 void esdm__pack_set_release(esdm__pack_set *packs, esdm__pack *pack);
 /** Tells the model how long the requests took of which it has not heard yet. */
 void esdm__pack_set_tell_model(const esdm__pack_set *packs, esdm__pack *pack);
-/** Tells the model how long the target took to store a pack whose storing was begun before, when
- * the caller has waited for the end of it from `waited_from_s` on. */
+/** Asks the target whether a pack whose storing was begun is stored, before it is sealed. */
+void esdm__pack_ask_ended(esdm__pack *pack);
+/** Tells model and decisions how long the target took to store a pack whose storing was begun
+ * before, as the target said (esdm__pack_ask_ended()), or when the caller has waited for the end of
+ * it from `waited_from_s` on. */
 void esdm__pack_set_tell_stored(const esdm__pack_set *packs, esdm__pack *pack,
                                 double waited_from_s);
 /** Whether nothing more is to be appended. */

@@ -173,7 +173,7 @@ seen(const way *w)
 }
 
 static void
-write_back(const esdm__models *models, const esdm_session *session)
+write_back(esdm__models *models, const esdm_session *session)
 {
     esdm__site_model model = {0};
     char *text = NULL;
@@ -190,18 +190,25 @@ write_back(const esdm__models *models, const esdm_session *session)
         esdm__drift_add(&t->read.drift, &read->loaded, &read->drift);
     }
     model.observed_ns = esdm__now_ns();
-    if (esdm__site_drifts_encode(&model, &text, NULL) == ESDM_OK)
-        (void) !session->meta->fact_put(session->store, ESDM__OBSERVED_FACT, text, NULL);
+    if (esdm__site_drifts_encode(&model, &text, NULL) == ESDM_OK &&
+        session->meta->fact_put(session->store, ESDM__OBSERVED_FACT, text, NULL) == ESDM_OK) {
+        models->observed_ns = model.observed_ns;
+        for (size_t i = 0; i < 2 * models->count; i++) {
+            models->ways[i].loaded = models->ways[i].drift;
+            models->ways[i].bytes = 0;
+        }
+    }
     free(text);
     esdm__site_model_clear(&model);
 }
 
 void
-esdm__models_free(esdm__models *models, const esdm_session *session)
+esdm__models_settle(esdm__models *models, const esdm_session *session)
 {
     uint64_t requests = 0;
     double bytes = 0;
-    if (models == NULL)
+    /* At the end of a program the lock may never be given back. */
+    if (models == NULL || pthread_mutex_trylock(&models->lock) != 0)
         return;
     for (size_t i = 0; i < 2 * models->count; i++)
         requests += seen(&models->ways[i]);
@@ -212,6 +219,15 @@ esdm__models_free(esdm__models *models, const esdm_session *session)
         session->meta->is_writable(session->store) &&
         esdm__now_ns() - models->observed_ns >= WRITE_BACK_NS)
         write_back(models, session);
+    (void) pthread_mutex_unlock(&models->lock);
+}
+
+void
+esdm__models_free(esdm__models *models, const esdm_session *session)
+{
+    if (models == NULL)
+        return;
+    esdm__models_settle(models, session);
     (void) pthread_mutex_destroy(&models->lock);
     free(models);
 }

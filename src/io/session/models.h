@@ -17,6 +17,8 @@ typedef struct esdm__models esdm__models;
 /** NULL when out of memory. */
 esdm__models *esdm__models_new(size_t ntargets);
 /** Writes back what was observed, if it is worth it. NULL is accepted. */
+void esdm__models_settle(esdm__models *models, const esdm_session *session);
+/** esdm__models_settle(), and the end. NULL is accepted. */
 void esdm__models_free(esdm__models *models, const esdm_session *session);
 
 /** Copies the write models of all targets, as they are now. @param ret_perfs,ret_measured of as

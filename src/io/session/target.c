@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session/target.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -220,6 +221,42 @@ esdm__target_take_turn(esdm__target *target)
         return false;
     atomic_store(&target->pause_ns, pause);
     return true;
+}
+
+/* ---- what is stored in the background ------------------------------------------------------- */
+
+#define NS_PER_S         1e9
+#define OWED_SECONDS_MAX 1e6
+
+static uint64_t
+in_ns(double seconds)
+{
+    return (uint64_t) (fmax(0, fmin(seconds, OWED_SECONDS_MAX)) * NS_PER_S);
+}
+
+void
+esdm__target_owes(esdm__target *target, double seconds)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t until = atomic_load(&target->owed_until_ns);
+    uint64_t later;
+    do
+        later = (until > now ? until : now) + in_ns(seconds);
+    while (!atomic_compare_exchange_weak(&target->owed_until_ns, &until, later));
+}
+
+void
+esdm__target_owes_just(esdm__target *target, double seconds)
+{
+    atomic_store(&target->owed_until_ns, monotonic_ns() + in_ns(seconds));
+}
+
+double
+esdm__target_owed_s(esdm__target *target)
+{
+    uint64_t until = atomic_load(&target->owed_until_ns);
+    uint64_t now = until > 0 ? monotonic_ns() : 0;
+    return until > now ? (double) (until - now) / NS_PER_S : 0;
 }
 
 /* ---- reserves ----------------------------------------------------------------------------- */

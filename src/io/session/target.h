@@ -35,8 +35,10 @@ typedef struct esdm__target {
     /* What all containers of the session are writing there at this moment. */
     atomic_uint_fast64_t queued_bytes;
     atomic_uint queued_requests;
-    atomic_uint_fast64_t ending_bytes;    /* of packs that are being stored */
-    atomic_uint readers;                  /* reads under way */
+    atomic_uint_fast64_t ending_bytes;  /* of packs that are being stored */
+    atomic_uint_fast64_t owed_until_ns; /* monotonic; when what it has taken into memory is stored,
+                                           by the model; 0: it stores what it takes */
+    atomic_uint readers;                /* reads under way */
     atomic_uint_fast64_t unchecked_bytes; /* written since the reserve was looked at */
     atomic_bool checked;                  /* it was, once */
     atomic_bool short_of_space;           /* less is free than the reserve */
@@ -101,6 +103,12 @@ esdm__target_stores_appends(const esdm__target *target)
 {
     return target->plugin->pack_recall == NULL;
 }
+/** It has taken so much into memory that storing it takes `seconds` more. */
+void esdm__target_owes(esdm__target *target, double seconds);
+/** Storing what it has in memory takes `seconds` from now on. */
+void esdm__target_owes_just(esdm__target *target, double seconds);
+/** Seconds until what it has taken into memory is stored, by the model. */
+double esdm__target_owed_s(esdm__target *target);
 /** Whether a target that has failed may be asked in its turn: some time has passed. */
 bool esdm__target_is_due(esdm__target *target);
 /** Whether this write is the one to do so; another pause, a longer one, begins. */

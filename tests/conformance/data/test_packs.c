@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/ids.h"
@@ -253,6 +254,40 @@ test_pack__reading_past_the_end_is_corrupt(void **state)
     esdm_range range = {.position = 0, .bytes = 1, .buffer = data};
     assert_status(data_plugin()->pack_read(f->target, PACK "4", &range, 1, &place_error),
                   ESDM_ENOENT);
+}
+
+static double
+monotonic_s(void)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+}
+
+static void
+test_pack__end_in_the_background_is_told(void **state)
+{
+    fixture *f = *state;
+    skip_if(data_plugin()->pack_begin_seal == NULL || data_plugin()->pack_has_ended == NULL);
+    for (size_t bytes = 1; bytes <= (size_t) 20 << 20; bytes += (size_t) 20 << 20 >> 1) {
+        void *pack = create(f, PACK "1");
+        uint8_t *data = malloc(bytes);
+        double ended_s = 0;
+        uint64_t position;
+        data_fill(data, 1, 0, bytes);
+        assert_ok(
+            data_plugin()->pack_append(pack, &(esdm_iov){data, bytes}, 1, &position, &place_error));
+        double before_s = monotonic_s();
+        data_plugin()->pack_begin_seal(pack);
+        while (!data_plugin()->pack_has_ended(pack, &ended_s))
+            (void) usleep(1000);
+        /* A clock of milliseconds is good enough. */
+        assert_true(ended_s == 0 || (ended_s > before_s - 0.01 && ended_s < monotonic_s() + 0.01));
+        assert_ok(data_plugin()->pack_seal(pack, &place_error));
+        data_check_pack(f->target, PACK "1", 1, 0, bytes);
+        assert_ok(data_plugin()->pack_remove(f->target, PACK "1", &place_error));
+        free(data);
+    }
 }
 
 /* Sizes around those at which targets begin to do something else with a pack. */
@@ -508,6 +543,7 @@ const struct CMUnitTest data_pack_tests[] = {
     WITH_PLACE(test_pack__wrong_names_are_refused),
     WITH_PLACE(test_pack__ranges_with_gaps_and_overlaps),
     WITH_PLACE(test_pack__reading_past_the_end_is_corrupt),
+    WITH_PLACE(test_pack__end_in_the_background_is_told),
     WITH_PLACE(test_pack__unsealed_pack_is_recalled),
     WITH_PLACE(test_pack__unsealed_pack_is_readable),
     WITH_PLACE(test_pack__large_append_in_one_piece),

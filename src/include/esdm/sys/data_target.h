@@ -136,6 +136,13 @@ typedef struct esdm_data_plugin {
      * @param ret_id 32 hex digits and NUL.
      */
     esdm_status (*site_id)(const esdm_plugin_config *config, char ret_id[33], esdm_error *err);
+    /**
+     * Whether what pack_begin_seal() began has ended, well or not, so that pack_seal() need not
+     * wait for it. Cheap. Without it the engine learns how fast the target is only where it waits.
+     * @param ret_ended_s when that was, in seconds of CLOCK_MONOTONIC; 0: it tells nothing about
+     * the target's speed, as when parts had been sent before.
+     */
+    bool (*pack_has_ended)(void *pack, double *ret_ended_s);
 } esdm_data_plugin;
 
 #ifdef __cplusplus
