@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* What must be equal in all members, but for the joined dimension. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "virtual/parts.h"
 
-/* Two members that are compared. */
-typedef struct pair {
-    const esdm__axis *axis;
-    const char *one; /* names */
-    const char *other;
-    esdm_container *a;
-    esdm_container *b;
-} pair;
-
 static esdm_status
-check_kind(esdm_container *container, const char *name, esdm_error *err)
+check_kind(const esdm__pair *p, esdm_container *container, const char *name, esdm_error *err)
 {
-    if (esdm_container_group_count(container) > 1)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "'%s' has groups: containers with groups are not joined by this "
-                               "version",
-                               name);
+    for (size_t i = 0; i < container->dimensions.count; i++) {
+        const esdm_dimension *d = container->dimensions.items[i];
+        if (d->group->parent != NULL && strcmp(d->name, p->axis) == 0)
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "'%s' has a dimension '%s' of its own in the group '%s': only "
+                                   "those of the root group are joined by this version",
+                                   name, p->axis, d->group->name);
+    }
     if (container->types.count > 0)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "'%s' has user-defined types: containers with these are not joined "
@@ -33,21 +28,18 @@ check_kind(esdm_container *container, const char *name, esdm_error *err)
 }
 
 static esdm_status
-check_dimensions(const pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
+check_dimensions(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
 {
-    bool same = x->rank == y->rank;
-    for (uint32_t i = 0; same && i < x->rank; i++)
-        same = strcmp(x->dimensions[i]->name, y->dimensions[i]->name) == 0;
-    if (!same)
+    uint32_t axes[ESDM_MAX_RANK];
+    if (!esdm__member_axes(x, y, p->axis, axes))
         return esdm__error_set(err, ESDM_EINVAL,
-                               "variable '%s' has other dimensions, or in another order, in '%s' "
-                               "than in '%s'",
-                               x->name, p->other, p->one);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        const char *name = x->dimensions[i]->name;
-        uint64_t n = esdm_dimension_length(x->dimensions[i]);
+                               "variable '%s' has other dimensions in '%s' than in '%s'", x->name,
+                               p->other, p->one);
+    for (uint32_t i = 0; i < y->rank; i++) {
+        const char *name = y->dimensions[i]->name;
+        uint64_t n = esdm_dimension_length(x->dimensions[axes[i]]);
         uint64_t m = esdm_dimension_length(y->dimensions[i]);
-        if (n != m && strcmp(name, p->axis->name) != 0)
+        if (n != m && strcmp(name, p->axis) != 0)
             return esdm__error_set(err, ESDM_EINVAL,
                                    "dimension '%s' of variable '%s' has length %" PRIu64
                                    " in '%s' and %" PRIu64 " in '%s'",
@@ -57,7 +49,7 @@ check_dimensions(const pair *p, const esdm_dataset *x, const esdm_dataset *y, es
 }
 
 static esdm_status
-check_type(const pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
+check_type(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
 {
     if (esdm__type_of_both(x->type, y->type) != ESDM_TYPE_NONE)
         return ESDM_OK;
@@ -68,7 +60,7 @@ check_type(const pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_err
 
 /* Texts that say what the numbers are. */
 static esdm_status
-check_attributes(const pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
+check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
 {
     static const char *const names[] = {"units",    "standard_name", "cell_methods",
                                         "positive", "grid_mapping",  "formula_terms"};
@@ -93,31 +85,87 @@ check_attributes(const pair *p, const esdm_dataset *x, const esdm_dataset *y, es
 }
 
 static esdm_status
-differ_at(const pair *p, const esdm_dataset *x, uint64_t at, double one, double other,
+differ_at(const esdm__pair *p, const esdm_dataset *x, uint64_t at, double one, double other,
           esdm_error *err)
 {
     return esdm__error_set(err, ESDM_EINVAL,
                            "variable '%s', which does not depend on '%s', is %.9g in '%s' and %.9g "
                            "in '%s' (element %" PRIu64 ")",
-                           x->name, p->axis->name, one, p->one, other, p->other, at);
+                           x->name, p->axis, one, p->one, other, p->other, at);
+}
+
+/* What a number stands for: unpacked, times as milliseconds; NaN is no value. */
+static double
+meant(const esdm__meaning *m, double value)
+{
+    esdm__instant when;
+    if (esdm__meaning_is_missing(m, value))
+        return NAN;
+    if (m->packed)
+        value = value * m->scale + m->offset;
+    if (!m->is_time || !esdm__time_decode(&m->time, value, &when))
+        return value;
+    when = esdm__instant_round(when);
+    return (double) when.day * 86400000. + (double) (when.day_ns / 1000000);
 }
 
 static esdm_status
-check_numbers(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
+meant_by(const esdm__pair *p, const esdm_dataset *x, esdm_dataset *y, double **ret,
+         uint64_t *ret_count, esdm_error *err)
+{
+    esdm_dataspace space;
+    esdm__meaning meaning;
+    esdm_status status = esdm__meaning_of(y, &meaning, err);
+    if (status == ESDM_OK)
+        status = esdm__space_of_all(x, &space, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t count = esdm_dataspace_elements(&space);
+    double *values =
+        count < SIZE_MAX / sizeof *values - 1 ? malloc((count + 1) * sizeof *values) : NULL;
+    if (values == NULL)
+        return esdm__error_nomem(err, (size_t) count * sizeof *values, "a variable");
+    status = esdm__member_read(x, y, p->axis, y->group->container == p->b ? p->flips : 0, &space,
+                               ESDM_TYPE_FLOAT64, values, NULL, err);
+    for (uint64_t i = 0; i < count && status == ESDM_OK; i++)
+        values[i] = meant(&meaning, values[i]);
+    if (status != ESDM_OK) {
+        free(values);
+        return status;
+    }
+    *ret = values;
+    *ret_count = count;
+    return ESDM_OK;
+}
+
+/* Bounds of a coordinate in reversed order have their two ends exchanged. */
+static bool
+same_exchanged(const double *one, const double *other, uint64_t count)
+{
+    uint64_t i = 0;
+    while (i < count && esdm__coordinate_same(one[i], other[i ^ 1u], 0))
+        i++;
+    return i == count;
+}
+
+static esdm_status
+check_numbers(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 {
     double *one = NULL;
     double *other = NULL;
     uint64_t count = 0;
     uint64_t same = 0;
-    esdm_status status = esdm__values_all(x, &one, &count, err);
+    esdm_status status = meant_by(p, x, x, &one, &count, err);
     if (status == ESDM_OK)
-        status = esdm__values_all(y, &other, &count, err);
+        status = meant_by(p, x, y, &other, &count, err);
     bool coordinate = x->rank == 1 && strcmp(x->dimensions[0]->name, x->name) == 0;
     double spacing = status == ESDM_OK && coordinate ? esdm__coordinate_spacing(one, count) : 0;
     while (status == ESDM_OK && same < count &&
            esdm__coordinate_same(one[same], other[same], spacing))
         same++;
-    if (status == ESDM_OK && same < count)
+    bool pairs = x->rank > 1 && esdm_dimension_length(x->dimensions[x->rank - 1]) == 2;
+    if (status == ESDM_OK && same < count &&
+        !(p->flips != 0 && pairs && same_exchanged(one, other, count)))
         status = differ_at(p, x, same, one[same], other[same], err);
     free(one);
     free(other);
@@ -125,33 +173,63 @@ check_numbers(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 }
 
 static esdm_status
-read_bytes(esdm_dataset *dataset, char **ret, uint64_t *ret_count, esdm_error *err)
+another_text(const esdm__pair *p, const esdm_dataset *x, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "variable '%s', which does not depend on '%s', has another text in '%s' "
+                           "than in '%s'",
+                           x->name, p->axis, p->other, p->one);
+}
+
+/* @param size of an element in memory. */
+static esdm_status
+read_both(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, size_t size, void **ret_one,
+          void **ret_other, uint64_t *ret_count, esdm_error *err)
 {
     esdm_dataspace space;
-    esdm_status status = esdm__space_of_all(dataset, &space, err);
+    esdm_status status = esdm__space_of_all(x, &space, err);
     if (status != ESDM_OK)
         return status;
     *ret_count = esdm_dataspace_elements(&space);
-    *ret = malloc((size_t) *ret_count + 1);
-    if (*ret == NULL)
-        return esdm__error_nomem(err, (size_t) *ret_count, "a variable");
-    return esdm__io_read(dataset, &space, ESDM_TYPE_CHAR, *ret, NULL, err);
+    *ret_one = calloc((size_t) *ret_count + 1, size);
+    *ret_other = calloc((size_t) *ret_count + 1, size);
+    if (*ret_one == NULL || *ret_other == NULL)
+        return esdm__error_nomem(err, (size_t) *ret_count * size, "a variable");
+    status = esdm__io_read(x, &space, x->type, *ret_one, NULL, err);
+    if (status == ESDM_OK)
+        status = esdm__member_read(x, y, p->axis, p->flips, &space, x->type, *ret_other, NULL, err);
+    return status;
 }
 
 static esdm_status
-check_bytes(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
+check_characters(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 {
-    char *one = NULL;
-    char *other = NULL;
+    void *one = NULL;
+    void *other = NULL;
     uint64_t count = 0;
-    esdm_status status = read_bytes(x, &one, &count, err);
-    if (status == ESDM_OK)
-        status = read_bytes(y, &other, &count, err);
+    esdm_status status = read_both(p, x, y, 1, &one, &other, &count, err);
     if (status == ESDM_OK && memcmp(one, other, (size_t) count) != 0)
-        status = esdm__error_set(err, ESDM_EINVAL,
-                                 "variable '%s', which does not depend on '%s', has another text "
-                                 "in '%s' than in '%s'",
-                                 x->name, p->axis->name, p->other, p->one);
+        status = another_text(p, x, err);
+    free(one);
+    free(other);
+    return status;
+}
+
+static esdm_status
+check_texts(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
+{
+    char **one = NULL;
+    char **other = NULL;
+    uint64_t count = 0;
+    esdm_status status =
+        read_both(p, x, y, sizeof(char *), (void **) &one, (void **) &other, &count, err);
+    for (uint64_t i = 0; i < count && status == ESDM_OK; i++)
+        if (strcmp(one[i] != NULL ? one[i] : "", other[i] != NULL ? other[i] : "") != 0)
+            status = another_text(p, x, err);
+    for (uint64_t i = 0; i < count; i++) {
+        free(one != NULL ? one[i] : NULL);
+        free(other != NULL ? other[i] : NULL);
+    }
     free(one);
     free(other);
     return status;
@@ -159,14 +237,11 @@ check_bytes(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 
 /* Of what does not depend on the joined dimension the values must be equal. */
 static esdm_status
-check_values(const pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
+check_values(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *err)
 {
     if (x->type == ESDM_TYPE_STRING)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "variable '%s' has strings and does not depend on '%s': such are "
-                               "not joined by this version",
-                               x->name, p->axis->name);
-    return x->type == ESDM_TYPE_CHAR ? check_bytes(p, x, y, err) : check_numbers(p, x, y, err);
+        return check_texts(p, x, y, err);
+    return x->type == ESDM_TYPE_CHAR ? check_characters(p, x, y, err) : check_numbers(p, x, y, err);
 }
 
 static esdm_status
@@ -177,9 +252,9 @@ lacks(const char *who, const char *what, const char *other, esdm_error *err)
 }
 
 static esdm_status
-check_dataset(const pair *p, esdm_dataset *x, esdm_error *err)
+check_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err)
 {
-    esdm_dataset *y = esdm__member_dataset(p->b, x->name);
+    esdm_dataset *y = esdm__member_same(p->b, x);
     if (y == NULL)
         return lacks(p->other, x->name, p->one, err);
     esdm_status status = check_dimensions(p, x, y, err);
@@ -187,44 +262,23 @@ check_dataset(const pair *p, esdm_dataset *x, esdm_error *err)
         status = check_type(p, x, y, err);
     if (status == ESDM_OK)
         status = check_attributes(p, x, y, err);
-    if (status == ESDM_OK && esdm__dataset_axis(x, p->axis->name) < 0)
+    if (status == ESDM_OK && esdm__dataset_axis(x, p->axis) < 0)
         status = check_values(p, x, y, err);
     return status;
 }
 
-static esdm_status
-check_pair(const pair *p, esdm_error *err)
+esdm_status
+esdm__pair_compare(const esdm__pair *p, esdm_error *err)
 {
-    esdm_status status = check_kind(p->a, p->one, err);
+    esdm_status status = check_kind(p, p->a, p->one, err);
     if (status == ESDM_OK)
-        status = check_kind(p->b, p->other, err);
+        status = check_kind(p, p->b, p->other, err);
     for (size_t i = 0; i < p->a->datasets.count && status == ESDM_OK; i++)
         status = check_dataset(p, p->a->datasets.items[i], err);
     for (size_t i = 0; i < p->b->datasets.count && status == ESDM_OK; i++) {
         const esdm_dataset *y = p->b->datasets.items[i];
-        if (esdm__member_dataset(p->a, y->name) == NULL)
+        if (esdm__member_same(p->a, y) == NULL)
             status = lacks(p->one, y->name, p->other, err);
     }
-    return status;
-}
-
-esdm_status
-esdm__members_compare(esdm__members *members, const esdm__axis *axis, esdm_error *err)
-{
-    pair p = {.axis = axis, .one = members->items[axis->first].name};
-    esdm_status status = esdm__member_use(members, axis->first, &p.a, err);
-    if (status != ESDM_OK)
-        return status;
-    for (size_t i = 0; i < members->count && status == ESDM_OK; i++) {
-        if (i == axis->first)
-            continue;
-        p.other = members->items[i].name;
-        status = esdm__member_use(members, i, &p.b, err);
-        if (status != ESDM_OK)
-            break;
-        status = check_pair(&p, err);
-        esdm__member_release(members, i);
-    }
-    esdm__member_release(members, axis->first);
     return status;
 }

@@ -10,25 +10,6 @@
 #include "base/error.h"
 #include "virtual/parts.h"
 
-/* One element of a member along the joined dimension. */
-typedef struct element {
-    double key; /* milliseconds, or the coordinate itself */
-    size_t member;
-    uint64_t index;
-    uint64_t rank; /* of the member among those that have this key: the least wins */
-} element;
-
-typedef struct finder {
-    esdm__members *members;
-    esdm_dataset *coordinate; /* of the member that is looked at */
-    element *elements;
-    size_t count;
-    size_t capacity;
-    esdm__calendar calendar; /* of the first member that was read */
-    bool is_time;
-    size_t first; /* that member */
-} finder;
-
 esdm_dataset *
 esdm__member_dataset(esdm_container *member, const char *name)
 {
@@ -112,215 +93,88 @@ esdm__coordinate_same(double a, double b, double spacing)
            (spacing == 0 || distance < 1e-3 * spacing);
 }
 
-/* ---- which dimension ---------------------------------------------------------------------- */
+/* ---- keys --------------------------------------------------------------------------------- */
 
-/* Numbers of a coordinate that can be compared: those of times are milliseconds. */
 static esdm_status
-keys_of(esdm_dataset *coordinate, double **ret, uint64_t *ret_count, esdm__meaning *ret_meaning,
-        esdm_error *err)
+key_of(const esdm_dataset *coordinate, const esdm__meaning *meaning, uint64_t i, double *value,
+       esdm_error *err)
 {
-    double *values = NULL;
-    uint64_t count = 0;
-    esdm_status status = esdm__meaning_of(coordinate, ret_meaning, err);
-    if (status == ESDM_OK)
-        status = esdm__values_all(coordinate, &values, &count, err);
-    for (uint64_t i = 0; i < count && status == ESDM_OK; i++) {
-        bool missing = isnan(values[i]);
-        for (uint32_t k = 0; k < ret_meaning->nmarks; k++)
-            missing = missing || values[i] == ret_meaning->marks[k];
-        esdm__instant when;
-        if (missing)
-            status =
-                esdm__error_set(err, ESDM_EINVAL, "the coordinate '%s' has no value at %" PRIu64,
-                                coordinate->name, i);
-        else if (ret_meaning->is_time && ret_meaning->time.unit_ns == 0)
-            status = esdm__error_set(err, ESDM_EINVAL,
-                                     "the units of '%s' are %s: months and years have no fixed "
-                                     "length, so they cannot be joined",
-                                     coordinate->name, ret_meaning->time_text);
-        else if (ret_meaning->is_time && !esdm__time_decode(&ret_meaning->time, values[i], &when))
-            status = esdm__error_set(err, ESDM_EINVAL, "the time '%s' at %" PRIu64 " is no date",
-                                     coordinate->name, i);
-        else if (ret_meaning->is_time) {
-            when = esdm__instant_round(when);
-            values[i] = (double) when.day * 86400000. + (double) (when.day_ns / 1000000);
-        }
-    }
-    if (status != ESDM_OK) {
-        free(values);
-        return esdm__dataset_prefix(coordinate, status, err);
-    }
-    *ret = values;
-    *ret_count = count;
+    bool missing = isnan(*value);
+    esdm__instant when;
+    for (uint32_t k = 0; k < meaning->nmarks; k++)
+        missing = missing || *value == meaning->marks[k];
+    if (missing)
+        return esdm__error_set(err, ESDM_EINVAL, "the coordinate '%s' has no value at %" PRIu64,
+                               coordinate->name, i);
+    if (!meaning->is_time)
+        return ESDM_OK;
+    if (meaning->time.unit_ns == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "the units of '%s' are %s: months and years have no fixed length, "
+                               "so they cannot be joined",
+                               coordinate->name, meaning->time_text);
+    if (!esdm__time_decode(&meaning->time, *value, &when))
+        return esdm__error_set(err, ESDM_EINVAL, "the time '%s' at %" PRIu64 " is no date",
+                               coordinate->name, i);
+    when = esdm__instant_round(when);
+    *value = (double) when.day * 86400000. + (double) (when.day_ns / 1000000);
     return ESDM_OK;
 }
 
-static bool
-is_coordinate(const esdm_dataset *dataset)
+bool
+esdm__is_coordinate(const esdm_dataset *dataset)
 {
     return dataset != NULL && dataset->rank == 1 && esdm__meaning_is_number(dataset->type) &&
            strcmp(dataset->dimensions[0]->name, dataset->name) == 0;
 }
 
-/* Whether two members have the same coordinate `name`; *ret_what says in what they differ. */
-static esdm_status
-same_coordinate(esdm_container *a, esdm_container *b, const char *name, bool *ret_same, char *what,
-                size_t bytes, esdm_error *err)
+esdm_status
+esdm__keys_of(esdm_dataset *dataset, esdm__keys *ret, esdm_error *err)
 {
-    esdm_dataset *one = esdm__member_dataset(a, name);
-    esdm_dataset *other = esdm__member_dataset(b, name);
-    double *x = NULL;
-    double *y = NULL;
-    uint64_t nx = 0;
-    uint64_t ny = 0;
-    esdm__meaning mx;
-    esdm__meaning my;
-    *ret_same = true;
-    if (!is_coordinate(one) || !is_coordinate(other))
-        return ESDM_OK; /* told when structures are compared */
-    esdm_status status = keys_of(one, &x, &nx, &mx, err);
+    esdm__keys keys = {0};
+    esdm__meaning meaning;
+    *ret = keys;
+    if (!esdm__is_coordinate(dataset) &&
+        (dataset == NULL || dataset->rank != 0 || !esdm__meaning_is_number(dataset->type)))
+        return ESDM_OK;
+    esdm_status status = esdm__meaning_of(dataset, &meaning, err);
     if (status == ESDM_OK)
-        status = keys_of(other, &y, &ny, &my, err);
-    uint64_t i = 0;
-    double spacing = status == ESDM_OK && !mx.is_time ? esdm__coordinate_spacing(x, nx) : 0;
-    while (status == ESDM_OK && nx == ny && i < nx &&
-           (x[i] == y[i] || (!mx.is_time && esdm__coordinate_same(x[i], y[i], spacing))))
-        i++;
-    if (status == ESDM_OK && (nx != ny || i < nx)) {
-        *ret_same = false;
-        if (nx != ny)
-            (void) snprintf(what, bytes, "'%s' has %" PRIu64 " and %" PRIu64 " values", name, nx,
-                            ny);
-        else
-            (void) snprintf(what, bytes, "'%s' at %" PRIu64 " is %.9g and %.9g", name, i, x[i],
-                            y[i]);
+        status = esdm__values_all(dataset, &keys.values, &keys.count, err);
+    for (uint64_t i = 0; i < keys.count && status == ESDM_OK; i++)
+        status = key_of(dataset, &meaning, i, &keys.values[i], err);
+    if (status != ESDM_OK) {
+        free(keys.values);
+        return esdm__dataset_prefix(dataset, status, err);
     }
-    free(x);
-    free(y);
-    return status;
+    keys.is_time = meaning.is_time;
+    keys.calendar = meaning.is_time ? meaning.time.calendar : ESDM__CALENDAR_STANDARD;
+    keys.spacing = keys.is_time ? 0 : esdm__coordinate_spacing(keys.values, keys.count);
+    *ret = keys;
+    return ESDM_OK;
 }
 
-static esdm_status
-two_dimensions(const esdm__members *members, size_t i, const char *one, const char *other,
-               const char *what, esdm_error *err)
+void
+esdm__keys_clear(esdm__keys *keys)
 {
-    return esdm__error_set(err, ESDM_EINVAL,
-                           "'%s' and '%s' differ along '%s' and along '%s' (%s): members may "
-                           "continue each other along one dimension only",
-                           members->items[0].name, members->items[i].name, one, other, what);
-}
-
-/* Compares all dimensions of member `i` with those of the first one. */
-static esdm_status
-look_for_axis(esdm__members *members, size_t i, esdm_container *zero, esdm_container *other,
-              esdm__axis *axis, esdm_error *err)
-{
-    const esdm_group *root = esdm_container_root(zero);
-    esdm_status status = ESDM_OK;
-    for (size_t d = 0; d < esdm_group_dimension_count(root) && status == ESDM_OK; d++) {
-        const char *name = esdm_dimension_name(esdm_group_dimension_at(root, d));
-        bool same = true;
-        char what[200];
-        status = same_coordinate(zero, other, name, &same, what, sizeof what, err);
-        if (status != ESDM_OK || same || strcmp(axis->name, name) == 0)
-            continue;
-        if (axis->name[0] != '\0')
-            status = two_dimensions(members, i, axis->name, name, what, err);
-        else
-            (void) snprintf(axis->name, sizeof axis->name, "%s", name);
-    }
-    return status;
-}
-
-static esdm_status
-find_dimension(esdm__members *members, esdm__axis *axis, esdm_error *err)
-{
-    esdm_container *zero = NULL;
-    esdm_status status = esdm__member_use(members, 0, &zero, err);
-    if (status != ESDM_OK)
-        return status;
-    for (size_t i = 1; i < members->count && status == ESDM_OK; i++) {
-        esdm_container *other = NULL;
-        status = esdm__member_use(members, i, &other, err);
-        if (status != ESDM_OK)
-            break;
-        status = look_for_axis(members, i, zero, other, axis, err);
-        esdm__member_release(members, i);
-    }
-    esdm__member_release(members, 0);
-    if (status == ESDM_OK && axis->name[0] == '\0')
-        status = esdm__error_set(
-            err, ESDM_EINVAL,
-            "'%s' and '%s' have the same coordinates, so neither continues the other: name one "
-            "more attribute in the query that tells them apart (of an ensemble: variant_label)",
-            members->items[0].name, members->items[1].name);
-    return status;
+    free(keys->values);
+    *keys = (esdm__keys){0};
 }
 
 /* ---- order of the elements ---------------------------------------------------------------- */
 
-static esdm_status
-add_elements(finder *f, size_t member, const double *keys, uint64_t count, esdm_error *err)
-{
-    if (count > SIZE_MAX / sizeof *f->elements / 4 - f->count)
-        return esdm__error_nomem(err, SIZE_MAX, "coordinates");
-    if (f->count + count > f->capacity) {
-        size_t capacity = 2 * (f->count + (size_t) count);
-        element *grown = realloc(f->elements, capacity * sizeof *grown);
-        if (grown == NULL)
-            return esdm__error_nomem(err, capacity * sizeof *grown, "coordinates");
-        f->elements = grown;
-        f->capacity = capacity;
-    }
-    for (uint64_t i = 0; i < count; i++)
-        f->elements[f->count++] = (element){keys[i], member, i, 0};
-    return ESDM_OK;
-}
+/* One element of a member along the joined dimension. */
+typedef struct element {
+    double key; /* milliseconds, or the coordinate itself */
+    size_t member;
+    uint64_t index;
+    uint64_t rank; /* of the member among those that have this key: the least wins */
+} element;
 
-/* Standard and proleptic are looked at again for each value (maps.c). */
-static bool
-calendars_agree(esdm__calendar a, esdm__calendar b)
-{
-    return a == b || ((a == ESDM__CALENDAR_STANDARD || a == ESDM__CALENDAR_PROLEPTIC) &&
-                      (b == ESDM__CALENDAR_STANDARD || b == ESDM__CALENDAR_PROLEPTIC));
-}
-
-static esdm_status
-add_member(finder *f, size_t i, const char *name, esdm_error *err)
-{
-    esdm_container *container = NULL;
-    double *keys = NULL;
-    uint64_t count = 0;
-    esdm__meaning meaning;
-    esdm_status status = esdm__member_use(f->members, i, &container, err);
-    if (status != ESDM_OK)
-        return status;
-    esdm_dataset *coordinate = esdm__member_dataset(container, name);
-    if (!is_coordinate(coordinate))
-        status = esdm__error_set(err, ESDM_EINVAL,
-                                 "'%s' has a coordinate '%s' along the dimension of that name, and "
-                                 "'%s' has none",
-                                 f->members->items[0].name, name, f->members->items[i].name);
-    if (status == ESDM_OK)
-        status = keys_of(coordinate, &keys, &count, &meaning, err);
-    if (status == ESDM_OK && i > 0 &&
-        (meaning.is_time != f->is_time ||
-         (meaning.is_time && !calendars_agree(meaning.time.calendar, f->calendar))))
-        status = esdm__error_set(
-            err, ESDM_EINVAL, "'%s' has '%s' in the calendar %s, '%s' in %s: these do not join",
-            f->members->items[0].name, name, f->is_time ? esdm__calendar_name(f->calendar) : "none",
-            f->members->items[i].name,
-            meaning.is_time ? esdm__calendar_name(meaning.time.calendar) : "none");
-    if (status == ESDM_OK && i == 0) {
-        f->is_time = meaning.is_time;
-        f->calendar = meaning.is_time ? meaning.time.calendar : ESDM__CALENDAR_STANDARD;
-    }
-    if (status == ESDM_OK)
-        status = add_elements(f, i, keys, count, err);
-    free(keys);
-    esdm__member_release(f->members, i);
-    return status;
-}
+typedef struct finder {
+    const esdm__members *members;
+    element *elements;
+    size_t count;
+} finder;
 
 static int
 by_key(const void *a, const void *b)
@@ -400,19 +254,35 @@ make_runs(const finder *f, esdm__axis *axis, esdm_error *err)
     return ESDM_OK;
 }
 
+static esdm_status
+add_elements(finder *f, const esdm__keys *keys, esdm_error *err)
+{
+    uint64_t count = 0;
+    for (size_t m = 0; m < f->members->count; m++)
+        if (__builtin_add_overflow(count, keys[m].count, &count))
+            return esdm__error_nomem(err, SIZE_MAX, "coordinates");
+    f->elements =
+        count < SIZE_MAX / sizeof *f->elements ? malloc((count + 1) * sizeof *f->elements) : NULL;
+    if (f->elements == NULL)
+        return esdm__error_nomem(err, (size_t) count * sizeof *f->elements, "coordinates");
+    for (size_t m = 0; m < f->members->count; m++)
+        for (uint64_t i = 0; i < keys[m].count; i++)
+            f->elements[f->count++] = (element){keys[m].values[i], m, i, 0};
+    return ESDM_OK;
+}
+
 esdm_status
-esdm__axis_find(esdm__members *members, esdm__overlap_rule rule, esdm__axis *ret, esdm_error *err)
+esdm__axis_sort(const esdm__members *members, esdm__overlap_rule rule, const esdm__keys *keys,
+                esdm__axis *axis, esdm_error *err)
 {
     finder f = {.members = members};
-    esdm_status status = find_dimension(members, ret, err);
-    for (size_t i = 0; i < members->count && status == ESDM_OK; i++)
-        status = add_member(&f, i, ret->name, err);
+    esdm_status status = add_elements(&f, keys, err);
     if (status == ESDM_OK)
         status = rank_members(&f, rule, err);
     if (status == ESDM_OK)
-        status = make_runs(&f, ret, err);
-    if (status == ESDM_OK && ret->nruns > 0)
-        ret->first = ret->runs[0].member;
+        status = make_runs(&f, axis, err);
+    if (status == ESDM_OK && axis->nruns > 0)
+        axis->first = axis->runs[0].member;
     free(f.elements);
     return status;
 }

@@ -232,8 +232,8 @@ esdm__meaning_of(const esdm_dataset *dataset, esdm__meaning *ret, esdm_error *er
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-static bool
-is_missing(const esdm__meaning *m, double value)
+bool
+esdm__meaning_is_missing(const esdm__meaning *m, double value)
 {
     if (isnan(value))
         return true;
@@ -268,7 +268,7 @@ esdm__map_apply(const esdm__map *map, const esdm__meaning *whole, double *values
 {
     for (size_t i = 0; i < count; i++) {
         bool ok = true;
-        if (map->marks && is_missing(&map->from, values[i])) {
+        if (map->marks && esdm__meaning_is_missing(&map->from, values[i])) {
             values[i] = whole->nmarks > 0 || whole->has_fill ? whole->fill : NAN;
             continue;
         }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/session/pool.h"
 #include "virtual/parts.h"
 
 /* Closes the container that was used longest ago, when too many are open. Returns what the caller
@@ -89,12 +90,22 @@ esdm__member_use(esdm__members *members, size_t i, esdm_container **ret, esdm_er
     return ESDM_OK;
 }
 
+typedef struct beginning {
+    esdm__members *members;
+    const esdm__question *question;
+} beginning;
+
 static esdm_status
-first_use(esdm__members *members, size_t i, esdm_error *err)
+first_use(void *context, size_t i, esdm_error *err)
 {
+    const beginning *b = context;
+    esdm__members *members = b->members;
     const esdm_session *session = members->session;
     esdm__virtual_member *member = &members->items[i];
     esdm_container *container = NULL;
+    member->name = strdup(b->question->names[i]);
+    if (member->name == NULL)
+        return esdm__error_nomem(err, strlen(b->question->names[i]) + 1, "a name");
     esdm_status status = esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
                                        ESDM_SNAPSHOT_LATEST, &container, err);
     if (status != ESDM_OK)
@@ -103,11 +114,12 @@ first_use(esdm__members *members, size_t i, esdm_error *err)
     esdm_meta_container record;
     member->record = io->record;
     member->snapshot = io->snapshot;
-    status = session->meta->container_find(session->store, member->name, &record, err);
-    if (status == ESDM_OK) {
-        member->modified_ns = record.modified_ns;
-        status = session->meta->pin(session->store, member->record, member->snapshot, err);
+    if (b->question->overlap == ESDM__OVERLAP_NEWEST) {
+        status = session->meta->container_find(session->store, member->name, &record, err);
+        member->modified_ns = status == ESDM_OK ? record.modified_ns : 0;
     }
+    if (status == ESDM_OK)
+        status = session->meta->pin(session->store, member->record, member->snapshot, err);
     member->pinned = status == ESDM_OK;
     (void) pthread_mutex_lock(&members->lock);
     member->open = container;
@@ -122,20 +134,14 @@ esdm_status
 esdm__members_init(esdm__members *members, esdm_session *session, const esdm__question *question,
                    esdm_error *err)
 {
+    beginning b = {members, question};
     *members = (esdm__members){.session = session};
     (void) pthread_mutex_init(&members->lock, NULL);
     members->items = calloc(question->count, sizeof *members->items);
     if (members->items == NULL)
         return esdm__error_nomem(err, question->count * sizeof *members->items, "members");
     members->count = question->count;
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < members->count && status == ESDM_OK; i++) {
-        members->items[i].name = strdup(question->names[i]);
-        status = members->items[i].name != NULL
-                     ? first_use(members, i, err)
-                     : esdm__error_nomem(err, strlen(question->names[i]) + 1, "a name");
-    }
-    return status;
+    return esdm__pool_run(session->pool, members->count, first_use, &b, err);
 }
 
 void

@@ -17,9 +17,7 @@ join(esdm__virtual *whole, const esdm__question *question, esdm_container *conta
     esdm_status status =
         esdm__members_init(&whole->members, esdm_container_session(container), question, err);
     if (status == ESDM_OK)
-        status = esdm__axis_find(&whole->members, question->overlap, &whole->axis, err);
-    if (status == ESDM_OK)
-        status = esdm__members_compare(&whole->members, &whole->axis, err);
+        status = esdm__virtual_survey(whole, question->overlap, err);
     if (status == ESDM_OK)
         status = esdm__virtual_build(whole, container, err);
     if (status == ESDM_OK && question->overlap == ESDM__OVERLAP_EQUAL)

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/buffer.h"
 #include "cf/calendar.h"
 #include "virtual/virtual.h"
 
@@ -94,6 +95,8 @@ typedef struct esdm__map {
 /** Reads the attributes of a dataset. ESDM_EINVAL: units or calendar cannot be understood. */
 esdm_status esdm__meaning_of(const esdm_dataset *dataset, esdm__meaning *ret, esdm_error *err);
 bool esdm__meaning_is_number(esdm_type type);
+/** Whether a stored number stands for a missing value. */
+bool esdm__meaning_is_missing(const esdm__meaning *m, double value);
 /** The smallest type that holds all values of both; ESDM_TYPE_NONE: there is none. */
 esdm_type esdm__type_of_both(esdm_type a, esdm_type b);
 /** Values of the whole from those of a member, in place, `count` of them.
@@ -128,12 +131,27 @@ typedef struct esdm__axis {
     size_t ntwice;
 } esdm__axis;
 
-/** Finds the dimension that members continue each other along, and sorts its elements. */
-esdm_status esdm__axis_find(esdm__members *members, esdm__overlap_rule rule, esdm__axis *ret,
-                            esdm_error *err);
+/** Values of a coordinate that can be compared: those of times are milliseconds. */
+typedef struct esdm__keys {
+    double *values; /* owned; NULL: there is no such coordinate */
+    uint64_t count;
+    double spacing; /* least distance of neighbours; 0 of times */
+    bool is_time;
+    esdm__calendar calendar;
+} esdm__keys;
+
+/** Sorts the elements of all members. @param keys of each member, along the axis. */
+esdm_status esdm__axis_sort(const esdm__members *members, esdm__overlap_rule rule,
+                            const esdm__keys *keys, esdm__axis *axis, esdm_error *err);
 void esdm__axis_clear(esdm__axis *axis);
 /** The run that holds element `at` of the whole. */
 const esdm__run *esdm__axis_run(const esdm__axis *axis, uint64_t at);
+/** Of a coordinate, which may be a scalar. @param dataset NULL, or what is no coordinate: no keys.
+ *  @param ret esdm__keys_clear(). */
+esdm_status esdm__keys_of(esdm_dataset *dataset, esdm__keys *ret, esdm_error *err);
+void esdm__keys_clear(esdm__keys *keys);
+/** Whether a dataset is the coordinate of its one dimension. */
+bool esdm__is_coordinate(const esdm_dataset *dataset);
 /** Selects all elements of a dataset. */
 esdm_status esdm__space_of_all(const esdm_dataset *dataset, esdm_dataspace *ret, esdm_error *err);
 /** All values of a dataset as doubles. @param ret owned, free(). */
@@ -145,10 +163,35 @@ bool esdm__coordinate_same(double a, double b, double spacing);
 /** Least distance of neighbours; 0 of fewer than two. */
 double esdm__coordinate_spacing(const double *values, uint64_t count);
 
+/* ---- survey.c ----------------------------------------------------------------------------- */
+
+/** Dimensions of a container that are looked at: those behind are compared by their lengths. */
+#define ESDM__DIMENSIONS_MOST 64u
+
+struct esdm__virtual;
+
+/**
+ * Opens each member, finds the dimension that they continue each other along, compares all else
+ * with the first member, and notes what their numbers mean. Members are looked at by several
+ * threads. Fills in `axis`, `datasets`, `flips` and `differs` of the whole.
+ */
+esdm_status esdm__virtual_survey(struct esdm__virtual *whole, esdm__overlap_rule rule,
+                                 esdm_error *err);
+
 /* ---- compare.c ---------------------------------------------------------------------------- */
 
-/** ESDM_EINVAL or ESDM_ENOTSUP naming the first two members that do not fit, and in what. */
-esdm_status esdm__members_compare(esdm__members *members, const esdm__axis *axis, esdm_error *err);
+/** Two members that are compared. */
+typedef struct esdm__pair {
+    const char *axis; /* name of the joined dimension */
+    const char *one;  /* names */
+    const char *other;
+    esdm_container *a;
+    esdm_container *b;
+    uint64_t flips; /* bit d: the other has dimension d of the first in reversed order */
+} esdm__pair;
+
+/** ESDM_EINVAL or ESDM_ENOTSUP naming both members, and in what they do not fit. */
+esdm_status esdm__pair_compare(const esdm__pair *pair, esdm_error *err);
 
 /* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
 
@@ -156,7 +199,10 @@ esdm_status esdm__members_compare(esdm__members *members, const esdm__axis *axis
 typedef struct esdm__joined {
     int axis; /* that is joined; -1: none, the first member's data */
     esdm__meaning whole;
-    esdm__map **maps; /* by member; owned; NULL, or an entry NULL: bits pass */
+    esdm__meaning *meanings; /* owned; those of the members, each once */
+    size_t nmeanings;
+    uint32_t *which;  /* owned; by member: its meaning */
+    esdm__map **maps; /* owned; by meaning; NULL, or an entry NULL: bits pass */
 } esdm__joined;
 
 /** What the container keeps (esdm_container.provided). */
@@ -165,13 +211,36 @@ typedef struct esdm__virtual {
     esdm__axis axis;
     esdm__joined *datasets; /* owned; as many as the container has */
     size_t ndatasets;
+    uint64_t *flips;      /* owned; by member: which dimensions it has in reversed order */
+    esdm__buffer differs; /* lines: attributes that differ between members */
 } esdm__virtual;
 
 void esdm__virtual_free(void *provided);
+void esdm__joined_clear(esdm__virtual *whole);
+/** Appends lines: attributes that both have, with other values. */
+void esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
 esdm_status esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err);
 /** ESDM_EINVAL when members have different values for the same coordinate. */
 esdm_status esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err);
+/**
+ * Which axis of `x` each axis of `y` is, by the names of the dimensions. `y` may have them in
+ * another order, and lack the joined one, of which it then has one element.
+ * @return false: it has others.
+ */
+bool esdm__member_axes(const esdm_dataset *x, const esdm_dataset *y, const char *axis,
+                       uint32_t *ret_axes);
+/** What is selected of `x`, in `y`. @param ret_first what its first element in memory is, counted
+ * in elements from the first one of `space`. */
+esdm_status esdm__member_turn(const esdm_dataset *x, const esdm_dataset *y, const char *axis,
+                              uint64_t flips, const esdm_dataspace *space, esdm_dataspace *ret,
+                              int64_t *ret_first, esdm_error *err);
+/** Reads from `y` what is selected of `x`, whose axes may be ordered otherwise in `y`; along the
+ *  joined axis the indices are those of `y`. Otherwise as esdm__io_read().
+ *  @param flips dimensions of the container of `x` that `y` has in reversed order. */
+esdm_status esdm__member_read(const esdm_dataset *x, esdm_dataset *y, const char *axis,
+                              uint64_t flips, const esdm_dataspace *space, esdm_type memory_type,
+                              void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 /** As esdm_read() of one member's part, in the numbers of the whole; `space` in the member. */
 esdm_status esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset,
                                       size_t member, const esdm_dataspace *space,
@@ -181,7 +250,9 @@ esdm_status esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *spac
                                esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range,
                                esdm_error *err);
 
-/** The same dataset of a member: by name, in the root group; NULL: there is none. */
+/** The dataset of a member that has the path of another one's; NULL: there is none. */
+esdm_dataset *esdm__member_same(esdm_container *member, const esdm_dataset *dataset);
+/** The dataset of that name in the root group; NULL: there is none. */
 esdm_dataset *esdm__member_dataset(esdm_container *member, const char *name);
 /** Axis of `dataset` along the dimension of that name; -1: it has none. */
 int esdm__dataset_axis(const esdm_dataset *dataset, const char *dimension);

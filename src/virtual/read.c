@@ -90,6 +90,12 @@ read_mapped(const part *p, const esdm_dataspace *space, uint8_t *buffer, uint64_
     return status;
 }
 
+static size_t
+bytes_in_memory(esdm_type type)
+{
+    return type == ESDM_TYPE_STRING ? sizeof(char *) : esdm_type_size(type);
+}
+
 esdm_status
 esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset, size_t member,
                           const esdm_dataspace *space, esdm_type memory_type, void *buffer,
@@ -101,19 +107,25 @@ esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset, siz
     esdm_status status = esdm__member_use(&whole->members, member, &container, err);
     if (status != ESDM_OK)
         return status;
-    part p = {.map = joined->maps != NULL ? joined->maps[member] : NULL,
+    int64_t first = 0;
+    esdm_dataspace there;
+    part p = {.map = joined->maps != NULL ? joined->maps[joined->which[member]] : NULL,
               .whole = &joined->whole,
               .member = whole->members.items[member].name,
-              .from = esdm__member_dataset(container, dataset->name),
+              .from = esdm__member_same(container, dataset),
               .memory_type = memory_type,
               .rules = dataset->group->container->conversion};
     if (p.from == NULL)
         status = esdm__error_set(err, ESDM_ENOENT, "'%s' has no variable '%s' any more", p.member,
                                  dataset->name);
-    else if (p.map == NULL)
-        status = esdm__io_read(p.from, space, memory_type, buffer, &out_of_range, err);
     else
-        status = read_mapped(&p, space, buffer, &out_of_range, err);
+        status = esdm__member_turn(dataset, p.from, whole->axis.name, whole->flips[member], space,
+                                   &there, &first, err);
+    uint8_t *to = (uint8_t *) buffer + first * (int64_t) bytes_in_memory(memory_type);
+    if (status == ESDM_OK && p.map == NULL)
+        status = esdm__io_read(p.from, &there, memory_type, to, &out_of_range, err);
+    else if (status == ESDM_OK)
+        status = read_mapped(&p, &there, to, &out_of_range, err);
     esdm__member_release(&whole->members, member);
     *ret_out_of_range += out_of_range;
     return status;
@@ -142,7 +154,7 @@ read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
           uint64_t *ret_out_of_range, esdm_error *err)
 {
     uint64_t step = space->has_stride ? space->stride[axis] : 1;
-    size_t bytes = memory_type == ESDM_TYPE_STRING ? sizeof(char *) : esdm_type_size(memory_type);
+    size_t bytes = bytes_in_memory(memory_type);
     esdm_dataspace piece = *space;
     esdm__space_memory_strides(space, piece.memory_stride);
     piece.has_memory_stride = true;

@@ -142,42 +142,23 @@ retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpack, esdm_erro
 }
 
 static esdm_status
-collect(esdm__virtual *whole, const char *name, esdm__meaning *all, esdm_error *err)
+join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *joined,
+             esdm_error *err)
 {
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < whole->members.count && status == ESDM_OK; i++) {
-        esdm_container *member = NULL;
-        status = esdm__member_use(&whole->members, i, &member, err);
-        if (status != ESDM_OK)
-            break;
-        status = esdm__meaning_of(esdm__member_dataset(member, name), &all[i], err);
-        esdm__member_release(&whole->members, i);
-    }
-    return status;
-}
-
-static esdm_status
-join_dataset(esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *joined, esdm_error *err)
-{
-    size_t count = whole->members.count;
     bool unpack = false;
     joined->axis = esdm__dataset_axis(dataset, whole->axis.name);
     if (joined->axis < 0 || !esdm__meaning_is_number(dataset->type))
         return ESDM_OK;
-    esdm__meaning *all = calloc(count, sizeof *all);
-    if (all == NULL)
-        return esdm__error_nomem(err, count * sizeof *all, "a virtual container");
-    esdm_status status = collect(whole, dataset->name, all, err);
+    const esdm__meaning *of_first = &joined->meanings[joined->which[whole->axis.first]];
+    esdm_status status =
+        meaning_of_all(joined->meanings, joined->nmeanings, joined->which[whole->axis.first],
+                       dataset->name, &unpack, &joined->whole, err);
     if (status == ESDM_OK)
-        status = meaning_of_all(all, count, whole->axis.first, dataset->name, &unpack,
-                                &joined->whole, err);
-    if (status == ESDM_OK)
-        status = make_maps(joined, all, count, unpack, err);
+        status = make_maps(joined, joined->meanings, joined->nmeanings, unpack, err);
     bool changed = unpack || joined->whole.type != dataset->type ||
-                   joined->whole.has_fill != all[whole->axis.first].has_fill;
+                   joined->whole.has_fill != of_first->has_fill;
     if (status == ESDM_OK && changed)
         status = retype(dataset, &joined->whole, unpack, err);
-    free(all);
     return status;
 }
 
@@ -215,26 +196,49 @@ is_expected(const char *name)
 }
 
 static void
-note_differences(const esdm_attributes *first, const esdm_attributes *other, const char *owner,
-                 bool is_time, esdm__buffer *text)
+note_attribute(const char *owner, const char *name, esdm__buffer *text)
+{
+    char entry[2 * ESDM_NAME_MAX + 8];
+    int n = snprintf(entry, sizeof entry, "%s%s%s\n", owner, owner[0] != '\0' ? ":" : "", name);
+    esdm__buffer_put(text, "", 1); /* so that the search ends */
+    if (text->failed)
+        return;
+    const char *found = strstr((const char *) text->data, entry);
+    bool known = found != NULL && (found == (const char *) text->data || found[-1] == '\n');
+    text->bytes--;
+    if (!known)
+        esdm__buffer_put(text, entry, (size_t) n);
+}
+
+static void
+differences_of(const esdm_attributes *first, const esdm_attributes *other, const char *owner,
+               esdm__buffer *text)
 {
     for (size_t i = 0; i < first->count; i++) {
         esdm_attribute a;
         esdm_attribute b;
-        char entry[2 * ESDM_NAME_MAX + 8];
-        if (!esdm_attribute_at(first, i, &a) || is_expected(a.name) ||
-            (is_time && (strcmp(a.name, "units") == 0 || strcmp(a.name, "calendar") == 0)) ||
-            !esdm_attribute_find(other, a.name, &b, NULL) || same_attribute(&a, &b))
+        bool of_time = false; /* units of others must be equal */
+        if (esdm_attribute_at(first, i, &a))
+            of_time = owner[0] != '\0' &&
+                      (strcmp(a.name, "units") == 0 || strcmp(a.name, "calendar") == 0);
+        else
             continue;
-        int n =
-            snprintf(entry, sizeof entry, "%s%s%s\n", owner, owner[0] != '\0' ? ":" : "", a.name);
-        esdm__buffer_put(text, "", 1); /* so that the search ends */
-        if (text->failed)
-            return;
-        bool known = strstr((const char *) text->data, entry) != NULL;
-        text->bytes--;
-        if (!known)
-            esdm__buffer_put(text, entry, (size_t) n);
+        if (!of_time && !is_expected(a.name) && esdm_attribute_find(other, a.name, &b, NULL) &&
+            !same_attribute(&a, &b))
+            note_attribute(owner, a.name, text);
+    }
+}
+
+void
+esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text)
+{
+    differences_of(esdm_group_attributes(esdm_container_root(first)),
+                   esdm_group_attributes(esdm_container_root(other)), "", text);
+    for (size_t k = 0; k < first->datasets.count; k++) {
+        const esdm_dataset *x = first->datasets.items[k];
+        const esdm_dataset *y = esdm__member_same(other, x);
+        if (y != NULL)
+            differences_of(&x->attributes, &y->attributes, x->name, text);
     }
 }
 
@@ -255,32 +259,51 @@ note_members(const esdm__virtual *whole, esdm_container *container, esdm_error *
                               ESDM_TYPE_CHAR, (uint64_t) n, text, err);
 }
 
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* Lines in an order that does not depend on which member was looked at first. */
+static esdm_status
+sort_lines(esdm__buffer *text, esdm_error *err)
+{
+    size_t n = 0;
+    size_t at = 0;
+    esdm__buffer_put(text, "", 1);
+    char *copy = text->failed ? NULL : strdup((const char *) text->data);
+    char **lines = malloc((text->bytes + 1) * sizeof *lines);
+    if (copy == NULL || lines == NULL) {
+        free(copy);
+        free(lines);
+        return esdm__error_nomem(err, text->bytes, "attributes");
+    }
+    char *rest = NULL;
+    for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        lines[n++] = line;
+    qsort(lines, n, sizeof *lines, by_text);
+    for (size_t i = 0; i < n; i++)
+        at += (size_t) sprintf((char *) text->data + at, "%s\n", lines[i]);
+    text->bytes--;
+    free(copy);
+    free(lines);
+    return ESDM_OK;
+}
+
 static esdm_status
 note_attributes(esdm__virtual *whole, esdm_container *container, esdm_error *err)
 {
-    esdm__buffer text = {0};
     esdm_attributes *root = esdm_group_attributes(esdm_container_root(container));
+    if (whole->differs.failed)
+        return esdm__error_nomem(err, whole->differs.bytes, "attributes");
     esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < whole->members.count && status == ESDM_OK; i++) {
-        esdm_container *member = NULL;
-        status = esdm__member_use(&whole->members, i, &member, err);
-        if (status != ESDM_OK)
-            break;
-        note_differences(root, esdm_group_attributes(esdm_container_root(member)), "", false,
-                         &text);
-        for (size_t k = 0; k < container->datasets.count; k++) {
-            const esdm_dataset *d = container->datasets.items[k];
-            note_differences(&d->attributes, &esdm__member_dataset(member, d->name)->attributes,
-                             d->name, whole->datasets[k].whole.is_time, &text);
-        }
-        esdm__member_release(&whole->members, i);
+    if (whole->differs.bytes > 0) {
+        status = sort_lines(&whole->differs, err);
+        if (status == ESDM_OK)
+            status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR,
+                                        whole->differs.bytes - 1, whole->differs.data, err);
     }
-    if (status == ESDM_OK && text.failed)
-        status = esdm__error_nomem(err, text.bytes, "attributes");
-    if (status == ESDM_OK && text.bytes > 0)
-        status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR, text.bytes - 1, text.data,
-                                    err);
-    esdm__buffer_clear(&text);
     return status == ESDM_OK ? note_members(whole, container, err) : status;
 }
 
@@ -332,11 +355,6 @@ build_from(esdm__virtual *whole, esdm_container *first, esdm_container *containe
         esdm_group_dimension_find(esdm_container_root(container), whole->axis.name);
     joined->unlimited = may_be_unlimited(container, joined);
     atomic_store(&joined->length, whole->axis.length);
-    whole->datasets = calloc(container->datasets.count + 1, sizeof *whole->datasets);
-    if (whole->datasets == NULL)
-        return esdm__error_nomem(err, container->datasets.count * sizeof *whole->datasets,
-                                 "a virtual container");
-    whole->ndatasets = container->datasets.count;
     for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
         status = join_dataset(whole, container->datasets.items[i], &whole->datasets[i], err);
     for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
@@ -360,15 +378,28 @@ esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error 
 }
 
 void
+esdm__joined_clear(esdm__virtual *whole)
+{
+    for (size_t i = 0; i < whole->ndatasets; i++) {
+        esdm__joined *joined = &whole->datasets[i];
+        for (size_t k = 0; joined->maps != NULL && k < joined->nmeanings; k++)
+            free(joined->maps[k]);
+        free(joined->maps);
+        free(joined->meanings);
+        free(joined->which);
+    }
+    free(whole->datasets);
+    whole->datasets = NULL;
+    whole->ndatasets = 0;
+}
+
+void
 esdm__virtual_free(void *provided)
 {
     esdm__virtual *whole = provided;
-    for (size_t i = 0; i < whole->ndatasets; i++) {
-        for (size_t k = 0; whole->datasets[i].maps != NULL && k < whole->members.count; k++)
-            free(whole->datasets[i].maps[k]);
-        free(whole->datasets[i].maps);
-    }
-    free(whole->datasets);
+    esdm__joined_clear(whole);
+    free(whole->flips);
+    esdm__buffer_clear(&whole->differs);
     esdm__axis_clear(&whole->axis);
     esdm__members_clear(&whole->members);
     free(whole);

@@ -8,8 +8,10 @@
  *
  *     ask.c         the text "?a=b&c=d" becomes a question to the catalogue
  *     members.c     the containers that were found: pinned, few of them open at once
+ *     survey.c      what the members have: each opened once as a rule, by several threads
  *     coordinates.c which dimension they continue each other along, and in which order
  *     compare.c     that everything else is equal
+ *     align.c       a dataset of one member as another one has it
  *     maps.c        how a member's values become those of the whole: times, packing, fill, types
  *     structure.c   the container in memory, made from the first member
  *     overlap.c     what several members have

@@ -21,18 +21,22 @@ def write(path, case, times, **how):
         d.tracking_id = path[-4]
         for name, value in how.get("attributes", {}).items():
             d.setncattr(name, value)
-        d.createDimension("time", how.get("length"))
+        if not how.get("scalar"):
+            d.createDimension("time", how.get("length"))
         d.createDimension("lat", len(how.get("lats", LATS)))
         d.createDimension("bnds", 2)
-        t = d.createVariable("time", how.get("time_type", "f8"), ("time",))
+        order = (lambda *dims: tuple(n for n in dims[::-1 if how.get("transposed") else 1]
+                                     if n != "time" or not how.get("scalar")))
+        turn = lambda a: a[0] if how.get("scalar") else a.T if how.get("transposed") else a
+        t = d.createVariable("time", how.get("time_type", "f8"), order("time"))
         t.units = how.get("units", "days since 2000-01-01")
         t.calendar = how.get("calendar", "standard")
         t.bounds = "time_bnds"
         y = d.createVariable("lat", how.get("lat_type", "f8"), ("lat",))
         y.units = "degrees_north"
         y[:] = how.get("lats", LATS)
-        b = d.createVariable("time_bnds", "f8", ("time", "bnds"))
-        v = d.createVariable("tas", how.get("type", "f4"), ("time", "lat"),
+        b = d.createVariable("time_bnds", "f8", order("time", "bnds"))
+        v = d.createVariable("tas", how.get("type", "f4"), order("time", "lat"),
                              fill_value=how.get("fill"), chunksizes=how.get("chunks"))
         v.units = how.get("var_units", "K")
         v.set_auto_maskandscale(False)
@@ -40,13 +44,28 @@ def write(path, case, times, **how):
             if name in how:
                 v.setncattr(name, how[name])
         times = numpy.asarray(times)
-        t[:] = times
-        b[:] = numpy.stack([times, times + 1], axis=1)
-        v[:] = numpy.asarray(how["values"]) if "values" in how else \
-            (how.get("base", 0) + numpy.arange(len(times) * 3).reshape(-1, 3))
+        t[...] = turn(times)
+        b[:] = turn(numpy.stack([times, times + 1], axis=1))
+        v[:] = turn(numpy.asarray(how["values"]) if "values" in how else
+                    how.get("base", 0) + numpy.arange(len(times) * 3).reshape(-1, 3))
         if how.get("orography") is not None:
             o = d.createVariable("orog", "f4", ("lat",))
+            o.set_auto_maskandscale(False)
+            if "static_scale" in how:
+                o.scale_factor = how["static_scale"]
             o[:] = how["orography"]
+        if how.get("lat_bounds"):
+            y.bounds = "lat_bnds"
+            step = numpy.sign(y[1] - y[0]) * 15
+            for i, end in enumerate((-step, step)):
+                d.variables.get("lat_bnds", None) or d.createVariable("lat_bnds", "f8", ("lat", "bnds"))
+                d["lat_bnds"][:, i] = y[:] + end
+        if "label" in how:
+            d.createVariable("label", str)[...] = how["label"]
+        if "group" in how:
+            w = d.createGroup(how["group"]).createVariable("tas", "f4", ("time", "lat"))
+            w.units = "K"
+            w[:] = v[:]
         for name in how.get("more", ()):
             d.createVariable(name, "f4", ("time",))[:] = times
 
@@ -109,7 +128,26 @@ def cases():
         "units": (one, dict(two, var_units="degC"), ("tas", "units", "K", "degC")),
         "lat_close": (one, dict(two, lats=LATS + 1e-9), joined),
         "lat_float": (dict(one, lats=LATS + .1), dict(two, lats=LATS + .1, lat_type="f4"), joined),
-        "lat_descending": (one, dict(two, lats=LATS[::-1]), ("lat",)),
+        "lat_descending": (one, dict(two, lats=LATS[::-1]),
+                           {"time": [0, 1, 2, 3], "lat": LATS,
+                            "tas": [[0, 1, 2], [3, 4, 5], [8, 7, 6], [11, 10, 9]]}),
+        "lat_bounds": (dict(one, lat_bounds=True), dict(two, lats=LATS[::-1], lat_bounds=True),
+                       {"lat_bnds": [[-60, -30], [-15, 15], [30, 60]],
+                        "tas": [[0, 1, 2], [3, 4, 5], [8, 7, 6], [11, 10, 9]]}),
+        "transposed": (one, dict(two, transposed=True), {**joined, **bounds}),
+        "scalar_time": (one, dict(two, times=[2], scalar=True),
+                        {"time": [0, 1, 2], "time_bnds": [[0, 1], [1, 2], [2, 3]],
+                         "tas": numpy.arange(9.).reshape(3, 3)}),
+        "scalar_first": (dict(one, times=[0], scalar=True), dict(two, times=[1, 2], base=3),
+                         {"time": [0, 1, 2], "tas": numpy.arange(9.).reshape(3, 3)}),
+        "static_packed": (dict(one, orography=[4, 8, 12], static_scale=0.5),
+                          dict(two, orography=[2, 4, 6], static_scale=1.0),
+                          {**joined, "orog": [4, 8, 12]}),
+        "static_scale": (dict(one, orography=[4, 8, 12], static_scale=0.5),
+                         dict(two, orography=[4, 8, 12], static_scale=1.0), ("orog", "2", "4")),
+        "static_text": (dict(one, label="aa"), dict(two, label="aa"), joined),
+        "static_texts": (dict(one, label="aa"), dict(two, label="ab"), ("label", "another text")),
+        "groups": (dict(one, group="g"), dict(two, group="g"), {**joined, "g/tas": joined["tas"]}),
         "lat_other": (one, dict(two, lats=LATS + 1), ("lat", "time")),
         "lat_number": (one, dict(two, lats=[0., 1.], values=[[1, 2], [3, 4]]), ("lat", "3", "2")),
         "overlap": (dict(one, times=[0, 1, 2]), dict(two, times=[2, 3]), joined),
