@@ -51,6 +51,10 @@ static const tool_help help = {
         "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
         "that stands for a container (a routed folder's) the container is copied.\n"
         "\n"
+        "--reflink makes a container of a container without copying data: both share what is\n"
+        "stored, in milliseconds whatever the size, and what is written to one of them later\n"
+        "does not change the other. What they share is freed when the last of them goes.\n"
+        "\n"
         "--deflate and --zstd compress the variables of NetCDF files, after a shuffle;\n"
         "without them a file is compressed as its source was. 0 leaves compression out.\n"
         "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
@@ -72,6 +76,10 @@ static const tool_help help = {
                 "  esdm-cp -r -s CMIP6/ esdm://cmip6        what came since then\n"
                 "  esdm-cp -r esdm://cmip6 /data/CMIP6      and back\n"
                 "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
+                "  esdm-cp --reflink esdm://a.nc esdm://try.nc\n"
+                "                                           a clone: no data are copied\n"
+                "  esdm-cp --reflink -f esdm://a.nc@7 esdm://a.nc\n"
+                "                                           back to what it was at snapshot 7\n"
                 "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
                 "                                           0.01 K are accurate enough\n"
                 "  esdm-cp --format=classic esdm://a.nc a.nc\n"
@@ -82,6 +90,33 @@ static const tool_help help = {
 
 cp_options cp_wants = {
     .verify = TRUE, .jobs = CP_JOBS_DEFAULT, .deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
+
+static gboolean
+parse_reflink(const gchar *option, const gchar *value, gpointer data, GError **error)
+{
+    static const char *const names[] = {"never", "auto", "always"};
+    (void) option, (void) data;
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(value, names[i])) {
+            cp_wants.reflink = (cp_reflink) i;
+            return TRUE;
+        }
+    }
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--reflink=%s: it is always, auto or never", value);
+    return FALSE;
+}
+
+/* GLib would take the first source for the value of an option that may stand alone. */
+static void
+complete_reflink(int argc, char **argv)
+{
+    static char always[] = "--reflink=always";
+    for (int i = 1; i < argc && !g_str_equal(argv[i], "--"); i++) {
+        if (g_str_equal(argv[i], "--reflink"))
+            argv[i] = always;
+    }
+}
 
 static const GOptionEntry entries[] = {
     {"force", 'f', 0, G_OPTION_ARG_NONE, &cp_wants.force, "Replace what exists", NULL},
@@ -105,6 +140,11 @@ static const GOptionEntry entries[] = {
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
      "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
      "NAME:QUANTITIES"},
+    {"reflink", 0, 0, G_OPTION_ARG_CALLBACK, parse_reflink,
+     "Clone containers instead of copying their data: always (also without a WHEN), auto (where "
+     "that "
+     "is possible) or never (default)",
+     "WHEN"},
     {"reference", 0, 0, G_OPTION_ARG_NONE, &cp_wants.reference,
      "Containers refer to the NetCDF files, whose values stay where they are (see esdm-ref)", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
@@ -144,6 +184,7 @@ print_job(const cp_job *job)
 
 typedef struct totals {
     guint copied;
+    guint cloned; /* of them */
     guint skipped;
     guint failed;
     uint64_t bytes;
@@ -189,6 +230,7 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
         }
         if (results[i].status == ESDM_OK) {
             sum.copied++;
+            sum.cloned += results[i].cloned;
             sum.bytes += results[i].bytes;
             warn_of_writes(g_ptr_array_index(jobs, i), &results[i].writes);
             warn_of_left_out(g_ptr_array_index(jobs, i), &results[i].left_out);
@@ -228,6 +270,7 @@ job_json(const cp_job *job, const cp_result *result)
         tool_json_set(object, "message", tool_json_text(result->message));
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
+    tool_json_set(object, "cloned", json_boolean(result->cloned));
     if (cp_wants.reference)
         tool_json_set(object, "referred", tool_json_u64(result->referred));
     tool_json_set(object, "seconds", json_real(result->seconds));
@@ -255,6 +298,7 @@ print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
     tool_json_set(root, "dry_run", json_boolean(cp_wants.dry_run));
     tool_json_set(root, "verified", json_boolean(cp_wants.verify && results != NULL));
     tool_json_set(root, "copied", tool_json_u64(sum->copied));
+    tool_json_set(root, "cloned", tool_json_u64(sum->cloned));
     tool_json_set(root, "skipped", tool_json_u64(sum->skipped));
     tool_json_set(root, "failed", tool_json_u64(sum->failed));
     tool_json_set(root, "bytes", tool_json_u64(sum->bytes));
@@ -273,7 +317,11 @@ print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
     if (cp_wants.quiet || (jobs->len == 1 && !cp_wants.verbose))
         return;
     g_autofree char *size = tool_bytes(sum->bytes);
-    (void) printf("%u copied%s, ", sum->copied, cp_wants.verify ? " and verified" : "");
+    if (sum->cloned > 0)
+        (void) printf("%u cloned, ", sum->cloned);
+    if (sum->cloned == 0 || sum->copied > sum->cloned)
+        (void) printf("%u copied%s, ", sum->copied - sum->cloned,
+                      cp_wants.verify ? " and verified" : "");
     if (cp_wants.skip_existing)
         (void) printf("%u skipped, ", sum->skipped);
     (void) printf("%u failed, %s in %.1f s\n", sum->failed, size, seconds);
@@ -353,6 +401,24 @@ wrong_level(const GPtrArray *jobs)
     return NULL;
 }
 
+/* NULL, or what is wrong with --reflink. */
+static const char *
+wrong_reflink(const GPtrArray *jobs)
+{
+    if (cp_wants.reflink != CP_REFLINK_ALWAYS)
+        return NULL;
+    if (cp_wants.accuracy != NULL || cp_wants.format != NULL)
+        return "--accuracy and --format say how values are stored; a clone has them as they are "
+               "(--reflink=auto copies then)";
+    for (guint i = 0; i < jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        if (!job->from_container || !job->to_container)
+            return "--reflink makes containers (esdm://NAME) of containers (--reflink=auto copies "
+                   "what else there is)";
+    }
+    return NULL;
+}
+
 /* NULL, or what is wrong with --reference. */
 static const char *
 wrong_reference(const GPtrArray *jobs)
@@ -377,6 +443,7 @@ main(int argc, char **argv)
     cp_wants.reference = cp_wants.recursive = TRUE;
     cp_wants.verify = FALSE;
 #endif
+    complete_reflink(argc, argv);
     tool_parse(&help, entries, &argc, &argv);
     if (argc < 3)
         return tool_usage("which source, which target?");
@@ -395,6 +462,8 @@ main(int argc, char **argv)
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
     if (result == TOOL_OK && wrong_level(jobs) != NULL)
         result = tool_usage("%s", wrong_level(jobs));
+    if (result == TOOL_OK && wrong_reflink(jobs) != NULL)
+        result = tool_usage("%s", wrong_reflink(jobs));
     if (result == TOOL_OK && wrong_reference(jobs) != NULL)
         result = tool_usage("%s", wrong_reference(jobs));
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)

@@ -278,11 +278,19 @@ esdm_status cp_referrer_check(const cp_referrer *referrer, esdm_error *err);
 #define CP_JOBS_DEFAULT G_MININT
 #define CP_LEVEL_NONE   G_MININT
 
+/** Whether containers are cloned instead of copied. */
+typedef enum cp_reflink {
+    CP_REFLINK_NEVER,
+    CP_REFLINK_AUTO, /**< where that can be done */
+    CP_REFLINK_ALWAYS
+} cp_reflink;
+
 typedef struct cp_options {
     gboolean force;
     gboolean skip_existing;
     gboolean verify;
     gboolean reference; /**< values stay in the NetCDF files */
+    cp_reflink reflink;
     gboolean recursive;
     gboolean dry_run;
     gboolean verbose;
@@ -313,6 +321,7 @@ typedef struct cp_result {
     int state; /* 0: waiting, 1: begun, 2: done */
     esdm_status status;
     bool skipped; /* with ESDM_OK: the target exists, and was to be left as it is */
+    bool cloned;  /* no data were copied: source and target share them */
     uint64_t bytes;
     uint64_t datasets;
     uint64_t referred; /* of them: their values stay in the file */

@@ -299,13 +299,52 @@ remove_temporary(copy *c)
         tool_error("cannot remove the unfinished copy '%s': %s", c->target.name, err.message);
 }
 
+/* ---- clones ------------------------------------------------------------------------------- */
+
+/* What is said about how values are stored needs a copy. */
+static bool
+wants_clone(const cp_job *job)
+{
+    return cp_wants.reflink != CP_REFLINK_NEVER && job->from_container && job->to_container &&
+           cp_wants.accuracy == NULL && cp_wants.format == NULL;
+}
+
+/* @param ret_cloned false, with ESDM_OK: it has to be copied. */
+static esdm_status
+make_clone(const copy *c, cp_result *result, bool *ret_cloned)
+{
+    const cp_job *job = c->job;
+    esdm_container_info info = {0};
+    esdm_error why = {0};
+    esdm_status status =
+        esdm_container_clone(c->session, job->source, job->target, cp_wants.force != 0, &why);
+    if (status == ESDM_ENOTSUP && cp_wants.reflink == CP_REFLINK_AUTO)
+        return ESDM_OK;
+    if (status != ESDM_OK) {
+        *c->err = why;
+        return status;
+    }
+    *ret_cloned = result->cloned = true;
+    if (esdm_container_stat(c->session, job->target, &info, NULL) == ESDM_OK) {
+        result->bytes = info.raw_bytes;
+        result->datasets = info.datasets;
+        result->writes.fragments = info.fragments;
+    }
+    return ESDM_OK;
+}
+
 /* ---- the whole job ------------------------------------------------------------------------ */
 
 static esdm_status
-make_copy(copy *c, bool *ret_skipped)
+make_copy(copy *c, cp_result *result)
 {
-    esdm_status status = look_at_target(c, ret_skipped);
-    if (*ret_skipped)
+    bool cloned = false;
+    esdm_status status = look_at_target(c, &result->skipped);
+    if (result->skipped)
+        return ESDM_OK;
+    if (status == ESDM_OK && wants_clone(c->job))
+        status = make_clone(c, result, &cloned);
+    if (cloned)
         return ESDM_OK;
     if (status == ESDM_OK && cp_wants.reference)
         status = cp_referrer_new(c->job->source, &c->referrer, c->err);
@@ -354,7 +393,7 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
               .user = user,
               .err = err};
     gint64 started_us = g_get_monotonic_time();
-    esdm_status status = make_copy(&c, &result->skipped);
+    esdm_status status = make_copy(&c, result);
     if (c.model != NULL && status == ESDM_OK) {
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;

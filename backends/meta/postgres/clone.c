@@ -16,7 +16,7 @@ put_clone(postgres__params *params, const esdm_meta_clone *clone, char token[ESD
           esdm_error *err)
 {
     postgres__put_token(params, token);
-    postgres__put_string(params, clone->from);
+    postgres__put_int(params, clone->container);
     postgres__put_int(params, clone->snapshot);
     postgres__put_string(params, clone->name);
     postgres__put_string(params, clone->uuid);
@@ -53,14 +53,11 @@ postgres__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *r
                                  .params = &params,
                                  .name = clone->name,
                                  .keep_as = clone->replace ? clone->keep_as : NULL};
-    if (strcmp(clone->from, clone->name) == 0)
-        return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' cannot be cloned to itself",
-                               clone->from);
+    bool sane = clone->container <= POSTGRES__CONTAINER_MAX && clone->snapshot <= POSTGRES__LOW_MAX;
     esdm_status status =
-        clone->snapshot <= POSTGRES__LOW_MAX
-            ? put_clone(&params, clone, token, err)
-            : esdm__error_set(err, ESDM_ENOENT, "container '%.300s' has no snapshot %llu",
-                              clone->from, (unsigned long long) clone->snapshot);
+        sane ? put_clone(&params, clone, token, err)
+             : esdm__error_set(err, ESDM_ENOENT, "container '%.300s' has no snapshot %llu",
+                               clone->from, (unsigned long long) clone->snapshot);
     if (status == ESDM_OK)
         status = postgres__enter_commit(store, clone->durable, err);
     if (status == ESDM_OK) {
@@ -75,7 +72,9 @@ postgres__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *r
     }
     postgres__params_clear(&params);
     PQclear(all.result);
-    return status;
+    return status == ESDM_OK || status == ESDM_EEXIST
+               ? status
+               : esdm__error_prefix(err, status, "clone of container '%.200s'", clone->from);
 }
 
 /* An older store has no such rows; another program may have upgraded it since it was opened. */

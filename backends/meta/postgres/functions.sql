@@ -439,7 +439,7 @@ END $body$;
 
 -- A record that begins with a snapshot (0: the newest) of another one. Result: as of publish().
 CREATE OR REPLACE FUNCTION {S}.clone(
-    p_token uuid, p_again boolean, p_from text, p_snapshot bigint, p_name text, p_uuid text,
+    p_token uuid, p_again boolean, p_from bigint, p_snapshot bigint, p_name text, p_uuid text,
     p_replace boolean, p_writer text, p_message text, p_durable boolean,
     p_object_dataset bigint[], p_object_path text[], p_object_attributes text[]) RETURNS bigint[]
 LANGUAGE plpgsql AS $body$
@@ -458,17 +458,17 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
     -- Commits wait, and nobody deletes the snapshot meanwhile.
-    SELECT c.* INTO v_from FROM {S}.container c WHERE c.name = p_from FOR UPDATE;
+    SELECT c.* INTO v_from FROM {S}.container c WHERE c.container = p_from
+        AND c.name IS NOT NULL FOR UPDATE;
     IF v_from.container IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'ESD02',
-            MESSAGE = format('there is no container ''%s''', p_from);
+        RAISE EXCEPTION USING ERRCODE = 'ESD04', MESSAGE = 'it was removed or replaced meanwhile';
     END IF;
     SELECT s.* INTO v_old FROM {S}.snapshot s WHERE s.container = v_from.container
         AND s.snapshot = CASE p_snapshot WHEN 0 THEN v_from.snapshot ELSE p_snapshot END
         AND NOT s.pruned;
     IF v_old.container IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'ESD02',
-            MESSAGE = format('container ''%s'' has no snapshot %s', p_from, p_snapshot);
+            MESSAGE = format('it has no snapshot %s', p_snapshot);
     END IF;
     SELECT ARRAY[count(*), coalesce(sum(p.raw_bytes), 0)::bigint,
             coalesce(sum(p.stored_bytes), 0)::bigint, coalesce(sum(p.records), 0)::bigint]
@@ -476,8 +476,8 @@ BEGIN
         AND p.added <= v_old.snapshot AND (p.removed = 0 OR p.removed > v_old.snapshot);
     IF v_old.snapshot = v_from.snapshot AND v_sums[2:4] IS DISTINCT FROM
             ARRAY[v_from.raw_bytes, v_from.stored_bytes, v_from.fragments] THEN
-        RAISE EXCEPTION USING ERRCODE = 'ESD11', MESSAGE = format('container ''%s'': its directory '
-            'lists other index pages than were committed; esdm-fsck tells more', p_from);
+        RAISE EXCEPTION USING ERRCODE = 'ESD11', MESSAGE = 'its directory lists other index pages '
+            'than were committed; esdm-fsck tells more';
     END IF;
     v_pair := {S}.insert_container(p_replace, p_name, p_uuid, v_sums[1], v_now, v_sums[2],
         v_sums[3], v_sums[4], v_from.datasets);

@@ -133,14 +133,15 @@ read_source(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_e
 {
     sqlite3_stmt *row = NULL;
     bool found = false;
-    esdm_status status =
-        sqlite__prepare(link, SQLITE__CLONE_SOURCE, &row, err, "ti", clone->from, clone->snapshot);
+    esdm_status status = sqlite__prepare(link, SQLITE__CLONE_SOURCE, &row, err, "ii",
+                                         clone->container, clone->snapshot);
     if (status == ESDM_OK)
         status = sqlite__step(link, row, &found, err);
     if (status != ESDM_OK)
         return status;
     if (!found)
-        return esdm__error_set(err, ESDM_ENOENT, "there is no container '%.300s'", clone->from);
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "container '%.300s' was removed or replaced meanwhile", clone->from);
     const char *uuid = sqlite__text(row, 1);
     c->container = sqlite__u64(row, 0);
     memcpy(c->uuid, uuid, strnlen(uuid, sizeof c->uuid - 1));
@@ -255,10 +256,7 @@ sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret
     uint64_t replaced = 0;
     uint64_t now_ns = esdm__now_ns();
     uint64_t former_ns = 0;
-    if (strcmp(clone->from, clone->name) == 0)
-        return esdm__error_set(err, ESDM_EINVAL, "container '%.300s' cannot be cloned to itself",
-                               clone->from);
-    if (clone->snapshot > SQLITE__LOW_MAX)
+    if (clone->container > SQLITE__CONTAINER_MAX || clone->snapshot > SQLITE__LOW_MAX)
         return esdm__error_set(err, ESDM_ENOENT, "container '%.300s' has no snapshot %llu",
                                clone->from, (unsigned long long) clone->snapshot);
     esdm_status status = sqlite__begin_write(store, clone->durable, err);

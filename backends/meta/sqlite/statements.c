@@ -272,7 +272,8 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "CASE WHEN s.id IS NULL THEN 1 ELSE " SNAPSHOT_SEALED("s.") " END "
         "FROM container c LEFT JOIN snapshot s ON s.id = (c.container << 32) + "
         "CASE ?2 WHEN 0 THEN c.snapshot ELSE ?2 END "
-        "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at WHERE c.name = ?1",
+        "LEFT JOIN snapshot d ON d.id = (c.container << 32) + s.document_at "
+        "WHERE c.container = ?1 AND c.name IS NOT NULL",
     /* ?1 of the old record, ?2 of the new one, ?3 that has the document. */
     [SQLITE__CLONE_SNAPSHOT] =
         "INSERT INTO snapshot(id, parent, structure, document_at, time_ns, pruned, writer, "

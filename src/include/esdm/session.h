@@ -100,6 +100,24 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_erase(esdm_session *session,
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_move(esdm_session *session, const char *from,
                                                          const char *to, bool replace,
                                                          esdm_error *err);
+/**
+ * Makes the container `to` of a snapshot of another one, without copying data: the new container
+ * begins with that snapshot, by its number, and both share what is stored. Whatever becomes of one
+ * of them (written to, removed, replaced, stored elsewhere) changes nothing of the other; stored
+ * bytes go when nothing refers to them any more. Takes time for the index, about a millisecond for
+ * thousands of fragments. What open handles have not committed is not part of it.
+ *
+ * @param from a name, or one that says a snapshot ("run.nc@7", "run.nc@2026-11-20"); no query.
+ * @param to another name. ESDM_EEXIST when there is such a container, unless `replace`: then that
+ *        one is kept as with ESDM_CREATE_REPLACE. It may be the container that `from` says a
+ *        snapshot of, which so becomes what it was.
+ * @return ESDM_ENOENT: there is no such container or snapshot. ESDM_ENOTSUP: `from` is a query, or
+ *         the metadata store cannot do it (one that an older ESDM made, whose owner has not written
+ *         to it since).
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_clone(esdm_session *session, const char *from,
+                                                          const char *to, bool replace,
+                                                          esdm_error *err);
 
 /** A container that was replaced or removed and is still kept; borrowed during the callback. */
 typedef struct esdm_former_info {

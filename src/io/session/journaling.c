@@ -349,6 +349,25 @@ esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_reloca
         esdm__buffer_clear(&record);
 }
 
+/* ---- clones --------------------------------------------------------------------------------- */
+
+esdm_status
+esdm__noted_clone(esdm_session *session, const esdm_meta_clone *clone,
+                  esdm_meta_committed *ret_made, esdm_error *err)
+{
+    esdm_status status = session->meta->clone(session->store, clone, ret_made, err);
+    struct esdm__journal *journal = status == ESDM_OK ? journal_of(session) : NULL;
+    if (journal != NULL) {
+        esdm__journal_lack(journal);
+        tell_lack(session);
+    }
+    if (status == ESDM_OK) {
+        atomic_store(&session->changed, true);
+        esdm__backup_later(session);
+    }
+    return status;
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 void

@@ -38,6 +38,10 @@ esdm_status esdm__named_remove(esdm_session *session, const char *name, uint64_t
 esdm_status esdm__named_move(esdm_session *session, const char *from, const char *to, bool replace,
                              const char *keep_as, uint64_t *ret_replaced, esdm_error *err);
 
+/** The metadata store's clone(), noted in the journal. */
+esdm_status esdm__noted_clone(esdm_session *session, const esdm_meta_clone *clone,
+                              esdm_meta_committed *ret_made, esdm_error *err);
+
 /** Pages of a container whose fragments lie elsewhere. @param sums checksums of the pages as they
  *  were; those that are not `moved` are left out. */
 void esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_relocation *pages,

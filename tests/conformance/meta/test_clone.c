@@ -46,10 +46,14 @@ shares(const pairs *all, const char *uuid, uint64_t container)
 }
 
 static esdm_meta_clone
-new_clone(const char *from, const char *to, const char *uuid)
+new_clone(const fixture *f, const char *from, const char *to, const char *uuid)
 {
-    return (esdm_meta_clone){
-        .from = from, .name = to, .uuid = uuid, .writer = "tests", .message = "clone"};
+    return (esdm_meta_clone){.container = meta_record(f, from).container,
+                             .from = from,
+                             .name = to,
+                             .uuid = uuid,
+                             .writer = "tests",
+                             .message = "clone"};
 }
 
 static void
@@ -63,7 +67,7 @@ test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone(void **state)
     esdm_meta_committed source = meta_create(f->store, "a");
     for (uint32_t i = 0; i < 5; i++)
         assert_ok(meta_append(f->store, source.container, 1, &made));
-    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
     assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
     assert_int_equal(cloned.snapshot, made.snapshot);
     assert_int_equal(meta_count_pages(f->store, cloned.container, cloned.snapshot, 0), 5);
@@ -97,9 +101,9 @@ test_clone__is_listed_with_all_whose_packs_it_shares(void **state)
     (void) meta_create(f->store, "a");
     (void) snprintf(uuid, sizeof uuid, "%s", meta_record(f, "a").uuid);
     assert_int_equal(list(f->store).count, 0);
-    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
     assert_ok(meta()->clone(f->store, &wanted, &first, &place_error));
-    wanted = new_clone("b", "c", UUID_OF_CLONE2);
+    wanted = new_clone(f, "b", "c", UUID_OF_CLONE2);
     assert_ok(meta()->clone(f->store, &wanted, &second, &place_error));
     pairs all = list(f->store);
     assert_int_equal(all.count, 3);
@@ -125,23 +129,50 @@ test_clone__refuses_names_that_are_taken_or_not_there(void **state)
         skip();
     (void) meta_create(f->store, "a");
     esdm_meta_committed other = meta_create(f->store, "b");
-    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
     assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_EEXIST);
-    wanted.from = "nowhere";
-    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ENOENT);
-    wanted = new_clone("a", "c", UUID_OF_CLONE);
+    wanted.container = 4711;
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ECONFLICT);
+    wanted = new_clone(f, "a", "c", UUID_OF_CLONE);
     wanted.snapshot = 9;
     assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ENOENT);
-    wanted = new_clone("a", "a", UUID_OF_CLONE);
-    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_EINVAL);
     assert_int_equal(cloned.container, 77);
     assert_int_equal(list(f->store).count, 0);
-    wanted = new_clone("a", "b", UUID_OF_CLONE);
+    wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
     wanted.replace = true;
     wanted.keep_as = "/former/b//1";
     assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
     assert_int_equal(cloned.replaced, other.container);
     assert_int_equal(meta_record(f, "/former/b//1").container, other.container);
+}
+
+/* A container goes back to what it was: the clone takes its name. */
+static void
+test_clone__replaces_what_it_is_made_of(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed made;
+    esdm_meta_committed cloned;
+    if (meta()->clone == NULL)
+        skip();
+    esdm_meta_committed source = meta_create(f->store, "a");
+    assert_ok(meta_append(f->store, source.container, 1, &made));
+    esdm_meta_clone wanted = new_clone(f, "a", "a", UUID_OF_CLONE);
+    wanted.replace = true;
+    wanted.keep_as = "/former/a//1";
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.replaced, source.container);
+    assert_int_equal(meta_record(f, "a").container, cloned.container);
+    assert_int_equal(meta_check_whole(f->store, "a"), 1);
+    wanted = new_clone(f, "/former/a//1", "a", UUID_OF_CLONE2);
+    wanted.replace = true;
+    uint64_t first = cloned.container;
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_int_equal(cloned.replaced, first);
+    /* what is garbage cannot be cloned any more */
+    wanted.container = first;
+    assert_int_equal(meta()->clone(f->store, &wanted, &cloned, &place_error), ESDM_ECONFLICT);
+    assert_int_equal(meta_check_whole(f->store, "a"), 1);
 }
 
 typedef struct attribute_list {
@@ -202,7 +233,7 @@ test_clone__of_an_old_snapshot_is_found_by_its_attributes(void **state)
     update.history = 10;
     assert_ok(meta()->commit(f->store, &update, &made, &place_error));
     assert_int_equal(made.structure, 2);
-    esdm_meta_clone wanted = new_clone("a", "b", UUID_OF_CLONE);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
     wanted.snapshot = 1;
     wanted.attributes = &attribute;
     wanted.nattributes = 1;
@@ -216,7 +247,7 @@ test_clone__of_an_old_snapshot_is_found_by_its_attributes(void **state)
     free(loaded.document);
     free(loaded.lengths);
     meta()->unpin(f->store, loaded.record.container, loaded.snapshot);
-    wanted = new_clone("a", "c", UUID_OF_CLONE2);
+    wanted = new_clone(f, "a", "c", UUID_OF_CLONE2);
     wanted.attributes = &newer;
     wanted.nattributes = 1;
     assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
@@ -233,5 +264,6 @@ const struct CMUnitTest meta_clone_tests[] = {
     WITH_STORE(test_clone__is_listed_with_all_whose_packs_it_shares),
     WITH_STORE(test_clone__of_an_old_snapshot_is_found_by_its_attributes),
     WITH_STORE(test_clone__refuses_names_that_are_taken_or_not_there),
+    WITH_STORE(test_clone__replaces_what_it_is_made_of),
 };
 const size_t meta_clone_count = sizeof meta_clone_tests / sizeof meta_clone_tests[0];

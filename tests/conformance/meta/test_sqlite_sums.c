@@ -443,7 +443,7 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     fixture *f = *state;
     esdm_meta_committed committed;
     size_t pairs = 0;
-    const esdm_meta_clone clone = {
+    esdm_meta_clone clone = {
         .from = "c0", .name = "clone", .uuid = "c10e0000000000000000000000000001"};
     skip_if(!sqlite_is_tested());
     fill(f);
@@ -454,6 +454,7 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     assert_int_equal(pairs, 0);
     f->store = meta_open(f, false);
     assert_int_equal(format_of(f), 3);
+    clone.container = meta_record(f, "c0").container;
     assert_ok(meta()->clone(f->store, &clone, &committed, &place_error));
     assert_int_equal(format_of(f), 5);
     assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));

@@ -295,9 +295,10 @@ typedef struct esdm_meta_import {
 
 /** A container that begins with one snapshot of another one, and shares its packs. */
 typedef struct esdm_meta_clone {
-    const char *from;    /**< name */
-    uint64_t snapshot;   /**< of `from`; 0: the newest */
-    const char *name;    /**< of the new record; another one than `from` */
+    uint64_t container;  /**< record that has the snapshot; it may lose its name to the new one */
+    const char *from;    /**< what it is called, for messages */
+    uint64_t snapshot;   /**< 0: the newest */
+    const char *name;    /**< of the new record */
     const char *uuid;    /**< of the new record */
     bool replace;        /**< the new record takes over the name, as ESDM_META_REPLACE */
     const char *keep_as; /**< with `replace`: as in esdm_meta_commit */
@@ -537,10 +538,11 @@ typedef struct esdm_meta_plugin {
      * pages and attributes. The new record has this one snapshot, with the number, structure number
      * and pages (`added`) of the old one, so that the order of overlapping fragments stays; its
      * pages get numbers of their own. It shares the packs of the old record's uuid and of all uuids
-     * that the old record shares. Changes of the old record wait, or the clone does. ESDM_ENOENT:
-     * no such container or snapshot; ESDM_EEXIST: the name is taken; ESDM_ECORRUPT: the directory
-     * of its pages is not whole; ESDM_ENOTSUP: the store has an older format, and this user may not
-     * upgrade it.
+     * that the old record shares. Changes of the old record wait, or the clone does.
+     * ESDM_ECONFLICT: there is no such record, or it has no name any more (garbage): nothing may
+     * refer to its packs again. ESDM_ENOENT: no such snapshot; ESDM_EEXIST: the name is taken;
+     * ESDM_ECORRUPT: the directory of its pages is not whole; ESDM_ENOTSUP: the store has an older
+     * format, and this user may not upgrade it.
      */
     esdm_status (*clone)(void *store, const esdm_meta_clone *clone,
                          esdm_meta_committed *ret_committed, esdm_error *err);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Containers that begin with a snapshot of another one. */
+
+#include <string.h>
+
+#include "api/catalogue.h"
+#include "base/arguments.h"
+#include "base/error.h"
+#include "io/commit/clone.h"
+#include "io/io.h"
+#include "io/session/nesting.h"
+#include "virtual/virtual.h"
+
+/* How often a source that is replaced meanwhile is looked up again. */
+#define ATTEMPTS 8
+
+static esdm_status
+normalise_target(const char *to, char *normal, esdm_error *err)
+{
+    esdm_status status = esdm_container_normalise(to, normal, err);
+    if (status == ESDM_OK && esdm__virtual_is_said(normal))
+        return esdm__error_set(err, ESDM_EACCES,
+                               "'%s' is a query, which nobody can write to: name a container",
+                               normal);
+    return status;
+}
+
+static esdm_status
+normalise_source(const char *from, char *normal, esdm_error *err)
+{
+    esdm_status status = esdm_container_normalise(from, normal, err);
+    if (status == ESDM_OK && esdm__virtual_is_said(normal))
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a query, whose containers lie apart: it can be copied, and "
+                               "each of the containers cloned",
+                               normal);
+    return status;
+}
+
+esdm_status
+esdm_container_clone(esdm_session *session, const char *from, const char *to, bool replace,
+                     esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, from);
+    ESDM__NEED(err, to);
+    char source_name[ESDM_CONTAINER_NAME_MAX + 1];
+    char target_name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm_status status = normalise_source(from, source_name, err);
+    if (status == ESDM_OK)
+        status = normalise_target(to, target_name, err);
+    if (status == ESDM_OK && strcmp(source_name, target_name) == 0)
+        status = esdm__error_set(err, ESDM_EINVAL, "container '%s' cannot be cloned to itself",
+                                 source_name);
+    if (status == ESDM_OK)
+        status = esdm__need_writable(session, err);
+    if (status == ESDM_OK)
+        status = esdm__nesting_check(session, target_name, err);
+    if (status != ESDM_OK)
+        return status;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        esdm_container *source = NULL;
+        status = esdm_container_open(session, source_name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
+                                     &source, err);
+        if (status == ESDM_OK)
+            status = esdm__io_clone(source, target_name, replace, err);
+        esdm_container_discard(source);
+        if (status != ESDM_ECONFLICT)
+            break;
+    }
+    return status;
+}

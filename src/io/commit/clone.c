@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#include "io/commit/clone.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "io/session/former.h"
+#include "io/session/journaling.h"
+#include "meta/attribute_index.h"
+
+static esdm_status
+make_clone(esdm_session *session, const esdm_meta_clone *clone, esdm_error *err)
+{
+    esdm_meta_committed made = {0};
+    esdm_status status = esdm__noted_clone(session, clone, &made, err);
+    if (status == ESDM_ENOSPC && esdm__former_relieve(session))
+        status = esdm__noted_clone(session, clone, &made, err);
+    if (status == ESDM_OK && made.replaced != 0)
+        esdm__session_replaced(session);
+    return status;
+}
+
+esdm_status
+esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_error *err)
+{
+    esdm_session *session = source->session;
+    esdm__attribute_index attributes = {0};
+    uint64_t record = 0;
+    uint64_t snapshot = 0;
+    char uuid[ESDM__UUID_BYTES];
+    char former[ESDM__FORMER_NAME_BYTES];
+    char message[ESDM_CONTAINER_NAME_MAX + 48];
+    if (session->meta->clone == NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "the metadata store '%s' cannot make clones: copy the container",
+                               session->meta->base.name);
+    esdm__container_position(source, &record, &snapshot);
+    esdm_status status = esdm__attribute_index_make(source, &attributes, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__uuid_new(uuid);
+    char told[ESDM__FORMER_NAME_BYTES];
+    esdm__former_tell(source->name, told, sizeof told);
+    (void) snprintf(message, sizeof message, "clone of %.*s@%" PRIu64, ESDM_CONTAINER_NAME_MAX,
+                    told, snapshot);
+    const esdm_meta_clone clone = {
+        .container = record,
+        .from = source->name,
+        .snapshot = snapshot,
+        .name = name,
+        .uuid = uuid,
+        .replace = replace,
+        .keep_as = replace ? esdm__former_name(session, name, false, former) : NULL,
+        .writer = esdm__session_writer(session),
+        .message = message,
+        .durable = session->site->durability == ESDM__DURABLE_SYSTEM,
+        .attributes = attributes.entries,
+        .nattributes = attributes.count,
+    };
+    status = make_clone(session, &clone, err);
+    esdm__attribute_index_clear(&attributes);
+    return status;
+}
