@@ -32,71 +32,6 @@
 #define EXIT_CANNOT 126
 #define EXIT_ABSENT 127
 
-static const char help[] =
-    "NAME\n"
-    "    esdm-run - run a NetCDF program on ESDM, without recompiling it\n"
-    "\n"
-    "SYNOPSIS\n"
-    "    esdm-run [OPTION...] PROGRAM [ARGUMENT...]\n"
-    "    esdm-run --print-rc\n"
-    "\n"
-    "DESCRIPTION\n"
-    "    Starts PROGRAM with ESDM's NetCDF plug-in preloaded. In it, every path of the form\n"
-    "    esdm://NAME that reaches the NetCDF library names a container of the ESDM site, and is\n"
-    "    created, read, renamed and deleted there. All other paths work as always.\n"
-    "\n"
-    "        esdm-run ncks -O in.nc esdm://experiment/run1.nc\n"
-    "        esdm-run ncdump -h esdm://experiment/run1.nc\n"
-    "        esdm-run cdo sinfo esdm://experiment/run1.nc\n"
-    "        esdm-run python3 analysis.py\n"
-    "\n"
-    "    The programs that PROGRAM starts inherit the plug-in; so a whole shell or a workflow\n"
-    "    manager can run under it. Under MPI, start each process so:\n"
-    "        mpirun -n 4 esdm-run ./model          (srun -n 4 esdm-run ./model)\n"
-    "    Ranks that share a file (nc_create_par) need the part of ESDM for their MPI, which is\n"
-    "    libesdm-mpi-openmpi.so or libesdm-mpi-mpich.so; it is loaded when it is needed.\n"
-    "\n"
-    "    PROGRAM has to link the NetCDF C library dynamically, or load it later as Python does.\n"
-    "    Programs that cannot be hooked are refused with the reason: statically linked ones, "
-    "those\n"
-    "    that gain privileges (setuid, setgid, file capabilities), and those for another kind of\n"
-    "    machine. One that seems not to use NetCDF at all is warned about, and started.\n"
-    "\n"
-    "OPTIONS\n"
-    "    -s, --config FILE  use this site configuration (sets ESDM_CONFIG); --site is the same\n"
-    "    -S, --strict       refuse a program that does not link the NetCDF library\n"
-    "    -q, --quiet        no warning about such a program\n"
-    "    -v, --verbose      say what is started and how; ESDM tells what it does (ESDM_DEBUG=1)\n"
-    "    -n, --dry-run      examine PROGRAM and print the LD_PRELOAD value, start nothing\n"
-    "        --print-rc     print lines for ~/.ncrc: with them netCDF-C 4.10 and newer read stub\n"
-    "                       files without esdm-run\n"
-    "    -h, --help         print this text\n"
-    "    -V, --version      print the version\n"
-    "\n"
-    "ENVIRONMENT\n"
-    "    LD_PRELOAD         what is in it stays, the plug-in is added behind it, but before a "
-    "libnetcdf\n"
-    "    ESDM_CONFIG        site configuration; otherwise ./esdm.json, the user's configuration\n"
-    "                       folder (esdm/site.json), /etc/esdm/site.json, or a default site in "
-    "the\n"
-    "                       user's data folder\n"
-    "    ESDM_NC_ROUTE      folders, separated by colons, in which plain files created through\n"
-    "                       NetCDF become containers; FOLDER=NAME puts them below NAME;\n"
-    "                       FOLDER may be a pattern, and '*' is every file\n"
-    "    ESDM_NC_FAILURE    commit: what a Python program that fails has half written is "
-    "committed;\n"
-    "                       otherwise it is dropped, and what stood there stays\n"
-    "    ESDM_DEBUG         1: ESDM reports on standard error\n"
-    "\n"
-    "EXIT STATUS\n"
-    "    That of PROGRAM, if it was started. Otherwise\n"
-    "    125  esdm-run failed: wrong options, no plug-in, no such site configuration\n"
-    "    126  PROGRAM was found but cannot be run or cannot be hooked\n"
-    "    127  PROGRAM was not found\n"
-    "\n"
-    "SEE ALSO\n"
-    "    esdm-ls, esdm-stat, esdm-cp, esdm-mkfs: each has --help\n";
-
 typedef struct options {
     const char *site;
     bool strict;
@@ -104,6 +39,7 @@ typedef struct options {
     bool verbose;
     bool dry_run;
     bool print_rc;
+    report_options watch;
 } options;
 
 __attribute__((format(printf, 1, 2))) static void
@@ -466,16 +402,55 @@ set_site(const char *site)
     return setenv("ESDM_CONFIG", path, 1) == 0;
 }
 
+static bool
+is_watched(const options *opt)
+{
+    return opt->watch.report || opt->watch.records || opt->watch.read_ahead;
+}
+
+/** Preloads libesdm-watch.so, which lies beside `library`. */
+static bool
+add_watch(const char *library)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(library, '/');
+    (void) snprintf(path, sizeof(path), "%.*s/libesdm-watch.so",
+                    slash ? (int) (slash - library) : 1, slash ? library : ".");
+    if (access(path, R_OK) != 0) {
+        say("'%s': %s; this ESDM was built without it (python3 was not there)", path,
+            strerror(errno));
+        return false;
+    }
+    return set_preload(path);
+}
+
+/** Runs what follows in a child. @return in the parent, the program's exit status. */
+static int
+watch(const options *opt, bool *ret_in_program)
+{
+    report_run run = {0};
+    const char *why = NULL;
+    bool begun = report_begin(&run, opt->watch.records, opt->watch.read_ahead, &why);
+    *ret_in_program = begun && run.in_program;
+    if (!begun) {
+        say("folder for records '%s': %s", run.folder[0] ? run.folder : opt->watch.records, why);
+        return EXIT_OWN;
+    }
+    return run.in_program ? 0 : report_end(&run, &opt->watch);
+}
+
 /** @return index of PROGRAM in argv, or -1 with *ret_exit set. */
 static int
 parse(int argc, char **argv, options *ret, int *ret_exit)
 {
     static const struct option longs[] = {
-        {"config", required_argument, NULL, 's'}, {"site", required_argument, NULL, 's'},
-        {"strict", no_argument, NULL, 'S'},       {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},      {"dry-run", no_argument, NULL, 'n'},
-        {"print-rc", no_argument, NULL, 'R'},     {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+        {"config", required_argument, NULL, 's'},  {"site", required_argument, NULL, 's'},
+        {"strict", no_argument, NULL, 'S'},        {"quiet", no_argument, NULL, 'q'},
+        {"verbose", no_argument, NULL, 'v'},       {"dry-run", no_argument, NULL, 'n'},
+        {"print-rc", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"report", optional_argument, NULL, 'P'},  {"json", no_argument, NULL, 'J'},
+        {"records", required_argument, NULL, 'D'}, {"read-ahead", no_argument, NULL, 'A'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
     int c;
     *ret_exit = EXIT_OWN;
     while ((c = getopt_long(argc, argv, "+s:SqvnhV", longs, NULL)) != -1) {
@@ -498,8 +473,21 @@ parse(int argc, char **argv, options *ret, int *ret_exit)
         case 'R':
             ret->print_rc = true;
             break;
+        case 'P':
+            ret->watch.report = true;
+            ret->watch.page = optarg;
+            break;
+        case 'J':
+            ret->watch.json = true;
+            break;
+        case 'D':
+            ret->watch.records = optarg;
+            break;
+        case 'A':
+            ret->watch.read_ahead = true;
+            break;
         case 'h':
-            *ret_exit = fputs(help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
+            *ret_exit = fputs(run_help, stdout) == EOF || fflush(stdout) != 0 ? EXIT_OWN : 0;
             return -1;
         case 'V':
             *ret_exit = puts("esdm-run (ESDM) " ESDM_VERSION) == EOF ? EXIT_OWN : 0;
@@ -549,9 +537,16 @@ main(int argc, char **argv)
     if (status != 0) {
         return status;
     }
-    if ((opt.site && !set_site(opt.site)) || !set_preload(library) ||
-        (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
+    bool in_program = false;
+    if ((opt.site && !set_site(opt.site)) || (is_watched(&opt) && !add_watch(library)) ||
+        !set_preload(library) || (opt.verbose && setenv("ESDM_DEBUG", "1", 1) != 0)) {
         return EXIT_OWN;
+    }
+    if (is_watched(&opt) && !opt.dry_run) {
+        status = watch(&opt, &in_program);
+        if (!in_program) {
+            return status;
+        }
     }
     if (opt.verbose) {
         say("starting '%s' with LD_PRELOAD=%s", program, getenv("LD_PRELOAD"));

@@ -2,12 +2,44 @@
 #ifndef ESDM_RUN_H
 #define ESDM_RUN_H
 
-/** @file Parts of esdm-run: libraries to preload, variables, what a program is told. */
+/** @file What the files of this tool share. */
 
 #include <stdbool.h>
+#include <stdint.h>
+
+extern const char run_help[];
 
 /** Adds a library to $LD_PRELOAD unless it is there: behind what there is, but before a libnetcdf.
  *  False when out of memory. */
 bool preload_add(const char *library);
+
+typedef struct report_options {
+    bool report;         /* explain at the end */
+    bool json;           /* as JSON */
+    bool read_ahead;     /* act on patterns */
+    const char *page;    /* NULL: no page */
+    const char *records; /* NULL: a folder that goes with the run */
+} report_options;
+
+/** Longest name of a folder for records. */
+#define REPORT_FOLDER 3072
+
+/** A run that is recorded. */
+typedef struct report_run {
+    char folder[REPORT_FOLDER];
+    bool keep;       /* the folder */
+    bool in_program; /* this is the child, which becomes the program */
+    int rank;
+    int ranks;  /* each started by an esdm-run */
+    bool local; /* all on this node */
+    char job[128];
+} report_run;
+
+/** Makes the folder, forks, and in the child sets what libesdm-watch.so reads. @param r zeroed.
+ *  false, and why. */
+bool report_begin(report_run *r, const char *records, bool read_ahead, const char **ret_why);
+/** In the parent: waits for the program, and on rank 0 for the others; explains.
+ *  @return the program's exit status. */
+int report_end(const report_run *r, const report_options *o);
 
 #endif

@@ -1,0 +1,180 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-run --report: what programs did with files and variables, by numbers that are known."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import mpirun
+from esdmtest import (BUILD, SANITIZE, Site, client_environment, expect, expect_error, main, need_data,
+                      need_program, run, skip, tool)
+
+WATCHED = BUILD / "tests/netcdf/clients/nc_watched"
+
+
+def report_of(done):
+    """The JSON after what the program itself said."""
+    text = done.stderr
+    return json.loads(text[text.index("{\n"):])
+
+
+def reported(*command, options=("--report", "--json"), check=True, env=None):
+    done = subprocess.run([tool("esdm-run"), "-q", *options, *map(str, command)], text=True,
+                          env=client_environment(env), stdin=subprocess.DEVNULL, capture_output=True,
+                          errors="replace", timeout=600, check=False)
+    if check:
+        expect(done.returncode == 0, f"{command}: {done.returncode}\n{done.stderr[-3000:]}")
+    return done
+
+
+def entry(report, name, variable=None):
+    found = [f for f in report["variables" if variable else "files"]
+             if f["file"].endswith(name) and f["variable"] == variable]
+    expect(len(found) == 1, f"{name} {variable}: {json.dumps(report, indent=1)[:4000]}")
+    return found[0]
+
+
+class Folder:
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="esdm-test-report."))
+        self.file = self.path / "data"
+        self.file.write_bytes(os.urandom(1 << 20) * 8)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def leftovers():
+    return set(pathlib.Path("/dev/shm").glob(f"esdm-run-*"))
+
+
+def test_patterns_and_bytes():
+    with Folder() as folder:
+        for count, size, stride, said in ((300, 1000, 1000, "sequential"),
+                                          (300, 1024, 20480, "strided: 1.0 kB every 20 kB"),
+                                          (300, 4096, 0, "random")):
+            report = report_of(reported(WATCHED, "read", folder.file, count, size, stride, 0))
+            file = entry(report, "/data")
+            expect(file["read"]["calls"] == count and file["read"]["bytes"] == count * size, str(file))
+            expect(file["read_pattern"]["is"] == said, f"{said}: {file}")
+        text = reported(WATCHED, "stdio", folder.path / "text").stderr
+        expect("FAILED" not in text, text)
+        file = entry(report_of(reported(WATCHED, "stdio", folder.path / "text")), "/text")
+        expect(file["write"]["bytes"] == 1010 and file["read"]["bytes"] == 10, str(file))
+
+
+def test_other_processes():
+    """fork, vfork and exec: each is seen once, and the program finds what it would without."""
+    before = leftovers()
+    with Folder() as folder:
+        report = report_of(reported(WATCHED, "processes", folder.file))
+        file = entry(report, "/data")
+        size = folder.file.stat().st_size
+        # one byte each in the parent, ten in the child, all of it by cat
+        expect(file["read"]["bytes"] == 3 + 10 + size, f"{file}")
+        expect(report["processes"] >= 3, str(report["processes"]))
+    expect(leftovers() <= before, f"left: {leftovers() - before}")
+
+
+def test_netcdf_programs():
+    """Real programs on real data: the bytes of variables, and those of files as the kernel saw them."""
+    need_program("ncks", "cdo")
+    source = need_data("fields", "era5_u.nc")
+    with Folder() as folder:
+        copy = folder.path / "copy.nc"
+        report = report_of(reported("ncks", "-O", "-h", source, copy))
+        read, written = entry(report, "era5_u.nc", "era5_u"), [
+            v for v in report["variables"] if v["variable"] == "era5_u" and v["write"]["calls"]]
+        expect(read["read"]["bytes"] == written[0]["write"]["bytes"] > 300000, f"{read} {written}")
+        expect(entry(report, "era5_u.nc")["read"]["bytes"] > 0.5 * source.stat().st_size, "file")
+        writes = [f for f in report["files"] if "copy.nc" in f["file"]]
+        expect(sum(f["write"]["bytes"] for f in writes) >= 0.9 * copy.stat().st_size, str(writes))
+        expect(report["time"]["netcdf_library"] > 0, str(report["time"]))
+
+        page = folder.path / "page.html"
+        done = reported("cdo", "-s", "-O", "-timmean", source, folder.path / "mean.nc",
+                        options=(f"--report={page}",))
+        for words in ("What it did", "Where the time went", "What would help most", "era5_u"):
+            expect(words in done.stderr, f"{words}: {done.stderr}")
+        html = page.read_text()
+        expect(html.count("<svg") >= 2 and "era5_u" in html, html[:2000])
+        expect(not re.search(r"""(src|href)\s*=|url\(|@import""", html), "the page needs others")
+
+
+def test_the_same_for_esdm():
+    need_program("nccopy")
+    source = need_data("fields", "era5_u.nc")
+    with Site():
+        done = reported("nccopy", source, "esdm://a/b.nc", options=("--report",))
+        expect("esdm:" in done.stderr and "ESDM made" in done.stderr, done.stderr)
+        report = report_of(reported("ncks", "--trd", "-H", "-C", "-v", "era5_u", "esdm://a/b.nc"))
+        found = [v for v in report["variables"] if v["variable"] == "era5_u"]
+        expect(len(found) == 1 and found[0]["read"]["bytes"] > 300000, str(found))
+
+
+def test_python_with_its_own_library():
+    """A libnetcdf that an extension has loaded for itself."""
+    if SANITIZE:
+        skip("Python is not sanitized")
+    source = need_data("fields", "era5_u.nc")
+    code = f"import netCDF4; print(netCDF4.Dataset({str(source)!r})['era5_u'][:].shape)"
+    if run(["/usr/bin/python3", "-c", code], check=False).returncode != 0:
+        skip("no netCDF4 for Python")
+    report = report_of(reported("/usr/bin/python3", "-c", code))
+    expect(entry(report, "era5_u.nc", "era5_u")["read"]["bytes"] > 300000, "not seen")
+
+
+def test_a_killed_program():
+    before = leftovers()
+    with Folder() as folder:
+        done = reported(WATCHED, "killed", folder.file, options=("--report",), check=False)
+        expect(done.returncode == -signal.SIGKILL, f"{done.returncode} {done.stderr}")
+        expect("ended by signal 9" in done.stderr and "100 kB" in done.stderr, done.stderr)
+    expect(leftovers() <= before, f"left: {leftovers() - before}")
+
+
+def test_what_cannot_be_written_stops_nobody():
+    """Records that find no room are counted; statuses are the program's; wrong options are told."""
+    with Folder() as folder:
+        report = report_of(reported(WATCHED, "read", folder.file, 20000, 10, 10, 0,
+                                    env={"ESDM_WATCH_MB": "1"}))
+        expect(report["dropped"] > 1000, str(report["dropped"]))
+        expect(entry(report, "/data")["read"]["calls"] == 20000, "counters are not exact")
+        done = reported(WATCHED, "nothing", check=False)
+        expect(done.returncode == 2, str(done.returncode))
+        records = folder.path / "records"
+        reported(WATCHED, "read", folder.file, 10, 10, 10, 0, options=("--records", str(records)))
+        expect("10 calls" in run([tool("esdm-explain"), records]).stdout, "records")
+        expect_error(run([tool("esdm-explain"), folder.path], check=False), "holds no records")
+        done = reported(WATCHED, "read", folder.file, 1, 1, 1, 0, check=False,
+                        options=("--records", "/proc/x/y"))
+        expect(done.returncode == 125, done.stderr)
+
+
+def test_ranks_make_one_report():
+    need_program("mpirun")
+    with Folder() as folder:
+        env = mpirun.environment(str(folder.path))
+        for command in ([tool("esdm-run"), "-q", "--report", "--json", WATCHED, "rank", folder.path / "f"],):
+            done = subprocess.run(["mpirun", "-n", "4", *map(str, command)], capture_output=True, text=True,
+                                  env=client_environment(env), stdin=subprocess.DEVNULL, timeout=600,
+                                  check=False)
+            expect(done.returncode == 0, done.stderr[-3000:])
+            expect(done.stderr.count('"command"') == 1, f"not one report: {done.stderr[-3000:]}")
+            report = report_of(done)
+            expect(report["ranks"] == 4, str(report["ranks"]))
+            for rank in range(4):
+                file = entry(report, f"/f.{rank}", "tas")
+                expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
+
+
+main(test_patterns_and_bytes, test_other_processes, test_netcdf_programs, test_the_same_for_esdm,
+     test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
+     test_ranks_make_one_report)

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What would help most: rules, each with the seconds that it may gain, and the reasons in numbers.
+ */
+#include "esdm-explain/esdm-explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SMALL_BYTES  65536.0
+#define GOOD_BYTES   1048576.0
+#define WORTH_S      0.02  /* what gains less is not worth a sentence … */
+#define WORTH_SHARE  0.02  /* … nor what gains less of the run */
+#define DEFLATE_RATE 250e6 /* bytes a second that a core inflates, about */
+#define BETTER_RATE  900e6 /* with lz4 or the codecs of ESDM */
+#define MANY_LOOKUPS 200
+
+static double
+wall(const run *r)
+{
+    return seconds_of(r->end_ns - r->start_ns);
+}
+
+G_GNUC_PRINTF(3, 4) static void add(run *r, double gain_s, const char *format, ...)
+{
+    if (gain_s < WORTH_S || gain_s < WORTH_SHARE * wall(r))
+        return;
+    advice *a = g_new0(advice, 1);
+    va_list arguments;
+    va_start(arguments, format);
+    a->gain_s = gain_s;
+    a->text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_ptr_array_add(r->advice, a);
+}
+
+/* The variable of a file that took most time to read; NULL: none was. */
+static const object *
+slowest_variable(const run *r, const char *file, bool writes)
+{
+    const object *found = NULL;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind != WATCH_VARIABLE || (file != NULL && !g_str_equal(o->name, file)))
+            continue;
+        guint64 ns = writes ? o->entry.write.ns : o->entry.read.ns;
+        guint64 most = found == NULL ? 0 : writes ? found->entry.write.ns : found->entry.read.ns;
+        if (ns > most)
+            found = o;
+    }
+    return found;
+}
+
+/* "1 x 180 x 360" */
+static char *
+shape_text(const guint64 *shape, guint rank)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < rank && i < WATCH_DIMS; i++)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? " x " : "", shape[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- rules -------------------------------------------------------------------------------------
+ */
+
+static void
+small_requests(run *r, const object *o, bool writes)
+{
+    const watch_counts *c = writes ? &o->entry.write : &o->entry.read;
+    const pattern *p = writes ? &o->writes : &o->reads;
+    double calls = (double) c->calls;
+    double mean = calls > 0 ? (double) c->bytes / calls : 0;
+    if (calls < 200 || mean > SMALL_BYTES)
+        return;
+    double seconds = seconds_of(c->ns);
+    double fewer = (double) c->bytes / GOOD_BYTES + 1;
+    double gain = seconds * (1 - fewer / calls) * 0.8;
+    char *name = short_name(o->name);
+    char *size = bytes_text(mean);
+    char *each = time_text(seconds / calls);
+    char *sum = time_text(seconds);
+    char *how = pattern_text(p);
+    const object *v = slowest_variable(r, o->name, writes);
+    const watch_counts *asked = v == NULL ? NULL : (writes ? &v->entry.write : &v->entry.read);
+    bool many = asked != NULL && asked->calls > 100 &&
+                (double) asked->bytes < SMALL_BYTES * (double) asked->calls;
+    char *why = !many ? g_strdup("")
+                      : g_strdup_printf(" The program asks for %s in pieces of %" G_GUINT64_FORMAT
+                                        " bytes (%" G_GUINT64_FORMAT " NetCDF calls).",
+                                        v->variable, asked->bytes / asked->calls, asked->calls);
+    add(r, gain,
+        "%s %s in small pieces: %" G_GUINT64_FORMAT " calls of %s on average (%s), %s each, %s "
+        "together.%s Larger pieces - whole fields or several time steps in one call - would need "
+        "about %.0f calls.",
+        name, writes ? "is written" : "is read", c->calls, size, how, each, sum, why, fewer);
+    g_free(why);
+    g_free(how);
+    g_free(sum);
+    g_free(each);
+    g_free(size);
+    g_free(name);
+}
+
+/* Many tiny NetCDF calls cost time in the library, even where the file is in memory. */
+static void
+small_calls(run *r, const object *o, bool writes)
+{
+    const watch_counts *c = writes ? &o->entry.write : &o->entry.read;
+    double calls = (double) c->calls;
+    double mean = calls > 0 ? (double) c->bytes / calls : 0;
+    if (calls < 1000 || mean > 4096)
+        return;
+    double seconds = seconds_of(c->ns);
+    char *name = short_name(o->name);
+    char *size = bytes_text(mean);
+    char *time = time_text(seconds);
+    char *each = time_text(seconds / calls);
+    add(r, seconds * 0.9,
+        "The program %s %s in %s with %" G_GUINT64_FORMAT
+        " NetCDF calls of %s on average, %s each, %s "
+        "together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in Python "
+        "a "
+        "slice), or use a tool that does.",
+        writes ? "writes" : "reads", o->variable, name, c->calls, size, each, time,
+        writes ? "Write" : "Read", writes ? "put" : "get");
+    g_free(each);
+    g_free(time);
+    g_free(size);
+    g_free(name);
+}
+
+static void
+strided_reads(run *r, const object *o)
+{
+    const watch_counts *c = &o->entry.read;
+    const pattern *p = &o->reads;
+    if (p->calls < 50 || (double) p->strided < 0.5 * (double) p->calls || p->stride == 0)
+        return;
+    double seconds = seconds_of(c->ns);
+    double device = 0;
+    for (guint i = 0; i < r->read_classes->len; i++) {
+        const time_class *t = r->read_classes->pdata[i];
+        if (!g_str_equal(t->cause, "page cache"))
+            device += t->seconds;
+    }
+    device = MIN(device, seconds);
+    char *name = short_name(o->name);
+    char *how = pattern_text(p);
+    char *time = time_text(device);
+    if (o->entry.ahead_calls == 0)
+        add(r, 0.5 * device,
+            "%s is read with gaps (%s), which the system does not read ahead; %s were spent "
+            "waiting "
+            "for the device. 'esdm-run --read-ahead PROGRAM' asks for the next pieces early. For "
+            "good, store what is read together side by side: nccopy -c with chunks along the "
+            "dimension that is read, or a copy in ESDM (esdm-cp).",
+            name, how, time);
+    g_free(time);
+    g_free(how);
+    g_free(name);
+}
+
+static void
+read_again(run *r, const object *o)
+{
+    double bytes = (double) o->entry.read.bytes;
+    double size = (double) o->entry.file_bytes;
+    if (size < 1e6 || bytes < 1.5 * size)
+        return;
+    const object *v = slowest_variable(r, o->name, false);
+    double seconds = seconds_of(o->entry.read.ns);
+    double library = seconds_of(r->library_read_ns);
+    double share = 1 - size / bytes;
+    char *name = short_name(o->name);
+    char *read = bytes_text(bytes);
+    char *has = bytes_text(size);
+    if (v != NULL && v->entry.chunked == 1) {
+        char *chunk = shape_text(v->entry.chunk, v->entry.rank);
+        char *shape = shape_text(v->entry.size, v->entry.rank);
+        add(r, share * (seconds + (v->entry.deflate >= 0 ? 0.7 * library : 0)),
+            "%s was read %.1f times over: %s from a file of %s. Its variable %s (%s) is stored in "
+            "chunks of %s, and each is read%s again when the program comes back to it. Read along "
+            "whole chunks, make the chunk cache larger (nc_set_chunk_cache, in Python "
+            "set_var_chunk_cache), or store it with chunks as it is read: nccopy -c.",
+            name, bytes / size, read, has, v->variable, shape, chunk,
+            v->entry.deflate >= 0 ? " and decompressed" : "");
+        g_free(chunk);
+        g_free(shape);
+    } else {
+        add(r, share * seconds,
+            "%s was read %.1f times over: %s from a file of %s. Keep what was read once in memory, "
+            "or read several variables or statistics in one pass.",
+            name, bytes / size, read, has);
+    }
+    g_free(has);
+    g_free(read);
+    g_free(name);
+}
+
+static void
+library_time(run *r)
+{
+    double seconds = seconds_of(r->library_read_ns);
+    guint64 deflated = 0;
+    const object *most = NULL;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind == WATCH_VARIABLE && o->entry.deflate >= 0 && o->entry.read.bytes > 0 &&
+            !g_str_has_prefix(o->name, "esdm:")) {
+            deflated += o->entry.read.bytes;
+            most = most == NULL || o->entry.read.ns > most->entry.read.ns ? o : most;
+        }
+    }
+    if (most == NULL || seconds <= 0)
+        return;
+    double better = (double) deflated / BETTER_RATE;
+    char *time = time_text(seconds);
+    char *bytes = bytes_text((double) deflated);
+    char *rate = bytes_text((double) deflated / MAX(seconds, 1e-6));
+    char *name = short_name(most->name);
+    char *less = time_text(MIN(better, seconds));
+    add(r, MAX(seconds - better, 0),
+        "Reading was held up by decompression: %s of work in the NetCDF library for %s (%s/s), "
+        "most "
+        "for %s in %s, which is compressed with deflate %d. A file without deflate, or a "
+        "container of ESDM (esdm-cp: codecs that decode several times as fast, on all cores) would "
+        "take about %s.",
+        time, bytes, rate, most->variable, name, most->entry.deflate, less);
+    g_free(less);
+    g_free(name);
+    g_free(rate);
+    g_free(bytes);
+    g_free(time);
+}
+
+static void
+compression_time(run *r)
+{
+    double seconds = 0;
+    guint64 bytes = 0;
+    const object *most = NULL;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind != WATCH_VARIABLE || o->entry.deflate < 0 || o->entry.write.bytes == 0 ||
+            g_str_has_prefix(o->name, "esdm:"))
+            continue;
+        seconds += seconds_of(o->entry.write.ns);
+        bytes += o->entry.write.bytes;
+        most = most == NULL || o->entry.write.ns > most->entry.write.ns ? o : most;
+    }
+    if (most == NULL || most->entry.deflate < 2)
+        return;
+    char *time = time_text(seconds);
+    char *text = bytes_text((double) bytes);
+    char *name = short_name(most->name);
+    add(r, 0.5 * seconds,
+        "Writing was held up by compression: %s for %s in compressed variables, most for %s in %s "
+        "with deflate %d. Deflate 1 with shuffle costs a fraction of it and gives files that are a "
+        "few percent larger.",
+        time, text, most->variable, name, most->entry.deflate);
+    g_free(name);
+    g_free(text);
+    g_free(time);
+}
+
+static void
+metadata(run *r)
+{
+    double seconds = seconds_of(r->meta_ns);
+    char *time = time_text(seconds);
+    if (r->failed_lookups > MANY_LOOKUPS)
+        add(r, 0.7 * seconds,
+            "Files were looked for %" G_GUINT64_FORMAT " times, %" G_GUINT64_FORMAT " times where "
+            "none was (search paths of Python or of libraries), and %" G_GUINT64_FORMAT
+            " were opened: %s. On a shared file system this is what all nodes wait for at once: "
+            "put "
+            "the environment on a local disk or in a container image.",
+            r->lookups, r->failed_lookups, r->opens, time);
+    else
+        add(r, 0.7 * seconds,
+            "%" G_GUINT64_FORMAT " files were opened and %" G_GUINT64_FORMAT
+            " looked for; that took %s. Open each file once and keep it open, and put many small "
+            "files together (ncrcat, cdo mergetime, esdm-cp).",
+            r->opens, r->lookups, time);
+    g_free(time);
+}
+
+static void
+syncs(run *r)
+{
+    double seconds = 0;
+    guint64 count = 0;
+    const object *most = NULL;
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (c->kind != WATCH_KIND_SYNC &&
+            !(c->kind == WATCH_KIND_NC_META && c->op == WATCH_OP_nc_sync))
+            continue;
+        if (c->nested)
+            continue;
+        seconds += seconds_of(c->ns);
+        most = c->object;
+        count++;
+    }
+    if (count < 3 || most == NULL)
+        return;
+    char *time = time_text(seconds);
+    char *each = time_text(seconds / (double) count);
+    char *name = short_name(most->name);
+    add(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
+        "The program waited %" G_GUINT64_FORMAT
+        " times until data were stored (%s, last for %s), %s "
+        "each. Once in ten times as many steps would lose little in a crash and save most of it.",
+        count, time, name, each);
+    g_free(name);
+    g_free(each);
+    g_free(time);
+}
+
+/* What one rank does longer than the others is time of all. */
+static void
+imbalance(run *r)
+{
+    guint64 most = 0;
+    guint64 sum = 0;
+    gint worst = -1;
+    if (r->ranks < 2)
+        return;
+    for (guint i = 0; i < r->processes->len; i++) {
+        const process *p = r->processes->pdata[i];
+        if (p->head.rank < 0)
+            continue;
+        sum += p->calls_ns;
+        if (p->calls_ns > most) {
+            most = p->calls_ns;
+            worst = p->head.rank;
+        }
+    }
+    double mean = seconds_of(sum) / r->ranks;
+    char *time = time_text(seconds_of(most));
+    char *others = time_text((seconds_of(sum) - seconds_of(most)) / (r->ranks - 1));
+    add(r, seconds_of(most) - mean,
+        "Rank %d spent %s in input and output, the others %s on average: they wait for it. Let all "
+        "ranks read and write their part (nc_open_par, nc_create_par), or fewer of them together.",
+        worst, time, others);
+    g_free(others);
+    g_free(time);
+}
+
+static gint
+by_gain(gconstpointer a, gconstpointer b)
+{
+    const advice *x = *(const advice *const *) a;
+    const advice *y = *(const advice *const *) b;
+    return x->gain_s < y->gain_s ? 1 : x->gain_s > y->gain_s ? -1 : 0;
+}
+
+void
+run_advise(run *r)
+{
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        if (o->kind == WATCH_VARIABLE) {
+            small_calls(r, o, false);
+            small_calls(r, o, true);
+        }
+        if (o->kind != WATCH_FILE)
+            continue;
+        small_requests(r, o, false);
+        small_requests(r, o, true);
+        strided_reads(r, o);
+        read_again(r, o);
+    }
+    library_time(r);
+    compression_time(r);
+    metadata(r);
+    syncs(r);
+    imbalance(r);
+    g_ptr_array_sort(r->advice, by_gain);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* esdm-explain: says what a run did, why it took so long, and what would help. */
+#include "esdm-explain/esdm-explain.h"
+
+static const tool_help help = {
+    .name = "esdm-explain",
+    .arguments = "FOLDER",
+    .description =
+        "Tells what a program did with files and NetCDF variables, where its time went, why\n"
+        "calls took as long as they did, and the three things that would help most. FOLDER\n"
+        "holds the records of the run, as 'esdm-run --records FOLDER PROGRAM …' leaves them;\n"
+        "'esdm-run --report PROGRAM …' records, explains and removes them in one go.\n"
+        "\n"
+        "Times of reads and writes are parted into classes where their density has minima.\n"
+        "The cause of each - page cache, read-ahead, device, network, contention, write-back -\n"
+        "follows from sizes, rates and order; it is likely, not certain.",
+    .statuses = "Exit status:\n"
+                "  0  everything was done\n"
+                "  1  something failed; a message on standard error says what\n"
+                "  2  the command line is wrong\n"
+                "  3  the folder does not exist, or holds no records\n",
+    .examples = "  esdm-run --report ncra in_*.nc mean.nc\n"
+                "  esdm-run --records /scratch/r python3 model.py\n"
+                "  esdm-explain --page report.html /scratch/r\n",
+    .see_also = "esdm-run",
+};
+
+static char *page;
+
+static const GOptionEntry entries[] = {
+    {"page", 'p', 0, G_OPTION_ARG_FILENAME, &page, "Write a page with pictures (HTML), too",
+     "FILE"},
+    {0},
+};
+
+int
+main(int argc, char **argv)
+{
+    run r;
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc != 2)
+        return tool_usage("one folder with the records of a run");
+    tool_exit status = run_load(argv[1], &r);
+    if (status != TOOL_OK)
+        return status;
+    run_sum(&r);
+    run_classes(&r);
+    run_advise(&r);
+    if (tool.json)
+        tool_json_print(report_json(&r));
+    else
+        print_report(&r);
+    if (page != NULL)
+        status = write_page(&r, page);
+    return tool_finish(status);
+}

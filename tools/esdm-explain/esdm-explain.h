@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_EXPLAIN_H
+#define ESDM_EXPLAIN_H
+
+/** @file What the files of this tool share. One thread; what is loaded stays until the end. */
+
+#include "common/common.h"
+#include "watch/calls.h"
+#include "watch/records.h"
+
+/** One process of the run. */
+typedef struct process {
+    watch_head head;
+    GPtrArray *objects; /* by number of the entry, from 1; NULL: not ready */
+    guint64 end_ns;     /* of the process, or of its last call */
+    guint64 calls_ns;   /* that its threads spent in calls, the outermost ones */
+} process;
+
+/** A call, with what it is about. */
+typedef struct call {
+    guint64 start_ns;
+    guint64 ns;
+    guint64 bytes;
+    guint64 wanted;
+    guint64 position;
+    struct object *object;
+    struct process *process;
+    guint32 thread;
+    watch_kind kind;
+    guint16 op;
+    bool failed;
+    bool nested; /* in a NetCDF call */
+} call;
+
+/** How the reads or the writes of a file follow each other. */
+typedef struct pattern {
+    guint64 calls;
+    guint64 following; /* begin where one before ended */
+    guint64 strided;   /* at the distance at which one before followed */
+    guint64 stride;    /* bytes; the most frequent distance */
+    guint64 stride_calls;
+    guint64 typical_bytes; /* the size of most bytes' calls */
+} pattern;
+
+/** A file, variable or data set, of all processes. */
+typedef struct object {
+    guint32 kind; /* WATCH_FILE, … */
+    char *name;   /* of the file */
+    char *variable;
+    watch_entry entry; /* as the first process has it, with the counters of all */
+    guint processes;
+    pattern reads;
+    pattern writes;
+    guint64 nested_ns; /* of a file: in NetCDF calls */
+} object;
+
+typedef struct span_total {
+    char *kind;
+    char *container;
+    char *dataset;
+    char *target;
+    guint64 count;
+    guint64 bytes;
+    guint64 stored_bytes;
+    double seconds;
+} span_total;
+
+/** Times of one kind that belong together (classes.c). */
+typedef struct time_class {
+    double low_s; /* between minima of the density */
+    double high_s;
+    double typical_s; /* the density's maximum */
+    guint64 calls;
+    guint64 bytes;
+    double seconds;
+    guint64 following;
+    char *cause;   /* "page cache", "read-ahead", "device", … */
+    char *because; /* what speaks for it */
+} time_class;
+
+typedef struct advice {
+    double gain_s;
+    char *text; /* sentences */
+} advice;
+
+/** All of a run. */
+typedef struct run {
+    GPtrArray *processes;
+    GPtrArray *objects; /* in order of time */
+    GHashTable *by_name;
+    GArray *calls;     /* in order of start */
+    GPtrArray *spans;  /* of ESDM's own statistics */
+    GPtrArray *advice; /* the most useful first */
+    GPtrArray *read_classes;
+    GPtrArray *write_classes;
+    char *command;
+    guint ranks;
+    guint64 start_ns;
+    guint64 end_ns;
+    guint64 dropped;
+    /* Of all processes; nanoseconds of threads: */
+    guint64 read_ns, write_ns, sync_ns, meta_ns; /* calls of files */
+    guint64 library_ns; /* NetCDF calls without the calls of files in them */
+    guint64 library_read_ns;
+    guint64 read_bytes, write_bytes, read_calls, write_calls, small_reads, small_writes;
+    guint64 opens, lookups, failed_lookups, files;
+    guint64 cpu_us;
+    double best_s; /* of the reads, if all were in the page cache */
+} run;
+
+/** Reads the files `*.watch` and statistics `*.stats.json` of a folder. */
+tool_exit run_load(const char *folder, run *ret_run);
+/** Objects, patterns, totals. */
+void run_sum(run *r);
+/** Classes of times. */
+void run_classes(run *r);
+/** What would help most. */
+void run_advise(run *r);
+
+/** Gaussian kernel density of the logarithms of `n` times on a grid; classes between its minima.
+ *  @param times in seconds, sorted. @param ret_cuts times between classes; room for `most` - 1.
+ *  @return how many classes there are, at least 1 when n > 0. */
+guint density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks,
+                      guint most);
+
+void print_report(const run *r);
+json_t *report_json(const run *r);
+/** A page of its own, without references to others. */
+tool_exit write_page(const run *r, const char *file);
+
+/** "1.2 GB", "3.4 s", "42 µs"; owned. */
+char *bytes_text(double bytes);
+char *time_text(double seconds);
+/** "run.nc", or the end of a long name; owned. */
+char *short_name(const char *name);
+/** "sequential", "strided: 1 kB every 1 MB", "random"; owned. */
+char *pattern_text(const pattern *p);
+
+static inline double
+seconds_of(guint64 ns)
+{
+    return (double) ns / 1e9;
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What processes have left: their calls, and what ESDM counted itself. */
+#define WATCH_NAMES
+#include "esdm-explain/esdm-explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static object *
+object_named(run *r, const watch_entry *e)
+{
+    char *name = g_strndup(e->name, sizeof e->name);
+    char *key = g_strdup_printf("%u %s", e->kind, name);
+    object *found = g_hash_table_lookup(r->by_name, key);
+    if (found != NULL) {
+        g_free(key);
+        g_free(name);
+        return found;
+    }
+    found = g_new0(object, 1);
+    found->kind = e->kind;
+    char *line = strchr(name, '\n');
+    found->variable = line != NULL ? line + 1 : NULL;
+    if (line != NULL)
+        *line = '\0';
+    found->name = name;
+    found->entry = *e;
+    memset(&found->entry.read, 0, sizeof(watch_counts));
+    memset(&found->entry.write, 0, sizeof(watch_counts));
+    memset(&found->entry.other, 0, sizeof(watch_counts));
+    found->entry.mapped_bytes = 0;
+    memset(&found->entry.ahead_calls, 0,
+           G_STRUCT_OFFSET(watch_entry, name) - G_STRUCT_OFFSET(watch_entry, ahead_calls));
+    g_hash_table_insert(r->by_name, key, found);
+    g_ptr_array_add(r->objects, found);
+    return found;
+}
+
+static void
+add_counts(watch_counts *sum, const watch_counts *more)
+{
+    sum->calls += more->calls;
+    sum->bytes += more->bytes;
+    sum->ns += more->ns;
+    sum->small += more->small;
+}
+
+static void
+add_entry(run *r, process *p, guint number, const watch_entry *e)
+{
+    if (e->kind != WATCH_FILE && e->kind != WATCH_VARIABLE && e->kind != WATCH_DATASET)
+        return;
+    object *o = object_named(r, e);
+    watch_entry *sum = &o->entry;
+    if (p->objects->len <= number)
+        g_ptr_array_set_size(p->objects, (gint) number + 1);
+    p->objects->pdata[number] = o;
+    add_counts(&sum->read, &e->read);
+    add_counts(&sum->write, &e->write);
+    add_counts(&sum->other, &e->other);
+    sum->mapped_bytes += e->mapped_bytes;
+    sum->ahead_calls += e->ahead_calls;
+    sum->ahead_bytes += e->ahead_bytes;
+    sum->ahead_ns += e->ahead_ns;
+    sum->plain_reads += e->plain_reads;
+    sum->plain_ns += e->plain_ns;
+    sum->advised_reads += e->advised_reads;
+    sum->advised_ns += e->advised_ns;
+    sum->ahead_stopped += e->ahead_stopped;
+    sum->file_bytes = MAX(sum->file_bytes, e->file_bytes);
+    o->processes++;
+}
+
+static void
+add_record(run *r, process *p, const watch_record *w)
+{
+    if (w->start_ns == 0 || w->op >= WATCH_OPS || w->entry >= p->objects->len ||
+        p->objects->pdata[w->entry] == NULL)
+        return;
+    const call one = {
+        .start_ns = w->start_ns,
+        .ns = w->ns,
+        .bytes = w->bytes,
+        .wanted = w->wanted,
+        .position = w->position,
+        .object = p->objects->pdata[w->entry],
+        .process = p,
+        .thread = w->thread,
+        .kind = watch_ops[w->op].kind,
+        .op = w->op,
+        .failed = w->failed != 0,
+        .nested = w->depth > 0,
+    };
+    g_array_append_val(r->calls, one);
+    p->end_ns = MAX(p->end_ns, one.start_ns + one.ns);
+}
+
+/* Entries come first, whatever the order of the windows. */
+static void
+load_windows(run *r, process *p, const char *bytes, gsize size, guint32 kind)
+{
+    for (gsize at = WATCH_WINDOW; at + WATCH_WINDOW <= size; at += WATCH_WINDOW) {
+        const watch_window *w = (const watch_window *) (bytes + at);
+        const char *first = bytes + at + sizeof *w;
+        gsize room = WATCH_WINDOW - sizeof *w;
+        if (w->kind != kind)
+            continue;
+        if (kind == WATCH_ENTRIES)
+            for (gsize i = 0; i < room / sizeof(watch_entry); i++)
+                add_entry(r, p, (guint) (w->index * (room / sizeof(watch_entry)) + i + 1),
+                          (const watch_entry *) first + i);
+        else
+            for (gsize i = 0; i < room / sizeof(watch_record); i++)
+                add_record(r, p, (const watch_record *) first + i);
+    }
+}
+
+static void
+load_process(run *r, const char *path)
+{
+    char *bytes = NULL;
+    gsize size = 0;
+    const watch_head *head;
+    if (!g_file_get_contents(path, &bytes, &size, NULL))
+        return;
+    head = (const watch_head *) bytes;
+    if (size < WATCH_WINDOW || head->magic != WATCH_MAGIC || head->window_bytes != WATCH_WINDOW) {
+        g_free(bytes);
+        return;
+    }
+    process *p = g_new0(process, 1);
+    p->head = *head;
+    p->head.host[sizeof p->head.host - 1] = '\0';
+    p->head.program[sizeof p->head.program - 1] = '\0';
+    p->head.command[sizeof p->head.command - 1] = '\0';
+    p->objects = g_ptr_array_new();
+    p->end_ns = MAX(head->started_ns, head->ended_ns);
+    load_windows(r, p, bytes, size, WATCH_ENTRIES);
+    load_windows(r, p, bytes, size, WATCH_RECORDS);
+    g_ptr_array_add(r->processes, p);
+    g_free(bytes);
+}
+
+/* ---- ESDM's statistics ------------------------------------------------------------------------
+ */
+
+static char *
+text_of(const json_t *value, const char *key)
+{
+    return g_strdup(json_string_value(json_object_get(value, key)));
+}
+
+static void
+add_span(run *r, const json_t *value)
+{
+    span_total *s = g_new0(span_total, 1);
+    s->kind = text_of(value, "kind");
+    s->container = text_of(value, "container");
+    s->dataset = text_of(value, "dataset");
+    s->target = text_of(value, "target");
+    s->count = (guint64) json_integer_value(json_object_get(value, "count"));
+    s->bytes = (guint64) json_integer_value(json_object_get(value, "bytes"));
+    s->stored_bytes = (guint64) json_integer_value(json_object_get(value, "stored_bytes"));
+    s->seconds = json_number_value(json_object_get(value, "seconds"));
+    if (s->kind != NULL)
+        g_ptr_array_add(r->spans, s);
+}
+
+static void
+load_statistics(run *r, const char *path)
+{
+    char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return;
+    char **lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        json_t *line_of = json_loads(*line, 0, NULL);
+        size_t i;
+        json_t *span;
+        json_array_foreach(json_object_get(line_of, "spans"), i, span) add_span(r, span);
+        json_decref(line_of);
+    }
+    g_strfreev(lines);
+    g_free(text);
+}
+
+static gint
+by_start(gconstpointer a, gconstpointer b)
+{
+    const call *x = a;
+    const call *y = b;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+static gint
+by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+tool_exit
+run_load(const char *folder, run *ret_run)
+{
+    GError *error = NULL;
+    GDir *dir = g_dir_open(folder, 0, &error);
+    if (dir == NULL) {
+        tool_error("%s", error->message);
+        g_error_free(error);
+        return TOOL_NOT_FOUND;
+    }
+    *ret_run = (run){.processes = g_ptr_array_new(),
+                     .objects = g_ptr_array_new(),
+                     .by_name = g_hash_table_new(g_str_hash, g_str_equal),
+                     .calls = g_array_new(FALSE, FALSE, sizeof(call)),
+                     .spans = g_ptr_array_new(),
+                     .advice = g_ptr_array_new(),
+                     .read_classes = g_ptr_array_new(),
+                     .write_classes = g_ptr_array_new()};
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (const char *name; (name = g_dir_read_name(dir)) != NULL;)
+        g_ptr_array_add(names, g_build_filename(folder, name, NULL));
+    g_dir_close(dir);
+    g_ptr_array_sort(names, by_name);
+    for (guint i = 0; i < names->len; i++) {
+        const char *path = names->pdata[i];
+        if (g_str_has_suffix(path, ".watch"))
+            load_process(ret_run, path);
+        else if (g_str_has_suffix(path, ".stats.json"))
+            load_statistics(ret_run, path);
+    }
+    g_ptr_array_free(names, TRUE);
+    if (ret_run->processes->len == 0) {
+        tool_error("%s holds no records of a run (HOST.PID.N.watch)", folder);
+        return TOOL_NOT_FOUND;
+    }
+    g_array_sort(ret_run->calls, by_start);
+    return TOOL_OK;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The report for people, and as JSON. */
+#include "esdm-explain/esdm-explain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS        8
+#define ADVICE      3
+#define LEAST_SHARE 0.005 /* of the time: what took less is one of the others */
+
+typedef enum order { BY_FILE_TIME, BY_VARIABLE_TIME } order;
+
+static guint64
+time_of(const object *o)
+{
+    return o->entry.read.ns + o->entry.write.ns + o->entry.other.ns;
+}
+
+static gint
+by_time(gconstpointer a, gconstpointer b)
+{
+    guint64 x = time_of(*(const object *const *) a);
+    guint64 y = time_of(*(const object *const *) b);
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Those of a kind that moved bytes, the ones that took most time first. */
+static GPtrArray *
+objects_of(const run *r, guint32 kind)
+{
+    GPtrArray *list = g_ptr_array_new();
+    for (guint i = 0; i < r->objects->len; i++) {
+        object *o = r->objects->pdata[i];
+        if (o->kind == kind &&
+            o->entry.read.calls + o->entry.write.calls + o->entry.mapped_bytes > 0)
+            g_ptr_array_add(list, o);
+    }
+    g_ptr_array_sort(list, by_time);
+    return list;
+}
+
+static double
+wall(const run *r)
+{
+    return MAX(seconds_of(r->end_ns - r->start_ns), 1e-9);
+}
+
+/* ---- what it did -------------------------------------------------------------------------------
+ */
+
+static void
+print_direction(const char *verb, const char *from, guint64 bytes, guint64 calls, guint64 small,
+                guint64 ns)
+{
+    char *text = bytes_text((double) bytes);
+    char *time = time_text(seconds_of(ns));
+    char *rate = bytes_text((double) bytes / MAX(seconds_of(ns), 1e-9));
+    if (calls == 0)
+        (void) printf("  It %s nothing.\n", verb);
+    else
+        (void) printf("  It %s %s %s in %" G_GUINT64_FORMAT
+                      " calls, which took %s (%s/s). %.0f %% of "
+                      "them moved less than 64 KiB.\n",
+                      verb, text, from, calls, time, rate, 100.0 * (double) small / (double) calls);
+    g_free(rate);
+    g_free(time);
+    g_free(text);
+}
+
+static void
+print_head(const run *r)
+{
+    char *time = time_text(wall(r));
+    (void) printf("%s\n", r->command);
+    if (r->ranks > 1)
+        (void) printf("  %u ranks (%u processes), %s\n", r->ranks, r->processes->len, time);
+    else
+        (void) printf("  %u process%s, %s\n", r->processes->len, r->processes->len > 1 ? "es" : "",
+                      time);
+    if (r->dropped > 0)
+        (void) printf("  %" G_GUINT64_FORMAT
+                      " calls are only counted: there was no room for them (see "
+                      "ESDM_WATCH_MB).\n",
+                      r->dropped);
+    g_free(time);
+}
+
+static void
+print_row(const object *o)
+{
+    char *name = o->variable != NULL ? g_strdup_printf("%s", o->variable) : short_name(o->name);
+    char *file = short_name(o->name);
+    char *read = o->entry.read.calls > 0 ? bytes_text((double) o->entry.read.bytes) : g_strdup("-");
+    char *written =
+        o->entry.write.calls > 0 ? bytes_text((double) o->entry.write.bytes) : g_strdup("-");
+    char *time = time_text(seconds_of(time_of(o)));
+    char *how = NULL;
+    if (o->variable != NULL) {
+        guint64 calls = o->entry.read.calls + o->entry.write.calls;
+        how = g_strdup_printf("%" G_GUINT64_FORMAT " call%s, in %s%s", calls, calls == 1 ? "" : "s",
+                              file, o->entry.deflate >= 0 ? ", compressed" : "");
+    } else {
+        how = pattern_text(o->entry.read.ns >= o->entry.write.ns ? &o->reads : &o->writes);
+        if (o->entry.mapped_bytes > 0 && o->entry.read.calls + o->entry.write.calls == 0) {
+            g_free(how);
+            how = g_strdup("mapped into memory: accesses are not seen");
+        }
+    }
+    (void) printf("  %-45s %9s %9s %9s  %s\n", name, read, written, time, how);
+    g_free(how);
+    g_free(time);
+    g_free(written);
+    g_free(read);
+    g_free(file);
+    g_free(name);
+}
+
+static void
+print_objects(const run *r, guint32 kind, const char *title)
+{
+    GPtrArray *list = objects_of(r, kind);
+    if (list->len > 0)
+        (void) printf("\n  %-45s %9s %9s %9s  how\n", title, "read", "written", "time");
+    guint64 all = 0;
+    for (guint i = 0; i < list->len; i++)
+        all += time_of(list->pdata[i]);
+    guint rows = 0;
+    while (rows < list->len && rows < ROWS &&
+           (rows == 0 || (double) time_of(list->pdata[rows]) > LEAST_SHARE * (double) all))
+        print_row(list->pdata[rows++]);
+    if (list->len > rows) {
+        guint64 ns = 0;
+        for (guint i = rows; i < list->len; i++)
+            ns += time_of(list->pdata[i]);
+        char *time = time_text(seconds_of(ns));
+        (void) printf("  and %u others, %s together\n", list->len - rows, time);
+        g_free(time);
+    }
+    g_ptr_array_free(list, TRUE);
+}
+
+static void
+print_spans(const run *r)
+{
+    double encode = 0;
+    double commit = 0;
+    guint64 raw = 0;
+    guint64 stored = 0;
+    for (guint i = 0; i < r->spans->len; i++) {
+        const span_total *s = r->spans->pdata[i];
+        if (g_str_equal(s->kind, "encode")) {
+            encode += s->seconds;
+            raw += s->bytes;
+            stored += s->stored_bytes;
+        } else if (g_str_equal(s->kind, "commit")) {
+            commit += s->seconds;
+        }
+    }
+    if (r->spans->len == 0)
+        return;
+    char *a = bytes_text((double) raw);
+    char *b = bytes_text((double) stored);
+    char *c = time_text(encode);
+    char *d = time_text(commit);
+    (void) printf(
+        "\n  ESDM made %s of %s (%s of all threads together), and needed %s for commits.\n", b, a,
+        c, d);
+    g_free(d);
+    g_free(c);
+    g_free(b);
+    g_free(a);
+}
+
+/* ---- time --------------------------------------------------------------------------------------
+ */
+
+static void
+print_share(const run *r, const char *what, double seconds)
+{
+    if (seconds < 1e-3 && seconds < 0.005 * wall(r))
+        return;
+    char *time = time_text(seconds);
+    (void) printf("  %-52s %9s %4.0f %%\n", what, time, 100 * seconds / wall(r));
+    g_free(time);
+}
+
+static double
+ahead_seconds(const run *r)
+{
+    double gain = 0;
+    for (guint i = 0; i < r->objects->len; i++) {
+        const watch_entry *e = &((const object *) r->objects->pdata[i])->entry;
+        if (e->plain_reads == 0 || e->advised_reads == 0)
+            continue;
+        double plain = seconds_of(e->plain_ns) / (double) e->plain_reads;
+        gain +=
+            plain * (double) e->advised_reads - seconds_of(e->advised_ns) - seconds_of(e->ahead_ns);
+    }
+    return gain;
+}
+
+static void
+print_ahead(const run *r)
+{
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *o = r->objects->pdata[i];
+        const watch_entry *e = &o->entry;
+        if (e->ahead_calls == 0)
+            continue;
+        char *name = short_name(o->name);
+        char *plain = time_text(seconds_of(e->plain_ns) / MAX((double) e->plain_reads, 1));
+        char *advised = time_text(seconds_of(e->advised_ns) / MAX((double) e->advised_reads, 1));
+        char *cost = time_text(seconds_of(e->ahead_ns) / (double) e->ahead_calls);
+        (void) printf("  Read-ahead of %s: %" G_GUINT64_FORMAT
+                      " pieces were asked for early, %s each. A read "
+                      "took %s with it and %s without (%" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
+                      " of them)%s.\n",
+                      name, e->ahead_calls, cost, advised, plain, e->advised_reads, e->plain_reads,
+                      e->ahead_stopped > 0 ? "; it did not help, and was stopped" : "");
+        g_free(cost);
+        g_free(advised);
+        g_free(plain);
+        g_free(name);
+    }
+    double gain = ahead_seconds(r);
+    char *time = time_text(fabs(gain));
+    if (fabs(gain) > 1e-3)
+        (void) printf("  Read-ahead %s about %s.\n", gain > 0 ? "saved" : "cost", time);
+    g_free(time);
+}
+
+static void
+print_time(const run *r)
+{
+    double files = seconds_of(r->read_ns + r->write_ns + r->sync_ns + r->meta_ns);
+    double library = seconds_of(r->library_ns);
+    (void) printf("\nWhere the time went%s\n", r->processes->len > 1 || r->ranks > 1
+                                                   ? " (of all processes and threads together)"
+                                                   : "");
+    print_share(r, "reading files", seconds_of(r->read_ns));
+    print_share(r, "writing files", seconds_of(r->write_ns));
+    print_share(r, "waiting until data were stored (sync)", seconds_of(r->sync_ns));
+    print_share(r, "opening, closing and looking for files", seconds_of(r->meta_ns));
+    print_share(r, "NetCDF library: decompression, conversion, copies", library);
+    if (r->processes->len == 1)
+        print_share(r, "the program itself", MAX(wall(r) - files - library, 0));
+    print_ahead(r);
+}
+
+static void
+print_classes(const char *title, const GPtrArray *classes)
+{
+    if (classes->len == 0)
+        return;
+    (void) printf("  %s:\n", title);
+    for (guint i = 0; i < classes->len; i++) {
+        const time_class *c = classes->pdata[i];
+        char *sum = time_text(c->seconds);
+        (void) printf("    %-22s %8" G_GUINT64_FORMAT " calls, %s: %s\n", c->cause, c->calls, sum,
+                      c->because);
+        g_free(sum);
+    }
+}
+
+static void
+print_why(const run *r)
+{
+    char *best = time_text(r->best_s);
+    char *now = time_text(seconds_of(r->read_ns));
+    if (r->read_classes->len + r->write_classes->len == 0)
+        return;
+    (void) printf("\nWhy calls took as long as they did\n");
+    print_classes("Reads", r->read_classes);
+    print_classes("Writes", r->write_classes);
+    if (r->read_ns > 1000000)
+        (void) printf(
+            "  If everything had been in memory, reading would have taken %s of the %s.\n", best,
+            now);
+    g_free(now);
+    g_free(best);
+}
+
+static void
+print_sentences(const char *mark, const char *text)
+{
+    guint column = (guint) strlen(mark) + 1;
+    char **words = g_strsplit(text, " ", -1);
+    (void) printf("%s", mark);
+    for (char **word = words; *word != NULL; word++) {
+        guint length = (guint) g_utf8_strlen(*word, -1);
+        if (column + length > 98) {
+            (void) printf("\n     ");
+            column = 6;
+        }
+        (void) printf("%s%s", column > 6 || word == words ? (word == words ? " " : " ") : "",
+                      *word);
+        column += length + 1;
+    }
+    (void) printf("\n");
+    g_strfreev(words);
+}
+
+static void
+print_advice(const run *r)
+{
+    double io = seconds_of(r->read_ns + r->write_ns + r->sync_ns + r->meta_ns + r->library_ns);
+    (void) printf("\nWhat would help most\n");
+    if (r->advice->len == 0) {
+        char *time = time_text(io);
+        (void) printf("  Nothing that is worth it: input and output took %s, %.0f %% of the run, "
+                      "and none of it "
+                      "looks wasteful.\n",
+                      time, 100 * io / wall(r));
+        g_free(time);
+    }
+    for (guint i = 0; i < r->advice->len && i < ADVICE; i++) {
+        const advice *a = r->advice->pdata[i];
+        char *gain = time_text(a->gain_s);
+        char *text = g_strdup_printf("%s Could save up to %s.", a->text, gain);
+        char mark[8];
+        (void) g_snprintf(mark, sizeof mark, "  %u.", i + 1);
+        print_sentences(mark, text);
+        g_free(text);
+        g_free(gain);
+    }
+}
+
+void
+print_report(const run *r)
+{
+    print_head(r);
+    (void) printf("\nWhat it did\n");
+    print_direction("read", "from files", r->read_bytes, r->read_calls, r->small_reads, r->read_ns);
+    print_direction("wrote", "to files", r->write_bytes, r->write_calls, r->small_writes,
+                    r->write_ns);
+    print_objects(r, WATCH_FILE, "file");
+    print_objects(r, WATCH_VARIABLE, "variable");
+    print_spans(r);
+    print_time(r);
+    print_why(r);
+    print_advice(r);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------
+ */
+
+static json_t *
+counts_json(const watch_counts *c)
+{
+    return json_pack("{s:I,s:I,s:f,s:I}", "calls", (json_int_t) c->calls, "bytes",
+                     (json_int_t) c->bytes, "seconds", seconds_of(c->ns), "below_64_KiB",
+                     (json_int_t) c->small);
+}
+
+static json_t *
+pattern_json(const pattern *p)
+{
+    char *text = pattern_text(p);
+    json_t *json = json_pack("{s:s,s:I,s:I,s:I,s:I}", "is", text, "calls", (json_int_t) p->calls,
+                             "following", (json_int_t) p->following, "strided",
+                             (json_int_t) p->strided, "stride_bytes", (json_int_t) p->stride);
+    g_free(text);
+    return json;
+}
+
+static json_t *
+object_json(const object *o)
+{
+    const watch_entry *e = &o->entry;
+    char *name = g_utf8_make_valid(o->name, -1);
+    char *variable = o->variable != NULL ? g_utf8_make_valid(o->variable, -1) : NULL;
+    json_t *json = json_pack("{s:s,s:s?,s:o,s:o,s:o,s:I,s:i}", "file", name, "variable", variable,
+                             "read", counts_json(&e->read), "write", counts_json(&e->write),
+                             "other", counts_json(&e->other), "file_bytes",
+                             (json_int_t) e->file_bytes, "processes", (int) o->processes);
+    if (o->kind == WATCH_FILE) {
+        (void) json_object_set_new(json, "read_pattern", pattern_json(&o->reads));
+        (void) json_object_set_new(json, "write_pattern", pattern_json(&o->writes));
+    }
+    if (e->ahead_calls > 0)
+        (void) json_object_set_new(
+            json, "read_ahead",
+            json_pack("{s:I,s:I,s:f,s:I,s:f,s:I,s:f,s:I}", "calls", (json_int_t) e->ahead_calls,
+                      "bytes", (json_int_t) e->ahead_bytes, "seconds", seconds_of(e->ahead_ns),
+                      "plain_reads", (json_int_t) e->plain_reads, "plain_seconds",
+                      seconds_of(e->plain_ns), "advised_reads", (json_int_t) e->advised_reads,
+                      "advised_seconds", seconds_of(e->advised_ns), "stopped",
+                      (json_int_t) e->ahead_stopped));
+    g_free(variable);
+    g_free(name);
+    return json;
+}
+
+static json_t *
+objects_json(const run *r, guint32 kind)
+{
+    GPtrArray *list = objects_of(r, kind);
+    json_t *array = json_array();
+    for (guint i = 0; i < list->len; i++)
+        (void) json_array_append_new(array, object_json(list->pdata[i]));
+    g_ptr_array_free(list, TRUE);
+    return array;
+}
+
+static json_t *
+classes_json(const GPtrArray *classes)
+{
+    json_t *array = json_array();
+    for (guint i = 0; i < classes->len; i++) {
+        const time_class *c = classes->pdata[i];
+        (void) json_array_append_new(
+            array,
+            json_pack("{s:s,s:s,s:I,s:I,s:f,s:f,s:f}", "cause", c->cause, "because", c->because,
+                      "calls", (json_int_t) c->calls, "bytes", (json_int_t) c->bytes, "seconds",
+                      c->seconds, "typical_s", c->typical_s, "from_s", c->low_s));
+    }
+    return array;
+}
+
+json_t *
+report_json(const run *r)
+{
+    json_t *advices = json_array();
+    char *command = g_utf8_make_valid(r->command, -1);
+    for (guint i = 0; i < r->advice->len; i++) {
+        const advice *a = r->advice->pdata[i];
+        char *text = g_utf8_make_valid(a->text, -1);
+        (void) json_array_append_new(advices,
+                                     json_pack("{s:s,s:f}", "text", text, "gain_s", a->gain_s));
+        g_free(text);
+    }
+    json_t *report =
+        json_pack("{s:s,s:i,s:i,s:f,s:f,s:I,s:o,s:o,s:o,s:o,s:o}", "command", command, "processes",
+                  (int) r->processes->len, "ranks", (int) r->ranks, "seconds", wall(r),
+                  "cpu_seconds", (double) r->cpu_us / 1e6, "dropped", (json_int_t) r->dropped,
+                  "files", objects_json(r, WATCH_FILE), "variables",
+                  objects_json(r, WATCH_VARIABLE), "read_times", classes_json(r->read_classes),
+                  "write_times", classes_json(r->write_classes), "advice", advices);
+    (void) json_object_set_new(
+        report, "time",
+        json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "reading", seconds_of(r->read_ns), "writing",
+                  seconds_of(r->write_ns), "sync", seconds_of(r->sync_ns), "metadata",
+                  seconds_of(r->meta_ns), "netcdf_library", seconds_of(r->library_ns),
+                  "reading_if_cached", r->best_s, "read_ahead_gain", ahead_seconds(r)));
+    (void) json_object_set_new(
+        report, "moved",
+        json_pack("{s:I,s:I,s:I,s:I}", "read_bytes", (json_int_t) r->read_bytes, "read_calls",
+                  (json_int_t) r->read_calls, "write_bytes", (json_int_t) r->write_bytes,
+                  "write_calls", (json_int_t) r->write_calls));
+    g_free(command);
+    return report;
+}

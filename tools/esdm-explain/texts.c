@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Numbers as people say them. */
+#include "esdm-explain/esdm-explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NAME_MOST 44
+
+char *
+bytes_text(double bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    guint unit = 0;
+    while (bytes >= 999.5 && unit + 1 < G_N_ELEMENTS(units)) {
+        bytes /= 1000;
+        unit++;
+    }
+    if (unit == 0)
+        return g_strdup_printf("%.0f %s", bytes, bytes == 1 ? "byte" : "bytes");
+    return g_strdup_printf(bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+char *
+time_text(double seconds)
+{
+    if (seconds >= 99.5)
+        return g_strdup_printf("%.0f min %.0f s", floor(seconds / 60), fmod(seconds, 60));
+    if (seconds >= 0.9995)
+        return g_strdup_printf("%.1f s", seconds);
+    if (seconds >= 0.9995e-3)
+        return g_strdup_printf(seconds < 9.95e-3 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
+    if (seconds < 0.9995e-6)
+        return g_strdup_printf("%.0f ns", seconds * 1e9);
+    return g_strdup_printf(seconds < 9.95e-6 ? "%.1f µs" : "%.0f µs", seconds * 1e6);
+}
+
+char *
+short_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char *last = slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+    if (g_str_has_prefix(name, "esdm:"))
+        last = name;
+    glong length = g_utf8_strlen(last, -1);
+    if (!g_utf8_validate(last, -1, NULL) || length <= NAME_MOST)
+        return g_strdup(last);
+    char *begin = g_utf8_substring(last, 0, NAME_MOST / 2);
+    char *end = g_utf8_substring(last, length - NAME_MOST / 2 + 1, length);
+    char *text = g_strconcat(begin, "…", end, NULL);
+    g_free(begin);
+    g_free(end);
+    return text;
+}
+
+char *
+pattern_text(const pattern *p)
+{
+    if (p->calls == 0)
+        return g_strdup("-");
+    if (p->calls <= 3)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " call%s", p->calls, p->calls > 1 ? "s" : "");
+    double all = (double) p->calls;
+    if ((double) p->following > 0.7 * all)
+        return g_strdup("sequential");
+    if ((double) p->strided > 0.5 * all && p->stride > 0) {
+        char *size = bytes_text((double) p->typical_bytes);
+        char *stride = bytes_text((double) p->stride);
+        char *text = p->typical_bytes > 0 ? g_strdup_printf("strided: %s every %s", size, stride)
+                                          : g_strdup_printf("strided: every %s", stride);
+        g_free(size);
+        g_free(stride);
+        return text;
+    }
+    if ((double) (p->following + p->strided) > 0.6 * all)
+        return g_strdup("sequential, with jumps");
+    return g_strdup("random");
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * --report: the program runs as a child with libesdm-watch.so preloaded; what that leaves is
+ * explained when the program has ended. Ranks that are started one esdm-run each write to one
+ * folder, and the esdm-run of rank 0 explains all of them.
+ */
+#include "esdm-run/esdm-run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PREFIX      "esdm-run-"
+#define DONE_SUFFIX ".done"
+#define RANKS_MS    60000 /* that rank 0 waits for the others to end */
+#define STEP_MS     50
+
+/* ---- ranks ------------------------------------------------------------------------------------
+ */
+
+static const char *
+first_set(const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        const char *text = getenv(*names);
+        if (text != NULL && text[0] != '\0')
+            return text;
+    }
+    return NULL;
+}
+
+static int
+number_of(const char *const *names, int otherwise)
+{
+    const char *text = first_set(names);
+    return text != NULL ? atoi(text) : otherwise;
+}
+
+static void
+find_job(report_run *r)
+{
+    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                                       "SLURM_PROCID", NULL};
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const here[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+    static const char *const job[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PMI_JOBID", NULL};
+    r->rank = number_of(rank, 0);
+    r->ranks = number_of(ranks, 1);
+    r->ranks = r->ranks > 0 ? r->ranks : 1;
+    r->local = number_of(here, r->ranks) >= r->ranks;
+    const char *name = first_set(job);
+    const char *slurm = getenv("SLURM_JOB_ID");
+    char clean[64] = "";
+    for (size_t i = 0; name != NULL && name[i] != '\0' && i < sizeof clean - 1; i++)
+        clean[i] = name[i] == '/' || name[i] == '.' ? '_' : name[i];
+    if (name != NULL)
+        (void) snprintf(r->job, sizeof r->job, "%s-%s", slurm != NULL ? slurm : "", clean);
+    else
+        (void) snprintf(r->job, sizeof r->job, "p%d", (int) getppid());
+}
+
+/* ---- the folder -------------------------------------------------------------------------------
+ */
+
+static void
+remove_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void) unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    if (dir != NULL)
+        (void) closedir(dir);
+    (void) rmdir(path);
+}
+
+/* What an esdm-run left that was killed: memory of the node, otherwise for ever. */
+static void
+remove_old(const char *base)
+{
+    DIR *dir = opendir(base);
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[PATH_MAX];
+        struct stat st;
+        char *end = NULL;
+        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) != 0)
+            continue;
+        long pid = strtol(entry->d_name + sizeof PREFIX - 1, &end, 10);
+        if (pid <= 0 || *end != '-' || kill((pid_t) pid, 0) == 0 || errno != ESRCH)
+            continue;
+        (void) snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+            remove_folder(path);
+    }
+    if (dir != NULL)
+        (void) closedir(dir);
+}
+
+static bool
+is_ours(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 077) == 0;
+}
+
+static const char *
+folder_base(const report_run *r, char *here, size_t bytes)
+{
+    if (!r->local) /* a folder that all nodes see */
+        return getcwd(here, bytes) != NULL ? here : "/tmp";
+    if (access("/dev/shm", W_OK | X_OK) == 0)
+        return "/dev/shm";
+    const char *temporary = getenv("TMPDIR");
+    return temporary != NULL && temporary[0] == '/' ? temporary : "/tmp";
+}
+
+static bool
+make_folder(report_run *r)
+{
+    char here[REPORT_FOLDER - 256];
+    const char *base = folder_base(r, here, sizeof here);
+    remove_old(base);
+    if (r->ranks > 1) {
+        (void) snprintf(r->folder, sizeof r->folder, "%s/" PREFIX "job-%u-%s", base,
+                        (unsigned) geteuid(), r->job);
+        return (mkdir(r->folder, 0700) == 0 || errno == EEXIST) && is_ours(r->folder);
+    }
+    (void) snprintf(r->folder, sizeof r->folder, "%s/" PREFIX "%d-XXXXXX", base, (int) getpid());
+    return mkdtemp(r->folder) != NULL;
+}
+
+static bool
+use_folder(report_run *r, const char *stated)
+{
+    if (mkdir(stated, 0777) != 0 && errno != EEXIST)
+        return false;
+    char *real = realpath(stated, NULL);
+    bool good = real != NULL && strlen(real) < 200 && access(real, W_OK | X_OK) == 0;
+    if (good)
+        (void) snprintf(r->folder, sizeof r->folder, "%s", real);
+    free(real);
+    r->keep = true;
+    return good;
+}
+
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t child;
+
+static void
+pass_on(int signal)
+{
+    if (child > 0)
+        (void) kill((pid_t) child, signal);
+}
+
+/* The terminal sends SIGINT to the program as well. */
+static void
+set_signals(void)
+{
+    struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void) sigaction(SIGTERM, &pass, NULL);
+    (void) sigaction(SIGHUP, &pass, NULL);
+    (void) sigaction(SIGUSR1, &pass, NULL);
+    (void) sigaction(SIGUSR2, &pass, NULL);
+    (void) sigaction(SIGINT, &ignore, NULL);
+    (void) sigaction(SIGQUIT, &ignore, NULL);
+}
+
+static bool
+set_environment(const report_run *r, bool read_ahead)
+{
+    char stats[PATH_MAX];
+    (void) snprintf(stats, sizeof stats, "stats:%s/%%h.%%p.stats.json", r->folder);
+    bool plain = strpbrk(r->folder, ",%") == NULL && getenv("ESDM_MONITOR") == NULL;
+    return setenv("ESDM_WATCH", r->folder, 1) == 0 &&
+           (!plain || setenv("ESDM_MONITOR", stats, 1) == 0) &&
+           (!read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0);
+}
+
+bool
+report_begin(report_run *r, const char *records, bool read_ahead, const char **ret_why)
+{
+    find_job(r);
+    if (records != NULL ? !use_folder(r, records) : !make_folder(r)) {
+        *ret_why = errno != 0 ? strerror(errno) : "it cannot be written";
+        return false;
+    }
+    set_signals();
+    child = fork();
+    if (child < 0) {
+        *ret_why = strerror(errno);
+        return false;
+    }
+    r->in_program = child == 0;
+    if (!r->in_program)
+        return true;
+    (void) signal(SIGTERM, SIG_DFL);
+    (void) signal(SIGHUP, SIG_DFL);
+    (void) signal(SIGUSR1, SIG_DFL);
+    (void) signal(SIGUSR2, SIG_DFL);
+    (void) signal(SIGINT, SIG_DFL);
+    (void) signal(SIGQUIT, SIG_DFL);
+    *ret_why = "out of memory";
+    return set_environment(r, read_ahead);
+}
+
+static int
+wait_for_program(void)
+{
+    int status = 0;
+    while (waitpid((pid_t) child, &status, 0) < 0 && errno == EINTR)
+        ;
+    child = 0;
+    return status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+static void
+note_done(const report_run *r)
+{
+    char path[PATH_MAX];
+    (void) snprintf(path, sizeof path, "%s/%d" DONE_SUFFIX, r->folder, r->rank);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        (void) close(fd);
+}
+
+static int
+count_done(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    int count = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const char *end = strstr(entry->d_name, DONE_SUFFIX);
+        count += end != NULL && end[sizeof DONE_SUFFIX - 1] == '\0';
+    }
+    if (dir != NULL)
+        (void) closedir(dir);
+    return count;
+}
+
+static int
+wait_for_ranks(const report_run *r)
+{
+    int done = count_done(r->folder);
+    for (int waited = 0; done < r->ranks && waited < RANKS_MS; waited += STEP_MS) {
+        const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
+        (void) nanosleep(&step, NULL);
+        done = count_done(r->folder);
+    }
+    return done;
+}
+
+/* Beside this program, else by $PATH. What it prints goes to standard error: standard output is
+ * the program's. */
+static void
+explain(const report_run *r, const report_options *o)
+{
+    char program[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 32);
+    char *slash = n > 0 ? strrchr(program, '/') : NULL;
+    const char *argv[8] = {"esdm-explain"};
+    int argc = 1;
+    if (o->json)
+        argv[argc++] = "--json";
+    if (o->page != NULL) {
+        argv[argc++] = "--page";
+        argv[argc++] = o->page;
+    }
+    argv[argc] = r->folder;
+    (void) fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void) dup2(STDERR_FILENO, STDOUT_FILENO);
+        if (slash != NULL) {
+            (void) snprintf(slash + 1, 20, "esdm-explain");
+            (void) execv(program, (char *const *) (uintptr_t) argv);
+        }
+        (void) execvp("esdm-explain", (char *const *) (uintptr_t) argv);
+        (void) fprintf(stderr, "esdm-run: esdm-explain: %s\n", strerror(errno));
+        _exit(1);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+int
+report_end(const report_run *r, const report_options *o)
+{
+    int status = wait_for_program();
+    if (r->ranks > 1)
+        note_done(r);
+    if (r->ranks > 1 && r->rank == 0) {
+        int done = wait_for_ranks(r);
+        if (done < r->ranks)
+            (void) fprintf(stderr, "esdm-run: the report lacks what %d of %d ranks did last\n",
+                           r->ranks - done, r->ranks);
+    }
+    if (WIFSIGNALED(status))
+        (void) fprintf(stderr, "esdm-run: the program was ended by signal %d (%s)%s\n",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)),
+                       o->report ? "; until then it did this:" : "");
+    if (r->rank == 0 && o->report)
+        explain(r, o);
+    if (r->rank == 0 && !r->keep)
+        remove_folder(r->folder);
+    if (WIFSIGNALED(status)) {
+        (void) signal(WTERMSIG(status), SIG_DFL);
+        (void) raise(WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    return WEXITSTATUS(status);
+}

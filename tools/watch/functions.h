@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_WATCH_FUNCTIONS_H
+#define ESDM_WATCH_FUNCTIONS_H
+
+/**
+ * @file
+ * What the functions that generate.py makes call. Each of them is
+ *
+ *     if (!watch__begin(&call)) return real(…);   nobody looks, or this is ESDM's own call
+ *     result = real(…);
+ *     watch__moved(&call, …, result);             enters a record; errno stays
+ *
+ * Nothing here waits, takes a lock of libc or allocates with malloc(); all works before
+ * constructors have run and in forked children, and does nothing in the child of a vfork().
+ */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "watch/calls.h"
+#include "watch/records.h"
+
+#define WATCH_EXPORT __attribute__((visibility("default")))
+
+typedef struct watch_call {
+    uint64_t start_ns;
+    uint64_t ns;       /* of the real call */
+    uint32_t fd_entry; /* of a descriptor that is being closed, or of a NetCDF file */
+    uint64_t advised;  /* watch/ahead.c: nanoseconds that the advice took */
+    uint8_t ahead;     /* 0: no pattern; 1: plain; 2: advised before */
+} watch_call;
+
+/** The next definition of a function, looked up once. Functions outlive the process's threads. */
+#define WATCH_REAL(type, name)                                                                     \
+    ({                                                                                             \
+        static void *found_;                                                                       \
+        void *real_ = __atomic_load_n(&found_, __ATOMIC_RELAXED);                                  \
+        if (!real_) {                                                                              \
+            real_ = dlsym(RTLD_NEXT, name);                                                        \
+            __atomic_store_n(&found_, real_, __ATOMIC_RELAXED);                                    \
+        }                                                                                          \
+        (type) real_;                                                                              \
+    })
+
+/** Where a NetCDF function of a caller is. */
+typedef struct watch_nc_cache {
+    void *everybody; /* in front of all libraries, or NULL */
+    const void *caller;
+    void *callers;
+} watch_nc_cache;
+void *watch__nc_real(watch_nc_cache *cache, const char *name, const void *caller);
+#define WATCH_NC_REAL(type, name)                                                                  \
+    ({                                                                                             \
+        static watch_nc_cache cache_;                                                              \
+        (type) watch__nc_real(&cache_, name, __builtin_return_address(0));                         \
+    })
+
+bool watch__begin(watch_call *call);
+bool watch__nc_begin(watch_call *call, const void *caller);
+int watch__nc_absent(void);
+/** The real call has returned. Keeps errno. */
+void watch__real_done(watch_call *call);
+uint64_t watch__vector_bytes(const struct iovec *vector, int count);
+
+void watch__opened(watch_call *call, watch_op op, int fd, int dir, const char *path, int flags);
+void watch__fopened(watch_call *call, watch_op op, FILE *file, const char *path, const char *mode);
+void watch__reading(watch_call *call, int fd, int64_t at, uint64_t want);
+/** @param at -1: the current position, which moves. */
+void watch__moved(watch_call *call, watch_op op, int fd, bool writes, int64_t at, uint64_t want,
+                  uint64_t moved, bool failed);
+void watch__file_moved(watch_call *call, watch_op op, FILE *file, bool writes, uint64_t want,
+                       uint64_t moved);
+void watch__closing(watch_call *call, int fd);
+void watch__closed(watch_call *call, watch_op op, int fd);
+void watch__duplicated(watch_call *call, watch_op op, int fd, int other);
+void watch__sought(watch_call *call, watch_op op, int fd, int64_t position);
+void watch__file_sought(watch_call *call, watch_op op, FILE *file);
+void watch__synced(watch_call *call, watch_op op, int fd);
+void watch__file_synced(watch_call *call, watch_op op, FILE *file);
+void watch__mapped(watch_call *call, watch_op op, int fd, uint64_t bytes, uint64_t at);
+void watch__copied(watch_call *call, watch_op op, int in, int out, uint64_t bytes);
+void watch__path(watch_call *call, watch_op op, int dir, const char *path, bool failed);
+
+void watch__nc_opened(watch_call *call, watch_op op, const char *path, const int *ncid, int status);
+void watch__nc_closing(watch_call *call, int ncid);
+void watch__nc_closed(watch_call *call, watch_op op, int ncid);
+void watch__nc_meta(watch_call *call, watch_op op, int ncid, int status);
+/** @param count NULL: one element, or with `whole` the whole variable. */
+void watch__nc_moved(watch_call *call, watch_op op, int ncid, int varid, const size_t *start,
+                     const size_t *count, const ptrdiff_t *stride, bool whole, bool writes,
+                     int status);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_WATCH_RECORDS_H
+#define ESDM_WATCH_RECORDS_H
+
+/**
+ * @file
+ * What the preloaded library `libesdm-watch.so` leaves of a process, for esdm-explain: one file a
+ * process, `HOST.PID.N.watch`, which the process has mapped, so that it is whole after a kill, too.
+ *
+ * The file is a row of windows of WATCH_WINDOW bytes. The first holds the head; each other one
+ * begins with a watch_window and holds either entries (what calls are about) or records (calls).
+ * The order of bytes is that of the machine; the files live as long as a run.
+ */
+
+#include <stdint.h>
+
+#define WATCH_MAGIC   UINT64_C(0x3168637461776465) /* "edwatch1" */
+#define WATCH_WINDOW  65536u
+#define WATCH_WINDOWS 4096u /* at most, of a process */
+
+#define WATCH_NAME 512u /* with the NUL; longer ones lack their beginning */
+#define WATCH_DIMS 8u
+
+enum { WATCH_ENTRIES = 1, WATCH_RECORDS = 2 };
+/** What an entry is. */
+enum { WATCH_FILE = 1, WATCH_VARIABLE = 2, WATCH_DATASET = 3 /* a NetCDF file as opened */ };
+
+typedef struct watch_head {
+    uint64_t magic;
+    uint32_t window_bytes;
+    int32_t pid;
+    int32_t parent;
+    int32_t rank;  /* -1: none */
+    int32_t ranks; /* 0: none */
+    uint32_t cores;
+    uint64_t started_realtime_ns;
+    uint64_t started_ns; /* CLOCK_MONOTONIC, as in records */
+    uint64_t ended_ns;   /* 0: it was killed, or is running */
+    uint64_t user_us;    /* CPU time at the end */
+    uint64_t system_us;
+    uint64_t windows; /* that are in use; atomic */
+    uint64_t entries; /* that are taken; atomic */
+    uint64_t records; /* that are taken; atomic */
+    uint64_t dropped; /* calls that found no room; atomic */
+    char host[64];
+    char program[256];
+    char command[2048]; /* arguments, separated by NUL */
+} watch_head;
+
+typedef struct watch_window {
+    uint32_t kind;
+    uint32_t index; /* of the windows of its kind */
+    uint64_t unused[7];
+} watch_window;
+
+typedef struct watch_counts {
+    uint64_t calls;
+    uint64_t bytes;
+    uint64_t ns;
+    uint64_t small; /* calls of less than 64 KiB */
+} watch_counts;
+
+/** 1,024 bytes (watch/windows.c checks). Counters are exact even when records were dropped. */
+typedef struct watch_entry {
+    uint32_t kind; /* 0: not ready yet; written last */
+    uint32_t parent;
+    int32_t flags; /* of open() */
+    uint32_t rank; /* of a variable: dimensions */
+    uint32_t element_bytes;
+    int32_t deflate; /* level; -1: none or not known */
+    int32_t chunked; /* 1: chunked, 0: contiguous, -1: not known */
+    uint32_t unused;
+    watch_counts read;
+    watch_counts write;
+    watch_counts other;        /* open, close, sync, seek, stat, … */
+    uint64_t mapped_bytes;     /* by mmap() */
+    uint64_t file_bytes;       /* when it was opened, or entered */
+    uint64_t size[WATCH_DIMS]; /* of a variable */
+    uint64_t chunk[WATCH_DIMS];
+    uint64_t device;
+    uint64_t inode;
+    /* Read-ahead (watch/ahead.c): */
+    uint64_t ahead_calls; /* of posix_fadvise() */
+    uint64_t ahead_bytes;
+    uint64_t ahead_ns;    /* that they took */
+    uint64_t plain_reads; /* in a pattern, not advised before */
+    uint64_t plain_ns;
+    uint64_t advised_reads; /* advised before */
+    uint64_t advised_ns;
+    uint64_t ahead_stopped; /* how often it did not help */
+    char name[WATCH_NAME];
+    char spare[160];
+} watch_entry;
+
+/** 64 bytes: one call. */
+typedef struct watch_record {
+    uint64_t start_ns; /* 0: not ready; written last */
+    uint64_t ns;
+    uint64_t bytes;    /* that were moved; variables: in memory */
+    uint64_t position; /* in the file; of a variable: of its first dimension; WATCH_NOWHERE */
+    uint64_t wanted;   /* bytes asked for; of a variable: elements of the first dimension */
+    uint32_t entry;
+    uint32_t thread;
+    uint16_t op;     /* enum watch_op */
+    uint16_t failed; /* errno, or 1 */
+    uint16_t depth;  /* calls around it: 1 in a NetCDF call */
+    uint16_t flags;
+    uint64_t unused;
+} watch_record;
+
+#define WATCH_NOWHERE UINT64_MAX
+/** It writes (flags). */
+#define WATCH_FLAG_WRITES 1u
+
+#endif
