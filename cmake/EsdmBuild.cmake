@@ -51,7 +51,8 @@ endfunction()
 # Loops over all numbers that are written.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify.c
   ${PROJECT_SOURCE_DIR}/src/codec/verify_base.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/read/reduce.c PROPERTIES COMPILE_OPTIONS "-O3")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/across_base.c PROPERTIES COMPILE_OPTIONS
+  "-O3;-ffp-contract=off;-Wno-float-equal")
 
 # Statistics: the loops do without NaN and infinity, which they do not let pass, and sums may be made
 # in any order.
@@ -74,6 +75,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx2")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/verify_avx512.c
     PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-psabi;-mavx512f;-mavx512dq")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/across_avx2.c
+    PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off;-Wno-float-equal;-mavx2")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/across_avx512.c
+    PROPERTIES COMPILE_OPTIONS
+    "-O3;-ffp-contract=off;-Wno-float-equal;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx2.c
     PROPERTIES COMPILE_OPTIONS "${ESDM_TALLY};-mavx2")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/codec/tally_avx512.c

@@ -195,18 +195,24 @@ add_run(esdm__tally *tally, const uint8_t *numbers, size_t n, size_t bytes)
     esdm__statistics_add(total, &one);
 }
 
-void
-esdm__tally_add(esdm__tally *tally, const void *numbers, size_t n)
+size_t
+esdm__tally_number_bytes(int32_t type)
 {
-    const uint8_t *at = numbers;
-    static const size_t sizes[] = {
+    static const uint8_t sizes[] = {
         [ESDM_TYPE_INT8] = 1,   [ESDM_TYPE_UINT8] = 1,  [ESDM_TYPE_INT16] = 2,
         [ESDM_TYPE_UINT16] = 2, [ESDM_TYPE_INT32] = 4,  [ESDM_TYPE_UINT32] = 4,
         [ESDM_TYPE_INT64] = 8,  [ESDM_TYPE_UINT64] = 8, [ESDM_TYPE_FLOAT32] = 4,
         [ESDM_TYPE_FLOAT64] = 8};
+    return sizes[type];
+}
+
+void
+esdm__tally_add(esdm__tally *tally, const void *numbers, size_t n)
+{
+    const uint8_t *at = numbers;
     if (tally->missing->class == ESDM__CLASS_NONE)
         return;
-    size_t bytes = sizes[tally->type];
+    size_t bytes = esdm__tally_number_bytes(tally->type);
     while (n > 0) {
         size_t count = n < ESDM__TALLY_MOST ? n : ESDM__TALLY_MOST;
         add_run(tally, at, count, bytes);

@@ -23,6 +23,8 @@ typedef struct esdm__tally {
 uint8_t esdm__class_of(int32_t type);
 /** A number of that type. */
 esdm__number esdm__number_of(int32_t type, const void *value);
+/** Bytes of a number of that type, which is one of numbers. */
+size_t esdm__tally_number_bytes(int32_t type);
 /** Adds `n` numbers. */
 void esdm__tally_add(esdm__tally *tally, const void *numbers, size_t n);
 

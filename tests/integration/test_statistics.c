@@ -278,6 +278,122 @@ test_infinite(void)
     ok(esdm_container_close(c, ERR));
 }
 
+/* Whole numbers that no double holds are told apart from missing ones. */
+static void
+test_large_integers(void)
+{
+    const int64_t missing = (INT64_C(1) << 60) + 1;
+    const int64_t some[4] = {(INT64_C(1) << 60), missing, (INT64_C(1) << 60) + 2, missing};
+    const double as_double = (double) (INT64_C(1) << 60);
+    esdm_container *c;
+    esdm_dimension *d[2];
+    esdm_dataset *v;
+    esdm_dataspace space;
+    double results[4];
+    uint64_t valid[4];
+    ok(esdm_container_create(session, "integers", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    ok(esdm_dimension_create(root, "y", 2, &d[0], ERR));
+    ok(esdm_dimension_create(root, "x", 4, &d[1], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_INT64, 2, d, &v, ERR));
+    ok(esdm_attribute_set(esdm_dataset_attributes(v), "missing_value", ESDM_TYPE_INT64, 1, &missing,
+                          ERR));
+    for (uint64_t y = 0; y < 2; y++) {
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){y, 0}, (uint64_t[]){1, 4}, ERR));
+        ok(esdm_write(v, &space, ESDM_TYPE_INT64, some, NULL, ERR));
+    }
+    for (int what = ESDM_REDUCE_SUM; what <= ESDM_REDUCE_VARIANCE; what++) {
+        ok(esdm_reduce(v, NULL, (bool[]){false, true}, (esdm_reduction) what, results, valid, ERR));
+        check(valid[0] == 2 && valid[1] == 2);
+        ok(esdm_reduce(v, NULL, (bool[]){true, false}, (esdm_reduction) what, results, valid, ERR));
+        check(valid[0] == 2 && valid[1] == 0 && valid[2] == 2 && valid[3] == 0);
+        check(what != ESDM_REDUCE_MIN || results[0] == as_double);
+    }
+    ok(esdm_container_close(c, ERR));
+}
+
+/* Enough values for several threads: all reductions along all sets of axes, with and without what
+ * is missing, compressed and not, in step-wise fragments. */
+enum { T = 7, Z = 6, Y = 90, X = 80, ALL = T * Z * Y * X };
+
+static float grid[ALL];
+
+static void
+compare_grid(esdm_dataset *v, const bool *over, esdm_reduction what, float missing)
+{
+    static const uint64_t n[4] = {T, Z, Y, X};
+    static double results[ALL], expected[ALL], squares[ALL];
+    static uint64_t valid[ALL], count[ALL];
+    memset(expected, 0, sizeof expected);
+    memset(squares, 0, sizeof squares);
+    memset(count, 0, sizeof count);
+    uint64_t nresults = 1;
+    for (int d = 0; d < 4; d++)
+        nresults *= over[d] ? 1 : n[d];
+    for (uint64_t i = 0; i < ALL; i++) {
+        const uint64_t at[4] = {i / (Z * Y * X), i / (Y * X) % Z, i / X % Y, i % X};
+        uint64_t k = 0;
+        for (int d = 0; d < 4; d++)
+            k = over[d] ? k : k * n[d] + at[d];
+        double x = (double) grid[i];
+        if (grid[i] == missing)
+            continue;
+        bool first = count[k]++ == 0;
+        squares[k] += x * x;
+        if (what == ESDM_REDUCE_MIN || what == ESDM_REDUCE_MAX)
+            expected[k] = first || (what == ESDM_REDUCE_MIN ? x < expected[k] : x > expected[k])
+                              ? x
+                              : expected[k];
+        else
+            expected[k] += x;
+    }
+    ok(esdm_reduce(v, NULL, over, what, results, valid, ERR));
+    for (uint64_t k = 0; k < nresults; k++) {
+        double m = (double) count[k];
+        double mean = expected[k] / m;
+        double e = what == ESDM_REDUCE_MEAN       ? mean
+                   : what == ESDM_REDUCE_COUNT    ? m
+                   : what == ESDM_REDUCE_VARIANCE ? squares[k] / m - mean * mean
+                                                  : expected[k];
+        check(valid[k] == count[k]);
+        check(count[k] == 0 ? what == ESDM_REDUCE_COUNT || isnan(results[k])
+                            : fabs(results[k] - e) <= 1e-7 * (1 + fabs(e)));
+    }
+}
+
+static void
+test_grid(bool masked, const char *codec)
+{
+    const float missing = -5;
+    esdm_container *c;
+    esdm_dimension *d[4];
+    esdm_dataset *v;
+    esdm_dataspace space;
+    for (int i = 0; i < ALL; i++)
+        grid[i] = masked && (i % (Y * X) < 900 || below(50) == 0) ? missing : (float) below(1000);
+    ok(esdm_container_create(session, "grid", ESDM_CREATE_REPLACE, &c, ERR));
+    esdm_group *root = esdm_container_root(c);
+    const uint64_t n[4] = {T, Z, Y, X};
+    for (int i = 0; i < 4; i++)
+        ok(esdm_dimension_create(root, (const char *[]){"t", "z", "y", "x"}[i], n[i], &d[i], ERR));
+    ok(esdm_dataset_create(root, "v", ESDM_TYPE_FLOAT32, 4, d, &v, ERR));
+    ok(esdm_dataset_set_codec(v, codec, ERR));
+    ok(esdm_attribute_set(esdm_dataset_attributes(v), "_FillValue", ESDM_TYPE_FLOAT32, 1, &missing,
+                          ERR));
+    for (uint64_t t = 0; t < T; t++) {
+        ok(esdm_dataspace_init(&space, 4, (uint64_t[]){t, 0, 0, 0}, (uint64_t[]){1, Z, Y, X}, ERR));
+        ok(esdm_write(v, &space, ESDM_TYPE_FLOAT32, grid + t * Z * Y * X, NULL, ERR));
+    }
+    ok(esdm_container_commit(c, NULL, ERR));
+    for (unsigned axes = 0; axes < 16; axes++) {
+        const bool over[4] = {axes & 1, axes & 2, axes & 4, axes & 8};
+        esdm_reduction what = (esdm_reduction) (1 + axes % 6);
+        compare_grid(v, over, what, missing);
+        compare_grid(v, over, axes % 2 == 0 ? ESDM_REDUCE_MEAN : ESDM_REDUCE_VARIANCE, missing);
+    }
+    ok(esdm_container_close(c, ERR));
+}
+
 static void
 test_errors(void)
 {
@@ -306,6 +422,10 @@ main(void)
     test_boxes();
     test_steps();
     test_infinite();
+    test_large_integers();
+    test_grid(false, "none");
+    test_grid(true, "shuffle+lz4");
+    test_grid(true, "none");
     test_errors();
     esdm_session_close(session);
     return 0;

@@ -71,9 +71,10 @@ typedef enum esdm_reduction {
 
 /**
  * Reduces a box along some of its axes, as `timmean` or `zonmean` do: values are not weighted. What
- * is missing, and what is stored, is as in esdm_statistics. Values are computed with as double, and
- * read 16 MiB at a time where the statistics of fragments do not suffice (a mean over the grid for
- * each time step mostly reads nothing).
+ * is missing, and what is stored, is as in esdm_statistics; missing values are compared in the
+ * dataset's type. Values are computed with as double, and read by all threads, some hundred KiB at
+ * a time (what lies on servers 16 MiB), where the statistics of fragments do not suffice (a mean
+ * over the grid for each time step mostly reads nothing).
  *
  * @param space selection without strides; NULL: all values.
  * @param over one for each axis: whether it is reduced.

@@ -5,74 +5,108 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
+#include "codec/across.h"
+#include "codec/tally.h"
 #include "io/container/missing.h"
+#include "io/read/fetch.h"
 #include "io/read/read.h"
 #include "io/read/statistics.h"
 
-/* Values in memory at a time. */
-#define READ_BYTES (UINT64_C(16) << 20)
+/* Values that a thread has in memory: of parts of fragments that can be read by themselves, and of
+ * those that lie on a server or have large blocks. */
+#define PART_BYTES  (UINT64_C(256) << 10)
+#define BLOCK_BYTES (UINT64_C(1) << 20)
+#define FAR_BYTES   (UINT64_C(16) << 20)
+/* Less in a row is not read by itself. */
+#define ROW_BYTES (UINT64_C(64) << 10)
+/* So many tasks for each thread: those that come late find work left. */
+#define TASKS_PER_THREAD 4u
+/* Results of which each task may have its own. */
+#define OWN_RESULTS UINT64_C(4096)
 /* Below, looking for statistics costs more than reading. */
 #define LEAST_ELEMENTS 1024u
 
-/* What is known of one result so far. */
-typedef struct cell {
-    double sum; /* of the differences to `first` when the variance is wanted, else of the values */
-    double extra; /* minimum, maximum, or sum of the squared differences */
-    double first; /* valid value */
-    uint64_t valid;
-} cell;
-
 typedef struct reducer {
     esdm_dataset *dataset;
+    esdm_session *session;
     esdm_reduction what;
+    esdm__across_what across;
     const bool *over;
     const esdm__box *box;           /* all of it */
     uint64_t stride[ESDM_MAX_RANK]; /* of the results, along each axis; 0 along those reduced */
-    cell *cells;                    /* owned; NULL for sums, means and counts, which have: */
-    double *sums;                   /* owned */
-    uint64_t *valid;                /* owned */
-    uint64_t ncells;
-    double missing[ESDM__MISSING_MOST];
-    uint32_t nmissing;
-    double *buffer; /* owned */
+    uint64_t nresults;
+    uint64_t each; /* elements that each result is made of */
+    esdm__across results;
+    esdm__missing missing;
+    size_t element_bytes;
+    uint64_t part_bytes; /* of a part that is read at a time */
 } reducer;
 
-/* ---- values -------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------- */
 
-static inline bool
-is_valid(const reducer *r, double x)
+static void
+across_free(esdm__across *a)
 {
-    if (isnan(x))
+    free(a->value);
+    free(a->squares);
+    free(a->first);
+    free(a->absent);
+    *a = (esdm__across){0};
+}
+
+static bool
+across_new(const reducer *r, uint64_t count, esdm__across *ret)
+{
+    size_t n = (size_t) count;
+    double begin = r->what == ESDM_REDUCE_MIN   ? (double) INFINITY
+                   : r->what == ESDM_REDUCE_MAX ? -(double) INFINITY
+                                                : 0;
+    ret->value = malloc(n * sizeof *ret->value); /* written at once: each page is taken once */
+    ret->absent = calloc(n, sizeof *ret->absent);
+    bool squares = r->what == ESDM_REDUCE_VARIANCE;
+    ret->squares = squares ? malloc(n * sizeof *ret->squares) : NULL;
+    ret->first = squares ? malloc(n * sizeof *ret->first) : NULL;
+    if (ret->value == NULL || ret->absent == NULL ||
+        (squares && (ret->squares == NULL || ret->first == NULL)))
         return false;
-    for (uint32_t i = 0; i < r->nmissing; i++) {
-        if (x == r->missing[i])
-            return false;
-    }
+    for (size_t i = 0; i < n; i++)
+        ret->value[i] = begin;
+    for (size_t i = 0; i < n && squares; i++)
+        ret->squares[i] = 0;
+    for (size_t i = 0; i < n && squares; i++)
+        ret->first[i] = (double) NAN;
     return true;
 }
 
-static inline void
-add_value(const reducer *r, cell *c, double x)
+/* Puts results of a part of the numbers to the others; not those of a variance. */
+static void
+merge(const reducer *r, const esdm__across *more)
 {
-    if (c->valid == 0) {
-        c->first = x;
-        c->extra = r->what == ESDM_REDUCE_VARIANCE ? 0 : x;
+    for (uint64_t i = 0; i < r->nresults; i++) {
+        const esdm__across *a = &r->results;
+        a->absent[i] += more->absent[i];
+        if (r->across == ESDM__ACROSS_SUM) {
+            a->value[i] += more->value[i];
+        } else if (r->across == ESDM__ACROSS_MIN) {
+            a->value[i] = fmin(a->value[i], more->value[i]);
+        } else {
+            a->value[i] = fmax(a->value[i], more->value[i]);
+        }
     }
-    c->valid++;
-    if (r->what == ESDM_REDUCE_VARIANCE) {
-        double difference = x - c->first;
-        c->sum += difference;
-        c->extra += difference * difference;
-        return;
-    }
-    c->sum += x;
-    if (r->what == ESDM_REDUCE_MIN ? x < c->extra : x > c->extra)
-        c->extra = x;
 }
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+/* What a task adds to. */
+typedef struct lane {
+    const reducer *r;
+    const esdm__across *results; /* all of them; of the task, or of the reducer */
+} lane;
 
 /* The result that the first element of a box belongs to. */
 static uint64_t
-cell_of(const reducer *r, const esdm__box *box)
+result_at(const reducer *r, const esdm__box *box)
 {
     uint64_t at = 0;
     for (uint32_t d = 0; d < box->rank; d++)
@@ -80,71 +114,184 @@ cell_of(const reducer *r, const esdm__box *box)
     return at;
 }
 
-/* A row of values whose results lie beside each other, or are one (`step` 0). */
-static void
-add_row(reducer *r, const double *values, uint64_t n, uint64_t at, uint64_t step)
+/* Axes of a dense box, slowest first, without those of length one; neighbours that lie in one row
+ * of numbers and of results are one axis. */
+static uint32_t
+join_axes(const reducer *r, const esdm__box *box, uint64_t *ret_n, uint64_t *ret_stride)
 {
-    if (r->cells != NULL) {
-        for (uint64_t i = 0; i < n; i++, at += step) {
-            if (is_valid(r, values[i]))
-                add_value(r, &r->cells[at], values[i]);
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        uint64_t stride = r->stride[d];
+        if (box->n[d] == 1)
+            continue;
+        if (count > 0 && ret_stride[count - 1] == stride * box->n[d]) {
+            ret_n[count - 1] *= box->n[d];
+            ret_stride[count - 1] = stride;
+            continue;
         }
-        return;
+        ret_n[count] = box->n[d];
+        ret_stride[count++] = stride;
     }
-    double *sums = r->sums + at;
-    uint64_t *valid = r->valid + at;
-    if (step == 1 && r->nmissing <= 1) { /* most of all work is done here */
-        double missing = r->nmissing > 0 ? r->missing[0] : (double) NAN;
-        for (uint64_t i = 0; i < n; i++) {
-            bool counts = !isnan(values[i]) & (values[i] != missing);
-            sums[i] += counts ? values[i] : 0;
-            valid[i] += counts ? 1u : 0u;
-        }
-        return;
-    }
-    for (uint64_t i = 0; i < n; i++) {
-        bool counts = is_valid(r, values[i]);
-        sums[i * step] += counts ? values[i] : 0;
-        valid[i * step] += counts ? 1u : 0u;
-    }
+    return count;
 }
 
 /* Dense values of a box. */
-static void
-add_values(reducer *r, const esdm__box *box, const double *values)
+static esdm_status
+add_part(void *user, const esdm__box *box, const void *values, esdm_error *err)
 {
-    uint32_t outer = box->rank > 0 ? box->rank - 1 : 0;
-    uint64_t row = box->rank > 0 ? box->n[outer] : 1;
-    uint64_t step = box->rank > 0 ? r->stride[outer] : 0;
-    uint64_t index[ESDM_MAX_RANK] = {0};
-    uint64_t first = cell_of(r, box);
+    const lane *l = user;
+    const reducer *r = l->r;
+    const uint8_t *at = values;
+    uint64_t n[ESDM_MAX_RANK + 1] = {1};
+    uint64_t stride[ESDM_MAX_RANK + 1] = {0};
+    uint64_t index[ESDM_MAX_RANK + 1] = {0};
+    uint32_t axes = join_axes(r, box, n, stride);
+    uint32_t outer = axes > 0 ? axes - 1 : 0;
+    uint64_t first = result_at(r, box);
+    (void) err;
     for (;;) {
-        uint64_t at = first;
+        uint64_t to = first;
         for (uint32_t d = 0; d < outer; d++)
-            at += index[d] * r->stride[d];
-        add_row(r, values, row, at, step);
-        values += row;
+            to += index[d] * stride[d];
+        if (stride[outer] == 1)
+            esdm__across_add(r->across, r->dataset->type, &r->missing, at, (size_t) n[outer],
+                             l->results, (size_t) to);
+        else
+            esdm__across_add_one(r->across, r->dataset->type, &r->missing, at, (size_t) n[outer],
+                                 l->results, (size_t) to);
+        at += n[outer] * r->element_bytes;
         uint32_t axis = outer;
-        while (axis > 0 && ++index[axis - 1] == box->n[axis - 1])
+        while (axis > 0 && ++index[axis - 1] == n[axis - 1])
             index[--axis] = 0;
         if (axis == 0)
-            return;
+            return ESDM_OK;
     }
 }
 
 static esdm_status
-add_part(void *user, const esdm__box *part, const void *values, esdm_error *err)
+read_lane(const reducer *r, const esdm__box *box, const esdm__across *results, esdm_error *err)
 {
-    (void) err;
-    add_values(user, part, values);
-    return ESDM_OK;
+    lane l = {r, results};
+    uint64_t elements = esdm__box_elements(box);
+    uint64_t most = r->part_bytes / r->element_bytes;
+    size_t bytes = (size_t) (elements < most ? elements : most) * r->element_bytes;
+    void *buffer = esdm__scratch_new(bytes);
+    if (buffer == NULL)
+        return esdm__error_nomem(err, bytes, "a reduction");
+    esdm_status status =
+        esdm__read_in_parts(r->dataset, box, r->dataset->type, most, buffer, add_part, &l, err);
+    esdm__scratch_free(buffer);
+    return status;
+}
+
+/* ---- tasks --------------------------------------------------------------------------------- */
+
+/* A box that is cut along one axis, a task for each part. */
+typedef struct tasks {
+    const reducer *r;
+    const esdm__box *box;
+    uint32_t axis;
+    uint64_t step;
+    esdm__across *own; /* one for each task; NULL: their results do not meet */
+} tasks;
+
+static esdm_status
+run_task(void *context, size_t i, esdm_error *err)
+{
+    const tasks *t = context;
+    const esdm__across *results = &t->r->results;
+    esdm__box part = *t->box;
+    uint64_t before = (uint64_t) i * t->step;
+    uint64_t left = t->box->n[t->axis] - before;
+    part.lo[t->axis] += before;
+    part.n[t->axis] = left < t->step ? left : t->step;
+    if (t->own != NULL) {
+        results = &t->own[i];
+        if (!across_new(t->r, t->r->nresults, &t->own[i]))
+            return esdm__error_nomem(err, (size_t) t->r->nresults * 16, "a reduction");
+    }
+    return read_lane(t->r, &part, results, err);
+}
+
+/* The elements of a box that belong to one index of an axis: in a row, and as results. */
+static void
+sizes_behind(const reducer *r, const esdm__box *box, uint32_t axis, uint64_t *ret_row,
+             uint64_t *ret_results)
+{
+    *ret_row = 1;
+    *ret_results = 1;
+    for (uint32_t d = axis + 1; d < box->rank; d++) {
+        *ret_row *= box->n[d];
+        *ret_results *= r->over[d] ? 1 : box->n[d];
+    }
+}
+
+static uint64_t
+divide_up(uint64_t a, uint64_t b)
+{
+    return (a - 1) / b + 1;
+}
+
+/* Cuts along the slowest axis that is kept, so that results of a task stay in the cache; where
+ * there is none, or too little in a row, along the slowest axis if every task can have its own
+ * results.
+ * @return whether there is more than one task */
+static bool
+choose_cut(const reducer *r, const esdm__box *box, tasks *t)
+{
+    uint64_t row;
+    uint64_t results;
+    uint64_t threads = esdm__pool_threads(r->session->pool);
+    uint32_t axis = 0;
+    if (r->part_bytes == FAR_BYTES)
+        return false;
+    while (axis < box->rank && (r->over[axis] || box->n[axis] == 1))
+        axis++;
+    if (axis < box->rank) {
+        sizes_behind(r, box, axis, &row, &results);
+        uint64_t least = divide_up(ROW_BYTES, row * r->element_bytes);
+        uint64_t most = r->part_bytes / r->element_bytes / results;
+        uint64_t even = divide_up(box->n[axis], threads * TASKS_PER_THREAD);
+        uint64_t step = most < even ? most : even;
+        step = step > least ? step : least;
+        t->axis = axis;
+        t->step = step;
+        if (step < box->n[axis])
+            return true;
+    }
+    for (axis = 0; axis < box->rank && box->n[axis] == 1; axis++)
+        continue;
+    if (axis == box->rank || !r->over[axis] || r->nresults > OWN_RESULTS ||
+        r->across == ESDM__ACROSS_SQUARES)
+        return false;
+    sizes_behind(r, box, axis, &row, &results);
+    uint64_t least = divide_up(ROW_BYTES, row * r->element_bytes);
+    uint64_t even = divide_up(box->n[axis], threads * TASKS_PER_THREAD);
+    t->axis = axis;
+    t->step = even > least ? even : least;
+    return t->step < box->n[axis];
 }
 
 static esdm_status
 read_box(reducer *r, const esdm__box *box, esdm_error *err)
 {
-    return esdm__read_in_parts(r->dataset, box, ESDM_TYPE_FLOAT64, READ_BYTES / sizeof *r->buffer,
-                               r->buffer, add_part, r, err);
+    tasks t = {.r = r, .box = box};
+    if (!choose_cut(r, box, &t))
+        return read_lane(r, box, &r->results, err);
+    size_t count = (size_t) divide_up(box->n[t.axis], t.step);
+    if (r->over[t.axis]) {
+        t.own = calloc(count, sizeof *t.own);
+        if (t.own == NULL)
+            return esdm__error_nomem(err, count * sizeof *t.own, "a reduction");
+    }
+    esdm_status status = esdm__pool_run(r->session->pool, count, run_task, &t, err);
+    for (size_t i = 0; i < count && t.own != NULL; i++) { /* in their order, whoever was first */
+        if (status == ESDM_OK)
+            merge(r, &t.own[i]);
+        across_free(&t.own[i]);
+    }
+    free(t.own);
+    return status;
 }
 
 /* ---- statistics ---------------------------------------------------------------------------- */
@@ -156,21 +303,18 @@ add_known(reducer *r, const esdm__box *box, bool *ret_known, esdm_error *err)
     esdm__box_statistics found;
     esdm_status status = esdm__io_statistics(r->dataset, box, false, &found, err);
     *ret_known = status == ESDM_OK && found.exact;
-    if (!*ret_known || found.values.valid == 0)
+    if (!*ret_known)
         return status;
     const esdm__statistics *s = &found.values;
-    if (r->cells == NULL) {
-        r->sums[cell_of(r, box)] = s->sum;
-        r->valid[cell_of(r, box)] = s->valid;
+    uint64_t at = result_at(r, box);
+    r->results.absent[at] = found.elements - s->valid;
+    if (s->valid == 0)
         return ESDM_OK;
-    }
-    cell *c = &r->cells[cell_of(r, box)];
-    esdm__number extra = r->what == ESDM_REDUCE_MIN ? s->min : s->max;
-    c->sum = s->sum;
-    c->valid = s->valid;
-    c->extra = s->class == ESDM__CLASS_SIGNED     ? (double) extra.i
-               : s->class == ESDM__CLASS_UNSIGNED ? (double) extra.u
-                                                  : extra.f;
+    esdm__number extreme = r->what == ESDM_REDUCE_MIN ? s->min : s->max;
+    double value = s->class == ESDM__CLASS_SIGNED     ? (double) extreme.i
+                   : s->class == ESDM__CLASS_UNSIGNED ? (double) extreme.u
+                                                      : extreme.f;
+    r->results.value[at] = r->across == ESDM__ACROSS_SUM ? s->sum : value;
     return ESDM_OK;
 }
 
@@ -184,13 +328,16 @@ kept_axis(const reducer *r, const esdm__box *box)
     return axis;
 }
 
-/* Whether all axes before this one are of length one. */
+/* Whether the axes that are kept are the slowest ones: only then a fragment may serve one result.
+ */
 static bool
-is_slowest(const esdm__box *box, uint32_t axis)
+kept_are_slowest(const reducer *r, const esdm__box *box)
 {
-    for (uint32_t d = 0; d < axis; d++) {
-        if (box->n[d] != 1)
+    bool reduced = false;
+    for (uint32_t d = 0; d < box->rank; d++) {
+        if (box->n[d] > 1 && reduced && !r->over[d])
             return false;
+        reduced = reduced || (box->n[d] > 1 && r->over[d]);
     }
     return true;
 }
@@ -232,7 +379,7 @@ reduce_box(reducer *r, const esdm__box *box, esdm_error *err)
         esdm_status status = add_known(r, box, &known, err);
         return status == ESDM_OK && !known ? read_box(r, box, err) : status;
     }
-    if (r->what == ESDM_REDUCE_VARIANCE || !is_slowest(box, axis) ||
+    if (r->what == ESDM_REDUCE_VARIANCE || !kept_are_slowest(r, box) ||
         esdm__box_elements(box) / box->n[axis] < LEAST_ELEMENTS)
         return read_box(r, box, err);
     one.n[axis] = 1;
@@ -246,68 +393,100 @@ reduce_box(reducer *r, const esdm__box *box, esdm_error *err)
     return status;
 }
 
-/* ---- results ------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------ */
 
 static double
-result_of(const reducer *r, const cell *c)
+result_of(const reducer *r, uint64_t i)
 {
-    double n = (double) c->valid;
+    uint64_t valid = r->each - r->results.absent[i];
+    double n = (double) valid;
+    double value = r->results.value[i];
     if (r->what == ESDM_REDUCE_COUNT)
         return n;
-    if (c->valid == 0)
+    if (valid == 0)
         return (double) NAN;
-    switch (r->what) {
-    case ESDM_REDUCE_SUM:
-        return c->sum;
-    case ESDM_REDUCE_MEAN:
-        return c->sum / n;
-    case ESDM_REDUCE_VARIANCE: {
-        double variance = (c->extra - c->sum * (c->sum / n)) / n;
+    if (r->what == ESDM_REDUCE_MEAN)
+        return value / n;
+    if (r->what == ESDM_REDUCE_VARIANCE) {
+        double variance = (r->results.squares[i] - value * (value / n)) / n;
         return variance < 0 ? 0 : variance; /* of infinities it is NaN */
     }
-    default:
-        return c->extra;
+    return value;
+}
+
+static bool
+is_far(const esdm_session *session)
+{
+    for (size_t i = 0; i < session->ntargets; i++) {
+        if (session->targets[i].plugin->concurrency > 0)
+            return true;
     }
+    return false;
+}
+
+/* Whether the first value lies in blocks that are decoded as a whole: then most others do. */
+static bool
+begins_coded(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box)
+{
+    esdm__box first = *box;
+    esdm__plan plan = {0};
+    bool coded = false;
+    for (uint32_t d = 0; d < first.rank; d++)
+        first.n[d] = 1;
+    if (esdm__dataset_load_directory(dataset, io, NULL) == ESDM_OK &&
+        esdm__read_plan(dataset, io, &first, &plan, NULL, NULL) == ESDM_OK)
+        coded = plan.npieces > 0 && plan.pieces[0].fragment->pack != NULL &&
+                !esdm__fragment_is_raw(plan.pieces[0].fragment);
+    esdm__plan_clear(&plan);
+    return coded;
+}
+
+/* How the numbers are read: what lies on servers with large requests, which run side by side. */
+static esdm_status
+prepare_reading(reducer *r, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    esdm_status status = esdm__dataset_io_get(r->dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    r->session = r->dataset->group->container->session;
+    r->element_bytes = io->elements.bytes;
+    r->part_bytes = is_far(r->session)                     ? FAR_BYTES
+                    : begins_coded(r->dataset, io, r->box) ? BLOCK_BYTES
+                                                           : PART_BYTES;
+    if (io->block_bytes > r->part_bytes)
+        r->part_bytes = io->block_bytes;
+    return ESDM_OK;
 }
 
 static esdm_status
 prepare(reducer *r, esdm_error *err)
 {
-    esdm__missing missing;
-    esdm__missing_of(r->dataset, &missing);
-    if (missing.class == ESDM__CLASS_NONE)
+    esdm__missing_of(r->dataset, &r->missing);
+    if (r->missing.class == ESDM__CLASS_NONE)
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "only numbers can be reduced, of which at most %u values stand for "
                                "missing ones",
                                ESDM__MISSING_MOST);
-    for (; r->nmissing < missing.count; r->nmissing++) {
-        esdm__number x = missing.values[r->nmissing];
-        r->missing[r->nmissing] = missing.class == ESDM__CLASS_SIGNED     ? (double) x.i
-                                  : missing.class == ESDM__CLASS_UNSIGNED ? (double) x.u
-                                                                          : x.f;
-    }
-    r->ncells = 1;
+    r->across = r->what == ESDM_REDUCE_MIN        ? ESDM__ACROSS_MIN
+                : r->what == ESDM_REDUCE_MAX      ? ESDM__ACROSS_MAX
+                : r->what == ESDM_REDUCE_VARIANCE ? ESDM__ACROSS_SQUARES
+                                                  : ESDM__ACROSS_SUM;
+    r->nresults = 1;
+    r->each = 1;
     for (uint32_t d = r->box->rank; d-- > 0;) {
-        r->stride[d] = r->over[d] ? 0 : r->ncells;
-        if (__builtin_mul_overflow(r->ncells, r->over[d] ? 1 : r->box->n[d], &r->ncells))
+        r->stride[d] = r->over[d] ? 0 : r->nresults;
+        if (__builtin_mul_overflow(r->nresults, r->over[d] ? 1 : r->box->n[d], &r->nresults))
             return esdm__error_set(err, ESDM_EINVAL,
                                    "the reduction has too many results; reduce more dimensions");
+        if (__builtin_mul_overflow(r->each, r->over[d] ? r->box->n[d] : 1, &r->each))
+            return esdm__error_set(err, ESDM_EINVAL, "there are too many values to reduce");
     }
-    if (r->ncells == 0)
+    if (r->nresults == 0)
         return ESDM_OK;
-    bool summed =
-        r->what == ESDM_REDUCE_SUM || r->what == ESDM_REDUCE_MEAN || r->what == ESDM_REDUCE_COUNT;
-    if (summed) {
-        r->sums = calloc((size_t) r->ncells, sizeof *r->sums);
-        r->valid = calloc((size_t) r->ncells, sizeof *r->valid);
-    } else {
-        r->cells = calloc((size_t) r->ncells, sizeof *r->cells);
-    }
-    r->buffer = malloc(READ_BYTES);
-    bool have = summed ? r->sums != NULL && r->valid != NULL : r->cells != NULL;
-    return have && r->buffer != NULL
-               ? ESDM_OK
-               : esdm__error_nomem(err, (size_t) r->ncells * sizeof *r->cells, "a reduction");
+    if (r->nresults > SIZE_MAX / 64 || !across_new(r, r->nresults, &r->results))
+        return esdm__error_nomem(err, (size_t) r->nresults * 16, "a reduction");
+    return prepare_reading(r, err);
 }
 
 esdm_status
@@ -323,15 +502,11 @@ esdm__io_reduce(esdm_dataset *dataset, const esdm__box *box, const bool *over, e
     esdm_status status = prepare(&r, err);
     if (status == ESDM_OK && !esdm__box_is_empty(box))
         status = reduce_box(&r, box, err);
-    for (uint64_t i = 0; status == ESDM_OK && i < r.ncells; i++) {
-        const cell c = r.cells != NULL ? r.cells[i] : (cell){.sum = r.sums[i], .valid = r.valid[i]};
-        ret_values[i] = result_of(&r, &c);
+    for (uint64_t i = 0; status == ESDM_OK && i < r.nresults; i++) {
+        ret_values[i] = result_of(&r, i);
         if (ret_valid != NULL)
-            ret_valid[i] = c.valid;
+            ret_valid[i] = r.each - r.results.absent[i];
     }
-    free(r.cells);
-    free(r.sums);
-    free(r.valid);
-    free(r.buffer);
+    across_free(&r.results);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
