@@ -69,7 +69,18 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;
-    return esdm__collective_open(session, comm, normal, mode, snapshot, ret_container, err);
+    esdm_container *container = NULL;
+    status = esdm__collective_open(session, comm, normal, mode, snapshot, &container, err);
+    if (status == ESDM_OK && esdm__virtual_is_saved(container)) {
+        esdm_container_discard(container); /* all ranks see it */
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a virtual container: ranks do not open such a container "
+                               "together, each of them can open it alone",
+                               normal);
+    }
+    if (status == ESDM_OK)
+        *ret_container = container;
+    return status;
 }
 
 esdm_comm *

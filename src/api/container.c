@@ -43,6 +43,26 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
     return esdm__io_create(session, normal, mode, ret_container, err);
 }
 
+/* A container that is a saved query stands for what this finds. */
+static esdm_status
+follow_saved(esdm_open_mode mode, esdm_container **container, esdm_error *err)
+{
+    esdm_container *definition = *container;
+    esdm_status status = ESDM_OK;
+    if (!esdm__virtual_is_saved(definition))
+        return ESDM_OK;
+    *container = NULL;
+    if (mode == ESDM_OPEN_WRITE)
+        status = esdm__error_set(err, ESDM_EACCES,
+                                 "'%s' is a virtual container, which nobody can write to: write to "
+                                 "its members, or copy it (esdm-cp)",
+                                 definition->name);
+    else
+        status = esdm__virtual_open_saved(definition, container, err);
+    esdm_container_discard(definition);
+    return status;
+}
+
 /* A name that says a point of time, where no container is called so. */
 static esdm_status
 open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
@@ -114,13 +134,18 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
     if (esdm__virtual_is_said(normal))
         return open_query(session, normal, mode, snapshot, ret_container, err);
     esdm_error why = {0};
-    status = esdm__io_open(session, normal, mode, snapshot, ret_container, &why);
+    esdm_container *container = NULL;
+    status = esdm__io_open(session, normal, mode, snapshot, &container, &why);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
-        return open_moment(session, normal, mode, snapshot, ret_container, err);
-    if (status != ESDM_OK && err != NULL)
+        status = open_moment(session, normal, mode, snapshot, &container, &why);
+    if (status == ESDM_OK)
+        status = follow_saved(mode, &container, &why);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else if (err != NULL)
         *err = why;
     return status;
 }

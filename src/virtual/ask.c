@@ -148,8 +148,8 @@ by_name(const void *a, const void *b)
 }
 
 static esdm_status
-find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
-     esdm__question *question, esdm_error *err)
+find_names(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
+           esdm__question *question, esdm_error *err)
 {
     esdm__pointers names = {0};
     esdm_status status =
@@ -166,7 +166,43 @@ find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
 }
 
 esdm_status
-esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret, esdm_error *err)
+esdm__question_saved(esdm_session *session, esdm__question *ret, esdm_error *err)
+{
+    const esdm_meta_condition has = {
+        .variable = "", .attribute = ESDM__SAVED_ATTRIBUTE, .op = ESDM_META_GLOB, .text = "*"};
+    return find_names(session, &has, 1, ret, err);
+}
+
+/* Saved queries are no members: what they find is. */
+static esdm_status
+leave_out_saved(esdm_session *session, esdm__question *question, esdm_error *err)
+{
+    esdm__question saved = {0};
+    size_t n = 0;
+    esdm_status status = esdm__question_saved(session, &saved, err);
+    for (size_t i = 0; i < question->count; i++) {
+        if (status == ESDM_OK && saved.count > 0 &&
+            bsearch(&question->names[i], saved.names, saved.count, sizeof *saved.names, by_name))
+            free(question->names[i]);
+        else
+            question->names[n++] = question->names[i];
+    }
+    question->count = n;
+    esdm__question_clear(&saved);
+    return status;
+}
+
+static esdm_status
+find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
+     esdm__question *question, esdm_error *err)
+{
+    esdm_status status = find_names(session, conditions, count, question, err);
+    return status == ESDM_OK ? leave_out_saved(session, question, err) : status;
+}
+
+esdm_status
+esdm__question_ask(esdm_session *session, const char *query, const char *pins, esdm__question *ret,
+                   esdm_error *err)
 {
     esdm_meta_condition conditions[CONDITIONS_MOST];
     size_t count = 0;
@@ -189,7 +225,9 @@ esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret
                                  "query '%s' has no condition: ?source_id=MPI-ESM1-2-LR&table_id="
                                  "Amon has two",
                                  query);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && pins != NULL)
+        status = esdm__pins_read(pins, &question, err);
+    else if (status == ESDM_OK)
         status = find(session, conditions, count, &question, err);
     free(text);
     if (status == ESDM_OK && question.count == 0)
@@ -211,5 +249,6 @@ esdm__question_clear(esdm__question *question)
     for (size_t i = 0; i < question->count; i++)
         free(question->names[i]);
     free(question->names);
+    free(question->pins);
     *question = (esdm__question){0};
 }

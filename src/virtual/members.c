@@ -90,6 +90,15 @@ esdm__member_use(esdm__members *members, size_t i, esdm_container **ret, esdm_er
     return ESDM_OK;
 }
 
+esdm_status
+esdm__pin_lost(const char *name, const esdm__pin *pin, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECORRUPT,
+                           "its member '%s' of snapshot %" PRIu64 " was removed or replaced: "
+                           "esdm-restore brings it back as long as it is kept",
+                           name, pin->snapshot);
+}
+
 typedef struct beginning {
     esdm__members *members;
     const esdm__question *question;
@@ -106,11 +115,20 @@ first_use(void *context, size_t i, esdm_error *err)
     member->name = strdup(b->question->names[i]);
     if (member->name == NULL)
         return esdm__error_nomem(err, strlen(b->question->names[i]) + 1, "a name");
-    esdm_status status = esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
-                                       ESDM_SNAPSHOT_LATEST, &container, err);
+    const esdm__pin *pin = b->question->pins != NULL ? &b->question->pins[i] : NULL;
+    esdm_status status =
+        esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
+                      pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, &container, err);
+    if (status == ESDM_ENOENT && pin != NULL)
+        return esdm__pin_lost(member->name, pin, err);
     if (status != ESDM_OK)
         return status;
     const esdm__container_io *io = esdm__io_of(container);
+    if (pin != NULL && strcmp(pin->uuid, io->uuid) != 0) {
+        esdm__container_drop(container);
+        return esdm__pin_lost(member->name, pin, err);
+    }
+    memcpy(member->uuid, io->uuid, sizeof member->uuid);
     esdm_meta_container record;
     member->record = io->record;
     member->snapshot = io->snapshot;

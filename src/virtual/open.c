@@ -26,11 +26,11 @@ join(esdm__virtual *whole, const esdm__question *question, esdm_container *conta
 }
 
 static esdm_status
-open_joined(esdm_session *session, const char *query, const esdm__question *question,
+open_joined(esdm_session *session, const char *name, const esdm__question *question,
             esdm_container **ret_container, esdm_error *err)
 {
     esdm_container *container = NULL;
-    esdm_status status = esdm__container_new_handle(session, query, &container, err);
+    esdm_status status = esdm__container_new_handle(session, name, &container, err);
     if (status != ESDM_OK)
         return status;
     esdm__virtual *whole = calloc(1, sizeof *whole);
@@ -44,10 +44,32 @@ open_joined(esdm_session *session, const char *query, const esdm__question *ques
     status = join(whole, question, container, err);
     if (status != ESDM_OK) {
         esdm__container_drop(container);
-        return esdm__error_prefix(err, status, "'%.300s'", query);
+        return esdm__error_prefix(err, status, "'%.300s'", name);
     }
     *ret_container = container;
     return ESDM_OK;
+}
+
+esdm_status
+esdm__virtual_open_question(esdm_session *session, const char *name, const esdm__question *question,
+                            esdm_container **ret_container, esdm_error *err)
+{
+    if (question->count != 1)
+        return open_joined(session, name, question, ret_container, err);
+    const esdm__pin *pin = question->pins;
+    esdm_container *only = NULL;
+    esdm_status status =
+        esdm__io_open(session, question->names[0], ESDM_OPEN_READ,
+                      pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, &only, err);
+    if (status == ESDM_ENOENT && pin != NULL)
+        return esdm__pin_lost(question->names[0], pin, err);
+    if (status == ESDM_OK && pin != NULL && strcmp(pin->uuid, esdm__io_of(only)->uuid) != 0) {
+        status = esdm__pin_lost(only->name, pin, err);
+        esdm__container_drop(only);
+    }
+    if (status == ESDM_OK)
+        *ret_container = only;
+    return status;
 }
 
 esdm_status
@@ -55,14 +77,10 @@ esdm__virtual_open(esdm_session *session, const char *query, esdm_container **re
                    esdm_error *err)
 {
     esdm__question question = {0};
-    esdm_status status = esdm__question_ask(session, query, &question, err);
+    esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
     if (status != ESDM_OK)
         return status;
-    if (question.count == 1)
-        status = esdm__io_open(session, question.names[0], ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
-                               ret_container, err);
-    else
-        status = open_joined(session, query, &question, ret_container, err);
+    status = esdm__virtual_open_question(session, query, &question, ret_container, err);
     esdm__question_clear(&question);
     return status;
 }
@@ -73,7 +91,7 @@ esdm__virtual_stat(esdm_session *session, const char *query, esdm_meta_container
 {
     esdm__question question = {0};
     esdm_meta_container sum = {0};
-    esdm_status status = esdm__question_ask(session, query, &question, err);
+    esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
     for (size_t i = 0; i < question.count && status == ESDM_OK; i++) {
         esdm_meta_container one;
         status = session->meta->container_find(session->store, question.names[i], &one, err);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "base/buffer.h"
+#include "base/ids.h"
 #include "cf/calendar.h"
 #include "virtual/virtual.h"
 
@@ -23,15 +24,45 @@ typedef enum esdm__overlap {
     ESDM__OVERLAP_NEWEST /* the one that was committed last wins */
 } esdm__overlap_rule;
 
+/** A member that stays as it was. */
+typedef struct esdm__pin {
+    uint64_t snapshot;
+    char uuid[ESDM__UUID_BYTES];
+} esdm__pin;
+
 typedef struct esdm__question {
-    char **names; /* of containers, sorted, each once; owned */
+    char **names;    /* of containers, sorted, each once; owned */
+    esdm__pin *pins; /* owned; of each name; NULL: the newest snapshots */
     size_t count;
     esdm__overlap_rule overlap;
 } esdm__question;
 
-esdm_status esdm__question_ask(esdm_session *session, const char *query, esdm__question *ret,
-                               esdm_error *err);
+/** @param pins NULL, or the text that esdm__pins_write() made: then nothing is asked for. */
+esdm_status esdm__question_ask(esdm_session *session, const char *query, const char *pins,
+                               esdm__question *ret, esdm_error *err);
 void esdm__question_clear(esdm__question *question);
+/** Names of containers that are saved queries, sorted. @param ret cleared by the caller. */
+esdm_status esdm__question_saved(esdm_session *session, esdm__question *ret, esdm_error *err);
+
+/* ---- saved.c ------------------------------------------------------------------------------ */
+
+/** Hints of a container that is a saved query, and the attribute by which it is found. */
+#define ESDM__SAVED_QUERY     "virtual.query"
+#define ESDM__SAVED_PINS      "virtual.members"
+#define ESDM__SAVED_ATTRIBUTE "esdm_query"
+
+struct esdm__members;
+/** One line for each member: snapshot, UUID, name. */
+void esdm__pins_write(const struct esdm__members *members, esdm__buffer *text);
+/** ESDM_ECORRUPT: that is no such text. */
+esdm_status esdm__pins_read(const char *text, esdm__question *question, esdm_error *err);
+
+/* ---- open.c ------------------------------------------------------------------------------- */
+
+/** Opens what a question found. @param name of the handle. */
+esdm_status esdm__virtual_open_question(esdm_session *session, const char *name,
+                                        const esdm__question *question,
+                                        esdm_container **ret_container, esdm_error *err);
 
 /* ---- members.c ---------------------------------------------------------------------------- */
 
@@ -39,6 +70,7 @@ typedef struct esdm__virtual_member {
     char *name; /* owned */
     uint64_t record;
     uint64_t snapshot;
+    char uuid[ESDM__UUID_BYTES];
     uint64_t modified_ns;
     bool pinned;
     esdm_container *open; /* NULL: not now; this and the next two under the members' lock */
@@ -55,6 +87,8 @@ typedef struct esdm__members {
     uint64_t clock;
 } esdm__members;
 
+/** ESDM_ECORRUPT: the container is gone, or another one has its name now. */
+esdm_status esdm__pin_lost(const char *name, const esdm__pin *pin, esdm_error *err);
 /** Finds and pins the newest snapshots. The members must be cleared also on failure. */
 esdm_status esdm__members_init(esdm__members *members, esdm_session *session,
                                const esdm__question *question, esdm_error *err);

@@ -16,8 +16,10 @@
  *     structure.c   the container in memory, made from the first member
  *     overlap.c     what several members have
  *     read.c        from a selection to selections of members
+ *     saved.c       queries under a name
  *
- * Nothing is stored: the container lives in memory above the engine, and its data are the members'.
+ * No data are stored: the container lives in memory above the engine, and its data are the
+ * members'.
  */
 
 #include "io/io.h"
@@ -40,6 +42,24 @@ esdm_status esdm__virtual_normalise(const char *name, char *buffer, esdm_error *
  */
 esdm_status esdm__virtual_open(esdm_session *session, const char *query,
                                esdm_container **ret_container, esdm_error *err);
+/** Whether a container is a saved query, which has no data of its own. */
+bool esdm__virtual_is_saved(const esdm_container *container);
+/** Opens what a saved query stands for. @param definition open; borrowed. */
+esdm_status esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_container,
+                                     esdm_error *err);
+/** Makes a saved query of an empty container that was just created. @param whole what the query
+ *  opened. @param pin the members stay as they are in `whole`. */
+esdm_status esdm__virtual_save(esdm_container *whole, const char *query, bool pin,
+                               esdm_container *to, esdm_error *err);
+/** Visits the members of what a query opened, with their snapshots. */
+void esdm__virtual_pinned(const esdm_container *whole,
+                          bool (*visit)(const char *member, uint64_t snapshot, void *user),
+                          void *user);
+/** Return false to stop. */
+typedef bool (*esdm__member_visitor)(const char *name, const char *member, bool pinned, void *user);
+/** Visits the members of all saved queries. */
+esdm_status esdm__virtual_members(esdm_session *session, esdm__member_visitor visit, void *user,
+                                  esdm_error *err);
 /** Sizes and counts are sums, times the newest; `snapshot` is 0 for more than one member. */
 esdm_status esdm__virtual_stat(esdm_session *session, const char *query,
                                esdm_meta_container *ret_record, esdm_error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "esdm/virtual.h"
 
 static const tool_help help = {
     .name = "esdm-rm",
@@ -163,11 +164,52 @@ ask(const char *argument, guint count)
     return TOOL_REFUSED;
 }
 
+/* ---- who uses it -------------------------------------------------------------------------- */
+
+static GHashTable *users; /* member -> names of the virtual containers that have it */
+
+static bool
+note_user(const char *name, const char *member, bool pinned, void *unused)
+{
+    (void) unused;
+    const char *before = g_hash_table_lookup(users, member);
+    g_hash_table_insert(users, g_strdup(member),
+                        g_strdup_printf("%s%s'%s'%s", before != NULL ? before : "",
+                                        before != NULL ? ", " : "", name,
+                                        pinned ? " (pinned)" : ""));
+    return true;
+}
+
+static void
+load_users(esdm_session *session)
+{
+    esdm_error err = {0};
+    users = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (esdm_virtual_members(session, note_user, NULL, &err) != ESDM_OK)
+        tool_error("which virtual containers have it as a member is not known: %s", err.message);
+}
+
+/* Virtual containers lose members: said, as nobody sees it otherwise. */
+static void
+tell_users(const char *name)
+{
+    const char *who = g_hash_table_lookup(users, name);
+    if (who == NULL)
+        return;
+    g_autofree char *line =
+        g_strdup_printf("note: '%s' %s a member of the virtual container %s (esdm-ln lists them)",
+                        name, dry_run ? "is" : "was", who);
+    g_autofree char *printable = tool_printable(line);
+    tool_error("%s", printable);
+}
+
 static tool_exit
 remove_one(esdm_session *session, const char *name)
 {
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
+    if (users == NULL) /* before the first one is gone */
+        load_users(session);
     if (!dry_run)
         status = for_good ? esdm_container_erase(session, name, &err)
                           : esdm_container_remove(session, name, &err);
@@ -175,6 +217,7 @@ remove_one(esdm_session *session, const char *name)
         return TOOL_OK;
     if (status != ESDM_OK)
         return tool_fail(status, &err);
+    tell_users(name);
     g_autofree char *printable = tool_printable(name);
     if (tool.json)
         tool_json_append(removed, tool_json_text(name));
@@ -221,6 +264,7 @@ main(int argc, char **argv)
     } else {
         json_decref(removed);
     }
+    g_clear_pointer(&users, g_hash_table_unref);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -23,5 +23,6 @@
 #include "esdm/upkeep.h"
 #include "esdm/usertypes.h"
 #include "esdm/version.h"
+#include "esdm/virtual.h"
 
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """What a query finds opens as one container, in unmodified programs."""
 
+import json
 import pathlib
 
 import virtual_files
@@ -78,6 +79,51 @@ def test_wrong_queries_and_writes_are_told():
                      "units.2.nc", "degC")
 
 
+def test_saved_names_follow_or_are_pinned():
+    def times(name):
+        text = client(["ncdump", "-v", "time", f"esdm://{name}"]).stdout
+        return text[text.index("data:"):].split("time =")[1].split(";")[0].split(",")
+
+    with Site() as site:
+        run([PYTHON, FILES, "make", site.folder])
+        ingest(sorted(site.folder.glob("same.[12].nc")), "in")
+        query = "esdm://?case=same"
+        run([tool("esdm-ln"), query, "esdm://all/follows"])
+        run([tool("esdm-ln"), "--pin", query, "all/pinned"])
+        packs = sum(p.stat().st_size for p in site.pack_files())
+        expect(len(times("all/follows")) == len(times("all/pinned")) == 4, "four times")
+        expect("all/follows" in run([tool("esdm-ls")]).stdout, "it is listed")
+        expect("all/follows" in run([tool("esdm-find"), "-c", "case = same"]).stdout, "it is found")
+        # It is no member of what a query opens, and neither of itself.
+        expect(len(times("?case=same")) == 4, "members of the query")
+        expect_error(run([tool("esdm-ln"), query, "all/follows"], check=False), "exists", "--force")
+        run([tool("esdm-ln"), "-f", query, "all/follows"])
+        expect_error(client([PYTHON, "-c", "import netCDF4; netCDF4.Dataset('esdm://all/follows', 'a')"],
+                            check=False), "Permission denied")
+        expect_error(run([tool("esdm-ln"), "?case=none", "none"], check=False), "no container")
+        ingest(sorted(site.folder.glob("units.[12].nc")), "in")
+        expect_error(run([tool("esdm-ln"), "?case=units", "units"], check=False), "degC")
+        # One more step in a member, and one more member.
+        client([PYTHON, "-c", """
+import netCDF4
+with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
+    d["time"][2] = 4
+    d["tas"][2] = [12, 13, 14]
+"""])
+        expect(len(times("all/follows")) == 5 and len(times("all/pinned")) == 4, "one follows")
+        expect(sum(p.stat().st_size for p in site.pack_files()) - packs < 8192, "no data are copied")
+        listed = json.loads(run([tool("esdm-ln"), "--json"]).stdout)["virtual"]
+        expect([(v["name"], v["pinned"], len(v["members"])) for v in listed] ==
+               [("all/follows", False, 2), ("all/pinned", True, 2)], listed)
+        done = run([tool("esdm-rm"), "esdm://in/same.1.nc"])
+        expect("'all/follows'" in done.stderr and "'all/pinned' (pinned)" in done.stderr, done.stderr)
+        expect(len(times("all/follows")) == 3, "the other member is left")
+        expect_error(client(["ncdump", "esdm://all/pinned"], check=False), "same.1.nc")
+        run([tool("esdm-restore"), "in/same.1.nc"])
+        expect(len(times("all/pinned")) == 4, "brought back")
+        run([tool("esdm-fsck")])
+
+
 def series(folder):
     """Files of the smallest series of several files."""
     found = {}
@@ -100,4 +146,4 @@ def test_a_series_of_an_archive_is_what_numpy_joins():
 
 main(test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
-     test_a_series_of_an_archive_is_what_numpy_joins)
+     test_saved_names_follow_or_are_pinned, test_a_series_of_an_archive_is_what_numpy_joins)

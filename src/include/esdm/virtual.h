@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_VIRTUAL_H
+#define ESDM_VIRTUAL_H
+
+/**
+ * @file
+ * Virtual containers under a name. A name that begins with '?' is a query and opens what it finds
+ * as one container; here such a query gets a name, and what has it is opened, listed, found by
+ * queries, renamed and removed as other containers are. Its data are those of its members.
+ */
+
+#include "esdm/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Saves a query under a name, after it was opened once: what cannot be joined is an error now.
+ * @param query "?attribute=value&…". @param pin its members stay those of now, each with the
+ * snapshot of now, which gets a tag ("virtual-" and the name), so that it is kept; else the query
+ * is asked anew each time. @param replace whether a container of that name is replaced (and kept as
+ * a former one). Any thread.
+ * @return ESDM_EINVAL: no query, or members that do not fit; ESDM_ENOENT: nothing is found;
+ * ESDM_EEXIST: the name is taken.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_virtual_save(esdm_session *session, const char *query,
+                                                       const char *name, bool pin, bool replace,
+                                                       esdm_error *err);
+
+/** Return false to stop. @param name of the virtual container; names are borrowed. */
+typedef bool (*esdm_virtual_visitor)(const char *name, const char *member, bool pinned, void *user);
+/** Visits all members of all virtual containers that were saved, as they are now: to tell who uses
+ * a container before it is removed. Those whose query finds nothing have none. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_virtual_members(esdm_session *session,
+                                                          esdm_virtual_visitor visit, void *user,
+                                                          esdm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Queries under a name: a container without data, whose hints say what it stands for. Its structure
+ * is that of the whole when it was saved, so that it is found by queries. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "virtual/parts.h"
+
+/* ---- pins --------------------------------------------------------------------------------- */
+
+void
+esdm__pins_write(const esdm__members *members, esdm__buffer *text)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        char line[ESDM_CONTAINER_NAME_MAX + ESDM__UUID_BYTES + 40];
+        const esdm__virtual_member *m = &members->items[i];
+        int n = snprintf(line, sizeof line, "%" PRIu64 " %s %s\n", m->snapshot, m->uuid, m->name);
+        esdm__buffer_put(text, line, (size_t) n);
+    }
+}
+
+/* "SNAPSHOT UUID NAME" up to the end of the line. */
+static bool
+read_line(const char *line, size_t bytes, esdm__pin *pin, char **ret_name)
+{
+    char *end = NULL;
+    errno = 0;
+    pin->snapshot = strtoull(line, &end, 10);
+    if (errno != 0 || end == line || *end != ' ' || end + ESDM__UUID_BYTES + 1 > line + bytes ||
+        end[ESDM__UUID_BYTES] != ' ')
+        return false;
+    memcpy(pin->uuid, end + 1, ESDM__UUID_BYTES - 1);
+    pin->uuid[ESDM__UUID_BYTES - 1] = '\0';
+    const char *name = end + ESDM__UUID_BYTES + 1;
+    *ret_name = strndup(name, (size_t) (line + bytes - name));
+    return *ret_name != NULL;
+}
+
+esdm_status
+esdm__pins_read(const char *text, esdm__question *question, esdm_error *err)
+{
+    size_t lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    question->names = calloc(lines + 1, sizeof *question->names);
+    question->pins = calloc(lines + 1, sizeof *question->pins);
+    if (question->names == NULL || question->pins == NULL)
+        return esdm__error_nomem(err, lines * sizeof *question->pins, "members");
+    const char *line = text;
+    for (size_t i = 0; i < lines; i++) {
+        const char *end = strchr(line, '\n');
+        if (!read_line(line, (size_t) (end - line), &question->pins[i], &question->names[i]))
+            return esdm__error_set(err, ESDM_ECORRUPT, "line %zu of the members is damaged", i + 1);
+        question->count++;
+        line = end + 1;
+    }
+    return ESDM_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+bool
+esdm__virtual_is_saved(const esdm_container *container)
+{
+    return esdm_container_hint(container, ESDM__SAVED_QUERY) != NULL;
+}
+
+/* @param definition open; borrowed. */
+static esdm_status
+ask_again(const esdm_container *definition, esdm__question *ret, esdm_error *err)
+{
+    const char *query = esdm_container_hint(definition, ESDM__SAVED_QUERY);
+    const char *pins = esdm_container_hint(definition, ESDM__SAVED_PINS);
+    if (query == NULL || query[0] != '?')
+        return esdm__error_set(err, ESDM_ECORRUPT, "'%s' does not say its query", definition->name);
+    return esdm__question_ask(definition->session, query, pins, ret, err);
+}
+
+esdm_status
+esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_container,
+                         esdm_error *err)
+{
+    esdm__question question = {0};
+    esdm_session *session = esdm_container_session(definition);
+    esdm_status status = ask_again(definition, &question, err);
+    if (status == ESDM_OK)
+        status =
+            esdm__virtual_open_question(session, definition->name, &question, ret_container, err);
+    if (status != ESDM_OK)
+        status =
+            esdm__error_prefix(err, status, "the virtual container '%.300s'", definition->name);
+    esdm__question_clear(&question);
+    return status;
+}
+
+/* ---- saving ------------------------------------------------------------------------------- */
+
+static esdm_status
+copy_whole(esdm_container *whole, esdm_container *to, esdm_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    esdm_status status = esdm__document_write(whole, &text, &bytes, err);
+    if (status == ESDM_OK)
+        status = esdm__document_read(text, bytes, to, err);
+    free(text);
+    for (size_t i = 0; status == ESDM_OK && i < to->dimensions.count; i++) {
+        esdm_dimension *d = to->dimensions.items[i];
+        if (d->unlimited)
+            (void) esdm__dimension_grow(d, esdm_dimension_length(whole->dimensions.items[i]));
+    }
+    return status;
+}
+
+/* @param pins NULL, or the members as they are. */
+static esdm_status
+describe(esdm_container *to, const char *query, const char *pins, esdm_error *err)
+{
+    esdm_attributes *root = esdm_group_attributes(esdm_container_root(to));
+    esdm_status status = esdm_container_set_hint(to, ESDM__SAVED_QUERY, query, err);
+    if (status == ESDM_OK && pins != NULL)
+        status = esdm_container_set_hint(to, ESDM__SAVED_PINS, pins, err);
+    if (status == ESDM_OK)
+        status = esdm_attribute_set(root, ESDM__SAVED_ATTRIBUTE, ESDM_TYPE_CHAR, strlen(query),
+                                    query, err);
+    return status;
+}
+
+/* Of one container, or of several. */
+static void
+write_pins(esdm_container *whole, esdm__buffer *text)
+{
+    const esdm__virtual *provided = whole->provided;
+    const esdm__container_io *io = esdm__io_of(whole);
+    esdm__virtual_member one = {.name = whole->name, .snapshot = io->snapshot};
+    const esdm__members single = {.items = &one, .count = 1};
+    memcpy(one.uuid, io->uuid, sizeof one.uuid);
+    esdm__pins_write(provided != NULL ? &provided->members : &single, text);
+    esdm__buffer_put(text, "", 1);
+}
+
+esdm_status
+esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_container *to,
+                   esdm_error *err)
+{
+    esdm__buffer pins = {0};
+    esdm_status status = copy_whole(whole, to, err);
+    to->writable = true;
+    if (status == ESDM_OK && pin)
+        write_pins(whole, &pins);
+    if (pins.failed)
+        status = esdm__error_nomem(err, pins.bytes, "members");
+    if (status == ESDM_OK)
+        status = describe(to, query, pin ? (const char *) pins.data : NULL, err);
+    esdm__buffer_clear(&pins);
+    return status;
+}
+
+void
+esdm__virtual_pinned(const esdm_container *whole,
+                     bool (*visit)(const char *member, uint64_t snapshot, void *user), void *user)
+{
+    const esdm__virtual *provided = whole->provided;
+    if (provided == NULL)
+        (void) visit(whole->name, esdm__io_of(whole)->snapshot, user);
+    for (size_t i = 0; provided != NULL && i < provided->members.count; i++)
+        if (!visit(provided->members.items[i].name, provided->members.items[i].snapshot, user))
+            return;
+}
+
+/* ---- who uses whom ------------------------------------------------------------------------ */
+
+static esdm_status
+visit_one(esdm_session *session, const char *name, esdm__member_visitor visit, void *user,
+          bool *ret_stopped, esdm_error *err)
+{
+    esdm_container *definition = NULL;
+    esdm__question question = {0};
+    esdm_status status =
+        esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &definition, err);
+    if (status == ESDM_ENOENT)
+        return ESDM_OK; /* removed since */
+    if (status != ESDM_OK)
+        return status;
+    if (esdm__virtual_is_saved(definition))
+        status = ask_again(definition, &question, err);
+    for (size_t i = 0; i < question.count && status == ESDM_OK && !*ret_stopped; i++)
+        *ret_stopped = !visit(name, question.names[i], question.pins != NULL, user);
+    if (status == ESDM_ENOENT)
+        status = ESDM_OK; /* it has no members now */
+    esdm__question_clear(&question);
+    esdm__container_drop(definition);
+    return status;
+}
+
+esdm_status
+esdm__virtual_members(esdm_session *session, esdm__member_visitor visit, void *user,
+                      esdm_error *err)
+{
+    esdm__question saved = {0};
+    bool stopped = false;
+    esdm_status status = esdm__question_saved(session, &saved, err);
+    for (size_t i = 0; i < saved.count && status == ESDM_OK && !stopped; i++)
+        status = visit_one(session, saved.names[i], visit, user, &stopped, err);
+    esdm__question_clear(&saved);
+    return status;
+}
