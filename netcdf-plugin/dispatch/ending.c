@@ -224,6 +224,8 @@ esdmnc_files_ending(const char *reason, bool by_signal)
             drop(file);
         }
     }
+    if (by_signal)
+        esdmnc_replaced_tell(failure);
     esdmnc_files_unlock();
 }
 
@@ -310,6 +312,8 @@ esdmnc_files_exit(int status, void *unused)
         if (file->generation == generation && file->writable && !commit_at_exit(file, status))
             drop(file);
     }
+    if (status != 0 && failure[0] != '\0')
+        esdmnc_replaced_tell(failure);
     esdmnc_files_unlock();
     esdmnc_session_settle();
 }

@@ -34,9 +34,12 @@ commit(esdmnc_file *file, const char *what)
     int rc = esdmnc_agree(file, esdmnc_types_complete(file));
     if (rc != NC_NOERR)
         return rc;
+    bool first = esdm_container_snapshot(file->container) == 0;
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
+    if (first)
+        esdmnc_replaced_note(file);
     tell_settled(file);
     esdm_container_mark(file->container);
     file->published = true;

@@ -228,6 +228,14 @@ void esdmnc_postponed_commit(const char *name);
 /** Drops it; whether there was some. */
 bool esdmnc_postponed_drop(const char *name);
 
+/* ---- replaced.c ----------------------------------------------------------------------------- */
+
+/** Remembers the name of a container that a Python program created and committed. */
+void esdmnc_replaced_note(const esdmnc_file *file);
+/** At the end of a program that failed, with the table's lock held: tells which containers it had
+ *  replaced before, and how they come back. */
+void esdmnc_replaced_tell(const char *failure);
+
 /* ---- python.c ------------------------------------------------------------------------------- */
 
 /** An exception that watch.py could not look at. */

@@ -184,6 +184,20 @@ def dask_block():
     xr.Dataset({"v": ("x", data)}).to_netcdf(path)
 
 
+def filled_by_others():
+    """As xarray and dask.distributed do: the container is closed before its values come."""
+    begin().close()
+    work = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=work) as workers:
+        workers.submit(fill).result()
+
+
+def fill():
+    with netCDF4.Dataset(sys.argv[1], "a") as ds:
+        ds["v"][:] = 1
+    raise Stop("in a worker")
+
+
 def copied_tolerance():
     """Which came with a file, for other numbers."""
     with netCDF4.Dataset(path) as source:
@@ -230,11 +244,13 @@ ways = {
     "collected": collected,
     "pickled": pickled,
     "dask": dask_block,
+    "filled-by-others": filled_by_others,
     "whole": whole,
     "stated": stated,
     "copied-tolerance": copied_tolerance,
 }
-if how == "top":
-    top = begin()
-    1 / 0
-ways[how]()
+if __name__ == "__main__":
+    if how == "top":
+        top = begin()
+        1 / 0
+    ways[how]()

@@ -4,6 +4,8 @@
 nor changes what was there when nobody handles the exception; handled ones cost nothing."""
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 
@@ -83,6 +85,24 @@ def test_nothing_is_left_of_a_new_container():
         expect(before < done.stdout.index("[]"), done.stdout)
 
 
+def test_what_was_replaced_before_the_failure_is_told():
+    """By a container that was closed well: the way back is shown. Others are not spoken of."""
+    python = clients.python_of("debian")
+    with Site():
+        done = client([python, SCRIPT, "esdm://new.nc", "filled-by-others"], check=False)
+        expect("in a worker" in done.stderr and "replaced" not in done.stderr, done.stderr)
+        client([python, SCRIPT, "esdm://a.nc", "stated"])
+        former = client(["ncdump", "esdm://a.nc"]).stdout
+        done = client([python, SCRIPT, "esdm://a.nc", "filled-by-others"], check=False)
+        told = re.search(r"\(Stop: in a worker\) after it had replaced 'a.nc': (esdm-restore .*) brings",
+                         done.stderr)
+        expect(told and done.stderr.count("esdm:") == 1, done.stderr)
+        expect(client(["ncdump", "esdm://a.nc"]).stdout != former, "nothing was replaced")
+        words = shlex.split(told[1])
+        run([tool(words[0]), "--yes", *words[1:]])
+        expect(client(["ncdump", "esdm://a.nc"]).stdout == former, "another one came back")
+
+
 def test_committed_all_the_same_on_request():
     python = clients.python_of("debian")
     with Site():
@@ -110,4 +130,5 @@ def test_tolerances_that_came_with_a_file():
 
 
 main(test_debian, test_pypi, test_nothing_is_left_of_a_new_container,
+     test_what_was_replaced_before_the_failure_is_told,
      test_committed_all_the_same_on_request, test_tolerances_that_came_with_a_file)
