@@ -3,6 +3,7 @@
 
     make FOLDER             writes the series A.nc and B.nc
     compare PLAIN ESDM …    each pair has the same numbers, bit for bit
+    derived A B PLAIN ESDM …  each pair has the same numbers, unless they are some of those of A and B
     xarray IN OUT           statistics of IN with their attributes, as OUT-NAME
 """
 
@@ -59,6 +60,28 @@ def compare(pairs):
     sys.exit(1 if failures else 0)
 
 
+def numbers_of(path):
+    with netCDF4.Dataset(path) as nc:
+        nc.set_auto_maskandscale(False)
+        return {name: np.unique(v[...]) for name, v in nc.variables.items() if name in ("tas", "t2m")}
+
+
+def derived(first, second, *pairs):
+    """Who hands numbers on as they are may hand the accuracy on, too."""
+    given = np.union1d(numbers_of(first)["tas"], numbers_of(second)["tas"])
+    failures = []
+    for plain, esdm in zip(pairs[::2], pairs[1::2]):
+        expected, got = bytes_of(plain), bytes_of(esdm)
+        if "/file/" in esdm:
+            for name, numbers in numbers_of(plain).items():
+                if np.isin(numbers, given).all():
+                    del expected[name], got[name]
+        failures += [f"{esdm}: {name} differs" for name in sorted(set(expected) | set(got))
+                     if expected.get(name) != got.get(name)]
+    print("\n".join(failures))
+    sys.exit(1 if failures else 0)
+
+
 def statistics(source, target):
     import xarray
 
@@ -74,4 +97,4 @@ def statistics(source, target):
 
 if __name__ == "__main__":
     kind, *rest = sys.argv[1:]
-    {"make": make, "compare": lambda *pairs: compare(pairs), "xarray": statistics}[kind](*rest)
+    {"make": make, "compare": lambda *pairs: compare(pairs), "derived": derived, "xarray": statistics}[kind](*rest)
