@@ -32,8 +32,8 @@ esdmnc_replaced_note(const esdmnc_file *file)
         return; /* no Python */
     (void) esdmnc_files_lock(NULL);
     size_t i = 0;
-    while (i < count && (strcmp(entries[i].name, file->name) != 0 ||
-                         entries[i].generation != file->generation))
+    while (i < count &&
+           (strcmp(entries[i].name, file->name) != 0 || entries[i].generation != file->generation))
         i++;
     if (i == count && count < NAMES_MOST && (entries[i].name = strdup(file->name)) != NULL) {
         entries[i].generation = file->generation;

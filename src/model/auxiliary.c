@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
 /* Datasets that describe others: coordinates, bounds, grid mappings, cell measures, flags (CF
- * conventions 1.11, chapters 3.5, 4, 5, 7; UGRID 1.0). Rounded, a date becomes another day, and a
- * grid another grid. */
+ * conventions 1.11, chapters 3.5, 4, 5, 7; UGRID 1.0), and whole numbers that count or number
+ * something. Rounded, a date becomes another day, and a grid another grid. */
 
 #include <string.h>
 
@@ -57,9 +57,8 @@ is_one_of(text t, const char *const *list)
 /* Attributes whose values are names of datasets that describe the one that has them. Flags among
  * `ancillary_variables` tell by themselves; others there are data. */
 static const char *const naming[] = {
-    "bounds",          "climatology",   "coordinates", "grid_mapping",
-    "cell_measures",   "formula_terms", "geometry",    "node_count",
-    "part_node_count", "interior_ring", NULL};
+    "bounds",   "climatology", "coordinates",     "grid_mapping",  "cell_measures", "formula_terms",
+    "geometry", "node_count",  "part_node_count", "interior_ring", "borders",       NULL};
 /* Of meshes: `face_node_connectivity`, `edge_coordinates`. */
 static const char *const naming_ends[] = {"_connectivity", "_coordinates", NULL};
 
@@ -129,6 +128,8 @@ is_named(const esdm_dataset *dataset)
         for (size_t i = 0; i < container->datasets.count; i++) {
             const esdm_dataset *other = container->datasets.items[i];
             mark_list(other->group, &other->attributes, changes);
+            if (other->rank <= 1) /* levels, by cdo: "hyam hybm (mlev=hyam+hybm*aps)" */
+                mark_words(other->group, text_of(&other->attributes, "formula"), changes);
         }
         for (size_t i = 0; i < container->groups.count; i++) {
             const esdm_group *group = container->groups.items[i];
@@ -183,6 +184,27 @@ is_time(text units)
     return units.at != NULL && memmem(units.at, units.bytes, since, sizeof since - 1) != NULL;
 }
 
+/* Dates (20010131), numbers of cells and stations, counts, masks without attributes. Packed ones
+ * stand for real numbers. */
+static bool
+is_whole(const esdm_dataset *dataset)
+{
+    static const char *const packing[] = {"scale_factor", "add_offset", NULL};
+    switch (dataset->type) {
+    case ESDM_TYPE_INT8:
+    case ESDM_TYPE_INT16:
+    case ESDM_TYPE_INT32:
+    case ESDM_TYPE_INT64:
+    case ESDM_TYPE_UINT8:
+    case ESDM_TYPE_UINT16:
+    case ESDM_TYPE_UINT32:
+    case ESDM_TYPE_UINT64:
+        return !has_any(dataset, packing);
+    default:
+        return false;
+    }
+}
+
 bool
 esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind)
 {
@@ -203,6 +225,8 @@ esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind)
         kind = "flags";
     else if (dataset->rank == 0)
         kind = "a scalar";
+    else if (is_whole(dataset))
+        kind = "of integers that are not packed";
     else if (is_named(dataset))
         kind = "named by another variable as its coordinates, bounds or the like";
     if (kind != NULL && ret_kind != NULL)

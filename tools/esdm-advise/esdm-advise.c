@@ -192,7 +192,8 @@ tell_spared(const advise_study *study)
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", sample->variable);
     }
     if (names->len > 0)
-        tool_error("coordinates, flags and the like are kept without loss, unless --accuracy gives "
+        tool_error("coordinates, flags, integers and the like are kept without loss, unless "
+                   "--accuracy gives "
                    "their names: %s",
                    names->str);
 }

@@ -294,9 +294,10 @@ static void
 tell_spared(found *f, const char *source, const char *option, const GString *names)
 {
     if (names->len > 0 && !atomic_exchange(&f->spared, true))
-        tool_error("%s: --accuracy '%s' does not round %s: coordinates, flags and the like are "
-                   "rounded only where their names are given",
-                   source, option, names->str);
+        tool_error(
+            "%s: --accuracy '%s' does not round %s: coordinates, flags, integers and the like are "
+            "rounded only where their names are given",
+            source, option, names->str);
 }
 
 static esdm_status

@@ -68,7 +68,8 @@ static const tool_help help = {
         "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one "
         "with\n"
         "wildcards does not round coordinates, their bounds, times, grid mappings, cell\n"
-        "measures, flags and scalars. What is rounded already is not rounded again, unless\n"
+        "measures, flags, scalars and unpacked integers. What is rounded already is not rounded "
+        "again, unless\n"
         "--accuracy names it.",
     .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
                 "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"

@@ -184,7 +184,8 @@ def test_esdm_cp():
         expect("accuracy: absolute_tolerance=0.01; mode=archive" in shown and "bound 0.01" in shown,
                shown)
         run([tool("esdm-cp"), "--accuracy", "*: abs=3", file, "esdm://all.nc"])
-        expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 1, "a pattern")
+        expect(accuracy_of("all.nc")["lossy_fragments"] == 1, "a pattern")
+        expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 0, "of integers")
         # of several the strictest
         for i, options in enumerate([["t: abs=0.01 K; abs=0.1 K"], ["t: abs=0.1 K", "*t: abs=0.01 K"],
                                      ["t: abs=0.01 K", "t*: abs=0.1 K"]]):
@@ -306,6 +307,7 @@ variables:
   int crs ; crs:grid_mapping_name = "polar_stereographic" ;
   float area(y, x) ; area:units = "m2" ;
   int quality(y, x) ; quality:flag_values = 1, 2 ;
+  int date(time) ; date:long_name = "current date (YYYYMMDD)" ;
   float ap(y) ;
   char label(n) ;
   float t(time, y, x) ; t:units = "K" ; t:coordinates = "lat2 lon2 height" ;
@@ -315,7 +317,8 @@ variables:
   :grid = "native t grid" ; :title = "t" ;
 }
 """
-AUXILIARY = ["time", "time_bnds", "stamp", "lat2", "lon2", "y", "height", "crs", "area", "quality", "ap"]
+AUXILIARY = ["time", "time_bnds", "stamp", "lat2", "lon2", "y", "height", "crs", "area", "quality", "ap",
+             "date"]
 
 FILL_GRID = """
 import netCDF4, numpy, sys

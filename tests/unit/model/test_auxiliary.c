@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,7 @@ test_auxiliary__others_name_it(void **state)
         {"cell_measures", "area: named", "standard_name"},
         {"formula_terms", "a: ap b: /group/named", "comment"},
         {"face_node_connectivity", "named", "connectivity"},
+        {"borders", "named", "border"},
         {"grid_mapping", "named", "grid"},
     };
     const esdm_dataset *named = create(*state, "named", 1, NULL, NULL);
@@ -128,6 +130,38 @@ test_auxiliary__others_name_it(void **state)
         OK(esdm_attribute_remove(list, attributes[i][0], NULL));
         assert_false(is_auxiliary(named));
     }
+}
+
+static void
+test_auxiliary__integers_that_are_not_packed(void **state)
+{
+    fixture *f = *state;
+    static const esdm_type types[] = {ESDM_TYPE_INT8,  ESDM_TYPE_UINT16, ESDM_TYPE_INT32,
+                                      ESDM_TYPE_INT64, ESDM_TYPE_UINT64, ESDM_TYPE_FLOAT64};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char name[16];
+        esdm_dataset *dataset;
+        (void) snprintf(name, sizeof name, "date%zu", i);
+        OK(esdm_dataset_create(esdm_container_root(f->container), name, types[i], 2, f->dims,
+                               &dataset, NULL));
+        assert_int_equal(is_auxiliary(dataset), types[i] != ESDM_TYPE_FLOAT64);
+        set(dataset, "units", "K");
+        assert_int_equal(is_auxiliary(dataset), types[i] != ESDM_TYPE_FLOAT64);
+        double factor = 0.1;
+        OK(esdm_attribute_set(esdm_dataset_attributes(dataset), "scale_factor", ESDM_TYPE_FLOAT64,
+                              1, &factor, NULL));
+        assert_false(is_auxiliary(dataset));
+    }
+}
+
+static void
+test_auxiliary__formula_of_levels(void **state)
+{
+    const esdm_dataset *named = create(*state, "hyam", 1, NULL, NULL);
+    create(*state, "wind", 2, "formula", "sqrt hyam");
+    assert_false(is_auxiliary(named));
+    create(*state, "lev", 1, "formula", "hyam hybm (mlev=hyam+hybm*aps)");
+    assert_true(is_auxiliary(named));
 }
 
 static void
@@ -175,6 +209,9 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_auxiliary__tells_by_itself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_auxiliary__others_name_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_auxiliary__integers_that_are_not_packed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_auxiliary__formula_of_levels, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_auxiliary__follows_the_structure, set_up, tear_down),
         cmocka_unit_test(test_pattern__is_literal_without_wildcards),
     };
