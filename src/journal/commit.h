@@ -16,6 +16,7 @@
  *             records also:
  *             the name before ("": not known), uuid of who had the new
  *             name before ("": nobody)
+ *     CLONE   see journal/whole.h
  *     MOVED   n × { checksum u64 of the page as it was; the page as it is } up to the end
  */
 

@@ -123,7 +123,7 @@ is_page(const replay *r, const esdm__whole_page *page, uint64_t sum)
 /* Packs that the page names and that are on no target. What lies on a node's own target is not
  * seen from elsewhere. */
 static uint64_t
-count_lost(const replay *r, const esdm__whole_page *page, const void *data, size_t bytes)
+count_lost(replay *r, const esdm__whole_page *page, const void *data, size_t bytes)
 {
     const esdm_meta_page entry = {.dataset = page->entry.dataset,
                                   .records = page->entry.records,
@@ -140,6 +140,7 @@ count_lost(const replay *r, const esdm__whole_page *page, const void *data, size
         return 1;
     for (uint32_t i = 0; i < decoded->npacks; i++) {
         bool local = strchr(decoded->packs[i].target, '@') != NULL;
+        r->result.failed |= !esdm__whole_share(r->whole, decoded->packs[i].pack);
         lost += !local && !esdm__scan_has_pack(r->scan, decoded->packs[i].pack);
     }
     esdm__page_unref(decoded);
@@ -320,6 +321,32 @@ add_commit(replay *r, const esdm__journal_ref *ref, esdm_error *err)
     return status;
 }
 
+/* What a clone began with, unless the backup has it. */
+static esdm_status
+add_clone(replay *r, const esdm__journal_ref *ref, esdm_error *err)
+{
+    esdm__journal_record record;
+    esdm__journal_cloned clone = {0};
+    esdm__whole begun = {0};
+    uint8_t *data = NULL;
+    esdm_status status = esdm__scan_load(r->scan, ref, &record, &data, err);
+    if (status == ESDM_OK)
+        status = esdm__journal_take_clone(&record, &clone, &begun, err);
+    free(data);
+    esdm__journal_cloned_clear(&clone);
+    if (status != ESDM_OK) {
+        r->result.damaged++;
+        return status == ESDM_ENOMEM ? status : ESDM_OK;
+    }
+    free(begun.name);
+    begun.name = r->whole->name;
+    r->whole->name = NULL;
+    esdm__whole_clear(r->whole);
+    *r->whole = begun;
+    r->result.commits++;
+    return ESDM_OK;
+}
+
 /* Where a catalogue was brought back without its last commits, the numbers of those were given
  * again: what came later counts. */
 static void
@@ -342,6 +369,10 @@ add_commits(replay *r, esdm_error *err)
     if (valid == NULL)
         return no_memory(err);
     find_valid(r, valid);
+    for (size_t i = 0; i < r->nrefs && status == ESDM_OK && r->whole->nsnapshots == 0; i++) {
+        if (r->refs[i].kind == ESDM__JOURNAL_CLONE)
+            status = add_clone(r, &r->refs[i], err);
+    }
     for (size_t i = 0; i < r->nrefs && status == ESDM_OK; i++) {
         if (valid[i] && r->refs[i].snapshot > r->whole->record.snapshot)
             status = add_commit(r, &r->refs[i], err);
@@ -361,15 +392,35 @@ free_snapshot(const esdm_meta_import_snapshot *one)
     free((void *) one->lengths);
 }
 
-/* Drops the snapshots that the history does not keep, and the pages that none of the others sees.
- * The first one that stays gets the document. */
+static bool
+has_tag(const esdm__whole *whole, uint64_t snapshot)
+{
+    bool found = false;
+    for (size_t i = 0; i < whole->ntags && !found; i++)
+        found = whole->tags[i].snapshot == snapshot;
+    return found;
+}
+
+static bool
+is_shown(const esdm__whole *whole, const esdm__whole_page *page)
+{
+    bool shown = page->removed == 0;
+    for (size_t i = 0; i < whole->nsnapshots && !shown; i++)
+        shown = page->added <= whole->snapshots[i].snapshot &&
+                whole->snapshots[i].snapshot < page->removed;
+    return shown;
+}
+
+/* Drops the snapshots that the history does not keep and nothing names, and the pages that none of
+ * the others sees. The next one that stays gets the document. */
 static void
 prune(esdm__whole *whole, uint32_t history)
 {
     size_t drop = whole->nsnapshots > history ? whole->nsnapshots - history : 0;
+    size_t kept = 0;
     const char *document = NULL;
     size_t bytes = 0;
-    for (size_t i = 0; i < drop; i++) {
+    for (size_t i = 0; i < whole->nsnapshots; i++) {
         esdm_meta_import_snapshot *one = &whole->snapshots[i];
         if (one->document != NULL) {
             free((void *) document);
@@ -377,25 +428,24 @@ prune(esdm__whole *whole, uint32_t history)
             bytes = one->document_bytes;
             one->document = NULL;
         }
-        free_snapshot(one);
+        if (i < drop && !has_tag(whole, one->snapshot)) {
+            free_snapshot(one);
+            continue;
+        }
+        one->document = document;
+        one->document_bytes = bytes;
+        document = NULL;
+        whole->snapshots[kept++] = *one;
     }
-    memmove(whole->snapshots, whole->snapshots + drop,
-            (whole->nsnapshots - drop) * sizeof *whole->snapshots);
-    whole->nsnapshots -= drop;
-    if (document != NULL && whole->snapshots[0].document == NULL) {
-        whole->snapshots[0].document = document;
-        whole->snapshots[0].document_bytes = bytes;
-    } else {
-        free((void *) document);
-    }
+    whole->nsnapshots = kept;
     size_t left = 0;
     for (size_t i = 0; i < whole->npages; i++) {
         esdm__whole_page *page = &whole->pages[i];
-        if (page->removed != 0 && page->removed <= whole->snapshots[0].snapshot) {
+        if (is_shown(whole, page)) {
+            whole->pages[left++] = *page;
+        } else {
             free((void *) page->entry.box);
             free(page->data);
-        } else {
-            whole->pages[left++] = *page;
         }
     }
     whole->npages = left;
@@ -451,7 +501,7 @@ esdm__replay(const esdm__scan *scan, const esdm__journal_ref *refs, size_t nrefs
     if (status == ESDM_OK)
         prune(whole, history > 0 ? history : 1);
     for (size_t i = 0; i < whole->npages && status == ESDM_OK; i++) {
-        if (!settle_page(&r, &whole->pages[i]))
+        if (!settle_page(&r, &whole->pages[i]) || r.result.failed)
             status = no_memory(err);
     }
     if (status == ESDM_OK) {

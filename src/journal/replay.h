@@ -14,6 +14,7 @@ typedef struct esdm__replayed {
     uint64_t lost_commits; /* between those that are known: no journal tells of them */
     uint64_t lost_packs;   /* that its pages name, and that are on no target */
     uint64_t damaged;      /* records that could not be read */
+    bool failed;           /* out of memory */
 } esdm__replayed;
 
 /**

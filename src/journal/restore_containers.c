@@ -105,7 +105,8 @@ has_news(const work *w, const known *one)
     for (size_t i = one->first; i < one->first + one->nrefs; i++) {
         const esdm__journal_ref *ref = &w->r->scan.refs[i];
         if (ref->kind == ESDM__JOURNAL_MOVED ||
-            (ref->kind == ESDM__JOURNAL_COMMIT && ref->snapshot > one->base.snapshot))
+            (ref->kind == ESDM__JOURNAL_COMMIT && ref->snapshot > one->base.snapshot) ||
+            (ref->kind == ESDM__JOURNAL_CLONE && one->base_name == NULL))
             return true;
     }
     return false;

@@ -105,6 +105,19 @@ take_name(work *w, const esdm__journal_ref *ref, esdm__cursor *body)
     return false;
 }
 
+/* A clone is new, as what a commit made. */
+static esdm_status
+take_clone_name(work *w, const esdm__journal_ref *ref, const esdm__journal_record *record,
+                esdm_error *err)
+{
+    esdm__journal_cloned clone = {0};
+    esdm_status status = esdm__journal_take_clone(record, &clone, NULL, err);
+    if (status != ESDM_OK)
+        return status;
+    naming one = {.name = clone.name, .keep_as = clone.keep_as, .made = !clone.replaces};
+    return add_naming(w, ref, &one) ? ESDM_OK : ESDM_ENOMEM;
+}
+
 /* What a record says about the name of its container. */
 static esdm_status
 read_naming(work *w, const esdm__journal_ref *ref, esdm_error *err)
@@ -118,6 +131,8 @@ read_naming(work *w, const esdm__journal_ref *ref, esdm_error *err)
     esdm_status status = esdm__scan_load(&w->r->scan, ref, &record, &data, &why);
     if (status == ESDM_OK && ref->kind == ESDM__JOURNAL_NAME) {
         good = take_name(w, ref, &record.body);
+    } else if (status == ESDM_OK && ref->kind == ESDM__JOURNAL_CLONE) {
+        status = take_clone_name(w, ref, &record, &why);
     } else if (status == ESDM_OK) {
         status = esdm__journal_take_commit(&record, &commit, &pages, &why);
         if (status == ESDM_OK) {
@@ -364,7 +379,7 @@ static bool
 names_container(const work *w, const esdm__journal_ref *ref)
 {
     const known *one = esdm__restore_find(w, ref->uuid);
-    if (ref->kind != ESDM__JOURNAL_NAME &&
+    if (ref->kind != ESDM__JOURNAL_NAME && ref->kind != ESDM__JOURNAL_CLONE &&
         (ref->kind != ESDM__JOURNAL_COMMIT || ref->snapshot != 1))
         return false;
     return ref->time_ns >= w->from_ns ||

@@ -81,6 +81,8 @@ note_record(esdm__scan *scan, const esdm__journal_record *record, uint32_t targe
     if (record->kind == ESDM__JOURNAL_COMMIT) {
         ref->snapshot = esdm__cursor_varint(&body);
         ref->part_of = esdm__cursor_varint(&body);
+    } else if (record->kind == ESDM__JOURNAL_CLONE) {
+        ref->snapshot = esdm__cursor_varint(&body);
     } else if (record->kind == ESDM__JOURNAL_PART) {
         ref->part_of = esdm__cursor_varint(&body);
     }

@@ -11,7 +11,7 @@ typedef struct esdm__journal_ref {
     char uuid[ESDM__UUID_BYTES];
     esdm__journal_kind kind;
     uint64_t time_ns;
-    uint64_t snapshot; /* of a commit */
+    uint64_t snapshot; /* of a commit, or a clone */
     uint64_t part_of;  /* of a part: id of the commit; of a commit with parts likewise, else 0 */
     uint32_t target;
     uint32_t pack; /* in `packs` */

@@ -74,12 +74,26 @@ put_page(esdm__buffer *out, const esdm__catalogue *from, const esdm__whole_page 
     return ESDM_OK;
 }
 
-esdm_status
-esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *from, const esdm__whole *whole,
-                        esdm_error *err)
+static void
+put_ties(esdm__buffer *out, const esdm__whole *whole)
+{
+    esdm__buffer_put_varint(out, whole->nshares);
+    for (size_t i = 0; i < whole->nshares; i++)
+        esdm__journal_put_text(out, whole->shares[i]);
+    esdm__buffer_put_varint(out, whole->ntags);
+    for (size_t i = 0; i < whole->ntags; i++) {
+        const esdm_meta_tag *tag = &whole->tags[i];
+        esdm__journal_put_text(out, tag->name);
+        esdm__buffer_put_varint(out, tag->snapshot);
+        esdm__buffer_put_varint(out, tag->created_ns);
+        esdm__journal_put_text(out, tag->author);
+    }
+}
+
+static esdm_status
+put_body(esdm__buffer *out, const esdm__catalogue *from, const esdm__whole *whole, esdm_error *err)
 {
     const esdm_meta_container *record = &whole->record;
-    size_t start = esdm__journal_start(out, ESDM__JOURNAL_WHOLE, record->modified_ns, record->uuid);
     const uint64_t numbers[] = {record->snapshot, record->structure, record->created_ns,
                                 record->datasets};
     esdm__journal_put_text(out, whole->name);
@@ -92,12 +106,41 @@ esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *from, const es
     esdm_status status = ESDM_OK;
     for (size_t i = 0; i < whole->npages && status == ESDM_OK; i++)
         status = put_page(out, from, &whole->pages[i], err);
+    put_ties(out, whole);
+    return status;
+}
+
+static esdm_status
+finish(esdm__buffer *out, size_t start, esdm_status status, esdm_error *err)
+{
     if (status != ESDM_OK) {
         out->bytes = start;
         return status;
     }
     esdm__journal_finish(out, start);
     return out->failed ? no_memory(out->bytes, err) : ESDM_OK;
+}
+
+esdm_status
+esdm__journal_put_whole(esdm__buffer *out, const esdm__catalogue *from, const esdm__whole *whole,
+                        esdm_error *err)
+{
+    const esdm_meta_container *record = &whole->record;
+    size_t start = esdm__journal_start(out, ESDM__JOURNAL_WHOLE, record->modified_ns, record->uuid);
+    return finish(out, start, put_body(out, from, whole, err), err);
+}
+
+esdm_status
+esdm__journal_put_clone(esdm__buffer *out, const esdm__catalogue *from, const esdm__whole *whole,
+                        const esdm_meta_clone *clone, const esdm_meta_committed *made,
+                        esdm_error *err)
+{
+    size_t start = esdm__journal_start(out, ESDM__JOURNAL_CLONE, made->time_ns, clone->uuid);
+    esdm__buffer_put_varint(out, made->snapshot);
+    esdm__journal_put_text(out, clone->name);
+    esdm__buffer_put_u8(out, clone->replace);
+    esdm__journal_put_text(out, clone->replace ? clone->keep_as : NULL);
+    return finish(out, start, put_body(out, from, whole, err), err);
 }
 
 /* ---- in ------------------------------------------------------------------------------------- */
@@ -132,31 +175,93 @@ take_page(esdm__cursor *body, esdm__whole *whole)
            esdm__whole_copy_page(whole, &page.page, page.added, page.removed);
 }
 
+/* Older records end behind the pages. */
+static bool
+take_ties(esdm__cursor *body, esdm__whole *whole)
+{
+    bool good = true;
+    uint64_t count = esdm__cursor_left(body) > 0 ? esdm__cursor_varint(body) : 0;
+    for (uint64_t i = 0; i < count && good; i++) {
+        char *uuid = esdm__journal_text(body);
+        good = uuid != NULL && esdm__whole_share(whole, uuid);
+        free(uuid);
+    }
+    count = good && esdm__cursor_left(body) > 0 ? esdm__cursor_varint(body) : 0;
+    for (uint64_t i = 0; i < count && good; i++) {
+        char *name = esdm__journal_text(body);
+        esdm_meta_tag tag = {.name = name, .snapshot = esdm__cursor_varint(body)};
+        tag.created_ns = esdm__cursor_varint(body);
+        char *author = esdm__journal_text(body);
+        tag.author = author;
+        good = !body->failed && esdm__whole_tag(whole, &tag);
+        free(name);
+        free(author);
+    }
+    return good;
+}
+
+static esdm_status
+take_body(const esdm__journal_record *record, esdm__cursor *body, esdm__whole *ret_whole,
+          esdm_error *err)
+{
+    esdm__whole whole = {.name = esdm__journal_text(body)};
+    memcpy(whole.record.uuid, record->uuid, sizeof whole.record.uuid);
+    whole.record.modified_ns = record->time_ns;
+    whole.record.snapshot = esdm__cursor_varint(body);
+    whole.record.structure = esdm__cursor_varint(body);
+    whole.record.created_ns = esdm__cursor_varint(body);
+    whole.record.datasets = (uint32_t) esdm__cursor_varint(body);
+    bool good = !body->failed;
+    uint64_t count = good ? esdm__cursor_varint(body) : 0;
+    for (uint64_t i = 0; i < count && good; i++)
+        good = take_snapshot(body, &whole);
+    count = good ? esdm__cursor_varint(body) : 0;
+    for (uint64_t i = 0; i < count && good; i++)
+        good = take_page(body, &whole);
+    good = good && take_ties(body, &whole);
+    if (!good || body->failed) {
+        esdm__whole_clear(&whole);
+        return esdm__error_set(err, ESDM_ECORRUPT, "the record of a container is damaged");
+    }
+    *ret_whole = whole;
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__journal_take_whole(const esdm__journal_record *record, esdm__whole *ret_whole,
                          esdm_error *err)
 {
     esdm__cursor body = record->body;
-    esdm__whole whole = {.name = esdm__journal_text(&body)};
-    memcpy(whole.record.uuid, record->uuid, sizeof whole.record.uuid);
-    whole.record.modified_ns = record->time_ns;
-    whole.record.snapshot = esdm__cursor_varint(&body);
-    whole.record.structure = esdm__cursor_varint(&body);
-    whole.record.created_ns = esdm__cursor_varint(&body);
-    whole.record.datasets = (uint32_t) esdm__cursor_varint(&body);
-    bool good = !body.failed;
-    uint64_t count = good ? esdm__cursor_varint(&body) : 0;
-    for (uint64_t i = 0; i < count && good; i++)
-        good = take_snapshot(&body, &whole);
-    count = good ? esdm__cursor_varint(&body) : 0;
-    for (uint64_t i = 0; i < count && good; i++)
-        good = take_page(&body, &whole);
-    if (!good || body.failed) {
-        esdm__whole_clear(&whole);
-        return esdm__error_set(err, ESDM_ECORRUPT, "a container of the backup is damaged");
-    }
-    *ret_whole = whole;
-    return ESDM_OK;
+    return take_body(record, &body, ret_whole, err);
+}
+
+void
+esdm__journal_cloned_clear(esdm__journal_cloned *clone)
+{
+    free(clone->name);
+    free(clone->keep_as);
+    *clone = (esdm__journal_cloned){0};
+}
+
+esdm_status
+esdm__journal_take_clone(const esdm__journal_record *record, esdm__journal_cloned *ret_clone,
+                         esdm__whole *ret_whole, esdm_error *err)
+{
+    esdm__cursor body = record->body;
+    esdm__journal_cloned clone = {.snapshot = esdm__cursor_varint(&body)};
+    clone.name = esdm__journal_text(&body);
+    clone.replaces = esdm__cursor_u8(&body) != 0;
+    clone.keep_as = esdm__journal_text(&body);
+    esdm_status status = ESDM_OK;
+    if (body.failed || clone.name == NULL || clone.keep_as == NULL)
+        status = esdm__error_set(err, ESDM_ECORRUPT, "the record of a clone is damaged");
+    if (status == ESDM_OK && ret_whole != NULL)
+        status = take_body(record, &body, ret_whole, err);
+    if (status != ESDM_OK)
+        esdm__journal_cloned_clear(&clone);
+    else
+        *ret_clone = clone;
+    return status;
 }
 
 /* ---- the attribute index -------------------------------------------------------------------- */

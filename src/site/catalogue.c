@@ -326,6 +326,74 @@ same_extents(const esdm__whole *a, const esdm__whole *b)
     return same;
 }
 
+/* ---- what it shares, and names of its snapshots --------------------------------------------- */
+
+bool
+esdm__whole_share(esdm__whole *whole, const char *uuid)
+{
+    size_t digits = sizeof whole->shares[0] - 1;
+    bool known = strncmp(whole->record.uuid, uuid, digits) == 0;
+    for (size_t i = 0; i < whole->nshares && !known; i++)
+        known = strncmp(whole->shares[i], uuid, digits) == 0;
+    if (known)
+        return true;
+    if (!esdm__array_grow(&whole->shares, whole->nshares, sizeof *whole->shares))
+        return false;
+    memset(whole->shares[whole->nshares], 0, sizeof *whole->shares);
+    memcpy(whole->shares[whole->nshares++], uuid, strnlen(uuid, digits));
+    return true;
+}
+
+static bool
+note_share(const char *uuid, uint64_t container, void *user)
+{
+    collection *to = user;
+    (void) container;
+    to->failed = !esdm__whole_share(to->whole, uuid);
+    return !to->failed;
+}
+
+bool
+esdm__whole_tag(esdm__whole *whole, const esdm_meta_tag *tag)
+{
+    if (!esdm__array_grow(&whole->tags, whole->ntags, sizeof *whole->tags))
+        return false;
+    esdm_meta_tag *copy = &whole->tags[whole->ntags++];
+    *copy = *tag;
+    copy->name = strdup(tag->name);
+    copy->author = strdup(tag->author != NULL ? tag->author : "");
+    return copy->name != NULL && copy->author != NULL;
+}
+
+static bool
+note_tag(const esdm_meta_tag *tag, void *user)
+{
+    collection *to = user;
+    to->failed = !esdm__whole_tag(to->whole, tag);
+    return !to->failed;
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static esdm_status
+load_ties(const esdm__catalogue *from, esdm__whole *whole, esdm_error *err)
+{
+    collection to = {.whole = whole};
+    uint64_t container = whole->record.container;
+    esdm_status status = ESDM_OK;
+    if (from->plugin->shared_list != NULL)
+        status = from->plugin->shared_list(from->store, container, note_share, &to, err);
+    if (status == ESDM_OK && from->plugin->tag_list != NULL && !to.failed)
+        status = from->plugin->tag_list(from->store, container, note_tag, &to, err);
+    if (whole->nshares > 0)
+        qsort(whole->shares, whole->nshares, sizeof *whole->shares, by_text);
+    return status == ESDM_OK && to.failed ? no_memory(err) : status;
+}
+
 /* ---- whole ---------------------------------------------------------------------------------- */
 
 void
@@ -347,6 +415,12 @@ esdm__whole_clear(esdm__whole *whole)
         free((void *) whole->extents[i].text);
     }
     free(whole->extents);
+    for (size_t i = 0; i < whole->ntags; i++) {
+        free((void *) whole->tags[i].name);
+        free((void *) whole->tags[i].author);
+    }
+    free(whole->tags);
+    free(whole->shares);
     free_pages(whole->pages, whole->npages);
     free(whole->snapshots);
     free(whole->attributes);
@@ -370,6 +444,8 @@ esdm__whole_load(const esdm__catalogue *from, const char *name, esdm__whole *ret
         status = load_attributes(from, &whole, err);
     if (status == ESDM_OK)
         status = load_extents(from, &whole, err);
+    if (status == ESDM_OK)
+        status = load_ties(from, &whole, err);
     if (status != ESDM_OK)
         esdm__whole_clear(&whole);
     else
@@ -383,7 +459,8 @@ typedef struct page_source {
     const esdm__whole *whole;
     const esdm__catalogue *from;
     size_t next;
-    void *data; /* of the page that was handed out */
+    void *data;          /* of the page that was handed out */
+    const char **shares; /* owned */
 } page_source;
 
 static esdm_status
@@ -407,6 +484,30 @@ next_page(void *user, esdm_meta_import_page *ret_page, esdm_error *err)
     return ESDM_OK;
 }
 
+static void
+give_shares(void *user, const char *const **ret_uuids, size_t *ret_count)
+{
+    const page_source *source = user;
+    *ret_uuids = source->shares;
+    *ret_count = source->whole->nshares;
+}
+
+/* A store of an older plug-in would not know what the container needs of others. */
+static esdm_status
+check_ties(const esdm__whole *whole, const esdm__catalogue *to, esdm_error *err)
+{
+    const esdm_meta_plugin *plugin = to->plugin;
+    if ((whole->nshares == 0 || plugin->shared_list != NULL) &&
+        (whole->ntags == 0 || plugin->tag_list != NULL))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "container '%.200s' %s, which the metadata store '%s' does not know",
+                           whole->name,
+                           whole->nshares > 0 ? "shares what is stored with others (it is a clone)"
+                                              : "has names of snapshots",
+                           plugin->base.name);
+}
+
 esdm_status
 esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from, const esdm__catalogue *to,
                    esdm_error *err)
@@ -424,8 +525,20 @@ esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from, const 
         .user = &source,
         .extents = whole->extents,
         .nextents = whole->nextents,
+        .shares = whole->nshares > 0 ? give_shares : NULL,
+        .tags = whole->tags,
+        .ntags = whole->ntags,
     };
-    esdm_status status = to->plugin->import(to->store, &import, err);
+    esdm_status status = check_ties(whole, to, err);
+    if (status == ESDM_OK) {
+        source.shares = malloc((whole->nshares + 1) * sizeof *source.shares);
+        for (size_t i = 0; source.shares != NULL && i < whole->nshares; i++)
+            source.shares[i] = whole->shares[i];
+        status = source.shares != NULL ? ESDM_OK : no_memory(err);
+    }
+    if (status == ESDM_OK)
+        status = to->plugin->import(to->store, &import, err);
+    free(source.shares);
     free(source.data);
     return status;
 }
@@ -486,6 +599,20 @@ same_attribute(const esdm_meta_attribute *a, const esdm_meta_attribute *b)
            a->has_number == b->has_number && (!a->has_number || none || a->number == b->number);
 }
 
+static bool
+same_ties(const esdm__whole *a, const esdm__whole *b)
+{
+    bool same = a->nshares == b->nshares && a->ntags == b->ntags;
+    for (size_t i = 0; i < a->nshares && same; i++)
+        same = strcmp(a->shares[i], b->shares[i]) == 0;
+    for (size_t i = 0; i < a->ntags && same; i++)
+        same = strcmp(a->tags[i].name, b->tags[i].name) == 0 &&
+               strcmp(a->tags[i].author, b->tags[i].author) == 0 &&
+               a->tags[i].snapshot == b->tags[i].snapshot &&
+               a->tags[i].created_ns == b->tags[i].created_ns;
+    return same;
+}
+
 static esdm_status
 compare_bytes(const esdm__catalogue *from, uint64_t a, const esdm__catalogue *to, uint64_t b,
               bool *ret_same, esdm_error *err)
@@ -527,6 +654,8 @@ esdm__whole_compare(const esdm__whole *a, const esdm__catalogue *from, const esd
         return differs(a, "the index of its attributes", err);
     if (a->has_extents && b->has_extents && !same_extents(a, b))
         return differs(a, "the index of its times, boxes and values", err);
+    if (!same_ties(a, b))
+        return differs(a, "what it shares, or the names of its snapshots", err);
     same = a->npages == b->npages;
     for (size_t i = 0; same && i < a->npages; i++)
         same = same_entry(&a->pages[i], &b->pages[i]);

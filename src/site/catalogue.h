@@ -40,6 +40,11 @@ typedef struct esdm__whole {
     esdm_meta_extent *extents; /* owned, with their texts; by dataset and name */
     size_t nextents;
     bool has_extents; /* the store keeps such */
+    char (
+        *shares)[ESDM_META_UUID_BYTES]; /* uuids of other records whose packs it may name; owned */
+    size_t nshares;
+    esdm_meta_tag *tags; /* owned, with their texts */
+    size_t ntags;
 } esdm__whole;
 
 /**
@@ -58,6 +63,11 @@ esdm_status esdm__catalogue_names(const esdm__catalogue *from, esdm__buffer *ret
 esdm_status esdm__whole_load(const esdm__catalogue *from, const char *name, esdm__whole *ret_whole,
                              esdm_error *err);
 void esdm__whole_clear(esdm__whole *whole);
+
+/** Notes that it may name packs of this uuid (its first 32 characters). false: out of memory. */
+bool esdm__whole_share(esdm__whole *whole, const char *uuid);
+/** Adds a copy. false: out of memory. */
+bool esdm__whole_tag(esdm__whole *whole, const esdm_meta_tag *tag);
 
 /** Enters a container that was loaded from another store. */
 esdm_status esdm__whole_import(const esdm__whole *whole, const esdm__catalogue *from,

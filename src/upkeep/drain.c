@@ -16,6 +16,7 @@
 #include "io/packs/page_list.h"
 #include "io/session/former.h"
 #include "upkeep/drain.h"
+#include "upkeep/groups.h"
 #include "upkeep/move.h"
 
 /* Between two looks at packs of living writers. */
@@ -26,6 +27,7 @@ typedef struct record {
     uint64_t container;
     char *name; /* owned; NULL: garbage that somebody reads */
     char uuid[ESDM_META_UUID_BYTES];
+    bool done; /* with others that share its packs */
 } record;
 
 typedef struct records {
@@ -41,12 +43,14 @@ typedef struct drain {
     esdm_drain_result result;
     esdm__drain_choice choice;
     esdm__departed *departed;
+    esdm__share_groups groups;
     uint64_t waiting;     /* packs that may be freed soon */
     uint64_t moved_bytes; /* for the progress */
     bool *allowed;        /* targets, for the dataset at hand; owned */
     /* of the container at hand */
     const record *at;
     esdm_container *model;
+    esdm__mover *mover; /* of the containers that share packs with it */
     esdm__move_job job;
     uint64_t elsewhere;
     char node[ESDM__PLACE_NODE_BYTES]; /* another one that has some */
@@ -133,10 +137,12 @@ free_pack(drain *d, const esdm__pack_entry *entry)
     d->result.freed_bytes += entry->bytes;
 }
 
+/* What is shared may have been counted for each of those that share it. */
 static bool
 is_departed(const drain *d, const esdm__pack_entry *entry)
 {
-    return esdm__departed_bytes(d->departed, entry->name) >= entry->bytes;
+    return esdm__share_group_of(&d->groups, entry->name) == ESDM__NO_GROUP &&
+           esdm__departed_bytes(d->departed, entry->name) >= entry->bytes;
 }
 
 /* Where a writer that lives may seem dead, only what we have moved ourselves, to its last byte, is
@@ -253,7 +259,7 @@ move_all(drain *d, bool *ret_unread, esdm_error *err)
 {
     esdm__moved moved = {0};
     esdm_error first = {0};
-    esdm_status status = esdm__move(&d->job, &moved, &first, err);
+    esdm_status status = esdm__mover_run(d->mover, &d->job, &moved, &first, err);
     d->result.fragments += moved.fragments;
     d->result.bytes += moved.bytes;
     d->result.failed += moved.failed;
@@ -287,9 +293,8 @@ open_model(drain *d, const record *one, esdm_error *err)
 }
 
 static esdm_status
-drain_container(drain *d, const record *one, esdm__inventory *packs, esdm_error *err)
+move_container(drain *d, const record *one, bool *ret_unread, esdm_error *err)
 {
-    bool unread = false;
     esdm__former former;
     const char *name = one->name != NULL ? one->name : "(removed)";
     d->known = false;
@@ -307,9 +312,7 @@ drain_container(drain *d, const record *one, esdm__inventory *packs, esdm_error 
                               .moved = note_moved,
                               .user = d};
     if (status == ESDM_OK)
-        status = move_all(d, &unread, err);
-    if (status == ESDM_OK && !d->options->dry_run)
-        status = free_space(d, packs, unread, err);
+        status = move_all(d, ret_unread, err);
     esdm__container_drop(d->model);
     d->model = NULL;
     return status;
@@ -344,25 +347,103 @@ count_elsewhere(drain *d, const record *one, esdm_error *err)
     return status;
 }
 
+/* Moves what the container at hand has there. */
 static esdm_status
-look_at_container(drain *d, const record *one, esdm_error *err)
+look_at_container(drain *d, const record *one, bool has_packs, bool *ret_unread, esdm_error *err)
 {
-    esdm__inventory packs;
     esdm_error error = {0};
     esdm_status status = ESDM_OK;
+    bool unread = false;
     d->at = one;
     d->elsewhere = 0;
     d->stuck = 0;
     d->fewer = 0;
-    if (esdm__drain_choice_of(&d->choice, one->uuid, &packs))
-        status = drain_container(d, one, &packs, &error);
+    if (has_packs)
+        status = move_container(d, one, &unread, &error);
     else if (d->choice.kind == ESDM__DRAIN_LOCAL)
         status = count_elsewhere(d, one, &error);
     d->result.containers++;
     report_rest(d);
     d->at = NULL;
+    *ret_unread |= unread;
     if (status != ESDM_OK && err != NULL)
         *err = error;
+    return status;
+}
+
+/* @param one that has the uuid; NULL: it is gone, and others need its packs still. */
+static esdm_status
+free_of(drain *d, const record *one, const char *uuid, bool unread, esdm_error *err)
+{
+    esdm__inventory packs;
+    record gone = {.container = 0};
+    (void) snprintf(gone.uuid, sizeof gone.uuid, "%s", uuid);
+    if (d->options->dry_run || !esdm__drain_choice_of(&d->choice, uuid, &packs))
+        return ESDM_OK;
+    d->at = one != NULL ? one : &gone;
+    esdm_status status = free_space(d, &packs, unread, err);
+    d->at = NULL;
+    return status;
+}
+
+/* Containers that share packs, the first one at `first`. What lies there goes once for all of them,
+ * and is freed when it has gone for the last one. */
+static esdm_status
+look_at_group(drain *d, records *list, size_t first, size_t group, esdm_error *err)
+{
+    const esdm__share_groups *groups = &d->groups;
+    esdm__inventory packs;
+    bool any = false;
+    bool unread = false;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < groups->count && !any; i++)
+        any = esdm__share_group_of(groups, groups->nodes[i].uuid) == group &&
+              esdm__drain_choice_of(&d->choice, groups->nodes[i].uuid, &packs);
+    for (size_t i = first; i < list->count && status == ESDM_OK; i++) {
+        record *one = &list->items[i];
+        if (esdm__share_group_of(groups, one->uuid) != group)
+            continue;
+        one->done = true;
+        status = look_at_container(d, one, any, &unread, err);
+    }
+    for (size_t i = first; i < list->count && status == ESDM_OK && any; i++) {
+        const record *one = &list->items[i];
+        if (esdm__share_group_of(groups, one->uuid) == group)
+            status = free_of(d, one, one->uuid, unread, err);
+    }
+    for (size_t i = 0; i < groups->count && status == ESDM_OK && any; i++) {
+        const esdm__share_node *node = &groups->nodes[i];
+        if (!node->has_record && esdm__share_group_of(groups, node->uuid) == group)
+            status = free_of(d, NULL, node->uuid, unread, err);
+    }
+    return status;
+}
+
+/* With a mover of their own. */
+static esdm_status
+look_at_record(drain *d, records *list, size_t at, esdm_error *err)
+{
+    record *one = &list->items[at];
+    size_t group = esdm__share_group_of(&d->groups, one->uuid);
+    esdm__inventory packs;
+    bool unread = false;
+    if (one->done)
+        return ESDM_OK;
+    one->done = true;
+    d->mover = esdm__mover_new(d->session);
+    if (d->mover == NULL)
+        return esdm__error_nomem(err, sizeof *one, "moving fragments");
+    esdm_status status;
+    if (group != ESDM__NO_GROUP) {
+        status = look_at_group(d, list, at, group, err);
+    } else {
+        bool any = esdm__drain_choice_of(&d->choice, one->uuid, &packs);
+        status = look_at_container(d, one, any, &unread, err);
+        if (status == ESDM_OK && any)
+            status = free_of(d, one, one->uuid, unread, err);
+    }
+    esdm__mover_free(d->mover);
+    d->mover = NULL;
     return status;
 }
 
@@ -402,6 +483,48 @@ note_container(const char *name, const esdm_meta_container *info, void *user)
     return add_record(user, info->container, info->uuid, name);
 }
 
+/* What was asked for cannot be moved without those that share packs with it. */
+typedef struct relatives {
+    const drain *d;
+    records *list;
+    size_t *groups; /* that are asked for; owned */
+    size_t count;
+} relatives;
+
+static bool
+note_relative(uint64_t container, const char *uuid, const char *name, void *user)
+{
+    const relatives *r = user;
+    size_t group = esdm__share_group_of(&r->d->groups, uuid);
+    bool asked = false;
+    for (size_t i = 0; i < r->count && !asked; i++)
+        asked = r->groups[i] == group;
+    for (size_t i = 0; i < r->list->count && asked; i++)
+        asked = r->list->items[i].container != container;
+    return !asked || add_record(r->list, container, uuid, name);
+}
+
+static esdm_status
+add_relatives(const drain *d, records *list, esdm_error *err)
+{
+    relatives r = {.d = d, .list = list};
+    esdm_status status = ESDM_OK;
+    if (d->groups.count == 0 || list->count == 0)
+        return ESDM_OK;
+    r.groups = malloc(list->count * sizeof *r.groups);
+    if (r.groups == NULL)
+        return esdm__error_nomem(err, list->count * sizeof *r.groups, "containers");
+    for (size_t i = 0; i < list->count; i++) {
+        size_t group = esdm__share_group_of(&d->groups, list->items[i].uuid);
+        if (group != ESDM__NO_GROUP)
+            r.groups[r.count++] = group;
+    }
+    if (r.count > 0)
+        status = d->session->meta->record_list(d->session->store, note_relative, &r, err);
+    free(r.groups);
+    return status;
+}
+
 /* All of the catalogue, with what is removed and still read; or what was asked for. */
 static esdm_status
 list_records(const drain *d, records *list, esdm_error *err)
@@ -421,6 +544,8 @@ list_records(const drain *d, records *list, esdm_error *err)
                                    "there is no container '%.300s' and none below it",
                                    options->containers[i]);
     }
+    if (status == ESDM_OK && named > 0)
+        status = add_relatives(d, list, err);
     if (status == ESDM_OK && list->failed)
         status = esdm__error_nomem(err, list->count * sizeof *list->items, "containers");
     return status;
@@ -430,7 +555,9 @@ list_records(const drain *d, records *list, esdm_error *err)
 static const char *
 only_uuid(const drain *d, const records *list)
 {
-    return list->count == 1 && d->choice.kind != ESDM__DRAIN_REBALANCE ? list->items[0].uuid : NULL;
+    bool alone = list->count == 1 && d->choice.kind != ESDM__DRAIN_REBALANCE &&
+                 esdm__share_group_of(&d->groups, list->items[0].uuid) == ESDM__NO_GROUP;
+    return alone ? list->items[0].uuid : NULL;
 }
 
 static int
@@ -447,7 +574,14 @@ is_of_list(const drain *d, const records *list, const char *pack)
     if (d->options->containers == NULL)
         return true;
     (void) snprintf(key.uuid, sizeof key.uuid, "%s", pack);
-    return list->count > 0 && bsearch(&key, list->items, list->count, sizeof key, by_uuid) != NULL;
+    if (list->count > 0 && bsearch(&key, list->items, list->count, sizeof key, by_uuid) != NULL)
+        return true;
+    size_t group = esdm__share_group_of(&d->groups, pack);
+    for (size_t i = 0; i < list->count && group != ESDM__NO_GROUP; i++) {
+        if (esdm__share_group_of(&d->groups, list->items[i].uuid) == group)
+            return true; /* of one that is gone, and that this one needs */
+    }
+    return false;
 }
 
 /* Packs that came to the targets while they were emptied: programs are at work there. */
@@ -481,7 +615,10 @@ drain_all(drain *d, esdm_error *err)
     d->result.stuck = 0;
     d->result.fewer_copies = 0;
     d->waiting = 0;
-    esdm_status status = list_records(d, &list, err);
+    esdm__share_groups_clear(&d->groups);
+    esdm_status status = esdm__share_groups_load(d->session, &d->groups, err);
+    if (status == ESDM_OK)
+        status = list_records(d, &list, err);
     bool any = esdm__drain_choice_any(&d->choice);
     d->moved_bytes = 0;
     if (list.count > 0)
@@ -489,7 +626,7 @@ drain_all(drain *d, esdm_error *err)
     if (status == ESDM_OK && any)
         status = esdm__drain_choice_look(&d->choice, only_uuid(d, &list), err);
     for (size_t i = 0; i < list.count && status == ESDM_OK && any; i++)
-        status = look_at_container(d, &list.items[i], err);
+        status = look_at_record(d, &list, i, err);
     if (status == ESDM_OK && any)
         status = count_new(d, &list, err);
     for (size_t i = 0; i < list.count; i++)
@@ -520,6 +657,7 @@ esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *options,
         status = drain_all(&d, err);
     }
     esdm__drain_choice_clear(&d.choice);
+    esdm__share_groups_clear(&d.groups);
     esdm__departed_clear(&own);
     free(d.allowed);
     *ret_result = d.result;

@@ -12,6 +12,7 @@
 #include "io/session/journaling.h"
 #include "layout/packs.h"
 #include "layout/places.h"
+#include "upkeep/inventory.h"
 
 /* Pages that are replaced with one call, and bytes that are stored for them. */
 #define BATCH_PAGES 64u
@@ -27,9 +28,18 @@ typedef struct moved_blob {
     uint64_t new_position;
 } moved_blob;
 
-typedef struct mover {
-    const esdm__move_job *job;
+/* Where the fragments go that lay in packs of one uuid: to packs of the same uuid, which all
+ * containers may refer to that referred to those. */
+typedef struct destination {
+    char uuid[ESDM__UUID_BYTES];
     esdm__pack_set *packs;
+} destination;
+
+struct esdm__mover {
+    const esdm__move_job *job; /* at hand */
+    esdm_session *session;
+    destination *destinations; /* owned */
+    size_t ndestinations;
     esdm__packs *names; /* of old and new packs */
     bool *allowed;      /* targets, for the page at hand; owned */
     moved_blob *table;  /* open addressing; a power of two */
@@ -42,7 +52,8 @@ typedef struct mover {
     uint64_t batch_fragments;
     esdm__moved result;
     esdm_error first; /* why a fragment could not be read */
-} mover;
+};
+typedef esdm__mover mover;
 
 /* ---- what was moved already --------------------------------------------------------------- */
 
@@ -75,12 +86,36 @@ make_room(mover *m)
     return true;
 }
 
+/* ---- where to ----------------------------------------------------------------------------- */
+
+static esdm_status
+find_destination(mover *m, const char *pack, esdm__pack_set **ret_packs, esdm_error *err)
+{
+    for (size_t i = 0; i < m->ndestinations; i++) {
+        *ret_packs = m->destinations[i].packs;
+        if (strncmp(m->destinations[i].uuid, pack, ESDM__UUID_DIGITS) == 0)
+            return ESDM_OK;
+    }
+    esdm__pack_owner owner = {.session = m->session, .moves = true, .durable = true};
+    (void) snprintf(owner.uuid, sizeof owner.uuid, "%.*s", (int) ESDM__UUID_DIGITS, pack);
+    if (!esdm__array_grow(&m->destinations, m->ndestinations, sizeof *m->destinations))
+        return esdm__error_nomem(err, sizeof owner, "moving fragments");
+    destination *one = &m->destinations[m->ndestinations];
+    memcpy(one->uuid, owner.uuid, sizeof one->uuid);
+    one->packs = *ret_packs = esdm__pack_set_new(&owner);
+    if (one->packs == NULL)
+        return esdm__error_nomem(err, sizeof owner, "moving fragments");
+    m->ndestinations++;
+    return ESDM_OK;
+}
+
 /* ---- one blob ----------------------------------------------------------------------------- */
 
 /* A fragment of the page that is to be stored anew. */
 typedef struct task {
     esdm__fragment fragment;
     const esdm__pack_name *from; /* interned */
+    esdm__pack_set *to;          /* borrowed */
     uint32_t copies;
     esdm__place place; /* where it went; pack NULL: it cannot be read */
     esdm_error why;
@@ -138,7 +173,7 @@ move_blob(void *context, size_t i, esdm_error *err)
     const esdm__pack_hint hint = {
         .copies = t->copies, .global = m->job->global, .allowed = m->allowed};
     const esdm_iov iov = {blob, (size_t) t->fragment.stored_bytes};
-    status = esdm__pack_set_append(m->packs, &hint, &iov, 1, &t->place, err);
+    status = esdm__pack_set_append(t->to, &hint, &iov, 1, &t->place, err);
     free(blob);
     return status;
 }
@@ -172,6 +207,9 @@ list_tasks(page_tasks *p, const esdm__page *page, bool *ret_any, esdm_error *err
         *ret_any |= slot->from == NULL || slot->to != NULL;
         if (slot->from != NULL)
             continue;
+        esdm_status status = find_destination(m, t->from->pack, &t->to, err);
+        if (status != ESDM_OK)
+            return status;
         *slot = (moved_blob){.from = t->from, .position = t->fragment.position};
         m->used++;
         p->count++;
@@ -262,20 +300,24 @@ clear_batch(mover *m)
 static esdm_status
 publish_batch(mover *m, bool *ret_progress, esdm_error *err)
 {
-    const esdm_session *session = m->job->session;
+    const esdm_session *session = m->session;
+    esdm_status status = ESDM_OK;
     if (m->count == 0)
         return ESDM_OK;
-    esdm_status status = esdm__pack_set_publish(m->packs, true, err);
+    for (size_t i = 0; i < m->ndestinations && status == ESDM_OK; i++) {
+        status = esdm__pack_set_publish(m->destinations[i].packs, true, err);
+        if (status == ESDM_OK)
+            status = esdm__pack_set_check(m->destinations[i].packs, err);
+    }
+    for (size_t i = 0; i < m->ndestinations && status == ESDM_OK; i++)
+        esdm__pack_set_offer(m->destinations[i].packs, true);
     if (status == ESDM_OK)
-        status = esdm__pack_set_check(m->packs, err);
-    if (status == ESDM_OK) {
-        esdm__pack_set_offer(m->packs, true);
         status = session->meta->relocate(session->store, m->job->container, m->batch, m->count,
                                          true, err);
-    }
     if (status == ESDM_OK) {
         esdm__note_moved(m->job->session, m->job->uuid, m->batch, m->batch_sums, m->count);
-        esdm__pack_set_committed(m->packs);
+        for (size_t i = 0; i < m->ndestinations; i++)
+            esdm__pack_set_committed(m->destinations[i].packs);
         m->result.fragments += m->batch_fragments;
     }
     for (size_t i = 0; i < m->count && status == ESDM_OK; i++) {
@@ -395,34 +437,67 @@ run_pass(mover *m, bool *ret_progress, bool *ret_again, esdm_error *err)
     return status;
 }
 
-esdm_status
-esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
-           esdm_error *err)
+esdm__mover *
+esdm__mover_new(esdm_session *session)
 {
-    esdm__pack_owner owner = {.session = job->session, .moves = true, .durable = true};
-    (void) snprintf(owner.uuid, sizeof owner.uuid, "%s", job->uuid);
-    mover m = {.job = job,
-               .packs = esdm__pack_set_new(&owner),
-               .names = esdm__packs_new(),
-               .allowed = calloc(job->session->ntargets, sizeof(bool))};
+    mover *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    m->session = session;
+    m->names = esdm__packs_new();
+    m->allowed = calloc(session->ntargets, sizeof(bool));
+    if (m->names != NULL && m->allowed != NULL)
+        return m;
+    esdm__mover_free(m);
+    return NULL;
+}
+
+void
+esdm__mover_free(esdm__mover *m)
+{
+    if (m == NULL)
+        return;
+    for (size_t i = 0; i < m->ndestinations; i++)
+        esdm__pack_set_free(m->destinations[i].packs);
+    esdm__packs_unref(m->names);
+    free(m->destinations);
+    free(m->table);
+    free(m->allowed);
+    free(m);
+}
+
+esdm_status
+esdm__mover_run(esdm__mover *m, const esdm__move_job *job, esdm__moved *ret_moved,
+                esdm_error *ret_first, esdm_error *err)
+{
     bool progress = true;
-    esdm_status status = m.packs != NULL && m.names != NULL && m.allowed != NULL
-                             ? ESDM_OK
-                             : esdm__error_nomem(err, sizeof m, "moving fragments");
+    esdm_status status = ESDM_OK;
+    m->job = job;
+    m->result = (esdm__moved){0};
+    m->first = (esdm_error){0};
     /* Others commit meanwhile and may merge pages: until there is nothing left to do. */
     for (int pass = 0; pass < PASSES && progress && status == ESDM_OK; pass++) {
         bool again = false;
         progress = false;
-        status = run_pass(&m, &progress, &again, err);
+        status = run_pass(m, &progress, &again, err);
         progress = (progress || again) && !job->dry_run;
     }
-    esdm__pack_set_free(m.packs);
-    esdm__packs_unref(m.names);
-    free(m.table);
-    free(m.allowed);
-    *ret_moved = m.result;
+    m->job = NULL;
+    *ret_moved = m->result;
     if (ret_first != NULL)
-        *ret_first = m.first;
+        *ret_first = m->first;
     return status == ESDM_OK ? ESDM_OK
                              : esdm__error_prefix(err, status, "container '%s'", job->name);
+}
+
+esdm_status
+esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
+           esdm_error *err)
+{
+    esdm__mover *m = esdm__mover_new(job->session);
+    if (m == NULL)
+        return esdm__error_nomem(err, sizeof *m, "moving fragments");
+    esdm_status status = esdm__mover_run(m, job, ret_moved, ret_first, err);
+    esdm__mover_free(m);
+    return status;
 }

@@ -5,7 +5,8 @@
 /**
  * @file
  * Storing fragments of a container elsewhere, or on more targets: they are read, verified, written
- * to new packs, and then the index pages that name them are replaced. No snapshot changes. What is
+ * to new packs (of the uuid that the old ones are named after, which may be that of another
+ * container), and then the index pages that name them are replaced. No snapshot changes. What is
  * interrupted leaves the old state, and new packs that nothing refers to. Old packs stay. Since
  * they go soon, all of this survives power loss before it counts, whatever the site wants.
  */
@@ -49,7 +50,16 @@ typedef struct esdm__moved {
  */
 uint32_t esdm__move_targets(const esdm__move_job *job, uint32_t dataset, bool *ret_allowed);
 
-/** ESDM_OK although some `failed`; then ret_first (may be NULL) tells about one of them. */
+/** What several jobs do one after the other: fragments that one of them has stored anew, others
+ * find there. For containers that share packs. One thread. */
+typedef struct esdm__mover esdm__mover;
+esdm__mover *esdm__mover_new(esdm_session *session); /* NULL when out of memory */
+void esdm__mover_free(esdm__mover *mover);           /* NULL is accepted */
+esdm_status esdm__mover_run(esdm__mover *mover, const esdm__move_job *job, esdm__moved *ret_moved,
+                            esdm_error *ret_first, esdm_error *err);
+
+/** One job alone. ESDM_OK although some `failed`; then ret_first (may be NULL) tells about one of
+ * them. */
 esdm_status esdm__move(const esdm__move_job *job, esdm__moved *ret_moved, esdm_error *ret_first,
                        esdm_error *err);
 

@@ -244,9 +244,31 @@ def test_migrate__failure_in_the_middle_leaves_the_site():
         expect_same(before, picture(new))
 
 
+def test_migrate__clones_go_on_sharing():
+    with Server() as server, Site(history=5) as site:
+        old = str(site.config)
+        client(["/usr/bin/python3", "-c", HISTORY.replace("50", "900")])
+        for source, target in (("grown/0.nc", "b.nc"), ("b.nc", "c.nc"), ("grown/1.nc@-1", "d.nc")):
+            run([tool("esdm-cp"), "--reflink", f"esdm://{source}", f"esdm://{target}"])
+        run([tool("esdm-tag"), "esdm://b.nc", "cited"])
+        new = write_config(site, "new.json", postgres(server))
+        back = write_config(site, "back.json", {"plugin": "sqlite", "directory": "back"})
+        before = picture(old)
+        for here, there, gone in ((old, new, "grown/0.nc"), (new, back, "b.nc")):
+            expect_success(migrate(here, there))
+            expect_same(before, picture(there))
+            in_site(there, [tool("esdm-rm"), "--yes", "--for-good", gone])
+            in_site(there, [tool("esdm-gc"), "--yes", "--age=0"])
+            names = [name for name in before["names"] if name != gone]
+            before = {"names": names, **{name: before[name] for name in names}}
+            expect_same(before, picture(there))
+            in_site(there, [tool("esdm-fsck"), "--data"])
+
+
 if __name__ == "__main__":
     skip_without_postgres()
-    main(test_migrate__there_and_back,
+    main(test_migrate__clones_go_on_sharing,
+         test_migrate__there_and_back,
          test_migrate__between_files_and_schemas,
          test_migrate__wrong_pairs_are_refused,
          test_migrate__writers_are_refused_and_readers_go_on,

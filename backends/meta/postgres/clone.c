@@ -110,10 +110,12 @@ ask_rows(postgres__store *store, postgres__statement id, postgres__params *param
 }
 
 esdm_status
-postgres__shared_list(void *self, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
+postgres__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor visit, void *user,
+                      esdm_error *err)
 {
     postgres__params params = {0};
     PGresult *result = NULL;
+    postgres__put_int(&params, container);
     esdm_status status = ask_rows(self, POSTGRES__SHARED_LIST, &params, &result, err);
     int rows = status == ESDM_OK && result != NULL ? PQntuples(result) : 0;
     for (int row = 0; row < rows; row++) {

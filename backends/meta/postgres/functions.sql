@@ -491,6 +491,11 @@ BEGIN
         SELECT v_pair[1], o.dataset, o.path, o.attributes FROM {S}.object o
         WHERE o.container = v_from.container AND v_old.document_at = v_from.document_at;
     END IF;
+    IF v_old.snapshot = v_from.snapshot THEN
+        INSERT INTO {S}.extent(container, dataset, name, value, text, how)
+        SELECT v_pair[1], x.dataset, x.name, x.value, x.text, x.how FROM {S}.extent x
+        WHERE x.container = v_from.container;
+    END IF;
     RETURN {S}.leave(p_token, v_now, ARRAY[v_pair[1], v_old.snapshot, v_old.structure, v_now,
         v_pair[2], (v_pair[1] << 32) + 1]);
 END $body$;

@@ -292,8 +292,8 @@ esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_reloca
 
 esdm_status postgres__clone(void *store, const esdm_meta_clone *clone,
                             esdm_meta_committed *ret_committed, esdm_error *err);
-esdm_status postgres__shared_list(void *store, esdm_meta_shared_visitor visit, void *user,
-                                  esdm_error *err);
+esdm_status postgres__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
+                                  void *user, esdm_error *err);
 esdm_status postgres__tag_set(void *store, uint64_t container, const esdm_meta_tag *tag,
                               bool replace, esdm_error *err);
 esdm_status postgres__tag_remove(void *store, uint64_t container, const char *name,

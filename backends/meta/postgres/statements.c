@@ -183,7 +183,8 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' AND s.value <> '0') "
         "FOR UPDATE) AS head",
     [POSTGRES__CLONE] = "SELECT {S}.clone($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-    [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h",
+    [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h "
+                              "WHERE $1 = 0 OR h.container = $1",
     [POSTGRES__IMPORT_SHARES] = "INSERT INTO {S}.shared(uuid, container) "
                                 "SELECT u.uuid, $1 FROM unnest($2) AS u(uuid)",
     [POSTGRES__TAG_SET] = "SELECT {S}.set_tag($1, $2, $3, $4, $5, $6, $7, $8)",

@@ -111,8 +111,8 @@ sqlite__check_count(sqlite__link *link, sqlite__statement_id id, const char *tex
     if (status == ESDM_OK && count != rows)
         status =
             esdm__error_set(err, ESDM_ECORRUPT,
-                            "metadata store '%.200s': the database is damaged: %llu rows are "
-                            "listed, and its index has %llu",
+                            "metadata store '%.200s': the database is damaged: %llu containers "
+                            "are listed, and its index has %llu",
                             link->label, (unsigned long long) rows, (unsigned long long) count);
     return status;
 }

@@ -11,15 +11,45 @@
 
 /* ---- who shares ----------------------------------------------------------------------------- */
 
-esdm_status
-sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user,
-                     esdm_error *err)
+/* How many rows there are, by another way than they are listed: packs that a lost row names would
+ * be taken for nobody's. */
+static esdm_status
+check_count(sqlite__link *link, uint64_t container, uint64_t listed, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    uint64_t count = 0;
+    esdm_status status =
+        container == 0
+            ? sqlite__prepare(link, SQLITE__SHARED_COUNT, &statement, err, "")
+            : sqlite__prepare(link, SQLITE__SHARED_COUNT_OF, &statement, err, "i", container);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        count = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+    }
+    if (status == ESDM_OK && count != listed)
+        status = esdm__error_set(err, ESDM_ECORRUPT,
+                                 "metadata store '%.200s': the database is damaged: which "
+                                 "containers share packs cannot be told",
+                                 link->label);
+    return status;
+}
+
+/* All rows, or those of one record, over this connection. */
+static esdm_status
+visit_shared(sqlite__link *link, uint64_t container, esdm_meta_shared_visitor visit, void *user,
+             esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
     bool more = true;
     uint64_t rows = 0;
-    esdm_status status = sqlite__prepare(link, SQLITE__SHARED_LIST, &statement, err, "");
+    esdm_status status =
+        container == 0
+            ? sqlite__prepare(link, SQLITE__SHARED_LIST, &statement, err, "")
+            : sqlite__prepare(link, SQLITE__SHARED_LIST_OF, &statement, err, "i", container);
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row && more) {
@@ -30,25 +60,24 @@ sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *u
     }
     if (row)
         (void) sqlite3_reset(statement);
-    /* Packs that a lost row names would be taken for nobody's. */
-    return status == ESDM_OK && more
-               ? sqlite__check_count(link, SQLITE__SHARED_COUNT, NULL, rows, err)
-               : status;
+    return status == ESDM_OK && more ? check_count(link, container, rows, err) : status;
 }
 
 /* Within one reading. An older store has no such rows. */
 static esdm_status
-read_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
+read_shared(sqlite__link *link, uint64_t container, esdm_meta_shared_visitor visit, void *user,
+            esdm_error *err)
 {
     bool has_table = false;
     esdm_status status = sqlite__schema_has_tables_of_5(link, &has_table, err);
     if (status != ESDM_OK || !has_table)
         return status;
-    return sqlite__visit_shared(link, visit, user, err);
+    return visit_shared(link, container, visit, user, err);
 }
 
 esdm_status
-sqlite__shared_list(void *self, esdm_meta_shared_visitor visit, void *user, esdm_error *err)
+sqlite__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor visit, void *user,
+                    esdm_error *err)
 {
     sqlite__store *store = self;
     esdm_status status = sqlite__begin_read(store, err);
@@ -56,7 +85,7 @@ sqlite__shared_list(void *self, esdm_meta_shared_visitor visit, void *user, esdm
         return status;
     status = sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        status = read_shared(&store->reader, visit, user, err);
+        status = read_shared(&store->reader, container, visit, user, err);
         (void) !sqlite__run(&store->reader, SQLITE__ROLLBACK, NULL, "");
     }
     sqlite__end_read(store);
@@ -116,8 +145,7 @@ static bool
 note_shared(const char *uuid, uint64_t container, void *user)
 {
     cloning *c = user;
-    if (container != c->container)
-        return true;
+    (void) container;
     char(*grown)[ESDM_META_UUID_BYTES] = realloc(c->uuids, (c->nuuids + 1) * sizeof *grown);
     c->failed = grown == NULL;
     if (grown == NULL)
@@ -168,7 +196,7 @@ read_pages(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_er
     esdm_status status =
         sqlite__visit_snapshot_pages(link, c->container, c->snapshot, note_page, c, err);
     if (status == ESDM_OK && !c->failed)
-        status = sqlite__visit_shared(link, note_shared, c, err);
+        status = visit_shared(link, c->container, note_shared, c, err);
     if (status == ESDM_OK && c->failed)
         status = esdm__error_nomem(err, c->npages * sizeof *c->pages, "index pages");
     if (status == ESDM_OK && c->npages >= SQLITE__LOW_MAX)
@@ -242,6 +270,8 @@ insert_clone(sqlite__link *link, const esdm_meta_clone *clone, const cloning *c,
     if (status == ESDM_OK)
         status = sqlite__attributes_changed(link, container, true, c->attributes,
                                             c->attributes_bytes, err);
+    if (status == ESDM_OK && c->newest)
+        status = sqlite__run(link, SQLITE__CLONE_EXTENTS, err, "ii", c->container, container);
     return status;
 }
 

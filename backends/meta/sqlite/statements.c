@@ -243,6 +243,10 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "ORDER BY uuid, container",
     /* Through the index, as of names. */
     [SQLITE__SHARED_COUNT] = "SELECT count(*) FROM shared INDEXED BY shared_container",
+    [SQLITE__SHARED_LIST_OF] =
+        "SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared INDEXED BY shared_container WHERE container = ?1",
+    [SQLITE__SHARED_COUNT_OF] = "SELECT count(*) FROM shared NOT INDEXED WHERE container = ?1",
     [SQLITE__SHARED_INSERT] =
         "INSERT OR IGNORE INTO shared(uuid, container, sum) VALUES(?1, ?2, seal(0, ?1, ?2))",
     [SQLITE__SHARED_DELETE] = "DELETE FROM shared WHERE container = ?1",
@@ -286,6 +290,10 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         "stored_bytes, box, seal(3, ?4, dataset, ?5, records, level, absolute, added, 0, "
         "raw_bytes, stored_bytes, box) FROM page "
         "WHERE container = ?1 AND dataset = ?2 AND page = ?3 AND " PAGE_SEALED,
+    [SQLITE__CLONE_EXTENTS] =
+        "INSERT INTO attribute(container, dataset, name, entry, path, value, text) "
+        "SELECT ?2, dataset, name, entry, path, value, text FROM attribute "
+        "WHERE container = ?1 AND " EXTENT_NAME,
     [SQLITE__CLONE_PAGE_DATA] =
         "INSERT INTO page_data(page, dataset, data) SELECT ?2, dataset, data FROM page_data "
         "WHERE page = ?1",

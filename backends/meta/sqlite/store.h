@@ -215,11 +215,8 @@ esdm_status sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t
 
 /* ---- shared.c ------------------------------------------------------------------------------- */
 
-/** Visits all rows of `shared` over this connection; ESDM_ECORRUPT when some may be missing. */
-esdm_status sqlite__visit_shared(sqlite__link *link, esdm_meta_shared_visitor visit, void *user,
-                                 esdm_error *err);
-esdm_status sqlite__shared_list(void *store, esdm_meta_shared_visitor visit, void *user,
-                                esdm_error *err);
+esdm_status sqlite__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
+                                void *user, esdm_error *err);
 esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
                           esdm_meta_committed *ret_committed, esdm_error *err);
 

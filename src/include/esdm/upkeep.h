@@ -143,7 +143,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_reindex(esdm_session *session,
 
 /** Zero-initialise. */
 typedef struct esdm_drain_options {
-    const char *const *containers; /**< NULL: all; else names, each with what lies below it */
+    const char *const *containers; /**< NULL: all; else names, each with what lies below it; those
+                                        that share packs with them (clones) go with them */
     size_t ncontainers;
     const char *const *from; /**< targets that are to be emptied; nfrom 0: this node's own ones */
     size_t nfrom;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "io/commit/extents.h"
 #include "io/session/former.h"
 #include "io/session/journaling.h"
 #include "meta/attribute_index.h"
@@ -20,6 +21,23 @@ make_clone(esdm_session *session, const esdm_meta_clone *clone, esdm_error *err)
     if (status == ESDM_OK && made.replaced != 0)
         esdm__session_replaced(session);
     return status;
+}
+
+/* Extents are those of the newest snapshot: of an older one what its fragments tell. esdm-mkfs
+ * --reindex does the rest; to lack some is no failure. */
+static void
+index_older(esdm_session *session, const esdm_container *source, const char *name,
+            uint64_t snapshot)
+{
+    esdm_meta_container record;
+    esdm_container *made = NULL;
+    if (session->meta->extent_put == NULL ||
+        session->meta->container_find(session->store, source->name, &record, NULL) != ESDM_OK ||
+        record.snapshot == snapshot ||
+        esdm__io_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &made, NULL) != ESDM_OK)
+        return;
+    (void) !esdm__extents_refresh(made, false, NULL);
+    esdm__container_drop(made);
 }
 
 esdm_status
@@ -60,6 +78,8 @@ esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_erro
         .nattributes = attributes.count,
     };
     status = make_clone(session, &clone, err);
+    if (status == ESDM_OK)
+        index_older(session, source, name, snapshot);
     esdm__attribute_index_clear(&attributes);
     return status;
 }

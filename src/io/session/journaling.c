@@ -11,6 +11,7 @@
 #include "io/session/backups.h"
 #include "io/session/former.h"
 #include "journal/journal.h"
+#include "journal/whole.h"
 #include "site/catalogue.h"
 
 /* ---- the journal of a session --------------------------------------------------------------- */
@@ -351,21 +352,49 @@ esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_reloca
 
 /* ---- clones --------------------------------------------------------------------------------- */
 
+/* With all that the catalogue knows of it now: what others note of it meanwhile counts as older. */
+static bool
+note_clone(esdm_session *session, const esdm_meta_clone *clone, const esdm_meta_committed *made)
+{
+    const esdm__catalogue from = {session->meta, session->store};
+    esdm__whole whole = {0};
+    esdm__buffer record;
+    esdm__buffer_init(&record);
+    esdm_status status = esdm__whole_load(&from, clone->name, &whole, NULL);
+    bool good = status == ESDM_OK && whole.record.container == made->container &&
+                esdm__journal_put_clone(&record, &from, &whole, clone, made, NULL) == ESDM_OK;
+    esdm__whole_clear(&whole);
+    if (good)
+        enter(session, &record, true);
+    else
+        esdm__buffer_clear(&record);
+    return good;
+}
+
 esdm_status
 esdm__noted_clone(esdm_session *session, const esdm_meta_clone *clone,
                   esdm_meta_committed *ret_made, esdm_error *err)
 {
-    esdm_status status = session->meta->clone(session->store, clone, ret_made, err);
-    struct esdm__journal *journal = status == ESDM_OK ? journal_of(session) : NULL;
-    if (journal != NULL) {
-        esdm__journal_lack(journal);
+    const esdm_meta_plugin *meta = session->meta;
+    struct esdm__journal *journal = journal_of(session);
+    esdm_meta_container former = {.container = 0};
+    if (journal != NULL && clone->replace &&
+        meta->container_find(session->store, clone->name, &former, NULL) != ESDM_OK)
+        former.container = 0;
+    esdm_status status = meta->clone(session->store, clone, ret_made, err);
+    if (status != ESDM_OK)
+        return status;
+    atomic_store(&session->changed, true);
+    if (journal != NULL && !note_clone(session, clone, ret_made))
+        esdm__journal_lack(journal); /* it was removed, or exchanged, at once */
+    if (journal != NULL && esdm__journal_lacks(journal))
         tell_lack(session);
+    if (journal != NULL && ret_made->replaced != 0 && ret_made->replaced == former.container) {
+        const esdm__journal_naming now = {.name = clone->keep_as, .from = clone->name};
+        note_name(session, former.uuid, former.modified_ns, &now);
     }
-    if (status == ESDM_OK) {
-        atomic_store(&session->changed, true);
-        esdm__backup_later(session);
-    }
-    return status;
+    esdm__backup_later(session);
+    return ESDM_OK;
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ esdm__sharers_load(const esdm_session *session, esdm__sharers *ret_all, esdm_err
     loading l = {.all = &all};
     esdm_status status = ESDM_OK;
     if (session->meta->shared_list != NULL)
-        status = session->meta->shared_list(session->store, note_sharer, &l, err);
+        status = session->meta->shared_list(session->store, 0, note_sharer, &l, err);
     if (status == ESDM_OK && l.failed)
         status = esdm__error_nomem(err, all.count * sizeof *all.items, "who shares packs");
     if (status == ESDM_OK)

@@ -31,7 +31,7 @@ static pairs
 list(void *store)
 {
     pairs all = {.count = 0};
-    assert_ok(meta()->shared_list(store, note_pair, &all, &place_error));
+    assert_ok(meta()->shared_list(store, 0, note_pair, &all, &place_error));
     return all;
 }
 

@@ -450,14 +450,14 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     meta()->close(f->store);
     sqlite_run(f, "DROP TABLE shared; DROP TABLE tag; PRAGMA user_version = 3");
     void *reader = meta_open(f, true); /* from before the upgrade */
-    assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
+    assert_ok(meta()->shared_list(reader, 0, count_pair, &pairs, &place_error));
     assert_int_equal(pairs, 0);
     f->store = meta_open(f, false);
     assert_int_equal(format_of(f), 3);
     clone.container = meta_record(f, "c0").container;
     assert_ok(meta()->clone(f->store, &clone, &committed, &place_error));
     assert_int_equal(format_of(f), 5);
-    assert_ok(meta()->shared_list(reader, count_pair, &pairs, &place_error));
+    assert_ok(meta()->shared_list(reader, 0, count_pair, &pairs, &place_error));
     assert_int_equal(pairs, 1);
     meta()->close(reader);
     /* programs of older versions that have it open cannot delete anything any more */
@@ -469,7 +469,8 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     assert_int_equal(sqlite_try(f, "UPDATE container SET uuid = uuid"), 0);
     /* what a damaged row says may be too little: nobody is to remove anything */
     sqlite_run(f, "UPDATE shared SET sum = sum + 1");
-    assert_status(meta()->shared_list(f->store, count_pair, &pairs, &place_error), ESDM_ECORRUPT);
+    assert_status(meta()->shared_list(f->store, 0, count_pair, &pairs, &place_error),
+                  ESDM_ECORRUPT);
 }
 
 static void

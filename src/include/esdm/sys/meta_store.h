@@ -538,18 +538,19 @@ typedef struct esdm_meta_plugin {
      * pages and attributes. The new record has this one snapshot, with the number, structure number
      * and pages (`added`) of the old one, so that the order of overlapping fragments stays; its
      * pages get numbers of their own. It shares the packs of the old record's uuid and of all uuids
-     * that the old record shares. Changes of the old record wait, or the clone does.
-     * ESDM_ECONFLICT: there is no such record, or it has no name any more (garbage): nothing may
-     * refer to its packs again. ESDM_ENOENT: no such snapshot; ESDM_EEXIST: the name is taken;
-     * ESDM_ECORRUPT: the directory of its pages is not whole; ESDM_ENOTSUP: the store has an older
-     * format, and this user may not upgrade it.
+     * that the old record shares. It has the extents of the old one if the snapshot is the newest,
+     * else none. Changes of the old record wait, or the clone does. ESDM_ECONFLICT: there is no
+     * such record, or it has no name any more (garbage): nothing may refer to its packs again.
+     * ESDM_ENOENT: no such snapshot; ESDM_EEXIST: the name is taken; ESDM_ECORRUPT: the directory
+     * of its pages is not whole; ESDM_ENOTSUP: the store has an older format, and this user may not
+     * upgrade it.
      */
     esdm_status (*clone)(void *store, const esdm_meta_clone *clone,
                          esdm_meta_committed *ret_committed, esdm_error *err);
-    /** All pairs, of garbage too; each until forget(). ESDM_ECORRUPT when some may be missing: then
-     *  nothing may be removed. */
-    esdm_status (*shared_list)(void *store, esdm_meta_shared_visitor visit, void *user,
-                               esdm_error *err);
+    /** All pairs (of one record unless `container` is 0), of garbage too; each until forget().
+     *  ESDM_ECORRUPT when some may be missing: then nothing may be removed. */
+    esdm_status (*shared_list)(void *store, uint64_t container, esdm_meta_shared_visitor visit,
+                               void *user, esdm_error *err);
 
     /* ---- names of snapshots; since interface 8. Optional, all or none. They go with their record
      * at forget(); a snapshot that has one is not pruned by commits and prune() ---- */

@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Containers that share packs, changed at random, compared with a model (sharing_model.c); on SQLite
+and PostgreSQL. $ESDM_MODEL_STEPS says how many steps (10000 takes minutes), $ESDM_MODEL_SEED which."""
+
+import os
+import subprocess
+
+from esdmtest import BUILD, Site, by_size, environment, expect, main
+from postgres import Server, skip_without_postgres
+
+STEPS = int(os.environ.get("ESDM_MODEL_STEPS", by_size(60, 250, 2000)))
+SEED = os.environ.get("ESDM_MODEL_SEED", "1")
+
+SITE = {
+    "targets": [{"name": name, "plugin": "posix", "directory": name}
+                for name in ("fast", "disk", "more")],
+    "policies": [{"container": "n[01]", "copies": 2}],
+    "history": 3,
+    "durability": "process",
+}
+
+
+def run_model(steps):
+    done = subprocess.run([BUILD / "tests/faults/sharing_model", str(steps), SEED],
+                          env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace",
+                          timeout=60 + steps * 5, check=False)
+    expect(done.returncode == 0, f"seed {SEED}, of {steps} steps:\n" +
+           "\n".join(done.stderr.splitlines()[-30:]))
+    print(f"seed {SEED}, {steps} steps:", ", ".join(done.stdout.splitlines()))
+
+
+def test_sharing__nothing_is_lost_and_nothing_left():
+    with Site(**SITE):
+        run_model(STEPS)
+
+
+def test_sharing__nothing_is_lost_and_nothing_left_on_postgres():
+    skip_without_postgres()
+    with Server() as server, Site(**SITE, metadata={
+            "plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+            "database": "postgres", "user": "esdm"}):
+        run_model(max(STEPS // 2, 20))
+
+
+main(
+    test_sharing__nothing_is_lost_and_nothing_left,
+    test_sharing__nothing_is_lost_and_nothing_left_on_postgres,
+)
