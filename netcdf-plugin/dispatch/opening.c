@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "esdm/digest.h"
+#include "esdm/seal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -158,7 +159,13 @@ open_container(esdm_session *session, esdmnc_file *file, bool writing, esdmnc_ra
                                               ESDM_SNAPSHOT_LATEST, &file->container, err);
     esdm_status status =
         esdm_container_open(session, file->name, mode, ESDM_SNAPSHOT_LATEST, &file->container, err);
+    esdm_attribute why;
     const char *wanted = secure_getenv("ESDM_NC_DIGEST");
+    if (status == ESDM_OK && !writing &&
+        esdm_attribute_find(esdm_group_attributes(esdm_container_root(file->container)),
+                            ESDM_RETRACTED_ATTRIBUTE, &why, NULL))
+        esdmnc_say("'%s' was retracted, and is not to be used any more: %.*s", file->name,
+                   (int) why.count, (const char *) why.values);
     if (status == ESDM_OK && !writing && wanted != NULL && strcmp(wanted, "1") == 0)
         status = esdm_container_tell_digest(file->container, err);
     return status;

@@ -5,6 +5,7 @@
 #include "api/catalogue.h"
 #include "api/digest.h"
 #include "api/moment.h"
+#include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/session/former.h"
@@ -108,16 +109,16 @@ esdm__need_writable(const esdm_session *session, esdm_error *err)
 }
 
 esdm_status
-esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
+esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
-    ESDM__NEED(err, session);
-    ESDM__NEED(err, name);
     char stored[ESDM__FORMER_NAME_BYTES];
     uint64_t removed = 0;
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
+    if (status == ESDM_OK && !sealed)
+        status = esdm__sealed_check(session, normal, err);
     if (status != ESDM_OK)
         return status;
     const char *former = esdm__former_name(session, normal, true, stored);
@@ -128,6 +129,14 @@ esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
     if (status == ESDM_OK)
         esdm__session_replaced(session);
     return status;
+}
+
+esdm_status
+esdm_container_remove(esdm_session *session, const char *name, esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    return esdm__remove(session, name, false, err);
 }
 
 esdm_status

@@ -10,5 +10,7 @@
 esdm_container_info esdm__info_of(const char *name, const esdm_meta_container *record);
 /** ESDM_EACCES unless this process may change the catalogue. */
 esdm_status esdm__need_writable(const esdm_session *session, esdm_error *err);
+/** esdm_container_remove(). @param sealed also one that is sealed. */
+esdm_status esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "api/digest.h"
 #include "api/moment.h"
+#include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/digest.h"
@@ -40,7 +41,24 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
         return esdm__error_set(err, ESDM_EACCES,
                                "'%s' is a query, which nobody can write to: name a container",
                                normal);
-    return esdm__io_create(session, normal, mode, ret_container, err);
+    status = mode == ESDM_CREATE_REPLACE ? esdm__sealed_check(session, normal, err) : ESDM_OK;
+    return status == ESDM_OK ? esdm__io_create(session, normal, mode, ret_container, err) : status;
+}
+
+static esdm_status
+open_plain(esdm_session *session, const char *stored, esdm_open_mode mode, uint64_t snapshot,
+           esdm_container **ret_container, esdm_error *err)
+{
+    esdm_container *container;
+    esdm_status status = esdm__io_open(session, stored, mode, snapshot, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__sealed_at_open(container, err);
+    if (status == ESDM_OK)
+        *ret_container = container;
+    else
+        esdm_container_discard(container);
+    return status;
 }
 
 /* A container that is a saved query stands for what this finds. */
@@ -76,9 +94,9 @@ open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64
                                "esdm://NEW makes a container of it",
                                name, name);
     if (status == ESDM_OK)
-        status = esdm__io_open(session, moment.stored, mode,
-                               snapshot != ESDM_SNAPSHOT_LATEST ? snapshot : moment.snapshot,
-                               ret_container, err);
+        status = open_plain(session, moment.stored, mode,
+                            snapshot != ESDM_SNAPSHOT_LATEST ? snapshot : moment.snapshot,
+                            ret_container, err);
     return status;
 }
 
@@ -135,7 +153,7 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
         return open_query(session, normal, mode, snapshot, ret_container, err);
     esdm_error why = {0};
     esdm_container *container = NULL;
-    status = esdm__io_open(session, normal, mode, snapshot, &container, &why);
+    status = open_plain(session, normal, mode, snapshot, &container, &why);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);

@@ -162,6 +162,8 @@ static bool
 visit_tag(const esdm_meta_tag *tag, void *user)
 {
     visitor *v = user;
+    if (strncmp(tag->name, "esdm:", 5) == 0) /* the engine's own */
+        return true;
     const esdm_tag_info info = {.tag = tag->name,
                                 .snapshot = tag->snapshot,
                                 .created_ns = tag->created_ns,

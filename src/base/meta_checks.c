@@ -93,6 +93,14 @@ esdm__check_fact(const char *name, esdm_error *err)
     return ESDM_OK;
 }
 
+bool
+esdm__seal_allows_name(const char *from, const char *to)
+{
+    size_t bytes = to != NULL ? strlen(to) : 0;
+    return from == NULL || from[0] == '/' || (to != NULL && strcmp(from, to) == 0) ||
+           (bytes > 10 && strncmp(to, "/former/", 8) == 0 && strcmp(to + bytes - 2, "-d") == 0);
+}
+
 esdm_status
 esdm__check_tag(uint64_t container, uint64_t container_max, const esdm_meta_tag *tag,
                 esdm_error *err)

@@ -31,6 +31,8 @@ esdm_status esdm__check_extents(const esdm_meta_extent *extents, size_t count, e
 esdm_status esdm__check_fact(const char *name, esdm_error *err);
 
 /** ESDM_EINVAL for a tag without a name, or with too long a one; ESDM_ENOENT: of no snapshot. */
+/** Whether a sealed record may get another name (NULL: none). */
+bool esdm__seal_allows_name(const char *from, const char *to);
 esdm_status esdm__check_tag(uint64_t container, uint64_t container_max, const esdm_meta_tag *tag,
                             esdm_error *err);
 

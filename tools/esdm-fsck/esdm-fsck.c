@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/common.h"
+#include "esdm-seal/seal.h"
 #include "esdm/upkeep.h"
 
 static const tool_help help = {
@@ -89,6 +90,52 @@ print_summary(const esdm_fsck_result *result, double seconds)
                       (guint64) result->repaired);
 }
 
+/* ---- seals --------------------------------------------------------------------------------- */
+
+static bool
+note_name(const esdm_container_info *info, void *user)
+{
+    g_ptr_array_add(user, g_strdup(info->name));
+    return true;
+}
+
+static void
+check_seal(esdm_session *session, const char *name, esdm_fsck_result *result, tool_watch *watch)
+{
+    esdm_error err = {0};
+    esdm_notices notices = {.sealed = false};
+    seal_text seal = {.snapshot = 0};
+    if (esdm_container_notices(session, name, &notices, &err) != ESDM_OK || !notices.sealed)
+        return;
+    g_autofree char *why = seal_verify(session, name, &notices, NULL, &seal);
+    if (why != NULL) {
+        g_autofree char *what = g_strdup_printf("the seal is broken: %s", why);
+        const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
+                                      .status = ESDM_ECORRUPT,
+                                      .container = name,
+                                      .what = what,
+                                      .remedy = "a copy of the container may be as it was"};
+        tool_watch_finding(&finding, watch);
+        result->problems++;
+    }
+    seal_text_clear(&seal);
+    esdm_notices_clear(&notices);
+}
+
+/* What was sealed is still what it was, by signature and values. */
+static esdm_status
+check_seals(esdm_session *session, const GPtrArray *named, esdm_fsck_result *result,
+            tool_watch *watch, esdm_error *err)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    esdm_status status =
+        named->len > 0 ? ESDM_OK : esdm_container_list(session, NULL, note_name, all, err);
+    const GPtrArray *names = named->len > 0 ? named : all;
+    for (guint i = 0; i < names->len && status == ESDM_OK; i++)
+        check_seal(session, g_ptr_array_index(names, i), result, watch);
+    return status;
+}
+
 static int
 check(esdm_session *session, GPtrArray *names)
 {
@@ -106,6 +153,8 @@ check(esdm_session *session, GPtrArray *names)
     };
     tool_watch_start(&watch, !quiet, !quiet);
     esdm_status status = esdm_fsck(session, &options, &result, &err);
+    if (status == ESDM_OK && data)
+        status = check_seals(session, names, &result, &watch, &err);
     json_t *findings = tool_watch_end(&watch);
     if (tool.json)
         tool_json_print(json_of(&result, json_incref(findings), status, &err));

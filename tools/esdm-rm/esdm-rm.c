@@ -33,7 +33,7 @@ static const tool_help help = {
 /* So many are removed without a question. */
 #define A_FEW 5
 
-static gboolean recursive, force, dry_run, verbose, for_good, yes;
+static gboolean recursive, force, dry_run, verbose, for_good, yes, sealed;
 
 static const GOptionEntry entries[] = {
     {"recursive", 'r', 0, G_OPTION_ARG_NONE, &recursive, "Remove what lies below, too", NULL},
@@ -42,6 +42,7 @@ static const GOptionEntry entries[] = {
      "Keep nothing: neither these nor what had their names before", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes, "Ask no question", NULL},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Print the names, remove nothing", NULL},
+    {"sealed", 0, 0, G_OPTION_ARG_NONE, &sealed, "Remove what is sealed (esdm-seal), too", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &verbose, "Print the name of each removed one", NULL},
     {0},
 };
@@ -211,9 +212,12 @@ remove_one(esdm_session *session, const char *name)
     if (users == NULL) /* before the first one is gone */
         load_users(session);
     if (!dry_run)
-        status = for_good ? esdm_container_erase(session, name, &err)
-                          : esdm_container_remove(session, name, &err);
-    if (status == ESDM_ENOENT && force) /* somebody else was faster */
+        status = for_good && !sealed ? esdm_container_erase(session, name, &err)
+                                     : (sealed ? esdm_container_remove_sealed(session, name, &err)
+                                               : esdm_container_remove(session, name, &err));
+    if (status == ESDM_OK && for_good && sealed && !dry_run)
+        status = esdm_container_erase(session, name, &err); /* what it is now: a former one */
+    if (status == ESDM_ENOENT && force)                     /* somebody else was faster */
         return TOOL_OK;
     if (status != ESDM_OK)
         return tool_fail(status, &err);

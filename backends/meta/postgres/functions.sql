@@ -140,6 +140,30 @@ BEGIN
             AND NOT k.pruned AND k.snapshot >= p.added AND k.snapshot < p.removed);
 END $body$;
 
+-- Refuses a change of a sealed record.
+CREATE OR REPLACE FUNCTION {S}.check_seal(p_container bigint, p_name text) RETURNS void
+LANGUAGE plpgsql AS $body$
+BEGIN
+    IF EXISTS(SELECT FROM {S}.tag t WHERE t.container = p_container AND t.name = 'esdm:seal') THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD08', MESSAGE = format('the container is sealed: ''%s'' '
+            'is never changed, replaced or renamed (esdm-seal --verify tells by whom; esdm-cp '
+            'makes another one)', p_name);
+    END IF;
+END $body$;
+
+-- Whoever gives a record another name, or none; the row is locked by now.
+CREATE OR REPLACE FUNCTION {S}.check_name() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+    IF OLD.name IS DISTINCT FROM NEW.name AND OLD.name NOT LIKE '/%'
+            AND coalesce(NEW.name, '') NOT LIKE '/former/%-d' THEN
+        PERFORM {S}.check_seal(OLD.container, OLD.name);
+    END IF;
+    RETURN NEW;
+END $body$;
+DROP TRIGGER IF EXISTS check_name ON {S}.container;
+CREATE TRIGGER check_name BEFORE UPDATE OF name ON {S}.container
+    FOR EACH ROW EXECUTE FUNCTION {S}.check_name();
+
 -- A new record under the name: container, replaced record or 0.
 CREATE OR REPLACE FUNCTION {S}.insert_container(
     p_replace boolean, p_name text, p_uuid text, p_pages bigint, p_now bigint, p_raw bigint,
@@ -198,6 +222,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'ESD04', MESSAGE = format('record %s: the container was '
             'removed or replaced by another writer', p_container);
     END IF;
+    PERFORM {S}.check_seal(p_container, v_head.name);
     IF p_changes AND v_head.structure <> p_structure THEN
         RAISE EXCEPTION USING ERRCODE = 'ESD04', MESSAGE = format('record %s: another writer '
             'changed its structure first', p_container);
@@ -518,6 +543,11 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'ESD02',
             MESSAGE = format('record %s has no snapshot %s', p_container, p_snapshot);
+    END IF;
+    IF p_name = 'esdm:seal' AND EXISTS(SELECT FROM {S}.container c WHERE c.container = p_container
+            AND c.snapshot <> p_snapshot) THEN
+        RAISE EXCEPTION USING ERRCODE = 'ESD04', MESSAGE = format('snapshot %s is not the newest '
+            'any more: somebody has written to the container', p_snapshot);
     END IF;
     IF NOT p_replace AND EXISTS(SELECT FROM {S}.tag t WHERE t.container = p_container
             AND t.name = p_name) THEN

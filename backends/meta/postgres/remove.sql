@@ -8,11 +8,12 @@ BEGIN
     SELECT value = 'made' INTO v_made FROM {S}.store WHERE key = 'schema';
     DROP TRIGGER IF EXISTS guard_prune ON {S}.snapshot;
     DROP TRIGGER IF EXISTS guard_move ON {S}.page;
+    DROP TRIGGER IF EXISTS check_name ON {S}.container;
     FOR v_function IN SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = '{S}'::regnamespace AND p.proname IN ('lock_key', 'now_ns', 'enter',
             'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
-            'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag')
+            'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;

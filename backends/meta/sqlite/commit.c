@@ -144,6 +144,24 @@ find_id(sqlite__link *link, const char *name, uint64_t *ret_container, esdm_erro
     return status;
 }
 
+/* A record that is sealed is not changed, and keeps its name: `from` until `to`.
+ * @param is_commit else its name changes. */
+static esdm_status
+check_seal(sqlite__link *link, uint64_t container, bool is_commit, const char *from, const char *to,
+           esdm_error *err)
+{
+    bool sealed = false;
+    if (!is_commit && esdm__seal_allows_name(from, to))
+        return ESDM_OK;
+    esdm_status status = sqlite__is_sealed(link, container, &sealed, err);
+    if (status != ESDM_OK || !sealed)
+        return status;
+    return esdm__error_set(err, ESDM_EACCES,
+                           "the container is sealed%s%.300s: it is never changed, replaced or "
+                           "renamed (esdm-seal --verify tells by whom; esdm-cp makes another one)",
+                           from != NULL ? ": " : "", from != NULL ? from : "");
+}
+
 esdm_status
 sqlite__free_name(sqlite__link *link, const char *name, bool replace, const char *keep_as,
                   uint64_t *ret_replaced, esdm_error *err)
@@ -153,6 +171,9 @@ sqlite__free_name(sqlite__link *link, const char *name, bool replace, const char
         return status;
     if (!replace)
         return esdm__error_set(err, ESDM_EEXIST, "container '%.300s' exists", name);
+    status = check_seal(link, *ret_replaced, false, name, keep_as, err);
+    if (status != ESDM_OK)
+        return status;
     if (keep_as != NULL)
         return sqlite__run(link, SQLITE__CONTAINER_RENAME, err, "it", *ret_replaced, keep_as);
     return sqlite__run(link, SQLITE__CONTAINER_UNNAME, err, "i", *ret_replaced);
@@ -339,6 +360,8 @@ publish_update(sqlite__store *store, const esdm_meta_commit *commit, const void 
 {
     sqlite__link *link = &store->writer;
     esdm_status status = load_head(link, commit, next, err);
+    if (status == ESDM_OK)
+        status = check_seal(link, next->container, true, NULL, NULL, err);
     for (size_t i = 0; i < commit->nmerged && status == ESDM_OK; i++)
         status = retire_page(link, commit, commit->merged[i], next, err);
     if (status == ESDM_OK)
@@ -438,6 +461,8 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
     status = find_id(&store->writer, from, &container, err);
     if (status == ESDM_OK && container == 0)
         status = no_container(from, err);
+    if (status == ESDM_OK)
+        status = check_seal(&store->writer, container, false, from, to, err);
     if (status == ESDM_OK && strcmp(from, to) != 0) {
         status = sqlite__free_name(&store->writer, to, replace, keep_as, &replaced, err);
         if (status == ESDM_OK)

@@ -42,6 +42,9 @@ static const char guards[] =
     "BEGIN SELECT newer_ESDM_needed(); END;"
     "CREATE TRIGGER IF NOT EXISTS snapshot_prune BEFORE UPDATE OF pruned ON snapshot "
     "BEGIN SELECT newer_ESDM_needed(); END;"
+    "CREATE TRIGGER IF NOT EXISTS snapshot_insert BEFORE INSERT ON snapshot "
+    "WHEN EXISTS (SELECT 1 FROM tag WHERE name = '" ESDM_META_TAG_SEAL "') "
+    "BEGIN SELECT newer_ESDM_needed(); END;"
     "CREATE TRIGGER IF NOT EXISTS page_relocate BEFORE UPDATE OF page ON page "
     "BEGIN SELECT newer_ESDM_needed(); END;";
 

@@ -222,6 +222,9 @@ esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
 
 /* ---- tags.c --------------------------------------------------------------------------------- */
 
+/** Whether a record has the tag ESDM_META_TAG_SEAL. Within a change. */
+esdm_status sqlite__is_sealed(sqlite__link *link, uint64_t container, bool *ret_sealed,
+                              esdm_error *err);
 /** Enters one over this connection, which is within a transaction. */
 esdm_status sqlite__tag_insert(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag,
                                esdm_error *err);

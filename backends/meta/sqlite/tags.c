@@ -3,6 +3,7 @@
 /** @file Names of snapshots, which are kept as long as they have one. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/ids.h"
@@ -120,6 +121,32 @@ has_row(sqlite__link *link, sqlite3_stmt *statement, esdm_status status, bool *r
     return status;
 }
 
+esdm_status
+sqlite__is_sealed(sqlite__link *link, uint64_t container, bool *ret_sealed, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__TAG_GET, &statement, err, "it", container,
+                                         ESDM_META_TAG_SEAL);
+    return has_row(link, statement, status, ret_sealed, err);
+}
+
+/* Nobody has committed since the seal was made. */
+static esdm_status
+check_head(sqlite__link *link, uint64_t container, uint64_t snapshot, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool newer = false;
+    esdm_status status = sqlite__prepare(link, SQLITE__SNAPSHOT_EXISTS, &statement, err, "i",
+                                         sqlite__key(container, snapshot + 1));
+    status = has_row(link, statement, status, &newer, err);
+    if (status == ESDM_OK && newer)
+        status = esdm__error_set(err, ESDM_ECONFLICT,
+                                 "snapshot %llu is not the newest any more: somebody has written "
+                                 "to the container",
+                                 (unsigned long long) snapshot);
+    return status;
+}
+
 static esdm_status
 set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool replace,
         esdm_error *err)
@@ -140,6 +167,8 @@ set_tag(sqlite__link *link, uint64_t container, const esdm_meta_tag *tag, bool r
         if (status == ESDM_OK && there)
             status = esdm__error_set(err, ESDM_EEXIST, "tag '%.200s' exists", tag->name);
     }
+    if (status == ESDM_OK && strcmp(tag->name, ESDM_META_TAG_SEAL) == 0)
+        status = check_head(link, container, tag->snapshot, err);
     if (status == ESDM_OK)
         status = sqlite__schema_guard(link, err);
     return status == ESDM_OK ? sqlite__tag_insert(link, container, tag, err) : status;

@@ -14,6 +14,7 @@
 #include "esdm/monitor.h"
 #include "esdm/placement.h"
 #include "esdm/reference.h"
+#include "esdm/seal.h"
 #include "esdm/session.h"
 #include "esdm/site.h"
 #include "esdm/statistics.h"

@@ -21,20 +21,28 @@
 static bool
 note_tag(const esdm_meta_tag *tag, void *user)
 {
+    bool own = strncmp(tag->name, "esdm:", 5) == 0;
+    *(bool *) user = !own;
+    return own;
+}
+
+static bool
+note_any_tag(const esdm_meta_tag *tag, void *user)
+{
     (void) tag;
     *(bool *) user = true;
     return false;
 }
 
 /* Whether somebody gave one of its snapshots a name: then it stays. When that cannot be told, too.
- */
+ * @param note whether those of the engine count (esdm/sys/meta_store.h). */
 static bool
-has_tags(const esdm_session *session, uint64_t record)
+has_tags(const esdm_session *session, uint64_t record, esdm_meta_tag_visitor note)
 {
     bool has = false;
     esdm_error ignored;
     return session->meta->tag_list != NULL &&
-           (session->meta->tag_list(session->store, record, note_tag, &has, &ignored) != ESDM_OK ||
+           (session->meta->tag_list(session->store, record, note, &has, &ignored) != ESDM_OK ||
             has);
 }
 
@@ -44,7 +52,7 @@ name_has_tags(const esdm_session *session, const char *name)
     esdm_meta_container record;
     esdm_error ignored;
     return session->meta->container_find(session->store, name, &record, &ignored) == ESDM_OK &&
-           has_tags(session, record.container);
+           has_tags(session, record.container, note_any_tag);
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -225,7 +233,7 @@ esdm__former_sweep(esdm_session *session, bool every, bool dry_run, esdm__former
         if (!every && !old && left <= most && all.count - i <= limits->containers)
             break;
         left -= one->bytes;
-        if (has_tags(session, one->record))
+        if (has_tags(session, one->record, note_tag))
             continue;
         if (!dry_run)
             (void) !free_item(session, one, &freed);
@@ -259,7 +267,7 @@ esdm__former_relieve(esdm_session *session)
         return false;
     bool any = false; /* other threads may have been faster */
     for (size_t i = 0; i < all.count && freed.bytes < RELIEF_BYTES; i++) {
-        if (has_tags(session, all.items[i].record))
+        if (has_tags(session, all.items[i].record, note_tag))
             continue;
         any = true;
         (void) !free_item(session, &all.items[i], &freed);

@@ -112,6 +112,36 @@ test_tag__goes_with_its_container(void **state)
 }
 
 static void
+test_tag__that_seals_ends_all_changes(void **state)
+{
+    fixture *f = *state;
+    const char former[] = "/former/a//00000000000000000001-00000000-d";
+    esdm_meta_committed made;
+    uint64_t other = 0;
+    skip_if(meta()->tag_set == NULL);
+    uint64_t container = meta_create(f->store, "a").container;
+    (void) meta_create(f->store, "b");
+    assert_ok(meta_append(f->store, container, 1, &made));
+    assert_status(set(f->store, container, ESDM_META_TAG_SEAL, 1, false), ESDM_ECONFLICT);
+    assert_ok(set(f->store, container, ESDM_META_TAG_SEAL, made.snapshot, false));
+    assert_status(meta_append(f->store, container, 1, &made), ESDM_EACCES);
+    assert_status(meta()->container_move(f->store, "a", "c", false, NULL, &other, &place_error),
+                  ESDM_EACCES);
+    assert_status(meta()->container_move(f->store, "b", "a", true, NULL, &other, &place_error),
+                  ESDM_EACCES);
+    assert_status(meta()->container_move(f->store, "b", "a", true,
+                                         "/former/a//00000000000000000001-00000000-r", &other,
+                                         &place_error),
+                  ESDM_EACCES);
+    assert_status(meta()->container_remove(f->store, "a", &other, &place_error), ESDM_EACCES);
+    assert_int_equal(meta_count_snapshots(f->store, "a"), 2);
+    assert_ok(set(f->store, container, ESDM_META_TAG_RETRACTION, made.snapshot, false));
+    assert_ok(meta()->container_move(f->store, "a", former, false, NULL, &other, &place_error));
+    assert_ok(meta()->container_move(f->store, former, "a", false, NULL, &other, &place_error));
+    assert_status(meta_append(f->store, container, 1, &made), ESDM_EACCES);
+}
+
+static void
 test_tag__that_is_damaged_stops_pruning(void **state)
 {
     fixture *f = *state;
@@ -138,6 +168,7 @@ const struct CMUnitTest meta_tag_tests[] = {
     WITH_STORE(test_tag__is_set_moved_listed_and_removed),
     WITH_STORE(test_tag__keeps_its_snapshot),
     WITH_STORE(test_tag__goes_with_its_container),
+    WITH_STORE(test_tag__that_seals_ends_all_changes),
     WITH_STORE(test_tag__that_is_damaged_stops_pruning),
 };
 const size_t meta_tag_count = sizeof meta_tag_tests / sizeof meta_tag_tests[0];

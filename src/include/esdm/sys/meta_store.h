@@ -271,6 +271,15 @@ typedef struct esdm_meta_tag {
     const char *author;  /**< NULL, for tag_set(): "" */
 } esdm_meta_tag;
 #define ESDM_META_TAG_NAME_MAX 255
+/**
+ * Tags of the engine's own, which no user can give; their `author` is a text of the engine.
+ * A record that has the tag SEAL does not change any more: commits to it are ESDM_EACCES, and so is
+ * each change of its name but from one that begins with '/' (the engine's own), or to one that
+ * begins with "/former/" and ends in "-d" (it is removed). SEAL can only be given to the newest
+ * snapshot: ESDM_ECONFLICT. Moving packs (relocate()), pruning and other tags go on.
+ */
+#define ESDM_META_TAG_SEAL       "esdm:seal"
+#define ESDM_META_TAG_RETRACTION "esdm:retraction"
 
 /** A container as another store had it. */
 typedef struct esdm_meta_import {
