@@ -120,6 +120,77 @@ def test_snapshots_read_what_differs():
         expect(diff("run.nc", "run.nc", status=0)["equal"], "shared fragments were read")
 
 
+# Writes rows, some of them again, with a snapshot after each; the seed says which.
+HISTORY = """
+import netCDF4, numpy, sys
+seed, commits, width = (int(a) for a in sys.argv[1:])
+random = numpy.random.default_rng(seed)
+with netCDF4.Dataset("esdm://grow.nc", "w") as d:
+    d.createDimension("t", None); d.createDimension("x", width)
+    t = d.createVariable("t", "f8", ("t",)); t.units = "days since 2000-01-01"
+    v = d.createVariable("v", "f4", ("t", "x")); v.units = "K"
+    for i in range(commits):
+        at = len(d.dimensions["t"])
+        if at and random.random() < 0.3:
+            at = int(random.integers(0, at))
+        low = int(random.integers(0, width // 2)) if random.random() < 0.3 else 0
+        v[at, low:] = random.normal(280, 5, width - low).astype("f4")
+        t[at] = at
+        d.sync()
+"""
+
+
+def test_any_two_snapshots_of_a_growing_container():
+    """History, log and diff against numpy copies; read are only fragments that changed."""
+    commits, width = by_size((12, 3000), (40, 3000), (1000, 3000))
+    with Site(history=2000) as site:
+        client(["/usr/bin/python3", "-c", HISTORY, "3", str(commits), str(width)])
+        log = json.loads(run([tool("esdm-log"), "--brief", "--json", "grow.nc"]).stdout)["snapshots"]
+        numbers = sorted(s["snapshot"] for s in log)
+        expect(len(numbers) >= commits, f"{len(numbers)} snapshots of {commits} commits")
+        random = numpy.random.default_rng(7)
+        for _ in range(by_size(4, 10, 50)):
+            a, b = (int(n) for n in random.choice(numbers[1:], 2, replace=False))
+            copies = []
+            for n in (a, b):
+                path = site.file(f"{n}.nc")
+                if not path.exists():
+                    run([tool("esdm-cp"), f"esdm://grow.nc@{n}", path])
+                with netCDF4.Dataset(path) as d:
+                    d.set_auto_mask(False)
+                    copies.append(d["v"][:])
+            steps = min(len(c) for c in copies)
+            x, y = (c[:steps] for c in copies)
+            told = diff(f"grow.nc@{a}", f"grow.nc@{b}")
+            values = {v["variable"]: v for v in told["values"]}
+            wanted = expected({"v": x}, {"v": y})
+            expect(("/v" in values) == ("/v" in wanted), f"{a} {b}: {told} {wanted}")
+            if "/v" in wanted:
+                count, size, box = wanted["/v"]
+                v = values["/v"]
+                expect(v["different"] == count and v["box"] == box and
+                       abs(v["largest_difference"] - size) <= 1e-6 * size, f"{a} {b}: {v} {wanted}")
+            changed = int((x != y).any(axis=1).sum()) * width * 4
+            expect(told["read_bytes"] <= 1.2 * changed + 1024, f"{told['read_bytes']} of {changed}")
+
+
+def test_erratum():
+    with Site(history=20, engine={"inline": 0}) as site:
+        client(["/usr/bin/python3", "-c", HISTORY, "3", "5", "3000"])
+        run([tool("esdm-tag"), "grow.nc", "v1"])
+        client(["/usr/bin/python3", "-c", 'import netCDF4\nwith netCDF4.Dataset("esdm://grow.nc", "a") as d:\n'
+                "    d['v'][1] = d['v'][1] + 1\n    d.comment = 'row 1'"])
+        done = run([tool("esdm-diff"), "--erratum", site.file("e.txt"), "grow.nc@tag:v1", "grow.nc"],
+                   check=False)
+        text = site.file("e.txt").read_text()
+        expect(done.returncode == 1 and "values of /v" in done.stdout, done.stdout)
+        for words in ("before: esdm://grow.nc", "after: esdm://grow.nc", "snapshot", " K (",
+                      "t 1 to 1 days since 2000-01-01", "x index 0 to 2999", "comment"):
+            expect(words in text, f"{words}: {text}")
+        expect(run([tool("esdm-diff"), "-e", "-", "grow.nc@tag:v1", "grow.nc"], check=False).stdout.
+               split("\n")[1:] == text.split("\n")[1:], "not to standard output")
+
+
 def test_integers_that_no_double_holds():
     with Site() as site:
         one, two = site.file("one.nc"), site.file("two.nc")
@@ -181,4 +252,6 @@ main(
     test_integers_that_no_double_holds,
     test_what_has_no_fragments,
     test_structure,
+    test_any_two_snapshots_of_a_growing_container,
+    test_erratum,
 )

@@ -17,7 +17,9 @@ static const tool_help help = {
         "Of two snapshots of a container only those fragments are read that differ. Values\n"
         "are compared as numbers: the types may differ, NaN equals NaN. Where a dimension has\n"
         "become longer, what both have is compared. The order of variables and attributes\n"
-        "does not count.",
+        "does not count.\n"
+        "\n"
+        "--erratum writes a short record of the changes, to be published with them.",
     .statuses = "  0  no difference\n"
                 "  1  some difference\n"
                 "  2  wrong usage, or the two could not be compared\n"
@@ -25,6 +27,7 @@ static const tool_help help = {
                 "  5  data are damaged\n",
     .examples = "  esdm-diff run1.nc@-1 run1.nc          what the newest commit changed\n"
                 "  esdm-diff -i history reference.nc esdm://run1.nc\n"
+                "  esdm-diff --erratum erratum.txt run1.nc@tag:v1 run1.nc\n"
                 "  esdm-diff -q a.nc b.nc && echo equal\n",
     .see_also = "esdm-log, esdm-cp",
 };
@@ -32,6 +35,8 @@ static const tool_help help = {
 cp_options cp_wants; /* of the parts of esdm-cp that read */
 
 static gboolean quiet, structure_only;
+static char *erratum;         /* file */
+static GString *erratum_body; /* with --erratum */
 static char **ignored;
 
 static const GOptionEntry entries[] = {
@@ -39,11 +44,14 @@ static const GOptionEntry entries[] = {
     {"header", 'H', 0, G_OPTION_ARG_NONE, &structure_only, "Do not compare values", NULL},
     {"ignore", 'i', 0, G_OPTION_ARG_STRING_ARRAY, &ignored,
      "Ignore attributes of this name (several times)", "NAME"},
+    {"erratum", 'e', 0, G_OPTION_ARG_FILENAME, &erratum,
+     "Write a short record of what changed, with coordinates; -: to standard output", "FILE"},
     {0},
 };
 
-static guint found;   /* differences */
-static json_t *lines; /* with --json: what print() was given */
+static guint found;        /* differences */
+static guint64 bytes_read; /* of values of one side */
+static json_t *lines;      /* with --json: what print() was given */
 static json_t *values_told;
 
 static void print(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -56,6 +64,12 @@ print(const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     found++;
+    if (erratum_body != NULL) {
+        g_autofree char *line = tool_printable(text);
+        g_string_append_printf(erratum_body, "- %s\n", line);
+    }
+    if (erratum != NULL && g_str_equal(erratum, "-"))
+        return;
     if (tool.json) {
         tool_json_append(lines, tool_json_text(text));
     } else if (!quiet) {
@@ -192,8 +206,8 @@ find_dataset(const cp_model *model, const char *path)
     return NULL;
 }
 
-static char *
-units_of(const cp_dataset *dataset)
+char *
+diff_units(const cp_dataset *dataset)
 {
     const cp_attribute *units = cp_attribute_find(dataset->attributes, "units");
     if (units == NULL || units->type->path != NULL || units->type->atomic != ESDM_TYPE_CHAR)
@@ -231,13 +245,14 @@ tell_json(const cp_dataset *x, const diff_values *v)
                       isfinite(v->relative) ? json_real(v->relative) : json_null());
     }
     tool_json_set(object, "box", box);
+    tool_json_set(object, "read_bytes", tool_json_u64(v->read_bytes));
     tool_json_append(values_told, object);
 }
 
 static void
 tell_values(const cp_dataset *x, const diff_values *v)
 {
-    g_autofree char *units = units_of(x);
+    g_autofree char *units = diff_units(x);
     g_autofree char *box = box_text(x->rank, v);
     g_autofree char *size =
         !v->numbers ? g_strdup("")
@@ -251,8 +266,8 @@ tell_values(const cp_dataset *x, const diff_values *v)
 }
 
 static esdm_status
-compare_dataset(const cp_end *a, const cp_dataset *x, const cp_end *b, const cp_dataset *y,
-                esdm_error *err)
+compare_dataset(const cp_end *a, const cp_model *model, const cp_dataset *x, const cp_end *b,
+                const cp_dataset *y, esdm_error *err)
 {
     diff_values v;
     compare_attributes(x->path, x->attributes, y->attributes);
@@ -274,9 +289,16 @@ compare_dataset(const cp_end *a, const cp_dataset *x, const cp_end *b, const cp_
     if (structure_only || !comparable)
         return ESDM_OK;
     esdm_status status = diff_values_compare(a, x, b, y, &v, err);
-    if (status == ESDM_OK && v.different > 0)
-        tell_values(x, &v);
-    return status;
+    bytes_read += v.read_bytes;
+    if (status != ESDM_OK || v.different == 0)
+        return status;
+    tell_values(x, &v);
+    if (erratum_body != NULL) {
+        g_autofree char *where = diff_where(a, model, x, &v);
+        g_autofree char *line = tool_printable(where);
+        g_string_append_printf(erratum_body, "  at %s\n", line);
+    }
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -290,7 +312,7 @@ compare(const cp_end *a, const cp_model *x, const cp_end *b, const cp_model *y, 
         if (other == NULL)
             print("variable %s is missing in B", one->path);
         else
-            status = compare_dataset(a, one, b, other, err);
+            status = compare_dataset(a, x, one, b, other, err);
     }
     for (guint i = 0; i < y->datasets->len && status == ESDM_OK; i++) {
         const cp_dataset *one = g_ptr_array_index(y->datasets, i);
@@ -336,6 +358,8 @@ run(esdm_session *session, char **argv)
         status = open_end(session, argv[1 + i], &ends[i], &models[i], &err);
     if (status == ESDM_OK)
         status = compare(&ends[0], models[0], &ends[1], models[1], &err);
+    if (status == ESDM_OK && erratum != NULL)
+        status = diff_erratum_write(erratum, ends, argv + 1, erratum_body, &err);
     if (status != ESDM_OK) {
         result = tool_fail(status, &err);
         result = result == TOOL_FAILED ? TOOL_USAGE : result;
@@ -358,6 +382,7 @@ main(int argc, char **argv)
     tool_exit result = tool_session(true, &session);
     if (result != TOOL_OK)
         return result == TOOL_FAILED ? TOOL_USAGE : (int) result;
+    erratum_body = erratum != NULL ? g_string_new(NULL) : NULL;
     lines = json_array();
     values_told = json_array();
     result = run(session, argv);
@@ -366,11 +391,14 @@ main(int argc, char **argv)
         tool_json_set(root, "equal", json_boolean(found == 0));
         tool_json_set(root, "differences", lines);
         tool_json_set(root, "values", values_told);
+        tool_json_set(root, "read_bytes", tool_json_u64(bytes_read));
         tool_json_print(root);
     } else {
         json_decref(lines);
         json_decref(values_told);
     }
+    if (erratum_body != NULL)
+        (void) g_string_free(erratum_body, TRUE);
     esdm_session_close(session);
     result = tool_finish(result);
     return result != TOOL_OK ? (int) result : found > 0 ? 1 : 0;

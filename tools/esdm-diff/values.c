@@ -5,76 +5,6 @@
 
 #include "esdm-diff/esdm-diff.h"
 
-/* ---- what need not be read ---------------------------------------------------------------- */
-
-/* Places of the fragments of a dataset that meet a box. */
-typedef struct places {
-    const cp_slab *slab;
-    GHashTable *set; /* texts */
-    bool known;      /* all of them have a place that tells their content */
-} places;
-
-static bool
-note_place(const esdm_fragment_info *info, void *user)
-{
-    places *p = user;
-    g_autoptr(GString) key = g_string_new(info->pack);
-    for (uint32_t d = 0; d < info->rank; d++) {
-        if (info->offset[d] >= p->slab->offset[d] + p->slab->size[d] ||
-            info->offset[d] + info->size[d] <= p->slab->offset[d])
-            return true;
-        g_string_append_printf(key,
-                               " %" G_GUINT64_FORMAT "+%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
-                               (guint64) info->offset[d], (guint64) info->size[d],
-                               info->stride != NULL ? (guint64) info->stride[d] : 1);
-    }
-    g_string_append_printf(key, "@%" G_GUINT64_FORMAT, (guint64) info->position);
-    p->known = info->pack[0] != '\0';
-    g_hash_table_add(p->set, g_strdup(key->str));
-    return p->known;
-}
-
-/* What no fragment covers reads as this. */
-static bool
-same_fill(const cp_dataset *x, const cp_dataset *y)
-{
-    const void *a = esdm_dataset_fill(x->from.dataset, NULL);
-    const void *b = esdm_dataset_fill(y->from.dataset, NULL);
-    return a != NULL && b != NULL && memcmp(a, b, x->type->bytes) == 0;
-}
-
-/* Whether both have the very same fragments in that slab: packs never change. Where there are none
- * values may be joined from other containers. */
-static bool
-shares_fragments(const cp_dataset *x, const cp_dataset *y, const cp_slab *slab)
-{
-    if (x->from.dataset == NULL || y->from.dataset == NULL || x->type->varies ||
-        !cp_type_equal(x->type, y->type) || !same_fill(x, y))
-        return false;
-    esdm_error ignored;
-    places sides[2];
-    const cp_dataset *datasets[2] = {x, y};
-    bool same = true;
-    for (int i = 0; i < 2; i++) {
-        sides[i] = (places){.slab = slab, .known = true};
-        sides[i].set = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-        same = same &&
-               esdm_dataset_fragments(datasets[i]->from.dataset, note_place, &sides[i], &ignored) ==
-                   ESDM_OK &&
-               sides[i].known;
-    }
-    guint count = g_hash_table_size(sides[0].set);
-    same = same && count > 0 && count == g_hash_table_size(sides[1].set);
-    GHashTableIter at;
-    gpointer key;
-    g_hash_table_iter_init(&at, sides[0].set);
-    while (same && g_hash_table_iter_next(&at, &key, NULL))
-        same = g_hash_table_contains(sides[1].set, key);
-    g_hash_table_unref(sides[0].set);
-    g_hash_table_unref(sides[1].set);
-    return same;
-}
-
 /* ---- elements ----------------------------------------------------------------------------- */
 
 static void
@@ -183,48 +113,104 @@ compare_slab(const cp_dataset *x, const cp_dataset *y, const cp_slab *slab, cons
     return ESDM_OK;
 }
 
+/* ---- both --------------------------------------------------------------------------------- */
+
+typedef struct comparison {
+    const cp_end *ends[2];
+    const cp_dataset *datasets[2];
+    guchar *values[2];  /* owned */
+    double *numbers[2]; /* owned; NULL: the types are no numbers */
+    guint64 room;       /* elements */
+    diff_values *result;
+} comparison;
+
+static esdm_status
+read_slab(comparison *c, const cp_slab *slab, esdm_error *err)
+{
+    const cp_dataset *x = c->datasets[0], *y = c->datasets[1];
+    esdm_status status = cp_read(c->ends[0], x, slab, c->values[0], err);
+    bool first = status == ESDM_OK;
+    if (status == ESDM_OK)
+        status = cp_read(c->ends[1], y, slab, c->values[1], err);
+    bool second = first && status == ESDM_OK;
+    if (second) {
+        c->result->read_bytes += slab->elements * x->type->bytes;
+        status = compare_slab(x, y, slab, c->values[0], c->values[1], c->numbers, c->result, err);
+    }
+    if (first)
+        cp_values_clear(x->type, slab->elements, c->values[0]);
+    if (second)
+        cp_values_clear(y->type, slab->elements, c->values[1]);
+    return status;
+}
+
+/* In parts that fit, along the slowest axes. */
+static esdm_status
+read_box(comparison *c, const diff_box *box, esdm_error *err)
+{
+    cp_slab slab = {.rank = c->datasets[0]->rank, .elements = 1};
+    uint32_t axis = 0;
+    for (uint32_t d = 0; d < slab.rank; d++) {
+        slab.shape[d] = c->datasets[0]->dimensions[d]->length;
+        slab.offset[d] = box->lo[d];
+        slab.size[d] = slab.step[d] = box->n[d];
+        slab.elements *= box->n[d];
+    }
+    while (axis < slab.rank && box->n[axis] == 1)
+        axis++;
+    if (slab.elements <= c->room || axis == slab.rank)
+        return read_slab(c, &slab, err);
+    diff_box low = *box, high = *box;
+    low.n[axis] /= 2;
+    high.lo[axis] += low.n[axis];
+    high.n[axis] -= low.n[axis];
+    esdm_status status = read_box(c, &low, err);
+    return status == ESDM_OK ? read_box(c, &high, err) : status;
+}
+
+static esdm_status
+read_boxes(comparison *c, const GArray *boxes, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < boxes->len && status == ESDM_OK; i++)
+        status = read_box(c, &g_array_index(boxes, diff_box, i), err);
+    return status;
+}
+
 esdm_status
 diff_values_compare(const cp_end *a, const cp_dataset *x, const cp_end *b, const cp_dataset *y,
                     diff_values *ret, esdm_error *err)
 {
     cp_dimension common[ESDM_MAX_RANK];
     cp_dataset box = *x;
+    diff_box all;
     cp_slab slab;
+    comparison c = {.ends = {a, b}, .datasets = {x, y}, .result = ret};
     esdm_status status = ESDM_OK;
-    *ret = (diff_values){.numbers = is_number(x->type) && is_number(y->type)};
+    *ret = (diff_values){.numbers = is_number(x->type) && is_number(y->type), .compared = 1};
     for (uint32_t d = 0; d < x->rank; d++) {
         common[d] = *x->dimensions[d];
         common[d].length = MIN(x->dimensions[d]->length, y->dimensions[d]->length);
         box.dimensions[d] = &common[d];
         ret->first[d] = G_MAXUINT64;
+        all.lo[d] = 0;
+        all.n[d] = common[d].length;
+        ret->compared *= common[d].length;
     }
     cp_slab_init(&slab, &box);
-    gsize room = slab.most_elements;
-    guchar *values[2] = {g_malloc0(MAX(room * x->type->bytes, 1)),
-                         g_malloc0(MAX(room * y->type->bytes, 1))};
-    double *numbers[2] = {NULL, NULL};
-    for (int i = 0; i < 2 && ret->numbers; i++)
-        numbers[i] = g_new(double, MAX(room, 1));
-    while (status == ESDM_OK && cp_slab_next(&slab)) {
-        ret->compared += slab.elements;
-        if (shares_fragments(x, y, &slab))
-            continue;
-        status = cp_read(a, x, &slab, values[0], err);
-        bool first = status == ESDM_OK;
-        if (status == ESDM_OK)
-            status = cp_read(b, y, &slab, values[1], err);
-        if (status == ESDM_OK) {
-            ret->read_bytes += slab.elements * x->type->bytes;
-            status = compare_slab(x, y, &slab, values[0], values[1], numbers, ret, err);
-        }
-        if (first)
-            cp_values_clear(x->type, slab.elements, values[0]);
-        if (status == ESDM_OK)
-            cp_values_clear(y->type, slab.elements, values[1]);
-    }
+    c.room = slab.most_elements;
     for (int i = 0; i < 2; i++) {
-        g_free(values[i]);
-        g_free(numbers[i]);
+        c.values[i] = g_malloc0(MAX(c.room * c.datasets[i]->type->bytes, 1));
+        c.numbers[i] = ret->numbers ? g_new(double, MAX(c.room, 1)) : NULL;
+    }
+    g_autoptr(GArray) regions = ret->compared > 0 ? diff_regions(a, x, b, y, &all) : NULL;
+    if (regions != NULL)
+        status = read_boxes(&c, regions, err);
+    while (regions == NULL && status == ESDM_OK && cp_slab_next(&slab))
+        status = read_slab(&c, &slab, err);
+    for (int i = 0; i < 2; i++) {
+        g_free(c.values[i]);
+        g_free(c.numbers[i]);
     }
     return status;
 }
