@@ -62,3 +62,10 @@ file(WRITE ${info}/INSTALLER "cpack\n")
 install(DIRECTORY python/esdm DESTINATION ${ESDM_PYTHON_DIR} COMPONENT python EXCLUDE_FROM_ALL
   PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY ${info} DESTINATION ${ESDM_PYTHON_DIR} COMPONENT python EXCLUDE_FROM_ALL)
+
+# A wheel carries GLib, too: manylinux takes it for a part of every system, which it is not.
+if(ESDM_WHEEL)
+  list(GET GLIB_LINK_LIBRARIES 0 glib)
+  file(REAL_PATH ${glib} glib)
+  install(FILES ${glib} RENAME libglib-2.0.so.0 DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib)
+endif()
