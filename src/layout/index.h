@@ -48,6 +48,12 @@ esdm_status esdm__index_move_pack(esdm__index *index, const char *pack, const ch
                                   const char *to, esdm_error *err);
 /** Whether a pending fragment lies in the pack, wherever that is. */
 bool esdm__index_needs_pack(const esdm__index *index, const char *pack);
+/** Drops the pending fragments in packs that are lost. @param dropped is told each one, with its
+ *  number among those that are left by then. */
+void esdm__index_drop_lost(esdm__index *index, bool (*is_lost)(void *user, const char *pack),
+                           void (*dropped)(void *user, const esdm__fragment *fragment,
+                                           uint32_t number),
+                           void *user);
 size_t esdm__index_pending_count(const esdm__index *index);
 /** Visits pending fragments, in the order of writing, until the visitor returns false. */
 void esdm__index_pending_visit(const esdm__index *index,

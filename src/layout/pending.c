@@ -162,6 +162,35 @@ esdm__index_renumber(esdm__index *index, const esdm__order_run *runs, size_t nru
     index->next_order = next;
 }
 
+void
+esdm__index_drop_lost(esdm__index *index, bool (*is_lost)(void *user, const char *pack),
+                      void (*dropped)(void *user, const esdm__fragment *fragment, uint32_t number),
+                      void *user)
+{
+    esdm__records *records = &index->pending;
+    const esdm__pack_name *known = NULL; /* neighbours lie in the same pack */
+    bool lost = false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < records->count; i++) {
+        const esdm__pack_name *pack = records->items[i].pack;
+        if (pack != NULL && pack != known)
+            lost = is_lost(user, pack->pack);
+        known = pack != NULL ? pack : known;
+        if (pack != NULL && lost) {
+            esdm__fragment fragment;
+            esdm__records_fragment(records, i, &fragment);
+            dropped(user, &fragment, kept);
+            continue;
+        }
+        if (kept < i)
+            esdm__records_move(records, i, kept);
+        kept++;
+    }
+    if (kept < records->count)
+        esdm__forest_clear(&index->pending_forest);
+    records->count = kept;
+}
+
 size_t
 esdm__index_pending_count(const esdm__index *index)
 {

@@ -212,6 +212,22 @@ esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t i
     return true;
 }
 
+void
+esdm__records_move(esdm__records *records, uint32_t from, uint32_t to)
+{
+    size_t rank = records->rank;
+    esdm__bounds_copy(records->rank, records->bounds + to * 2 * rank,
+                      records->bounds + from * 2 * rank);
+    if (records->strides != NULL)
+        memmove(records->strides + to * rank, records->strides + from * rank,
+                rank * sizeof *records->strides);
+    records->items[to] = records->items[from];
+    if (records->elsewhere != NULL)
+        records->elsewhere[to] = records->elsewhere[from];
+    if (records->statistics != NULL)
+        records->statistics[to] = records->statistics[from];
+}
+
 bool
 esdm__records_append(esdm__records *records, const esdm__records *from)
 {

@@ -55,6 +55,8 @@ bool esdm__records_set_statistics(esdm__records *records, uint32_t index,
  *  memory. @param names interns what it points to; NULL: as it is. */
 bool esdm__records_copy(esdm__records *records, const esdm__records *from, uint32_t index,
                         esdm__packs *names);
+/** Moves a record to the place of an earlier one, which is given up. */
+void esdm__records_move(esdm__records *records, uint32_t from, uint32_t to);
 /** Copies all records of `from` behind the others; false when out of memory. */
 bool esdm__records_append(esdm__records *records, const esdm__records *from);
 /** Makes room for strides: all ones. false when out of memory. */

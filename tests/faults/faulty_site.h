@@ -70,6 +70,31 @@ describe_site(void)
     *(void **) &count_data = function("esdm-data-faulty.so", "esdm_faulty_calls");
 }
 
+/* All data go to the disk that fails, and nowhere else. */
+static inline void
+use_disk_alone(void)
+{
+    static const char from[] = "\"variable\": \"a\", \"targets\": [\"burst\"]";
+    static const char to[] = "\"variable\": \"*\", \"targets\": [\"disk\"]";
+    char *at = strstr(config, from);
+    _Static_assert(sizeof to <= sizeof from, "it must fit");
+    check(at != NULL);
+    memset(at, ' ', sizeof from - 1);
+    memcpy(at, to, sizeof to - 1);
+}
+
+/* Commits flush packs. */
+static inline void
+use_durability_system(void)
+{
+    static const char key[] = "\"durability\": \"system\", ";
+    char *at = strstr(config, "\"engine\"");
+    size_t bytes = sizeof key - 1;
+    check(at != NULL && strlen(config) + bytes < sizeof config);
+    memmove(at + bytes, at, strlen(at) + 1);
+    memcpy(at, key, bytes);
+}
+
 static int packs_found;
 static bool packs_removed;
 

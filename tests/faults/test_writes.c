@@ -181,17 +181,38 @@ test_writes__failed_ones_are_given_up(void)
     ok(esdm_container_close(container, ERR));
 }
 
-/* All data go to the disk that fails, and nowhere else. */
+/* What a target lost before it was committed is to be written again, and nothing else is. */
 static void
-use_disk_alone(void)
+test_writes__what_could_not_be_flushed_is_written_again(void)
 {
-    static const char from[] = "\"variable\": \"a\", \"targets\": [\"burst\"]";
-    static const char to[] = "\"variable\": \"*\", \"targets\": [\"disk\"]";
-    char *at = strstr(config, from);
-    _Static_assert(sizeof to <= sizeof from, "it must fit");
-    check(at != NULL);
-    memset(at, ' ', sizeof from - 1);
-    memcpy(at, to, sizeof to - 1);
+    use_durability_system();
+    session = open_here();
+    begin("flushed");
+    ok(put(sets[0], 0, 900, 1));
+    ok(esdm_container_commit(container, NULL, ERR));
+    ok(put(sets[0], 0, 300, 2));
+    ok(put(sets[SETS - 1], 0, LARGE_ROWS, 3));
+    arm_data(ESDM_FAULTY_SYNC, 1, 0, ESDM_FAULTY_FAIL, ESDM_ENOSPC);
+    commit_refused("was not repeated");
+    arm_data(ESDM_FAULTY_SYNC, 1, 1, ESDM_FAULTY_NONE, ESDM_OK);
+    ok(put(sets[1], 0, 900, 4)); /* others are not concerned */
+    ok(put(sets[0], 0, 300, 5));
+    commit_refused("/large");
+    ok(put(sets[SETS - 1], 0, LARGE_ROWS, 6));
+    ok(esdm_container_commit(container, NULL, ERR));
+
+    ok(put(sets[0], 0, 900, 7));
+    arm_data(ESDM_FAULTY_SYNC, 1, 1, ESDM_FAULTY_FAIL, ESDM_ENOSPC);
+    commit_refused("was not repeated");
+    check(esdm_container_give_up_failed(container) > 0);
+    ok(esdm_container_commit(container, NULL, ERR)); /* what lay in other packs */
+    ok(put(sets[0], 300, 600, 8));
+    end("flushed");
+    expect("s0", 300, 600, 8);
+    expect("s1", 0, 900, 4);
+    expect("large", 0, LARGE_ROWS, 6);
+    ok(esdm_container_close(container, ERR));
+    esdm_session_close(session);
 }
 
 int
@@ -205,5 +226,6 @@ main(void)
     test_writes__other_datasets_are_not_harmed();
     test_writes__failed_ones_are_given_up();
     esdm_session_close(session);
+    test_writes__what_could_not_be_flushed_is_written_again();
     return 0;
 }

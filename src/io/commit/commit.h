@@ -42,6 +42,13 @@ esdm__commit_io_of(const esdm__commit_work *work, size_t i)
 esdm_status esdm__commit_begin(esdm__commit_work *work, esdm_error *err);
 /** Gives the locks back and frees everything; also after esdm__commit_begin() failed. */
 void esdm__commit_end(esdm__commit_work *work);
+/**
+ * When packs were lost before a commit could refer to them, as when flushing them failed: what this
+ * handle had in them counts as writes that failed, for `why` (NULL: for a reason that was told
+ * before), and everything else stays. @return whether there was something. (lost.c)
+ */
+bool esdm__commit_drop_lost(const esdm__commit_work *work, esdm__pack_set *packs,
+                            const esdm_error *why);
 /** Sends gathered writes to fragments and makes the packs readable for others. Also reports
  *  writes that were lost before. */
 esdm_status esdm__commit_settle(esdm__commit_work *work, esdm_error *err);

@@ -48,6 +48,14 @@ esdm__epochs_cut(esdm__epochs *epochs, uint32_t pending)
 }
 
 void
+esdm__epochs_drop(esdm__epochs *epochs, uint32_t number)
+{
+    for (uint32_t i = 0; i < epochs->count && i < epochs->capacity; i++)
+        epochs->cuts[i] -= epochs->cuts[i] > number;
+    epochs->shared -= epochs->shared > number;
+}
+
+void
 esdm__epochs_clear(esdm__epochs *epochs)
 {
     free(epochs->cuts);

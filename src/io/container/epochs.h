@@ -38,6 +38,8 @@ bool esdm__epochs_reserve(esdm__epochs *epochs);
 void esdm__epochs_note(esdm__epochs *epochs, const esdm_dataspace *space);
 /** Begins an epoch after `pending` fragments. false: out of memory, but the epoch is counted. */
 bool esdm__epochs_cut(esdm__epochs *epochs, uint32_t pending);
+/** The pending fragment `number` is gone, and those after it have lower numbers. */
+void esdm__epochs_drop(esdm__epochs *epochs, uint32_t number);
 /** Forgets everything: it was committed. */
 void esdm__epochs_clear(esdm__epochs *epochs);
 

@@ -305,6 +305,17 @@ esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user, esd
     return status;
 }
 
+void
+esdm__gather_give_up(esdm__gather *gather, void (*lost)(void *user, const esdm__box *box),
+                     void *user)
+{
+    for (size_t k = 0; gather->levels != NULL && k < ESDM__GATHER_LEVELS; k++) {
+        if (gather->levels[k].used)
+            lost(user, &gather->levels[k].box);
+    }
+    esdm__gather_clear(gather);
+}
+
 const esdm__gather_level *
 esdm__gather_find(const esdm__gather *gather, const esdm__box *box)
 {

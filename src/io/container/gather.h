@@ -61,6 +61,9 @@ esdm_status esdm__gather_add(esdm__gather *gather, const esdm__box *box, const v
  *  did not take stays. */
 esdm_status esdm__gather_flush(esdm__gather *gather, esdm__gather_sink sink, void *user,
                                esdm_error *err);
+/** Frees everything, gathered data included, and tells which boxes that were. */
+void esdm__gather_give_up(esdm__gather *gather, void (*lost)(void *user, const esdm__box *box),
+                          void *user);
 /**
  * Where an element range of a read lies wholly in the newest box.
  * @return its level, or NULL. Only when no other level is in use or overlaps nothing newer.

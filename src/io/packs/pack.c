@@ -356,13 +356,20 @@ forget_failure(esdm__pack *p)
     enter(p, ESDM__PACK_AGAIN);
 }
 
+bool
+esdm__pack_is_lost(const esdm__pack *p)
+{
+    return p->failure != NULL &&
+           (p->handle == NULL || esdm__pack_target(p)->plugin->pack_recall == NULL ||
+            p->mirrors.count > 0);
+}
+
 esdm_status
 esdm__pack_retry(const esdm__pack_owner *owner, esdm__pack *p, esdm_error *err)
 {
     esdm__target *target = esdm__pack_target(p);
     esdm_error why = {0};
-    if (p->failure == NULL || p->handle == NULL || target->plugin->pack_recall == NULL ||
-        p->mirrors.count > 0)
+    if (p->failure == NULL || esdm__pack_is_lost(p))
         return esdm__pack_failed(p, err);
     forget_failure(p);
     if (esdm__pack_seal(owner, p, &why) == ESDM_OK || p->handle == NULL ||

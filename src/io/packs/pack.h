@@ -143,6 +143,8 @@ esdm_status esdm__pack_sync(const esdm__pack_owner *owner, esdm__pack *pack, esd
 /** Whether what was appended is still there, as far as others can see the pack: else it is `gone`.
  *  A failure is an answer that could not be had. */
 esdm_status esdm__pack_look(esdm__pack *pack, esdm_error *err);
+/** Whether it has failed and no other attempt can be made: nobody has its bytes any more. */
+bool esdm__pack_is_lost(const esdm__pack *pack);
 /** After a failure: seals the pack once more when all its bytes are still at hand, on its target or
  *  another one. Else, or when it fails again, the failure that was remembered. */
 esdm_status esdm__pack_retry(const esdm__pack_owner *owner, esdm__pack *pack, esdm_error *err);

@@ -141,6 +141,35 @@ esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err)
     return esdm__pack_set_visit(packs, NULL, publish, &durable, err);
 }
 
+bool
+esdm__pack_set_give_up_lost(esdm__pack_set *packs)
+{
+    (void) pthread_mutex_lock(&packs->lock);
+    for (esdm__pack **at = &packs->open; *at != NULL;) {
+        esdm__pack *p = *at;
+        if (!p->busy && esdm__pack_is_lost(p)) {
+            *at = p->next;
+            esdm__pack_push(&packs->lost, p);
+        } else {
+            at = &p->next;
+        }
+    }
+    bool any = packs->lost != NULL;
+    (void) pthread_mutex_unlock(&packs->lock);
+    return any;
+}
+
+bool
+esdm__pack_set_is_lost(esdm__pack_set *packs, const char *name)
+{
+    bool found = false;
+    (void) pthread_mutex_lock(&packs->lock);
+    for (const esdm__pack *p = packs->lost; p != NULL && !found; p = p->next)
+        found = strcmp(p->name, name) == 0;
+    (void) pthread_mutex_unlock(&packs->lock);
+    return found;
+}
+
 /* Whether some target gives back only what is sealed. */
 static bool
 must_seal(const esdm__pack_set *packs)
@@ -276,6 +305,7 @@ esdm__pack_set_free(esdm__pack_set *packs)
     end_all(packs, &packs->open, !ours);
     end_all(packs, &packs->sealed, !ours);
     end_all(packs, &packs->kept, !ours);
+    end_all(packs, &packs->lost, !ours);
     if (ours && packs->committed)
         store_decisions(packs, false);
     esdm__decisions_free(packs->decisions);

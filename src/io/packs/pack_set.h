@@ -52,6 +52,11 @@ void esdm__pack_set_counts(esdm__pack_set *packs, esdm_write_counts *ret_counts)
 
 /** Makes everything appended readable for other processes, and durable if asked. */
 esdm_status esdm__pack_set_publish(esdm__pack_set *packs, bool durable, esdm_error *err);
+/** Gives up packs that have failed and of which nobody has the bytes any more: nothing more is done
+ *  to them. @return whether there are any, from earlier calls too. */
+bool esdm__pack_set_give_up_lost(esdm__pack_set *packs);
+/** Whether a pack of that name was given up. */
+bool esdm__pack_set_is_lost(esdm__pack_set *packs, const char *name);
 /** Makes everything appended readable for this process. */
 esdm_status esdm__pack_set_make_readable(esdm__pack_set *packs, esdm_error *err);
 /** The same for what lies in some packs; others stay open. Names that are none of ours are passed

@@ -17,6 +17,7 @@ struct esdm__pack_set {
     esdm__pack *open;     /* those that are not sealed, or failed */
     esdm__pack *sealed;   /* since the last commit */
     esdm__pack *kept;     /* sealed and committed: nothing is left to do */
+    esdm__pack *lost;     /* failed, and cannot be stored again: what is not committed is gone */
     uint64_t turn;        /* blobs that were placed */
     bool committed;       /* something was */
     esdm__write_counters counters;
