@@ -27,6 +27,19 @@ visit_match(const char *container, const char *dataset_path, void *user)
     return v->visit(&match, v->user);
 }
 
+/* Parses an expression, and asks the store what it is about. */
+static esdm_status
+ask(const esdm_session *session, const char *expression, esdm__query *ret_query, esdm_error *err)
+{
+    esdm_status status = esdm__query_parse(expression, ret_query, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__query_resolve(session->meta, session->store, ret_query, err);
+    if (status != ESDM_OK)
+        esdm__query_clear(ret_query);
+    return status;
+}
+
 esdm_status
 esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visit, void *user,
           esdm_error *err)
@@ -35,7 +48,7 @@ esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visi
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
     esdm__query query = {0};
-    esdm_status status = esdm__query_parse(expression, &query, err);
+    esdm_status status = ask(session, expression, &query, err);
     if (status != ESDM_OK)
         return status;
     match_visitor v = {visit, user};
@@ -75,7 +88,7 @@ esdm_find_unknown(esdm_session *session, const char *expression, esdm_find_name_
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
     esdm__query query = {0};
-    esdm_status status = esdm__query_parse(expression, &query, err);
+    esdm_status status = ask(session, expression, &query, err);
     if (status != ESDM_OK)
         return status;
     name_visitor v = {.visit = visit, .user = user};
@@ -117,7 +130,7 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
         ESDM__NEED(err, columns);
     for (size_t i = 0; i < ncolumns; i++)
         ESDM__NEED(err, columns[i]);
-    esdm_status status = esdm__query_parse(expression, &query, err);
+    esdm_status status = ask(session, expression, &query, err);
     if (status != ESDM_OK)
         return status;
     row_visitor v = {visit, user, calloc(ncolumns + 1, sizeof *v.values), ncolumns};

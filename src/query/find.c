@@ -215,7 +215,8 @@ ask(const search *s, const esdm__query_term *term, size_t also, found_list *ret)
     esdm_meta_condition conditions[ESDM__CONDITIONS_MAX];
     size_t numbers[ESDM__CONDITIONS_MAX];
     size_t count = term->holds;
-    memcpy(numbers, term->conditions, count * sizeof *numbers);
+    if (count > 0)
+        memcpy(numbers, term->conditions, count * sizeof *numbers);
     if (also != SIZE_MAX)
         numbers[count++] = also;
     for (size_t i = 0; i < count; i++)
@@ -268,7 +269,8 @@ is_plain(const esdm__query *query, const esdm__query_terms *terms)
         if (query->regexes[i] != NULL)
             return false;
     }
-    return terms->count == 1 && terms->items[0].fails == 0;
+    return terms->count == 1 && terms->items[0].fails == 0 &&
+           terms->items[0].holds == query->nconditions;
 }
 
 esdm_status

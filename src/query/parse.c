@@ -53,8 +53,8 @@ read_name(esdm__query_parser *p, esdm_meta_condition *condition)
     return status;
 }
 
-static esdm_status
-read_operator(esdm__query_parser *p, esdm_meta_operator *ret_op, bool *ret_regex)
+esdm_status
+esdm__query_read_operator(esdm__query_parser *p, esdm_meta_operator *ret_op, bool *ret_regex)
 {
     static const struct {
         const char *text;
@@ -81,8 +81,8 @@ read_operator(esdm__query_parser *p, esdm_meta_operator *ret_op, bool *ret_regex
 }
 
 /* Words such as "nan" and "infinity" are text: nothing compares usefully with them. */
-static bool
-number_of(esdm__query_parser *p, const char *text, double *ret_number)
+bool
+esdm__query_number(esdm__query_parser *p, const char *text, double *ret_number)
 {
     const char *digits = text + (text[0] == '-' || text[0] == '+');
     if (!isdigit((unsigned char) digits[0]) &&
@@ -96,9 +96,8 @@ number_of(esdm__query_parser *p, const char *text, double *ret_number)
     return true;
 }
 
-/* Makes room for one more condition; zeroed, at the end. */
-static esdm_status
-add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
+esdm_status
+esdm__query_add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
 {
     esdm__query *query = &p->query;
     if (query->nconditions == ESDM__QUERY_TERMS_MAX)
@@ -123,8 +122,8 @@ add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
     return ESDM_OK;
 }
 
-static esdm_status
-add_node(esdm__query_parser *p, esdm__query_node node, size_t *ret_node)
+esdm_status
+esdm__query_add_node(esdm__query_parser *p, esdm__query_node node, size_t *ret_node)
 {
     esdm__query *query = &p->query;
     if (query->nnodes == p->node_capacity) {
@@ -145,12 +144,12 @@ static esdm_status
 add_comparison(esdm__query_parser *p, size_t *ret_node)
 {
     esdm__query_node node = {.kind = ESDM__QUERY_COMPARISON, .left = p->query.nconditions - 1};
-    return add_node(p, node, ret_node);
+    return esdm__query_add_node(p, node, ret_node);
 }
 
 /* Whether a keyword stands here, with something else behind it. */
-static bool
-at_keyword(const esdm__query_parser *p, const char *keyword)
+bool
+esdm__query_at_keyword(const esdm__query_parser *p, const char *keyword)
 {
     size_t bytes = strlen(keyword);
     char next = p->at[0] != '\0' && strncasecmp(p->at, keyword, bytes) == 0 ? p->at[bytes] : 'x';
@@ -161,7 +160,7 @@ at_keyword(const esdm__query_parser *p, const char *keyword)
 static bool
 at_prefix(const esdm__query_parser *p, const char *keyword)
 {
-    if (!at_keyword(p, keyword))
+    if (!esdm__query_at_keyword(p, keyword))
         return false;
     const char *next = p->at + strlen(keyword);
     while (esdm__query_is_blank(*next))
@@ -204,7 +203,9 @@ read_value(esdm__query_parser *p, esdm__query_place where, esdm_meta_condition *
         return esdm__query_wrong(p, value.start, expected);
     condition->text = value.text;
     condition->is_number = !value.quoted && condition->op != ESDM_META_GLOB &&
-                           number_of(p, value.text, &condition->number);
+                           esdm__query_number(p, value.text, &condition->number);
+    if (!value.quoted && !regex && esdm__query_is_grid(condition, value.text))
+        condition->attribute = "@grid";
     if (!value.quoted && !condition->is_number)
         whole_period(condition, text);
     if (!regex)
@@ -214,6 +215,19 @@ read_value(esdm__query_parser *p, esdm__query_place where, esdm_meta_condition *
     if (status != ESDM_OK)
         status = esdm__error_prefix(p->err, status, "query, column %zu",
                                     (size_t) (value.start - p->text) + 1);
+    return status;
+}
+
+/* A node for the comparison with a value that was added last. */
+static esdm_status
+add_value(esdm__query_parser *p, size_t *ret_node)
+{
+    const esdm_meta_condition *condition = &p->query.conditions[p->query.nconditions - 1];
+    const char *variable = condition->variable;
+    bool grid = strcmp(condition->attribute, "@grid") == 0;
+    esdm_status status = add_comparison(p, ret_node);
+    if (status == ESDM_OK && grid)
+        status = esdm__query_need_variable(p, variable, ret_node);
     return status;
 }
 
@@ -228,16 +242,17 @@ read_list(esdm__query_parser *p, size_t *ret_node)
     if (*p->at++ != '(')
         return esdm__query_wrong(p, p->at - 1, "expected \"(\" and a list of values after \"in\"");
     for (bool first = true;; first = false) {
-        esdm_status status = first ? ESDM_OK : add_condition(p, &condition);
+        esdm_status status = first ? ESDM_OK : esdm__query_add_condition(p, &condition);
         if (status != ESDM_OK)
             return status;
         *condition = name;
         condition->op = ESDM_META_EQ;
         status = read_value(p, ESDM__QUERY_IN_LIST, condition, false);
         if (status == ESDM_OK)
-            status = add_comparison(p, &node);
+            status = add_value(p, &node);
         if (status == ESDM_OK && !first)
-            status = add_node(p, (esdm__query_node){ESDM__QUERY_OR, *ret_node, node}, &node);
+            status =
+                esdm__query_add_node(p, (esdm__query_node){ESDM__QUERY_OR, *ret_node, node}, &node);
         if (status != ESDM_OK)
             return status;
         *ret_node = node;
@@ -256,31 +271,36 @@ static esdm_status
 read_comparison(esdm__query_parser *p, size_t *ret_node)
 {
     esdm_meta_condition *condition = NULL;
-    bool regex = false, negated = false;
-    esdm_status status = add_condition(p, &condition);
-    if (status == ESDM_OK)
-        status = read_name(p, condition);
-    if (status != ESDM_OK)
-        return status;
+    bool regex = false, negated = false, special = false;
     esdm__query_skip_blanks(p);
     const char *start = p->at;
-    if (at_keyword(p, "not")) {
+    esdm_status status = esdm__query_add_condition(p, &condition);
+    if (status == ESDM_OK)
+        status = read_name(p, condition);
+    if (status == ESDM_OK)
+        status = esdm__query_read_special(p, start, &special, ret_node);
+    if (status != ESDM_OK || special)
+        return status;
+    esdm__query_skip_blanks(p);
+    start = p->at;
+    if (esdm__query_at_keyword(p, "not")) {
         negated = true;
         p->at += 3;
         esdm__query_skip_blanks(p);
     }
-    if (at_keyword(p, "in")) {
+    if (esdm__query_at_keyword(p, "in")) {
         p->at += 2;
         status = read_list(p, ret_node);
         if (status == ESDM_OK && negated)
-            status = add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0}, ret_node);
+            status = esdm__query_add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0},
+                                          ret_node);
         return status;
     }
     p->at = start;
-    status = read_operator(p, &condition->op, &regex);
+    status = esdm__query_read_operator(p, &condition->op, &regex);
     if (status == ESDM_OK)
         status = read_value(p, ESDM__QUERY_IN_VALUE, condition, regex);
-    return status == ESDM_OK ? add_comparison(p, ret_node) : status;
+    return status == ESDM_OK ? add_value(p, ret_node) : status;
 }
 
 static esdm_status read_either(esdm__query_parser *p, size_t *ret_node);
@@ -302,7 +322,7 @@ static esdm_status
 read_exists(esdm__query_parser *p, size_t *ret_node)
 {
     esdm_meta_condition *condition = NULL;
-    esdm_status status = add_condition(p, &condition);
+    esdm_status status = esdm__query_add_condition(p, &condition);
     p->at += strlen("exists");
     esdm__query_skip_blanks(p);
     const char *start = p->at;
@@ -334,7 +354,8 @@ read_one(esdm__query_parser *p, size_t *ret_node)
         p->at += strlen("not");
         status = read_one(p, ret_node);
         if (status == ESDM_OK)
-            status = add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0}, ret_node);
+            status = esdm__query_add_node(p, (esdm__query_node){ESDM__QUERY_NOT, *ret_node, 0},
+                                          ret_node);
     } else if (*p->at == '(') {
         p->at++;
         p->brackets++;
@@ -359,7 +380,8 @@ read_joined(esdm__query_parser *p, const char *joint,
         size_t right = 0;
         const char *end = p->at;
         esdm__query_skip_blanks(p);
-        if ((!esdm__query_is_blank(p->at[-1]) && p->at[-1] != ')') || !at_keyword(p, joint)) {
+        if ((!esdm__query_is_blank(p->at[-1]) && p->at[-1] != ')') ||
+            !esdm__query_at_keyword(p, joint)) {
             p->at = end;
             return ESDM_OK;
         }
@@ -371,10 +393,11 @@ read_joined(esdm__query_parser *p, const char *joint,
                        : esdm__query_wrong(p, p->at, "expected a comparison after \"or\"");
         status = read_part(p, &right);
         if (status == ESDM_OK)
-            status = add_node(p,
-                              (esdm__query_node){joint[0] == 'a' ? ESDM__QUERY_AND : ESDM__QUERY_OR,
-                                                 *ret_node, right},
-                              ret_node);
+            status = esdm__query_add_node(
+                p,
+                (esdm__query_node){joint[0] == 'a' ? ESDM__QUERY_AND : ESDM__QUERY_OR, *ret_node,
+                                   right},
+                ret_node);
     }
     return status;
 }
@@ -411,14 +434,15 @@ esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err)
     if (bytes > MAX_EXPRESSION_BYTES)
         return esdm__error_set(err, ESDM_EINVAL, "the query has %zu bytes, more than %u", bytes,
                                MAX_EXPRESSION_BYTES);
-    /* A word has at least one byte in the expression and never grows, but gets a NUL. */
+    /* A word has at least one byte in the expression and never grows, but gets a NUL, and the
+     * beginning of a name of an extent, which is shorter than 16 bytes. */
     esdm__query_parser p = {.text = text, .at = text, .err = err};
-    p.query.texts = malloc(2 * bytes + 2);
+    p.query.texts = malloc(18 * bytes + 64);
     p.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
     p.out = p.query.texts;
     esdm_status status = ESDM_OK;
     if (p.query.texts == NULL || p.c_locale == (locale_t) 0)
-        status = esdm__error_nomem(err, 2 * bytes + 2, "a query");
+        status = esdm__error_nomem(err, 18 * bytes + 64, "a query");
     if (status == ESDM_OK)
         status = read_expression(&p);
     if (p.c_locale != (locale_t) 0)
@@ -437,6 +461,10 @@ esdm__query_clear(esdm__query *query)
         esdm__regex_free(query->regexes[i]);
     free(query->regexes);
     free(query->conditions);
+    for (size_t i = 0; i < query->nnames; i++)
+        free(query->names[i]);
+    free(query->names);
+    free(query->opens);
     free(query->nodes);
     free(query->texts);
     *query = (esdm__query){0};

@@ -11,11 +11,16 @@
  *     one        = "not" one | "(" expression ")" | "exists" name | comparison
  *     comparison = name operator value
  *                | name [ "not" ] "in" "(" value { "," value } ")"
- *     name       = [ [ word ] ":" ] word                      (":x" is of containers alone)
- *     operator   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "~" (glob) | "=~" (PCRE2)
- *     value      = word | number
- *     word       = bytes other than blanks, quotes, = ! < > ~ (and ':' in a name, ',' in a list);
- *                  within brackets a ')' that closes none of the word's own ends it
+ *                | [ scope ] "time overlaps" date [ ".." date ]
+ *                | [ scope ] "box overlaps" west "," south "," east "," north      (degrees)
+ *                | [ scope ] "level overlaps" number [ ".." number ] [ unit ]
+ *                | [ scope ] "grid" operator kind  (a bare word: regular curvilinear unstructured
+ * point) | ( "min" | "max" ) "(" variable ")" operator number [ unit ] | "length" "(" dimension ")"
+ * operator number | "text ~" words        (of titles, long names and comments; "word*": a
+ * beginning) scope      = [ variable ] ":" name       = [ [ word ] ":" ] word (":x" is of
+ * containers alone) operator   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "~" (glob) | "=~"
+ * (PCRE2) value      = word | number word       = bytes other than blanks, quotes, = ! < > ~ (and
+ * ':' in a name, ',' in a list); within brackets a ')' that closes none of the word's own ends it
  *                | text in single or double quotes with the escapes \\ \" \' \n \t \r \/ \uXXXX
  *     number     = a bare word that is a decimal, hexadecimal (0x1f) or floating-point literal
  *
@@ -30,6 +35,8 @@
 
 typedef struct esdm__query_node {
     enum {
+        ESDM__QUERY_NEVER,      /* nothing meets it */
+        ESDM__QUERY_OPEN,       /* `left` is the number of what is to be looked up */
         ESDM__QUERY_COMPARISON, /* `left` is its number */
         ESDM__QUERY_AND,
         ESDM__QUERY_OR,
@@ -41,6 +48,20 @@ typedef struct esdm__query_node {
 /** Compiled regular expression of a comparison. */
 typedef struct esdm__regex esdm__regex;
 
+/** A comparison with extents whose names the store has to tell: their units are in these. */
+typedef struct esdm__query_open {
+    const char *said;   /**< as the expression says it, "max(tas)" */
+    const char *prefix; /**< of the names: "@max:tas\t" */
+    const char *upper;  /**< of a range: the prefix of its upper ends, `prefix` that of the lower */
+    const char *unit;   /**< NULL: none was said, the numbers are in that of the data */
+    esdm_meta_operator op;
+    double number;
+    double to;     /**< end of a range */
+    size_t column; /**< of the unit, from 1 */
+    const char *variable;
+    bool found; /**< some container has such a name; set when it is looked up */
+} esdm__query_open;
+
 typedef struct esdm__query {
     esdm_meta_condition *conditions; /**< owned, and their texts with them, in order of the text */
     esdm__regex **regexes;   /**< of each condition; NULL: none. One that has some looks for "*" */
@@ -48,7 +69,12 @@ typedef struct esdm__query {
     esdm__query_node *nodes; /**< owned */
     size_t nnodes;
     size_t root;
-    char *texts; /**< owned; what the conditions point into */
+    char *texts;             /**< owned; what the conditions point into */
+    esdm__query_open *opens; /**< owned */
+    size_t nopens;
+    char **names; /**< owned; names that were looked up */
+    size_t nnames;
+    bool resolved;
 } esdm__query;
 
 /** What must hold together: numbers of conditions, first those that hold, then those that do not.
@@ -71,6 +97,10 @@ typedef struct esdm__query_terms {
  * @return ESDM_EINVAL naming the column (from 1, in bytes) of the first wrong token.
  */
 esdm_status esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err);
+/** Asks the store what open comparisons are about; needed before all that follows. @return
+ *  ESDM_EINVAL: a unit that fits none of the data's, with its column. */
+esdm_status esdm__query_resolve(const esdm_meta_plugin *meta, void *store, esdm__query *query,
+                                esdm_error *err);
 /** A zeroed query is accepted. */
 void esdm__query_clear(esdm__query *query);
 
@@ -101,6 +131,12 @@ esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const es
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                                 bool (*visit)(const esdm_meta_condition *condition, void *user),
                                 void *user, esdm_error *err);
+
+/** How numbers of one unit become those of another (UDUNITS-2): number * slope + offset.
+ *  @return ESDM_EINVAL: they do not fit, or `from` is none (*ret_known); ESDM_ENOTSUP: the library
+ * is not there. */
+esdm_status esdm__units_convert(const char *from, const char *to, bool *ret_known,
+                                double *ret_slope, double *ret_offset, esdm_error *err);
 
 /** @return ESDM_EINVAL with the place in the pattern. @param ret_regex owned; esdm__regex_free().
  */

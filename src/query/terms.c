@@ -35,6 +35,14 @@ single(size_t condition, bool negated, esdm__query_terms *ret, esdm_error *err)
     return ESDM_OK;
 }
 
+/* What nothing meets has no alternative; its opposite one that says nothing. */
+static esdm_status
+never(bool negated, esdm__query_terms *ret, esdm_error *err)
+{
+    *ret = (esdm__query_terms){.items = calloc(1, sizeof *ret->items), .count = negated ? 1 : 0};
+    return ret->items != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof *ret->items, "a query");
+}
+
 static esdm_status
 too_many(esdm_error *err)
 {
@@ -50,7 +58,7 @@ join_either(esdm__query_terms *a, esdm__query_terms *b, esdm_error *err)
 {
     if (a->count + b->count > ESDM__QUERY_TERMS_MAX)
         return too_many(err);
-    esdm__query_term *items = realloc(a->items, (a->count + b->count) * sizeof *items);
+    esdm__query_term *items = realloc(a->items, (a->count + b->count + 1) * sizeof *items);
     if (items == NULL)
         return esdm__error_nomem(err, (a->count + b->count) * sizeof *items, "a query");
     memcpy(items + a->count, b->items, b->count * sizeof *items);
@@ -61,6 +69,15 @@ join_either(esdm__query_terms *a, esdm__query_terms *b, esdm_error *err)
     return ESDM_OK;
 }
 
+/* One that says nothing has no list. */
+static size_t *
+copy_numbers(size_t *to, const size_t *from, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = from[first + i];
+    return to + count;
+}
+
 /* What both terms say. */
 static esdm_status
 join_two(const esdm__query_term *a, const esdm__query_term *b, esdm__query_term *ret,
@@ -69,16 +86,15 @@ join_two(const esdm__query_term *a, const esdm__query_term *b, esdm__query_term 
     size_t count = a->holds + a->fails + b->holds + b->fails;
     if (count > ESDM__CONDITIONS_MAX)
         return too_many(err);
-    size_t *at = malloc(count * sizeof *at);
+    size_t *at = malloc((count + 1) * sizeof *at);
     if (at == NULL)
         return esdm__error_nomem(err, count * sizeof *at, "a query");
     *ret = (esdm__query_term){
         .conditions = at, .holds = a->holds + b->holds, .fails = a->fails + b->fails};
-    memcpy(at, a->conditions, a->holds * sizeof *at);
-    memcpy(at + a->holds, b->conditions, b->holds * sizeof *at);
-    at += ret->holds;
-    memcpy(at, a->conditions + a->holds, a->fails * sizeof *at);
-    memcpy(at + a->fails, b->conditions + b->holds, b->fails * sizeof *at);
+    at = copy_numbers(at, a->conditions, 0, a->holds);
+    at = copy_numbers(at, b->conditions, 0, b->holds);
+    at = copy_numbers(at, a->conditions, a->holds, a->fails);
+    (void) copy_numbers(at, b->conditions, b->holds, b->fails);
     return ESDM_OK;
 }
 
@@ -88,7 +104,7 @@ join_all(const esdm__query_terms *a, const esdm__query_terms *b, esdm__query_ter
 {
     if (a->count * b->count > ESDM__QUERY_TERMS_MAX)
         return too_many(err);
-    esdm__query_terms terms = {.items = calloc(a->count * b->count, sizeof *terms.items)};
+    esdm__query_terms terms = {.items = calloc(a->count * b->count + 1, sizeof *terms.items)};
     if (terms.items == NULL)
         return esdm__error_nomem(err, a->count * b->count * sizeof *terms.items, "a query");
     esdm_status status = ESDM_OK;
@@ -113,6 +129,11 @@ terms_of(const esdm__query *query, size_t number, bool negated, esdm__query_term
     const esdm__query_node *node = &query->nodes[number];
     if (node->kind == ESDM__QUERY_COMPARISON)
         return single(node->left, negated, ret, err);
+    if (node->kind == ESDM__QUERY_NEVER)
+        return never(negated, ret, err);
+    if (node->kind == ESDM__QUERY_OPEN)
+        return esdm__error_set(err, ESDM_EINVAL, "query: comparison %zu was not looked up",
+                               node->left + 1);
     if (node->kind == ESDM__QUERY_NOT)
         return terms_of(query, node->left, !negated, ret, err);
     esdm__query_terms a = {0}, b = {0}, both = {0};

@@ -12,6 +12,7 @@
 #include "io/container/lengths.h"
 #include "io/read/read.h"
 #include "io/read/statistics.h"
+#include "meta/search_words.h"
 
 /* Fragments of a dataset that are looked at one by one when some of them may hide others. */
 #define FRAGMENTS_MOST 1024u
@@ -554,6 +555,62 @@ put_grids(maker *m)
     return status;
 }
 
+typedef struct wording {
+    maker *m;
+    size_t first; /* of the entries that are words */
+    esdm_status status;
+} wording;
+
+static bool
+put_word(const char *word, size_t bytes, bool last, void *user)
+{
+    wording *w = user;
+    char name[ESDM__SEARCH_WORD_BYTES + 8];
+    const esdm__extents *made = &w->m->made;
+    (void) last;
+    (void) snprintf(name, sizeof name, "@word:%.*s", (int) bytes, word);
+    for (size_t i = w->first; i < made->count; i++) {
+        if (strcmp(made->items[i].name, name) == 0)
+            return true;
+    }
+    if (made->count - w->first == ESDM__SEARCH_WORDS_MOST)
+        return false;
+    w->status = put(w->m, 0, name, "", NULL, (esdm_meta_extent){.has_number = true, .number = 1});
+    return w->status == ESDM_OK;
+}
+
+static void
+put_words_of(wording *w, const esdm_attributes *list, const char *attribute)
+{
+    esdm_attribute a;
+    if (w->status != ESDM_OK || !esdm_attribute_find(list, attribute, &a, NULL) || a.count == 0)
+        return;
+    if (a.type == ESDM_TYPE_CHAR)
+        esdm__search_words(a.values, strnlen(a.values, (size_t) a.count), put_word, w);
+    for (uint64_t i = 0; a.type == ESDM_TYPE_STRING && i < a.count && w->status == ESDM_OK; i++) {
+        const char *text = ((const char *const *) a.values)[i];
+        if (text != NULL)
+            esdm__search_words(text, strlen(text), put_word, w);
+    }
+}
+
+/* Of the title, then of long names, then of comments: until there are enough. */
+static esdm_status
+put_words(maker *m)
+{
+    static const char *const attributes[] = {"title", "long_name", "comment"};
+    wording w = {.m = m, .first = m->made.count};
+    const esdm_group *root = m->container->groups.items[0];
+    for (size_t k = 0; k < sizeof attributes / sizeof *attributes; k++) {
+        put_words_of(&w, &root->attributes, attributes[k]);
+        for (size_t i = 0; i < m->container->datasets.count; i++) {
+            const esdm_dataset *dataset = m->container->datasets.items[i];
+            put_words_of(&w, &dataset->attributes, attributes[k]);
+        }
+    }
+    return w.status;
+}
+
 static esdm_status
 put_lengths(maker *m)
 {
@@ -597,6 +654,8 @@ esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t
         status = put_values(&m);
     if (status == ESDM_OK && all)
         status = put_grids(&m);
+    if (status == ESDM_OK && all)
+        status = put_words(&m);
     if (status == ESDM_OK)
         status = put_lengths(&m);
     if (status == ESDM_OK)

@@ -11,6 +11,7 @@
  *     @level_min @level_max    of the vertical axis, a tab, and its units
  *     @grid                    "regular", "curvilinear", "unstructured", "point"
  *     @length:DIMENSION
+ *     @word:WORD               1: in its title, a long name or a comment (meta/search_words.h)
  *     @min:VARIABLE @max:VARIABLE   a tab, and the units; scale_factor and add_offset are applied
  *
  * They are the container's. Where its data variables do not all have the same coordinates, each
