@@ -64,9 +64,10 @@ typedef struct name_visitor {
 } name_visitor;
 
 static bool
-visit_unknown(const esdm_meta_condition *condition, void *user)
+visit_unknown(const esdm_meta_condition *condition, size_t column, void *user)
 {
     name_visitor *v = user;
+    (void) column;
     const char *variable = condition->variable != NULL ? condition->variable : "";
     size_t bytes = strlen(variable) + strlen(condition->attribute) + 2;
     char *name = malloc(bytes);
@@ -140,6 +141,22 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
         status = esdm__query_rows(session->meta, session->store, &query, columns, ncolumns,
                                   visit_row, &v, err);
     free(v.values);
+    esdm__query_clear(&query);
+    return status;
+}
+
+esdm_status
+esdm_find_explain(esdm_session *session, const char *expression, esdm_find_name_visitor visit,
+                  void *user, esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, expression);
+    ESDM__NEED(err, visit);
+    esdm__query query = {0};
+    esdm_status status = ask(session, expression, &query, err);
+    if (status != ESDM_OK)
+        return status;
+    status = esdm__query_explain(session->meta, session->store, &query, visit, user, err);
     esdm__query_clear(&query);
     return status;
 }

@@ -112,11 +112,15 @@ esdm__query_add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
         esdm__regex **regexes = realloc(query->regexes, capacity * sizeof *regexes);
         if (regexes != NULL)
             query->regexes = regexes;
-        if (more == NULL || regexes == NULL)
+        size_t *columns = realloc(query->columns, capacity * sizeof *columns);
+        if (columns != NULL)
+            query->columns = columns;
+        if (more == NULL || regexes == NULL || columns == NULL)
             return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
         p->capacity = capacity;
     }
     query->regexes[query->nconditions] = NULL;
+    query->columns[query->nconditions] = (size_t) (p->name_at - p->text) + 1;
     *ret = &query->conditions[query->nconditions++];
     **ret = (esdm_meta_condition){0};
     return ESDM_OK;
@@ -274,6 +278,7 @@ read_comparison(esdm__query_parser *p, size_t *ret_node)
     bool regex = false, negated = false, special = false;
     esdm__query_skip_blanks(p);
     const char *start = p->at;
+    p->name_at = start;
     esdm_status status = esdm__query_add_condition(p, &condition);
     if (status == ESDM_OK)
         status = read_name(p, condition);
@@ -322,10 +327,11 @@ static esdm_status
 read_exists(esdm__query_parser *p, size_t *ret_node)
 {
     esdm_meta_condition *condition = NULL;
-    esdm_status status = esdm__query_add_condition(p, &condition);
     p->at += strlen("exists");
     esdm__query_skip_blanks(p);
     const char *start = p->at;
+    p->name_at = start;
+    esdm_status status = esdm__query_add_condition(p, &condition);
     bool bracket = *p->at == '(';
     p->at += bracket;
     if (status == ESDM_OK)
@@ -436,7 +442,7 @@ esdm__query_parse(const char *text, esdm__query *ret_query, esdm_error *err)
                                MAX_EXPRESSION_BYTES);
     /* A word has at least one byte in the expression and never grows, but gets a NUL, and the
      * beginning of a name of an extent, which is shorter than 16 bytes. */
-    esdm__query_parser p = {.text = text, .at = text, .err = err};
+    esdm__query_parser p = {.text = text, .at = text, .name_at = text, .err = err};
     p.query.texts = malloc(18 * bytes + 64);
     p.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
     p.out = p.query.texts;
@@ -460,6 +466,7 @@ esdm__query_clear(esdm__query *query)
     for (size_t i = 0; i < query->nconditions; i++)
         esdm__regex_free(query->regexes[i]);
     free(query->regexes);
+    free(query->columns);
     free(query->conditions);
     for (size_t i = 0; i < query->nnames; i++)
         free(query->names[i]);

@@ -58,6 +58,7 @@ typedef struct esdm__query_open {
     double number;
     double to;     /**< end of a range */
     size_t column; /**< of the unit, from 1 */
+    size_t name_column;
     const char *variable;
     bool found; /**< some container has such a name; set when it is looked up */
 } esdm__query_open;
@@ -65,6 +66,7 @@ typedef struct esdm__query_open {
 typedef struct esdm__query {
     esdm_meta_condition *conditions; /**< owned, and their texts with them, in order of the text */
     esdm__regex **regexes;   /**< of each condition; NULL: none. One that has some looks for "*" */
+    size_t *columns;         /**< of each condition: where its name begins, from 1; owned */
     size_t nconditions;      /**< ≥ 1 */
     esdm__query_node *nodes; /**< owned */
     size_t nnodes;
@@ -129,8 +131,13 @@ esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const es
 
 /** The conditions whose attributes nothing has. */
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
-                                bool (*visit)(const esdm_meta_condition *condition, void *user),
+                                bool (*visit)(const esdm_meta_condition *condition, size_t column,
+                                              void *user),
                                 void *user, esdm_error *err);
+/** The same in words, with what was perhaps meant: why the query finds nothing. */
+esdm_status esdm__query_explain(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                                bool (*visit)(const char *text, void *user), void *user,
+                                esdm_error *err);
 
 /** How numbers of one unit become those of another (UDUNITS-2): number * slope + offset.
  *  @return ESDM_EINVAL: they do not fit, or `from` is none (*ret_known); ESDM_ENOTSUP: the library

@@ -65,7 +65,10 @@ add_comparison(resolving *r, const char *name, esdm_meta_operator op, double num
     esdm__regex **regexes = realloc(query->regexes, (count + 1) * sizeof *regexes);
     if (regexes != NULL)
         query->regexes = regexes;
-    if (more == NULL || regexes == NULL)
+    size_t *columns = realloc(query->columns, (count + 1) * sizeof *columns);
+    if (columns != NULL)
+        query->columns = columns;
+    if (more == NULL || regexes == NULL || columns == NULL)
         return esdm__error_nomem(r->err, sizeof *more, "a query");
     query->conditions[count] = (esdm_meta_condition){.variable = r->open->variable,
                                                      .attribute = name,
@@ -73,6 +76,7 @@ add_comparison(resolving *r, const char *name, esdm_meta_operator op, double num
                                                      .is_number = true,
                                                      .number = number};
     query->regexes[count] = NULL;
+    query->columns[count] = r->open->name_column;
     query->nconditions++;
     return add_node(query, (esdm__query_node){ESDM__QUERY_COMPARISON, count, 0}, ret, r->err);
 }

@@ -68,6 +68,7 @@ add_open(parser *p, esdm__query_open open, size_t *ret_node)
         query->opens = more;
         p->open_capacity = capacity;
     }
+    open.name_column = (size_t) (p->name_at - p->text) + 1;
     query->opens[query->nopens] = open;
     return esdm__query_add_node(p, (esdm__query_node){ESDM__QUERY_OPEN, query->nopens++, 0},
                                 ret_node);

@@ -12,7 +12,8 @@
 typedef struct esdm__query_parser {
     const char *text;
     const char *at;
-    char *out; /* next free byte of the query's texts */
+    const char *name_at; /* where the name of the comparison begins */
+    char *out;           /* next free byte of the query's texts */
     locale_t c_locale;
     esdm__query query;
     size_t capacity, node_capacity, open_capacity;

@@ -11,8 +11,9 @@ static const tool_help help = {
     .name = "esdm-find",
     .arguments = "EXPRESSION…",
     .description =
-        "Finds containers and datasets by their attributes. The answer comes from an\n"
-        "index that every commit keeps; no container is opened.\n"
+        "Finds containers and datasets by their attributes, and by what their data are\n"
+        "about: times, places, levels, values. The answer comes from an index that every\n"
+        "commit keeps; no container is opened.\n"
         "\n"
         "An expression has comparisons, joined by \"and\" and \"or\", with \"not\" and\n"
         "brackets; \"and\" binds more tightly than \"or\". Put it in quotes, because < > * ( )\n"
@@ -29,6 +30,25 @@ static const tool_help help = {
         "  VALUE     a number, a word, or text in single or double quotes (\\n \\\" \\u00b0);\n"
         "            a month or day (2019-04, 2019-04-05) after <= or > is all of it\n"
         "\n"
+        "These are about the data; put VARIABLE: in front for one variable's:\n"
+        "\n"
+        "  time overlaps 1990-01 .. 2000-12    in the calendar of the data; a year, month,\n"
+        "                                      day or hour is all of it\n"
+        "  box overlaps WEST,SOUTH,EAST,NORTH  degrees; longitudes may be -180 to 180 or\n"
+        "                                      0 to 360, and go across the end\n"
+        "  level overlaps 500 .. 850 hPa       of the vertical axis\n"
+        "  grid = curvilinear                  or regular, unstructured, point\n"
+        "  max(VARIABLE) > 310 K, min(…) < 0   units are converted; without one the number\n"
+        "                                      is in that of the data\n"
+        "  length(DIMENSION) >= 365\n"
+        "  text ~ \"sea ice\"                   all these words in a title, long name or\n"
+        "                                      comment (64 words of a container are kept);\n"
+        "                                      the last may end in *\n"
+        "\n"
+        "They find containers; a dataset is found by a comparison of an attribute or with\n"
+        "VARIABLE: besides. Where data were written over, ranges may be too wide until\n"
+        "esdm-mkfs --reindex, which also makes the index for containers of older versions.\n"
+        "\n"
         "What is printed: the name of a container whose global attributes meet the\n"
         "expression, and CONTAINER:/GROUP/DATASET for each such dataset. Where a dataset has\n"
         "no attribute of the name, that of its container counts; one comparison outside of\n"
@@ -41,6 +61,8 @@ static const tool_help help = {
         "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
         "  esdm-find 'standard_name = air_temperature and units = K'\n"
         "  esdm-find 'variable_id in (tas, pr) and not (source_id =~ \"^(EC|IITM)\")'\n"
+        "  esdm-find 'time overlaps 1990 .. 1999 and box overlaps -10,35,30,60'\n"
+        "  esdm-find 'max(tas) > 40 degC and text ~ \"near surface\"'\n"
         "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
         "  esdm-find --facets source_id,table_id 'mip_era = CMIP6'\n"
         "  esdm-find -c --columns source_id,nominal_resolution --sort source_id 'table_id = Amon'\n"
@@ -109,11 +131,11 @@ visit(const esdm_match *match, void *user)
 /* ---- nothing found ------------------------------------------------------------------------ */
 
 static bool
-tell_name(const char *name, void *user)
+tell_name(const char *text, void *user)
 {
     (void) user;
-    g_autofree char *printable = tool_printable(name);
-    tool_error("no container and no variable of this site has an attribute %s", printable);
+    g_autofree char *printable = tool_printable(text);
+    tool_error("%s", printable);
     return true;
 }
 
@@ -122,7 +144,7 @@ void
 find_tell_unknown(esdm_session *session, const char *expression)
 {
     esdm_error err = {0};
-    esdm_status status = esdm_find_unknown(session, expression, tell_name, NULL, &err);
+    esdm_status status = esdm_find_explain(session, expression, tell_name, NULL, &err);
     (void) status; /* no more is known than without asking */
 }
 

@@ -206,7 +206,9 @@ typedef bool (*esdm_match_visitor)(const esdm_match *match, void *user);
  * VALUE`, NAME an attribute, `VARIABLE:NAME` or `:NAME` (containers alone), OP one of `= != < <= >
  * >= ~ =~` (`~` is a glob, `=~` a regular expression of PCRE2, both on text), VALUE a number, a
  * bare word or a text in single or double quotes; or `NAME in (VALUE, …)`, `NAME not in (…)`,
- * `exists NAME`. See esdm-find(1). A container is found when its own attributes meet the
+ * `exists NAME`. About data: `time overlaps DATE .. DATE`, `box overlaps W,S,E,N`, `level overlaps
+ * NUMBER .. NUMBER UNIT`, `grid = KIND`, `max(VARIABLE) > NUMBER UNIT`, `min(…)`, `length(DIMENSION)
+ * >= NUMBER`, `text ~ WORDS`. See esdm-find(1). A container is found when its own attributes meet the
  * expression; a dataset when its attributes do, or its container's where it has none of the name,
  * and one of its own meets a comparison that is not within a `not`. Matches come by byte order of
  * names, each once.
@@ -255,6 +257,14 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_saved_list(esdm_session *session,
 
 /** "NAME", "VARIABLE:NAME" or ":NAME"; borrowed during the call. @return false: no more. */
 typedef bool (*esdm_find_name_visitor)(const char *name, void *user);
+/**
+ * Visits texts that tell why an expression may find nothing: the names in it that nothing in the
+ * site has, each with its column and the name that was perhaps meant.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_explain(esdm_session *session,
+                                                       const char *expression,
+                                                       esdm_find_name_visitor visit, void *user,
+                                                       esdm_error *err);
 /** Visits the names in an expression that nothing in the site has: why it may find nothing. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_unknown(esdm_session *session,
                                                        const char *expression,

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Ranges of datasets and of coordinates, from what is pending or all that is there. */
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "cf/circle.h"
+#include "io/commit/extents_parts.h"
+#include "io/read/read.h"
+#include "io/read/statistics.h"
+
+/* Fragments of a dataset that are looked at one by one when some of them may hide others. */
+#define FRAGMENTS_MOST 1024u
+/* Longitudes that are read. */
+#define LONGITUDES_MOST (UINT64_C(32) << 20)
+#define READ_ELEMENTS   (UINT64_C(1) << 18)
+
+typedef esdm__extents_maker maker;
+typedef esdm__range range;
+
+/* ---- values of a dataset -------------------------------------------------------------------- */
+
+static int
+by_id(const void *a, const void *b)
+{
+    const esdm_dataset *x = *(esdm_dataset *const *) a;
+    const esdm_dataset *y = *(esdm_dataset *const *) b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+bool
+esdm__extents_is_dirty(const maker *m, const esdm_dataset *dataset)
+{
+    return dataset != NULL && m->ndirty > 0 &&
+           bsearch(&dataset, m->dirty, m->ndirty, sizeof dataset, by_id) != NULL;
+}
+
+static void
+box_of(const esdm_dataset *dataset, esdm__box *ret)
+{
+    ret->rank = dataset->rank;
+    for (uint32_t d = 0; d < dataset->rank; d++) {
+        ret->lo[d] = 0;
+        ret->n[d] = esdm_dimension_length(dataset->dimensions[d]);
+    }
+}
+
+static range
+range_of_statistics(const esdm__statistics *s)
+{
+    range r = {.known = s->class != ESDM__CLASS_NONE && s->valid > 0};
+    if (r.known) {
+        r.low = esdm__number_double(s->class, s->min);
+        r.high = esdm__number_double(s->class, s->max);
+    }
+    return r;
+}
+
+typedef struct pending {
+    const esdm_dataset *dataset;
+    esdm__index *index;
+    esdm__missing missing;
+    esdm__statistics total;
+    bool unknown, hides;
+} pending;
+
+static bool
+add_pending(const esdm__fragment *fragment, void *user)
+{
+    pending *p = user;
+    const esdm__statistics one = esdm__fragment_statistics(p->dataset, &p->missing, fragment);
+    p->unknown = one.class == ESDM__CLASS_NONE;
+    esdm__statistics_add(&p->total, &one);
+    p->hides = p->hides || esdm__index_count(p->index, &fragment->box, 2) > 1;
+    return !p->unknown;
+}
+
+/* What the pending fragments say. False: that is not all that is to be known, and there are not too
+ * many fragments to look at all of them. */
+static bool
+range_of_pending(const maker *m, esdm_dataset *dataset, range *ret)
+{
+    esdm__dataset_io *io = dataset->io;
+    if (io == NULL || !esdm__extents_is_dirty(m, dataset))
+        return false;
+    pending p = {.dataset = dataset, .index = io->index};
+    esdm__box box;
+    box_of(dataset, &box);
+    esdm__missing_of(dataset, &p.missing);
+    if (p.missing.class == ESDM__CLASS_NONE)
+        return false;
+    (void) pthread_mutex_lock(&io->lock);
+    size_t count = esdm__index_pending_count(io->index);
+    bool many = esdm__index_count(io->index, &box, FRAGMENTS_MOST + 1) > FRAGMENTS_MOST;
+    bool whole = m->all && !(many && esdm__io_of(m->container)->record == 0);
+    p.hides = many && count > FRAGMENTS_MOST; /* that is not asked */
+    if (!whole)
+        esdm__index_pending_visit(io->index, add_pending, &p);
+    (void) pthread_mutex_unlock(&io->lock);
+    if (whole || p.unknown || (p.hides && !many))
+        return false;
+    *ret = range_of_statistics(&p.total);
+    ret->merged = true;
+    return true;
+}
+
+esdm_status
+esdm__range_of(const maker *m, esdm_dataset *dataset, bool read, range *ret)
+{
+    esdm__box box;
+    esdm__box_statistics found = {0};
+    esdm_error why = {0};
+    *ret = (range){0};
+    if (range_of_pending(m, dataset, ret)) {
+        ret->merged = !m->all;
+        return ESDM_OK;
+    }
+    box_of(dataset, &box);
+    esdm_status status = esdm__io_statistics(dataset, &box, read || m->read, &found, &why);
+    if (status == ESDM_ENOTSUP) /* other programs' kinds of sources, strange missing values */
+        return ESDM_OK;
+    if (status != ESDM_OK) {
+        if (m->err != NULL)
+            *m->err = why;
+        return status;
+    }
+    if (found.bounds || found.exact)
+        *ret = range_of_statistics(&found.values);
+    return ESDM_OK;
+}
+
+void
+esdm__range_unpack(const esdm__cf_packing *packing, range *r)
+{
+    double a = r->low * packing->scale + packing->offset;
+    double b = r->high * packing->scale + packing->offset;
+    r->low = fmin(a, b);
+    r->high = fmax(a, b);
+}
+
+/* ---- coordinates ---------------------------------------------------------------------------- */
+
+static bool
+date_key(const esdm__time_units *units, double number, double *ret)
+{
+    esdm__instant instant;
+    esdm__date date;
+    if (!esdm__time_decode(units, number, &instant) ||
+        !esdm__instant_date(units->calendar, instant, &date))
+        return false;
+    *ret = esdm__date_key(&date);
+    return true;
+}
+
+/* From stored numbers to what is entered. The end of the last interval is not in it. */
+static void
+translate(const esdm__cf_source *s, bool bounds, range *r)
+{
+    if (!r->known)
+        return;
+    esdm__range_unpack(&s->packing, r);
+    if (s->kind != ESDM__CF_TIME)
+        return;
+    r->known = date_key(&s->time, r->low, &r->low) && date_key(&s->time, r->high, &r->high);
+    if (r->known && bounds && r->high > r->low)
+        r->high = nextafter(r->high, -INFINITY);
+}
+
+/* The range of the bounds where there are any, else that of the coordinate. */
+static esdm_status
+range_of_source(const maker *m, const esdm__cf_source *s, range *ret)
+{
+    esdm_status status = ESDM_OK;
+    *ret = (range){0};
+    bool whole = m->all || !esdm__extents_is_dirty(m, s->dataset);
+    if (s->bounds != NULL && (whole || esdm__extents_is_dirty(m, s->bounds))) {
+        status = esdm__range_of(m, s->bounds, true, ret);
+        translate(s, true, ret);
+    } else if (s->bounds != NULL && atomic_load(&s->bounds->has_data)) {
+        return ESDM_OK;
+    }
+    if (status != ESDM_OK || ret->known)
+        return status;
+    status = esdm__range_of(m, s->dataset, true, ret);
+    translate(s, false, ret);
+    return status;
+}
+
+/* ---- longitudes ----------------------------------------------------------------------------- */
+
+typedef struct turning {
+    esdm__circle circle;
+    esdm__cf_packing packing;
+    esdm__missing missing;
+    uint64_t vertices; /* of a cell; 1: points */
+} turning;
+
+static bool
+is_missing(const turning *t, double value)
+{
+    for (uint32_t i = 0; i < t->missing.count; i++) {
+        if (value == esdm__number_double(t->missing.class, t->missing.values[i]))
+            return true;
+    }
+    return !isfinite(value);
+}
+
+/* A cell may lie across the line where its longitudes jump. */
+static void
+add_cell(turning *t, const double *at)
+{
+    double low = 0, high = 0, first = 0;
+    bool any = false;
+    for (uint64_t i = 0; i < t->vertices; i++) {
+        if (is_missing(t, at[i]))
+            continue;
+        double degrees = at[i] * t->packing.scale + t->packing.offset;
+        if (!any)
+            first = low = high = degrees;
+        any = true;
+        if (t->vertices > 2)
+            degrees -= 360 * round((degrees - first) / 360);
+        low = fmin(low, degrees);
+        high = fmax(high, degrees);
+    }
+    /* Of two bounds the range between them is meant, unless that goes around by the jump alone. */
+    if (t->vertices == 2 && high - low > 180 && high - low < 360) {
+        double west = high;
+        high = low + 360;
+        low = west;
+    }
+    if (any)
+        esdm__circle_add(&t->circle, low, high);
+}
+
+static esdm_status
+add_cells(void *user, const esdm__box *part, const void *values, esdm_error *err)
+{
+    turning *t = user;
+    const double *at = values;
+    uint64_t count = esdm__box_elements(part) / t->vertices;
+    (void) err;
+    for (uint64_t i = 0; i < count; i++)
+        add_cell(t, at + i * t->vertices);
+    return ESDM_OK;
+}
+
+/* Cells of the bounds, else points of the coordinate. */
+static esdm_status
+turn_dataset(turning *t, esdm_dataset *dataset, uint64_t vertices, esdm_error *err)
+{
+    esdm__box box;
+    box_of(dataset, &box);
+    uint64_t elements = esdm__box_elements(&box);
+    if (elements == 0 || vertices == 0 || vertices > READ_ELEMENTS || elements > LONGITUDES_MOST)
+        return ESDM_OK;
+    uint64_t most = elements < READ_ELEMENTS ? elements : READ_ELEMENTS;
+    double *buffer = malloc((size_t) most * sizeof *buffer);
+    if (buffer == NULL)
+        return esdm__error_nomem(err, (size_t) most * sizeof *buffer, "longitudes");
+    t->vertices = vertices;
+    esdm__missing_of(dataset, &t->missing);
+    esdm_status status =
+        esdm__read_in_parts(dataset, &box, ESDM_TYPE_FLOAT64, most, buffer, add_cells, t, err);
+    free(buffer);
+    return status;
+}
+
+static esdm_status
+turn_source(turning *t, const esdm__cf_source *s, esdm_error *err)
+{
+    double west, east;
+    esdm_status status = ESDM_OK;
+    t->packing = s->packing;
+    if (s->bounds != NULL)
+        status = turn_dataset(
+            t, s->bounds, esdm_dimension_length(s->bounds->dimensions[s->bounds->rank - 1]), err);
+    if (status != ESDM_OK || esdm__circle_range(&t->circle, &west, &east))
+        return status;
+    return turn_dataset(t, s->dataset, 1, err);
+}
+
+esdm_status
+esdm__range_of_kind(maker *m, const esdm__cf_source *s, range *ret)
+{
+    turning t = {.vertices = 1};
+    if (s->kind != ESDM__CF_LONGITUDE)
+        return range_of_source(m, s, ret);
+    *ret = (range){0};
+    esdm_status status = esdm__circle_init(&t.circle, m->err);
+    if (status == ESDM_OK)
+        status = turn_source(&t, s, m->err);
+    if (status == ESDM_OK)
+        ret->known = esdm__circle_range(&t.circle, &ret->low, &ret->high);
+    esdm__circle_clear(&t.circle);
+    return status;
+}

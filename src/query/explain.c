@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Why a query finds nothing: names that nothing has, and what was perhaps meant. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "query/query.h"
+
+/* Containers whose attributes are looked through for names like the one that was said. */
+#define CONTAINERS_MOST 200
+
+typedef struct name_list {
+    esdm__buffer bytes; /* one name after the other, each with its NUL */
+    size_t count;
+    size_t skip; /* bytes of a name that all have */
+} name_list;
+
+typedef struct record_list {
+    uint64_t records[CONTAINERS_MOST];
+    size_t count;
+} record_list;
+
+static bool
+note_extent(const char *name, void *user)
+{
+    name_list *list = user;
+    const char *end = strchr(name, '\t');
+    size_t bytes = end != NULL ? (size_t) (end - name) : strlen(name);
+    esdm__buffer_put(&list->bytes, name + list->skip, bytes - list->skip);
+    esdm__buffer_put_u8(&list->bytes, 0);
+    list->count++;
+    return true;
+}
+
+static bool
+note_attribute(const esdm_meta_attribute *attribute, void *user)
+{
+    name_list *list = user;
+    if (attribute->name[0] == '@')
+        return true;
+    esdm__buffer_put(&list->bytes, attribute->name, strlen(attribute->name) + 1);
+    list->count++;
+    return true;
+}
+
+static bool
+note_record(const char *name, const esdm_meta_container *record, void *user)
+{
+    record_list *list = user;
+    if (name[0] != '/')
+        list->records[list->count++] = record->container;
+    return list->count < CONTAINERS_MOST;
+}
+
+/* The nearest of the names; "" when none is near. */
+static void
+nearest(const name_list *list, const char *name, char *text, size_t bytes)
+{
+    const char **known = calloc(list->count + 1, sizeof *known);
+    const char *at = (const char *) list->bytes.data;
+    text[0] = '\0';
+    for (size_t i = 0; known != NULL && !list->bytes.failed && i < list->count; i++) {
+        known[i] = at;
+        at += strlen(at) + 1;
+    }
+    const char *found =
+        known != NULL && !list->bytes.failed ? esdm__nearest_word(name, known) : NULL;
+    if (found != NULL)
+        (void) snprintf(text, bytes, "%s", found);
+    free(known);
+}
+
+static void
+nearest_attribute(const esdm_meta_plugin *meta, void *store, const char *name, char *text,
+                  size_t bytes)
+{
+    record_list records = {.count = 0};
+    name_list names = {.count = 0};
+    esdm__buffer_init(&names.bytes);
+    (void) !meta->container_list(store, NULL, note_record, &records, NULL);
+    for (size_t i = 0; i < records.count; i++)
+        (void) !meta->attributes(store, records.records[i], note_attribute, &names, NULL);
+    nearest(&names, name, text, bytes);
+    esdm__buffer_clear(&names.bytes);
+}
+
+/* Of "@max:tas" the part behind the colon is what may be misspelt. */
+static void
+nearest_extent(const esdm_meta_plugin *meta, void *store, const char *name, size_t bytes_of_name,
+               char *text, size_t bytes)
+{
+    char prefix[16], said[ESDM_META_EXTENT_NAME_MAX + 1];
+    const char *colon = memchr(name, ':', bytes_of_name);
+    name_list names = {.count = 0};
+    text[0] = '\0';
+    if (colon == NULL || (size_t) (colon - name) + 2 > sizeof prefix || meta->extent_names == NULL)
+        return;
+    names.skip = (size_t) (colon - name) + 1;
+    (void) snprintf(prefix, sizeof prefix, "%.*s", (int) names.skip, name);
+    (void) snprintf(said, sizeof said, "%.*s", (int) (bytes_of_name - names.skip), colon + 1);
+    esdm__buffer_init(&names.bytes);
+    (void) !meta->extent_names(store, prefix, note_extent, &names, NULL);
+    nearest(&names, said, text, bytes);
+    esdm__buffer_clear(&names.bytes);
+}
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+typedef struct telling {
+    const esdm_meta_plugin *meta;
+    void *store;
+    bool (*visit)(const char *text, void *user);
+    void *user;
+} telling;
+
+static bool
+tell_extent(const telling *t, const char *prefix, size_t column)
+{
+    char text[900], near[300];
+    static const struct {
+        const char *prefix, *what, *said;
+    } kinds[] = {{"@max:", "no variable is called", "max(%s)"},
+                 {"@min:", "no variable is called", "min(%s)"},
+                 {"@length:", "no dimension is called", "length(%s)"},
+                 {"@word:", "no title, long name or comment has", "%s"},
+                 {"@level_", "no container has", "a vertical axis"},
+                 {"@time_", "no container has", "times"},
+                 {"@lat_", "no container has", "latitudes"},
+                 {"@lon_", "no container has", "longitudes"},
+                 {"@grid", "no container has", "a grid that is known"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t skip = strlen(kinds[i].prefix);
+        if (strncmp(prefix, kinds[i].prefix, skip) != 0)
+            continue;
+        bool named = kinds[i].prefix[skip - 1] == ':';
+        size_t bytes = strcspn(prefix, "\t");
+        nearest_extent(t->meta, t->store, prefix, bytes, near, sizeof near);
+        int used = snprintf(text, sizeof text, "query, column %zu: %s %s%.*s%s", column,
+                            kinds[i].what, named ? "'" : kinds[i].said,
+                            named ? (int) (bytes - skip) : 0, prefix + skip, named ? "'" : "");
+        if (near[0] != '\0' && used > 0 && (size_t) used < sizeof text)
+            (void) snprintf(text + used, sizeof text - (size_t) used, "; did you mean '%s'?", near);
+        return t->visit(text, t->user);
+    }
+    return true;
+}
+
+static bool
+tell_attribute(const telling *t, const esdm_meta_condition *condition, size_t column)
+{
+    char text[900], near[300];
+    const char *variable = condition->variable;
+    nearest_attribute(t->meta, t->store, condition->attribute, near, sizeof near);
+    int used =
+        variable != NULL && variable[0] != '\0'
+            ? snprintf(text, sizeof text,
+                       "query, column %zu: no variable '%.150s' has an attribute '%.300s'", column,
+                       variable, condition->attribute)
+            : snprintf(text, sizeof text, "query, column %zu: %s has an attribute '%.300s'", column,
+                       variable != NULL ? "no container" : "nothing", condition->attribute);
+    if (near[0] != '\0' && used > 0 && (size_t) used < sizeof text)
+        (void) snprintf(text + used, sizeof text - (size_t) used,
+                        strcmp(near, condition->attribute) == 0 ? "; others have it"
+                                                                : "; did you mean '%s'?",
+                        near);
+    return t->visit(text, t->user);
+}
+
+static bool
+note_any(const char *container, const char *dataset, void *user)
+{
+    (void) container;
+    (void) dataset;
+    *(bool *) user = true;
+    return false;
+}
+
+static bool
+same_name(const esdm_meta_condition *a, const esdm_meta_condition *b)
+{
+    if (strcmp(a->attribute, b->attribute) != 0 || (a->variable == NULL) != (b->variable == NULL))
+        return false;
+    return a->variable == NULL || strcmp(a->variable, b->variable) == 0;
+}
+
+static bool
+name_equals(const char *name, void *user)
+{
+    const char **wanted = user;
+    if (strcmp(name, *wanted) == 0)
+        *wanted = NULL;
+    return *wanted != NULL;
+}
+
+/* Whether some container, or some variable, has the name of a condition. */
+static esdm_status
+is_known(const telling *t, const esdm_meta_condition *condition, bool *ret_known, esdm_error *err)
+{
+    esdm_meta_condition any = {.variable = condition->variable,
+                               .attribute = condition->attribute,
+                               .op = ESDM_META_GLOB,
+                               .text = "*"};
+    const char *wanted = condition->attribute;
+    *ret_known = false;
+    if (!esdm_meta_is_extent(wanted))
+        return t->meta->find(t->store, &any, 1, note_any, ret_known, err);
+    esdm_status status =
+        t->meta->extent_names(t->store, wanted, name_equals, (void *) &wanted, err);
+    *ret_known = wanted == NULL;
+    return status;
+}
+
+esdm_status
+esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                    bool (*visit)(const esdm_meta_condition *condition, size_t column, void *user),
+                    void *user, esdm_error *err)
+{
+    const telling t = {.meta = meta, .store = store};
+    for (size_t i = 0; i < query->nconditions; i++) {
+        bool before = false, known = false;
+        const esdm_meta_condition *condition = &query->conditions[i];
+        for (size_t j = 0; j < i && !before; j++)
+            before = same_name(&query->conditions[j], condition);
+        if (before)
+            continue;
+        esdm_status status = is_known(&t, condition, &known, err);
+        if (status != ESDM_OK)
+            return status;
+        if (!known && !visit(condition, query->columns[i], user))
+            break;
+    }
+    return ESDM_OK;
+}
+
+static bool
+tell_condition(const esdm_meta_condition *condition, size_t column, void *user)
+{
+    const telling *t = user;
+    return esdm_meta_is_extent(condition->attribute) ? tell_extent(t, condition->attribute, column)
+                                                     : tell_attribute(t, condition, column);
+}
+
+esdm_status
+esdm__query_explain(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                    bool (*visit)(const char *text, void *user), void *user, esdm_error *err)
+{
+    telling t = {meta, store, visit, user};
+    bool more = true;
+    for (size_t i = 0; i < query->nopens && more; i++) {
+        if (!query->opens[i].found)
+            more = tell_extent(&t, query->opens[i].prefix, query->opens[i].name_column);
+    }
+    return more ? esdm__query_unknown(meta, store, query, tell_condition, &t, err) : ESDM_OK;
+}
