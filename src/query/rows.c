@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Matches of a query with attributes of them. */
+/** @file Matches of a query with attributes of them: the store is asked for those of many
+ * containers at once. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "query/query.h"
+
+/* Containers whose attributes are asked for at once. */
+#define BATCH 512
 
 typedef struct row {
     char *container; /* owned; the dataset's text follows it */
@@ -29,10 +33,18 @@ typedef struct cell {
 } cell;
 
 typedef struct reading {
-    const char *dataset; /* of the row; NULL: the container */
+    const esdm_meta_plugin *meta;
+    void *store;
     const char *const *columns;
     size_t ncolumns;
-    cell *cells;
+    const row *rows; /* of the batch, those of a container together */
+    size_t nrows;
+    const char *names[BATCH]; /* of containers; borrowed */
+    size_t first[BATCH + 1];  /* row of each, and the end */
+    size_t nnames;
+    bool datasets; /* some row is one */
+    cell *cells;   /* nrows * ncolumns */
+    esdm__query_value *values;
 } reading;
 
 static bool
@@ -54,6 +66,8 @@ add_row(const char *container, const char *dataset, void *user)
     return true;
 }
 
+/* ---- values --------------------------------------------------------------------------------- */
+
 static void
 put_value(cell *c, bool own, const esdm_meta_attribute *attribute)
 {
@@ -67,20 +81,56 @@ put_value(cell *c, bool own, const esdm_meta_attribute *attribute)
     c->has_number[own] = attribute->has_number && *count == 1;
 }
 
+/* An attribute of a container of the batch. */
+static bool
+read_value(size_t container, const esdm_meta_attribute *attribute, void *user)
+{
+    reading *r = user;
+    const char *path = attribute->dataset == 0 ? NULL : attribute->dataset_path;
+    for (size_t k = 0; k < r->ncolumns; k++) {
+        if (strcmp(attribute->name, r->columns[k]) != 0)
+            continue;
+        for (size_t i = r->first[container]; i < r->first[container + 1]; i++) {
+            const char *dataset = r->rows[i].dataset;
+            bool own =
+                path == NULL ? dataset == NULL : dataset != NULL && strcmp(path, dataset) == 0;
+            if (own || path == NULL)
+                put_value(&r->cells[i * r->ncolumns + k], own, attribute);
+        }
+    }
+    return true;
+}
+
+typedef struct reading_one {
+    reading *all;
+    size_t container;
+} reading_one;
+
 static bool
 read_attribute(const esdm_meta_attribute *attribute, void *user)
 {
-    const reading *r = user;
-    const char *path = attribute->dataset == 0 ? NULL : attribute->dataset_path;
-    bool own =
-        path == NULL ? r->dataset == NULL : r->dataset != NULL && strcmp(path, r->dataset) == 0;
-    if (path != NULL && !own)
-        return true;
-    for (size_t i = 0; i < r->ncolumns; i++) {
-        if (strcmp(attribute->name, r->columns[i]) == 0)
-            put_value(&r->cells[i], own, attribute);
+    const reading_one *one = user;
+    return read_value(one->container, attribute, one->all);
+}
+
+/* Of a store that answers for one container at a time. */
+static esdm_status
+read_each(reading *r, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < r->nnames && status == ESDM_OK; i++) {
+        esdm_meta_container record;
+        reading_one one = {r, i};
+        esdm_error why = {0};
+        status = r->meta->container_find(r->store, r->names[i], &record, &why);
+        if (status == ESDM_OK)
+            status = r->meta->attributes(r->store, record.container, read_attribute, &one, &why);
+        if (status == ESDM_ENOENT) /* it was removed meanwhile */
+            status = ESDM_OK;
+        if (status != ESDM_OK && err != NULL)
+            *err = why;
     }
-    return true;
+    return status;
 }
 
 static bool
@@ -100,51 +150,67 @@ end_cell(cell *c, esdm__query_value *ret)
     return true;
 }
 
-/* One row's attributes, visited. */
+/* ---- batches -------------------------------------------------------------------------------- */
+
+/* Rows from `rows` on, of as many containers as go together. */
 static esdm_status
-show_row(const esdm_meta_plugin *meta, void *store, uint64_t container, const row *shown,
-         reading *r, esdm__query_value *values, esdm__query_row_visitor visit, void *user,
-         bool *ret_more, esdm_error *err)
+begin_batch(reading *r, const row *rows, size_t count, esdm_error *err)
 {
-    bool fits = true;
-    for (size_t i = 0; i < r->ncolumns; i++) {
-        r->cells[i] = (cell){0};
+    r->rows = rows;
+    r->nnames = 0;
+    r->datasets = false;
+    for (r->nrows = 0; r->nrows < count; r->nrows++) {
+        const row *one = &rows[r->nrows];
+        if (r->nnames == 0 || strcmp(one->container, r->names[r->nnames - 1]) != 0) {
+            if (r->nnames == BATCH)
+                break;
+            r->first[r->nnames] = r->nrows;
+            r->names[r->nnames++] = one->container;
+        }
+        r->datasets |= one->dataset != NULL;
+    }
+    r->first[r->nnames] = r->nrows;
+    r->cells = calloc(r->nrows * r->ncolumns + 1, sizeof *r->cells);
+    r->values = calloc(r->ncolumns + 1, sizeof *r->values);
+    if (r->cells == NULL || r->values == NULL)
+        return esdm__error_nomem(err, r->nrows * r->ncolumns * sizeof *r->cells, "an answer");
+    for (size_t i = 0; i < r->nrows * r->ncolumns; i++) {
         esdm__buffer_init(&r->cells[i].own);
         esdm__buffer_init(&r->cells[i].global);
     }
-    r->dataset = shown->dataset;
-    esdm_status status = meta->attributes(store, container, read_attribute, r, err);
-    for (size_t i = 0; i < r->ncolumns; i++)
-        fits &= end_cell(&r->cells[i], &values[i]);
-    if (status == ESDM_OK && !fits)
-        status = esdm__error_nomem(err, r->ncolumns, "a row of an answer");
-    if (status == ESDM_OK)
-        *ret_more = visit(shown->container, shown->dataset, values, user);
-    for (size_t i = 0; i < r->ncolumns; i++) {
+    return ESDM_OK;
+}
+
+static void
+end_batch(reading *r)
+{
+    for (size_t i = 0; r->cells != NULL && i < r->nrows * r->ncolumns; i++) {
         esdm__buffer_clear(&r->cells[i].own);
         esdm__buffer_clear(&r->cells[i].global);
     }
-    return status;
+    free(r->cells);
+    free(r->values);
+    r->cells = NULL;
+    r->values = NULL;
 }
 
 static esdm_status
-show_rows(const esdm_meta_plugin *meta, void *store, const row_list *list, reading *r,
-          esdm__query_value *values, esdm__query_row_visitor visit, void *user, esdm_error *err)
+show_batch(reading *r, esdm__query_row_visitor visit, void *user, bool *ret_more, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    esdm_meta_container record = {0};
-    bool more = true;
-    for (size_t i = 0; i < list->count && more && status == ESDM_OK; i++) {
-        const row *shown = &list->items[i];
-        if (i == 0 || strcmp(shown->container, list->items[i - 1].container) != 0)
-            status = meta->container_find(store, shown->container, &record, err);
-        if (status == ESDM_OK && record.container != 0)
-            status =
-                show_row(meta, store, record.container, shown, r, values, visit, user, &more, err);
-        if (status == ESDM_ENOENT) { /* it was removed meanwhile */
-            record.container = 0;
-            status = ESDM_OK;
-        }
+    if (r->ncolumns > 0 && r->meta->values != NULL)
+        status = r->meta->values(r->store, r->names, r->nnames, r->columns, r->ncolumns,
+                                 r->datasets, read_value, r, err);
+    else if (r->ncolumns > 0)
+        status = read_each(r, err);
+    for (size_t i = 0; i < r->nrows && *ret_more && status == ESDM_OK; i++) {
+        bool fits = true;
+        for (size_t k = 0; k < r->ncolumns; k++)
+            fits &= end_cell(&r->cells[i * r->ncolumns + k], &r->values[k]);
+        if (fits)
+            *ret_more = visit(r->rows[i].container, r->rows[i].dataset, r->values, user);
+        else
+            status = esdm__error_nomem(err, r->ncolumns, "a row of an answer");
     }
     return status;
 }
@@ -155,22 +221,23 @@ esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *q
                  void *user, esdm_error *err)
 {
     row_list list = {0};
-    reading r = {
-        .columns = columns, .ncolumns = ncolumns, .cells = calloc(ncolumns + 1, sizeof *r.cells)};
-    esdm__query_value *values = calloc(ncolumns + 1, sizeof *values);
-    esdm_status status = ESDM_OK;
-    if (r.cells == NULL || values == NULL)
-        status = esdm__error_nomem(err, ncolumns * sizeof *r.cells, "an answer");
-    if (status == ESDM_OK)
-        status = esdm__query_find(meta, store, query, add_row, &list, err);
+    reading *r = calloc(1, sizeof *r);
+    bool more = true;
+    if (r == NULL)
+        return esdm__error_nomem(err, sizeof *r, "an answer");
+    *r = (reading){.meta = meta, .store = store, .columns = columns, .ncolumns = ncolumns};
+    esdm_status status = esdm__query_find(meta, store, query, add_row, &list, err);
     if (status == ESDM_OK && list.nomem)
         status = esdm__error_nomem(err, list.count * sizeof *list.items, "an answer");
-    if (status == ESDM_OK)
-        status = show_rows(meta, store, &list, &r, values, visit, user, err);
+    for (size_t at = 0; at < list.count && more && status == ESDM_OK; at += r->nrows) {
+        status = begin_batch(r, list.items + at, list.count - at, err);
+        if (status == ESDM_OK)
+            status = show_batch(r, visit, user, &more, err);
+        end_batch(r);
+    }
     for (size_t i = 0; i < list.count; i++)
         free(list.items[i].container);
     free(list.items);
-    free(r.cells);
-    free(values);
+    free(r);
     return status;
 }

@@ -46,6 +46,7 @@ const esdm_meta_plugin esdm_meta_postgres_plugin = {
     .extent_list = postgres__extent_list,
     .extent_put = postgres__extent_put,
     .extent_names = postgres__extent_names,
+    .values = postgres__values,
     .import = postgres__import,
     .fact_get = postgres__fact_get,
     .fact_put = postgres__fact_put,

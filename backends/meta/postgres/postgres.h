@@ -197,6 +197,12 @@ esdm_status postgres__extent_list(void *store, uint64_t container, esdm_meta_ext
 esdm_status postgres__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,
                                    void *user, esdm_error *err);
 
+/* ---- values.c ------------------------------------------------------------------------------- */
+
+esdm_status postgres__values(void *store, const char *const *containers, size_t ncontainers,
+                             const char *const *names, size_t nnames, bool datasets,
+                             esdm_meta_value_visitor visit, void *user, esdm_error *err);
+
 /* ---- transaction.c -------------------------------------------------------------------------- */
 
 /** A change that takes several statements. */

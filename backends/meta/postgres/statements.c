@@ -135,6 +135,19 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "o.attributes->'f'->n.name)) WITH ORDINALITY AS t(v, i) "
         "LEFT JOIN jsonb_array_elements_text(o.attributes->'d'->n.name) WITH ORDINALITY "
         "AS d(v, i) USING (i)) AS e WHERE o.container = $1 ORDER BY o.dataset, n.i, e.i",
+    [POSTGRES__VALUES] =
+        "SELECT u.i, o.dataset, o.path, n.i, e.text, "
+        "CASE WHEN e.number > 1e309 THEN 'Infinity'::float8 "
+        "WHEN e.number < -1e309 THEN '-Infinity'::float8 ELSE e.number::float8 END "
+        "FROM unnest($1::text[]) WITH ORDINALITY AS u(name, i) "
+        "JOIN {S}.container c ON c.name = u.name "
+        "JOIN {S}.object o ON o.container = c.container AND ($3 OR o.dataset = 0) "
+        "CROSS JOIN unnest($2::text[]) WITH ORDINALITY AS n(name, i) "
+        "CROSS JOIN LATERAL (SELECT t.i, t.v AS text, d.v::numeric AS number "
+        "FROM jsonb_array_elements_text(coalesce(o.attributes->'s'->n.name, "
+        "o.attributes->'f'->n.name)) WITH ORDINALITY AS t(v, i) "
+        "LEFT JOIN jsonb_array_elements_text(o.attributes->'d'->n.name) WITH ORDINALITY "
+        "AS d(v, i) USING (i)) AS e ORDER BY u.i, o.dataset, n.i, e.i",
     [POSTGRES__STATE] = "SELECT (SELECT s.value::bigint FROM {S}.store s WHERE s.key = 'state'), "
                         "(SELECT s.value FROM {S}.store s WHERE s.key = 'note')",
     [POSTGRES__SET_STATE] = "SELECT {S}.set_state($1, $2)",

@@ -63,6 +63,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .extent_list = sqlite__extent_list,
     .extent_put = sqlite__extent_put,
     .extent_names = sqlite__extent_names,
+    .values = sqlite__values,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

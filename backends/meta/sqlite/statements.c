@@ -224,6 +224,11 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         EXTENT_MERGE("IS NOT"),
     [SQLITE__EXTENT_LOWER] = EXTENT_MERGE("<"),
     [SQLITE__EXTENT_UPPER] = EXTENT_MERGE(">"),
+    [SQLITE__VALUES_ALL] =
+        "SELECT dataset, path, value, text FROM attribute WHERE container = ?1 AND name = ?2 "
+        "ORDER BY dataset, entry",
+    [SQLITE__VALUES_GLOBAL] = "SELECT dataset, path, value, text FROM attribute "
+                              "WHERE container = ?1 AND dataset = 0 AND name = ?2 ORDER BY entry",
     [SQLITE__EXTENT_LIST] = "SELECT dataset, name, value, typeof(value) = 'text' FROM attribute "
                             "WHERE container = ?1 AND " EXTENT_NAME " ORDER BY dataset, name",
     [SQLITE__EXTENT_DELETE] = "DELETE FROM attribute WHERE container = ?1 AND " EXTENT_NAME,

@@ -291,6 +291,9 @@ esdm_status sqlite__extent_list(void *store, uint64_t container, esdm_meta_exten
                                 void *user, esdm_error *err);
 esdm_status sqlite__extent_names(void *store, const char *prefix, esdm_meta_name_visitor visit,
                                  void *user, esdm_error *err);
+esdm_status sqlite__values(void *store, const char *const *containers, size_t ncontainers,
+                           const char *const *names, size_t nnames, bool datasets,
+                           esdm_meta_value_visitor visit, void *user, esdm_error *err);
 esdm_status sqlite__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
 esdm_status sqlite__fact_put(void *store, const char *name, const char *text, esdm_error *err);
 esdm_status sqlite__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,

@@ -207,11 +207,12 @@ typedef bool (*esdm_match_visitor)(const esdm_match *match, void *user);
  * >= ~ =~` (`~` is a glob, `=~` a regular expression of PCRE2, both on text), VALUE a number, a
  * bare word or a text in single or double quotes; or `NAME in (VALUE, …)`, `NAME not in (…)`,
  * `exists NAME`. About data: `time overlaps DATE .. DATE`, `box overlaps W,S,E,N`, `level overlaps
- * NUMBER .. NUMBER UNIT`, `grid = KIND`, `max(VARIABLE) > NUMBER UNIT`, `min(…)`, `length(DIMENSION)
- * >= NUMBER`, `text ~ WORDS`. See esdm-find(1). A container is found when its own attributes meet the
- * expression; a dataset when its attributes do, or its container's where it has none of the name,
- * and one of its own meets a comparison that is not within a `not`. Matches come by byte order of
- * names, each once.
+ * NUMBER .. NUMBER UNIT`, `grid = KIND`, `max(VARIABLE) > NUMBER UNIT`, `min(…)`,
+ * `length(DIMENSION)
+ * >= NUMBER`, `text ~ WORDS`. See esdm-find(1). A container is found when its own attributes meet
+ * the expression; a dataset when its attributes do, or its container's where it has none of the
+ * name, and one of its own meets a comparison that is not within a `not`. Matches come by byte
+ * order of names, each once.
  * @return ESDM_EINVAL with the column of the first wrong token, or when the expression has more
  * than 4096 alternatives or 64 comparisons that are joined by `and`.
  */

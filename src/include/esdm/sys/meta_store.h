@@ -327,6 +327,9 @@ typedef bool (*esdm_meta_tag_visitor)(const esdm_meta_tag *tag, void *user);
 
 typedef bool (*esdm_meta_attribute_visitor)(const esdm_meta_attribute *attribute, void *user);
 typedef bool (*esdm_meta_extent_visitor)(const esdm_meta_extent *extent, void *user);
+/** `container`: which of those that were asked for, from 0. */
+typedef bool (*esdm_meta_value_visitor)(size_t container, const esdm_meta_attribute *attribute,
+                                        void *user);
 typedef bool (*esdm_meta_name_visitor)(const char *name, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
                                             void *user);
@@ -585,6 +588,16 @@ typedef struct esdm_meta_plugin {
      *  byte order. Costs as much as there are names, however many containers have them. */
     esdm_status (*extent_names)(void *store, const char *prefix, esdm_meta_name_visitor visit,
                                 void *user, esdm_error *err);
+
+    /**
+     * Attributes with some names of some containers, of each in the order of its datasets; elements
+     * of one attribute in their order. Names of containers that are not there are passed by.
+     * Since interface 8; optional. @param datasets also those of datasets, not the containers'
+     * alone.
+     */
+    esdm_status (*values)(void *store, const char *const *containers, size_t ncontainers,
+                          const char *const *names, size_t nnames, bool datasets,
+                          esdm_meta_value_visitor visit, void *user, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus
