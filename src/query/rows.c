@@ -37,6 +37,8 @@ typedef struct reading {
     void *store;
     const char *const *columns;
     size_t ncolumns;
+    const char **asked; /* the columns, each once; owned */
+    size_t nasked;
     const row *rows; /* of the batch, those of a container together */
     size_t nrows;
     const char *names[BATCH]; /* of containers; borrowed */
@@ -199,8 +201,8 @@ show_batch(reading *r, esdm__query_row_visitor visit, void *user, bool *ret_more
 {
     esdm_status status = ESDM_OK;
     if (r->ncolumns > 0 && r->meta->values != NULL)
-        status = r->meta->values(r->store, r->names, r->nnames, r->columns, r->ncolumns,
-                                 r->datasets, read_value, r, err);
+        status = r->meta->values(r->store, r->names, r->nnames, r->asked, r->nasked, r->datasets,
+                                 read_value, r, err);
     else if (r->ncolumns > 0)
         status = read_each(r, err);
     for (size_t i = 0; i < r->nrows && *ret_more && status == ESDM_OK; i++) {
@@ -215,6 +217,23 @@ show_batch(reading *r, esdm__query_row_visitor visit, void *user, bool *ret_more
     return status;
 }
 
+/* What is shown and sorted by is asked for once. */
+static esdm_status
+note_columns(reading *r, esdm_error *err)
+{
+    r->asked = calloc(r->ncolumns + 1, sizeof *r->asked);
+    if (r->asked == NULL)
+        return esdm__error_nomem(err, r->ncolumns * sizeof *r->asked, "an answer");
+    for (size_t i = 0; i < r->ncolumns; i++) {
+        bool before = false;
+        for (size_t k = 0; k < r->nasked && !before; k++)
+            before = strcmp(r->asked[k], r->columns[i]) == 0;
+        if (!before)
+            r->asked[r->nasked++] = r->columns[i];
+    }
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                  const char *const *columns, size_t ncolumns, esdm__query_row_visitor visit,
@@ -226,7 +245,9 @@ esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *q
     if (r == NULL)
         return esdm__error_nomem(err, sizeof *r, "an answer");
     *r = (reading){.meta = meta, .store = store, .columns = columns, .ncolumns = ncolumns};
-    esdm_status status = esdm__query_find(meta, store, query, add_row, &list, err);
+    esdm_status status = note_columns(r, err);
+    if (status == ESDM_OK)
+        status = esdm__query_find(meta, store, query, add_row, &list, err);
     if (status == ESDM_OK && list.nomem)
         status = esdm__error_nomem(err, list.count * sizeof *list.items, "an answer");
     for (size_t at = 0; at < list.count && more && status == ESDM_OK; at += r->nrows) {
@@ -238,6 +259,7 @@ esdm__query_rows(const esdm_meta_plugin *meta, void *store, const esdm__query *q
     for (size_t i = 0; i < list.count; i++)
         free(list.items[i].container);
     free(list.items);
+    free(r->asked);
     free(r);
     return status;
 }
