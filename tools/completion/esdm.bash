@@ -66,7 +66,7 @@ _esdm_complete_for() {
         ;;
     esac
     case $tool in
-    esdm-ls | esdm-stat | esdm-rm | esdm-log | esdm-restore | esdm-reduce)
+    esdm-ls | esdm-stat | esdm-rm | esdm-mv | esdm-attr | esdm-log | esdm-restore | esdm-reduce)
         _esdm_reply "$word" < <(_esdm_names "$word")
         ;;
     esdm-find)
