@@ -16,6 +16,20 @@
 #define VALLEY      0.8 /* a minimum parts two classes when it is that deep below the lower top */
 #define PADDING     0.5 /* of the grid beyond the times, in decades */
 
+/* statfs() of NFS, SMB, CIFS, Lustre, BeeGFS, GPFS, AFS, Ceph, 9p, PanFS, OrangeFS. */
+static bool
+is_remote_file_system(guint32 type)
+{
+    static const guint32 known[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42,
+                                    0x0bd00bd0, 0x19830326, 0x47504653, 0x5346414f,
+                                    0x00c36400, 0x01021997, 0xaad7aaea, 0x20030528};
+    for (gsize i = 0; i < G_N_ELEMENTS(known); i++) {
+        if (known[i] == type)
+            return true;
+    }
+    return false;
+}
+
 /* ---- density ----------------------------------------------------------------------------------
  */
 
@@ -139,19 +153,38 @@ density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peak
 #define COPY_LATENCY_S 12e-6 /* of a call that memory answers, on a busy node */
 #define COPY_RATE      1.5e9 /* and of its bytes */
 #define COPY_FACTOR    3.0
-#define NETWORK_S      0.9e-3 /* a local device that is not busy answers sooner */
-#define SPINDLE_S      3e-3
+#define SPINDLE_S      3e-3 /* a disk that moves its head */
+#define LATER          3.0  /* so many times the device's time: the call waited for others */
+#define FOLLOWING      0.7
 
-/* What all times of a kind look like together. */
-typedef struct evidence {
-    double memory_s; /* of a typical call, if memory answers */
-    double device_s; /* typical time of the class that is most probably the device; 0: none */
-} evidence;
+static double
+mean_bytes(const time_class *c)
+{
+    return c->calls > 0 ? (double) c->bytes / (double) c->calls : 0;
+}
+
+static double
+following(const time_class *c)
+{
+    return c->calls > 0 ? (double) c->following / (double) c->calls : 0;
+}
+
+static double
+beside(const time_class *c)
+{
+    return c->calls > 0 ? (double) c->beside / (double) c->calls : 0;
+}
 
 static bool
-answers_from_memory(const time_class *c, double mean_bytes)
+is_remote(const time_class *c)
 {
-    return c->typical_s < COPY_FACTOR * (COPY_LATENCY_S + mean_bytes / COPY_RATE);
+    return 2 * c->remote > c->calls;
+}
+
+static bool
+answers_from_memory(const time_class *c)
+{
+    return c->typical_s < COPY_FACTOR * (COPY_LATENCY_S + mean_bytes(c) / COPY_RATE);
 }
 
 static void
@@ -161,66 +194,108 @@ set_cause(time_class *c, const char *cause, char *because)
     c->because = because;
 }
 
-/* Whose calls follow each other comes from read-ahead, though it is slower than memory. */
-static void
-explain_read(time_class *c, double *device_s)
+/* The class of the device: of those that memory does not answer, the one with most calls. */
+static const time_class *
+device_of(const GPtrArray *list)
 {
-    double mean = c->calls > 0 ? (double) c->bytes / (double) c->calls : 0;
-    double following = c->calls > 0 ? (double) c->following / (double) c->calls : 0;
-    double rate = c->typical_s > 0 ? mean / c->typical_s : 0;
-    char *typical = time_text(c->typical_s);
-    char *size = bytes_text(mean);
-    if (answers_from_memory(c, mean)) {
-        set_cause(c, "page cache",
-                  g_strdup_printf("%s for %s is what a copy from memory takes", typical, size));
-    } else if (*device_s > 0 && c->typical_s > 4 * *device_s) {
-        set_cause(c, "contention",
-                  g_strdup_printf("%s is %.0f times what the device needs otherwise: the calls "
-                                  "wait behind others",
-                                  typical, c->typical_s / *device_s));
-    } else if (*device_s == 0 && following > 0.7 && mean > 0 && rate > 100e6 &&
-               c->typical_s < NETWORK_S) {
-        set_cause(c, "read-ahead",
-                  g_strdup_printf("%.0f %% of these calls go on where one ended; %s each is more "
-                                  "than memory takes and less than a device: the system had begun "
-                                  "to read them",
-                                  100 * following, typical));
-    } else {
-        bool far = c->typical_s > NETWORK_S && c->typical_s < SPINDLE_S;
-        *device_s = c->typical_s;
-        set_cause(
-            c,
-            c->typical_s > SPINDLE_S ? "slow device"
-            : far                    ? "network or busy device"
-                                     : "device",
-            g_strdup_printf("%s for %s; memory would take %s", typical, size, "microseconds"));
+    const time_class *found = NULL;
+    for (guint i = 0; i < list->len; i++) {
+        const time_class *c = list->pdata[i];
+        if (!answers_from_memory(c) && (found == NULL || c->calls > found->calls))
+            found = c;
     }
-    g_free(typical);
-    g_free(size);
+    return found;
 }
 
 static void
-explain_write(time_class *c, double *memory_s)
+explain_fast(time_class *c, const time_class *device, const char *typical, const char *size)
 {
-    double mean = c->calls > 0 ? (double) c->bytes / (double) c->calls : 0;
-    char *typical = time_text(c->typical_s);
-    char *size = bytes_text(mean);
-    if (answers_from_memory(c, mean)) {
-        *memory_s = c->typical_s;
-        set_cause(c, "page cache",
-                  g_strdup_printf("%s for %s: memory took them, the device gets them later",
-                                  typical, size));
-    } else if (*memory_s > 0) {
+    bool streams = following(c) > FOLLOWING && device != NULL && following(device) > FOLLOWING &&
+                   device->calls * 64 > c->calls;
+    if (streams)
         set_cause(
-            c, "write-back",
-            g_strdup_printf("%s for %s is %.0f times the others: these calls waited until the "
-                            "system had stored older data",
-                            typical, size, c->typical_s / *memory_s));
+            c, "read-ahead",
+            g_strdup_printf("%s for %s, each where the one before ended, and one in %.0f waits "
+                            "for the device: the system had read them early",
+                            typical, size, (double) c->calls / (double) device->calls + 1));
+    else
+        set_cause(c, "page cache",
+                  g_strdup_printf("%s for %s is what a copy from memory takes", typical, size));
+}
+
+static void
+explain_slow(time_class *c, const time_class *device, const char *typical, const char *size)
+{
+    double times = device->typical_s > 0 ? c->typical_s / device->typical_s : 1;
+    if (c != device && times > LATER) {
+        char *usual = time_text(device->typical_s);
+        char *many = beside(c) > beside(device) + 0.5
+                         ? g_strdup_printf("%.1f other calls were under way", beside(c))
+                         : g_strdup("behind those of other programs, or of this one");
+        set_cause(c, "contention",
+                  g_strdup_printf("%s for %s, %.0f times the usual %s: the calls waited (%s)",
+                                  typical, size, times, usual, many));
+        g_free(many);
+        g_free(usual);
+    } else if (c != device && times < 1 / LATER && following(c) > FOLLOWING) {
+        set_cause(c, "read-ahead",
+                  g_strdup_printf(
+                      "%s for %s, each where the one before ended: the system had begun to read "
+                      "them, and they waited for the rest",
+                      typical, size));
+    } else if (is_remote(c)) {
+        set_cause(c, "network",
+                  g_strdup_printf("%s for %s, on a file system of other nodes", typical, size));
     } else {
-        set_cause(c, "device", g_strdup_printf("%s for %s: no call was faster", typical, size));
+        set_cause(c, "device",
+                  g_strdup_printf("%s for %s: memory did not have them%s", typical, size,
+                                  c->typical_s > SPINDLE_S ? ", and the device takes long" : ""));
     }
-    g_free(typical);
-    g_free(size);
+}
+
+static void
+explain_reads(const GPtrArray *list)
+{
+    const time_class *device = device_of(list);
+    for (guint i = 0; i < list->len; i++) {
+        time_class *c = list->pdata[i];
+        char *typical = time_text(c->typical_s);
+        char *size = bytes_text(mean_bytes(c));
+        if (answers_from_memory(c))
+            explain_fast(c, device, typical, size);
+        else
+            explain_slow(c, device, typical, size);
+        g_free(typical);
+        g_free(size);
+    }
+}
+
+static void
+explain_writes(const GPtrArray *list)
+{
+    double memory_s = 0;
+    for (guint i = 0; i < list->len; i++) {
+        time_class *c = list->pdata[i];
+        char *typical = time_text(c->typical_s);
+        char *size = bytes_text(mean_bytes(c));
+        if (answers_from_memory(c)) {
+            memory_s = c->typical_s;
+            set_cause(c, "page cache",
+                      g_strdup_printf("%s for %s: memory took them, the device gets them later",
+                                      typical, size));
+        } else if (memory_s > 0) {
+            set_cause(c, "write-back",
+                      g_strdup_printf(
+                          "%s for %s, %.0f times the others: these calls waited until older data "
+                          "were stored",
+                          typical, size, c->typical_s / memory_s));
+        } else {
+            set_cause(c, is_remote(c) ? "network" : "device",
+                      g_strdup_printf("%s for %s: no call was faster", typical, size));
+        }
+        g_free(typical);
+        g_free(size);
+    }
 }
 
 /* Neighbours with the same cause are one class for those who read of them; the one with more time
@@ -230,13 +305,15 @@ join_neighbours(GPtrArray *list)
 {
     for (guint i = 1; i < list->len;) {
         time_class *a = list->pdata[i - 1];
-        const time_class *b = list->pdata[i];
+        time_class *b = list->pdata[i];
         if (!g_str_equal(a->cause, b->cause)) {
             i++;
             continue;
         }
         if (b->seconds > a->seconds) {
+            char *because = a->because;
             a->because = b->because;
+            b->because = because;
             a->typical_s = b->typical_s;
         }
         a->high_s = b->high_s;
@@ -244,7 +321,12 @@ join_neighbours(GPtrArray *list)
         a->bytes += b->bytes;
         a->seconds += b->seconds;
         a->following += b->following;
+        a->beside += b->beside;
+        a->remote += b->remote;
         (void) g_ptr_array_remove_index(list, i);
+        g_free(b->cause);
+        g_free(b->because);
+        g_free(b);
     }
 }
 
@@ -260,9 +342,15 @@ compare_times(const void *a, const void *b)
 }
 
 static bool
-counts(const call *c, watch_kind kind)
+is_of(const call *c, watch_kind kind)
 {
     return c->kind == kind && c->ns > 0 && c->bytes > 0 && c->object->kind == WATCH_FILE;
+}
+
+static bool
+is_data(const call *c)
+{
+    return is_of(c, WATCH_KIND_READ) || is_of(c, WATCH_KIND_WRITE);
 }
 
 static bool
@@ -279,6 +367,49 @@ goes_on(GHashTable *ends, const call *c)
     return follows;
 }
 
+/* What the calls are beside their times: how they follow, and what is under way with them. */
+static void
+mark_calls(const run *r)
+{
+    GHashTable *ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    guint64 under_way[256] = {0}; /* ends of calls */
+    for (guint i = 0; i < r->calls->len; i++) {
+        call *c = &g_array_index(r->calls, call, i);
+        if (!is_data(c))
+            continue;
+        guint count = 0;
+        guint free = 0;
+        for (guint k = 0; k < G_N_ELEMENTS(under_way); k++) {
+            count += under_way[k] > c->start_ns;
+            free = under_way[k] <= c->start_ns ? k : free;
+        }
+        under_way[free] = c->start_ns + c->ns;
+        c->beside = (guint8) MIN(count, 255);
+        c->follows = goes_on(ends, c);
+    }
+    g_hash_table_destroy(ends);
+}
+
+static void
+add_to_class(time_class *class, const call *c)
+{
+    class->calls++;
+    class->bytes += c->bytes;
+    class->seconds += seconds_of(c->ns);
+    class->following += c->follows;
+    class->beside += c->beside;
+    class->remote += is_remote_file_system(c->object->entry.file_system);
+}
+
+static time_class *
+class_at(const GPtrArray *list, double seconds)
+{
+    guint k = 0;
+    while (k + 1 < list->len && seconds >= ((const time_class *) list->pdata[k])->high_s)
+        k++;
+    return list->pdata[k];
+}
+
 static GPtrArray *
 classes_of(const run *r, watch_kind kind)
 {
@@ -289,7 +420,7 @@ classes_of(const run *r, watch_kind kind)
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
         double seconds = seconds_of(c->ns);
-        if (counts(c, kind))
+        if (is_of(c, kind))
             g_array_append_val(times, seconds);
     }
     qsort(times->data, times->len, sizeof(double), compare_times);
@@ -302,50 +433,45 @@ classes_of(const run *r, watch_kind kind)
         c->typical_s = peaks[i];
         g_ptr_array_add(list, c);
     }
-    GHashTable *ends = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
-        if (!counts(c, kind))
-            continue;
-        guint k = 0;
-        bool follows = goes_on(ends, c);
-        while (k + 1 < n && seconds_of(c->ns) >= cuts[k])
-            k++;
-        time_class *class = list->pdata[k];
-        class->calls++;
-        class->bytes += c->bytes;
-        class->seconds += seconds_of(c->ns);
-        class->following += follows;
+        if (is_of(c, kind))
+            add_to_class(class_at(list, seconds_of(c->ns)), c);
     }
-    g_hash_table_destroy(ends);
     g_array_free(times, TRUE);
     return list;
+}
+
+/* What the reads would have taken from memory: as those that memory answered. */
+static double
+best_of(const GPtrArray *list)
+{
+    double latency = COPY_LATENCY_S;
+    double best = 0;
+    for (guint i = 0; i < list->len; i++) {
+        const time_class *c = list->pdata[i];
+        if (i == 0 && answers_from_memory(c))
+            latency = c->typical_s / 2;
+        best += MIN(c->seconds, (double) c->calls * latency + (double) c->bytes / COPY_RATE);
+    }
+    return best;
 }
 
 void
 run_classes(run *r)
 {
-    double device_s = 0;
-    double memory_s = 0;
+    mark_calls(r);
     r->read_classes = classes_of(r, WATCH_KIND_READ);
     r->write_classes = classes_of(r, WATCH_KIND_WRITE);
-    double rate = COPY_RATE;
-    double latency = COPY_LATENCY_S;
-    for (guint i = 0; i < r->read_classes->len; i++) {
-        time_class *c = r->read_classes->pdata[i];
-        explain_read(c, &device_s);
-        if (i == 0 && g_str_equal(c->cause, "page cache")) {
-            latency = c->typical_s / 2;
-            rate = COPY_RATE;
-        }
-    }
-    for (guint i = 0; i < r->write_classes->len; i++)
-        explain_write(r->write_classes->pdata[i], &memory_s);
+    explain_reads(r->read_classes);
+    explain_writes(r->write_classes);
     join_neighbours(r->read_classes);
     join_neighbours(r->write_classes);
-    for (guint i = 0; i < r->read_classes->len; i++) {
-        const time_class *c = r->read_classes->pdata[i];
-        double cached = (double) c->calls * latency + (double) c->bytes / rate;
-        r->best_s += MIN(c->seconds, cached);
+    r->best_s = best_of(r->read_classes);
+    for (guint i = 0; i < r->calls->len; i++) {
+        call *c = &g_array_index(r->calls, call, i);
+        if (is_data(c))
+            c->class = class_at(c->kind == WATCH_KIND_READ ? r->read_classes : r->write_classes,
+                                seconds_of(c->ns));
     }
 }

@@ -26,17 +26,22 @@ static const tool_help help = {
 };
 
 static char *page;
+static char *trace;
 
 static const GOptionEntry entries[] = {
     {"page", 'p', 0, G_OPTION_ARG_FILENAME, &page, "Write a page with pictures (HTML), too",
      "FILE"},
+    {"trace", 't', 0, G_OPTION_ARG_FILENAME, &trace,
+     "Write all calls with their causes: JSON Lines, or trace events for Perfetto (FILE.json)",
+     "FILE"},
     {0},
 };
+
+static run r; /* whose memory the end of the process frees */
 
 int
 main(int argc, char **argv)
 {
-    run r;
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 2)
         return tool_usage("one folder with the records of a run");
@@ -52,5 +57,7 @@ main(int argc, char **argv)
         print_report(&r);
     if (page != NULL)
         status = write_page(&r, page);
+    if (trace != NULL && status == TOOL_OK)
+        status = write_trace(&r, trace);
     return tool_finish(status);
 }

@@ -29,7 +29,10 @@ typedef struct call {
     watch_kind kind;
     guint16 op;
     bool failed;
-    bool nested; /* in a NetCDF call */
+    bool nested;   /* in a NetCDF call */
+    bool follows;  /* goes on where the one before ended in this file */
+    guint8 beside; /* calls of data under way when it began, itself not counted; at most 255 */
+    const struct time_class *class; /* of reads and writes that moved bytes; NULL: of none */
 } call;
 
 /** How the reads or the writes of a file follow each other. */
@@ -74,8 +77,10 @@ typedef struct time_class {
     guint64 bytes;
     double seconds;
     guint64 following;
-    char *cause;   /* "page cache", "read-ahead", "device", … */
-    char *because; /* what speaks for it */
+    guint64 beside; /* sum over the calls */
+    guint64 remote; /* calls of files on a network file system */
+    char *cause;    /* "page cache", "read-ahead", "device", … */
+    char *because;  /* what speaks for it */
 } time_class;
 
 typedef struct advice {
@@ -123,6 +128,8 @@ void run_advise(run *r);
 guint density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peaks,
                       guint most);
 
+/** All calls, with their causes: JSON Lines, or Chrome trace events when FILE ends in ".json". */
+tool_exit write_trace(const run *r, const char *file);
 void print_report(const run *r);
 json_t *report_json(const run *r);
 /** A page of its own, without references to others. */

@@ -103,7 +103,7 @@ load_windows(run *r, process *p, const char *bytes, gsize size, guint32 kind)
         const watch_window *w = (const watch_window *) (bytes + at);
         const char *first = bytes + at + sizeof *w;
         gsize room = WATCH_WINDOW - sizeof *w;
-        if (w->kind != kind)
+        if (w->kind != kind || w->index >= WATCH_WINDOWS)
             continue;
         if (kind == WATCH_ENTRIES)
             for (gsize i = 0; i < room / sizeof(watch_entry); i++)

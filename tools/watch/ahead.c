@@ -14,33 +14,46 @@
 #include "watch/watch.h"
 
 #define DESCRIPTORS  4096
-#define LEARN_READS  4u         /* at one distance before advice begins */
-#define DEPTH_MOST   64u        /* reads ahead */
+#define LEARN_READS  4u  /* at one distance before advice begins; all but one must wait */
+#define LEARN_STREAM 24u /* of a stream, which the kernel reads ahead by itself */
+#define DEPTH_FIRST  2u  /* reads ahead */
+#define DEPTH_MOST   64u
 #define PIECE_BYTES  131072u    /* the smallest read-ahead window that is met: FUSE */
 #define READ_MOST    (4u << 20) /* larger reads keep a device busy by themselves */
 #define CONTROL_EACH 32u        /* one read of so many goes without advice */
-#define JUDGE_READS  24u        /* advised ones, before the comparison counts */
+#define JUDGE_READS  32u        /* advised ones, before the comparison counts */
+#define STREAM_READS 1024u      /* of a stream with advice, until one part goes without again */
 #define CACHED_NS    20000.0    /* a read from memory takes less, and … */
-#define CACHED_RATE  1.0        /* … a byte a nanosecond more */
+#define CACHED_RATE  1.0        /* … a nanosecond a byte more */
 #define HELPS        0.9        /* of the time without advice, or less */
-#define WEIGHT       0.15       /* of a new time in the mean */
+#define RETRY_READS  256u       /* until a depth is tried again that lost something */
+#define LOST         0.8        /* as long: nothing was read early */
+#define WEIGHT       0.06       /* of a new time in the mean */
 #define PAUSE_READS  4096u      /* until it is tried again */
 
+typedef struct times {
+    double mean_ns;
+    uint32_t count;
+} times;
+
 typedef struct pattern {
-    uint32_t entry;
-    uint64_t last;   /* position of the last read */
-    uint64_t bytes;  /* of it */
-    int64_t stride;  /* distance of the last two */
-    uint32_t run;    /* reads at this distance */
-    uint32_t depth;  /* reads ahead */
-    uint64_t next;   /* reads of the run that are advised; sequential: bytes up to here */
-    uint32_t count;  /* since advice began */
+    uint64_t last;    /* position of the last read */
+    uint64_t bytes;   /* of it */
+    int64_t stride;   /* distance of the last two */
+    uint32_t run;     /* reads at this distance */
+    uint32_t depth;   /* reads ahead */
+    bool active;      /* advice is given */
+    uint32_t ceiling; /* depth at which something was lost; DEPTH_MOST: never */
+    uint32_t grown;   /* reads since the depth grew */
+    uint64_t recover; /* losses before this number (or piece) are known */
+    uint64_t next; /* number of the first read of the run that is not advised; streams: position */
+    uint32_t waited; /* reads in a row that memory did not answer */
+    uint32_t quick;  /* reads without advice in a row that it did */
     uint32_t paused; /* reads to go until it is tried again */
-    double plain_ns; /* means: reads without, with advice, and the advice per read */
-    double advised_ns;
-    double advice_ns;
-    uint32_t plain;
-    uint32_t advised;
+    times plain;     /* reads without, with advice, and the advice itself */
+    times advised;
+    times advice;
+    uint64_t asked_ns[DEPTH_MOST]; /* when the reads (or pieces) ahead were asked for */
 } pattern;
 
 static pattern *_Atomic patterns[DESCRIPTORS / 64]; /* arrays of 64, made when needed */
@@ -87,9 +100,15 @@ watch__ahead_forget(int fd)
 }
 
 static bool
-was_cached(const pattern *p)
+is_from_memory(const pattern *p, double ns)
 {
-    return p->plain_ns < CACHED_NS + CACHED_RATE * (double) p->bytes;
+    return ns < CACHED_NS + CACHED_RATE * (double) p->bytes;
+}
+
+static bool
+is_stream(const pattern *p)
+{
+    return p->stride == (int64_t) p->bytes;
 }
 
 static void
@@ -117,6 +136,7 @@ advise_strided(pattern *p, int fd, uint64_t at, uint64_t want, watch_entry *entr
         p->next = n + 1;
         if (n % CONTROL_EACH == 0)
             continue;
+        p->asked_ns[n % DEPTH_MOST] = watch__now_ns();
         for (uint64_t done = 0; done < want; done += PIECE_BYTES)
             advise(p, fd, (uint64_t) position + done,
                    want - done < PIECE_BYTES ? want - done : PIECE_BYTES, entry);
@@ -133,36 +153,63 @@ advise_sequential(pattern *p, int fd, uint64_t at, uint64_t want, watch_entry *e
     end = end < entry->file_bytes ? end : entry->file_bytes;
     for (; from < end; from += PIECE_BYTES) {
         p->next = from + PIECE_BYTES;
+        p->asked_ns[from / PIECE_BYTES % DEPTH_MOST] = watch__now_ns();
         advise(p, fd, from, PIECE_BYTES, entry);
     }
 }
 
-static bool
+/* Whether the read goes on with the pattern. */
+static void
 follow(pattern *p, uint64_t at, uint64_t want)
 {
     int64_t stride = (int64_t) at - (int64_t) p->last;
-    bool same = stride == p->stride && stride != 0;
-    if (!same) {
+    if (stride == p->stride && stride != 0 && want == p->bytes) {
+        p->run++;
+    } else {
         p->run = 0;
         p->next = 0;
-        p->depth = 1;
+        p->waited = 0;
+        p->active = false;
         p->stride = stride;
-    } else {
-        p->run++;
     }
     p->last = at;
     p->bytes = want;
-    return same && p->run >= LEARN_READS;
+}
+
+static void
+set_active(pattern *p)
+{
+    uint32_t reads = is_stream(p) ? LEARN_STREAM : LEARN_READS;
+    bool waits = is_stream(p) ? p->plain.count >= reads && !is_from_memory(p, p->plain.mean_ns)
+                              : p->waited + 1 >= reads;
+    if (p->active || p->run < reads || !waits)
+        return;
+    p->active = true;
+    p->ceiling = DEPTH_MOST;
+    p->grown = 0;
+    p->recover = 0;
+    p->depth = DEPTH_FIRST;
+    p->quick = 0;
+    p->advised = (times){0};
 }
 
 static void
 stop(pattern *p, watch_entry *entry)
 {
     p->paused = PAUSE_READS;
-    p->advised = 0;
-    p->plain = 0;
+    p->active = false;
+    p->plain = (times){0};
     p->run = 0;
     (void) __atomic_fetch_add(&entry->ahead_stopped, 1, __ATOMIC_RELAXED);
+}
+
+/* Whether this read was asked for before. */
+static bool
+was_advised(const pattern *p, uint64_t at, uint64_t want)
+{
+    if (!p->active)
+        return false;
+    return is_stream(p) ? p->next >= at + want : p->next > p->run && p->run % CONTROL_EACH != 0;
 }
 
 void
@@ -176,17 +223,15 @@ watch__ahead_begin(watch_call *call, int fd, uint32_t number, uint64_t at, uint6
         p->paused -= p->paused != UINT32_MAX;
         return;
     }
-    bool sequential = p->stride == (int64_t) p->bytes;
-    bool known = follow(p, at, want);
+    follow(p, at, want);
     if (p->run == 0)
         return;
-    call->ahead = p->next > p->run && p->run % CONTROL_EACH != 0 && !sequential ? 2 : 1;
-    if (sequential && p->next > at + want)
-        call->ahead = 2;
-    if (!known || (p->plain >= LEARN_READS && was_cached(p)))
+    set_active(p);
+    call->ahead = was_advised(p, at, want) ? 2 : 1;
+    if (!p->active)
         return;
     uint64_t before = watch__now_ns();
-    if (sequential)
+    if (is_stream(p))
         advise_sequential(p, fd, at, want, entry);
     else
         advise_strided(p, fd, at, want, entry);
@@ -194,10 +239,74 @@ watch__ahead_begin(watch_call *call, int fd, uint32_t number, uint64_t at, uint6
 }
 
 static void
-mean(double *value, double more, uint32_t count)
+mean(times *t, double more)
 {
-    double weight = count < 6 ? 1.0 / (count + 1) : WEIGHT;
-    *value += weight * (more - *value);
+    double weight = 1.0 / (t->count + 1);
+    weight = weight > WEIGHT ? weight : WEIGHT;
+    t->mean_ns += weight * (more - t->mean_ns);
+    t->count += t->count < UINT32_MAX;
+}
+
+static void
+plain_done(pattern *p, watch_entry *entry, double ns)
+{
+    bool quick = is_from_memory(p, ns);
+    p->waited = quick ? 0 : p->waited + 1;
+    p->quick = quick ? p->quick + 1 : 0;
+    if (p->active && !is_stream(p) && p->quick >= 2) /* memory has the file meanwhile */
+        p->active = false;
+    mean(&p->plain, ns);
+    (void) __atomic_fetch_add(&entry->plain_reads, 1, __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(&entry->plain_ns, (uint64_t) ns, __ATOMIC_RELAXED);
+}
+
+/* Number of the read in its run; of a stream, the piece in which it ends. */
+static uint64_t
+number_of(const pattern *p)
+{
+    return is_stream(p) ? (p->last + p->bytes - 1) / PIECE_BYTES : p->run;
+}
+
+/* As far ahead as the device has places for. What is asked for beyond them may be passed over: the
+ * read takes as long as without advice, though it was asked for long before. */
+static void
+set_depth(pattern *p, uint64_t start_ns, double ns)
+{
+    uint64_t number = number_of(p);
+    double ahead_ns = (double) (start_ns - p->asked_ns[number % DEPTH_MOST]);
+    bool slow = ns > LOST * p->plain.mean_ns;
+    p->grown++;
+    if (slow && ahead_ns > p->plain.mean_ns / 2) {
+        if (number < p->recover)
+            return;
+        p->ceiling = p->depth;
+        p->depth = p->depth > 2 ? p->depth * 3 / 4 : 1;
+        p->recover = number + p->depth + 1;
+        p->grown = 0;
+    } else if (!is_from_memory(p, ns) && p->grown >= p->depth / 2 && p->depth < DEPTH_MOST) {
+        bool known = p->ceiling < DEPTH_MOST;
+        if (known && p->depth + 1 >= p->ceiling && p->grown < RETRY_READS)
+            return;
+        p->depth = known ? p->depth + 1 : 2 * p->depth;
+        p->depth = p->depth < DEPTH_MOST ? p->depth : DEPTH_MOST - 1;
+        p->grown = 0;
+    }
+}
+
+static void
+advised_done(pattern *p, watch_entry *entry, uint64_t start_ns, double ns)
+{
+    mean(&p->advised, ns);
+    (void) __atomic_fetch_add(&entry->advised_reads, 1, __ATOMIC_RELAXED);
+    (void) __atomic_fetch_add(&entry->advised_ns, (uint64_t) ns, __ATOMIC_RELAXED);
+    set_depth(p, start_ns, ns);
+    if (p->advised.count >= JUDGE_READS &&
+        p->advised.mean_ns + p->advice.mean_ns > HELPS * p->plain.mean_ns)
+        stop(p, entry);
+    else if (is_stream(p) && p->advised.count >= STREAM_READS) {
+        p->active = false; /* one part without it, to compare with */
+        p->plain = (times){0};
+    }
 }
 
 void
@@ -207,20 +316,11 @@ watch__ahead_done(const watch_call *call, int fd, uint64_t at, uint64_t moved, u
     watch_entry *entry = p != NULL ? watch__entry(watch__fd_entry(fd)) : NULL;
     if (entry == NULL || p->last != at || moved == 0)
         return;
-    double read_ns = (double) (ns - call->advised);
-    mean(&p->advice_ns, (double) call->advised, p->count++);
-    if (call->ahead == 1) {
-        mean(&p->plain_ns, read_ns, p->plain++);
-        (void) __atomic_fetch_add(&entry->plain_reads, 1, __ATOMIC_RELAXED);
-        (void) __atomic_fetch_add(&entry->plain_ns, (uint64_t) read_ns, __ATOMIC_RELAXED);
-        return;
-    }
-    mean(&p->advised_ns, read_ns, p->advised++);
-    (void) __atomic_fetch_add(&entry->advised_reads, 1, __ATOMIC_RELAXED);
-    (void) __atomic_fetch_add(&entry->advised_ns, (uint64_t) read_ns, __ATOMIC_RELAXED);
-    if (p->advised > JUDGE_READS && p->advised_ns + p->advice_ns > HELPS * p->plain_ns)
-        stop(p, entry);
-    else if (p->depth < DEPTH_MOST && p->advised % 2 == 0 &&
-             read_ns > CACHED_NS + CACHED_RATE * (double) p->bytes)
-        p->depth *= 2;
+    double read_ns = ns > call->advised ? (double) (ns - call->advised) : 0;
+    if (p->active)
+        mean(&p->advice, (double) call->advised);
+    if (call->ahead == 1)
+        plain_done(p, entry, read_ns);
+    else
+        advised_done(p, entry, call->start_ns + call->advised, read_ns);
 }

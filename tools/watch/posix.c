@@ -2,6 +2,7 @@
 /* Files: which entry a descriptor has, where it stands, and what calls did with it. */
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "watch/watch.h"
 
@@ -126,9 +127,11 @@ static void
 describe(uint32_t number, int fd, const struct stat *st)
 {
     watch_entry *entry = watch__entry(number);
-    (void) fd;
+    struct statfs system;
     if (entry == NULL)
         return;
+    if (fstatfs(fd, &system) == 0)
+        entry->file_system = (uint32_t) system.f_type;
     entry->file_bytes = (uint64_t) st->st_size;
     entry->device = (uint64_t) st->st_dev;
     entry->inode = (uint64_t) st->st_ino;

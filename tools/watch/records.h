@@ -67,9 +67,9 @@ typedef struct watch_entry {
     int32_t flags; /* of open() */
     uint32_t rank; /* of a variable: dimensions */
     uint32_t element_bytes;
-    int32_t deflate; /* level; -1: none or not known */
-    int32_t chunked; /* 1: chunked, 0: contiguous, -1: not known */
-    uint32_t unused;
+    int32_t deflate;      /* level; -1: none or not known */
+    int32_t chunked;      /* 1: chunked, 0: contiguous, -1: not known */
+    uint32_t file_system; /* statfs(): f_type */
     watch_counts read;
     watch_counts write;
     watch_counts other;        /* open, close, sync, seek, stat, … */

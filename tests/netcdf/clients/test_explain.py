@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-explain finds the causes of times: on mixtures whose causes are known, and on reads of this
+machine, of which the kernel tells which pages were in memory."""
+
+import ctypes
+import json
+import mmap
+import os
+import pathlib
+import random
+import struct
+import tempfile
+
+from esdmtest import BUILD, by_size, client_environment, expect, main, run, skip, tool
+
+WINDOW = 65536
+READ, WRITE, NFS = "pread64", "pwrite64", 0x6969
+
+
+def number_of(name):
+    """The number of a call, as calls.h has it."""
+    text = (BUILD / "tools/watch/watch/calls.h").read_text()
+    body = text[text.index("typedef enum watch_op {") + 24:text.index("WATCH_OPS")]
+    names = [line.strip().rstrip(",") for line in body.splitlines() if line.strip()]
+    return names.index(f"WATCH_OP_{name}")
+
+
+def write_records(folder, calls, file_system=0):
+    """A file of one process: `calls` are (start, seconds, bytes, position, name) of one file."""
+    head = struct.pack("<QIiiiiIQQQQQQQQQ64s256s2048s", 0x3168637461776465, WINDOW, 7, 1, -1, 0, 2,
+                       10**18, 1, int((calls[-1][0] + 10) * 1e9), 0, 0, 0, 1, len(calls), 0, b"host",
+                       b"/bin/x", b"x\0")
+    out = bytearray(head.ljust(WINDOW, b"\0"))
+    entry = struct.pack("<IIiIIiiI", 1, 0, 0, 0, 0, -1, -1, file_system)
+    reads = [c for c in calls if c[4] == READ]
+    writes = [c for c in calls if c[4] == WRITE]
+    for part in (reads, writes, []):
+        entry += struct.pack("<QQQQ", len(part), sum(c[2] for c in part),
+                             int(sum(c[1] for c in part) * 1e9), 0)
+    entry += struct.pack("<QQ", 0, 1 << 30) + bytes(16 * 8 + 16 + 64) + b"/data/f"
+    out += (struct.pack("<II56x", 1, 0) + entry.ljust(1024, b"\0")).ljust(WINDOW, b"\0")
+    per = (WINDOW - 64) // 64
+    ops = {READ: number_of(READ), WRITE: number_of(WRITE)}
+    for first in range(0, len(calls), per):
+        window = struct.pack("<II56x", 2, first // per)
+        for start, seconds, size, position, name in calls[first:first + per]:
+            window += struct.pack("<QQQQQIIHHHHQ", int(start * 1e9) + 2, max(int(seconds * 1e9), 1), size,
+                                  position, size, 1, 9, ops[name], 0, 0, 0, 0)
+        out += window.ljust(WINDOW, b"\0")
+    (folder / "host.7.0.watch").write_bytes(out)
+
+
+def mixture(parts, count, pattern, name=READ, size=4096, seed=1):
+    """Calls whose times are log-normal about those of their causes: {cause: (share, seconds)}."""
+    chance = random.Random(seed)
+    calls, causes, at, position = [], [], 0.0, 0
+    for i in range(count):
+        cause = pattern(i, chance, parts)
+        seconds = parts[cause][1] * chance.lognormvariate(0, 0.22)
+        position = position + size if cause in SEQUENTIAL or pattern is in_order else \
+            chance.randrange(1 << 18) * 4096
+        calls.append((at, seconds, size, position, name))
+        causes.append(cause)
+        at += seconds + 1e-6
+    return calls, causes
+
+
+SEQUENTIAL = ()
+
+
+def by_chance(_, chance, parts):
+    return chance.choices(list(parts), [p[0] for p in parts.values()])[0]
+
+
+def in_order(i, chance, parts):
+    """One call in 16 waits for the device, which reads the others early."""
+    del chance
+    first, second = parts
+    return second if i % 16 == 0 else first
+
+
+MIXTURES = [
+    ("a local disk", {"page cache": (0.6, 3e-6), "device": (0.4, 110e-6)}, by_chance, READ, 4096, 0),
+    ("a spindle", {"page cache": (0.5, 4e-6), "device": (0.5, 8e-3)}, by_chance, READ, 4096, 0),
+    ("a stream", {"read-ahead": (0.9, 18e-6), "device": (0.1, 2.5e-3)}, in_order, READ, 65536, 0),
+    ("a network", {"page cache": (0.7, 3e-6), "network": (0.3, 700e-6)}, by_chance, READ, 4096, NFS),
+    ("a busy disk", {"page cache": (0.3, 3e-6), "device": (0.5, 120e-6), "contention": (0.2, 5e-3)},
+     by_chance, READ, 4096, 0),
+    ("buffered writes", {"page cache": (0.95, 40e-6), "write-back": (0.05, 30e-3)}, by_chance, WRITE,
+     65536, 0),
+]
+
+
+def causes_found(folder, trace):
+    run([tool("esdm-explain"), "--trace", trace, folder])
+    return [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+def test_causes_that_are_known():
+    right = total = 0
+    for what, parts, pattern, name, size, file_system in MIXTURES:
+        with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+            folder = pathlib.Path(path)
+            calls, causes = mixture(parts, by_size(1500, 4000, 20000), pattern, name, size)
+            write_records(folder, calls, file_system)
+            found = causes_found(folder, folder / "t.jsonl")
+            expect(len(found) == len(calls), f"{what}: {len(found)} of {len(calls)} calls")
+            good = sum(f["cause"] == c for f, c in zip(found, causes))
+            print(f"{what}: {100 * good / len(calls):.1f} % right", flush=True)
+            expect(good >= 0.9 * len(calls), f"{what}: {good} of {len(calls)}: "
+                   + run([tool("esdm-explain"), folder]).stdout)
+            right, total = right + good, total + len(calls)
+    print(f"all: {100 * right / total:.1f} %")
+
+
+def test_one_kind_alone_stays_one_class():
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+        folder = pathlib.Path(path)
+        calls, _ = mixture({"page cache": (1, 3e-6)}, 3000, by_chance)
+        write_records(folder, calls)
+        report = json.loads(run([tool("esdm-explain"), "--json", folder]).stdout)
+        expect([c["cause"] for c in report["read_times"]] == ["page cache"], str(report["read_times"]))
+
+
+def test_best_case():
+    """'If everything were cached': what the calls from memory took, for all."""
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.") as path:
+        folder = pathlib.Path(path)
+        calls, _ = mixture({"page cache": (0.5, 4e-6), "device": (0.5, 8e-3)}, 1000, by_chance)
+        write_records(folder, calls)
+        report = json.loads(run([tool("esdm-explain"), "--json", folder]).stdout)
+        now = report["time"]["reading"]
+        expect(3.5 < now < 4.6 and report["time"]["reading_if_cached"] < 0.02, str(report["time"]))
+
+
+def resident(file):
+    """Which pages of a file are in memory, as mincore() tells. It tells the owner alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    size = os.fstat(file.fileno()).st_size
+    area = mmap.mmap(file.fileno(), size, flags=mmap.MAP_SHARED)
+    pages = (ctypes.c_ubyte * (size // 4096))()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), pages) != 0:
+        skip("no mincore()")
+    return [p & 1 for p in pages]
+
+
+def test_cached_reads_of_this_machine():
+    """Reads of a file of which one half is in memory: told apart as mincore() tells them."""
+    size = 48 << 20
+    with tempfile.TemporaryDirectory(prefix="esdm-test-explain.", dir=BUILD) as path:
+        file = pathlib.Path(path) / "data"
+        file.write_bytes(os.urandom(1 << 20) * (size >> 20))
+        with open(file, "r+b") as data:
+            os.fsync(data.fileno())
+            os.posix_fadvise(data.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
+            data.seek(size // 2)
+            while data.read(1 << 20):
+                pass
+            pages = resident(data)
+        if sum(pages[:len(pages) // 2]) > 64:
+            skip("this file system keeps what is to be evicted")
+        records = pathlib.Path(path) / "records"
+        run([tool("esdm-run"), "-q", "--records", records, BUILD / "tests/netcdf/clients/nc_watched",
+             "read", file, by_size(400, 1000, 4000), 4096, 0, 0], env=client_environment())
+        calls = [c for c in causes_found(records, pathlib.Path(path) / "t.jsonl")
+                 if c["call"].startswith("pread") and c["file"] == str(file.resolve())]
+        good = 0
+        for call in calls:
+            page = call["position"] // 4096
+            good += (call["cause"] == "page cache") == bool(pages[page])
+            pages[page] = 1  # from now on
+        print(f"{100 * good / len(calls):.1f} % of {len(calls)} reads as mincore() tells")
+        expect(len(calls) >= 400, str(len(calls)))
+        # What the host has in its own memory answers nearly as fast as ours.
+        expect(good >= 0.9 * len(calls), f"{good} of {len(calls)}: "
+               + run([tool("esdm-explain"), records]).stdout)
+
+
+main(test_causes_that_are_known, test_one_kind_alone_stays_one_class, test_best_case,
+     test_cached_reads_of_this_machine)
