@@ -150,9 +150,10 @@ density_classes(const double *times, gsize n, double *ret_cuts, double *ret_peak
 /* ---- causes ------------------------------------------------------------------------------------
  */
 
-#define COPY_LATENCY_S 12e-6 /* of a call that memory answers, on a busy node */
-#define COPY_RATE      1.5e9 /* and of its bytes */
-#define COPY_FACTOR    3.0
+#define COPY_LATENCY_S 6e-6   /* of a call that memory answers, at most, … */
+#define COPY_LEAST_S   1.5e-6 /* … and at least: others hold it up at times */
+#define COPY_RATE      1.5e9  /* and of its bytes */
+#define COPY_FACTOR    4.0
 #define SPINDLE_S      3e-3 /* a disk that moves its head */
 #define LATER          3.0  /* so many times the device's time: the call waited for others */
 #define FOLLOWING      0.7
@@ -181,10 +182,21 @@ is_remote(const time_class *c)
     return 2 * c->remote > c->calls;
 }
 
-static bool
-answers_from_memory(const time_class *c)
+/* What a call costs that memory answers: as in the fastest class, where that is memory's. */
+static double
+latency_of(const GPtrArray *list)
 {
-    return c->typical_s < COPY_FACTOR * (COPY_LATENCY_S + mean_bytes(c) / COPY_RATE);
+    if (list->len == 0)
+        return COPY_LATENCY_S;
+    const time_class *fastest = list->pdata[0];
+    double latency = fastest->typical_s - mean_bytes(fastest) / COPY_RATE;
+    return CLAMP(latency, COPY_LEAST_S, COPY_LATENCY_S);
+}
+
+static bool
+answers_from_memory(const GPtrArray *list, const time_class *c)
+{
+    return c->typical_s < COPY_FACTOR * (latency_of(list) + mean_bytes(c) / COPY_RATE);
 }
 
 static void
@@ -201,7 +213,7 @@ device_of(const GPtrArray *list)
     const time_class *found = NULL;
     for (guint i = 0; i < list->len; i++) {
         const time_class *c = list->pdata[i];
-        if (!answers_from_memory(c) && (found == NULL || c->calls > found->calls))
+        if (!answers_from_memory(list, c) && (found == NULL || c->calls > found->calls))
             found = c;
     }
     return found;
@@ -261,7 +273,7 @@ explain_reads(const GPtrArray *list)
         time_class *c = list->pdata[i];
         char *typical = time_text(c->typical_s);
         char *size = bytes_text(mean_bytes(c));
-        if (answers_from_memory(c))
+        if (answers_from_memory(list, c))
             explain_fast(c, device, typical, size);
         else
             explain_slow(c, device, typical, size);
@@ -278,7 +290,7 @@ explain_writes(const GPtrArray *list)
         time_class *c = list->pdata[i];
         char *typical = time_text(c->typical_s);
         char *size = bytes_text(mean_bytes(c));
-        if (answers_from_memory(c)) {
+        if (answers_from_memory(list, c)) {
             memory_s = c->typical_s;
             set_cause(c, "page cache",
                       g_strdup_printf("%s for %s: memory took them, the device gets them later",
@@ -450,7 +462,7 @@ best_of(const GPtrArray *list)
     double best = 0;
     for (guint i = 0; i < list->len; i++) {
         const time_class *c = list->pdata[i];
-        if (i == 0 && answers_from_memory(c))
+        if (i == 0 && answers_from_memory(list, c))
             latency = c->typical_s / 2;
         best += MIN(c->seconds, (double) c->calls * latency + (double) c->bytes / COPY_RATE);
     }
