@@ -9,7 +9,7 @@ import subprocess
 from esdmtest import BUILD, Site, by_size, environment, expect, main
 from postgres import Server, skip_without_postgres
 
-STEPS = int(os.environ.get("ESDM_MODEL_STEPS", by_size(60, 250, 2000)))
+STEPS = int(os.environ.get("ESDM_MODEL_STEPS", by_size(60, 160, 2000)))
 SEED = os.environ.get("ESDM_MODEL_SEED", "1")
 
 SITE = {

@@ -71,6 +71,17 @@ with netCDF4.Dataset("esdm://accuracy.nc", "w") as nc:
     stated[:] = np.arange(20) / 7
 PYTHON
 
+# Format 5 of the catalogue: a clone that goes on, and a tag.
+esdm-cp --reflink esdm://fields.nc esdm://clone.nc
+client /usr/bin/python3 - <<'PYTHON'
+import netCDF4
+
+with netCDF4.Dataset("esdm://clone.nc", "a") as nc:
+    nc["plain"][3] = -100
+    nc["series"][40] = 10
+PYTHON
+esdm-tag clone.nc cited
+
 mkdir "$golden"
 for container in $(esdm-ls); do
     client ncdump "esdm://$container" >"$golden/$(basename "$container" .nc).cdl"

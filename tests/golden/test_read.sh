@@ -20,6 +20,33 @@ copies_state_nothing()
     esdm-rm copy.nc
 }
 
+# The first change has upgraded the catalogue; one that is newer than ours is refused.
+upgraded()
+{
+    version() { sqlite3 "$store/metadata/catalogue.sqlite" "PRAGMA user_version${1:-}"; }
+    [ "$(version)" = 5 ] || fail "$golden: the catalogue has format $(version)"
+    version "=7"
+    esdm-ls 2>told.txt && fail "$golden: a newer catalogue is read"
+    grep -q "has format 7, newer than" told.txt || fail "$golden: $(cat told.txt)"
+    esdm-gc --yes --age=0 2>/dev/null && fail "$golden: a newer catalogue is collected"
+    version "=5"
+}
+
+# What was stored is cloned; each side then goes without the other.
+clones()
+{
+    esdm-cp --reflink esdm://fields.nc esdm://later.nc || fail "$golden: cloning"
+    client ncdump esdm://later.nc | diff <(sed 's/^netcdf fields/netcdf later/' "$golden/fields.cdl") - ||
+        fail "$golden: the clone differs"
+    esdm-rm --yes --for-good fields.nc
+    esdm-gc --yes --age=0
+    client ncdump esdm://later.nc | diff <(sed 's/^netcdf fields/netcdf later/' "$golden/fields.cdl") - ||
+        fail "$golden: the clone went with its source"
+    [ ! -e "$golden/clone.cdl" ] || client ncdump esdm://clone.nc@tag:cited | tail -n +2 |
+        diff <(tail -n +2 "$golden/clone.cdl") - || fail "$golden: the old clone went with its source"
+    esdm-fsck --data >fsck.log || fail "$golden: $(cat fsck.log)"
+}
+
 versions=0
 for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     store=$SITE_DIR/$(basename "$golden")
@@ -36,6 +63,8 @@ for golden in "$ESDM_SOURCE"/tests/golden/*/; do
     client ncatted -h -a now,global,c,c,written esdm://folder/classic.nc || fail "$golden: writing"
     client ncdump -h esdm://folder/classic.nc | grep -q ':now = "written"' || fail "$golden: written"
     [ ! -e "$golden/accuracy.cdl" ] || copies_state_nothing
+    upgraded
+    clones
     versions=$((versions + 1))
 done
 [ $versions -gt 0 ] || fail "no stores found"

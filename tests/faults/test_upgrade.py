@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""kill -9 while a container is cloned, and while the catalogue of an older version is upgraded by
+that: both containers are whole, the clone is there or not, and the next call works."""
+
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tarfile
+
+from esdmtest import SOURCE, Site, by_size, client, environment, expect, main, run, tool
+from faults import need_strace, shown, strace, sweep
+from postgres import Server, skip_without_postgres
+
+CP, LS, STAT, FSCK, GC, RM = (tool(f"esdm-{name}") for name in
+                              ("cp", "ls", "stat", "fsck", "gc", "rm"))
+CALLS = ["pwrite64", "write", "fdatasync", "fsync", "ftruncate", "openat", "unlink", "fcntl",
+         "close"]
+
+
+def digest(name):
+    """Of what the container has, however it is stored."""
+    told = run([STAT, "--digest", name]).stdout
+    found = re.findall(r"[0-9a-f]{32,}", told)
+    expect(found, f"no digest: {told}")
+    return found[-1]
+
+
+def copy(source, target, *options, prefix=()):
+    return subprocess.run([*prefix, CP, "--reflink", *options, f"esdm://{source}",
+                           f"esdm://{target}"], env=environment(), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def count_calls(site, *arguments):
+    log = site.file("calls")
+    done = copy(*arguments, prefix=["strace", "-f", "-qq", "-o", log, "-e",
+                                    "trace=" + ",".join(CALLS)])
+    expect(done.returncode == 0, shown(done))
+    counts = {}
+    for line in log.read_text(errors="replace").splitlines():
+        name = re.match(r"\d+ +(\w+)\(", line)
+        if name:
+            counts[name.group(1)] = counts.get(name.group(1), 0) + 1
+    log.unlink()
+    return counts
+
+
+def kill_at(call, number, *arguments):
+    """Whether it was killed."""
+    done = copy(*arguments, prefix=strace("-e", f"trace={call}", "-e",
+                                          f"inject={call}:signal=SIGKILL:when={number}"))
+    if done.returncode == 0:
+        return False
+    expect(done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), shown(done))
+    return True
+
+
+def names():
+    return run([LS]).stdout.split()
+
+
+# ---- clones --------------------------------------------------------------------------------------
+
+def make(site, name, first):
+    text = site.file("x.cdl")
+    values = ", ".join(str(first + i) for i in range(3000))
+    text.write_text("netcdf x { dimensions: t = UNLIMITED ; n = 1000 ; variables: int v(t, n) ; "
+                    f"data: v = {values} ; }}")
+    client(["ncgen", "-4", "-o", f"esdm://{name}", text])
+
+
+def check_after(source, others):
+    """@param others digests of which the target has one; None: it may be absent."""
+    expect(digest("a.nc") == source, "the source has changed")
+    now = digest("b.nc") if "b.nc" in names() else None
+    expect(now in others, f"the target is neither as before nor the clone: {now}")
+    run([FSCK, "--data"])
+
+
+def test_kill__at_system_calls_of_a_clone():
+    need_strace()
+    with Site() as site:
+        make(site, "a.nc", 0)
+        make(site, "c.nc", 10000)
+        clone, other = digest("a.nc"), digest("c.nc")
+        counts = count_calls(site, "a.nc", "b.nc")
+        expect(digest("b.nc") == clone, "the clone differs")
+        killed = 0
+        for call, count in counts.items():
+            for number in sweep(count, by_size(1, 2, 100)):
+                replaces = number % 2 == 0
+                run([RM, "--yes", "--for-good", "--force", "b.nc"])
+                if replaces:
+                    run([CP, "--reflink", "esdm://c.nc", "esdm://b.nc"])
+                killed += kill_at(call, number, "a.nc", "b.nc", "-f")
+                check_after(clone, (clone, other if replaces else None))
+                expect(copy("a.nc", "b.nc", "-f").returncode == 0, "it does not go on")
+                check_after(clone, (clone,))
+        print(f"killed {killed} clones at {', '.join(counts)}")
+        expect(killed >= len(counts), f"only {killed} were killed")
+        run([RM, "--yes", "--for-good", "a.nc", "b.nc", "c.nc"])
+        run([GC, "--yes", "--age=0", "--replaced-now"])
+        left = [path for path in site.packs.rglob("*") if path.is_file()
+                and path.suffix != ".json" and not path.name.startswith("0" * 24)]
+        expect(not left, f"left: {left}")
+
+
+# ---- upgrades ------------------------------------------------------------------------------------
+
+def unpack(golden, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with tarfile.open(golden / "store.tar.xz") as store:
+        store.extractall(folder)
+    os.environ["ESDM_CONFIG"] = str(folder / "site.json")
+
+
+def version(folder):
+    connection = sqlite3.connect(folder / "metadata/catalogue.sqlite")
+    with connection:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return found
+
+
+def kill_upgrades(site, golden, most):
+    folder = site.file("old")
+    unpack(golden, folder)
+    before, listed = digest("fields.nc"), names()
+    counts = count_calls(site, "fields.nc", "clone2.nc")
+    killed = 0
+    for call, count in counts.items():
+        for number in sweep(count, most):
+            unpack(golden, folder)
+            killed += kill_at(call, number, "fields.nc", "clone2.nc")
+            now = names()
+            expect(now in (listed, sorted([*listed, "clone2.nc"])), f"{call} {number}: {now}")
+            expect(digest("fields.nc") == before, f"{call} {number}: the container has changed")
+            done = copy("fields.nc", "clone2.nc", "-f")
+            expect(done.returncode == 0 and digest("clone2.nc") == before,
+                   f"{call} {number}: {shown(done)}")
+            expect(version(folder) == 5, f"{call} {number}: format {version(folder)}")
+    return killed
+
+
+def test_kill__at_system_calls_of_an_upgrade():
+    need_strace()
+    goldens = sorted((SOURCE / "tests/golden").glob("[0-9]*"))
+    old = [golden for golden in goldens if int(golden.name) < 7]
+    chosen = by_size([old[0]], [old[0], old[-1]], old)
+    with Site() as site:
+        killed = sum(kill_upgrades(site, golden, by_size(1, 2, 8)) for golden in chosen)
+        print(f"killed {killed} upgrades of {len(chosen)} stores")
+        expect(killed >= by_size(5, 15, 200), f"only {killed} were killed")
+
+
+# ---- PostgreSQL ----------------------------------------------------------------------------------
+
+def test_upgrade__of_postgresql_by_the_owner_of_the_tables():
+    """As format 1 was: without the tables that came later."""
+    skip_without_postgres()
+    with Server() as server:
+        metadata = {"plugin": "postgres", "host": "127.0.0.1", "port": server.port,
+                    "database": "postgres", "user": "esdm"}
+        with Site(metadata=metadata) as site:
+            make(site, "a.nc", 0)
+            before = digest("a.nc")
+            server.sql("DROP TRIGGER guard_prune ON esdm.snapshot; "
+                       "DROP TRIGGER guard_move ON esdm.page; "
+                       "DROP TABLE esdm.shared, esdm.tag, esdm.extent; "
+                       "DROP FUNCTION esdm.clone; DROP FUNCTION esdm.guard; "
+                       "UPDATE esdm.store SET value = '1' WHERE key = 'format'")
+            server.sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA esdm TO guest; "
+                       "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA esdm TO guest; "
+                       "GRANT USAGE ON ALL SEQUENCES IN SCHEMA esdm TO guest")
+            own = site.config.read_text()
+            guest = own.replace('"user": "esdm"', '"user": "guest"')
+            expect(guest != own, own)
+            site.config.write_text(guest)
+            expect(digest("a.nc") == before, "what is old is not read")
+            done = copy("a.nc", "b.nc")
+            expect(done.returncode != 0 and "owner" in done.stderr, shown(done))
+            site.config.write_text(own)
+            expect(copy("a.nc", "b.nc").returncode == 0, "the owner does not upgrade")
+            expect(server.sql("SELECT value FROM esdm.store WHERE key = 'format'") == ["2"], "format")
+            site.config.write_text(guest)
+            done = copy("b.nc", "c.nc")
+            expect(done.returncode == 0, shown(done))
+            run([RM, "--yes", "--for-good", "a.nc", "b.nc"])
+            run([GC, "--yes", "--age=0"])
+            expect(digest("c.nc") == before, "the clone went with its source")
+            # what is connected from before, and knows nothing of clones, deletes nothing
+            tried = server.sql("DO $$ BEGIN DELETE FROM esdm.snapshot; RAISE 'deleted'; EXCEPTION "
+                               "WHEN OTHERS THEN PERFORM set_config('esdm.told', sqlerrm, false); "
+                               "END $$; SELECT current_setting('esdm.told')")
+            expect("upgraded" in tried[-1], f"{tried}")
+
+
+main(
+    test_kill__at_system_calls_of_a_clone,
+    test_kill__at_system_calls_of_an_upgrade,
+    test_upgrade__of_postgresql_by_the_owner_of_the_tables,
+)
