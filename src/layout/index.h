@@ -128,6 +128,10 @@ typedef struct esdm__plan {
  *  O((k + log n) · overlaps) for k hits of n fragments. */
 esdm_status esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *ret_plan,
                                 esdm_error *err);
+/** The same, of at most so many fragments: where more meet the box *ret_too_many is set, and no
+ * plan is made. */
+esdm_status esdm__index_resolve_most(esdm__index *index, const esdm__box *request, size_t most,
+                                     esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err);
 void esdm__plan_clear(esdm__plan *plan); /* a zeroed plan is accepted */
 
 /**

@@ -29,6 +29,8 @@ typedef struct hits {
     size_t capacity;
     size_t inline_bytes; /* of pending hits, to be copied */
     size_t strided;      /* how many are */
+    size_t most;         /* hits that are wanted; */
+    bool too_many;       /* there are more, and the search has ended */
     const esdm__slot *unloaded;
     esdm__page *page;             /* being searched; NULL: pending */
     const esdm__records *records; /* being searched */
@@ -48,6 +50,10 @@ static bool
 add_hit(uint32_t row, void *user)
 {
     hits *h = user;
+    if (h->count == h->most) {
+        h->too_many = true;
+        return false;
+    }
     if (h->count == h->capacity) {
         size_t capacity = h->capacity * 4;
         hit *items = malloc(capacity * sizeof *items);
@@ -104,7 +110,8 @@ search(hits *h, esdm_error *err)
     if (h->unloaded != NULL)
         return esdm__error_set(err, ESDM_EINVAL, "index page %llu is not loaded",
                                (unsigned long long) h->unloaded->entry.page);
-    return ok ? ESDM_OK : esdm__error_nomem(err, h->count * sizeof *h->items, "a read plan");
+    return ok || h->too_many ? ESDM_OK
+                             : esdm__error_nomem(err, h->count * sizeof *h->items, "a read plan");
 }
 
 /* Parts */
@@ -453,6 +460,15 @@ esdm_status
 esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *ret_plan,
                     esdm_error *err)
 {
+    bool too_many;
+    return esdm__index_resolve_most(index, request, SIZE_MAX, ret_plan, &too_many, err);
+}
+
+esdm_status
+esdm__index_resolve_most(esdm__index *index, const esdm__box *request, size_t most,
+                         esdm__plan *ret_plan, bool *ret_too_many, esdm_error *err)
+{
+    *ret_too_many = false;
     if (request->rank != index->rank)
         return esdm__error_set(err, ESDM_EINVAL, "a request of rank %u for a dataset of rank %u",
                                request->rank, index->rank);
@@ -471,16 +487,19 @@ esdm__index_resolve(esdm__index *index, const esdm__box *request, esdm__plan *re
     h.capacity = HITS_INSIDE;
     h.inline_bytes = 0;
     h.strided = 0;
+    h.most = most;
+    h.too_many = false;
     h.unloaded = NULL;
     esdm__bounds_from_box(h.bounds, request);
     esdm__plan plan;
     esdm_status st = search(&h, err);
-    if (st == ESDM_OK)
+    if (st == ESDM_OK && !h.too_many)
         st = build(&h, &plan, err);
     if (h.items != h.inside)
         free(h.items);
-    if (st == ESDM_OK)
+    if (st == ESDM_OK && !h.too_many)
         *ret_plan = plan;
+    *ret_too_many = st == ESDM_OK && h.too_many;
     return st;
 }
 

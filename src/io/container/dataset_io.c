@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/short_mutex.h"
 #include "io/container/accuracy.h"
 
 #define SMALL_FRAGMENT_BYTES (UINT64_C(256) << 10)
@@ -207,7 +208,7 @@ dataset_io_new(const esdm_dataset *dataset, esdm__dataset_io **ret_io, esdm_erro
         return status;
     }
     (void) pthread_mutex_init(&io->write_lock, NULL);
-    (void) pthread_mutex_init(&io->lock, NULL);
+    esdm__mutex_init_short(&io->lock);
     esdm__gather_init(&io->gather, io->elements.type, io->elements.bytes, io->preferred_bytes);
     esdm__dataset_io_size(dataset, io);
     *ret_io = io;

@@ -108,7 +108,7 @@ static esdm_status
 plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__plan *ret_plan,
      bool *ret_too_many, bool *ret_planning, esdm_error *err)
 {
-    bool check = false;
+    const size_t most = ret_too_many != NULL ? PLAN_FRAGMENTS : SIZE_MAX;
     for (;;) {
         uint64_t *missing = NULL;
         size_t nmissing = 0;
@@ -128,23 +128,21 @@ plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hull, esdm__p
                 return loaded;
             continue;
         }
-        bool too_many = check && status == ESDM_OK && nmissing == 0 &&
-                        esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1) > PLAN_FRAGMENTS;
+        bool too_many = false;
+        if (status == ESDM_OK && nmissing == 0)
+            status = esdm__index_resolve_most(io->index, hull, most, ret_plan, &too_many, err);
+        else if (status == ESDM_OK && ret_too_many != NULL) /* before their pages are loaded */
+            too_many = esdm__index_count(io->index, hull, most + 1) > most;
         if (too_many)
             *ret_too_many = true;
-        else if (status == ESDM_OK && nmissing == 0)
-            status = esdm__index_resolve(io->index, hull, ret_plan, err);
         if (nmissing == 0)
             esdm__dataset_trim_index(dataset, io);
         (void) pthread_mutex_unlock(&io->lock);
-        if (status == ESDM_OK && nmissing == 0)
-            return ESDM_OK;
-        if (status == ESDM_OK)
+        if (status == ESDM_OK && nmissing > 0 && !too_many)
             status = esdm__dataset_load_pages(dataset, io, missing, nmissing, NULL, err);
         free(missing);
-        if (status != ESDM_OK)
+        if (status != ESDM_OK || nmissing == 0 || too_many)
             return status;
-        check = ret_too_many != NULL;
     }
 }
 
@@ -399,15 +397,6 @@ read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *
     }
 }
 
-static bool
-meets_too_many(esdm__dataset_io *io, const esdm__box *hull)
-{
-    (void) pthread_mutex_lock(&io->lock);
-    size_t count = esdm__index_count(io->index, hull, PLAN_FRAGMENTS + 1);
-    (void) pthread_mutex_unlock(&io->lock);
-    return count > PLAN_FRAGMENTS;
-}
-
 /* The selection in two halves along its slowest axis. */
 static void
 halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_dataspace *ret_high)
@@ -434,13 +423,11 @@ read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace
     uint32_t axis = 0;
     while (axis < space->rank && space->size[axis] == 1)
         axis++;
-    if (axis == space->rank || !meets_too_many(io, &hull)) {
-        bool too_large = false;
-        esdm_status done =
-            read_planned(dataset, io, space, &hull, form, buffer, out_of_range, &too_large, err);
-        if (!too_large || done != ESDM_OK)
-            return done;
-    }
+    bool too_large = false;
+    esdm_status done =
+        read_planned(dataset, io, space, &hull, form, buffer, out_of_range, &too_large, err);
+    if (!too_large || done != ESDM_OK)
+        return done;
 
     esdm_dataspace low;
     esdm_dataspace high;

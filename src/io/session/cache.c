@@ -6,7 +6,11 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/short_mutex.h"
+
 #define BUCKETS 16384u /* power of two */
+/* Copies up to this length are made under the lock, as taking it twice would cost more. */
+#define COPIED_WITHIN 1024u
 
 typedef struct entry {
     esdm__cache_key key;
@@ -14,6 +18,8 @@ typedef struct entry {
     struct entry *newer;
     struct entry *older;
     size_t bytes;
+    unsigned readers; /* that copy from it without the lock */
+    bool dropped;     /* it is in no list any more: the last reader frees it */
     uint8_t data[];
 } entry;
 
@@ -33,7 +39,7 @@ esdm__cache_new(uint64_t limit_bytes)
     if (cache == NULL)
         return NULL;
     cache->limit_bytes = limit_bytes;
-    (void) pthread_mutex_init(&cache->lock, NULL);
+    esdm__mutex_init_short(&cache->lock);
     return cache;
 }
 
@@ -109,7 +115,9 @@ drop(esdm__cache *cache, entry *e)
     *at = e->chain;
     unlink_age(cache, e);
     cache->used_bytes -= e->bytes;
-    free(e);
+    e->dropped = true;
+    if (e->readers == 0)
+        free(e);
 }
 
 static void
@@ -130,13 +138,25 @@ esdm__cache_get_part(esdm__cache *cache, const esdm__cache_key *key, size_t offs
     (void) pthread_mutex_lock(&cache->lock);
     entry *e = find(cache, key);
     bool hit = e != NULL && offset <= e->bytes && bytes <= e->bytes - offset;
-    if (hit) {
-        memcpy(data, e->data + offset, bytes);
+    bool outside = hit && bytes > COPIED_WITHIN;
+    if (hit && e != cache->newest) {
         unlink_age(cache, e);
         link_newest(cache, e);
     }
+    if (outside)
+        e->readers++;
+    else if (hit)
+        memcpy(data, e->data + offset, bytes);
     (void) pthread_mutex_unlock(&cache->lock);
-    return hit;
+    if (!outside)
+        return hit;
+    memcpy(data, e->data + offset, bytes); /* other threads go on meanwhile */
+    (void) pthread_mutex_lock(&cache->lock);
+    bool last = --e->readers == 0 && e->dropped;
+    (void) pthread_mutex_unlock(&cache->lock);
+    if (last)
+        free(e);
+    return true;
 }
 
 bool
@@ -164,6 +184,8 @@ esdm__cache_put(esdm__cache *cache, const esdm__cache_key *key, const void *data
         return;
     e->key = *key;
     e->bytes = bytes;
+    e->readers = 0;
+    e->dropped = false;
     memcpy(e->data, data, bytes);
 
     (void) pthread_mutex_lock(&cache->lock);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "io/session/cache.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -69,6 +72,51 @@ test_cache__too_large_blocks_are_not_kept(void **state)
     esdm__cache_free(cache);
 }
 
+/* Blocks that are copied by one thread go while others need room. */
+enum { BLOCKS = 16, BLOCK = 20000, ROUNDS = 2000 };
+
+static void *
+read_and_put(void *user)
+{
+    esdm__cache *cache = user;
+    static _Atomic unsigned seed;
+    unsigned at = seed++;
+    uint8_t *data = malloc(BLOCK);
+    uint8_t *out = malloc(BLOCK);
+    size_t wrong = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        at = at * 1103515245u + 12345u;
+        uint32_t block = (at >> 16) % BLOCKS;
+        esdm__cache_key k = key(block);
+        if (!esdm__cache_get(cache, &k, out, BLOCK)) {
+            memset(data, (int) block, BLOCK);
+            esdm__cache_put(cache, &k, data, BLOCK);
+            continue;
+        }
+        for (int b = 0; b < BLOCK; b += 997)
+            wrong += out[b] != block;
+    }
+    free(data);
+    free(out);
+    return wrong > 0 ? cache : NULL;
+}
+
+static void
+test_cache__threads_copy_while_others_make_room(void **state)
+{
+    (void) state;
+    esdm__cache *cache = esdm__cache_new(5 * BLOCK);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_and_put, cache), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong = NULL;
+        (void) pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    esdm__cache_free(cache);
+}
+
 int
 main(void)
 {
@@ -76,6 +124,7 @@ main(void)
         cmocka_unit_test(test_cache__gives_back_what_was_put),
         cmocka_unit_test(test_cache__least_recently_used_goes_first),
         cmocka_unit_test(test_cache__too_large_blocks_are_not_kept),
+        cmocka_unit_test(test_cache__threads_copy_while_others_make_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,6 +328,17 @@ test_index__count_stops_at_its_limit(void **state)
         assert_int_equal(esdm__index_count(index, &box, 1000), 1000);
         assert_int_equal(esdm__index_count(index, &box, 10), 10);
         assert_int_equal(esdm__index_count(index, &box, 0), 0);
+        esdm__plan plan = {0};
+        bool too_many = false;
+        assert_int_equal(esdm__index_resolve_most(index, &box, 999, &plan, &too_many, NULL),
+                         ESDM_OK);
+        assert_true(too_many);
+        assert_null(plan.ownership);
+        assert_int_equal(esdm__index_resolve_most(index, &box, 1000, &plan, &too_many, NULL),
+                         ESDM_OK);
+        assert_false(too_many);
+        assert_int_equal(plan.npieces, 1000);
+        esdm__plan_clear(&plan);
         store_commit(&s, index, true);
     }
     esdm__index_evict(index, 0);
