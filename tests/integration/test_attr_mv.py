@@ -93,5 +93,17 @@ def test_mv__gives_other_names():
         expect(run([MV, "nope", "x"], check=False).returncode == 3 and run([MV, "x"], check=False).returncode == 2, "")
 
 
+def test_ls__trees_and_the_newest_first():
+    with Site():
+        first, second, third = filled()
+        run([ATTR, "-s", "a=b", second])
+        expect(run([LS, "-t"]).stdout.splitlines()[0] == second, "the newest first")
+        run([MV, first, "a/b/c.nc"])
+        names = [n.split("/")[1] for n in (second, third)]
+        expect(run([LS, "--tree"]).stdout == f"a/\n  b/\n    c.nc\nexp/\n  {names[0]}\n  {names[1]}\n", "a tree")
+        expect(run([LS, "--tree", "--depth", "1"]).stdout == "a/  1\nexp/  2\n", "counted")
+        expect(run([LS, "--tree", "-l"], check=False).returncode == 2, "facts are no tree")
+
+
 if __name__ == "__main__":
     main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

@@ -22,12 +22,15 @@ static const tool_help help = {
     .examples = "  esdm-ls                        names of all containers\n"
                 "  esdm-ls -l experiment          facts about those below experiment/\n"
                 "  esdm-ls -l --depth 1 --sort stored   what takes the space\n"
+                "  esdm-ls --tree --depth 3       folders, and how many containers lie in each\n"
+                "  esdm-ls -lt experiment         the newest first\n"
                 "  esdm-ls --replaced             what esdm-restore can bring back\n"
                 "  esdm-ls -0 | xargs -0 esdm-rm  remove everything\n",
     .see_also = "esdm-stat, esdm-find, esdm-cp, esdm-rm, esdm-restore",
 };
 
 ls_wants ls;
+static gboolean by_time;
 
 static const GOptionEntry entries[] = {
     {"long", 'l', 0, G_OPTION_ARG_NONE, &ls.facts, "One line of facts for each, and totals", NULL},
@@ -36,6 +39,8 @@ static const GOptionEntry entries[] = {
     {"replaced", 'R', 0, G_OPTION_ARG_NONE, &ls.replaced,
      "What was replaced or removed and is kept", NULL},
     {"sort", 's', 0, G_OPTION_ARG_STRING, &ls.sort, "name, size, stored, time or owner", "BY"},
+    {"time", 't', 0, G_OPTION_ARG_NONE, &by_time, "The newest first: --sort time", NULL},
+    {"tree", 0, 0, G_OPTION_ARG_NONE, &ls.tree, "Names as a tree of folders", NULL},
     {"reverse", 'r', 0, G_OPTION_ARG_NONE, &ls.reverse, "The other way round", NULL},
     {"depth", 'd', 0, G_OPTION_ARG_INT, &ls.depth, "Count folders of this depth as one", "N"},
     {0},
@@ -157,7 +162,10 @@ show(const esdm_session *session, GPtrArray *all, GCompareFunc order)
         all->pdata[i] = other;
     }
     if (!tool.json) {
-        ls_print(all);
+        if (ls.tree)
+            ls_print_tree(all);
+        else
+            ls_print(all);
         return;
     }
     json_t *root = ls_json(all);
@@ -172,6 +180,13 @@ int
 main(int argc, char **argv)
 {
     tool_parse(&help, entries, &argc, &argv);
+    if (by_time && ls.sort != NULL)
+        return tool_usage("-t is --sort time: give one of them");
+    if (by_time)
+        ls.sort = g_strdup("time");
+    if (ls.tree &&
+        (ls.sort != NULL || ls.facts || ls.zero || ls.replaced || ls.reverse || tool.json))
+        return tool_usage("--tree goes with --depth alone");
     GCompareFunc order = ls_order(ls.sort != NULL ? ls.sort : "name");
     if (ls.zero)
         tool_output_exact();

@@ -23,6 +23,7 @@ typedef struct ls_wants {
     gboolean exact_bytes; /**< --bytes */
     gboolean zero;        /**< --null */
     gboolean replaced;    /**< --replaced */
+    gboolean tree;        /**< --tree */
     gboolean reverse;     /**< --reverse */
     char *sort;           /**< --sort */
     int depth;            /**< --depth; 0: no limit */
@@ -37,6 +38,8 @@ void ls_entry_free(gpointer entry);
  *  @param entries of ls_entry, sorted by name. */
 void ls_fold(GPtrArray *entries, guint from, const char *prefix);
 void ls_print(const GPtrArray *entries);
+/** Names as a tree of folders. @param entries sorted by name. */
+void ls_print_tree(const GPtrArray *entries);
 json_t *ls_json(const GPtrArray *entries);
 
 #endif

@@ -293,3 +293,49 @@ ls_json(const GPtrArray *entries)
     tool_json_set(root, "total", total);
     return root;
 }
+
+/* ---- trees -------------------------------------------------------------------------------- */
+
+/* Bytes of the folders that both names lie in, with the last '/'. */
+static size_t
+shared_folders(const char *a, const char *b)
+{
+    size_t shared = 0;
+    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++) {
+        if (a[i] == '/')
+            shared = i + 1;
+    }
+    return shared;
+}
+
+static int
+depth_of(const char *name, size_t bytes)
+{
+    int depth = 0;
+    for (size_t i = 0; i < bytes; i++)
+        depth += name[i] == '/';
+    return depth;
+}
+
+void
+ls_print_tree(const GPtrArray *entries)
+{
+    const char *before = "";
+    for (guint i = 0; i < entries->len && !ferror(stdout); i++) {
+        const ls_entry *entry = g_ptr_array_index(entries, i);
+        const char *name = entry->name;
+        size_t at = shared_folders(before, name);
+        before = name;
+        while (name[at] != '\0') {
+            const char *slash = strchr(name + at, '/');
+            size_t end = slash != NULL ? (size_t) (slash - name) + 1 : strlen(name);
+            g_autofree char *part = g_strndup(name + at, end - at);
+            g_autofree char *printable = tool_printable(part);
+            (void) printf("%*s%s", 2 * depth_of(name, at), "", printable);
+            if (name[end] == '\0' && entry->containers > 0)
+                (void) printf("  %" G_GUINT64_FORMAT, (guint64) entry->containers);
+            (void) putchar('\n');
+            at = end;
+        }
+    }
+}

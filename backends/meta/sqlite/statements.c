@@ -224,6 +224,7 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
         EXTENT_MERGE("IS NOT"),
     [SQLITE__EXTENT_LOWER] = EXTENT_MERGE("<"),
     [SQLITE__EXTENT_UPPER] = EXTENT_MERGE(">"),
+    [SQLITE__VALUES_CONTAINER] = "SELECT container FROM container WHERE name = ?1",
     [SQLITE__VALUES_ALL] =
         "SELECT dataset, path, value, text FROM attribute WHERE container = ?1 AND name = ?2 "
         "ORDER BY dataset, entry",

@@ -89,7 +89,8 @@ visit_container(reading *r, const char *name, uint64_t indexed, bool datasets, e
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
-    esdm_status status = sqlite__prepare(r->link, SQLITE__CONTAINER_ID, &statement, err, "t", name);
+    esdm_status status =
+        sqlite__prepare(r->link, SQLITE__VALUES_CONTAINER, &statement, err, "t", name);
     if (status == ESDM_OK)
         status = sqlite__step(r->link, statement, &row, err);
     if (status != ESDM_OK || !row) /* it was removed meanwhile */

@@ -31,6 +31,11 @@ static const char catalogue[] =
     "0.5) FROM generate;"
     "INSERT INTO attribute SELECT value, 2, 'units', 6, '/pr', printf('%d mm', value % 3), NULL"
     " FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@time_min', 0, NULL, value, NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@time_max', 0, NULL, value + 10, NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@grid', 0, NULL, 'regular', NULL FROM generate;"
+    "INSERT INTO attribute SELECT value, 0, '@max:tas' || char(9) || 'K', 0, NULL, value, NULL"
+    " FROM generate;"
     "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
     "COMMIT;";
 
@@ -176,6 +181,74 @@ test_find__the_most_selective_condition_comes_first(void **state)
     ask(*state, never, 2, 0, 3000);
 }
 
+#define NUMBER(key, sign, value)                                                                   \
+    {                                                                                              \
+        .attribute = (key), .op = ESDM_META_##sign, .is_number = true, .number = (value)           \
+    }
+
+/* Extents are searched as numbers in their order; names of them one after the other. */
+static void
+test_find__ranges_cost_what_they_find(void **state)
+{
+    fixture *f = *state;
+    const esdm_meta_condition value = NUMBER("@max:tas\tK", GT, 19990);
+    ask(f, &value, 1, 10, 2000);
+    const esdm_meta_condition early[] = {NUMBER("@time_min", LT, 5), NUMBER("@time_max", GE, 12)};
+    ask(f, early, 2, 3, 5000);
+    const esdm_meta_condition late[] = {NUMBER("@time_min", LT, 30000),
+                                        NUMBER("@time_max", GE, 20005)};
+    ask(f, late, 2, 6, 5000);
+    const esdm_meta_condition mixed[] = {TEXT("@grid", EQ, "regular"), TEXT("project", EQ, "CMIP6"),
+                                         TEXT("tracking", EQ, "id-777")};
+    ask(f, mixed, 3, 1, 20000);
+    const esdm_meta_condition dataset[] = {TEXT("@grid", EQ, "regular"), TEXT("units", EQ, "K"),
+                                           TEXT("model", EQ, "model-77")};
+    ask(f, dataset, 3, 10, 30000);
+}
+
+static bool
+count_name(const char *name, void *user)
+{
+    (void) name;
+    ++*(size_t *) user;
+    return true;
+}
+
+static bool
+count_value(size_t container, const esdm_meta_attribute *attribute, void *user)
+{
+    (void) container, (void) attribute;
+    ++*(size_t *) user;
+    return true;
+}
+
+static void
+test_find__names_and_values_cost_what_they_tell(void **state)
+{
+    static const char *const containers[] = {"run7", "run9999", "nowhere"};
+    static const char *const names[] = {"model", "units"};
+    fixture *f = *state;
+    esdm_error err = {0};
+    size_t count = 0;
+    f->steps = 0;
+    sqlite3_progress_handler(f->store->reader.db, 1, count_step, &f->steps);
+    assert_int_equal(sqlite__extent_names(f->store, "@", count_name, &count, &err), ESDM_OK);
+    assert_int_equal(count, 4);
+    assert_true(f->steps > 0 && f->steps < 500);
+    f->steps = count = 0;
+    assert_int_equal(
+        sqlite__values(f->store, containers, 3, names, 2, true, count_value, &count, &err),
+        ESDM_OK);
+    assert_int_equal(count, 6); /* a model and two units each */
+    assert_true(f->steps > 0 && f->steps < 1500);
+    count = 0;
+    assert_int_equal(
+        sqlite__values(f->store, containers, 3, names, 2, false, count_value, &count, &err),
+        ESDM_OK);
+    assert_int_equal(count, 2);
+    sqlite3_progress_handler(f->store->reader.db, 0, NULL, NULL);
+}
+
 /* What somebody has learned of the tables (ANALYZE), or learned long ago, changes nothing. */
 static void
 test_find__statistics_change_nothing(void **state)
@@ -204,6 +277,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find__one_text_costs_what_it_finds),
         cmocka_unit_test(test_find__the_most_selective_condition_comes_first),
+        cmocka_unit_test(test_find__ranges_cost_what_they_find),
+        cmocka_unit_test(test_find__names_and_values_cost_what_they_tell),
         cmocka_unit_test(test_find__statistics_change_nothing),
     };
     return cmocka_run_group_tests_name("find", tests, setup, teardown);
