@@ -21,6 +21,7 @@ from faults import (check_last_commit, committed, count_calls, must, need_strace
 from stores import s3_site  # noqa: E402
 
 MKFS = tool("esdm-mkfs")
+JOURNAL = "0" * 24 + "6a6f7572"  # of packs
 COUNT = by_size(12, 40, 1000)
 SQLITE = {"plugin": "sqlite", "directory": "metadata"}
 POSIX = {"name": "disk", "plugin": "posix", "directory": "packs"}
@@ -121,6 +122,39 @@ def test_targets_alone_bring_every_container_back():
         told = expect_restored(restore())  # nothing is missing
         expect("0 came from" in told and facts(listed()) == before, told)
 
+
+
+LARGE = """
+import netCDF4, numpy, sys
+random = numpy.random.default_rng(1)
+variables = int(sys.argv[1])
+d = netCDF4.Dataset("esdm://large.nc", "w")
+d.table = random.random(400000)                  # a structure of some 8 MB
+d.createDimension("x", 250)
+for i in range(variables):                       # what lies in index pages: 1 KB each
+    d.createVariable(f"v{i}", "f4", ("x",), fill_value=False)
+    d[f"v{i}"][:] = random.random(250)
+d.sync()
+for i in range(variables // 2):
+    d[f"v{i}"][:] = random.random(250)
+d.close()
+"""
+
+
+def test_commits_larger_than_a_record_come_back():
+    variables = 5000  # some 5 MB of pages: more than a record of the journal takes
+    with sqlite_site() as site:
+        client(["/usr/bin/python3", "-c", LARGE, str(variables)])
+        # Pages of several ranks go into records of their own before the commit's.
+        run([BUILD / "tests/integration/ranks/ranks_large_commit", "ranks", str(variables)])
+        noted = sum(p.stat().st_size for p in site.packs.rglob("*") if p.name.startswith(JOURNAL))
+        expect(noted > (8 << 20) + variables * 2500, f"the journal has {noted} bytes")
+        before, values = facts(listed()), contents(site)
+        lose(site)
+        done = json.loads(expect_restored(restore("--json")))
+        expect(done["result"]["lost"] == 0 and done["result"]["backup"] is None, f"{done}")
+        expect(facts(listed()) == before and contents(site) == values, "other contents")
+        check_sound()
 
 
 def age_backups(site):
@@ -638,6 +672,7 @@ def test_clones_come_back_on_postgresql():
 
 
 main(
+    test_commits_larger_than_a_record_come_back,
     test_clones_come_back_with_what_they_share,
     test_clones_come_back_from_a_backup,
     test_clones_come_back_on_postgresql,
