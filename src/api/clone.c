@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/commit/clone.h"
@@ -57,6 +58,8 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK)
         status = esdm__nesting_check(session, target_name, err);
+    if (status == ESDM_OK && replace)
+        status = esdm__sealed_check(session, target_name, err);
     if (status != ESDM_OK)
         return status;
     for (int i = 0; i < ATTEMPTS; i++) {

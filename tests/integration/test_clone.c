@@ -290,6 +290,7 @@ test_clone_of_a_snapshot_and_back(void)
 static void
 test_clone_refuses(void)
 {
+    esdm_container_info info;
     make_this_site("0");
     esdm_session *session = open_here();
     make(session, "a", 0);
@@ -305,6 +306,12 @@ test_clone_refuses(void)
     fails(esdm_container_clone(session, "a", "?x=1", false, ERR), ESDM_EACCES, "query");
     fails(esdm_container_clone(NULL, "a", "x", false, ERR), ESDM_EINVAL, "session");
     fails(esdm_container_clone(session, "a", NULL, false, ERR), ESDM_EINVAL, "to");
+    make(session, "sealed", 7);
+    ok(esdm_container_stat(session, "sealed", &info, ERR));
+    ok(esdm_container_seal(session, "sealed", info.snapshot, "by the tests", ERR));
+    fails(esdm_container_clone(session, "a", "sealed", true, ERR), ESDM_EACCES, "sealed");
+    ok(esdm_container_clone(session, "sealed", "free", false, ERR));
+    change(session, "free", 1, 3); /* the clone is none that is sealed */
     esdm_session_close(session);
     esdm_session *reader;
     const esdm_session_options options = {.config_json = config, .read_only = true};

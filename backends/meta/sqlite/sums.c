@@ -134,7 +134,8 @@ sqlite__sums_register(sqlite3 *db)
                                           SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
                                           NULL, functions[i].call, NULL, NULL, NULL);
     if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(db, "newer_ESDM_needed", 0, SQLITE_UTF8, NULL,
-                                          newer_needed, NULL, NULL, NULL);
+        code =
+            sqlite3_create_function_v2(db, "newer_ESDM_needed", 0, SQLITE_UTF8 | SQLITE_INNOCUOUS,
+                                       NULL, newer_needed, NULL, NULL, NULL);
     return code;
 }
