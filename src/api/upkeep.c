@@ -8,6 +8,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "journal/restore.h"
+#include "model/container.h"
 
 esdm_status
 esdm_fsck(esdm_session *session, const esdm_fsck_options *options, esdm_fsck_result *ret_result,
@@ -98,4 +99,50 @@ esdm_reindex(esdm_session *session, const esdm_reindex_options *options,
     return status == ESDM_OK ? esdm__upkeep_reindex(session, options != NULL ? options : &none,
                                                     ret_result != NULL ? ret_result : &result, err)
                              : status;
+}
+
+/* How often others may come in between without a commit of ours. */
+#define CONFLICTS 10
+
+static esdm_status
+compact_once(esdm_session *session, const char *name, const esdm_compact_options *options,
+             esdm_compact_result *result, esdm_error *err)
+{
+    esdm_container *container;
+    esdm_open_mode mode = options->dry_run ? ESDM_OPEN_READ : ESDM_OPEN_WRITE;
+    esdm_status status =
+        esdm_container_open(session, name, mode, ESDM_SNAPSHOT_LATEST, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    if (container->provider != NULL)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "'%s' is put together from several containers: compact these",
+                                 container->name);
+    else
+        status = esdm__upkeep_compact(container, options, result, err);
+    esdm_container_discard(container);
+    return status;
+}
+
+esdm_status
+esdm_compact(esdm_session *session, const char *name, const esdm_compact_options *options,
+             esdm_compact_result *ret_result, esdm_error *err)
+{
+    static const esdm_compact_options none = {0};
+    esdm_compact_result result = {0};
+    uint64_t commits = 0;
+    esdm_status status = ESDM_ECONFLICT;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    for (int tries = 0; status == ESDM_ECONFLICT && tries < CONFLICTS; tries++) {
+        result.rounded = 0;
+        status = compact_once(session, name, options != NULL ? options : &none, &result, err);
+        result.conflicts += status == ESDM_ECONFLICT;
+        if (result.commits > commits)
+            tries = 0;
+        commits = result.commits;
+    }
+    if (ret_result != NULL)
+        *ret_result = result;
+    return status;
 }

@@ -158,6 +158,8 @@ typedef struct esdm__page_set {
  * unless that is at least ESDM__HIDDEN_BYTES.
  */
 #define ESDM__HIDDEN_BYTES (UINT64_C(1) << 20)
+/** From now on what pending fragments hide is freed however little it is. */
+void esdm__index_free_little(esdm__index *index);
 esdm_status esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages,
                                           size_t *ret_count, esdm_error *err);
 /**

@@ -42,6 +42,7 @@ struct esdm__index {
     uint64_t next_order;   /* of the pending fragment that is added next */
     esdm__forest pending_forest;
     struct esdm__others *others; /* owned; NULL: none */
+    bool frees_little;           /* see esdm__index_free_little() */
 };
 
 /** Pending fragments of other writers; sequences as of our own. */

@@ -17,6 +17,18 @@
 /* A commit looks for pages that hold so many times as much as it has written, at most. */
 #define TIMES_MAX 16u
 
+void
+esdm__index_free_little(esdm__index *index)
+{
+    index->frees_little = true;
+}
+
+static uint64_t
+least_bytes(const esdm__index *index)
+{
+    return index->frees_little ? 0 : ESDM__HIDDEN_BYTES;
+}
+
 /* The hull of what is pending, and its bytes. */
 static uint64_t
 pending_hull(const esdm__index *index, uint64_t *hull)
@@ -60,7 +72,7 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
         stored_bytes += entry->stored_bytes;
         raw_bytes += entry->raw_bytes;
     }
-    if (stored_bytes < ESDM__HIDDEN_BYTES || raw_bytes / TIMES_MAX > pending_bytes) {
+    if (stored_bytes < least_bytes(index) || raw_bytes / TIMES_MAX > pending_bytes) {
         free(pages);
         return ESDM_OK;
     }
@@ -72,7 +84,7 @@ esdm__index_hidden_candidates(const esdm__index *index, uint64_t **ret_pages, si
 /* What is left of the first `committed` records. Nothing is merged when that is most of them. */
 static esdm_status
 encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
-            const uint64_t *merge, size_t nmerge, esdm_error *err)
+            const uint64_t *merge, size_t nmerge, uint64_t least, esdm_error *err)
 {
     uint32_t *order = NULL;
     uint32_t count = 0;
@@ -90,7 +102,7 @@ encode_left(esdm__page_set *set, const esdm__records *all, uint32_t committed,
         after += esdm__record_held_bytes(&all->items[order[i]]);
         order[left++] = order[i];
     }
-    if (before - after >= ESDM__HIDDEN_BYTES && after <= before / 2) {
+    if (before - after >= least && after <= before / 2) {
         set->merged = malloc(nmerge * sizeof *set->merged);
         st = set->merged != NULL
                  ? ESDM_OK
@@ -123,7 +135,7 @@ esdm__index_encode_hidden(const esdm__index *index, const uint64_t *merge, size_
     if (st == ESDM_OK && (set.merged_sums = esdm__page_checksums(index, merge, nmerge)) == NULL)
         st = esdm__error_nomem(err, nmerge * sizeof *merge, "merged index pages");
     if (st == ESDM_OK && committed > 0)
-        st = encode_left(&set, &all, committed, merge, nmerge, err);
+        st = encode_left(&set, &all, committed, merge, nmerge, least_bytes(index), err);
     esdm__records_clear(&all);
     if (st != ESDM_OK) {
         esdm__page_set_clear(&set);

@@ -44,6 +44,12 @@ void esdm__upkeep_trim(esdm_session *session, uint64_t container, const char *uu
 esdm_status esdm__upkeep_prune(const esdm_session *session, uint64_t record, const char *stored,
                                esdm_error *err);
 
+/** Stores anew what lies in too many fragments, through a handle that is open for writing and has
+ *  written nothing. @param result counts are added. @return ESDM_ECONFLICT: others have written to
+ *  the same boxes meanwhile: what was not committed is to be done again, with a new handle. */
+esdm_status esdm__upkeep_compact(esdm_container *container, const esdm_compact_options *options,
+                                 esdm_compact_result *result, esdm_error *err);
+
 /** The metadata store's own check. ESDM_ECORRUPT: its database is damaged. */
 esdm_status esdm__store_check(const esdm_session *session, esdm_error *err);
 

@@ -188,6 +188,35 @@ typedef struct esdm_drain_result {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_drain(esdm_session *session,
                                                 const esdm_drain_options *options,
                                                 esdm_drain_result *ret_result, esdm_error *err);
+/** Zero-initialise. */
+typedef struct esdm_compact_options {
+    bool dry_run;         /**< count what would be stored anew */
+    uint64_t bytes_per_s; /**< of values, at most; 0: as fast as it goes */
+    uint64_t step_bytes;  /**< of values between two commits; 0: 4 GiB */
+    esdm_finding_visitor report;
+    void *user;
+} esdm_compact_options;
+
+typedef struct esdm_compact_result {
+    uint64_t fragments; /**< that were, or would be, replaced by fewer ones */
+    uint64_t bytes;     /**< of values in them */
+    uint64_t commits;
+    uint64_t conflicts; /**< commits that others came before; what they had was done again */
+    uint64_t rounded;   /**< datasets that were left out, as their numbers would be rounded again */
+} esdm_compact_result;
+
+/**
+ * Stores those parts of a container anew that lie in many more fragments than they would if they
+ * were written now, or in fragments that cut its chunks (esdm_dataset_set_chunk()). Others may read
+ * and write meanwhile: what they write is never hidden. No value changes, and older snapshots have
+ * the fragments that they had, as long as the site keeps them. What was interrupted is done by the
+ * next call, but for what was not committed.
+ * @param options,ret_result may be NULL.
+ * @return ESDM_ECONFLICT: others wrote to the same parts again and again. Else as esdm_write().
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_compact(esdm_session *session, const char *name,
+                                                  const esdm_compact_options *options,
+                                                  esdm_compact_result *ret_result, esdm_error *err);
 /** What node-local targets are told apart by: $ESDM_NODE, else the host's name; borrowed. */
 ESDM_API const char *esdm_session_node(const esdm_session *session);
 

@@ -109,8 +109,21 @@ esdm__merge_begin(esdm_dataset *dataset, esdm__dataset_io *io, bool hiding, esdm
 {
     esdm__merge *m = ret_merge;
     (void) pthread_mutex_lock(&io->lock);
-    esdm_status status = esdm__index_merge_candidates(io->index, &m->pages, &m->count, err);
-    if (status == ESDM_OK && m->count == 0 && hiding) {
+    /* Storing anew is for the sake of what is hidden. */
+    bool first = hiding && esdm__io_of(dataset->group->container)->opened.guards_all;
+    esdm_status status = ESDM_OK;
+    if (first) {
+        esdm__index_free_little(io->index);
+        m->hidden = true;
+        status = esdm__index_hidden_candidates(io->index, &m->pages, &m->count, err);
+    }
+    if (status == ESDM_OK && (!first || m->count == 0)) {
+        if (first)
+            free(m->pages);
+        m->hidden = false;
+        status = esdm__index_merge_candidates(io->index, &m->pages, &m->count, err);
+    }
+    if (status == ESDM_OK && m->count == 0 && hiding && !first) {
         free(m->pages);
         m->hidden = true;
         status = esdm__index_hidden_candidates(io->index, &m->pages, &m->count, err);

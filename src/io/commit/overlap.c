@@ -37,6 +37,8 @@ is_foreign(const esdm__opened *opened, uint64_t snapshot)
 static uint64_t
 length_then(const esdm__opened *opened, const esdm_dimension *dimension)
 {
+    if (opened->guards_all)
+        return 0;
     if (!dimension->unlimited)
         return UINT64_MAX;
     for (size_t i = 0; i < opened->nlengths; i++) {
@@ -81,7 +83,7 @@ esdm__overlap_mark(const esdm_container *container, esdm_meta_new_page *pages, s
 {
     const esdm__container_io *io = esdm__io_of(container);
     bool any = false;
-    if (io->record == 0 || io->session->site->last_wins)
+    if (io->record == 0 || (io->session->site->last_wins && !io->opened.guards_all))
         return false;
     for (size_t i = 0; i < npages; i++) {
         const esdm_dataset *dataset = dataset_of(container, pages[i].dataset);

@@ -28,6 +28,8 @@ typedef struct esdm__opened {
     esdm__snapshots *own; /* rising; owned */
     size_t nown;
     size_t capacity;
+    bool guards_all; /* all of it counts as behind: what this handle stores anew it must not lay
+                        over what others have written meanwhile, nor does "overlap" matter */
 } esdm__opened;
 
 /** The handle has just been opened or refreshed. On failure it is as before. */

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-compact: fewer fragments, the same values; old snapshots stay readable; what others write
+meanwhile is never hidden; a second call finds nothing to do."""
+
+import json
+import subprocess
+
+from esdmtest import Site, client, client_environment, expect, expect_error, main, run, tool
+
+import numpy
+
+# Many small writes, some of them again, in an order that a seed says.
+WRITE = """
+import netCDF4, numpy, sys
+random = numpy.random.default_rng(int(sys.argv[1]))
+with netCDF4.Dataset("esdm://a.nc", "w") as d:
+    for name, n in (("t", None), ("y", 40), ("x", 500)):
+        d.createDimension(name, n)
+    v = d.createVariable("v", "f8", ("t", "y", "x"))
+    s = d.createVariable("s", str, ("y",))
+    g = d.createGroup("g").createVariable("w", "i4", ("x",))
+    for t in range(6):
+        for y in random.permutation(40):
+            v[t, y] = random.normal(0, 1, 500)
+            if y % 8 == 0:
+                d.sync()
+    for y in range(40):
+        s[y] = f"name {y}"
+    for x in range(0, 500, 50):
+        g[x:x + 50] = x
+        d.sync()
+"""
+READ = """
+import netCDF4, numpy, sys
+with netCDF4.Dataset("esdm://" + sys.argv[1]) as d:
+    numpy.save(sys.argv[2], d["v"][:].filled())
+    assert list(d["s"][:]) == [f"name {y}" for y in range(40)]
+    assert (d["g/w"][:] == numpy.arange(500) // 50 * 50).all()
+"""
+# Writes one row after the other, while it is compacted.
+BUSY = """
+import netCDF4, sys
+for i in range(int(sys.argv[1])):
+    with netCDF4.Dataset("esdm://a.nc", "a") as d:
+        d["v"][i % 6, (7 * i) % 40] = 1000 + i
+print("done", flush=True)
+"""
+
+
+def write(seed=1):
+    client(["/usr/bin/python3", "-c", WRITE, str(seed)])
+
+
+def read(site, name="a.nc"):
+    file = site.file("v.npy")
+    client(["/usr/bin/python3", "-c", READ, name, str(file)])
+    return numpy.load(file)
+
+
+def fragments(name="v"):
+    """Of a variable, in the newest snapshot; hidden ones count until they are freed."""
+    text = run([tool("esdm-stat"), "-f", "a.nc"]).stdout.split(f" {name}(")[1]
+    return int(text.split("fragments: ")[1].split(";")[0])
+
+
+def compact(*options, check=True):
+    done = run([tool("esdm-compact"), "--json", *options, "a.nc"], check=check)
+    return json.loads(done.stdout)["containers"][0] if check else done
+
+
+def newest():
+    told = json.loads(run([tool("esdm-log"), "--brief", "--json", "a.nc"]).stdout)["snapshots"]
+    return told[0]["snapshot"]
+
+
+def test_fewer_fragments_and_the_same_values():
+    with Site(history=1000, engine={"fragment": "200 KiB"}) as site:
+        write()
+        before, number, count = read(site), newest(), fragments()
+        digest = run([tool("esdm-stat"), "--digest", "a.nc"]).stdout.split()[0]
+        would = compact("--dry-run")
+        expect(would["fragments"] > 10 and newest() == number, f"{would}")
+        done = compact()
+        expect(done["fragments"] == would["fragments"] and done["commits"] == 1, f"{done} {would}")
+        expect(fragments() <= 12 < count, f"{fragments()} of {count}")
+        expect((read(site) == before).all(), "values have changed")
+        expect(run([tool("esdm-stat"), "--digest", "a.nc"]).stdout.split()[0] == digest, "digest")
+        expect((read(site, f"a.nc@{number}") == before).all(), "the old snapshot is not readable")
+        again = compact()
+        expect(again["fragments"] == 0 and again["commits"] == 0, f"{again}")
+        done = compact("--chunk", "v=6,40,50")
+        expect(done["commits"] == 1 and 4 <= fragments() <= 12 and (read(site) == before).all(), f"{fragments()}")
+        expect(compact()["fragments"] == 0, "it is not what was stated")
+        compact("--chunk", "v=1,40,500", "--step", "200K", "--speed", "100M")
+        expect(fragments() <= 12 and (read(site) == before).all(), f"{fragments()}")
+        run([tool("esdm-fsck"), "--data"])
+        for wrong in (["--chunk", "v=6,4"], ["--chunk", "none=1"], ["--speed", "fast"]):
+            expect_error(compact(*wrong, check=False))
+
+
+def test_writers_go_on():
+    with Site(history=1000) as site:
+        write(2)
+        expected = read(site)
+        count = 60
+        busy = subprocess.Popen([tool("esdm-run"), "/usr/bin/python3", "-c", BUSY, str(count)],
+                                stdout=subprocess.PIPE, text=True, env=client_environment())
+        rounds = 0
+        while busy.poll() is None and rounds < 500:
+            run([tool("esdm-compact"), "--step", "100K", "a.nc"], check=False)
+            rounds += 1
+        expect(busy.communicate(timeout=300)[0] == "done\n", "the writer failed")
+        for i in range(count):
+            expected[i % 6, (7 * i) % 40] = 1000 + i
+        expect((read(site) == expected).all(), f"something was hidden, {rounds} rounds")
+        compact()
+        expect((read(site) == expected).all(), "values have changed")
+
+
+def test_rounded_numbers_stay():
+    with Site(accuracy=[{"variable": "v", "quantities": "abs=0.1"}]) as site:
+        write(3)
+        before = read(site)
+        done = compact()
+        expect(done["rounded"] == 1 and (read(site) == before).all(), f"{done}")
+
+
+if __name__ == "__main__":
+    main(test_fewer_fragments_and_the_same_values, test_writers_go_on, test_rounded_numbers_stay)

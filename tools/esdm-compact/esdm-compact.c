@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-compact: stores anew what lies in many small or badly shaped fragments. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/common.h"
+#include "esdm/upkeep.h"
+
+static const tool_help help = {
+    .name = "esdm-compact",
+    .arguments = "CONTAINER…",
+    .description =
+        "Stores parts of containers anew that lie in many more fragments than they would if\n"
+        "they were written now: after many small or overlapping writes, or when fragments\n"
+        "cut the chunks of a variable. --chunk states other chunks before that.\n"
+        "\n"
+        "Programs may go on reading and writing: what they write is never hidden. No value\n"
+        "changes. Each step (--step, 4 GiB) makes a snapshot; older ones have the fragments\n"
+        "that they had, as long as the site keeps them (\"history\"), and until then their\n"
+        "space, too. What was interrupted is done by the next call.\n"
+        "\n"
+        "Variables with rounded numbers (accuracy) stay as they are: they would be rounded\n"
+        "again. Sealed containers (esdm-seal) are not changed at all.",
+    .examples = "  esdm-compact --dry-run run1.nc\n"
+                "  esdm-compact --speed 100M run1.nc\n"
+                "  esdm-compact --chunk tas=365,10,10 run1.nc     for time series\n",
+    .see_also = "esdm-stat --fragments, esdm-drain, esdm-gc",
+};
+
+static gboolean dry_run, quiet;
+static char *speed_text, *step_text;
+static char **chunks;
+static uint64_t speed, step;
+
+static const GOptionEntry entries[] = {
+    {"chunk", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &chunks,
+     "State chunks of a variable (its path or name) first; several are possible", "VARIABLE=N,N…"},
+    {"speed", 0, 0, G_OPTION_ARG_STRING, &speed_text,
+     "Bytes of values per second at most (K, M, G)", "BYTES"},
+    {"step", 0, 0, G_OPTION_ARG_STRING, &step_text, "Bytes of values between two commits (K, M, G)",
+     "BYTES"},
+    {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be stored anew", NULL},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "Print problems alone", NULL},
+    {0},
+};
+
+/* "100M" */
+static gboolean
+parse_bytes(const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+    guint64 number = g_ascii_strtoull(text, &end, 10);
+    const char *units = "KMG";
+    const char *unit = end != text && *end != '\0' ? strchr(units, *end) : NULL;
+    guint shift = unit != NULL ? 10 * (guint) (unit - units + 1) : 0;
+    if (end == text || number == 0 || number > G_MAXUINT64 >> shift || text[0] == '-' ||
+        (unit == NULL ? *end != '\0' : end[1] != '\0'))
+        return FALSE;
+    *ret = number << shift;
+    return TRUE;
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+static esdm_dataset *
+find_dataset(esdm_container *container, const char *path)
+{
+    esdm_group *group = esdm_container_root(container);
+    g_auto(GStrv) parts = g_strsplit(path[0] == '/' ? path + 1 : path, "/", -1);
+    for (guint i = 0; parts[i] != NULL && group != NULL; i++) {
+        if (parts[i + 1] == NULL)
+            return esdm_group_dataset_find(group, parts[i]);
+        group = esdm_group_find(group, parts[i]);
+    }
+    return NULL;
+}
+
+static tool_exit
+state_chunk(esdm_container *container, const char *stated)
+{
+    esdm_error err = {0};
+    uint64_t shape[ESDM_MAX_RANK] = {0};
+    const char *equals = strrchr(stated, '=');
+    g_autofree char *path = equals != NULL ? g_strndup(stated, (gsize) (equals - stated)) : NULL;
+    esdm_dataset *dataset = path != NULL ? find_dataset(container, path) : NULL;
+    if (path == NULL)
+        return tool_usage("--chunk: expected VARIABLE=N,N…, not '%s'", stated);
+    if (dataset == NULL) {
+        tool_error("container '%s' has no variable '%s'", esdm_container_name(container), path);
+        return TOOL_NOT_FOUND;
+    }
+    g_auto(GStrv) numbers = g_strsplit(equals + 1, ",", -1);
+    guint count = g_strv_length(numbers);
+    for (guint i = 0; i < count && i < ESDM_MAX_RANK; i++) {
+        char *end = NULL;
+        shape[i] = g_ascii_strtoull(numbers[i], &end, 10);
+        if (end == numbers[i] || *end != '\0' || shape[i] == 0)
+            count = G_MAXUINT;
+    }
+    if (count != esdm_dataset_rank(dataset))
+        return tool_usage("--chunk: variable '%s' has %u dimensions, '%s' are other numbers", path,
+                          esdm_dataset_rank(dataset), equals + 1);
+    esdm_status status = esdm_dataset_set_chunk(dataset, shape, &err);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+static tool_exit
+state_chunks(esdm_session *session, const char *name)
+{
+    esdm_error err = {0};
+    esdm_container *container = NULL;
+    esdm_status status =
+        esdm_container_open(session, name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &container, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tool_exit result = TOOL_OK;
+    for (char **one = chunks; *one != NULL && result == TOOL_OK; one++)
+        result = state_chunk(container, *one);
+    if (result != TOOL_OK) {
+        esdm_container_discard(container);
+        return result;
+    }
+    status = esdm_container_commit(container, "esdm-compact: chunks", &err);
+    esdm_container_discard(container);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
+/* ---- compacting ---------------------------------------------------------------------------- */
+
+static void
+tell(const char *name, const esdm_compact_result *result, json_t *list)
+{
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "name", tool_json_text(name));
+        tool_json_set(object, "fragments", tool_json_u64(result->fragments));
+        tool_json_set(object, "bytes", tool_json_u64(result->bytes));
+        tool_json_set(object, "commits", tool_json_u64(result->commits));
+        tool_json_set(object, "conflicts", tool_json_u64(result->conflicts));
+        tool_json_set(object, "rounded", tool_json_u64(result->rounded));
+        tool_json_append(list, object);
+        return;
+    }
+    if (quiet)
+        return;
+    g_autofree char *bytes = tool_bytes(result->bytes);
+    g_autofree char *printable = tool_printable(name);
+    (void) printf("%s: %s %" G_GUINT64_FORMAT " fragment%s anew (%s)", printable,
+                  dry_run ? "would store" : "stored", (guint64) result->fragments,
+                  result->fragments == 1 ? "" : "s", bytes);
+    if (result->rounded > 0)
+        (void) printf("; %" G_GUINT64_FORMAT " variable%s with rounded numbers left as they are",
+                      (guint64) result->rounded, result->rounded == 1 ? "" : "s");
+    (void) printf("\n");
+}
+
+static tool_exit
+compact(esdm_session *session, const char *name, json_t *list)
+{
+    esdm_error err = {0};
+    esdm_compact_result result;
+    const esdm_compact_options options = {
+        .dry_run = dry_run, .bytes_per_s = speed, .step_bytes = step};
+    if (chunks != NULL && !dry_run) {
+        tool_exit stated = state_chunks(session, name);
+        if (stated != TOOL_OK)
+            return stated;
+    }
+    esdm_status status = esdm_compact(session, name, &options, &result, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    tell(name, &result, list);
+    return TOOL_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 2)
+        return tool_usage("which containers?");
+    if (speed_text != NULL && !parse_bytes(speed_text, &speed))
+        return tool_usage("--speed: expected a number such as 100M, not '%s'", speed_text);
+    if (step_text != NULL && !parse_bytes(step_text, &step))
+        return tool_usage("--step: expected a number such as 4G, not '%s'", step_text);
+    if (chunks != NULL && dry_run)
+        return tool_usage("--chunk changes the container: not with --dry-run");
+    esdm_session *session = NULL;
+    tool_exit result = tool_session(dry_run, &session);
+    if (result != TOOL_OK)
+        return result;
+    json_t *list = json_array();
+    for (int i = 1; i < argc; i++) {
+        char name[ESDM_CONTAINER_NAME_MAX + 1];
+        esdm_error err = {0};
+        g_autofree char *stub = tool_stub(argv[i]);
+        esdm_status status =
+            esdm_container_normalise(stub != NULL ? stub : tool_container(argv[i]), name, &err);
+        tool_exit one = status == ESDM_OK ? compact(session, name, list) : tool_fail(status, &err);
+        result = result == TOOL_OK ? one : result;
+    }
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "containers", list);
+        tool_json_print(root);
+    } else {
+        json_decref(list);
+    }
+    esdm_session_close(session);
+    return tool_finish(result);
+}
