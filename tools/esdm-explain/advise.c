@@ -101,32 +101,64 @@ small_requests(run *r, const object *o, bool writes)
     g_free(name);
 }
 
-/* Many tiny NetCDF calls cost time in the library, even where the file is in memory. */
+/* The calls of a variable, when they are many and tiny; else NULL. */
+static const watch_counts *
+tiny_calls(const object *o, const char *file, bool writes)
+{
+    const watch_counts *c = writes ? &o->entry.write : &o->entry.read;
+    bool tiny = o->kind == WATCH_VARIABLE && g_str_equal(o->name, file) && c->calls >= 1000 &&
+                c->bytes <= 4096 * c->calls;
+    return tiny ? c : NULL;
+}
+
+static bool
+is_first_of_file(const run *r, const object *o, bool writes)
+{
+    for (guint i = 0; i < r->objects->len && r->objects->pdata[i] != o; i++) {
+        if (tiny_calls(r->objects->pdata[i], o->name, writes) != NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Many tiny NetCDF calls cost time in the library, even where the file is in memory. Told once a
+ * file. */
 static void
 small_calls(run *r, const object *o, bool writes)
 {
-    const watch_counts *c = writes ? &o->entry.write : &o->entry.read;
-    double calls = (double) c->calls;
-    double mean = calls > 0 ? (double) c->bytes / calls : 0;
-    if (calls < 1000 || mean > 4096)
+    GString *variables = g_string_new(NULL);
+    watch_counts sum = {0};
+    if (tiny_calls(o, o->name, writes) == NULL || !is_first_of_file(r, o, writes)) {
+        g_string_free(variables, TRUE);
         return;
-    double seconds = seconds_of(c->ns);
+    }
+    for (guint i = 0; i < r->objects->len; i++) {
+        const object *other = r->objects->pdata[i];
+        const watch_counts *c = tiny_calls(other, o->name, writes);
+        if (c == NULL)
+            continue;
+        sum.calls += c->calls;
+        sum.bytes += c->bytes;
+        sum.ns += c->ns;
+        g_string_append_printf(variables, "%s%s", variables->len > 0 ? ", " : "", other->variable);
+    }
     char *name = short_name(o->name);
-    char *size = bytes_text(mean);
-    char *time = time_text(seconds);
-    char *each = time_text(seconds / calls);
-    add(r, seconds * 0.9,
+    char *size = bytes_text((double) sum.bytes / (double) sum.calls);
+    char *time = time_text(seconds_of(sum.ns));
+    char *each = time_text(seconds_of(sum.ns) / (double) sum.calls);
+    add(r, seconds_of(sum.ns) * 0.9,
         "The program %s %s in %s with %" G_GUINT64_FORMAT
-        " NetCDF calls of %s on average, %s each, %s "
-        "together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in Python "
-        "a "
-        "slice), or use a tool that does.",
-        writes ? "writes" : "reads", o->variable, name, c->calls, size, each, time,
+        " NetCDF calls of %s on average, %s each, "
+        "%s together: mostly the cost of calls. %s many time steps in one call (nc_%s_vara, in "
+        "Python "
+        "a slice), or use a tool that does.",
+        writes ? "writes" : "reads", variables->str, name, sum.calls, size, each, time,
         writes ? "Write" : "Read", writes ? "put" : "get");
     g_free(each);
     g_free(time);
     g_free(size);
     g_free(name);
+    g_string_free(variables, TRUE);
 }
 
 static void
@@ -285,6 +317,48 @@ metadata(run *r)
     g_free(time);
 }
 
+/* nc_sync() writes, and compresses, each chunk that has changed; most of its time may be that. */
+static void
+netcdf_syncs(run *r)
+{
+    double seconds = 0;
+    double inside = 0;
+    guint64 count = 0;
+    guint64 end = 0;
+    const object *most = NULL;
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (c->op == WATCH_OP_nc_sync) {
+            seconds += seconds_of(c->ns);
+            end = c->start_ns + c->ns;
+            most = c->object;
+            count++;
+        } else if (c->nested && c->start_ns < end) {
+            inside += seconds_of(c->ns);
+        }
+    }
+    if (count < 3 || most == NULL)
+        return;
+    char *time = time_text(seconds);
+    char *files = time_text(MIN(inside, seconds));
+    char *each = time_text(seconds / (double) count);
+    char *name = short_name(most->name);
+    add(r, seconds * (1 - 1 / fmax((double) count / 10, 1)),
+        "nc_sync (nf90_sync, sync in Python) was called %" G_GUINT64_FORMAT
+        " times, last for %s: %s, "
+        "%s each, of which the file system took %s; with the rest the NetCDF library compressed "
+        "and "
+        "copied every chunk that had changed, again and again. Once in ten times as many steps "
+        "would lose little in a crash and save most of it; chunks of one time step "
+        "(nc_def_var_chunking) "
+        "are compressed once.",
+        count, name, time, each, files);
+    g_free(name);
+    g_free(each);
+    g_free(files);
+    g_free(time);
+}
+
 static void
 syncs(run *r)
 {
@@ -293,10 +367,7 @@ syncs(run *r)
     const object *most = NULL;
     for (guint i = 0; i < r->calls->len; i++) {
         const call *c = &g_array_index(r->calls, call, i);
-        if (c->kind != WATCH_KIND_SYNC &&
-            !(c->kind == WATCH_KIND_NC_META && c->op == WATCH_OP_nc_sync))
-            continue;
-        if (c->nested)
+        if (c->kind != WATCH_KIND_SYNC || c->nested)
             continue;
         seconds += seconds_of(c->ns);
         most = c->object;
@@ -375,6 +446,7 @@ run_advise(run *r)
     compression_time(r);
     metadata(r);
     syncs(r);
+    netcdf_syncs(r);
     imbalance(r);
     g_ptr_array_sort(r->advice, by_gain);
 }

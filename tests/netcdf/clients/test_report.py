@@ -108,6 +108,14 @@ def test_netcdf_programs():
         expect(not re.search(r"""(src|href)\s*=|url\(|@import""", html), "the page needs others")
 
 
+def test_advice_names_what_took_the_time():
+    """A program whose time goes into nc_sync() is told so first, and how often it was called."""
+    with Folder() as folder:
+        advice = report_of(reported(WATCHED, "synced", folder.path / "s.nc"))["advice"]
+        expect(advice and "nc_sync" in advice[0]["text"] and "called 40 times" in advice[0]["text"],
+               json.dumps(advice, indent=1))
+
+
 def test_the_same_for_esdm():
     need_program("nccopy")
     source = need_data("fields", "era5_u.nc")
@@ -175,6 +183,7 @@ def test_ranks_make_one_report():
                 expect(file["write"]["bytes"] == 50 * 1000 * 4 and file["read"]["calls"] == 50, str(file))
 
 
-main(test_patterns_and_bytes, test_other_processes, test_netcdf_programs, test_the_same_for_esdm,
+main(test_patterns_and_bytes, test_other_processes, test_netcdf_programs,
+     test_advice_names_what_took_the_time, test_the_same_for_esdm,
      test_python_with_its_own_library, test_a_killed_program, test_what_cannot_be_written_stops_nobody,
      test_ranks_make_one_report)

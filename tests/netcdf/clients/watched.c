@@ -7,7 +7,8 @@
  *     watched stdio FILE                              fopen, fprintf, fseek, fread
  *     watched processes FILE                          fork, vfork, exec, closing all descriptors
  *     watched rank FILE                               writes and reads a variable of its own file
- *     watched killed FILE                             reads, then kills itself
+ *     watched synced FILE                             calls nc_sync() after each of 40 compressed
+ * steps watched killed FILE                             reads, then kills itself
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -158,6 +159,28 @@ use_netcdf(const char *path)
     nc(nc_close(ncid));
 }
 
+static void
+use_sync(const char *path)
+{
+    enum { STEPS = 40, WIDTH = 200000 };
+    static float values[WIDTH];
+    int ncid;
+    int dims[2];
+    int var;
+    nc(nc_create(path, NC_NETCDF4 | NC_CLOBBER, &ncid));
+    nc(nc_def_dim(ncid, "time", NC_UNLIMITED, &dims[0]));
+    nc(nc_def_dim(ncid, "x", WIDTH, &dims[1]));
+    nc(nc_def_var(ncid, "tas", NC_FLOAT, 2, dims, &var));
+    nc(nc_def_var_deflate(ncid, var, 1, 1, 9));
+    for (size_t t = 0; t < STEPS; t++) {
+        for (size_t i = 0; i < WIDTH; i++)
+            values[i] = (float) ((i * 7919 + t) % 1000);
+        nc(nc_put_vara_float(ncid, var, (size_t[]){t, 0}, (size_t[]){1, WIDTH}, values));
+        nc(nc_sync(ncid));
+    }
+    nc(nc_close(ncid));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -170,6 +193,8 @@ main(int argc, char **argv)
         use_processes(argv[2]);
     else if (strcmp(what, "rank") == 0)
         use_netcdf(argv[2]);
+    else if (strcmp(what, "synced") == 0)
+        use_sync(argv[2]);
     else if (strcmp(what, "killed") == 0) {
         read_pattern(argv[2], 100, 1000, 5000, 0);
         (void) raise(SIGKILL);
