@@ -315,5 +315,6 @@ esdmnc_files_exit(int status, void *unused)
     if (status != 0 && failure[0] != '\0')
         esdmnc_replaced_tell(failure);
     esdmnc_files_unlock();
+    esdmnc_missing_ending(status);
     esdmnc_session_settle();
 }

@@ -228,6 +228,17 @@ void esdmnc_postponed_commit(const char *name);
 /** Drops it; whether there was some. */
 bool esdmnc_postponed_drop(const char *name);
 
+/* ---- missing.c ------------------------------------------------------------------------------ */
+
+/** A program asked whether this container exists; it does not. */
+void esdmnc_missing_note(const char *name);
+/** It makes what it asked for. */
+void esdmnc_missing_forget(void);
+/** Tells what was perhaps meant by a name that is not there. */
+void esdmnc_missing_tell(esdm_session *session, const char *name);
+/** At the end: the same for what a program that failed asked for last. */
+void esdmnc_missing_ending(int status);
+
 /* ---- replaced.c ----------------------------------------------------------------------------- */
 
 /** Remembers the name of a container that a Python program created and committed. */

@@ -15,9 +15,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Of all files that a program looks for in vain. */
-#define SUGGESTIONS_MOST 3
-
 static const struct {
     int format;
     int mode;
@@ -240,21 +237,8 @@ esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_numbe
         esdmnc_file_free(file);
         return rc;
     }
+    esdmnc_missing_forget();
     return finish_opening(file);
-}
-
-/* What a reader perhaps meant, or how to bring back what was removed: "No such file or directory"
- * cannot tell. Not to programs that try many names. */
-static void
-suggest(esdm_session *session, const char *name)
-{
-    static atomic_int told;
-    char text[ESDM_CONTAINER_NAME_MAX + 128];
-    if (atomic_load(&told) >= SUGGESTIONS_MOST)
-        return;
-    esdm_container_suggest(session, name, text, sizeof text);
-    if (text[0] != '\0' && atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)
-        esdmnc_say("there is no container '%s'; %s", name, text);
 }
 
 int
@@ -288,8 +272,10 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
             rc = esdmnc_error_loud(&err, "open", file->name);
         else
             rc = esdmnc_error(&err, "open", file->name);
+        if (query && st == ESDM_ENOENT)
+            rc = ENOENT;
         if (st == ESDM_ENOENT && !query && !writing && (ranks == NULL || ranks->rank == 0))
-            suggest(session, file->name);
+            esdmnc_missing_tell(session, file->name);
         esdmnc_file_free(file);
         return rc;
     }

@@ -183,6 +183,8 @@ esdmnc_exists(const char *container, esdmnc_stat *ret)
             *ret = (esdmnc_stat){.size_bytes = 1, .id = identity(name, 0)};
         return NC_NOERR;
     }
+    if (st == ESDM_ENOENT)
+        esdmnc_missing_note(name);
     if (st != ESDM_OK)
         return esdmnc_error(&err, "stat", name);
     if (ret != NULL) {

@@ -8,7 +8,7 @@ import random
 import re
 import subprocess
 
-from esdmtest import Site, by_size, expect, main, need_data, need_program, run, tool
+from esdmtest import Site, by_size, client, expect, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
 FIND = tool("esdm-find")
@@ -304,6 +304,28 @@ def test_find__says_where_a_question_is_wrong():
                 expect(word in done.stderr, f"{text[:40]}: {done.stderr}")
         many = " or ".join(f"a = {i}" for i in range(5000))
         expect("4096" in run([FIND, many], check=False).stderr, "too many comparisons")
+
+
+def test_find__says_why_nothing_was_found():
+    need_program("ncgen")
+    with Site() as site:
+        for name, model, variable in (("a", "EC-Earth3", "ta"), ("b", "EC-Earth3-Veg", "pr"), ("c", "and or", "ta")):
+            text = site.file("a.cdl")
+            text.write_text(f'netcdf a {{ :model = "{model}" ; :variable = "{variable}" ; }}')
+            client(["ncgen", "-4", "-o", f"esdm://{name}.nc", text])
+        for expression, said in {
+                "model = ec-earth3 and variable = ta":
+                    "nothing has model = ec-earth3; there is EC-Earth3, EC-Earth3-Veg",
+                '(variable = "hus") and (model = EC-Earth3)': "there is ta, pr",
+                "not exists model and :model = x": "nothing has not exists model",
+                "model = EC-Earth3 and variable = pr": "each of the 2 conditions",
+                'model = "and or" and variable = "pr"': "each of the 2 conditions",
+                "model = x or model = y": "nothing has model = x or model = y",
+                "sauce = 1 and model = x": "an attribute 'sauce'"}.items():
+            for options in ([], ["--columns", "model"]):
+                done = run([FIND, *options, expression], check=False)
+                expect(done.returncode == 3 and said in done.stderr, f"{expression}: {done.stderr}")
+        expect(not run([FIND, "model = EC-Earth3"]).stderr, "a word too many")
 
 
 if __name__ == "__main__":

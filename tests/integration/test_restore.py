@@ -222,6 +222,17 @@ def test_names__what_was_meant_is_told():
             expect_error(done, "did you mean 'experiment/run1.nc'?")
         done = client(["ncdump", "-h", "esdm://taz.nc"], check=False)
         expect_error(done, "did you mean 'tas.nc'?", "No such file")
+        # They ask whether the file exists before they open it.
+        done = client(["cdo", "-s", "infon", "esdm://taz.nc"], check=False)
+        expect_error(done, "did you mean 'tas.nc'?", "No such file")
+        expect(done.stderr.count("esdm: there is") == 1, done.stderr)
+        for program in (["cdo", "-s", "infon"], ["ncdump", "-h"]):
+            done = client([*program, "esdm://?name=value"], check=False)
+            expect_error(done, "no container has what '?name=value' asks for", "No such file")
+        # Not what a program makes, nor when it fails before it has looked for anything.
+        for words in (["-random,r6x3", "esdm://taz.nc"], ["-nosuch", "esdm://tas.nc", "esdm://tasx.nc"]):
+            done = client(["cdo", "-s", "-f", "nc", *words], check=False)
+            expect("did you mean" not in done.stderr, done.stderr)
         done = run([tool("esdm-stat"), "quite/another"], check=False)
         expect("did you mean" not in done.stderr, f"{done}")
 

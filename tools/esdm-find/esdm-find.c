@@ -55,8 +55,8 @@ static const tool_help help = {
         "\"not\" must be met by its own. != is met by an attribute that is there and has\n"
         "another value, \"not NAME = VALUE\" also where there is none. A quoted value is\n"
         "compared as text, even if it looks like a number. Upper and lower case differ.\n"
-        "Nothing found is exit status 3; a message tells then which attributes nothing has\n"
-        "at all.",
+        "Nothing found is exit status 3; a message tells then which attributes or values\n"
+        "nothing has.",
     .examples =
         "  esdm-find 'source_id ~ CNRM-* and table_id = Amon'\n"
         "  esdm-find 'standard_name = air_temperature and units = K'\n"
@@ -128,26 +128,6 @@ visit(const esdm_match *match, void *user)
     return !ferror(stdout);
 }
 
-/* ---- nothing found ------------------------------------------------------------------------ */
-
-static bool
-tell_name(const char *text, void *user)
-{
-    (void) user;
-    g_autofree char *printable = tool_printable(text);
-    tool_error("%s", printable);
-    return true;
-}
-
-/* An expression that is right found nothing: tells attributes in it that nothing has. */
-void
-find_tell_unknown(esdm_session *session, const char *expression)
-{
-    esdm_error err = {0};
-    esdm_status status = esdm_find_explain(session, expression, tell_name, NULL, &err);
-    (void) status; /* no more is known than without asking */
-}
-
 static tool_exit
 find(esdm_session *session, const char *expression, bool several)
 {
@@ -164,7 +144,7 @@ find(esdm_session *session, const char *expression, bool several)
     else if (all.count == 0)
         result = TOOL_NOT_FOUND;
     if (status == ESDM_OK && all.count == 0)
-        find_tell_unknown(session, expression);
+        find_tell_why(session, expression);
     g_hash_table_unref(all.seen);
     if (tool.json && (status == ESDM_OK)) {
         json_t *root = json_object();

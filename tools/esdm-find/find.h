@@ -25,7 +25,7 @@ tool_exit find_list_saved(void);
 /** The expression of the arguments, joined by "and"; "NAME:" is the query that was saved as NAME.
  *  @param ret_expression owned, g_free(). */
 tool_exit find_expression(esdm_session *session, char **arguments, char **ret_expression);
-/** Tells names in an expression that nothing has. */
-void find_tell_unknown(esdm_session *session, const char *expression);
+/** Tells why an expression found nothing: names, or comparisons, that nothing has. */
+void find_tell_why(esdm_session *session, const char *expression);
 
 #endif

@@ -167,7 +167,7 @@ ask(esdm_session *session, const char *expression, table *t)
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     if (t->rows->len == 0)
-        find_tell_unknown(session, expression);
+        find_tell_why(session, expression);
     return t->rows->len > 0 ? TOOL_OK : TOOL_NOT_FOUND;
 }
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Why an expression that is right found nothing. */
+
+#include <string.h>
+
+#include "esdm-find/find.h"
+
+/* Looking at more matches, or naming more values, would not help anybody. */
+#define ROWS_MOST   10000
+#define VALUES_MOST 6
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static bool
+tell_name(const char *text, void *user)
+{
+    *(bool *) user = true;
+    g_autofree char *printable = tool_printable(text);
+    tool_error("%s", printable);
+    return true;
+}
+
+/* ---- parts -------------------------------------------------------------------------------- */
+
+/* Behind a text in quotes. */
+static const char *
+skip_quoted(const char *at)
+{
+    const char quote = *at++;
+    while (*at != '\0' && *at != quote)
+        at += *at == '\\' && at[1] != '\0' ? 2 : 1;
+    return *at == quote ? at + 1 : at;
+}
+
+static bool
+is_word(const char *text, const char *at, const char *word)
+{
+    size_t bytes = strlen(word);
+    return (at == text || strchr(" \t\n)", at[-1]) != NULL) &&
+           g_ascii_strncasecmp(at, word, bytes) == 0 && at[bytes] != '\0' &&
+           strchr(" \t\n(", at[bytes]) != NULL;
+}
+
+/* The text between brackets that stand around all of it; else NULL. Owned. */
+static char *
+inner(const char *text)
+{
+    const char *at = text + 1;
+    for (int depth = 1; *text == '(' && *at != '\0' && depth > 0;) {
+        depth += (*at == '(') - (*at == ')');
+        at = *at == '"' || *at == '\'' ? skip_quoted(at) : at + 1;
+    }
+    size_t bytes = strlen(text);
+    return *text == '(' && at == text + bytes && at[-1] == ')' ? g_strndup(text + 1, bytes - 2)
+                                                               : NULL;
+}
+
+/* Adds the parts that "and" joins. An expression with "or" is one part. */
+static void
+add_parts(const char *expression, GPtrArray *parts)
+{
+    g_autofree char *text = g_strstrip(g_strdup(expression));
+    g_autofree char *within = inner(text);
+    if (within != NULL) {
+        add_parts(within, parts);
+        return;
+    }
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    const char *begin = text;
+    int depth = 0;
+    for (const char *at = text; *at != '\0';) {
+        if (depth == 0 && is_word(text, at, "or")) {
+            g_ptr_array_set_size(found, 0);
+            begin = text;
+            break;
+        }
+        if (depth == 0 && is_word(text, at, "and")) {
+            g_ptr_array_add(found, g_strndup(begin, (gsize) (at - begin)));
+            begin = at += 3;
+            continue;
+        }
+        depth += (*at == '(') - (*at == ')');
+        at = *at == '"' || *at == '\'' ? skip_quoted(at) : at + 1;
+    }
+    if (found->len == 0) {
+        g_ptr_array_add(parts, g_strdup(text));
+        return;
+    }
+    for (guint i = 0; i < found->len; i++)
+        add_parts(g_ptr_array_index(found, i), parts);
+    add_parts(begin, parts);
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+typedef struct value_search {
+    const char *wanted;
+    GPtrArray *near, *all; /* owned texts */
+    guint rows;
+} value_search;
+
+static bool
+contains(const char *text, const char *part)
+{
+    g_autofree char *a = g_utf8_casefold(text, -1);
+    g_autofree char *b = g_utf8_casefold(part, -1);
+    return strstr(a, b) != NULL;
+}
+
+static bool
+note_value(const esdm_match *match, const esdm_find_value *values, void *user)
+{
+    value_search *s = user;
+    const char *text = values[0].text;
+    (void) match;
+    if (text != NULL && g_utf8_validate(text, -1, NULL) &&
+        !g_ptr_array_find_with_equal_func(s->all, text, g_str_equal, NULL) && s->all->len < 1000) {
+        g_ptr_array_add(s->all, g_strdup(text));
+        if (contains(text, s->wanted) || contains(s->wanted, text))
+            g_ptr_array_add(s->near, g_strdup(text));
+    }
+    return ++s->rows < ROWS_MOST;
+}
+
+/* The values that there are, if they are few, else those like the one wanted. "" or owned. */
+static char *
+values_near(esdm_session *session, const char *part)
+{
+    g_autoptr(GRegex) equals = g_regex_new(
+        "^(?:[^\\s:=!<>~]*:)?([^\\s:=!<>~'\"]+)\\s*==?\\s*([\"']?)([^\"']+)\\2$", 0, 0, NULL);
+    g_autoptr(GMatchInfo) info = NULL;
+    if (equals == NULL || !g_utf8_validate(part, -1, NULL) ||
+        !g_regex_match(equals, part, 0, &info))
+        return g_strdup("");
+    g_autofree char *name = g_match_info_fetch(info, 1);
+    g_autofree char *wanted = g_match_info_fetch(info, 3);
+    g_autofree char *expression = g_strdup_printf("exists %s", name);
+    const char *columns[] = {name};
+    value_search s = {.wanted = wanted,
+                      .near = g_ptr_array_new_with_free_func(g_free),
+                      .all = g_ptr_array_new_with_free_func(g_free)};
+    GString *text = g_string_new(NULL);
+    esdm_error err = {0};
+    if (esdm_find_rows(session, expression, columns, 1, note_value, &s, &err) == ESDM_OK) {
+        const GPtrArray *shown = s.near->len > 0 || s.all->len > VALUES_MOST ? s.near : s.all;
+        for (guint i = 0; i < shown->len && i < VALUES_MOST; i++) {
+            g_autofree char *value = tool_printable(g_ptr_array_index(shown, i));
+            g_string_append_printf(text, "%s%s", i == 0 ? "; there is " : ", ", value);
+        }
+        if (shown->len > VALUES_MOST)
+            g_string_append(text, ", …");
+        if (shown->len == 0 && s.all->len > 0)
+            g_string_append_printf(text, "; esdm-find --facets %s '%s' shows what there is", name,
+                                   expression);
+    }
+    g_ptr_array_unref(s.near);
+    g_ptr_array_unref(s.all);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+static bool
+note_match(const esdm_match *match, void *user)
+{
+    (void) match;
+    *(bool *) user = true;
+    return false;
+}
+
+void
+find_tell_why(esdm_session *session, const char *expression)
+{
+    esdm_error err = {0};
+    bool told = false;
+    if (esdm_find_explain(session, expression, tell_name, &told, &err) != ESDM_OK || told)
+        return;
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    add_parts(expression, parts);
+    for (guint i = 0; i < parts->len; i++) {
+        const char *part = g_ptr_array_index(parts, i);
+        bool found = false;
+        if (esdm_find(session, part, note_match, &found, &err) != ESDM_OK)
+            return; /* it was taken apart wrongly */
+        if (found)
+            continue;
+        g_autofree char *values = values_near(session, part);
+        g_autofree char *printable = tool_printable(part);
+        tool_error("nothing has %s%s", printable, values);
+        told = true;
+    }
+    if (!told && parts->len > 1)
+        tool_error("each of the %u conditions is met by something, but nothing meets all of them",
+                   parts->len);
+}
