@@ -275,6 +275,83 @@ def test_programs_and_fsck_name_file_and_chunk():
         expect_error(run([fsck], check=False), "fletcher.nc", "No such file")
 
 
+# Files are changed under a reader that has all of them open: each read gives old bytes, or fails.
+MUTATE = """
+import os, random, sys, netCDF4, numpy as np
+folder, count = sys.argv[1], int(sys.argv[2])
+rng = random.Random(4)
+names = ["contiguous.nc", "chunked.nc", "deflate.nc", "shuffle.nc", "fletcher.nc", "sum.nc", "bigplain.nc",
+         "NETCDF3_CLASSIC-many.nc", "NETCDF3_64BIT_DATA-fixed.nc"]
+sources, handles, old = {}, {}, {}
+for n in names:
+    sources[n] = (open(f"{folder}/{n}", "rb").read(), os.stat(f"{folder}/{n}"))
+    handles[n] = netCDF4.Dataset(f"esdm://files/{n}")
+    handles[n].set_auto_maskandscale(False)
+    old[n] = {v: handles[n][v][...] for v in handles[n].variables}
+wrong, failed, same = [], 0, 0
+for k in range(count):
+    n = rng.choice(names)
+    path = f"{folder}/{n}"
+    whole, was = sources[n]
+    data = bytearray(whole)
+    what = rng.choice(["bytes", "cut", "longer", "swap", "zeros", "removed", "folder", "exchanged"])
+    at = rng.randrange(len(data) // 4, len(data) - 64)
+    if what in ("bytes", "exchanged"):
+        for i in range(rng.choice([1, 1, 40])):
+            data[(at + 7 * i) % len(data)] ^= 1 << rng.randrange(8)
+    elif what == "cut":
+        del data[at:]
+    elif what == "longer":
+        data[at:at] = b"12345678"
+    elif what == "zeros":
+        data[at:at + 64] = bytes(64)
+    elif what == "swap":
+        other = rng.randrange(len(data) // 4, len(data) - 64)
+        data[at:at + 64], data[other:other + 64] = data[other:other + 64], data[at:at + 64]
+    if what in ("removed", "folder", "exchanged") or not os.path.isfile(path):
+        os.rmdir(path) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
+    if what == "folder":
+        os.mkdir(path)
+    elif what != "removed":
+        with open(path, "r+b" if os.path.exists(path) else "wb") as f:
+            f.truncate(len(data))
+            f.write(data)
+        if rng.random() < .8:
+            os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+    v = rng.choice(list(old[n]))
+    h = handles[n]
+    if k % 3 == 0:  # and one that was opened after it
+        try:
+            h = netCDF4.Dataset(f"esdm://files/{n}")
+            h.set_auto_maskandscale(False)
+        except OSError as e:
+            wrong.append(f"{k}: {n} cannot be opened: {e}")
+            continue
+    try:
+        values = h[v][...]
+        same += 1
+        if values.tobytes() != old[n][v].tobytes():
+            wrong.append(f"{k}: {n} {v}: other values after '{what}' at {at}")
+    except (OSError, RuntimeError):
+        failed += 1
+    if h is not handles[n]:
+        h.close()
+print(f"{count} changes: {failed} errors, {same} reads of old bytes")
+print("\\n".join(wrong))
+sys.exit(bool(wrong) or failed < count // 10)
+"""
+
+
+def test_sources_that_change_under_readers():
+    with Site() as site:
+        folder = make(site)
+        run([REF, folder, "esdm://files"])
+        done = python(MUTATE, folder, by_size(200, 1000, 5000))
+        lines = [line for line in done.stderr.splitlines() if line.startswith("esdm:")]
+        expect(lines and all("fragment [" in line and f"{folder}/" in line for line in lines),
+               f"not all messages name file and chunk: {done.stderr}")
+
+
 LARGE = """
 import sys, netCDF4, numpy as np
 values = np.random.default_rng(2).integers(0, 255, (40, 200, 260), "u1").astype("f4") / 7
@@ -325,5 +402,6 @@ if __name__ == "__main__":
                   test_changed_files_are_errors, test_roots_limit_where_references_may_point,
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
                   test_large_plain_variables_are_read_by_several_threads,
+                  test_sources_that_change_under_readers,
                   test_a_file_that_was_cut_off_is_not_taken,
                   test_real_files))

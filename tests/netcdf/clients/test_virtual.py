@@ -6,10 +6,11 @@ import json
 import pathlib
 
 import virtual_files
-from esdmtest import (Site, client, expect, expect_error, main, need_data, need_program, run, tool)
+from esdmtest import (Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool)
 
 HERE = pathlib.Path(__file__).parent
 FILES = HERE / "virtual_files.py"
+ARCHIVE = HERE / "archive_files.py"
 PYTHON = "/usr/bin/python3"
 
 
@@ -124,6 +125,19 @@ with netCDF4.Dataset("esdm://in/same.2.nc", "a") as d:
         run([tool("esdm-fsck")])
 
 
+def test_an_archive_of_files_that_differ_opens_as_one():
+    """Files stay where they are; the whole equals what numpy and cftime make of them."""
+    with Site() as site:
+        folder = site.folder / "archive"
+        folder.mkdir()
+        run([PYTHON, ARCHIVE, "make", folder, by_size(40, 200, 200)])
+        run([tool("esdm-ref"), "-q", folder, "esdm://archive"])
+        client([PYTHON, ARCHIVE, "check", folder, "esdm://?series=dirty"])
+        run([tool("esdm-ln"), "?series=dirty", "one"])
+        client([PYTHON, ARCHIVE, "check", folder, "esdm://one"])
+        expect(sum(p.stat().st_size for p in site.pack_files()) < 65536, "source bytes were copied")
+
+
 def series(folder):
     """Files of the smallest series of several files."""
     found = {}
@@ -146,4 +160,5 @@ def test_a_series_of_an_archive_is_what_numpy_joins():
 
 main(test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
-     test_saved_names_follow_or_are_pinned, test_a_series_of_an_archive_is_what_numpy_joins)
+     test_saved_names_follow_or_are_pinned, test_an_archive_of_files_that_differ_opens_as_one,
+     test_a_series_of_an_archive_is_what_numpy_joins)
