@@ -259,6 +259,8 @@ def test_ls__sorts_sums_and_folds():
                f"{folded}")
         expect(folded[0]["raw_bytes"] + folded[1]["raw_bytes"] == shown["total"]["raw_bytes"],
                f"{folded}")
+        text = run([LS, "-l", "--depth", "1"]).stdout
+        expect(re.search(r" \d+ +- +\S+ .* exp/$", text, re.M), f"a folder has no snapshot: {text}")
         below = run([LS, "--depth", "1", "exp"]).stdout.split()
         expect(below == ["exp/run1/", "exp/run2/"], f"{below}")
         expect_error(run([LS, "--sort", "colour"], check=False), "colour", "owner")

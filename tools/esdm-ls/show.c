@@ -169,9 +169,14 @@ print_long(const ls_entry *entry, const char *name)
     g_autofree char *stored = size_text(entry->info.stored_bytes);
     g_autofree char *time = tool_time(entry->info.modified_ns);
     g_autofree char *owner = tool_printable(entry->owner != NULL ? entry->owner : "-");
-    (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5" G_GUINT64_FORMAT "  %-10s %s  %s\n",
-                  raw, stored, (guint64) entry->info.fragments, entry->info.datasets,
-                  (guint64) entry->info.snapshot, owner, time, name);
+    /* Folders have none. */
+    g_autofree char *snapshot =
+        entry->info.snapshot > 0
+            ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) entry->info.snapshot)
+            : g_strdup("-");
+    (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5s  %-10s %s  %s\n", raw, stored,
+                  (guint64) entry->info.fragments, entry->info.datasets, snapshot, owner, time,
+                  name);
 }
 
 static void

@@ -72,6 +72,8 @@ def derived(first, second, *pairs):
     failures = []
     for plain, esdm in zip(pairs[::2], pairs[1::2]):
         expected, got = bytes_of(plain), bytes_of(esdm)
+        for numbers in expected, got:  # cdo's eca_… and yseas… do not always fill it in
+            numbers.pop("time", None)
         if "/file/" in esdm:
             for name, numbers in numbers_of(plain).items():
                 if np.isin(numbers, given).all():

@@ -12,19 +12,17 @@ from esdmtest import Failed, Site, by_size, client, expect, main, need_program, 
 
 HERE = pathlib.Path(__file__).parent
 FIELDS = HERE / "derived_fields.py"
-# They give other numbers at each run, or read files of other kinds than netCDF.
-NOT_RUN = ("ensrkhistspace", "ensrkhisttime", "import_amsr", "import_binary", "import_cmsaf",
-           "import_e5ml", "import_fv3grid", "import_grads", "import_obs")
 SECONDS = 5  # without their parameters cdo asks for them, for ever
 
 
 def cdo_operators():
     """(words, number of inputs)"""
-    parameters = {word.split(",")[0]: word for line in (HERE / "every_operator.txt").read_text().splitlines()
-                  if not line.startswith("#") for word in line.split()}
+    lines = (HERE / "every_operator.txt").read_text().splitlines()
+    parameters = {word.split(",")[0]: word for line in lines if line[0] not in "#-" for word in line.split()}
+    passed_by = {word for line in lines if line[0] == "-" for word in line.split()}
     for line in run(["cdo", "--operators"]).stdout.splitlines():
         found = re.match(r"(\S+) .*?\(?(?:Percentile|Precipitation)?\((\S+)\|1\)$", line)
-        if found and "-->" not in line and found[2] != "0" and found[1] not in NOT_RUN:
+        if found and "-->" not in line and found[2] != "0" and found[1] not in passed_by:
             inputs = {"1": 1, "3": 3}.get(found[2], 2)
             yield ["cdo", "-s", "-O", parameters.get(found[1], found[1])], inputs
 
