@@ -217,6 +217,20 @@ nothing_found(const char *base, const char *text, const kept *k, esdm_error *err
                            base, text, k->count == 1 ? "is" : "are", from > 0 ? "… " : "", numbers);
 }
 
+/* A number needs no list of all snapshots, which takes long where there are many. */
+static bool
+is_kept(esdm_session *session, const char *base, uint64_t snapshot)
+{
+    esdm_meta_container record;
+    esdm_error ignored;
+    if (session->meta->container_find(session->store, base, &record, &ignored) != ESDM_OK ||
+        snapshot == 0 || snapshot > record.snapshot ||
+        session->meta->pin(session->store, record.container, snapshot, &ignored) != ESDM_OK)
+        return false;
+    session->meta->unpin(session->store, record.container, snapshot);
+    return true;
+}
+
 esdm_status
 esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_moment,
                   esdm_error *err)
@@ -240,6 +254,10 @@ esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_mom
         return esdm__moment_find_tag(session, base, wanted.tag, ret_moment, &record, err);
     }
     (void) snprintf(ret_moment->stored, sizeof ret_moment->stored, "%s", base);
+    if (wanted.kind == SAID_NUMBER && is_kept(session, base, wanted.number)) {
+        ret_moment->snapshot = wanted.number;
+        return ESDM_OK;
+    }
     esdm_status status = look(session, base, &k, &why);
     bool absent = status == ESDM_ENOENT;
     if ((status == ESDM_OK || absent) && k.found == 0 && wanted.kind == SAID_TIME)
