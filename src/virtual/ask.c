@@ -194,9 +194,14 @@ leave_out_saved(esdm_session *session, esdm__question *question, esdm_error *err
 
 static esdm_status
 find(esdm_session *session, const esdm_meta_condition *conditions, size_t count,
-     esdm__question *question, esdm_error *err)
+     const char *const *expressions, size_t nexpressions, esdm__question *question, esdm_error *err)
 {
-    esdm_status status = find_names(session, conditions, count, question, err);
+    esdm_status status = ESDM_OK;
+    if (count > 0)
+        status = find_names(session, conditions, count, question, err);
+    for (size_t i = 0; i < nexpressions && status == ESDM_OK; i++)
+        status =
+            esdm__question_narrow(session, expressions[i], count == 0 && i == 0, question, err);
     return status == ESDM_OK ? leave_out_saved(session, question, err) : status;
 }
 
@@ -205,7 +210,8 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
                    esdm_error *err)
 {
     esdm_meta_condition conditions[CONDITIONS_MOST];
-    size_t count = 0;
+    const char *expressions[CONDITIONS_MOST];
+    size_t count = 0, nexpressions = 0;
     esdm__question question = {0};
     esdm_status status = ESDM_OK;
     char *text = strdup(query + 1);
@@ -216,11 +222,22 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
     status = esdm__plain_locale_enter(&locale, err);
     bool entered = status == ESDM_OK;
     for (char *part = strtok_r(text, "&", &rest); part != NULL && status == ESDM_OK;
-         part = strtok_r(NULL, "&", &rest))
-        status = condition_of(part, &question, conditions, &count, err);
+         part = strtok_r(NULL, "&", &rest)) {
+        char *whole = strchr(part, '%') != NULL ? strdup(part) : NULL;
+        if (whole != NULL)
+            decode(whole);
+        bool expression = esdm__part_is_expression(whole != NULL ? whole : part);
+        free(whole);
+        if (expression && nexpressions < CONDITIONS_MOST) {
+            decode(part);
+            expressions[nexpressions++] = part;
+        } else {
+            status = condition_of(part, &question, conditions, &count, err);
+        }
+    }
     if (entered)
         esdm__plain_locale_leave(&locale);
-    if (status == ESDM_OK && count == 0)
+    if (status == ESDM_OK && count + nexpressions == 0)
         status = esdm__error_set(err, ESDM_EINVAL,
                                  "query '%s' has no condition: ?source_id=MPI-ESM1-2-LR&table_id="
                                  "Amon has two",
@@ -228,7 +245,7 @@ esdm__question_ask(esdm_session *session, const char *query, const char *pins, e
     if (status == ESDM_OK && pins != NULL)
         status = esdm__pins_read(pins, &question, err);
     else if (status == ESDM_OK)
-        status = find(session, conditions, count, &question, err);
+        status = find(session, conditions, count, expressions, nexpressions, &question, err);
     free(text);
     if (status == ESDM_OK && question.count == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "no container has what '%s' asks for", query);

@@ -37,6 +37,15 @@ typedef struct esdm__question {
     esdm__overlap_rule overlap;
 } esdm__question;
 
+/* ---- expression.c ------------------------------------------------------------------------- */
+
+/** Whether a part of a query is an expression of esdm-find, rather than attribute=value. */
+bool esdm__part_is_expression(const char *part);
+/** Leaves out the names that the expression does not find. @param first there are none yet: all
+ *  that it finds. @return as esdm_find(). */
+esdm_status esdm__question_narrow(esdm_session *session, const char *expression, bool first,
+                                  esdm__question *question, esdm_error *err);
+
 /** @param pins NULL, or the text that esdm__pins_write() made: then nothing is asked for. */
 esdm_status esdm__question_ask(esdm_session *session, const char *query, const char *pins,
                                esdm__question *ret, esdm_error *err);

@@ -10,7 +10,7 @@ import re
 import subprocess
 import tempfile
 
-from esdmtest import Site, by_size, expect, main, need_data, need_program, run, tool
+from esdmtest import BUILD, Site, by_size, expect, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
 FIND = tool("esdm-find")
@@ -502,6 +502,20 @@ def test_ranges__say_where_a_question_is_wrong():
         expect(run([FIND, "max(tos) > 6 degC"]).stdout == "curved.nc\n", "a unit that fits")
         expect(run([FIND, 'exists "max(tos)" or "text" ~ a or time = 3'], check=False).returncode == 3,
                "names in quotes are attributes'")
+
+
+def test_ranges__open_what_they_find():
+    need_program("ncdump")
+    with tempfile.TemporaryDirectory() as folder, Site():
+        subprocess.run(["/usr/bin/python3", "-c", MAKE, folder], check=True)
+        run([tool("esdm-cp"), *(f"{folder}/{n}.nc" for n in ("curved", "packed", "mixed", "cells")), "esdm://"])
+        for query, variable in {"max(tos)>6 degC": "tos", "grid=curvilinear": "tos", "grid%3Dunstructured": "topo",
+                                "time overlaps 2003&box overlaps 0,0,1,1": None, "time overlaps 2003 .. 2005": "orog",
+                                "max(ta) < 300&time%20overlaps%201850": "ta", "title=Ocean model&length(x) >= 9": "tos",
+                                "title=Ocean model&length(x) > 9": None, "max(tos)>6 kg": None}.items():
+            done = run([BUILD / "tools/esdm-run", "ncdump", "-h", f"esdm://?{query}"], check=False)
+            expect((done.returncode == 0) == (variable is not None), f"{query}: {done.stderr}")
+            expect(variable is None or f" {variable}(" in done.stdout, f"{query}: {done.stdout}")
 
 
 def test_ranges__are_made_for_sites_of_older_versions():
