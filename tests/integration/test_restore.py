@@ -216,7 +216,9 @@ def test_names__what_was_meant_is_told():
         write("experiment/run1.nc", 1, "r6x3")
         write("tas.nc", 1, "r6x3")
         for command in ([tool("esdm-stat"), "experiment/rum1.nc"], [LS, "experiment/rum1.nc"],
-                        [RM, "experimnet/run1.nc"]):
+                        [RM, "experimnet/run1.nc"],
+                        [tool("esdm-cp"), "esdm://experiment/rum1.nc", "esdm://copy.nc"],
+                        [tool("esdm-diff"), "experiment/rum1.nc", "tas.nc"]):
             done = run(command, check=False)
             expect(done.returncode == 3, f"{done}")
             expect_error(done, "did you mean 'experiment/run1.nc'?")

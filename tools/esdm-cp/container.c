@@ -122,11 +122,25 @@ load_contents(cp_model *model, cp_group *group, esdm_group *from, GHashTable *di
                       dimensions);
 }
 
+/* Adds what was perhaps meant to the message. */
+static void
+add_suggestion(const cp_end *end, esdm_error *err)
+{
+    char hint[ESDM_CONTAINER_NAME_MAX + 128];
+    esdm_container_suggest(end->session, end->name, hint, sizeof hint);
+    if (hint[0] == '\0' || err == NULL)
+        return;
+    g_autofree char *message = g_strdup_printf("%s; %s", err->message, hint);
+    (void) g_strlcpy(err->message, message, sizeof err->message);
+}
+
 esdm_status
 cp_container_open(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     esdm_status status = esdm_container_open(end->session, end->name, ESDM_OPEN_READ, end->snapshot,
                                              &end->container, err);
+    if (status == ESDM_ENOENT)
+        add_suggestion(end, err);
     if (status != ESDM_OK)
         return status;
     cp_model *model = cp_model_new();
