@@ -151,7 +151,7 @@ def store_into(dataset, name, places, every, message):
 
 @xarray.register_dataset_accessor("esdm")
 class Accessor:
-    """`dataset.esdm`: storing it."""
+    """`dataset.esdm`: storing it, and reducing what is stored."""
 
     def __init__(self, dataset):
         self._dataset = dataset
@@ -167,6 +167,35 @@ class Accessor:
     def write_region(self, name, region, message=None):
         """As esdm.write_region(): overwrites a part, in one commit."""
         return store_into(self._dataset, name, _begins(self._dataset, region), False, message)
+
+    def _reduce(self, dim, operation):
+        from ._reducing import reduce_dataset  # pylint: disable=import-outside-toplevel
+        return reduce_dataset(self._dataset, dim, operation)
+
+    def mean(self, dim=None):
+        """As dataset.mean(dim), missing values left out, made by ESDM of the variables that are as they were
+        opened from a container: in all threads, without reading what the statistics of fragments tell."""
+        return self._reduce(dim, "mean")
+
+    def sum(self, dim=None):
+        """As mean(): the sum, 0 where no value is valid."""
+        return self._reduce(dim, "sum")
+
+    def min(self, dim=None):
+        """As mean(): the least value."""
+        return self._reduce(dim, "min")
+
+    def max(self, dim=None):
+        """As mean(): the largest value."""
+        return self._reduce(dim, "max")
+
+    def var(self, dim=None):
+        """As mean(): the mean squared difference to the mean."""
+        return self._reduce(dim, "var")
+
+    def count(self, dim=None):
+        """As mean(): how many values are not missing."""
+        return self._reduce(dim, "count")
 
 
 def _begins(dataset, region):

@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""`dataset.esdm.mean("time")` and the like against xarray's own, on packed, masked and plain variables; what is
+not as it was opened is left to xarray."""
+
+from esdmtest import Site, expect, main
+from inprocess import python
+
+SCRIPT = """
+import ctypes, numpy as np, xarray as xr, esdm
+from esdm import _data, _reducing
+random = np.random.default_rng(3)
+t = 250 + random.random((12, 40, 50)).astype("f4")
+sst = t.copy(); sst[:, :13] = np.nan; sst[4, 20] = np.nan
+data = xr.Dataset({"t": (("time", "y", "x"), t, {"units": "K"}), "sst": (("time", "y", "x"), sst),
+                   "n": (("time",), np.arange(12))},
+                  coords={"time": np.arange(12), "x": np.arange(50.0)})
+data["packed"] = data.sst
+data.to_netcdf("esdm://run.nc", encoding={"packed": {"dtype": "i2", "scale_factor": -0.01, "add_offset": 250.,
+                                                     "_FillValue": -32768}})
+opened = lambda: xr.open_dataset("esdm://run.nc", engine="esdm")
+calls = []
+real = _reducing._reduce
+_reducing._reduce = lambda *a: calls.append(a[2]) or real(*a)
+for operation in ("mean", "min", "max", "sum", "var", "count"):
+    for dim in ("time", ["y", "x"], ["time", "x"], None):
+        ours = getattr(opened().esdm, operation)(dim)
+        theirs = getattr(opened().load(), operation)(dim)
+        for name in ("t", "sst", "packed", "n"):
+            assert ours[name].dims == theirs[name].dims, (operation, dim, name)
+            assert np.allclose(ours[name], theirs[name], rtol=2e-5, atol=1e-4, equal_nan=True), (
+                operation, dim, name, ours[name].values, theirs[name].values)
+        assert set(ours.coords) == set(theirs.coords), (ours.coords, theirs.coords)
+assert len(calls) == 6 * 4 * 4, len(calls)
+del calls[:]
+part = opened().isel(time=slice(2, 5))
+assert np.allclose(part.esdm.mean("time").t, t[2:5].mean(0)) and not calls, calls
+warm = opened() + 1
+assert np.allclose(warm[["t"]].esdm.mean("time").t, t.mean(0) + 1) and not calls
+try:
+    opened().esdm.mean("nowhere")
+    raise SystemExit("no error")
+except ValueError as problem:
+    assert "nowhere" in str(problem) and "time" in str(problem)
+print("ok")
+"""
+
+
+def test_reductions_are_made_where_the_values_are():
+    with Site() as site:
+        told = python(site, "pypi", SCRIPT).stdout
+        expect(told.endswith("ok\n"), told)
+
+
+main(test_reductions_are_made_where_the_values_are)
