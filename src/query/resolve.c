@@ -104,10 +104,12 @@ upper_name(resolving *r, const char *unit, const char **ret)
     memcpy(name, r->open->upper, first);
     memcpy(name + first, unit, bytes);
     esdm_status status = keep_name(r, name);
-    if (status != ESDM_OK)
+    if (status != ESDM_OK) {
         free(name);
+        return status;
+    }
     *ret = name;
-    return status;
+    return ESDM_OK;
 }
 
 /* One name: its comparisons, in its unit. */

@@ -155,7 +155,7 @@ read_here_and_there(void *argument)
 static void
 write_very_many_datasets(esdm_session *session)
 {
-    enum { DESCRIBED = 470, WRITTEN = 1900, COMMITTED = 1800, OPENED = 1700 };
+    enum { DESCRIBED = 470, WRITTEN = 1900, COMMITTED = 1950, OPENED = 1700 };
     const uint64_t zero = 0;
     const uint64_t one = 1;
     esdm_container *container;

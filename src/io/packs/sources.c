@@ -5,10 +5,17 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "io/session/ahead.h"
 #include "layout/places.h"
 
 /* How long a target that failed is asked last. */
 #define SUSPECT_NS (UINT64_C(30) * 1000000000)
+
+/* Head and blocks may each be damaged once. */
+#define REQUESTS_OF_FRAGMENT 2u
+/* How often damaged bytes that were asked for ahead are passed over, by a read that may meet new
+ * ones. */
+#define ASK_AGAIN_HELD 4u
 
 static bool
 is_suspect(const esdm__target *target)
@@ -92,7 +99,13 @@ esdm__sources_go_on(const esdm__sources *sources, size_t i, esdm_status status)
 }
 
 bool
-esdm__sources_ask_again(const esdm__sources *sources, size_t i, esdm_status status)
+esdm__sources_ask_again(const esdm_session *session, const esdm__sources *sources, size_t i,
+                        const char *pack, esdm_status status, esdm__again *again)
 {
-    return status == ESDM_ECORRUPT && sources->targets[i]->plugin->concurrency > 0;
+    const esdm__target *target = sources->targets[i];
+    if (status != ESDM_ECORRUPT || target->plugin->concurrency == 0)
+        return false;
+    if (esdm__ahead_forget(session->ahead, target, pack))
+        return again->held++ < ASK_AGAIN_HELD;
+    return again->asked++ < REQUESTS_OF_FRAGMENT;
 }

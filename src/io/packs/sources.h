@@ -24,9 +24,16 @@ esdm_status esdm__sources_of(esdm_session *session, const esdm__pack_name *pack,
 /** Notes how a read from source i ended; the others are asked first for a while after a failure. */
 void esdm__sources_note(esdm_session *session, const esdm__sources *sources, size_t i,
                         esdm_status status);
+/** How often a target was asked again. Zero-initialise. */
+typedef struct esdm__again {
+    unsigned asked; /* for what was not held */
+    unsigned held;  /* for what had been asked for ahead */
+} esdm__again;
+
 /** Whether the same target is worth another request: what came over a network may have been damaged
- *  on its way. */
-bool esdm__sources_ask_again(const esdm__sources *sources, size_t i, esdm_status status);
+ *  on its way. What is held of the pack from before is not handed out any more then. */
+bool esdm__sources_ask_again(const esdm_session *session, const esdm__sources *sources, size_t i,
+                             const char *pack, esdm_status status, esdm__again *again);
 /** Whether another copy may have what this one does not. */
 bool esdm__sources_go_on(const esdm__sources *sources, size_t i, esdm_status status);
 

@@ -243,9 +243,11 @@ read_large(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_er
         return status;
     for (size_t i = 0;; i++) {
         esdm_error error = {0};
-        status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
-        if (esdm__sources_ask_again(&sources, i, status))
+        esdm__again again = {0};
+        do {
             status = fetch_from(r, piece->fragment, sources.targets[i], g, &fetched, &error);
+        } while (esdm__sources_ask_again(r->session, &sources, i, piece->fragment->pack->pack,
+                                         status, &again));
         esdm__sources_note(r->session, &sources, i, status);
         if (status != ESDM_OK && first.status == ESDM_OK) {
             first = error;
@@ -445,7 +447,9 @@ read_run(reader *r, const esdm__read_job *job, esdm_error *err)
         const esdm__piece *piece = &r->pieces[job->first + i];
         if (!one_by_one)
             status = deliver_blob(r, piece, data + (piece->fragment->position - begin), err);
-        if (one_by_one || esdm__sources_ask_again(&sources, 0, status) ||
+        if (one_by_one ||
+            esdm__sources_ask_again(r->session, &sources, 0, first->pack->pack, status,
+                                    &(esdm__again){0}) ||
             (status == ESDM_ECORRUPT && sources.count > 1))
             status = read_piece(r, piece, err);
     }

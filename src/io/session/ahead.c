@@ -318,6 +318,25 @@ esdm__ahead_take(esdm__ahead *ahead, const esdm__target *target, const char *pac
     return good;
 }
 
+bool
+esdm__ahead_forget(esdm__ahead *ahead, const esdm__target *target, const char *pack)
+{
+    bool any = false;
+    if (esdm__ahead_is_empty(ahead) || ahead->owner != getpid())
+        return false;
+    esdm__cache_key key = esdm__cache_key_of(target->name, pack, 0);
+    (void) pthread_mutex_lock(&ahead->lock);
+    for (entry *e = ahead->first; e != NULL; e = e->next) {
+        if (e->key.low == key.low && e->key.high == key.high && !e->dropped) {
+            any |= e->state != QUEUED;
+            e->dropped = true;
+        }
+    }
+    sweep(ahead);
+    (void) pthread_mutex_unlock(&ahead->lock);
+    return any;
+}
+
 void
 esdm__ahead_drop(esdm__ahead *ahead, const void *owner, uint64_t from, uint64_t before)
 {

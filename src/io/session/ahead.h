@@ -44,6 +44,9 @@ bool esdm__ahead_ask(esdm__ahead *ahead, const esdm__ahead_want *want);
  *  What nobody has begun to read the caller reads by itself. */
 bool esdm__ahead_take(esdm__ahead *ahead, const esdm__target *target, const char *pack,
                       const esdm_range *range);
+/** Bytes of the pack were damaged on their way: what is held of it, or under way, is not handed out
+ * any more. @return whether there was any. */
+bool esdm__ahead_forget(esdm__ahead *ahead, const esdm__target *target, const char *pack);
 /** The owner wants nothing more of its turns [from, before). */
 void esdm__ahead_drop(esdm__ahead *ahead, const void *owner, uint64_t from, uint64_t before);
 
