@@ -10,7 +10,7 @@ import re
 import subprocess
 import tempfile
 
-from esdmtest import BUILD, Site, by_size, expect, main, need_data, need_program, run, tool
+from esdmtest import Site, by_size, client, expect, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
 FIND = tool("esdm-find")
@@ -513,7 +513,7 @@ def test_ranges__open_what_they_find():
                                 "time overlaps 2003&box overlaps 0,0,1,1": None, "time overlaps 2003 .. 2005": "orog",
                                 "max(ta) < 300&time%20overlaps%201850": "ta", "title=Ocean model&length(x) >= 9": "tos",
                                 "title=Ocean model&length(x) > 9": None, "max(tos)>6 kg": None}.items():
-            done = run([BUILD / "tools/esdm-run", "ncdump", "-h", f"esdm://?{query}"], check=False)
+            done = client(["ncdump", "-h", f"esdm://?{query}"], check=False)
             expect((done.returncode == 0) == (variable is not None), f"{query}: {done.stderr}")
             expect(variable is None or f" {variable}(" in done.stdout, f"{query}: {done.stdout}")
 

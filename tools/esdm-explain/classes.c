@@ -435,7 +435,8 @@ classes_of(const run *r, watch_kind kind)
         if (is_of(c, kind))
             g_array_append_val(times, seconds);
     }
-    qsort(times->data, times->len, sizeof(double), compare_times);
+    if (times->len > 1)
+        qsort(times->data, times->len, sizeof(double), compare_times);
     guint n =
         density_classes((const double *) (void *) times->data, times->len, cuts, peaks, CLASSES);
     for (guint i = 0; i < n; i++) {
