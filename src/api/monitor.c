@@ -9,6 +9,11 @@ void
 esdm_call_begin(const esdm_dataset *dataset, esdm_call *call)
 {
     esdm__span span = {0};
+    if (call == NULL)
+        return;
+    *call = (esdm_call){0};
+    if (dataset == NULL)
+        return;
     esdm__span_begin(&span, dataset->group->container->session->monitor);
     *call = (esdm_call){dataset, span.monitor, {span.id, span.cause, span.start_ns}};
 }
@@ -16,7 +21,7 @@ esdm_call_begin(const esdm_dataset *dataset, esdm_call *call)
 void
 esdm_call_end(const esdm_call *call, bool writes, uint64_t bytes, bool failed)
 {
-    if (call->monitor == NULL)
+    if (call == NULL || call->monitor == NULL)
         return;
     const esdm__span span = {call->monitor, call->numbers[0], call->numbers[1], call->numbers[2]};
     esdm__dataset_observed(
