@@ -3,7 +3,7 @@
 """Programs that were linked with an older libesdm run with this one: no function is gone, and no public structure
 has another layout.
 
-tests/golden/abi/VERSION.txt holds, for each version that was released, what `--write` prints: the exported functions
+tests/unit/abi/VERSION.txt holds, for each version that was released, what `--write` prints: the exported functions
 with their symbol versions, and size and offsets of each public structure, the values of the
 constants. Of each file every line must hold today,
 but for structures that a new version of the functions that take them replaced (cmake/esdm.map): their
@@ -19,7 +19,7 @@ import tempfile
 
 source, library, compiler = sys.argv[1:4]
 include = os.path.join(source, "src/include")
-folder = os.path.join(source, "tests/golden/abi")
+folder = os.path.join(source, "tests/unit/abi")
 STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n\} \1;", re.S)
 ENUM = re.compile(r"(?:typedef )?enum (?:\w+ )?\{(.*?)\}", re.S)
 MEMBER = re.compile(r"^(?:.*?\(\*(\w+)\)\(.*|.*?(\w+)(?:\[[^]]*\])*)$", re.S)
