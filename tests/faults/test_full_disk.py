@@ -6,6 +6,7 @@ the last commit stays; with room again the next writer works."""
 import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import tempfile
 
@@ -48,6 +49,24 @@ def test_errors_of_system_calls__are_told():
                                           forever)
         print(f"{told} writers were told")
         expect(told > 10, f"only {told} failures were told")
+
+
+def test_a_store_that_opens_for_reading_alone_tells_why():
+    """Its log is empty, so that readers need no shared memory; making that fails."""
+    need_strace()
+    with Site() as site:
+        must("write", "a", 1, 1)
+        catalogue = next(site.folder.rglob("catalogue.sqlite"))
+        with contextlib.closing(sqlite3.connect(catalogue)) as database:
+            expect(database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "no checkpoint")
+        for shared in catalogue.parent.glob("*-shm"):
+            shared.unlink()
+        inject = strace("-e", "trace=pwrite64", "-e", "inject=pwrite64:error=EIO:when=1+")
+        expect(program("check", "a", prefix=inject).returncode == 0, "it cannot be read")
+        done = program("write", "a", 2, 2, prefix=inject)
+        expect(done.returncode == 3 and "read-only" not in done.stderr, shown(done))
+        expect_error(done, "error", "catalogue.sqlite")
+        check_goes_on("a", check_last_commit("a", 1, 1))
 
 
 @contextlib.contextmanager
@@ -219,6 +238,7 @@ def test_full_disk__is_over_when_there_is_room():
         expect(client([python, "-c", PYTHON_READS]).stdout.strip() == "30", "records are missing")
 
 
-main(test_full_disk__is_over_when_there_is_room, test_errors_of_system_calls__are_told, test_full_disk__c_program_is_told,
+main(test_full_disk__is_over_when_there_is_room, test_errors_of_system_calls__are_told,
+     test_a_store_that_opens_for_reading_alone_tells_why, test_full_disk__c_program_is_told,
      test_full_disk__netcdf_program_is_told, test_full_disk__python_is_told,
      test_full_disk__former_containers_make_room)

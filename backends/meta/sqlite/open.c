@@ -114,13 +114,24 @@ open_live(sqlite__store *store, bool read_only, bool network, esdm_error *err)
     return status;
 }
 
+static bool
+may_write(const sqlite__store *store)
+{
+    return euidaccess(store->file, W_OK) == 0 && euidaccess(store->directory, W_OK) == 0;
+}
+
 static esdm_status
 open_reader(sqlite__store *store, bool read_only, bool network, esdm_error *err)
 {
     esdm_error why = {0};
     esdm_status status = open_live(store, read_only, network, &why);
-    if (status != ESDM_OK && may_be_read_only(store, &why))
+    if (status != ESDM_OK && may_be_read_only(store, &why)) {
+        esdm_error first = why;
+        first.status = status;
         status = sqlite__open_frozen(store, &why);
+        if (status == ESDM_OK && !read_only && first.status == ESDM_EIO && may_write(store))
+            store->refused = first;
+    }
     if (status == ESDM_ENOENT && euidaccess(store->file, F_OK) != 0 && errno == ENOENT)
         status = esdm__error_set(
             &why, ESDM_ENOENT,
@@ -341,6 +352,11 @@ sqlite__begin_write(sqlite__store *store, bool durable, esdm_error *err)
 {
     if (store->pid != getpid())
         return after_fork(store, err);
+    if (store->refused.status != ESDM_OK) {
+        if (err != NULL)
+            *err = store->refused;
+        return store->refused.status;
+    }
     if (!store->writable)
         return esdm__error_set(err, ESDM_EACCES, "metadata store '%.200s' is open for reading only",
                                store->file);

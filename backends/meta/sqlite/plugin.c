@@ -8,7 +8,7 @@ static bool
 is_writable(void *self)
 {
     const sqlite__store *store = self;
-    return store->writable;
+    return store->writable || store->refused.status != ESDM_OK; /* then a write tells why not */
 }
 
 extern const esdm_meta_plugin esdm_meta_sqlite_plugin;

@@ -49,6 +49,8 @@ typedef struct sqlite__store {
     pid_t pid;      /* of the process that opened it: useless in a forked child */
     bool migrating; /* used in every state */
     bool writable;
+    esdm_error refused; /* ESDM_OK: none; else why it is open for reading alone, though this process
+                           may write */
     bool rollback_journal;      /* no WAL: network file system */
     pthread_mutex_t read_mutex; /* guards reader, access, stamp */
     sqlite__link reader;
