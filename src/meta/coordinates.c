@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 /* What other datasets say of one. */
@@ -17,7 +18,6 @@ typedef struct maker {
     const esdm_container *container;
     uint8_t *marks; /* of each dataset */
     esdm__cf cf;
-    size_t room; /* for sources */
     bool nomem;
 } maker;
 
@@ -240,14 +240,9 @@ source_of(maker *m, esdm_dataset *dataset, esdm__cf_kind kind)
         if (cf->sources[i].dataset == dataset)
             return i;
     }
-    if (cf->nsources == m->room) {
-        size_t room = 2 * m->room + 8;
-        esdm__cf_source *more = realloc(cf->sources, room * sizeof *more);
-        m->nomem |= more == NULL;
-        if (more == NULL)
-            return SIZE_MAX;
-        cf->sources = more;
-        m->room = room;
+    if (!esdm__array_grow(&cf->sources, cf->nsources, sizeof *cf->sources)) {
+        m->nomem = true;
+        return SIZE_MAX;
     }
     return describe(m, dataset, kind, &cf->sources[cf->nsources]) ? cf->nsources++ : SIZE_MAX;
 }

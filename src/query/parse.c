@@ -99,48 +99,14 @@ esdm__query_number(esdm__query_parser *p, const char *text, double *ret_number)
 esdm_status
 esdm__query_add_condition(esdm__query_parser *p, esdm_meta_condition **ret)
 {
-    esdm__query *query = &p->query;
-    if (query->nconditions == ESDM__QUERY_TERMS_MAX)
-        return esdm__error_set(p->err, ESDM_EINVAL,
-                               "query, column %zu: more than %d comparisons; ask in parts",
-                               (size_t) (p->at - p->text) + 1, ESDM__QUERY_TERMS_MAX);
-    if (query->nconditions == p->capacity) {
-        size_t capacity = p->capacity > 0 ? 2 * p->capacity : 8;
-        esdm_meta_condition *more = realloc(query->conditions, capacity * sizeof *more);
-        if (more != NULL)
-            query->conditions = more;
-        esdm__regex **regexes = realloc(query->regexes, capacity * sizeof *regexes);
-        if (regexes != NULL)
-            query->regexes = regexes;
-        size_t *columns = realloc(query->columns, capacity * sizeof *columns);
-        if (columns != NULL)
-            query->columns = columns;
-        if (more == NULL || regexes == NULL || columns == NULL)
-            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
-        p->capacity = capacity;
-    }
-    query->regexes[query->nconditions] = NULL;
-    query->columns[query->nconditions] = (size_t) (p->name_at - p->text) + 1;
-    *ret = &query->conditions[query->nconditions++];
-    **ret = (esdm_meta_condition){0};
-    return ESDM_OK;
+    return esdm__query_append_condition(&p->query, (size_t) (p->name_at - p->text) + 1, ret,
+                                        p->err);
 }
 
 esdm_status
 esdm__query_add_node(esdm__query_parser *p, esdm__query_node node, size_t *ret_node)
 {
-    esdm__query *query = &p->query;
-    if (query->nnodes == p->node_capacity) {
-        size_t capacity = p->node_capacity > 0 ? 2 * p->node_capacity : 8;
-        esdm__query_node *more = realloc(query->nodes, capacity * sizeof *more);
-        if (more == NULL)
-            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
-        query->nodes = more;
-        p->node_capacity = capacity;
-    }
-    query->nodes[query->nnodes] = node;
-    *ret_node = query->nnodes++;
-    return ESDM_OK;
+    return esdm__query_append_node(&p->query, node, ret_node, p->err);
 }
 
 /* A node for the condition that was added last. */

@@ -103,6 +103,11 @@ esdm_status esdm__query_parse(const char *text, esdm__query *ret_query, esdm_err
  *  ESDM_EINVAL: a unit that fits none of the data's, with its column. */
 esdm_status esdm__query_resolve(const esdm_meta_plugin *meta, void *store, esdm__query *query,
                                 esdm_error *err);
+/** Appends a node, or a zeroed comparison whose name begins at `column`. */
+esdm_status esdm__query_append_node(esdm__query *query, esdm__query_node node, size_t *ret_node,
+                                    esdm_error *err);
+esdm_status esdm__query_append_condition(esdm__query *query, size_t column,
+                                         esdm_meta_condition **ret, esdm_error *err);
 /** A zeroed query is accepted. */
 void esdm__query_clear(esdm__query *query);
 

@@ -9,20 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "query/query.h"
-
-/* Names that one comparison may be about. */
-#define NAMES_MOST 512
 
 typedef struct resolving {
     esdm__query *query;
     const esdm__query_open *open;
     size_t node; /* alternatives so far */
     size_t names;
-    bool any, misfit;
+    bool any, misfit, nomem;
     char unit[80]; /* of the data, which does not fit */
-    char *list[NAMES_MOST];
+    char **list;   /* owned */
     esdm_error *err;
 } resolving;
 
@@ -31,8 +29,9 @@ note_name(const char *name, void *user)
 {
     resolving *r = user;
     char *copy = strdup(name);
-    if (copy == NULL || r->names == NAMES_MOST) {
+    if (copy == NULL || !esdm__array_grow(&r->list, r->names, sizeof copy)) {
         free(copy);
+        r->nomem = true;
         return false;
     }
     r->list[r->names++] = copy;
@@ -40,55 +39,29 @@ note_name(const char *name, void *user)
 }
 
 static esdm_status
-add_node(esdm__query *query, esdm__query_node node, size_t *ret, esdm_error *err)
-{
-    esdm__query_node *more = realloc(query->nodes, (query->nnodes + 1) * sizeof *more);
-    if (more == NULL)
-        return esdm__error_nomem(err, sizeof *more, "a query");
-    query->nodes = more;
-    query->nodes[query->nnodes] = node;
-    *ret = query->nnodes++;
-    return ESDM_OK;
-}
-
-static esdm_status
 add_comparison(resolving *r, const char *name, esdm_meta_operator op, double number, size_t *ret)
 {
     esdm__query *query = r->query;
-    size_t count = query->nconditions;
-    if (count == ESDM__QUERY_TERMS_MAX)
-        return esdm__error_set(r->err, ESDM_EINVAL, "query: more than %d comparisons; ask in parts",
-                               ESDM__QUERY_TERMS_MAX);
-    esdm_meta_condition *more = realloc(query->conditions, (count + 1) * sizeof *more);
-    if (more != NULL)
-        query->conditions = more;
-    esdm__regex **regexes = realloc(query->regexes, (count + 1) * sizeof *regexes);
-    if (regexes != NULL)
-        query->regexes = regexes;
-    size_t *columns = realloc(query->columns, (count + 1) * sizeof *columns);
-    if (columns != NULL)
-        query->columns = columns;
-    if (more == NULL || regexes == NULL || columns == NULL)
-        return esdm__error_nomem(r->err, sizeof *more, "a query");
-    query->conditions[count] = (esdm_meta_condition){.variable = r->open->variable,
-                                                     .attribute = name,
-                                                     .op = op,
-                                                     .is_number = true,
-                                                     .number = number};
-    query->regexes[count] = NULL;
-    query->columns[count] = r->open->name_column;
-    query->nconditions++;
-    return add_node(query, (esdm__query_node){ESDM__QUERY_COMPARISON, count, 0}, ret, r->err);
+    esdm_meta_condition *condition;
+    esdm_status status =
+        esdm__query_append_condition(query, r->open->name_column, &condition, r->err);
+    if (status != ESDM_OK)
+        return status;
+    *condition = (esdm_meta_condition){.variable = r->open->variable,
+                                       .attribute = name,
+                                       .op = op,
+                                       .is_number = true,
+                                       .number = number};
+    return esdm__query_append_node(
+        query, (esdm__query_node){ESDM__QUERY_COMPARISON, query->nconditions - 1, 0}, ret, r->err);
 }
 
 /* Keeps a name for as long as the query. */
 static esdm_status
 keep_name(resolving *r, char *name)
 {
-    char **more = realloc(r->query->names, (r->query->nnames + 1) * sizeof *more);
-    if (more == NULL)
-        return esdm__error_nomem(r->err, sizeof *more, "a query");
-    r->query->names = more;
+    if (!esdm__array_grow(&r->query->names, r->query->nnames, sizeof name))
+        return esdm__error_nomem(r->err, sizeof name, "a query");
     r->query->names[r->query->nnames++] = name;
     return ESDM_OK;
 }
@@ -144,12 +117,12 @@ add_alternative(resolving *r, const char *name)
         if (status == ESDM_OK)
             status = add_comparison(r, upper, ESDM_META_GE, number > to ? to : number, &right);
         if (status == ESDM_OK)
-            status =
-                add_node(r->query, (esdm__query_node){ESDM__QUERY_AND, node, right}, &node, r->err);
+            status = esdm__query_append_node(
+                r->query, (esdm__query_node){ESDM__QUERY_AND, node, right}, &node, r->err);
     }
     if (status == ESDM_OK && r->any)
-        status =
-            add_node(r->query, (esdm__query_node){ESDM__QUERY_OR, r->node, node}, &node, r->err);
+        status = esdm__query_append_node(
+            r->query, (esdm__query_node){ESDM__QUERY_OR, r->node, node}, &node, r->err);
     r->node = node;
     r->any = true;
     return status;
@@ -160,32 +133,31 @@ resolve_open(const esdm_meta_plugin *meta, void *store, esdm__query *query, size
              esdm_error *err)
 {
     esdm__query_open *open = &query->opens[query->nodes[node].left];
-    resolving *r = calloc(1, sizeof *r);
     size_t used = 0;
-    if (r == NULL)
-        return esdm__error_nomem(err, sizeof *r, "a query");
-    *r = (resolving){.query = query, .open = open, .err = err};
-    esdm_status status = meta->extent_names(store, open->prefix, note_name, r, err);
-    open->found = r->names > 0;
-    for (; used < r->names && status == ESDM_OK; used++) {
-        status = keep_name(r, r->list[used]);
+    resolving r = {.query = query, .open = open, .err = err};
+    esdm_status status = meta->extent_names(store, open->prefix, note_name, &r, err);
+    if (status == ESDM_OK && r.nomem)
+        status = esdm__error_nomem(err, r.names * sizeof *r.list, "a query");
+    open->found = r.names > 0;
+    for (; used < r.names && status == ESDM_OK; used++) {
+        status = keep_name(&r, r.list[used]);
         if (status != ESDM_OK)
             break;
-        status = add_alternative(r, r->list[used]);
+        status = add_alternative(&r, r.list[used]);
     }
-    for (size_t i = used; i < r->names; i++)
-        free(r->list[i]);
-    if (status == ESDM_OK && !r->any && r->misfit)
+    for (size_t i = used; i < r.names; i++)
+        free(r.list[i]);
+    free(r.list);
+    if (status == ESDM_OK && !r.any && r.misfit)
         status =
             esdm__error_set(err, ESDM_EINVAL,
                             "query, column %zu: '%.80s' cannot be compared with '%.80s', which "
                             "%.80s is in",
-                            open->column, open->unit, r->unit, open->said);
-    if (status == ESDM_OK && r->any)
-        query->nodes[node] = query->nodes[r->node];
+                            open->column, open->unit, r.unit, open->said);
+    if (status == ESDM_OK && r.any)
+        query->nodes[node] = query->nodes[r.node];
     else if (status == ESDM_OK)
         query->nodes[node].kind = ESDM__QUERY_NEVER;
-    free(r);
     return status;
 }
 

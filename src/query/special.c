@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "cf/calendar.h"
 #include "meta/search_words.h"
@@ -60,14 +61,8 @@ static esdm_status
 add_open(parser *p, esdm__query_open open, size_t *ret_node)
 {
     esdm__query *query = &p->query;
-    if (query->nopens == p->open_capacity) {
-        size_t capacity = p->open_capacity > 0 ? 2 * p->open_capacity : 8;
-        esdm__query_open *more = realloc(query->opens, capacity * sizeof *more);
-        if (more == NULL)
-            return esdm__error_nomem(p->err, capacity * sizeof *more, "a query");
-        query->opens = more;
-        p->open_capacity = capacity;
-    }
+    if (!esdm__array_grow(&query->opens, query->nopens, sizeof *query->opens))
+        return esdm__error_nomem(p->err, sizeof *query->opens, "a query");
     open.name_column = (size_t) (p->name_at - p->text) + 1;
     query->opens[query->nopens] = open;
     return esdm__query_add_node(p, (esdm__query_node){ESDM__QUERY_OPEN, query->nopens++, 0},

@@ -16,7 +16,6 @@ typedef struct esdm__query_parser {
     char *out;           /* next free byte of the query's texts */
     locale_t c_locale;
     esdm__query query;
-    size_t capacity, node_capacity, open_capacity;
     int brackets; /* that are open */
     int depth;    /* of brackets and "not" */
     esdm_error *err;

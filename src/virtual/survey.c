@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "io/session/pool.h"
 #include "virtual/parts.h"
@@ -130,13 +131,8 @@ enter_meaning(esdm__joined *joined, const esdm__meaning *meaning, uint32_t *ret_
             return ESDM_OK;
         }
     }
-    if ((n & (n - 1)) == 0) { /* a power of two: full */
-        size_t capacity = n == 0 ? 1 : 2 * n;
-        esdm__meaning *grown = realloc(joined->meanings, capacity * sizeof *grown);
-        if (grown == NULL)
-            return esdm__error_nomem(err, capacity * sizeof *grown, "a virtual container");
-        joined->meanings = grown;
-    }
+    if (!esdm__array_grow(&joined->meanings, n, sizeof *joined->meanings))
+        return esdm__error_nomem(err, n * sizeof *joined->meanings, "a virtual container");
     joined->meanings[joined->nmeanings] = *meaning;
     *ret_which = (uint32_t) joined->nmeanings++;
     return ESDM_OK;

@@ -4,6 +4,7 @@ finds that reads all coordinates and values of the source files."""
 
 import itertools
 import json
+import pathlib
 import math
 import random
 import re
@@ -516,6 +517,18 @@ def test_ranges__open_what_they_find():
             done = client(["ncdump", "-h", f"esdm://?{query}"], check=False)
             expect((done.returncode == 0) == (variable is not None), f"{query}: {done.stderr}")
             expect(variable is None or f" {variable}(" in done.stdout, f"{query}: {done.stdout}")
+
+
+def test_ranges__look_at_all_words_that_begin_so():
+    """Some hundred words begin alike: none is passed over."""
+    with tempfile.TemporaryDirectory() as folder, Site():
+        for i in range(12):
+            title = " ".join(f"wq{i:02}x{k}" for k in range(60))
+            cdl = f'netcdf t {{ variables: int v; :title = "{title}"; data: v = 1; }}'
+            pathlib.Path(folder, "t.cdl").write_text(cdl)
+            run(["ncgen", "-o", f"{folder}/t{i:02}.nc", f"{folder}/t.cdl"])
+        run([tool("esdm-cp"), *(f"{folder}/t{i:02}.nc" for i in range(12)), "esdm://"])
+        expect(run([FIND, 'text ~ "wq*"']).stdout.split() == [f"t{i:02}.nc" for i in range(12)], "some are missing")
 
 
 def test_ranges__are_made_for_sites_of_older_versions():

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "store.h"
@@ -115,7 +116,6 @@ typedef struct cloning {
     size_t attributes_bytes;
     source_page *pages; /* owned */
     size_t npages;
-    size_t capacity;
     char (*uuids)[ESDM_META_UUID_BYTES]; /* owned: that the old record shares */
     size_t nuuids;
     bool failed; /* out of memory */
@@ -125,15 +125,9 @@ static bool
 note_page(const esdm_meta_page *page, void *user)
 {
     cloning *c = user;
-    if (c->npages == c->capacity) {
-        size_t capacity = c->capacity > 0 ? 2 * c->capacity : 64;
-        source_page *grown = realloc(c->pages, capacity * sizeof *grown);
-        c->failed = grown == NULL;
-        if (grown == NULL)
-            return false;
-        c->pages = grown;
-        c->capacity = capacity;
-    }
+    c->failed = !esdm__array_grow(&c->pages, c->npages, sizeof *c->pages);
+    if (c->failed)
+        return false;
     c->pages[c->npages++] = (source_page){page->dataset, page->page};
     c->raw_bytes += page->raw_bytes;
     c->stored_bytes += page->stored_bytes;
@@ -146,13 +140,11 @@ note_shared(const char *uuid, uint64_t container, void *user)
 {
     cloning *c = user;
     (void) container;
-    char(*grown)[ESDM_META_UUID_BYTES] = realloc(c->uuids, (c->nuuids + 1) * sizeof *grown);
-    c->failed = grown == NULL;
-    if (grown == NULL)
+    c->failed = !esdm__array_grow(&c->uuids, c->nuuids, sizeof *c->uuids);
+    if (c->failed)
         return false;
-    c->uuids = grown;
-    memset(c->uuids[c->nuuids], 0, sizeof *grown);
-    memcpy(c->uuids[c->nuuids++], uuid, strnlen(uuid, sizeof *grown - 1));
+    memset(c->uuids[c->nuuids], 0, sizeof *c->uuids);
+    memcpy(c->uuids[c->nuuids++], uuid, strnlen(uuid, sizeof *c->uuids - 1));
     return true;
 }
 

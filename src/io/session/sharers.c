@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 typedef struct loading {
@@ -17,15 +18,9 @@ note_sharer(const char *uuid, uint64_t container, void *user)
 {
     loading *l = user;
     esdm__sharers *all = l->all;
-    if (all->count == all->capacity) {
-        size_t capacity = all->capacity > 0 ? 2 * all->capacity : 16;
-        esdm__sharer *grown = realloc(all->items, capacity * sizeof *grown);
-        l->failed = grown == NULL;
-        if (grown == NULL)
-            return false;
-        all->items = grown;
-        all->capacity = capacity;
-    }
+    l->failed = !esdm__array_grow(&all->items, all->count, sizeof *all->items);
+    if (l->failed)
+        return false;
     esdm__sharer *one = &all->items[all->count++];
     one->container = container;
     (void) snprintf(one->uuid, sizeof one->uuid, "%s", uuid);

@@ -22,7 +22,6 @@ typedef struct esdm__sharer {
 typedef struct esdm__sharers {
     esdm__sharer *items; /* owned */
     size_t count;
-    size_t capacity;
 } esdm__sharers;
 
 /** Loads all of the catalogue. On a failure nothing must be removed. */
