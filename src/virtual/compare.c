@@ -115,16 +115,13 @@ meant_by(const esdm__pair *p, const esdm_dataset *x, esdm_dataset *y, double **r
 {
     esdm_dataspace space;
     esdm__meaning meaning;
+    double *values;
+    uint64_t count;
     esdm_status status = esdm__meaning_of(y, &meaning, err);
     if (status == ESDM_OK)
-        status = esdm__space_of_all(x, &space, err);
+        status = esdm__values_room(x, &space, &values, &count, err);
     if (status != ESDM_OK)
         return status;
-    uint64_t count = esdm_dataspace_elements(&space);
-    double *values =
-        count < SIZE_MAX / sizeof *values - 1 ? malloc((count + 1) * sizeof *values) : NULL;
-    if (values == NULL)
-        return esdm__error_nomem(err, (size_t) count * sizeof *values, "a variable");
     status = esdm__member_read(x, y, p->axis, y->group->container == p->b ? p->flips : 0, &space,
                                ESDM_TYPE_FLOAT64, values, NULL, err);
     for (uint64_t i = 0; i < count && status == ESDM_OK; i++)

@@ -50,17 +50,29 @@ esdm__space_of_all(const esdm_dataset *dataset, esdm_dataspace *ret, esdm_error 
 }
 
 esdm_status
+esdm__values_room(const esdm_dataset *dataset, esdm_dataspace *ret_space, double **ret,
+                  uint64_t *ret_count, esdm_error *err)
+{
+    esdm_status status = esdm__space_of_all(dataset, ret_space, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t count = esdm_dataspace_elements(ret_space);
+    *ret = count < SIZE_MAX / sizeof **ret - 1 ? malloc((count + 1) * sizeof **ret) : NULL;
+    if (*ret == NULL)
+        return esdm__error_nomem(err, (size_t) count * sizeof **ret, "the values of a variable");
+    *ret_count = count;
+    return ESDM_OK;
+}
+
+esdm_status
 esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_count, esdm_error *err)
 {
     esdm_dataspace space;
-    esdm_status status = esdm__space_of_all(dataset, &space, err);
+    double *values;
+    uint64_t count;
+    esdm_status status = esdm__values_room(dataset, &space, &values, &count, err);
     if (status != ESDM_OK)
         return status;
-    uint64_t count = esdm_dataspace_elements(&space);
-    double *values =
-        count < SIZE_MAX / sizeof *values - 1 ? malloc((count + 1) * sizeof *values) : NULL;
-    if (values == NULL)
-        return esdm__error_nomem(err, (size_t) count * sizeof *values, "coordinates");
     status = esdm__io_read(dataset, &space, ESDM_TYPE_FLOAT64, values, NULL, err);
     if (status != ESDM_OK) {
         free(values);

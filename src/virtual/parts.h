@@ -197,6 +197,10 @@ void esdm__keys_clear(esdm__keys *keys);
 bool esdm__is_coordinate(const esdm_dataset *dataset);
 /** Selects all elements of a dataset. */
 esdm_status esdm__space_of_all(const esdm_dataset *dataset, esdm_dataspace *ret, esdm_error *err);
+/** Room for all values of a dataset as doubles, and the selection of them. @param ret owned,
+ *  free(). */
+esdm_status esdm__values_room(const esdm_dataset *dataset, esdm_dataspace *ret_space, double **ret,
+                              uint64_t *ret_count, esdm_error *err);
 /** All values of a dataset as doubles. @param ret owned, free(). */
 esdm_status esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_count,
                              esdm_error *err);
@@ -262,6 +266,9 @@ void esdm__virtual_free(void *provided);
 void esdm__joined_clear(esdm__virtual *whole);
 /** Appends lines: attributes that both have, with other values. */
 void esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text);
+/** Makes `to`, which is empty, like `from`: objects, attributes, lengths of unlimited dimensions.
+ */
+esdm_status esdm__virtual_copy_structure(esdm_container *from, esdm_container *to, esdm_error *err);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
 esdm_status esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err);
 /** ESDM_EINVAL when members have different values for the same coordinate. */

@@ -99,23 +99,6 @@ esdm__virtual_open_saved(esdm_container *definition, esdm_container **ret_contai
 
 /* ---- saving ------------------------------------------------------------------------------- */
 
-static esdm_status
-copy_whole(esdm_container *whole, esdm_container *to, esdm_error *err)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    esdm_status status = esdm__document_write(whole, &text, &bytes, err);
-    if (status == ESDM_OK)
-        status = esdm__document_read(text, bytes, to, err);
-    free(text);
-    for (size_t i = 0; status == ESDM_OK && i < to->dimensions.count; i++) {
-        esdm_dimension *d = to->dimensions.items[i];
-        if (d->unlimited)
-            (void) esdm__dimension_grow(d, esdm_dimension_length(whole->dimensions.items[i]));
-    }
-    return status;
-}
-
 /* @param pins NULL, or the members as they are. */
 static esdm_status
 describe(esdm_container *to, const char *query, const char *pins, esdm_error *err)
@@ -148,7 +131,7 @@ esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_cont
                    esdm_error *err)
 {
     esdm__buffer pins = {0};
-    esdm_status status = copy_whole(whole, to, err);
+    esdm_status status = esdm__virtual_copy_structure(whole, to, err);
     to->writable = true;
     if (status == ESDM_OK && pin)
         write_pins(whole, &pins);

@@ -309,20 +309,19 @@ note_attributes(esdm__virtual *whole, esdm_container *container, esdm_error *err
 
 /* ---- the container -------------------------------------------------------------------------- */
 
-static esdm_status
-copy_structure(esdm_container *first, esdm_container *container, esdm_error *err)
+esdm_status
+esdm__virtual_copy_structure(esdm_container *from, esdm_container *to, esdm_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    esdm_status status = esdm__document_write(first, &text, &bytes, err);
+    esdm_status status = esdm__document_write(from, &text, &bytes, err);
     if (status == ESDM_OK)
-        status = esdm__document_read(text, bytes, container, err);
+        status = esdm__document_read(text, bytes, to, err);
     free(text);
-    for (size_t i = 0; status == ESDM_OK && i < container->dimensions.count; i++) {
-        esdm_dimension *d = container->dimensions.items[i];
-        const esdm_dimension *from = first->dimensions.items[i];
+    for (size_t i = 0; status == ESDM_OK && i < to->dimensions.count; i++) {
+        esdm_dimension *d = to->dimensions.items[i];
         if (d->unlimited)
-            (void) esdm__dimension_grow(d, esdm_dimension_length(from));
+            (void) esdm__dimension_grow(d, esdm_dimension_length(from->dimensions.items[i]));
     }
     return status;
 }
@@ -348,7 +347,7 @@ may_be_unlimited(const esdm_container *container, const esdm_dimension *dimensio
 static esdm_status
 build_from(esdm__virtual *whole, esdm_container *first, esdm_container *container, esdm_error *err)
 {
-    esdm_status status = copy_structure(first, container, err);
+    esdm_status status = esdm__virtual_copy_structure(first, container, err);
     if (status != ESDM_OK)
         return status;
     esdm_dimension *joined =

@@ -127,6 +127,10 @@ size_t tool_stub_names(const unsigned char *bytes, size_t size,
                        void (*visit)(char *name, void *user), void *user);
 /** The container that a file stands for: owned; NULL when it is no such file. */
 char *tool_stub(const char *path);
+/** The container that an argument names, as the catalogue has it: a name, esdm:NAME, or a file that
+ *  stands for one. */
+esdm_status tool_container_name(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
+                                esdm_error *err);
 /** Which container a stub stands for, and the path at which it was made. false: it is no stub, or
  *  does not tell; `*ret_path` may be set then. Both owned. */
 bool tool_stub_origin(const unsigned char *bytes, size_t size, char **ret_container,
@@ -165,6 +169,8 @@ json_t *tool_json_text(const char *text);
 json_t *tool_json_u64(uint64_t value);
 /** Prints and frees it. */
 void tool_json_print(json_t *root);
+/** With --json prints an object that has the list as its one member. Frees it. */
+void tool_json_print_list(const char *key, json_t *list);
 /** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
 json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
 

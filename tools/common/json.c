@@ -64,6 +64,18 @@ tool_json_print(json_t *root)
     json_decref(root);
 }
 
+void
+tool_json_print_list(const char *key, json_t *list)
+{
+    if (!tool.json) {
+        json_decref(list);
+        return;
+    }
+    json_t *root = json_object();
+    tool_json_set(root, key, list);
+    tool_json_print(root);
+}
+
 /* JSON has no NaN and no infinity: they become texts, as in the container document. */
 static json_t *
 real_value(double number)

@@ -111,3 +111,11 @@ tool_stub(const char *path)
         (void) tool_stub_names(stub, (size_t) (bytes + size - stub), keep_first, &name);
     return name;
 }
+
+esdm_status
+tool_container_name(const char *argument, char ret_name[ESDM_CONTAINER_NAME_MAX + 1],
+                    esdm_error *err)
+{
+    g_autofree char *stub = tool_stub(argument);
+    return esdm_container_normalise(stub != NULL ? stub : tool_container(argument), ret_name, err);
+}

@@ -195,19 +195,11 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
         esdm_error err = {0};
-        g_autofree char *stub = tool_stub(argv[i]);
-        esdm_status status =
-            esdm_container_normalise(stub != NULL ? stub : tool_container(argv[i]), name, &err);
+        esdm_status status = tool_container_name(argv[i], name, &err);
         tool_exit one = status == ESDM_OK ? compact(session, name, list) : tool_fail(status, &err);
         result = result == TOOL_OK ? one : result;
     }
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "containers", list);
-        tool_json_print(root);
-    } else {
-        json_decref(list);
-    }
+    tool_json_print_list("containers", list);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -76,13 +76,7 @@ list_all(esdm_session *session)
     esdm_error err = {0};
     listing l = {.list = json_array()};
     esdm_status status = esdm_virtual_members(session, show, &l, &err);
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "virtual", l.list);
-        tool_json_print(root);
-    } else {
-        json_decref(l.list);
-    }
+    tool_json_print_list("virtual", l.list);
     g_free(l.last);
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }

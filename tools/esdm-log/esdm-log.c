@@ -170,10 +170,8 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
-    g_autofree char *stub = tool_stub(argument);
     g_autoptr(GPtrArray) steps = g_ptr_array_new_with_free_func(free_step);
-    esdm_status status =
-        esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, &err);
+    esdm_status status = tool_container_name(argument, name, &err);
     if (status == ESDM_OK)
         status = esdm_container_snapshots(session, name, note, steps, &err);
     if (status == ESDM_OK)
@@ -203,13 +201,7 @@ main(int argc, char **argv)
         tool_exit one = log_argument(session, argv[i], list);
         result = result == TOOL_OK ? one : result;
     }
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "snapshots", list);
-        tool_json_print(root);
-    } else {
-        json_decref(list);
-    }
+    tool_json_print_list("snapshots", list);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -157,12 +157,8 @@ restore_argument(esdm_session *session, const char *argument)
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_former);
-    g_autofree char *stub = tool_stub(argument);
     bool whole = recursive && (g_str_equal(argument, "esdm:") || g_str_equal(argument, "esdm://"));
-    esdm_status status =
-        whole
-            ? ESDM_OK
-            : esdm_container_normalise(stub != NULL ? stub : tool_container(argument), name, &err);
+    esdm_status status = whole ? ESDM_OK : tool_container_name(argument, name, &err);
     if (status == ESDM_OK)
         status = esdm_former_list(session, whole ? NULL : name, note, all, &err);
     if (status != ESDM_OK)

@@ -267,10 +267,9 @@ names_of(esdm_session *session, int argc, char **argv, tool_exit *ret_result)
     esdm_status status = ESDM_OK;
     for (int i = 1; i < argc && status == ESDM_OK; i++) {
         char name[ESDM_CONTAINER_NAME_MAX + 1];
-        g_autofree char *stub = tool_stub(argv[i]);
-        status =
-            esdm_container_normalise(stub != NULL ? stub : tool_container(argv[i]), name, &err);
-        g_ptr_array_add(names, g_strdup(name));
+        status = tool_container_name(argv[i], name, &err);
+        if (status == ESDM_OK)
+            g_ptr_array_add(names, g_strdup(name));
     }
     if (argc < 2)
         status = esdm_container_list(session, NULL, note_name, names, &err);
@@ -299,13 +298,7 @@ main(int argc, char **argv)
     g_auto(GStrv) names = names_of(session, argc, argv, &result);
     if (result == TOOL_OK)
         result = verifies ? verify(session, names, argc > 1) : run(session, names);
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "containers", list);
-        tool_json_print(root);
-    } else {
-        json_decref(list);
-    }
+    tool_json_print_list("containers", list);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -460,13 +460,7 @@ main(int argc, char **argv)
                             : show(session, argv[i], list);
         result = result == TOOL_OK ? one : result;
     }
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "containers", list);
-        tool_json_print(root);
-    } else {
-        json_decref(list);
-    }
+    tool_json_print_list("containers", list);
     esdm_session_close(session);
     return tool_finish(result);
 }

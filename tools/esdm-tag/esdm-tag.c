@@ -165,9 +165,7 @@ run(esdm_session *session, int argc, char **argv, json_t *list)
     tool_exit result = TOOL_OK;
     if (all)
         return list_all(session, argc > 1 ? tool_container(argv[1]) : NULL, list);
-    g_autofree char *stub = tool_stub(argv[1]);
-    esdm_status status =
-        esdm_container_normalise(stub != NULL ? stub : tool_container(argv[1]), name, &err);
+    esdm_status status = tool_container_name(argv[1], name, &err);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
     if (argc == 2)
@@ -195,13 +193,7 @@ main(int argc, char **argv)
         return result;
     json_t *list = json_array();
     result = run(session, argc, argv, list);
-    if (tool.json) {
-        json_t *root = json_object();
-        tool_json_set(root, "tags", list);
-        tool_json_print(root);
-    } else {
-        json_decref(list);
-    }
+    tool_json_print_list("tags", list);
     esdm_session_close(session);
     return tool_finish(result);
 }
