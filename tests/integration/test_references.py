@@ -192,6 +192,39 @@ def test_changed_files_are_errors():
             expect((done.returncode == 0) == known, f"{name}: {done.stderr}")
 
 
+def test_commits_do_not_need_coordinates_that_are_away():
+    """The index of times and boxes cannot be made anew then: what it had stays, and data are committed."""
+    with Site() as site:
+        path = site.folder / "away.nc"
+        python("""
+import sys, netCDF4, numpy as np
+with netCDF4.Dataset(sys.argv[1], "w", format="NETCDF3_CLASSIC") as nc:
+    nc.createDimension("lat", 64)
+    lat = nc.createVariable("lat", "f8", "lat")
+    lat.units, lat.standard_name = "degrees_north", "latitude"
+    lat[:] = np.linspace(-30, 30, 64)
+    nc.createDimension("lon", 8)
+    lon = nc.createVariable("lon", "f8", "lon")
+    lon.units, lon.standard_name = "degrees_east", "longitude"
+    lon[:] = np.arange(8)
+    nc.createVariable("tas", "f4", ("lat", "lon"))[:] = 280
+""", path)
+        run([REF, path, "esdm://away.nc"])
+        find, box = tool("esdm-find"), "box overlaps -10,-5,10,5"
+        expect(run([find, "-c", box]).stdout == "away.nc\n", "the box is not known")
+        path.unlink()
+        run([tool("esdm-attr"), "--set", "comment=later", "away.nc"])
+        python("""
+import netCDF4
+with netCDF4.Dataset("esdm://away.nc", "a") as nc:
+    nc.createVariable("more", "f4", "lat")[:] = 3
+with netCDF4.Dataset("esdm://away.nc") as nc:
+    assert nc.comment == "later" and (nc["more"][:] == 3).all()
+""")
+        expect(run([find, "comment = later"]).stdout == "away.nc\n", "the attribute is not found")
+        expect(run([find, "-c", box]).stdout == "away.nc\n", "the box is forgotten")
+
+
 def test_a_file_that_was_cut_off_is_not_taken():
     with Site() as site:
         folder = make(site)
@@ -402,6 +435,6 @@ if __name__ == "__main__":
                   test_changed_files_are_errors, test_roots_limit_where_references_may_point,
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
                   test_large_plain_variables_are_read_by_several_threads,
-                  test_sources_that_change_under_readers,
+                  test_sources_that_change_under_readers, test_commits_do_not_need_coordinates_that_are_away,
                   test_a_file_that_was_cut_off_is_not_taken,
                   test_real_files))

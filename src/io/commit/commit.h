@@ -86,6 +86,8 @@ bool esdm__commit_is_refused(esdm_status status);
 esdm_status esdm__commit_check(const esdm__commit_work *work, uint64_t record, esdm_error *err);
 /** Frees pages and merged. */
 void esdm__commit_clear_pages(esdm__commit_work *work);
+/** What the work had pending is committed now; moves the handle there. */
+void esdm__commit_adopt(esdm__commit_work *work, const esdm_meta_committed *committed);
 /** Moves the handle to what was published and takes over the lengths of other writers.
  *  @param collective other ranks' pages were published with those of the work. */
 void esdm__commit_move(esdm__commit_work *work, const esdm_meta_committed *committed,

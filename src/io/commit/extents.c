@@ -367,6 +367,24 @@ esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t
 }
 
 esdm_status
+esdm__extents_of_commit(esdm_container *container, esdm_dataset *const *dirty, size_t ndirty,
+                        bool all, esdm__extents *ret_extents, esdm_error *err)
+{
+    if (esdm__io_of(container)->session->meta->extent_put == NULL)
+        return ESDM_OK;
+    esdm_error why = {0};
+    esdm_status status =
+        esdm__extents_make(container, dirty, ndirty, all, false, ret_extents, &why);
+    if (status != ESDM_OK && status != ESDM_ENOMEM && all)
+        status = esdm__extents_make(container, dirty, ndirty, false, false, ret_extents, &why);
+    if (status != ESDM_ENOMEM)
+        return ESDM_OK;
+    if (err != NULL)
+        *err = why;
+    return status;
+}
+
+esdm_status
 esdm__extents_refresh(esdm_container *container, bool read, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);

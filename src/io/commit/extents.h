@@ -37,6 +37,14 @@ typedef struct esdm__extents {
 esdm_status esdm__extents_make(esdm_container *container, esdm_dataset *const *dirty, size_t ndirty,
                                bool all, bool read, esdm__extents *ret_extents, esdm_error *err);
 /**
+ * The same for a commit. What the index would say must not keep data from being committed: where
+ * coordinates cannot be read, what was there stays, with what the commit brings as far as that is
+ * known (esdm-mkfs --reindex makes the rest). Nothing where the store keeps no such index.
+ */
+esdm_status esdm__extents_of_commit(esdm_container *container, esdm_dataset *const *dirty,
+                                    size_t ndirty, bool all, esdm__extents *ret_extents,
+                                    esdm_error *err);
+/**
  * Makes all extents of a container anew, as its handle sees it, and stores them. With the commit
  * lock held, or a handle that nobody else uses. Nothing is pending.
  * @return ESDM_ECONFLICT: there is a newer snapshot.

@@ -22,19 +22,10 @@ typedef esdm__range range;
 
 /* ---- values of a dataset -------------------------------------------------------------------- */
 
-static int
-by_id(const void *a, const void *b)
-{
-    const esdm_dataset *x = *(esdm_dataset *const *) a;
-    const esdm_dataset *y = *(esdm_dataset *const *) b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 bool
 esdm__extents_is_dirty(const maker *m, const esdm_dataset *dataset)
 {
-    return dataset != NULL && m->ndirty > 0 &&
-           bsearch(&dataset, m->dirty, m->ndirty, sizeof dataset, by_id) != NULL;
+    return dataset != NULL && esdm__datasets_hold(m->dirty, m->ndirty, dataset);
 }
 
 static void

@@ -282,6 +282,21 @@ esdm__dataset_fail(esdm__dataset_io *io, const esdm_error *why)
     io->failure = copy != NULL ? copy : &no_memory;
 }
 
+int
+esdm__dataset_by_id(const void *a, const void *b)
+{
+    const esdm_dataset *x = *(esdm_dataset *const *) a;
+    const esdm_dataset *y = *(esdm_dataset *const *) b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+bool
+esdm__datasets_hold(esdm_dataset *const *list, size_t count, const esdm_dataset *dataset)
+{
+    return count > 0 &&
+           bsearch(&dataset, list, count, sizeof(esdm_dataset *), esdm__dataset_by_id) != NULL;
+}
+
 esdm_status
 esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
 {

@@ -124,6 +124,10 @@ void esdm__dataset_io_free(esdm_dataset *dataset);
 /** Sets the sizes of fragments and blocks by what the dataset states. Caller holds the write lock.
  */
 void esdm__dataset_io_size(const esdm_dataset *dataset, esdm__dataset_io *io);
+/** Order of pointers to datasets by their ids, for qsort(). */
+int esdm__dataset_by_id(const void *a, const void *b);
+/** Whether a list in that order has the dataset. */
+bool esdm__datasets_hold(esdm_dataset *const *list, size_t count, const esdm_dataset *dataset);
 /** Enters the dataset into the list of those that the next commit publishes. */
 esdm_status esdm__dataset_mark_dirty(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err);
 /** Reads the directory entries of a dataset's committed pages from the store; a writer whose

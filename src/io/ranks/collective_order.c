@@ -24,14 +24,6 @@ first_of_epoch(const esdm__dataset_io *io, size_t epoch)
     return (uint32_t) esdm__index_pending_count(io->index);
 }
 
-static int
-by_id(const void *a, const void *b)
-{
-    const esdm_dataset *x = *(esdm_dataset *const *) a;
-    const esdm_dataset *y = *(esdm_dataset *const *) b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 esdm_status
 esdm__orders_count(esdm__orders *orders, esdm_dataset *const *datasets, size_t ndatasets,
                    esdm_dataset *const *own, size_t nown, esdm_error *err)
@@ -46,8 +38,7 @@ esdm__orders_count(esdm__orders *orders, esdm_dataset *const *datasets, size_t n
     for (size_t i = 0; i < ndatasets; i++) {
         esdm__dataset_io *io = datasets[i]->io;
         size_t epochs = epochs_of(datasets[i]);
-        if (io != NULL && nown > 0 &&
-            bsearch(&datasets[i], own, nown, sizeof(esdm_dataset *), by_id) != NULL) {
+        if (io != NULL && esdm__datasets_hold(own, nown, datasets[i])) {
             (void) pthread_mutex_lock(&io->lock);
             for (size_t e = 0; e < epochs; e++)
                 numbers[at + e] = first_of_epoch(io, e + 1) - first_of_epoch(io, e);
