@@ -16,26 +16,15 @@
 #include "io/packs/page_list.h"
 #include "io/session/former.h"
 #include "upkeep/drain.h"
+#include "upkeep/drain_records.h"
 #include "upkeep/groups.h"
 #include "upkeep/move.h"
 
 /* Between two looks at packs of living writers. */
 #define WAIT_NS 500000000L
 
-/* One of the catalogue. */
-typedef struct record {
-    uint64_t container;
-    char *name; /* owned; NULL: garbage that somebody reads */
-    char uuid[ESDM_META_UUID_BYTES];
-    bool done; /* with others that share its packs */
-} record;
-
-typedef struct records {
-    record *items; /* owned */
-    size_t count;
-    size_t capacity;
-    bool failed;
-} records;
+typedef esdm__drain_record record;
+typedef esdm__drain_records records;
 
 typedef struct drain {
     esdm_session *session;
@@ -449,108 +438,6 @@ look_at_record(drain *d, records *list, size_t at, esdm_error *err)
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static bool
-add_record(records *to, uint64_t container, const char *uuid, const char *name)
-{
-    if (to->count == to->capacity) {
-        size_t capacity = to->capacity > 0 ? 2 * to->capacity : 64;
-        record *grown = realloc(to->items, capacity * sizeof *grown);
-        to->failed = grown == NULL;
-        if (grown == NULL)
-            return false;
-        to->items = grown;
-        to->capacity = capacity;
-    }
-    char *copy = name != NULL ? strdup(name) : NULL;
-    to->failed = name != NULL && copy == NULL;
-    if (to->failed)
-        return false;
-    record *one = &to->items[to->count++];
-    *one = (record){.container = container, .name = copy};
-    (void) snprintf(one->uuid, sizeof one->uuid, "%s", uuid);
-    return true;
-}
-
-static bool
-note_record(uint64_t container, const char *uuid, const char *name, void *user)
-{
-    return add_record(user, container, uuid, name);
-}
-
-static bool
-note_container(const char *name, const esdm_meta_container *info, void *user)
-{
-    return add_record(user, info->container, info->uuid, name);
-}
-
-/* What was asked for cannot be moved without those that share packs with it. */
-typedef struct relatives {
-    const drain *d;
-    records *list;
-    size_t *groups; /* that are asked for; owned */
-    size_t count;
-} relatives;
-
-static bool
-note_relative(uint64_t container, const char *uuid, const char *name, void *user)
-{
-    const relatives *r = user;
-    size_t group = esdm__share_group_of(&r->d->groups, uuid);
-    bool asked = false;
-    for (size_t i = 0; i < r->count && !asked; i++)
-        asked = r->groups[i] == group;
-    for (size_t i = 0; i < r->list->count && asked; i++)
-        asked = r->list->items[i].container != container;
-    return !asked || add_record(r->list, container, uuid, name);
-}
-
-static esdm_status
-add_relatives(const drain *d, records *list, esdm_error *err)
-{
-    relatives r = {.d = d, .list = list};
-    esdm_status status = ESDM_OK;
-    if (d->groups.count == 0 || list->count == 0)
-        return ESDM_OK;
-    r.groups = malloc(list->count * sizeof *r.groups);
-    if (r.groups == NULL)
-        return esdm__error_nomem(err, list->count * sizeof *r.groups, "containers");
-    for (size_t i = 0; i < list->count; i++) {
-        size_t group = esdm__share_group_of(&d->groups, list->items[i].uuid);
-        if (group != ESDM__NO_GROUP)
-            r.groups[r.count++] = group;
-    }
-    if (r.count > 0)
-        status = d->session->meta->record_list(d->session->store, note_relative, &r, err);
-    free(r.groups);
-    return status;
-}
-
-/* All of the catalogue, with what is removed and still read; or what was asked for. */
-static esdm_status
-list_records(const drain *d, records *list, esdm_error *err)
-{
-    const esdm_meta_plugin *meta = d->session->meta;
-    const esdm_drain_options *options = d->options;
-    esdm_status status = ESDM_OK;
-    if (options->containers == NULL)
-        status = meta->record_list(d->session->store, note_record, list, err);
-    size_t named = options->containers != NULL ? options->ncontainers : 0;
-    for (size_t i = 0; i < named && status == ESDM_OK; i++) {
-        size_t before = list->count;
-        status = meta->container_list(d->session->store, options->containers[i], note_container,
-                                      list, err);
-        if (status == ESDM_OK && list->count == before && !list->failed)
-            return esdm__error_set(err, ESDM_ENOENT,
-                                   "there is no container '%.300s' and none below it",
-                                   options->containers[i]);
-    }
-    if (status == ESDM_OK && named > 0)
-        status = add_relatives(d, list, err);
-    if (status == ESDM_OK && list->failed)
-        status = esdm__error_nomem(err, list->count * sizeof *list->items, "containers");
-    return status;
-}
-
 /* The one container whose packs matter; NULL: all. What is fuller is told by all packs. */
 static const char *
 only_uuid(const drain *d, const records *list)
@@ -558,30 +445,6 @@ only_uuid(const drain *d, const records *list)
     bool alone = list->count == 1 && d->choice.kind != ESDM__DRAIN_REBALANCE &&
                  esdm__share_group_of(&d->groups, list->items[0].uuid) == ESDM__NO_GROUP;
     return alone ? list->items[0].uuid : NULL;
-}
-
-static int
-by_uuid(const void *a, const void *b)
-{
-    return strncmp(((const record *) a)->uuid, ((const record *) b)->uuid, ESDM__UUID_DIGITS);
-}
-
-/* Whether a pack belongs to what is drained. @param list by uuid. */
-static bool
-is_of_list(const drain *d, const records *list, const char *pack)
-{
-    record key = {.container = 0};
-    if (d->options->containers == NULL)
-        return true;
-    (void) snprintf(key.uuid, sizeof key.uuid, "%s", pack);
-    if (list->count > 0 && bsearch(&key, list->items, list->count, sizeof key, by_uuid) != NULL)
-        return true;
-    size_t group = esdm__share_group_of(&d->groups, pack);
-    for (size_t i = 0; i < list->count && group != ESDM__NO_GROUP; i++) {
-        if (esdm__share_group_of(&d->groups, list->items[i].uuid) == group)
-            return true; /* of one that is gone, and that this one needs */
-    }
-    return false;
 }
 
 /* Packs that came to the targets while they were emptied: programs are at work there. */
@@ -594,7 +457,8 @@ count_new(drain *d, const records *list, esdm_error *err)
     esdm_status status = esdm__inventory_add(&now, d->session, only_uuid(d, list), err);
     for (size_t i = 0; i < now.count && status == ESDM_OK; i++) {
         const esdm__pack_entry *entry = &now.entries[i];
-        if (!d->choice.source[entry->target] || !is_of_list(d, list, entry->name) ||
+        if (!d->choice.source[entry->target] ||
+            !esdm__drain_records_have(list, d->options, &d->groups, entry->name) ||
             esdm__inventory_find(&d->choice.packs, entry->target, entry->name) != NULL)
             continue;
         d->result.packs_left++;
@@ -618,20 +482,16 @@ drain_all(drain *d, esdm_error *err)
     esdm__share_groups_clear(&d->groups);
     esdm_status status = esdm__share_groups_load(d->session, &d->groups, err);
     if (status == ESDM_OK)
-        status = list_records(d, &list, err);
+        status = esdm__drain_records_load(d->session, d->options, &d->groups, &list, err);
     bool any = esdm__drain_choice_any(&d->choice);
     d->moved_bytes = 0;
-    if (list.count > 0)
-        qsort(list.items, list.count, sizeof *list.items, by_uuid);
     if (status == ESDM_OK && any)
         status = esdm__drain_choice_look(&d->choice, only_uuid(d, &list), err);
     for (size_t i = 0; i < list.count && status == ESDM_OK && any; i++)
         status = look_at_record(d, &list, i, err);
     if (status == ESDM_OK && any)
         status = count_new(d, &list, err);
-    for (size_t i = 0; i < list.count; i++)
-        free(list.items[i].name);
-    free(list.items);
+    esdm__drain_records_clear(&list);
     return status;
 }
 
