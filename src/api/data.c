@@ -180,6 +180,7 @@ visit_fragment(const esdm__fragment *fragment, void *user)
         .stride = fragment->strided ? fragment->stride : NULL,
         .raw_bytes = fragment->raw_bytes,
         .stored_bytes = fragment->stored_bytes,
+        .sequence = fragment->sequence,
         .position = fragment->position,
         .target = fragment->pack != NULL ? fragment->pack->target : not_in_pack(fragment->kind),
         .pack = fragment->pack != NULL ? fragment->pack->pack : "",

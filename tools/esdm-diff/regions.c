@@ -6,16 +6,27 @@
 
 #include "esdm-diff/esdm-diff.h"
 
+/* Newer fragments that are taken away from one: each may leave several pieces. */
+#define HIDERS_MOST 64u
+
 /* ---- fragments ---------------------------------------------------------------------------- */
+
+/* A fragment at a place of its own. */
+typedef struct held {
+    diff_box box;
+    guint64 sequence;
+    gboolean dense;
+} held;
 
 /* A set of places: pack, position, box and steps. Packs never change. */
 typedef struct places {
     const diff_box *all; /* what is compared */
     uint32_t rank;
-    GHashTable *shared; /* of the other side; NULL: this is the first one */
-    GHashTable *own;    /* texts to diff_box; those that are in `shared` as well leave both */
-    GArray *boxes;      /* of fragments that no place tells from others */
-    guint64 found;      /* fragments in both */
+    struct places *other; /* NULL: this is the first one */
+    GHashTable *own;      /* texts to held; those that are in the other's as well leave both */
+    GArray *shared;       /* held: dense ones that both have, with the sequence of this side */
+    GArray *boxes;        /* of fragments that no place tells from others */
+    guint64 found;        /* fragments in both */
 } places;
 
 static diff_box
@@ -67,23 +78,20 @@ note_place(const esdm_fragment_info *info, void *user)
         return true;
     }
     char *key = place_of(info);
-    if (p->shared != NULL && g_hash_table_remove(p->shared, key)) {
+    const held one = {box, info->sequence, info->stride == NULL};
+    const held *same = p->other != NULL ? g_hash_table_lookup(p->other->own, key) : NULL;
+    if (same != NULL) {
+        if (one.dense) {
+            g_array_append_vals(p->other->shared, same, 1);
+            g_array_append_val(p->shared, one);
+        }
+        g_hash_table_remove(p->other->own, key);
         p->found++;
         g_free(key);
         return true;
     }
-    g_hash_table_insert(p->own, key, g_memdup2(&box, sizeof box));
+    g_hash_table_insert(p->own, key, g_memdup2(&one, sizeof one));
     return true;
-}
-
-static void
-take_boxes(GHashTable *places_of, GArray *boxes)
-{
-    GHashTableIter at;
-    gpointer box;
-    g_hash_table_iter_init(&at, places_of);
-    while (g_hash_table_iter_next(&at, NULL, &box))
-        g_array_append_vals(boxes, box, 1);
 }
 
 /* ---- boxes that do not meet --------------------------------------------------------------- */
@@ -204,6 +212,55 @@ apart(GArray *boxes, uint32_t rank)
     return result;
 }
 
+/* ---- what can be seen --------------------------------------------------------------------- */
+
+/* The first of some that are ordered by their first axis which may reach `low` there. */
+static guint
+first_that_reaches(const GArray *ordered, guint64 low, guint64 longest)
+{
+    guint from = 0, to = ordered->len;
+    while (from < to) {
+        guint middle = from + (to - from) / 2;
+        if (g_array_index(ordered, held, middle).box.lo[0] + longest > low)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
+}
+
+/* Of fragments that one side alone has: what newer ones that both have leave to be seen. What these
+ * hide cannot differ; the other side has merely forgotten it. */
+static void
+take_boxes(const places *p, GArray *boxes)
+{
+    GHashTableIter at;
+    gpointer value;
+    guint64 longest = 0;
+    g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(diff_box));
+    for (guint i = 0; i < p->shared->len && p->rank > 0; i++)
+        longest = MAX(longest, g_array_index(p->shared, held, i).box.n[0]);
+    if (p->rank > 0)
+        g_array_sort(p->shared, by_first_axis);
+    g_hash_table_iter_init(&at, p->own);
+    while (g_hash_table_iter_next(&at, NULL, &value)) {
+        const held *one = value;
+        guint i = p->rank > 0 ? first_that_reaches(p->shared, one->box.lo[0], longest) : 0;
+        g_array_set_size(seen, 0);
+        for (; i < p->shared->len && seen->len < HIDERS_MOST; i++) {
+            const held *other = &g_array_index(p->shared, held, i);
+            if (p->rank > 0 && other->box.lo[0] >= one->box.lo[0] + one->box.n[0])
+                break;
+            if (other->sequence > one->sequence && meet(&other->box, &one->box, p->rank))
+                g_array_append_val(seen, other->box);
+        }
+        guint hiders = seen->len;
+        add_apart(seen, 0, &one->box, p->rank);
+        for (i = hiders; i < seen->len; i++)
+            g_array_append_val(boxes, g_array_index(seen, diff_box, i));
+    }
+}
+
 /* ---- both --------------------------------------------------------------------------------- */
 
 /* What no fragment covers reads as this. */
@@ -236,17 +293,20 @@ diff_regions(const cp_end *a, const cp_dataset *x, const cp_end *b, const cp_dat
     for (int i = 0; i < 2; i++) {
         sides[i] = (places){.all = all, .rank = x->rank, .boxes = boxes};
         sides[i].own = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        sides[i].shared = g_array_new(FALSE, FALSE, sizeof(held));
     }
-    sides[1].shared = sides[0].own;
+    sides[1].other = &sides[0];
     bool known =
         esdm_dataset_fragments(x->from.dataset, note_place, &sides[0], &ignored) == ESDM_OK &&
         esdm_dataset_fragments(y->from.dataset, note_place, &sides[1], &ignored) == ESDM_OK;
     for (int i = 0; i < 2; i++)
-        take_boxes(sides[i].own, boxes);
+        take_boxes(&sides[i], boxes);
     /* Without any in common the slabs that fit the chunks are better. */
     known = known && (sides[1].found > 0 || boxes->len == 0);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         g_hash_table_unref(sides[i].own);
+        g_array_unref(sides[i].shared);
+    }
     if (known)
         return apart(boxes, x->rank);
     g_array_unref(boxes);

@@ -184,6 +184,7 @@ typedef struct esdm_fragment_info {
                              alone: "burst@node7" */
     const char *pack;   /**< "" when in none */
     const char *codec;
+    uint64_t sequence; /**< where two of a dataset hold an element, the larger one's is seen */
 } esdm_fragment_info;
 typedef bool (*esdm_fragment_visitor)(const esdm_fragment_info *info, void *user);
 /** Visits the fragments of the dataset in the handle's snapshot (committed ones alone). */
