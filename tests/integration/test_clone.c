@@ -5,9 +5,10 @@
 #include <dirent.h>
 
 #include "esdm/upkeep.h"
-#include "testing.h"
 
 enum { ROWS = 16, COLUMNS = 3000 };
+
+#include "rows.h"
 
 static char config[2048];
 
@@ -48,18 +49,6 @@ open_here(void)
     return session;
 }
 
-static void
-write_row(esdm_container *container, uint64_t row, int32_t value)
-{
-    int32_t data[COLUMNS];
-    esdm_dataspace space;
-    for (int i = 0; i < COLUMNS; i++)
-        data[i] = value * 10000 + i;
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-    ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
-}
-
 /* All rows have their value plus `more`, in one commit for each of four rows. */
 static void
 make(esdm_session *session, const char *name, int32_t more)
@@ -93,19 +82,10 @@ change(esdm_session *session, const char *name, uint64_t row, int32_t value)
 static void
 expect_rows(esdm_session *session, const char *name, const int32_t *values, size_t count)
 {
-    static int32_t data[COLUMNS];
     esdm_container *container;
-    esdm_dataspace space;
     ok(esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, ERR));
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
-    for (size_t row = 0; row < count; row++) {
-        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-        ok(esdm_read(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
-        for (int i = 0; i < COLUMNS; i++) {
-            if (data[i] != values[row] * 10000 + i)
-                die("%s: row %zu, column %d: %d", name, row, i, data[i]);
-        }
-    }
+    for (size_t row = 0; row < count; row++)
+        read_row(container, row, values[row]);
     ok(esdm_container_close(container, ERR));
 }
 

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 
+from brute_force import INHERITED, NO, OWN, expected
 from esdmtest import Site, by_size, client, expect, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
@@ -49,7 +50,6 @@ def sources():
 
 # ---- the other program: own, inherited, or not at all ---------------------------------------------
 
-NO, INHERITED, OWN = 0, 1, 2
 COMPARE = {"=": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b,
            "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
            "~": fnmatch.fnmatchcase, "=~": lambda a, b: re.search(b, a) is not None,
@@ -90,26 +90,6 @@ def leaf(test, container, dataset):
     if values is None or not any(value_meets(v, op, value) for v in values):
         return NO
     return kind
-
-
-def holds(tree, container, dataset, negated=False):
-    if tree[0] == "not":
-        return holds(tree[1], container, dataset, not negated)
-    if tree[0] in ("and", "or"):
-        parts = [holds(t, container, dataset, negated) for t in tree[1:]]
-        if (tree[0] == "or") != negated:
-            return max(parts)
-        return NO if NO in parts else max(parts)
-    met = leaf(tree[1], container, dataset)
-    return met if not negated else INHERITED if met == NO else NO
-
-
-def expected(tree, archive):
-    for name, container in archive.items():
-        for dataset in container:
-            met = holds(tree, container, dataset)
-            if met == OWN or (met and dataset == ""):
-                yield f"{name}:/{dataset}" if dataset else name
 
 
 # ---- questions ------------------------------------------------------------------------------------
@@ -192,7 +172,7 @@ def agrees(archive, files):
     for tree in pairs(Questions(archive)):
         text = text_of(tree)
         done = run([FIND, text], check=False)
-        want = sorted(expected(tree, archive))
+        want = sorted(expected(tree, archive, leaf, lambda container: container))
         got = sorted(done.stdout.splitlines())
         expect(done.returncode == (0 if want else 3), f"{text}: {done.returncode} {done.stderr}")
         expect(got == want, f"{text}:\nonly found: {sorted(set(got) - set(want))[:5]}\n"

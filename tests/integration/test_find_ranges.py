@@ -11,6 +11,7 @@ import re
 import subprocess
 import tempfile
 
+from brute_force import INHERITED, NO, OWN, expected
 from esdmtest import Site, by_size, client, expect, main, need_data, need_program, run, tool
 from postgres import Server, skip_without_postgres
 
@@ -242,7 +243,6 @@ json.dump({p.rsplit("/", 1)[1]: read(p) for p in sys.argv[1:]}, sys.stdout)
 
 # ---- the other program ------------------------------------------------------------------------------
 
-NO, INHERITED, OWN = 0, 1, 2
 COMPARE = {"=": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b,
            "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b}
 # To the first unit of each group: number * slope + offset.
@@ -312,26 +312,6 @@ def leaf(test, c, dataset):
     if not about(test, c, dataset):
         return NO
     return OWN if not dataset or scope else INHERITED
-
-
-def holds(tree, c, dataset, negated=False):
-    if tree[0] == "not":
-        return holds(tree[1], c, dataset, not negated)
-    if tree[0] in ("and", "or"):
-        parts = [holds(t, c, dataset, negated) for t in tree[1:]]
-        if (tree[0] == "or") != negated:
-            return max(parts)
-        return NO if NO in parts else max(parts)
-    met = leaf(tree[1], c, dataset)
-    return met if not negated else INHERITED if met == NO else NO
-
-
-def expected(tree, archive):
-    for name, c in archive.items():
-        for dataset in [None, *c["datasets"]]:
-            met = holds(tree, c, dataset)
-            if met == OWN or (met and not dataset):
-                yield f"{name}:/{dataset}" if dataset else name
 
 
 # ---- questions --------------------------------------------------------------------------------------
@@ -444,7 +424,7 @@ def agrees(archive, files):
     for tree in Questions(archive).all():
         text = text_of(tree)
         done = run([FIND, text], check=False)
-        want, got = sorted(expected(tree, archive)), sorted(done.stdout.splitlines())
+        want, got = sorted(expected(tree, archive, leaf, lambda c: [None, *c["datasets"]])), sorted(done.stdout.splitlines())
         expect(done.returncode == (0 if want else 3), f"{text}: {done.returncode} {done.stderr} {want[:3]}")
         expect(got == want, f"{text}:\nonly found: {sorted(set(got) - set(want))[:5]}\n"
                             f"not found: {sorted(set(want) - set(got))[:5]}")

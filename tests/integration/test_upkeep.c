@@ -5,9 +5,10 @@
 #include <pthread.h>
 
 #include "esdm/upkeep.h"
-#include "testing.h"
 
 enum { ROWS = 64, COLUMNS = 3000 };
+
+#include "rows.h"
 
 static char config[2048];
 
@@ -51,31 +52,6 @@ make_container(esdm_session *session, const char *name)
     ok(esdm_dimension_create(root, "column", COLUMNS, &dims[1], ERR));
     ok(esdm_dataset_create(root, "a", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
     return container;
-}
-
-static void
-write_row(esdm_container *container, uint64_t row, int32_t value)
-{
-    int32_t data[COLUMNS];
-    esdm_dataspace space;
-    for (int i = 0; i < COLUMNS; i++)
-        data[i] = value * 10000 + i;
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-    ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
-}
-
-/* One row for each commit, so that there are many small pages, which are merged now and then. */
-static void
-read_row(esdm_container *container, uint64_t row, int32_t value)
-{
-    static _Thread_local int32_t data[COLUMNS];
-    esdm_dataspace space;
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-    ok(esdm_read(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
-    for (int i = 0; i < COLUMNS; i++)
-        check(data[i] == value * 10000 + i);
 }
 
 static esdm_drain_result
