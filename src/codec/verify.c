@@ -133,6 +133,43 @@ keeps_bound(const esdm_codec_accuracy *a, long double x, long double y)
                 sum += absolute_of(x);                                                             \
         }                                                                                          \
         return (double) sum;                                                                       \
+    }                                                                                              \
+                                                                                                   \
+    /* Sums are of differences from the first number: there is less to lose by rounding. */        \
+    static esdm__accuracy_spread name##_spread(const esdm_codec_accuracy *a, const void *raw,      \
+                                               size_t n, bool wants_deviation)                     \
+    {                                                                                              \
+        wide low = (wide) INFINITY;                                                                \
+        wide high = -(wide) INFINITY;                                                              \
+        wide first = 0;                                                                            \
+        wide sum = 0;                                                                              \
+        wide squares = 0;                                                                          \
+        size_t count = 0;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            number_type number;                                                                    \
+            bits_type bits;                                                                        \
+            int inside;                                                                            \
+            memcpy(&number, (const char *) raw + i * sizeof number, sizeof number);                \
+            memcpy(&bits, &number, sizeof bits);                                                   \
+            wide x = (wide) number;                                                                \
+            inside = (x > (wide) a->exact_below) & (x < (wide) a->exact_above) & (x - x == 0);     \
+            for (uint32_t k = 0; k < a->exact_count; k++)                                          \
+                inside &= ((const bits_type *) a->exact_values)[k] != bits;                        \
+            if (inside == 0)                                                                       \
+                continue;                                                                          \
+            low = x < low ? x : low;                                                               \
+            high = x > high ? x : high;                                                            \
+            if (!wants_deviation)                                                                  \
+                continue;                                                                          \
+            first = count == 0 ? x : first;                                                        \
+            count++;                                                                               \
+            sum += x - first;                                                                      \
+            squares += (x - first) * (x - first);                                                  \
+        }                                                                                          \
+        wide mean = count > 0 ? sum / (wide) count : 0;                                            \
+        wide variance = count > 0 ? squares / (wide) count - mean * mean : 0;                      \
+        return (esdm__accuracy_spread){(double) low, (double) high,                                \
+                                       variance > 0 ? sqrt((double) variance) : 0};                \
     }
 
 DEFINE_LOOK(look_f32, float, uint32_t, double, fabs)
@@ -151,11 +188,12 @@ typedef struct looker {
     void (*look)(const esdm_codec_accuracy *, const void *, const void *, size_t, esdm__look *);
     bool (*slowly)(const esdm_codec_accuracy *, const void *, const void *, size_t);
     double (*magnitude)(const esdm_codec_accuracy *, const void *, size_t);
+    esdm__accuracy_spread (*spread)(const esdm_codec_accuracy *, const void *, size_t, bool);
 } looker;
 
 #define LOOKER(type, name)                                                                         \
     {                                                                                              \
-        sizeof(type), name, name##_slowly, name##_magnitude                                        \
+        sizeof(type), name, name##_slowly, name##_magnitude, name##_spread                         \
     }
 static const looker lookers[] = {
     [ESDM_TYPE_INT8] = LOOKER(int8_t, look_i8),
@@ -346,6 +384,35 @@ esdm__accuracy_verify(const esdm_codec_accuracy *a, int32_t type, const void *ra
         return false; /* also when the sum has no number any more */
     esdm__accuracy_add(facts, &sum);
     return true;
+}
+
+esdm__accuracy_spread
+esdm__accuracy_spread_of(const esdm_codec_accuracy *a, int32_t type, const void *raw, size_t n,
+                         bool wants_deviation)
+{
+    return lookers[type].spread(a, raw, n, wants_deviation);
+}
+
+double
+esdm__accuracy_bound_below(double bound)
+{
+    /* 2^(k/8) / 2, rounded down. */
+    static const double steps[8] = {0x1p-1,
+                                    0x1.172b83c7d517ap-1,
+                                    0x1.306fe0a31b715p-1,
+                                    0x1.4bfdad5362a27p-1,
+                                    0x1.6a09e667f3bccp-1,
+                                    0x1.8ace5422aa0dbp-1,
+                                    0x1.ae89f995ad3adp-1,
+                                    0x1.d5818dcfba487p-1};
+    int exponent = 0;
+    int k = 7;
+    if (!(bound >= DBL_MIN && bound <= DBL_MAX))
+        return 0;
+    double fraction = frexp(bound, &exponent);
+    while (k > 0 && steps[k] > fraction)
+        k--;
+    return ldexp(steps[k], exponent);
 }
 
 double

@@ -23,6 +23,18 @@ bool esdm__accuracy_applies(int32_t type);
  */
 double esdm__accuracy_magnitude(const esdm_codec_accuracy *a, int32_t type, const void *raw,
                                 size_t n);
+/** What numbers that may be off span. */
+typedef struct esdm__accuracy_spread {
+    double low, high; /* of the finite numbers; low > high: there are none */
+    double deviation; /* standard deviation, of all (not n - 1); 0 unless asked for */
+} esdm__accuracy_spread;
+/** Range and standard deviation of `n` numbers, as far as they may be off.
+ *  @param wants_deviation else it is not computed. */
+esdm__accuracy_spread esdm__accuracy_spread_of(const esdm_codec_accuracy *a, int32_t type,
+                                               const void *raw, size_t n, bool wants_deviation);
+/** The largest 2^(k/8) that is no more than a bound, as a double; 0 of what is not positive and
+ *  normal. Bounds that were taken from data stay the same when numbers change a little. */
+double esdm__accuracy_bound_below(double bound);
 /**
  * Compares `n` numbers with what was decoded.
  * @param facts are added to, when all numbers keep their bound; else they stay as they are.

@@ -44,6 +44,9 @@ const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
     {"decompression_speed", NULL, ESDM_ACCURACY_DECOMPRESSION_SPEED, ESDM__SPEED,
      AT(decompression_speed), 0},
     {"mode", NULL, ESDM_ACCURACY_MODE, ESDM__MODE, AT(mode), 0},
+    {"range_tolerance", "range", ESDM_ACCURACY_RANGE_TOLERANCE, ESDM__SHARE, AT(range_tolerance),
+     0},
+    {"std_tolerance", "std", ESDM_ACCURACY_STD_TOLERANCE, ESDM__SHARE, AT(std_tolerance), 0},
 };
 
 static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
@@ -281,7 +284,8 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
                                "relative_tolerance (rel), relative_finest (finest), "
                                "significant_digits (digits), significant_bits (bits), conserve, "
                                "lossless_up_to, lossless_from, exact_values (exact), "
-                               "compression_speed, decompression_speed, mode",
+                               "compression_speed, decompression_speed, mode, range_tolerance "
+                               "(range), std_tolerance (std)",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");

@@ -15,7 +15,8 @@
 /* What numbers may be off by. */
 #define TOLERANCES                                                                                 \
     ((uint32_t) (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |             \
-                 ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS))
+                 ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS |               \
+                 ESDM_ACCURACY_RANGE_TOLERANCE | ESDM_ACCURACY_STD_TOLERANCE))
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
@@ -105,7 +106,9 @@ esdm_accuracy_is_lossy(const esdm_accuracy *a)
     bool exact = (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 &&
                  a->relative_tolerance == 0 &&
                  ((a->stated & ESDM_ACCURACY_RELATIVE_FINEST) == 0 || a->relative_finest == 0);
-    return !none && !exact;
+    bool flat = ((a->stated & ESDM_ACCURACY_RANGE_TOLERANCE) != 0 && a->range_tolerance == 0) ||
+                ((a->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0 && a->std_tolerance == 0);
+    return !none && !exact && !flat;
 }
 
 /* ---- datasets ----------------------------------------------------------------------------- */

@@ -54,6 +54,8 @@ esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error 
     JOIN(ESDM_ACCURACY_SIGNIFICANT_DIGITS, significant_digits, (uint32_t) most);
     JOIN(ESDM_ACCURACY_SIGNIFICANT_BITS, significant_bits, (uint32_t) most);
     JOIN(ESDM_ACCURACY_CONSERVE, conserve, least);
+    JOIN(ESDM_ACCURACY_RANGE_TOLERANCE, range_tolerance, least);
+    JOIN(ESDM_ACCURACY_STD_TOLERANCE, std_tolerance, least);
     JOIN(ESDM_ACCURACY_LOSSLESS_UP_TO, lossless_up_to, most);
     JOIN(ESDM_ACCURACY_LOSSLESS_FROM, lossless_from, least);
     if ((other->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)

@@ -26,7 +26,7 @@ typedef struct esdm__quantity {
     uint32_t most; /**< of an ESDM__COUNT */
 } esdm__quantity;
 
-#define ESDM__QUANTITIES 12
+#define ESDM__QUANTITIES 14
 extern const esdm__quantity esdm__quantities[ESDM__QUANTITIES];
 
 /** esdm_accuracy_check(). @param stored  by a version that had no upper limit of shares. */

@@ -11,7 +11,9 @@
  * - absolute_tolerance;
  * - relative_tolerance * |x|, or relative_finest where that is larger;
  * - 10^-significant_digits * |x|;
- * - 2^-significant_bits * |x|.
+ * - 2^-significant_bits * |x|;
+ * - range_tolerance * (largest - smallest number), std_tolerance * standard deviation, both of the
+ *   numbers of the fragment that x is stored in, as far as they may be off.
  * Without any of them nothing is lost. NaN (with its bits), infinities, the fill value, the values
  * of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <= lossless_up_to and
  * numbers >= lossless_from always come back bit for bit, and no other number becomes one of the
@@ -40,7 +42,9 @@ enum {
     ESDM_ACCURACY_EXACT_VALUES = 1 << 8,
     ESDM_ACCURACY_COMPRESSION_SPEED = 1 << 9,
     ESDM_ACCURACY_DECOMPRESSION_SPEED = 1 << 10,
-    ESDM_ACCURACY_MODE = 1 << 11
+    ESDM_ACCURACY_MODE = 1 << 11,
+    ESDM_ACCURACY_RANGE_TOLERANCE = 1 << 12,
+    ESDM_ACCURACY_STD_TOLERANCE = 1 << 13
 };
 
 /** What compression is for. */
@@ -85,6 +89,12 @@ typedef struct esdm_accuracy {
     esdm_speed compression_speed;   /**< at least, for each thread */
     esdm_speed decompression_speed; /**< at least, for each thread */
     esdm_accuracy_mode mode;
+    double range_tolerance; /**< 0 <= r < 1: an absolute tolerance, as a share of the range of the
+                                 numbers. Each fragment goes by its own, which is at most that of
+                                 the dataset; the share is of stored fragments, so it can be
+                                 stricter, and is up to 9 % (one eighth of an octave): so that
+                                 numbers that are read and written again keep their bound */
+    double std_tolerance;   /**< 0 <= s < 1: the same of the standard deviation of a fragment */
 } esdm_accuracy;
 
 /** Nothing stated. */
@@ -94,8 +104,8 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * States one quantity, instead of what was stated of it before, by its name and a text:
  * `absolute_tolerance`, `relative_tolerance`, `relative_finest`, `significant_digits`,
  * `significant_bits`, `conserve`, `lossless_up_to`, `lossless_from`, `exact_values`,
- * `compression_speed`, `decompression_speed`, `mode`; short names are `abs`, `rel`, `finest`,
- * `digits`, `bits`, `exact`.
+ * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`; short
+ * names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`, `std`.
  *
  * Values: numbers; of relative quantities also `1 %`; of `conserve` also `sum` and `mean` (1e-6);
  * of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`, `1.5 GiB/s`,

@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "codec/verify.h"
 #include "io/encode/choose.h"
 #include "model/accuracy.h"
 #include "model/convert.h"
 
 /* Scaling rounds: bounds become this much smaller than the quotient. */
 #define CAREFUL (1.0 - 0x1p-50)
+/* The same of a sum of many. */
+#define CAREFUL_SUM (1.0 - 0x1p-30)
 
 /* ---- what is in force --------------------------------------------------------------------- */
 
@@ -306,8 +309,14 @@ compile_bounds(const esdm_accuracy *stated, esdm__accuracy *a)
         c->relative = (double) INFINITY;
         c->finest = 0;
     }
-    a->lossy = c->absolute > 0 && c->relative > 0 &&
-               (c->absolute < (double) INFINITY || c->relative < (double) INFINITY);
+    if ((stated->stated & ESDM_ACCURACY_RANGE_TOLERANCE) != 0)
+        a->range = stated->range_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0)
+        a->deviation = stated->std_tolerance;
+    double share = least(a->range, a->deviation);
+    a->lossy = c->absolute > 0 && c->relative > 0 && share > 0 &&
+               (c->absolute < (double) INFINITY || c->relative < (double) INFINITY ||
+                share < (double) INFINITY);
 }
 
 static esdm_status
@@ -340,6 +349,8 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
                                      .sum_bound = (double) INFINITY};
     a->conserved =
         (stated->stated & ESDM_ACCURACY_CONSERVE) != 0 ? stated->conserve : (double) INFINITY;
+    a->range = (double) INFINITY;
+    a->deviation = (double) INFINITY;
     a->mode = (stated->stated & ESDM_ACCURACY_MODE) != 0 ? stated->mode : ESDM_MODE_BALANCED;
     if ((stated->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0)
         a->codec.exact_below = stated->lossless_up_to;
@@ -407,25 +418,32 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
     return status;
 }
 
+/* ---- values ------------------------------------------------------------------------------- */
+
 bool
-esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
-                     uint64_t count, uint64_t *ret_index)
+esdm__accuracy_of_values(const esdm__accuracy *a, esdm_type type, const void *values,
+                         uint64_t count, esdm_codec_accuracy *ret)
 {
-    esdm__accuracy a;
-    esdm__accuracy_facts facts = {0};
-    size_t bytes = esdm_type_size(dataset->type);
-    const char *x = before;
-    const char *y = after;
-    bool lossy = esdm__accuracy_compile(dataset, &a, NULL) == ESDM_OK && a.lossy;
-    if (count == 0 || memcmp(x, y, (size_t) count * bytes) == 0 ||
-        (lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, (size_t) count, &facts)))
-        return true;
-    for (uint64_t i = 0; i < count; i++, x += bytes, y += bytes) {
-        if (memcmp(x, y, bytes) != 0 &&
-            !(lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, 1, &facts))) {
-            *ret_index = i;
+    esdm_codec_accuracy c = a->codec;
+    bool by_range = a->range < (double) INFINITY;
+    bool by_deviation = a->deviation < (double) INFINITY;
+    if (!a->lossy)
+        return false;
+    if (by_range || by_deviation) {
+        esdm__accuracy_spread s =
+            esdm__accuracy_spread_of(&c, type, values, (size_t) count, by_deviation);
+        if (!(s.low < s.high))
             return false;
-        }
+        /* Of both ends, as the difference of large numbers may be no number. */
+        double range = (s.high * a->range - s.low * a->range) * CAREFUL;
+        double deviation = s.deviation * a->deviation * CAREFUL_SUM;
+        double bound = by_range && by_deviation ? least(range, deviation)
+                       : by_range               ? range
+                                                : deviation;
+        c.absolute = least(c.absolute, esdm__accuracy_bound_below(bound));
     }
+    if (!(c.absolute > 0))
+        return false;
+    *ret = c;
     return true;
 }

@@ -20,6 +20,8 @@ typedef struct esdm__accuracy {
     bool lossy;  /* `codec` holds; else nothing may be lost */
     esdm_codec_accuracy codec;
     double conserved; /* see codec/blob.h */
+    double range;     /* share of the range of a fragment; INFINITY: not asked */
+    double deviation; /* share of the standard deviation of a fragment; likewise */
     esdm_accuracy_mode mode;
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
@@ -34,6 +36,14 @@ bool esdm__accuracy_in_force(const esdm_dataset *dataset, esdm_accuracy *ret_acc
  *  sense with the dataset. @param ret not to be copied: it points into itself. */
 esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *ret,
                                    esdm_error *err);
+/**
+ * What holds for the numbers of one fragment.
+ * @param values dense, `count` of that type, by which shares of their range become a bound.
+ * @param ret points at the exact values of `accuracy`.
+ * @return whether numbers may be off; else *ret is not touched.
+ */
+bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, esdm_type type, const void *values,
+                              uint64_t count, esdm_codec_accuracy *ret);
 /** Whether the dataset can have that accuracy: ESDM_EINVAL, or ESDM_ENOTSUP for speeds of a site
  *  that are not known. */
 esdm_status esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy,
@@ -41,9 +51,5 @@ esdm_status esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accura
 /** Makes it the dataset's, also while others write. */
 esdm_status esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,
                                   bool *ret_changed, esdm_error *err);
-/** Whether `after` keeps what the dataset states of `before`, but for sums. *ret_index: the first
- *  number that does not. */
-bool esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
-                          uint64_t count, uint64_t *ret_index);
 
 #endif

@@ -25,8 +25,10 @@ typedef struct esdm__choice {
         uint64_t raw_bytes;
         uint64_t stored_bytes;
         uint32_t fragments;
-    } latest;     /* of some fragments */
-    bool drifted; /* their ratio is another one */
+    } latest;       /* of some fragments */
+    bool drifted;   /* their ratio is another one */
+    double loosest; /* bound of a committed fragment, where bounds come from values; 0: not known */
+    uint64_t loosest_snapshot; /* of which it is */
 } esdm__choice;
 
 /** What the chooser is told. */

@@ -48,6 +48,10 @@ esdm_status esdm__read_in_parts(esdm_dataset *dataset, const esdm__box *box, esd
                                 uint64_t most, void *buffer, esdm__part_fn visit, void *user,
                                 esdm_error *err);
 
+/** Whether `after` keeps what the dataset states of `before`, but for sums. *ret_index: the first
+ *  number that does not. */
+bool esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
+                          uint64_t count, uint64_t *ret_index);
 /** esdm_dataset_accuracy_report() */
 esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
                                   esdm_error *err);

@@ -148,11 +148,13 @@ behind(round *r, size_t i, const esdm__blob *blob)
     return raw > 0 ? (uint64_t) ((double) left * stored / (double) raw) : 0;
 }
 
-/* A part as numbers, with what may become of them. */
+/* A part as numbers, with what may become of them: *accuracy holds it. */
 static esdm__blob_numbers
-numbers_of(const round *r, const esdm__box *part, const void *raw)
+numbers_of(const round *r, const esdm__box *part, const void *raw, esdm_codec_accuracy *accuracy)
 {
     const esdm__elements *e = &r->io->elements;
+    bool lossy =
+        esdm__accuracy_of_values(r->accuracy, e->type, raw, esdm__box_elements(part), accuracy);
     return (esdm__blob_numbers){.chain = r->chain,
                                 .type = e->type,
                                 .element_bytes = (uint32_t) e->bytes,
@@ -160,7 +162,7 @@ numbers_of(const round *r, const esdm__box *part, const void *raw)
                                 .rank = part->rank,
                                 .shape = part->n,
                                 .raw = raw,
-                                .accuracy = r->accuracy->lossy ? &r->accuracy->codec : NULL,
+                                .accuracy = lossy ? accuracy : NULL,
                                 .conserved = r->accuracy->conserved,
                                 .effort = r->effort,
                                 .block_bytes = r->chosen != NULL ? r->io->block_bytes : 0};
@@ -174,7 +176,8 @@ encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esd
     const esdm__elements *e = &r->io->elements;
     if (esdm__accuracy_applies(e->type)) {
         esdm__tally tally = {.type = e->type, .missing = &r->missing};
-        esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        esdm_codec_accuracy accuracy;
+        esdm__blob_numbers numbers = numbers_of(r, part, raw, &accuracy);
         if (r->missing.class != ESDM__CLASS_NONE)
             numbers.tally = &tally;
         esdm_status status = esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
@@ -343,7 +346,8 @@ choose_codecs(round *r, esdm_error *err)
         atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
         if (status != ESDM_OK)
             return status;
-        const esdm__blob_numbers numbers = numbers_of(r, part, raw);
+        esdm_codec_accuracy accuracy;
+        const esdm__blob_numbers numbers = numbers_of(r, part, raw, &accuracy);
         const esdm__wish wish = {.mode = r->accuracy->mode,
                                  .compression_speed = r->accuracy->compression_speed,
                                  .decompression_speed = r->accuracy->decompression_speed,

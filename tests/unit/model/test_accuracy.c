@@ -52,6 +52,8 @@ test_accuracy__texts_round_trip(void **state)
         {"compression_speed=200 MiB/s; decompression_speed=0.5 network", NULL,
          "compression_speed=209715200 B/s; decompression_speed=0.5 network"},
         {"mode=energy;;", NULL, "mode=energy"},
+        {"range=0.1 %; std=1%", NULL, "range_tolerance=0.001; std_tolerance=0.01"},
+        {"range=0.1; exact=5; range=0.2", NULL, "exact_values=5; range_tolerance=0.1"},
         {"abs=0.1;abs=0.2", NULL, "absolute_tolerance=0.1"},
         {"abs=0.01 K; abs=1 mK; abs=0.1 K", "K", "absolute_tolerance=0.001"},
         {"rel=0.1 %; rel=1 %; finest=2; finest=1; finest=3", NULL,
