@@ -161,10 +161,10 @@ read_all(hasher *h, const esdm__box *box, esdm_error *err)
     uint64_t room = elements < most ? elements : most;
     void *buffer = calloc(room, h->bytes);
     h->hashes = malloc((room / h->leaf + 1) * ESDM__SHA256_BYTES);
-    esdm_status status =
-        buffer != NULL && h->hashes != NULL
-            ? esdm__read_in_parts(h->dataset, box, h->dataset->type, most, buffer, add_part, h, err)
-            : esdm__error_nomem(err, room * h->bytes, "values to be hashed");
+    const esdm__parts parts = {h->dataset, h->dataset->type, most, buffer, add_part, h};
+    esdm_status status = buffer != NULL && h->hashes != NULL
+                             ? esdm__read_in_parts(&parts, box, err)
+                             : esdm__error_nomem(err, room * h->bytes, "values to be hashed");
     free(buffer);
     free(h->hashes);
     return status;

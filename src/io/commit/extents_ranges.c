@@ -253,8 +253,8 @@ turn_dataset(turning *t, esdm_dataset *dataset, uint64_t vertices, esdm_error *e
         return esdm__error_nomem(err, (size_t) most * sizeof *buffer, "longitudes");
     t->vertices = vertices;
     esdm__missing_of(dataset, &t->missing);
-    esdm_status status =
-        esdm__read_in_parts(dataset, &box, ESDM_TYPE_FLOAT64, most, buffer, add_cells, t, err);
+    const esdm__parts parts = {dataset, ESDM_TYPE_FLOAT64, most, buffer, add_cells, t};
+    esdm_status status = esdm__read_in_parts(&parts, &box, err);
     free(buffer);
     return status;
 }

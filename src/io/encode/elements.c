@@ -49,9 +49,14 @@ esdm__elements_bytes(const esdm__elements *e, esdm_type form)
 
 /* Packs or unpacks: whole runs of the fastest axis where the engine's side is dense along it. */
 static void
-pack_nd(const esdm__elements *e, uint32_t rank, const uint64_t *n, uint8_t *outer,
-        const int64_t *outer_stride, uint8_t *engine, const int64_t *engine_stride, bool packs)
+pack_nd(const esdm__elements *e, uint32_t rank, const uint64_t *n, const esdm__memory *from,
+        const esdm__memory *to)
 {
+    bool packs = to->form == ESDM__TYPE_BYTES;
+    const esdm__memory *outer = packs ? from : to;
+    const esdm__memory *engine = packs ? to : from;
+    const int64_t *outer_stride = outer->stride;
+    const int64_t *engine_stride = engine->stride;
     int64_t outer_bytes = (int64_t) esdm__typeref_bytes(e->outer);
     int64_t engine_bytes = (int64_t) e->bytes;
     bool run = rank > 0 && engine_stride[rank - 1] == 1;
@@ -60,18 +65,18 @@ pack_nd(const esdm__elements *e, uint32_t rank, const uint64_t *n, uint8_t *oute
     int64_t step = run ? outer_stride[rank - 1] * outer_bytes : outer_bytes;
     uint64_t index[ESDM_MAX_RANK] = {0};
     for (;;) {
-        int64_t from = 0;
-        int64_t to = 0;
+        int64_t outer_at = 0;
+        int64_t engine_at = 0;
         for (uint32_t i = 0; i < walked; i++) {
-            from += (int64_t) index[i] * outer_stride[i];
-            to += (int64_t) index[i] * engine_stride[i];
+            outer_at += (int64_t) index[i] * outer_stride[i];
+            engine_at += (int64_t) index[i] * engine_stride[i];
         }
+        uint8_t *outer_data = (uint8_t *) outer->data + outer_at * outer_bytes;
+        uint8_t *engine_data = (uint8_t *) engine->data + engine_at * engine_bytes;
         if (packs)
-            esdm__values_pack(e->outer, count, outer + from * outer_bytes, step,
-                              engine + to * engine_bytes);
+            esdm__values_pack(e->outer, count, outer_data, step, engine_data);
         else
-            esdm__values_unpack(e->outer, count, engine + to * engine_bytes,
-                                outer + from * outer_bytes, step);
+            esdm__values_unpack(e->outer, count, engine_data, outer_data, step);
         uint32_t axis = walked;
         while (axis > 0 && ++index[axis - 1] == n[axis - 1])
             index[--axis] = 0;
@@ -81,39 +86,35 @@ pack_nd(const esdm__elements *e, uint32_t rank, const uint64_t *n, uint8_t *oute
 }
 
 void
-esdm__elements_copy(const esdm__elements *e, uint32_t rank, const uint64_t *n, esdm_type from,
-                    const void *source, const int64_t *source_stride, esdm_type to, void *target,
-                    const int64_t *target_stride, uint64_t *ret_out_of_range)
+esdm__elements_copy(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                    const esdm__memory *from, const esdm__memory *to, uint64_t *ret_out_of_range)
 {
     for (uint32_t i = 0; i < rank; i++) {
         if (n[i] == 0)
             return;
     }
-    if (from == to && esdm_type_size(from) == 0)
-        esdm__copy_bytes_nd(rank, n, esdm__elements_bytes(e, from), source, source_stride, target,
-                            target_stride);
-    else if (from == ESDM__TYPE_BYTES)
-        pack_nd(e, rank, n, target, target_stride, (uint8_t *) (uintptr_t) source, source_stride,
-                false);
-    else if (to == ESDM__TYPE_BYTES)
-        pack_nd(e, rank, n, (uint8_t *) (uintptr_t) source, source_stride, target, target_stride,
-                true);
+    if (from->form == to->form && esdm_type_size(from->form) == 0)
+        esdm__copy_bytes_nd(rank, n, esdm__elements_bytes(e, from->form), from->data, from->stride,
+                            to->data, to->stride);
+    else if (from->form == ESDM__TYPE_BYTES || to->form == ESDM__TYPE_BYTES)
+        pack_nd(e, rank, n, from, to);
     else
-        esdm__copy_by_rules_nd(e->conversion, to == e->type, rank, n, from, source, source_stride,
-                               to, target, target_stride, ret_out_of_range);
+        esdm__copy_by_rules_nd(e->conversion, to->form == e->type, rank, n, from->form, from->data,
+                               from->stride, to->form, to->data, to->stride, ret_out_of_range);
 }
 
 esdm_status
-esdm__elements_visit(uint32_t rank, const uint64_t *n, const int64_t *stride, size_t element_bytes,
-                     void *first, esdm_status (*visit)(void *user, void *element, esdm_error *err),
-                     void *user, esdm_error *err)
+esdm__elements_visit(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                     const esdm__memory *memory, esdm__element_fn visit, void *user,
+                     esdm_error *err)
 {
+    int64_t element_bytes = (int64_t) esdm__elements_bytes(e, memory->form);
     uint64_t index[ESDM_MAX_RANK] = {0};
     for (;;) {
         int64_t at = 0;
         for (uint32_t i = 0; i < rank; i++)
-            at += (int64_t) index[i] * stride[i];
-        esdm_status status = visit(user, (uint8_t *) first + at * (int64_t) element_bytes, err);
+            at += (int64_t) index[i] * memory->stride[i];
+        esdm_status status = visit(user, (uint8_t *) memory->data + at * element_bytes, err);
         if (status != ESDM_OK)
             return status;
         uint32_t axis = rank;
@@ -208,16 +209,15 @@ elements_in(uint32_t rank, const uint64_t *n)
 }
 
 esdm_status
-esdm__elements_store(const esdm__elements *e, uint32_t rank, const uint64_t *n, const void *source,
-                     const int64_t *stride, esdm__buffer *out, esdm_error *err)
+esdm__elements_store(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                     const esdm__memory *source, esdm__buffer *out, esdm_error *err)
 {
     encoder enc = {.e = e, .out = out, .lengths_at = out->bytes};
     size_t bytes = (size_t) elements_in(rank, n) * sizeof(uint32_t);
     if (esdm__buffer_reserve(out, bytes) == NULL)
         return esdm__error_nomem(err, bytes, "elements");
     out->bytes += bytes;
-    return esdm__elements_visit(rank, n, stride, esdm__typeref_bytes(e->outer),
-                                (void *) (uintptr_t) source, encode_element, &enc, err);
+    return esdm__elements_visit(e, rank, n, source, encode_element, &enc, err);
 }
 
 esdm_status
@@ -231,15 +231,13 @@ esdm__blobs_store(const uint8_t *const *blobs, uint64_t n, esdm__buffer *out, es
 }
 
 esdm_status
-esdm__blobs_make(const esdm__elements *e, uint32_t rank, const uint64_t *n, const void *source,
-                 const int64_t *stride, uint8_t **ret_blobs, esdm_error *err)
+esdm__blobs_make(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                 const esdm__memory *source, uint8_t **ret_blobs, esdm_error *err)
 {
     esdm__buffer scratch;
     esdm__buffer_init(&scratch);
     encoder enc = {.e = e, .out = &scratch, .blobs = ret_blobs};
-    esdm_status status =
-        esdm__elements_visit(rank, n, stride, esdm__typeref_bytes(e->outer),
-                             (void *) (uintptr_t) source, encode_element, &enc, err);
+    esdm_status status = esdm__elements_visit(e, rank, n, source, encode_element, &enc, err);
     esdm__buffer_clear(&scratch);
     if (status != ESDM_OK)
         esdm__blobs_free(ret_blobs, enc.count);

@@ -28,6 +28,13 @@ typedef struct esdm__elements {
     esdm_conversion conversion;
 } esdm__elements;
 
+/** Where the elements of a hyperslab lie, and in which form. Borrows both. */
+typedef struct esdm__memory {
+    esdm_type form;
+    void *data;            /* the element of index (0, …, 0); only read where it is a source */
+    const int64_t *stride; /* in elements, one for each axis */
+} esdm__memory;
+
 /** ESDM_EINVAL when the dataset's type cannot be completed. */
 esdm_status esdm__elements_of(const esdm_dataset *dataset, esdm__elements *ret, esdm_error *err);
 /** The form of a caller's memory of that type: the engine's when it is the same. */
@@ -47,30 +54,29 @@ esdm__elements_encode(const esdm__elements *e, esdm_type form)
     return e->type == ESDM__TYPE_BLOB && form != ESDM__TYPE_BLOB;
 }
 
-/** Copies a hyperslab from one form to another, or within one; not to or from blobs. Strides are in
- *  elements. @param ret_out_of_range may be NULL; incremented. */
-void esdm__elements_copy(const esdm__elements *e, uint32_t rank, const uint64_t *n, esdm_type from,
-                         const void *source, const int64_t *source_stride, esdm_type to,
-                         void *target, const int64_t *target_stride, uint64_t *ret_out_of_range);
+/** Copies a hyperslab from one form to another, or within one; not to or from blobs.
+ *  @param ret_out_of_range may be NULL; incremented. */
+void esdm__elements_copy(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                         const esdm__memory *from, const esdm__memory *to,
+                         uint64_t *ret_out_of_range);
 
+/** Takes one element of a hyperslab. */
+typedef esdm_status (*esdm__element_fn)(void *user, void *element, esdm_error *err);
 /** Visits the elements of a hyperslab in C order until one call fails. */
-esdm_status esdm__elements_visit(uint32_t rank, const uint64_t *n, const int64_t *stride,
-                                 size_t element_bytes, void *first,
-                                 esdm_status (*visit)(void *user, void *element, esdm_error *err),
-                                 void *user, esdm_error *err);
+esdm_status esdm__elements_visit(const esdm__elements *e, uint32_t rank, const uint64_t *n,
+                                 const esdm__memory *memory, esdm__element_fn visit, void *user,
+                                 esdm_error *err);
 
 /** Appends the stored form of a hyperslab in the caller's form: u32 lengths, then the bytes. */
 esdm_status esdm__elements_store(const esdm__elements *e, uint32_t rank, const uint64_t *n,
-                                 const void *source, const int64_t *stride, esdm__buffer *out,
-                                 esdm_error *err);
+                                 const esdm__memory *source, esdm__buffer *out, esdm_error *err);
 /** The same of `n` dense blobs. */
 esdm_status esdm__blobs_store(const uint8_t *const *blobs, uint64_t n, esdm__buffer *out,
                               esdm_error *err);
 /** Makes blobs of a hyperslab in the caller's form.
  *  @param ret_blobs room for all; each is owned. Nothing is to be freed after a failure. */
 esdm_status esdm__blobs_make(const esdm__elements *e, uint32_t rank, const uint64_t *n,
-                             const void *source, const int64_t *stride, uint8_t **ret_blobs,
-                             esdm_error *err);
+                             const esdm__memory *source, uint8_t **ret_blobs, esdm_error *err);
 /** Bytes of a blob, without its length. */
 size_t esdm__blob_bytes(const uint8_t *blob);
 /** NULL: out of memory. */

@@ -80,10 +80,10 @@ reach(const esdm__piece *pieces, size_t npieces, uint32_t axis, uint64_t *ret_lo
 }
 
 esdm_status
-esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-                 const esdm__piece *pieces, size_t npieces, esdm_type form, void *buffer,
-                 uint64_t *out_of_range, esdm_error *err)
+esdm__read_bands(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                 esdm_error *err)
 {
+    const esdm_dataspace *space = t->space;
     uint64_t bytes = 0;
     uint64_t lo = 0;
     uint64_t hi = 0;
@@ -92,9 +92,8 @@ esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space, const int64
         axis++;
     if (space->rank > 0)
         reach(pieces, npieces, axis, &lo, &hi);
-    if (hi - lo < 2 || !can_cut(dataset, pieces, npieces, &bytes))
-        return esdm__read_pieces(dataset, space, stride, pieces, npieces, NULL, form, buffer,
-                                 out_of_range, err);
+    if (hi - lo < 2 || !can_cut(t->dataset, pieces, npieces, &bytes))
+        return esdm__read_pieces(t, pieces, npieces, NULL, err);
     uint64_t nbands = bytes / BAND_BYTES < BANDS_MOST ? bytes / BAND_BYTES : BANDS_MOST;
     nbands = nbands < hi - lo ? nbands : hi - lo;
     uint64_t step = (hi - lo - 1) / nbands + 1;
@@ -112,8 +111,7 @@ esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space, const int64
         together[band] = ncut - first;
     }
     if (status == ESDM_OK)
-        status = esdm__read_pieces(dataset, space, stride, cut, ncut, together, form, buffer,
-                                   out_of_range, err);
+        status = esdm__read_pieces(t, cut, ncut, together, err);
     free(cut);
     free(together);
     return status;
@@ -154,11 +152,11 @@ cut_evenly(const esdm__piece *piece, uint32_t axis, uint64_t parts, esdm__piece 
 }
 
 esdm_status
-esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *stride,
-                 const esdm__piece *pieces, size_t npieces, const esdm__elements *elements,
-                 esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+esdm__read_dense(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                 esdm_error *err)
 {
-    esdm_session *session = dataset->group->container->session;
+    const esdm__elements *elements = t->elements;
+    esdm_session *session = t->dataset->group->container->session;
     unsigned threads = esdm__pool_threads(session->pool);
     bool few = npieces < (size_t) PIECES_PER_THREAD * threads;
     uint64_t nparts = 0;
@@ -166,8 +164,7 @@ esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space, const int64
     for (size_t i = 0; i < npieces && few && threads > 1 && !esdm__elements_vary(elements); i++)
         nparts += parts_of(session, &pieces[i], elements->bytes, &axis);
     if (nparts <= npieces)
-        return esdm__read_pieces(dataset, space, stride, pieces, npieces, NULL, form, buffer,
-                                 out_of_range, err);
+        return esdm__read_pieces(t, pieces, npieces, NULL, err);
     esdm__piece *parts = malloc((size_t) nparts * sizeof *parts);
     if (parts == NULL)
         return esdm__error_nomem(err, (size_t) nparts * sizeof *parts, "a read plan");
@@ -179,8 +176,7 @@ esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space, const int64
         count = count < room ? count : room;
         n += cut_evenly(&pieces[i], axis, count, &parts[n]);
     }
-    esdm_status status =
-        esdm__read_pieces(dataset, space, stride, parts, n, NULL, form, buffer, out_of_range, err);
+    esdm_status status = esdm__read_pieces(t, parts, n, NULL, err);
     free(parts);
     return status;
 }

@@ -22,16 +22,12 @@
 #define BY_ONE_CALL_BYTES (UINT64_C(64) << 20)
 
 typedef struct reader {
-    esdm_dataset *dataset;
+    const esdm__transfer *transfer; /* the next two are from it */
     esdm_session *session;
-    const esdm_dataspace *space;
-    const int64_t *memory_stride;
+    const esdm__elements *elements;
     const esdm__piece *pieces;
     const esdm__read_job *jobs;
-    esdm__elements elements;
-    bool together;  /* the pieces of a job are read one by one */
-    esdm_type form; /* of the caller's memory */
-    uint8_t *buffer;
+    bool together; /* the pieces of a job are read one by one */
     atomic_uint_fast64_t out_of_range;
     size_t njobs;
     atomic_size_t begun; /* jobs begin in their order */
@@ -40,11 +36,30 @@ typedef struct reader {
 
 /* ---- one piece ----------------------------------------------------------------------------- */
 
+/* Bytes of an element in the caller's memory. */
+static int64_t
+bytes_there(const reader *r)
+{
+    return (int64_t) esdm__elements_bytes(r->elements, r->transfer->memory.form);
+}
+
 /* First element in the caller's memory. */
 static uint8_t *
 target_of(const reader *r, const esdm__location *at)
 {
-    return r->buffer + at->target_first * (int64_t) esdm__elements_bytes(&r->elements, r->form);
+    return (uint8_t *) r->transfer->memory.data + at->target_first * bytes_there(r);
+}
+
+/* Copies elements in the engine's form to where a piece goes. */
+static void
+copy_out(reader *r, const esdm__location *g, const void *source, const int64_t *source_stride)
+{
+    const esdm__memory from = {r->elements->type, (void *) (uintptr_t) source, source_stride};
+    const esdm__memory to = {r->transfer->memory.form, target_of(r, g), g->target_stride};
+    uint64_t out_of_range = 0;
+    esdm__elements_copy(r->elements, g->rank, g->count, &from, &to, &out_of_range);
+    if (out_of_range > 0)
+        atomic_fetch_add(&r->out_of_range, out_of_range);
 }
 
 /* Gives the caller's element the stored one. What it was is freed: a fill value, or what was there
@@ -53,7 +68,7 @@ static esdm_status
 deliver_one(const reader *r, const esdm__strings_view *stored, uint64_t from, uint8_t *to,
             esdm_error *err)
 {
-    const esdm__elements *e = &r->elements;
+    const esdm__elements *e = r->elements;
     esdm__cursor cursor;
     if (e->type == ESDM_TYPE_STRING) {
         char *before;
@@ -83,7 +98,7 @@ deliver_varying(const reader *r, const esdm__location *g, const esdm__strings_vi
                 esdm_error *err)
 {
     uint64_t index[ESDM_MAX_RANK] = {0};
-    int64_t bytes = (int64_t) esdm__elements_bytes(&r->elements, r->form);
+    int64_t bytes = bytes_there(r);
     for (;;) {
         uint64_t from = g->source_first;
         int64_t to = 0;
@@ -107,7 +122,7 @@ static esdm_status
 deliver(reader *r, const esdm__piece *piece, const esdm__location *g, const uint8_t *raw,
         uint64_t raw_from, esdm_error *err)
 {
-    const esdm__elements *e = &r->elements;
+    const esdm__elements *e = r->elements;
     if (esdm__elements_vary(e)) {
         esdm__strings_view stored;
         esdm_status status =
@@ -119,12 +134,7 @@ deliver(reader *r, const esdm__piece *piece, const esdm__location *g, const uint
         esdm__strings_close(&stored);
         return status;
     }
-    const uint8_t *source = raw + (g->source_first * e->bytes - raw_from);
-    uint64_t out_of_range = 0;
-    esdm__elements_copy(e, g->rank, g->count, e->type, source, g->source_stride, r->form,
-                        target_of(r, g), g->target_stride, &out_of_range);
-    if (out_of_range > 0)
-        atomic_fetch_add(&r->out_of_range, out_of_range);
+    copy_out(r, g, raw + (g->source_first * e->bytes - raw_from), g->source_stride);
     return ESDM_OK;
 }
 
@@ -204,7 +214,7 @@ in_fragment(const esdm__fragment *fragment, esdm_status status, esdm_error *err)
 static bool
 can_go_direct(const reader *r, const esdm__location *g)
 {
-    return r->form == r->elements.type && !esdm__elements_vary(&r->elements) &&
+    return r->transfer->memory.form == r->elements->type && !esdm__elements_vary(r->elements) &&
            esdm__strides_are_dense(g->rank, g->count, g->source_stride) &&
            esdm__strides_are_dense(g->rank, g->count, g->target_stride);
 }
@@ -214,7 +224,7 @@ static esdm_status
 fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, const esdm__location *g,
            esdm__fetched *ret, esdm_error *err)
 {
-    uint64_t element = r->elements.bytes;
+    uint64_t element = r->elements->bytes;
     uint64_t from = g->source_first * element;
     uint64_t to = (last_element(g) + 1) * element;
     /* Where each call waits for a network the parts of edge blocks must not take one each. */
@@ -226,7 +236,7 @@ fetch_from(reader *r, const esdm__fragment *fragment, esdm__target *target, cons
     row_walk walk;
     walk_init(&walk, g, element);
     esdm__want want = {.from = from, .to = to, .next_row = next_row, .user = &walk};
-    if (esdm__elements_vary(&r->elements))
+    if (esdm__elements_vary(r->elements))
         want = (esdm__want){.from = 0, .to = fragment->raw_bytes};
     return esdm__fetch(r->session, fragment, target, &want, ret, err);
 }
@@ -275,8 +285,8 @@ static esdm_status
 check_length(const reader *r, const esdm__fragment *fragment, esdm_error *err)
 {
     uint64_t elements = esdm__fragment_elements(fragment);
-    uint64_t size = r->elements.bytes;
-    bool vary = esdm__elements_vary(&r->elements);
+    uint64_t size = r->elements->bytes;
+    bool vary = esdm__elements_vary(r->elements);
     bool fits = vary ? elements <= fragment->raw_bytes / sizeof(uint32_t)
                      : elements == fragment->raw_bytes / size && fragment->raw_bytes % size == 0;
     if (fragment->kind == ESDM__KIND_CONSTANT)
@@ -296,12 +306,7 @@ static void
 deliver_constant(reader *r, const esdm__fragment *fragment, const esdm__location *g)
 {
     static const int64_t same[ESDM_MAX_RANK];
-    const esdm__elements *e = &r->elements;
-    uint64_t out_of_range = 0;
-    esdm__elements_copy(e, g->rank, g->count, e->type, fragment->inline_data, same, r->form,
-                        target_of(r, g), g->target_stride, &out_of_range);
-    if (out_of_range > 0)
-        atomic_fetch_add(&r->out_of_range, out_of_range);
+    copy_out(r, g, fragment->inline_data, same);
 }
 
 static void
@@ -312,7 +317,7 @@ request_init(const reader *r, const esdm__piece *piece, const esdm__location *g,
     int64_t dense[ESDM_MAX_RANK];
     uint64_t left = g->source_first;
     *ret = (esdm__source_request){
-        .dataset = r->dataset, .fragment = fragment, .elements = &r->elements};
+        .dataset = r->transfer->dataset, .fragment = fragment, .elements = r->elements};
     esdm__dense_strides(g->rank, fragment->box.n, dense);
     for (uint32_t d = 0; d < g->rank; d++) {
         ret->lo[d] = fragment->box.lo[d] + left / (uint64_t) dense[d];
@@ -347,7 +352,7 @@ hand_over_texts(const reader *r, const esdm__location *g, char **texts)
 static esdm_status
 read_source(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_error *err)
 {
-    const esdm__elements *e = &r->elements;
+    const esdm__elements *e = r->elements;
     esdm__source_request request;
     bool texts = e->type == ESDM_TYPE_STRING;
     request_init(r, piece, g, &request);
@@ -355,7 +360,7 @@ read_source(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_e
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "values of types with texts or arrays inside cannot be read from "
                                "elsewhere; copy them");
-    if (!texts && r->form == e->type) {
+    if (!texts && r->transfer->memory.form == e->type) {
         request.target = target_of(r, g);
         memcpy(request.target_stride, g->target_stride, sizeof request.target_stride);
         return esdm__source_read(&request, err);
@@ -368,14 +373,10 @@ read_source(reader *r, const esdm__piece *piece, const esdm__location *g, esdm_e
         return esdm__error_nomem(err, (size_t) n * e->bytes, "a fragment");
     esdm__dense_strides(g->rank, g->count, request.target_stride);
     esdm_status status = esdm__source_read(&request, err);
-    uint64_t out_of_range = 0;
     if (status == ESDM_OK && texts)
         hand_over_texts(r, g, request.target);
     else if (status == ESDM_OK)
-        esdm__elements_copy(e, g->rank, g->count, e->type, request.target, request.target_stride,
-                            r->form, target_of(r, g), g->target_stride, &out_of_range);
-    if (out_of_range > 0)
-        atomic_fetch_add(&r->out_of_range, out_of_range);
+        copy_out(r, g, request.target, request.target_stride);
     for (uint64_t i = 0; texts && i < n; i++)
         free(((char **) request.target)[i]);
     free(request.target);
@@ -390,7 +391,7 @@ read_piece(reader *r, const esdm__piece *piece, esdm_error *err)
     esdm_status status = check_length(r, fragment, err);
     if (status != ESDM_OK)
         return in_fragment(fragment, status, err);
-    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
+    if (!esdm__locate(r->transfer->space, r->transfer->memory.stride, piece, &g))
         return ESDM_OK;
     if (fragment->pack != NULL)
         status = read_large(r, piece, &g, err);
@@ -410,7 +411,7 @@ deliver_blob(reader *r, const esdm__piece *piece, const uint8_t *blob, esdm_erro
     esdm_status status = check_length(r, piece->fragment, err);
     if (status != ESDM_OK)
         return in_fragment(piece->fragment, status, err);
-    if (!esdm__locate(r->space, r->memory_stride, piece, &g))
+    if (!esdm__locate(r->transfer->space, r->transfer->memory.stride, piece, &g))
         return ESDM_OK;
     esdm__fetched fetched = {0};
     status = esdm__fetch_decode(r->session, piece->fragment, blob, &fetched, err);
@@ -461,14 +462,14 @@ read_run(reader *r, const esdm__read_job *job, esdm_error *err)
 static void
 ask_ahead(reader *r)
 {
-    uint64_t bytes = esdm__elements_vary(&r->elements) ? 0 : r->elements.bytes;
+    uint64_t bytes = esdm__elements_vary(r->elements) ? 0 : r->elements->bytes;
     size_t i = atomic_load(&r->asked);
     while (i < r->njobs) {
         if (!atomic_compare_exchange_weak(&r->asked, &i, i + 1))
             continue;
         const esdm__read_job *job = &r->jobs[i];
         if (i >= atomic_load(&r->begun) &&
-            !esdm__ask_for_pieces(r->session, r->space, &r->pieces[job->first],
+            !esdm__ask_for_pieces(r->session, r->transfer->space, &r->pieces[job->first],
                                   r->together ? 1 : job->count, bytes, r, i))
             return; /* this one reads for itself */
         i = atomic_load(&r->asked);
@@ -507,31 +508,23 @@ read_job(reader *r, const esdm__read_job *job, esdm_error *err)
 }
 
 esdm_status
-esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int64_t *memory_stride,
-                  const esdm__piece *pieces, size_t npieces, const size_t *together, esdm_type form,
-                  void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                  const size_t *together, esdm_error *err)
 {
-    esdm__elements elements = {0};
-    esdm_status status = esdm__elements_of(dataset, &elements, err);
-    if (status != ESDM_OK)
-        return status;
     esdm__read_job few[16];
     esdm__read_job *jobs = npieces <= 16 ? few : malloc(npieces * sizeof *jobs);
     if (jobs == NULL)
         return esdm__error_nomem(err, npieces * sizeof *jobs, "a read plan");
-    reader r = {.dataset = dataset,
-                .session = dataset->group->container->session,
-                .space = space,
-                .memory_stride = memory_stride,
+    reader r = {.transfer = t,
+                .session = t->dataset->group->container->session,
+                .elements = t->elements,
                 .pieces = pieces,
                 .jobs = jobs,
-                .elements = elements,
-                .together = together != NULL,
-                .form = form,
-                .buffer = buffer};
+                .together = together != NULL};
+    esdm_status status = ESDM_OK;
     size_t njobs = esdm__read_jobs_make(pieces, npieces, together, jobs);
     r.njobs = njobs;
-    uint64_t bytes = esdm_dataspace_elements(space) * esdm__elements_bytes(&r.elements, form);
+    uint64_t bytes = esdm_dataspace_elements(t->space) * (uint64_t) bytes_there(&r);
     if (r.session->ntargets > 1 && njobs > 2)
         esdm__read_jobs_spread(r.session, pieces, jobs, njobs);
     if (r.session->ahead != NULL && njobs > 1)
@@ -545,7 +538,6 @@ esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const int6
     esdm__ahead_drop(r.session->ahead, &r, 0, UINT64_MAX);
     if (jobs != few)
         free(jobs);
-    if (ret_out_of_range != NULL)
-        *ret_out_of_range += atomic_load(&r.out_of_range);
+    esdm__transfer_count(t, atomic_load(&r.out_of_range));
     return status;
 }

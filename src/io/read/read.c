@@ -23,39 +23,36 @@
 
 /* Serves a read that lies in the newest gathered box, without turning it into a fragment. */
 static bool
-read_gathered(const esdm__dataset_io *io, const esdm_dataspace *space, const esdm__box *hull,
-              esdm_type form, void *buffer, uint64_t *out_of_range)
+read_gathered(const esdm__transfer *t, const esdm__box *hull)
 {
-    const esdm__elements *e = &io->elements;
-    const esdm__gather_level *level = esdm__gather_find(&io->gather, hull);
+    const esdm__elements *e = t->elements;
+    const esdm_dataspace *space = t->space;
+    const esdm__gather_level *level = esdm__gather_find(&t->io->gather, hull);
     if (level == NULL)
         return false;
     int64_t stride[ESDM_MAX_RANK];
-    int64_t memory_stride[ESDM_MAX_RANK];
     uint64_t at = 0;
     esdm__dense_strides(hull->rank, level->box.n, stride);
-    esdm__space_memory_strides(space, memory_stride);
     for (uint32_t i = 0; i < hull->rank; i++) {
         at += (hull->lo[i] - level->box.lo[i]) * (uint64_t) stride[i];
         stride[i] *= space->has_stride ? (int64_t) space->stride[i] : 1;
     }
-    esdm__elements_copy(e, hull->rank, space->size, e->type, level->data + at * e->bytes, stride,
-                        form, buffer, memory_stride, out_of_range);
+    const esdm__memory gathered = {e->type, level->data + at * e->bytes, stride};
+    esdm__elements_copy(e, hull->rank, space->size, &gathered, &t->memory, t->out_of_range);
     return true;
 }
 
 static esdm_status
-settle_writes(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
-              bool *ret_done, esdm_error *err)
+settle_writes(const esdm__transfer *t, const esdm__box *hull, bool *ret_done, esdm_error *err)
 {
+    esdm__dataset_io *io = t->io;
     esdm_error failure = {0};
     *ret_done = false;
     if (atomic_load(&io->gathered)) {
         (void) pthread_mutex_lock(&io->write_lock);
-        *ret_done = read_gathered(io, space, hull, form, buffer, out_of_range);
+        *ret_done = read_gathered(t, hull);
         if (!*ret_done)
-            failure.status = esdm__dataset_flush(dataset, io, &failure);
+            failure.status = esdm__dataset_flush(t->dataset, io, &failure);
         (void) pthread_mutex_unlock(&io->write_lock);
     }
     if (failure.status != ESDM_OK && err != NULL)
@@ -165,32 +162,33 @@ esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *hu
 
 /* All elements of the caller's memory become copies of one value in its form. */
 static void
-spread(const esdm__elements *e, const esdm_dataspace *space, const int64_t *stride, esdm_type form,
-       const void *value, void *buffer)
+spread(const esdm__transfer *t, const void *value)
 {
     static const int64_t same[ESDM_MAX_RANK];
-    esdm__copy_bytes_nd(space->rank, space->size, esdm__elements_bytes(e, form), value, same,
-                        buffer, stride);
+    const esdm__memory *memory = &t->memory;
+    esdm__copy_bytes_nd(t->space->rank, t->space->size,
+                        esdm__elements_bytes(t->elements, memory->form), value, same, memory->data,
+                        memory->stride);
 }
 
 static esdm_status
-fill_numbers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
-             const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
-             esdm_error *err)
+fill_numbers(const esdm__transfer *t, esdm_error *err)
 {
-    const void *fill = esdm_dataset_fill(dataset, NULL);
+    const esdm__elements *e = t->elements;
+    esdm_type form = t->memory.form;
+    const void *fill = esdm_dataset_fill(t->dataset, NULL);
     uint64_t value[2]; /* room for every atomic type */
     uint64_t misfits = 0;
     if (esdm_type_size(form) == 0) { /* the type's own elements, packed as they lie or not */
-        spread(e, space, stride, form, fill, buffer);
+        spread(t, fill);
         return ESDM_OK;
     }
     esdm_status status =
         esdm_convert_as(e->conversion, false, e->type, fill, form, value, 1, &misfits, err);
     if (status != ESDM_OK)
         return status;
-    *out_of_range += misfits;
-    spread(e, space, stride, form, value, buffer);
+    esdm__transfer_count(t, misfits);
+    spread(t, value);
     return ESDM_OK;
 }
 
@@ -238,31 +236,26 @@ clear_element(void *user, void *element, esdm_error *err)
 }
 
 static esdm_status
-visit_elements(const esdm__elements *e, const esdm_dataspace *space, void *buffer, const void *fill,
-               esdm_status (*visit)(void *, void *, esdm_error *), esdm_error *err)
+visit_elements(const esdm__transfer *t, const void *fill, esdm__element_fn visit, esdm_error *err)
 {
-    visitor v = {e, fill};
-    int64_t stride[ESDM_MAX_RANK];
-    esdm__space_memory_strides(space, stride);
-    return esdm__elements_visit(space->rank, space->size, stride, esdm__typeref_bytes(e->outer),
-                                buffer, visit, &v, err);
+    visitor v = {t->elements, fill};
+    return esdm__elements_visit(t->elements, t->space->rank, t->space->size, &t->memory, visit, &v,
+                                err);
 }
 
 /* Where the plan leaves holes. Texts are looked through when all is read: a text that is NULL then
  * is a hole (stored NULLs are esdm__text_null until then). Other types get copies of their fill
  * value, which are freed where data is found. */
 static esdm_status
-fill_holes(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
-           const int64_t *stride, esdm_type form, void *buffer, uint64_t *out_of_range,
-           esdm_error *err)
+fill_holes(const esdm__transfer *t, esdm_error *err)
 {
     bool is_default;
-    const void *fill = esdm_dataset_fill(dataset, &is_default);
-    if (!esdm__elements_vary(e))
-        return fill_numbers(dataset, e, space, stride, form, buffer, out_of_range, err);
-    if (e->type == ESDM_TYPE_STRING || is_default) /* the default is what is there: zeros */
+    const void *fill = esdm_dataset_fill(t->dataset, &is_default);
+    if (!esdm__elements_vary(t->elements))
+        return fill_numbers(t, err);
+    if (t->elements->type == ESDM_TYPE_STRING || is_default) /* the default is there: zeros */
         return ESDM_OK;
-    return visit_elements(e, space, buffer, fill, fill_element, err);
+    return visit_elements(t, fill, fill_element, err);
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -282,16 +275,12 @@ layer_end(const esdm__plan *plan, size_t first)
 }
 
 static esdm_status
-read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
-            const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
-            uint64_t *out_of_range, esdm_error *err)
+read_layers(const esdm__transfer *t, const esdm__plan *plan, esdm_error *err)
 {
-    esdm_status status = esdm__read_dense(dataset, space, stride, plan->pieces, plan->ndense, e,
-                                          form, buffer, out_of_range, err);
+    esdm_status status = esdm__read_dense(t, plan->pieces, plan->ndense, err);
     for (size_t i = plan->ndense; i < plan->npieces && status == ESDM_OK;) {
         size_t end = layer_end(plan, i);
-        status = esdm__read_bands(dataset, space, stride, plan->pieces + i, end - i, form, buffer,
-                                  out_of_range, err);
+        status = esdm__read_bands(t, plan->pieces + i, end - i, err);
         i = end;
     }
     return status;
@@ -301,25 +290,26 @@ read_layers(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace
  * the gaps of a strided selection only, nor may it lie where a value leaves the memory as it was:
  * everything is put together in the engine's form, then converted once. */
 static esdm_status
-read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
-               const int64_t *stride, const esdm__plan *plan, esdm_type form, void *buffer,
-               uint64_t *out_of_range, esdm_error *err)
+read_converted(const esdm__transfer *t, const esdm__plan *plan, esdm_error *err)
 {
-    esdm_type type = e->type;
+    const esdm__elements *e = t->elements;
+    const esdm_dataspace *space = t->space;
     int64_t dense[ESDM_MAX_RANK];
     size_t bytes = (size_t) esdm_dataspace_elements(space) * e->bytes;
     uint8_t *copy = malloc(bytes);
     if (copy == NULL)
         return esdm__error_nomem(err, bytes, "the conversion of strided data");
     esdm__dense_strides(space->rank, space->size, dense);
+    esdm__transfer whole = *t;
+    whole.memory = (esdm__memory){e->type, copy, dense};
     esdm_status status = ESDM_OK;
     if (!plan->covered)
-        status = fill_numbers(dataset, e, space, dense, type, copy, out_of_range, err);
+        status = fill_numbers(&whole, err);
     if (status == ESDM_OK)
-        status = read_layers(dataset, e, space, dense, plan, type, copy, out_of_range, err);
+        status = read_layers(&whole, plan, err);
     if (status == ESDM_OK)
-        esdm__elements_copy(e, space->rank, space->size, type, copy, dense, form, buffer, stride,
-                            out_of_range);
+        esdm__elements_copy(e, space->rank, space->size, &whole.memory, &t->memory,
+                            t->out_of_range);
     free(copy);
     return status;
 }
@@ -327,15 +317,16 @@ read_converted(esdm_dataset *dataset, const esdm__elements *e, const esdm_datasp
 /* Whether the plan cannot tell if a fill value that does not fit is read (it looks at the hull), or
  * holes must not be filled before the data are there. */
 static bool
-may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_dataspace *space,
-           const esdm__plan *plan, esdm_type form)
+may_misfit(const esdm__transfer *t, const esdm__plan *plan)
 {
+    const esdm__elements *e = t->elements;
+    esdm_type form = t->memory.form;
     uint64_t value[2] = {0};
     uint64_t misfits = 0;
     if (!plan->covered && esdm__conversion_keeps(e->conversion, e->type, form))
         return true;
-    return space->has_stride && !plan->covered &&
-           esdm_convert_as(e->conversion, false, e->type, esdm_dataset_fill(dataset, NULL), form,
+    return t->space->has_stride && !plan->covered &&
+           esdm_convert_as(e->conversion, false, e->type, esdm_dataset_fill(t->dataset, NULL), form,
                            value, 1, &misfits, NULL) == ESDM_OK &&
            misfits > 0;
 }
@@ -343,56 +334,52 @@ may_misfit(const esdm_dataset *dataset, const esdm__elements *e, const esdm_data
 /* One plan at a time: the request meets a bounded number of fragments. Nothing is read, and
  * *ret_too_large set, when the selection must be cut to keep memory bounded. */
 static esdm_status
-read_once(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-          const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
-          bool *ret_too_large, esdm_error *err)
+read_once(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large, esdm_error *err)
 {
     esdm__plan plan = {0};
-    bool *too_many = esdm_dataspace_elements(space) > 1 ? ret_too_large : NULL;
+    esdm_type form = t->memory.form;
+    uint64_t elements = esdm_dataspace_elements(t->space);
+    bool *too_many = elements > 1 ? ret_too_large : NULL;
     bool moved = true;
     *ret_too_large = false;
     esdm_status status = ESDM_OK;
     for (int pass = 0; pass < PASSES && status == ESDM_OK && moved; pass++) {
         moved = false;
         esdm__plan_clear(&plan);
-        status = esdm__read_plan(dataset, io, hull, &plan, too_many, err);
+        status = esdm__read_plan(t->dataset, t->io, hull, &plan, too_many, err);
         if (status == ESDM_OK && !*ret_too_large)
-            status = open_pending(dataset, &plan, &moved, err);
+            status = open_pending(t->dataset, &plan, &moved, err);
     }
     if (status != ESDM_OK || *ret_too_large) {
         esdm__plan_clear(&plan);
         return status;
     }
-    int64_t stride[ESDM_MAX_RANK];
-    esdm__space_memory_strides(space, stride);
-    const esdm__elements *e = &io->elements;
-    bool convert = form != e->type && esdm_type_size(form) > 0 &&
-                   (plan.npieces > plan.ndense || may_misfit(dataset, e, space, &plan, form));
-    *ret_too_large = convert && esdm_dataspace_elements(space) > CONVERT_ELEMENTS;
+    bool convert = form != t->elements->type && esdm_type_size(form) > 0 &&
+                   (plan.npieces > plan.ndense || may_misfit(t, &plan));
+    *ret_too_large = convert && elements > CONVERT_ELEMENTS;
     if (convert && !*ret_too_large)
-        status = read_converted(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
+        status = read_converted(t, &plan, err);
     else if (!convert && !plan.covered)
-        status = fill_holes(dataset, e, space, stride, form, buffer, out_of_range, err);
+        status = fill_holes(t, err);
     if (status == ESDM_OK && !convert)
-        status = read_layers(dataset, e, space, stride, &plan, form, buffer, out_of_range, err);
+        status = read_layers(t, &plan, err);
     esdm__plan_clear(&plan);
-    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
+    return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(t->dataset, status, err);
 }
 
 /* Fragments may be stored elsewhere while they are read, and be gone from where the plan says: then
  * once more. */
 static esdm_status
-read_planned(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-             const esdm__box *hull, esdm_type form, void *buffer, uint64_t *out_of_range,
-             bool *ret_too_large, esdm_error *err)
+read_planned(const esdm__transfer *t, const esdm__box *hull, bool *ret_too_large, esdm_error *err)
 {
     for (;;) {
         uint64_t misfits = 0;
-        esdm_status status =
-            read_once(dataset, io, space, hull, form, buffer, &misfits, ret_too_large, err);
+        esdm__transfer once = *t;
+        once.out_of_range = &misfits;
+        esdm_status status = read_once(&once, hull, ret_too_large, err);
         if (status == ESDM_OK)
-            *out_of_range += misfits;
-        if (status == ESDM_OK || !esdm__dataset_was_moved(dataset, io, status))
+            esdm__transfer_count(t, misfits);
+        if (status == ESDM_OK || !esdm__dataset_was_moved(t->dataset, t->io, status))
             return status;
     }
 }
@@ -406,96 +393,99 @@ halve(const esdm_dataspace *space, uint32_t axis, esdm_dataspace *ret_low, esdm_
     ret_low->size[axis] = space->size[axis] / 2;
     ret_high->size[axis] = space->size[axis] - ret_low->size[axis];
     ret_high->offset[axis] += ret_low->size[axis] * (space->has_stride ? space->stride[axis] : 1);
-    if (!space->has_memory_stride) { /* "dense" meant the whole selection */
-        esdm__dense_strides(space->rank, space->size, ret_low->memory_stride);
-        memcpy(ret_high->memory_stride, ret_low->memory_stride, sizeof ret_low->memory_stride);
-        ret_low->has_memory_stride = true;
-        ret_high->has_memory_stride = true;
-    }
 }
 
 static esdm_status
-read_committed(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-               esdm_type form, uint8_t *buffer, uint64_t *out_of_range, esdm_error *err)
+read_committed(const esdm__transfer *t, esdm_error *err)
 {
+    const esdm_dataspace *space = t->space;
     esdm__box hull;
     esdm__box_of_space(&hull, space);
     uint32_t axis = 0;
     while (axis < space->rank && space->size[axis] == 1)
         axis++;
     bool too_large = false;
-    esdm_status done =
-        read_planned(dataset, io, space, &hull, form, buffer, out_of_range, &too_large, err);
+    esdm_status done = read_planned(t, &hull, &too_large, err);
     if (!too_large || done != ESDM_OK)
         return done;
 
     esdm_dataspace low;
     esdm_dataspace high;
+    esdm__transfer part = *t;
     halve(space, axis, &low, &high);
-    esdm_status status = read_committed(dataset, io, &low, form, buffer, out_of_range, err);
+    part.space = &low;
+    esdm_status status = read_committed(&part, err);
     if (status != ESDM_OK)
         return status;
-    int64_t at = (int64_t) low.size[axis] * high.memory_stride[axis];
-    return read_committed(dataset, io, &high, form,
-                          buffer + at * (int64_t) esdm__elements_bytes(&io->elements, form),
-                          out_of_range, err);
+    int64_t at = (int64_t) low.size[axis] * t->memory.stride[axis];
+    part.space = &high;
+    part.memory.data = (uint8_t *) t->memory.data +
+                       at * (int64_t) esdm__elements_bytes(t->elements, t->memory.form);
+    return read_committed(&part, err);
 }
 
 /* All elements hold nothing first, so that all can be freed after a failure. */
 static esdm_status
-read_varying(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+read_varying(const esdm__transfer *t, esdm_error *err)
 {
     static char *const none = NULL;
-    const esdm__elements *e = &io->elements;
-    int64_t stride[ESDM_MAX_RANK];
-    esdm__space_memory_strides(space, stride);
-    spread(e, space, stride, form, e->outer.user != NULL ? e->outer.user->zero : &none, buffer);
-    esdm_status status = read_committed(dataset, io, space, form, buffer, out_of_range, err);
+    const esdm__elements *e = t->elements;
+    spread(t, e->outer.user != NULL ? e->outer.user->zero : &none);
+    esdm_status status = read_committed(t, err);
     if (status == ESDM_OK && e->type == ESDM_TYPE_STRING)
-        status = visit_elements(e, space, buffer, esdm_dataset_fill(dataset, NULL), fill_empty_text,
-                                err);
+        status = visit_elements(t, esdm_dataset_fill(t->dataset, NULL), fill_empty_text, err);
     if (status != ESDM_OK)
-        (void) visit_elements(e, space, buffer, NULL, clear_element, NULL);
+        (void) visit_elements(t, NULL, clear_element, NULL);
     return status;
 }
 
 static esdm_status
-read_elements(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err)
+read_elements(const esdm__transfer *t, esdm_error *err)
 {
     bool done = false;
     esdm__box hull;
-    esdm__box_of_space(&hull, space);
-    esdm_status status =
-        settle_writes(dataset, io, space, &hull, form, buffer, out_of_range, &done, err);
+    esdm__box_of_space(&hull, t->space);
+    esdm_status status = settle_writes(t, &hull, &done, err);
     if (status == ESDM_OK && !done)
-        status = esdm__dataset_load_directory(dataset, io, err);
+        status = esdm__dataset_load_directory(t->dataset, t->io, err);
     if (status != ESDM_OK || done)
         return status;
-    if (esdm__can_ask_ahead(dataset))
-        esdm__read_note_step(dataset, io, space);
-    if (esdm__elements_vary(&io->elements))
-        return read_varying(dataset, io, space, form, buffer, out_of_range, err);
-    return read_committed(dataset, io, space, form, buffer, out_of_range, err);
+    if (esdm__can_ask_ahead(t->dataset))
+        esdm__read_note_step(t->dataset, t->io, t->space);
+    return esdm__elements_vary(t->elements) ? read_varying(t, err) : read_committed(t, err);
+}
+
+static esdm_status
+read_stored(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
+            uint64_t *out_of_range, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    int64_t stride[ESDM_MAX_RANK];
+    esdm_status status = esdm__dataset_io_get(dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__space_memory_strides(space, stride);
+    const esdm__transfer t = {
+        .dataset = dataset,
+        .io = io,
+        .elements = &io->elements,
+        .space = space,
+        .memory = {esdm__elements_form(&io->elements, memory_type), buffer, stride},
+        .out_of_range = out_of_range};
+    return read_elements(&t, err);
 }
 
 static esdm_status
 read_selection(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
-    esdm__dataset_io *io = NULL;
     uint64_t out_of_range = 0;
     esdm_status status = esdm__space_check(dataset, space, false, err);
     const esdm__provider *provider = dataset->group->container->provider;
     if (status == ESDM_OK && provider != NULL && esdm_dataspace_elements(space) > 0) {
         status = provider->read(dataset, space, memory_type, buffer, &out_of_range, err);
     } else if (status == ESDM_OK && esdm_dataspace_elements(space) > 0) {
-        status = esdm__dataset_io_get(dataset, &io, err);
-        if (status == ESDM_OK)
-            status =
-                read_elements(dataset, io, space, esdm__elements_form(&io->elements, memory_type),
-                              buffer, &out_of_range, err);
+        status = read_stored(dataset, space, memory_type, buffer, &out_of_range, err);
     }
     if (status == ESDM_OK && ret_out_of_range != NULL)
         *ret_out_of_range = out_of_range;

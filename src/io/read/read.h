@@ -4,33 +4,28 @@
 
 /** @file Reading the elements of a selection. */
 
-#include "io/container/dataset_io.h"
+#include "io/container/transfer.h"
 
 /** esdm_read() after its argument checks. */
 esdm_status esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                           void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
-/** Reads the selected elements inside `piece->part` into the caller's memory. Of types that vary
- *  what lies there is valid, and freed.
+/** Reads the selected elements inside the pieces' parts. Of types that vary what lies in the memory
+ *  is valid, and freed. Of the transfer `io` is not used.
  *  @param together NULL; or how many pieces one thread is to read one after the other, then how
  *  many of the next ones, … up to `npieces`. */
-esdm_status esdm__read_pieces(esdm_dataset *dataset, const esdm_dataspace *space,
-                              const int64_t *memory_stride, const esdm__piece *pieces,
-                              size_t npieces, const size_t *together, esdm_type form, void *buffer,
-                              uint64_t *ret_out_of_range, esdm_error *err);
+esdm_status esdm__read_pieces(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                              const size_t *together, esdm_error *err);
 
 /** The same of pieces that do not meet: of few large ones each in parts, so that all threads have
  *  something to do. */
-esdm_status esdm__read_dense(esdm_dataset *dataset, const esdm_dataspace *space,
-                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
-                             const esdm__elements *elements, esdm_type form, void *buffer,
-                             uint64_t *out_of_range, esdm_error *err);
+esdm_status esdm__read_dense(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                             esdm_error *err);
 /** The same of interleaved strided pieces that do not meet, which share the lines of the caller's
  *  memory: band after band across the slowest axis, so that these stay in the cache of one
  *  processor until all pieces are in them. */
-esdm_status esdm__read_bands(esdm_dataset *dataset, const esdm_dataspace *space,
-                             const int64_t *stride, const esdm__piece *pieces, size_t npieces,
-                             esdm_type form, void *buffer, uint64_t *out_of_range, esdm_error *err);
+esdm_status esdm__read_bands(const esdm__transfer *t, const esdm__piece *pieces, size_t npieces,
+                             esdm_error *err);
 
 /** Which fragments serve a box; loads the pages that this takes. The directory must have been
  * loaded.
@@ -42,11 +37,17 @@ esdm_status esdm__read_plan(esdm_dataset *dataset, esdm__dataset_io *io, const e
 /** Takes the values of one part of a box, dense; not those of others. */
 typedef esdm_status (*esdm__part_fn)(void *user, const esdm__box *part, const void *values,
                                      esdm_error *err);
-/** Reads a box in parts along its slowest axes, of `most` elements each at most.
- *  @param buffer room for the smaller of `most` and all elements, of `type`. */
-esdm_status esdm__read_in_parts(esdm_dataset *dataset, const esdm__box *box, esdm_type type,
-                                uint64_t most, void *buffer, esdm__part_fn visit, void *user,
-                                esdm_error *err);
+/** How boxes are read in parts. */
+typedef struct esdm__parts {
+    esdm_dataset *dataset;
+    esdm_type type; /* of the values in memory */
+    uint64_t most;  /* elements at a time */
+    void *buffer;   /* room for `most` of them, or for all of the box where it has less */
+    esdm__part_fn visit;
+    void *user; /* for visit() */
+} esdm__parts;
+/** Reads a box in parts along its slowest axes. */
+esdm_status esdm__read_in_parts(const esdm__parts *parts, const esdm__box *box, esdm_error *err);
 
 /** Whether `after` keeps what the dataset states of `before`, but for sums. *ret_index: the first
  *  number that does not. */

@@ -178,8 +178,8 @@ read_lane(const reducer *r, const esdm__box *box, const esdm__across *results, e
     void *buffer = esdm__scratch_new(bytes);
     if (buffer == NULL)
         return esdm__error_nomem(err, bytes, "a reduction");
-    esdm_status status =
-        esdm__read_in_parts(r->dataset, box, r->dataset->type, most, buffer, add_part, &l, err);
+    const esdm__parts parts = {r->dataset, r->dataset->type, most, buffer, add_part, &l};
+    esdm_status status = esdm__read_in_parts(&parts, box, err);
     esdm__scratch_free(buffer);
     return status;
 }

@@ -62,8 +62,8 @@ read_values(gatherer *g, const esdm__box *box, esdm_error *err)
     void *buffer = malloc(bytes);
     if (buffer == NULL)
         return esdm__error_nomem(err, bytes, "the statistics of a dataset");
-    esdm_status status =
-        esdm__read_in_parts(g->dataset, box, g->dataset->type, most, buffer, add_part, g, err);
+    const esdm__parts parts = {g->dataset, g->dataset->type, most, buffer, add_part, g};
+    esdm_status status = esdm__read_in_parts(&parts, box, err);
     free(buffer);
     return status;
 }

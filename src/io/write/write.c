@@ -22,10 +22,14 @@ static esdm_status
 sink(void *user, const esdm__box *box, void *data, esdm_error *err)
 {
     const sink_context *context = user;
+    const esdm__elements *e = &context->io->elements;
     int64_t stride[ESDM_MAX_RANK];
     esdm__dense_strides(box->rank, box->n, stride);
-    return esdm__write_fragments(context->dataset, context->io, box, NULL,
-                                 context->io->elements.type, data, stride, NULL, err);
+    const esdm__transfer t = {.dataset = context->dataset,
+                              .io = context->io,
+                              .elements = e,
+                              .memory = {e->type, data, stride}};
+    return esdm__write_fragments(&t, box, false, err);
 }
 
 esdm_status
@@ -109,17 +113,15 @@ gather_box(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, co
 
 /* Elements that vary: encoded, then gathered. */
 static esdm_status
-gather_encoded(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-               const void *buffer, const int64_t *stride, esdm_error *err)
+gather_encoded(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 {
     uint64_t count = esdm__box_elements(box);
     uint8_t **blobs = malloc((size_t) count * sizeof *blobs);
     if (blobs == NULL)
         return esdm__error_nomem(err, (size_t) count * sizeof *blobs, "a write");
-    esdm_status status =
-        esdm__blobs_make(&io->elements, box->rank, box->n, buffer, stride, blobs, err);
+    esdm_status status = esdm__blobs_make(t->elements, box->rank, box->n, &t->memory, blobs, err);
     if (status == ESDM_OK) {
-        status = gather_box(dataset, io, box, blobs, err);
+        status = gather_box(t->dataset, t->io, box, blobs, err);
         esdm__blobs_free(blobs, count);
     }
     free(blobs);
@@ -128,14 +130,14 @@ gather_encoded(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box
 
 /* A small box: made dense in the engine's form, then gathered. */
 static esdm_status
-gather_converted(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
-                 const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
+gather_converted(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 {
-    const esdm__elements *e = &io->elements;
-    if (esdm__elements_encode(e, form))
-        return gather_encoded(dataset, io, box, buffer, stride, err);
-    if (form == e->type && esdm__strides_are_dense(box->rank, box->n, stride))
-        return gather_box(dataset, io, box, buffer, err);
+    const esdm__elements *e = t->elements;
+    const esdm__memory *memory = &t->memory;
+    if (esdm__elements_encode(e, memory->form))
+        return gather_encoded(t, box, err);
+    if (memory->form == e->type && esdm__strides_are_dense(box->rank, box->n, memory->stride))
+        return gather_box(t->dataset, t->io, box, memory->data, err);
     max_align_t stack[STACK_BYTES / sizeof(max_align_t)];
     size_t bytes = (size_t) esdm__box_elements(box) * e->bytes;
     void *dense = bytes <= sizeof stack ? stack : malloc(bytes);
@@ -143,24 +145,21 @@ gather_converted(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *b
         return esdm__error_nomem(err, bytes, "a write");
     int64_t dense_stride[ESDM_MAX_RANK];
     esdm__dense_strides(box->rank, box->n, dense_stride);
-    esdm__elements_copy(e, box->rank, box->n, form, buffer, stride, e->type, dense, dense_stride,
-                        out_of_range);
-    esdm_status status = gather_box(dataset, io, box, dense, err);
+    const esdm__memory engine = {e->type, dense, dense_stride};
+    esdm__elements_copy(e, box->rank, box->n, memory, &engine, t->out_of_range);
+    esdm_status status = gather_box(t->dataset, t->io, box, dense, err);
     if (dense != stack)
         free(dense);
     return status;
 }
 
 static esdm_status
-write_dense(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box, esdm_type form,
-            const void *buffer, const int64_t *stride, uint64_t *out_of_range, esdm_error *err)
+write_dense(const esdm__transfer *t, const esdm__box *box, esdm_error *err)
 {
-    if (esdm__box_elements(box) < io->direct_bytes / io->elements.bytes)
-        return gather_converted(dataset, io, box, form, buffer, stride, out_of_range, err);
-    esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
-    if (status != ESDM_OK)
-        return status;
-    return esdm__write_fragments(dataset, io, box, NULL, form, buffer, stride, out_of_range, err);
+    if (esdm__box_elements(box) < t->io->direct_bytes / t->elements->bytes)
+        return gather_converted(t, box, err);
+    esdm_status status = esdm__dataset_flush(t->dataset, t->io, err); /* older data goes first */
+    return status == ESDM_OK ? esdm__write_fragments(t, box, false, err) : status;
 }
 
 /* ---- the call ----------------------------------------------------------------------------- */
@@ -184,28 +183,23 @@ is_scattered(const esdm__elements *e, const esdm_dataspace *space)
 }
 
 static esdm_status
-write_scattered(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-                esdm_type form, const void *buffer, const int64_t *stride, uint64_t *out_of_range,
-                esdm_error *err)
+write_scattered(const esdm__transfer *t, esdm_error *err)
 {
     esdm__box indices;
-    esdm__box_set(&indices, space->rank, NULL, space->size);
-    esdm_status status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
-    if (status != ESDM_OK)
-        return status;
-    return esdm__write_fragments(dataset, io, &indices, space, form, buffer, stride, out_of_range,
-                                 err);
+    esdm__box_set(&indices, t->space->rank, NULL, t->space->size);
+    esdm_status status = esdm__dataset_flush(t->dataset, t->io, err); /* older data goes first */
+    return status == ESDM_OK ? esdm__write_fragments(t, &indices, true, err) : status;
 }
 
 /* Few strided rows are written as dense boxes; in any case what lies between belongs to others,
  * perhaps to another process, and is never rewritten. */
 static esdm_status
-write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *space,
-              esdm_type form, const uint8_t *buffer, const int64_t *stride, uint64_t *out_of_range,
-              esdm_error *err)
+write_strided(const esdm__transfer *t, esdm_error *err)
 {
+    const esdm_dataspace *space = t->space;
     uint32_t rank = space->rank;
-    size_t element = esdm__elements_bytes(&io->elements, form);
+    int64_t element = (int64_t) esdm__elements_bytes(t->elements, t->memory.form);
+    esdm__transfer row = *t;
     uint64_t index[ESDM_MAX_RANK] = {0};
     esdm__box box;
     esdm__box_set(&box, rank, space->offset, space->size);
@@ -217,10 +211,10 @@ write_strided(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace 
         int64_t at = 0;
         for (uint32_t i = 0; i < rank; i++) {
             box.lo[i] = space->offset[i] + index[i] * space->stride[i];
-            at += (int64_t) index[i] * stride[i];
+            at += (int64_t) index[i] * t->memory.stride[i];
         }
-        esdm_status status = write_dense(dataset, io, &box, form, buffer + at * (int64_t) element,
-                                         stride, out_of_range, err);
+        row.memory.data = (uint8_t *) t->memory.data + at * element;
+        esdm_status status = write_dense(&row, &box, err);
         if (status != ESDM_OK)
             return status;
         uint32_t axis = rank;
@@ -241,13 +235,17 @@ write_space(esdm_dataset *dataset, esdm__dataset_io *io, const esdm_dataspace *s
 {
     int64_t stride[ESDM_MAX_RANK];
     esdm__space_memory_strides(space, stride);
-    if (space->has_stride && is_scattered(&io->elements, space))
-        return write_scattered(dataset, io, space, form, buffer, stride, out_of_range, err);
+    const esdm__transfer t = {.dataset = dataset,
+                              .io = io,
+                              .elements = &io->elements,
+                              .space = space,
+                              .memory = {form, (void *) (uintptr_t) buffer, stride},
+                              .out_of_range = out_of_range};
     if (space->has_stride)
-        return write_strided(dataset, io, space, form, buffer, stride, out_of_range, err);
+        return is_scattered(t.elements, space) ? write_scattered(&t, err) : write_strided(&t, err);
     esdm__box box;
     esdm__box_set(&box, space->rank, space->offset, space->size);
-    return write_dense(dataset, io, &box, form, buffer, stride, out_of_range, err);
+    return write_dense(&t, &box, err);
 }
 
 static void

@@ -4,7 +4,7 @@
 
 /** @file Writing the elements of a selection. */
 
-#include "io/container/dataset_io.h"
+#include "io/container/transfer.h"
 
 /** esdm_write() after its argument checks. */
 esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
@@ -15,13 +15,11 @@ esdm_status esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space,
  * Writes a box as fragments: cuts it, encodes and appends in the pool, enters them as pending.
  * Caller holds the write lock.
  *
- * @param strided NULL; or a strided selection, then `box` is a box of its indices, and the
- * fragments are strided. @param form of the memory (io/encode/elements.h). @param stride of the
- * memory in elements.
+ * @param t its memory holds the box. @param strided false: `box` is one of the dataset, and the
+ * transfer's selection does not count; true: it is a box of indices of the selection, and the
+ * fragments are strided.
  */
-esdm_status esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                                  const esdm_dataspace *strided, esdm_type form, const void *buffer,
-                                  const int64_t *stride, uint64_t *ret_out_of_range,
+esdm_status esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool strided,
                                   esdm_error *err);
 
 #endif

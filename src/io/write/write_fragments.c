@@ -32,14 +32,12 @@ typedef struct slot {
 
 /* A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
 typedef struct round {
+    const esdm__transfer *transfer; /* the next four are from it */
     esdm_dataset *dataset;
     esdm__dataset_io *io;
-    esdm__pack_set *packs; /* NULL until something does not fit inline */
-    const esdm__box *box;
+    const esdm__elements *elements;
     const esdm_dataspace *strided; /* the selection whose indices the box holds; NULL: dense */
-    esdm_type form;                /* of the caller's memory: see io/encode/elements.h */
-    const uint8_t *buffer;
-    const int64_t *stride;
+    const esdm__box *box;
     slot *slots;                       /* of the fragments of one round */
     size_t batch;                      /* slots there are */
     atomic_uint_fast64_t behind_bytes; /* raw ones of the round that nobody has stored yet */
@@ -52,13 +50,16 @@ typedef struct round {
     atomic_uint_fast64_t out_of_range;
 } round;
 
-static const uint8_t *
+static esdm__memory
 memory_of(const round *r, const esdm__box *part)
 {
+    esdm__memory memory = r->transfer->memory;
     int64_t at = 0;
     for (uint32_t i = 0; i < part->rank; i++)
-        at += (int64_t) (part->lo[i] - r->box->lo[i]) * r->stride[i];
-    return r->buffer + at * (int64_t) esdm__elements_bytes(&r->io->elements, r->form);
+        at += (int64_t) (part->lo[i] - r->box->lo[i]) * memory.stride[i];
+    at *= (int64_t) esdm__elements_bytes(r->elements, memory.form);
+    memory.data = (uint8_t *) memory.data + at;
+    return memory;
 }
 
 /* Dense elements of the fragment in the engine's form: the caller's memory itself where it is that
@@ -67,11 +68,11 @@ static esdm_status
 dense_elements(round *r, const esdm__box *part, const void **ret_data, void **ret_owned,
                esdm_error *err)
 {
-    const uint8_t *source = memory_of(r, part);
-    const esdm__elements *e = &r->io->elements;
+    const esdm__memory source = memory_of(r, part);
+    const esdm__elements *e = r->elements;
     *ret_owned = NULL;
-    if (r->form == e->type && esdm__strides_are_dense(part->rank, part->n, r->stride)) {
-        *ret_data = source;
+    if (source.form == e->type && esdm__strides_are_dense(part->rank, part->n, source.stride)) {
+        *ret_data = source.data;
         return ESDM_OK;
     }
     size_t bytes = (size_t) esdm__box_elements(part) * e->bytes;
@@ -81,8 +82,8 @@ dense_elements(round *r, const esdm__box *part, const void **ret_data, void **re
     int64_t stride[ESDM_MAX_RANK];
     uint64_t out_of_range = 0;
     esdm__dense_strides(part->rank, part->n, stride);
-    esdm__elements_copy(e, part->rank, part->n, r->form, source, r->stride, e->type, copy, stride,
-                        &out_of_range);
+    const esdm__memory engine = {e->type, copy, stride};
+    esdm__elements_copy(e, part->rank, part->n, &source, &engine, &out_of_range);
     if (out_of_range > 0)
         atomic_fetch_add(&r->out_of_range, out_of_range);
     *ret_data = copy;
@@ -94,10 +95,10 @@ dense_elements(round *r, const esdm__box *part, const void **ret_data, void **re
 static esdm_status
 serialise(round *r, const esdm__box *part, esdm__buffer *out, bool *ret_has_null, esdm_error *err)
 {
-    const esdm__elements *e = &r->io->elements;
-    if (esdm__elements_encode(e, r->form))
-        return esdm__elements_store(e, part->rank, part->n, memory_of(r, part), r->stride, out,
-                                    err);
+    const esdm__elements *e = r->elements;
+    const esdm__memory source = memory_of(r, part);
+    if (esdm__elements_encode(e, source.form))
+        return esdm__elements_store(e, part->rank, part->n, &source, out, err);
     const void *data = NULL;
     void *owned = NULL;
     esdm_status status = dense_elements(r, part, &data, &owned, err);
@@ -115,8 +116,8 @@ raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_
              void **ret_owned, bool *ret_has_null, esdm_error *err)
 {
     esdm__buffer out;
-    if (!esdm__elements_vary(&r->io->elements)) {
-        *ret_bytes = (size_t) esdm__box_elements(part) * r->io->elements.bytes;
+    if (!esdm__elements_vary(r->elements)) {
+        *ret_bytes = (size_t) esdm__box_elements(part) * r->elements->bytes;
         return dense_elements(r, part, ret_raw, ret_owned, err);
     }
     esdm__buffer_init(&out);
@@ -134,7 +135,7 @@ raw_bytes_of(round *r, const esdm__box *part, const void **ret_raw, size_t *ret_
 static uint64_t
 part_bytes(const round *r, size_t i)
 {
-    uint64_t each = esdm__elements_vary(&r->io->elements) ? 1 : r->io->elements.bytes;
+    uint64_t each = esdm__elements_vary(r->elements) ? 1 : r->elements->bytes;
     return esdm__box_elements(&r->slots[i].part) * each;
 }
 
@@ -152,7 +153,7 @@ behind(round *r, size_t i, const esdm__blob *blob)
 static esdm__blob_numbers
 numbers_of(const round *r, const esdm__box *part, const void *raw, esdm_codec_accuracy *accuracy)
 {
-    const esdm__elements *e = &r->io->elements;
+    const esdm__elements *e = r->elements;
     bool lossy =
         esdm__accuracy_of_values(r->accuracy, e->type, raw, esdm__box_elements(part), accuracy);
     return (esdm__blob_numbers){.chain = r->chain,
@@ -173,7 +174,7 @@ static esdm_status
 encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esdm__blob *ret_blob,
        esdm__statistics *ret_statistics, esdm_error *err)
 {
-    const esdm__elements *e = &r->io->elements;
+    const esdm__elements *e = r->elements;
     if (esdm__accuracy_applies(e->type)) {
         esdm__tally tally = {.type = e->type, .missing = &r->missing};
         esdm_codec_accuracy accuracy;
@@ -231,8 +232,8 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
 static bool
 is_constant(const round *r, const uint8_t *raw, size_t bytes)
 {
-    size_t element = r->io->elements.bytes;
-    return !esdm__elements_vary(&r->io->elements) && element <= CONSTANT_BYTES && bytes > element &&
+    size_t element = r->elements->bytes;
+    return !esdm__elements_vary(r->elements) && element <= CONSTANT_BYTES && bytes > element &&
            memcmp(raw, raw + (bytes - element), element) == 0 &&
            memcmp(raw, raw + element, bytes - element) == 0;
 }
@@ -271,7 +272,7 @@ store_fragment(void *context, size_t i, esdm_error *err)
     } else if (is_constant(r, raw, bytes)) {
         fragment->kind = ESDM__KIND_CONSTANT;
         (void) atomic_fetch_sub(&r->behind_bytes, part_bytes(r, i));
-        status = keep_in_page(&r->slots[i], raw, r->io->elements.bytes, err);
+        status = keep_in_page(&r->slots[i], raw, r->elements->bytes, err);
     } else {
         status = store_in_pack(r, i, raw, bytes, has_null, err);
     }
@@ -340,7 +341,7 @@ choose_codecs(round *r, esdm_error *err)
         return esdm__error_nomem(err, sizeof *r->chosen, "a choice of codecs");
     r->chain = &r->chosen->chain;
     if (esdm__choice_is_due(r->chosen) &&
-        esdm__box_elements(part) * r->io->elements.bytes > engine->inline_bytes) {
+        esdm__box_elements(part) * r->elements->bytes > engine->inline_bytes) {
         uint64_t out_of_range = atomic_load(&r->out_of_range);
         esdm_status status = dense_elements(r, part, &raw, &owned, err);
         atomic_store(&r->out_of_range, out_of_range); /* counted when it is stored */
@@ -407,12 +408,13 @@ add_stored_bytes(void *user, void *element, esdm_error *err)
     const void *text;
     (void) err;
     a->sum += sizeof(uint32_t);
-    if (esdm__elements_encode(&a->r->io->elements, a->r->form)) {
-        a->sum += esdm__values_stored_bytes(a->r->io->elements.outer, 1, element);
+    esdm_type form = a->r->transfer->memory.form;
+    if (esdm__elements_encode(a->r->elements, form)) {
+        a->sum += esdm__values_stored_bytes(a->r->elements->outer, 1, element);
         return ESDM_OK;
     }
     memcpy(&text, element, sizeof text);
-    if (a->r->form == ESDM__TYPE_BLOB)
+    if (form == ESDM__TYPE_BLOB)
         a->sum += esdm__blob_bytes(text);
     else
         a->sum += text != NULL ? strlen(text) : 0;
@@ -424,13 +426,12 @@ add_stored_bytes(void *user, void *element, esdm_error *err)
 static uint64_t
 element_bytes(const round *r)
 {
-    const esdm__elements *e = &r->io->elements;
+    const esdm__elements *e = r->elements;
     adder a = {.r = r};
     if (!esdm__elements_vary(e))
         return e->bytes;
-    (void) esdm__elements_visit(r->box->rank, r->box->n, r->stride,
-                                esdm__elements_bytes(e, r->form), (void *) (uintptr_t) r->buffer,
-                                add_stored_bytes, &a, NULL);
+    (void) esdm__elements_visit(e, r->box->rank, r->box->n, &r->transfer->memory, add_stored_bytes,
+                                &a, NULL);
     return a.sum / esdm__box_elements(r->box);
 }
 
@@ -445,7 +446,7 @@ may_cut_chunks(const round *r)
             (r->io->allowed == NULL || r->io->allowed[i]))
             return false;
     }
-    return r->io->block_bytes == 0 && !esdm__elements_vary(&r->io->elements);
+    return r->io->block_bytes == 0 && !esdm__elements_vary(r->elements);
 }
 
 static esdm__layout
@@ -521,26 +522,23 @@ cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
 }
 
 esdm_status
-esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__box *box,
-                      const esdm_dataspace *strided, esdm_type form, const void *buffer,
-                      const int64_t *stride, uint64_t *ret_out_of_range, esdm_error *err)
+esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool strided, esdm_error *err)
 {
     esdm__accuracy accuracy;
-    esdm_status status = esdm__accuracy_compile(dataset, &accuracy, err);
+    esdm_status status = esdm__accuracy_compile(t->dataset, &accuracy, err);
     if (status != ESDM_OK)
         return status;
-    round r = {.dataset = dataset,
-               .io = io,
-               .accuracy = &accuracy,
-               .chain = &io->chain,
+    round r = {.transfer = t,
+               .dataset = t->dataset,
+               .io = t->io,
+               .elements = t->elements,
+               .strided = strided ? t->space : NULL,
                .box = box,
-               .strided = strided,
-               .form = form,
-               .buffer = buffer,
-               .stride = stride};
-    esdm__missing_of(dataset, &r.missing);
+               .accuracy = &accuracy,
+               .chain = &t->io->chain};
+    esdm__missing_of(t->dataset, &r.missing);
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;
-    status = esdm__access_of(dataset, &cut, err);
+    status = esdm__access_of(t->dataset, &cut, err);
     if (status != ESDM_OK)
         return status;
     esdm__layout layout = layout_of(&r, cut);
@@ -550,8 +548,7 @@ esdm__write_fragments(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__b
     if (r.slots == NULL)
         return esdm__error_nomem(err, r.batch * sizeof *r.slots, "a write");
     status = cut_and_store(&r, &layout, err);
-    if (ret_out_of_range != NULL)
-        *ret_out_of_range += atomic_load(&r.out_of_range);
+    esdm__transfer_count(t, atomic_load(&r.out_of_range));
     free(r.slots);
     return status;
 }

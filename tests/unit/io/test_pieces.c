@@ -12,6 +12,7 @@
 #include "codec/blob.h"
 #include "io/encode/strings.h"
 #include "io/io.h"
+#include "io/read/read.h"
 
 enum { CELLS = 1000, PIECES = 2 };
 
@@ -62,6 +63,27 @@ tear_down(void **state)
     return 0;
 }
 
+/* Reads pieces of a selection along one axis into memory whose elements are `stride` apart. */
+static esdm_status
+read_with(esdm_status (*read)(const esdm__transfer *, const esdm__piece *, size_t, esdm_error *),
+          esdm_dataset *dataset, const esdm_dataspace *space, const esdm__piece *pieces,
+          size_t npieces, const esdm__memory *memory, esdm_error *err)
+{
+    esdm__elements elements;
+    assert_int_equal(esdm__elements_of(dataset, &elements, NULL), ESDM_OK);
+    const esdm__transfer t = {
+        .dataset = dataset, .elements = &elements, .space = space, .memory = *memory};
+    return read != NULL ? read(&t, pieces, npieces, err)
+                        : esdm__read_pieces(&t, pieces, npieces, NULL, err);
+}
+
+static esdm_status
+read_pieces(esdm_dataset *dataset, const esdm_dataspace *space, const esdm__piece *pieces,
+            size_t npieces, const esdm__memory *memory, esdm_error *err)
+{
+    return read_with(NULL, dataset, space, pieces, npieces, memory, err);
+}
+
 /* Reads all cells through pieces that are CELLS / PIECES long each. */
 static void
 assert_corrupt(esdm_dataset *dataset, esdm__fragment *fragments)
@@ -76,8 +98,9 @@ assert_corrupt(esdm_dataset *dataset, esdm__fragment *fragments)
         pieces[i] = (esdm__piece){.fragment = &fragments[i], .part = fragments[i].box};
     }
     assert_int_equal(esdm_dataspace_init(&space, 1, NULL, (uint64_t[]){CELLS}, NULL), ESDM_OK);
-    esdm_status status = esdm__read_pieces(dataset, &space, (int64_t[]){1}, pieces, PIECES, NULL,
-                                           dataset->type, buffer, NULL, &error);
+    esdm_status status =
+        read_pieces(dataset, &space, pieces, PIECES,
+                    &(esdm__memory){dataset->type, buffer, (int64_t[]){1}}, &error);
     assert_int_equal(status, ESDM_ECORRUPT);
     assert_non_null(strstr(error.message, "do not fit its box"));
 }
@@ -133,6 +156,7 @@ test_pieces__constants_are_spread_and_unknown_kinds_refused(void **state)
     esdm_dataspace space;
     esdm_error error = {0};
     float cells[CELLS] = {0};
+    const esdm__memory memory = {ESDM_TYPE_FLOAT32, cells, (int64_t[]){3}};
     esdm__fragment fragment = {.kind = ESDM__KIND_CONSTANT,
                                .inline_data = (const uint8_t *) &value,
                                .raw_bytes = CELLS * sizeof value,
@@ -143,21 +167,15 @@ test_pieces__constants_are_spread_and_unknown_kinds_refused(void **state)
     assert_int_equal(esdm_dataspace_init(&space, 1, (uint64_t[]){1}, (uint64_t[]){333}, NULL),
                      ESDM_OK);
     assert_int_equal(esdm_dataspace_set_stride(&space, (uint64_t[]){3}, NULL), ESDM_OK);
-    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
-                                       ESDM_TYPE_FLOAT32, cells, NULL, NULL),
-                     ESDM_OK);
+    assert_int_equal(read_pieces(numbers, &space, &piece, 1, &memory, NULL), ESDM_OK);
     for (size_t i = 0; i < CELLS; i++)
         assert_true(cells[i] == (i % 3 == 0 && i < 999 ? 7.75f : 0));
 
     fragment.stored_bytes = 4; /* no double */
-    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
-                                       ESDM_TYPE_FLOAT32, cells, NULL, NULL),
-                     ESDM_ECORRUPT);
+    assert_int_equal(read_pieces(numbers, &space, &piece, 1, &memory, NULL), ESDM_ECORRUPT);
     fragment.kind = 9;
     fragment.inline_data = NULL;
-    assert_int_equal(esdm__read_pieces(numbers, &space, (int64_t[]){3}, &piece, 1, NULL,
-                                       ESDM_TYPE_FLOAT32, cells, NULL, &error),
-                     ESDM_ENOTSUP);
+    assert_int_equal(read_pieces(numbers, &space, &piece, 1, &memory, &error), ESDM_ENOTSUP);
     assert_non_null(strstr(error.message, "kind 9"));
     assert_non_null(strstr(error.message, "newer ESDM"));
     esdm__pool_free(session.pool);
@@ -171,7 +189,6 @@ test_pieces__a_huge_box_is_no_huge_plan(void **state)
     static double buffer[2];
     static const esdm__pack_name pack = {"fake", "pack"};
     const uint64_t cells = UINT64_C(1) << 60;
-    const esdm__elements elements = {.type = ESDM_TYPE_FLOAT64, .bytes = 8};
     esdm__fragment fragment = {
         .raw_bytes = 16, .stored_bytes = 64, .pack = &pack, .head_bytes = 48};
     esdm_dataspace space;
@@ -182,8 +199,9 @@ test_pieces__a_huge_box_is_no_huge_plan(void **state)
     space.has_stride = true;
     space.stride[0] = cells / 2;
     session.pool = esdm__pool_new(2, 0);
-    esdm_status status = esdm__read_dense(numbers, &space, (int64_t[]){1}, &piece, 1, &elements,
-                                          ESDM_TYPE_FLOAT64, buffer, NULL, &error);
+    esdm_status status =
+        read_with(esdm__read_dense, numbers, &space, &piece, 1,
+                  &(esdm__memory){ESDM_TYPE_FLOAT64, buffer, (int64_t[]){1}}, &error);
     esdm__pool_free(session.pool);
     assert_int_equal(status, ESDM_ECORRUPT);
     assert_non_null(strstr(error.message, "do not fit its box"));
@@ -212,8 +230,9 @@ test_pieces__a_huge_length_is_no_huge_plan(void **state)
     space.has_stride = true;
     space.stride[0] = cells / 2;
     session.pool = esdm__pool_new(2, 0);
-    esdm_status status = esdm__read_bands(numbers, &space, (int64_t[]){1}, pieces, 2,
-                                          ESDM_TYPE_FLOAT64, buffer, NULL, &error);
+    esdm_status status =
+        read_with(esdm__read_bands, numbers, &space, pieces, 2,
+                  &(esdm__memory){ESDM_TYPE_FLOAT64, buffer, (int64_t[]){1}}, &error);
     esdm__pool_free(session.pool);
     assert_int_equal(status, ESDM_ECORRUPT);
     assert_non_null(strstr(error.message, "is impossible"));
@@ -244,8 +263,9 @@ test_pieces__texts_are_read_twice(void **state)
     session.pool = esdm__pool_new(1, 0);
     size_t before = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        assert_int_equal(esdm__read_pieces(texts, &space, (int64_t[]){1}, &piece, 1, NULL,
-                                           ESDM_TYPE_STRING, buffer, NULL, NULL),
+        assert_int_equal(read_pieces(texts, &space, &piece, 1,
+                                     &(esdm__memory){ESDM_TYPE_STRING, buffer, (int64_t[]){1}},
+                                     NULL),
                          ESDM_OK);
         struct mallinfo2 memory = mallinfo2();
         if (round == 0)
