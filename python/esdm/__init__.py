@@ -20,10 +20,10 @@ from ._history import digest
 from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
+from ._query import link, query
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "append", "digest", "find",
-           "ls",
-           "move", "open", "remove", "site", "snapshots", "stat", "version",
+           "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version",
            "write", "write_region", "zarr"]
 
 _report = "not active"

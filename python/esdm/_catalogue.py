@@ -45,6 +45,7 @@ def _api():
             "esdm_container_snapshots": [pointer, text, pointer, pointer, pointer],
             "esdm_container_remove": [pointer, text, pointer],
             "esdm_container_move": [pointer, text, text, ctypes.c_bool, pointer],
+            "esdm_virtual_save": [pointer, text, text, ctypes.c_bool, ctypes.c_bool, pointer],
             "esdm_find": [pointer, text, pointer, pointer, pointer]}.items():
         function = getattr(library, name)
         function.argtypes = arguments
@@ -279,6 +280,11 @@ def remove(name: str) -> None:
 def move(name: str, new_name: str, replace: bool = False) -> None:
     """Gives a container another name. No data are copied."""
     _call("esdm_container_move", name.encode(), new_name.encode(), replace)
+
+
+def virtual_save(question: str, name: str, pin: bool, replace: bool) -> None:
+    """esdm_virtual_save()."""
+    _call("esdm_virtual_save", question.encode(), name.encode(), pin, replace)
 
 
 def _url(name, snapshot):

@@ -134,6 +134,12 @@ esdm_status esdm__query_rows(const esdm_meta_plugin *meta, void *store, const es
                              const char *const *columns, size_t ncolumns,
                              esdm__query_row_visitor visit, void *user, esdm_error *err);
 
+/** As `values` of the store, which may lack it: then each container is asked for. */
+esdm_status esdm__query_values(const esdm_meta_plugin *meta, void *store,
+                               const char *const *containers, size_t ncontainers,
+                               const char *const *names, size_t nnames, bool datasets,
+                               esdm_meta_value_visitor visit, void *user, esdm_error *err);
+
 /** The conditions whose attributes nothing has. */
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                                 bool (*visit)(const esdm_meta_condition *condition, size_t column,

@@ -103,30 +103,43 @@ read_value(size_t container, const esdm_meta_attribute *attribute, void *user)
     return true;
 }
 
+/* Of a store that answers for one container at a time. */
 typedef struct reading_one {
-    reading *all;
+    const char *const *names;
+    size_t nnames;
+    bool datasets;
     size_t container;
+    esdm_meta_value_visitor visit;
+    void *user;
 } reading_one;
 
 static bool
-read_attribute(const esdm_meta_attribute *attribute, void *user)
+pass_attribute(const esdm_meta_attribute *attribute, void *user)
 {
     const reading_one *one = user;
-    return read_value(one->container, attribute, one->all);
+    bool asked = attribute->dataset == 0 || one->datasets;
+    for (size_t i = 0; asked && i < one->nnames; i++)
+        if (strcmp(one->names[i], attribute->name) == 0)
+            return one->visit(one->container, attribute, one->user);
+    return true;
 }
 
-/* Of a store that answers for one container at a time. */
-static esdm_status
-read_each(reading *r, esdm_error *err)
+esdm_status
+esdm__query_values(const esdm_meta_plugin *meta, void *store, const char *const *containers,
+                   size_t ncontainers, const char *const *names, size_t nnames, bool datasets,
+                   esdm_meta_value_visitor visit, void *user, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < r->nnames && status == ESDM_OK; i++) {
+    if (meta->values != NULL)
+        return meta->values(store, containers, ncontainers, names, nnames, datasets, visit, user,
+                            err);
+    for (size_t i = 0; i < ncontainers && status == ESDM_OK; i++) {
         esdm_meta_container record;
-        reading_one one = {r, i};
+        reading_one one = {names, nnames, datasets, i, visit, user};
         esdm_error why = {0};
-        status = r->meta->container_find(r->store, r->names[i], &record, &why);
+        status = meta->container_find(store, containers[i], &record, &why);
         if (status == ESDM_OK)
-            status = r->meta->attributes(r->store, record.container, read_attribute, &one, &why);
+            status = meta->attributes(store, record.container, pass_attribute, &one, &why);
         if (status == ESDM_ENOENT) /* it was removed meanwhile */
             status = ESDM_OK;
         if (status != ESDM_OK && err != NULL)
@@ -200,11 +213,9 @@ static esdm_status
 show_batch(reading *r, esdm__query_row_visitor visit, void *user, bool *ret_more, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    if (r->ncolumns > 0 && r->meta->values != NULL)
-        status = r->meta->values(r->store, r->names, r->nnames, r->asked, r->nasked, r->datasets,
-                                 read_value, r, err);
-    else if (r->ncolumns > 0)
-        status = read_each(r, err);
+    if (r->ncolumns > 0)
+        status = esdm__query_values(r->meta, r->store, r->names, r->nnames, r->asked, r->nasked,
+                                    r->datasets, read_value, r, err);
     for (size_t i = 0; i < r->nrows && *ret_more && status == ESDM_OK; i++) {
         bool fits = true;
         for (size_t k = 0; k < r->ncolumns; k++)

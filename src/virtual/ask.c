@@ -70,8 +70,8 @@ static esdm_status
 reserved_word(const char *word, const char *value, esdm__question *question, bool *ret_taken,
               esdm_error *err)
 {
-    static const char *const later[] = {"ensemble",  "gaps",   "levels",  "units",  "along",
-                                        "longitude", "months", "missing", "static", "pin"};
+    static const char *const later[] = {"gaps",   "levels",  "units",  "along", "longitude",
+                                        "months", "missing", "static", "pin"};
     *ret_taken = true;
     if (strcmp(word, "overlap") == 0) {
         if (strcmp(value, "first") == 0)
@@ -82,6 +82,15 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
             return esdm__error_set(err, ESDM_EINVAL,
                                    "query: 'overlap' is equal, first or newest, not '%s'", value);
         return ESDM_OK;
+    }
+    if (strcmp(word, "ensemble") == 0) {
+        if (value[0] == '\0' || question->ensemble != NULL)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "query: 'ensemble' needs one attribute, as in "
+                                   "&ensemble=variant_label");
+        question->ensemble = strdup(value);
+        return question->ensemble != NULL ? ESDM_OK
+                                          : esdm__error_nomem(err, strlen(value), "a query");
     }
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(word, later[i]) == 0)
@@ -267,5 +276,6 @@ esdm__question_clear(esdm__question *question)
         free(question->names[i]);
     free(question->names);
     free(question->pins);
+    free(question->ensemble);
     *question = (esdm__question){0};
 }

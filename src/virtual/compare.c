@@ -249,8 +249,9 @@ lacks(const char *who, const char *what, const char *other, esdm_error *err)
 }
 
 static esdm_status
-check_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err)
+check_dataset(const esdm__pair *p, size_t k, esdm_error *err)
 {
+    esdm_dataset *x = p->a->datasets.items[k];
     esdm_dataset *y = esdm__member_same(p->b, x);
     if (y == NULL)
         return lacks(p->other, x->name, p->one, err);
@@ -259,7 +260,8 @@ check_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err)
         status = check_type(p, x, y, err);
     if (status == ESDM_OK)
         status = check_attributes(p, x, y, err);
-    if (status == ESDM_OK && esdm__dataset_axis(x, p->axis) < 0)
+    bool along = p->stacked != NULL ? p->stacked[k].stacked : esdm__dataset_axis(x, p->axis) >= 0;
+    if (status == ESDM_OK && !along)
         status = check_values(p, x, y, err);
     return status;
 }
@@ -271,7 +273,7 @@ esdm__pair_compare(const esdm__pair *p, esdm_error *err)
     if (status == ESDM_OK)
         status = check_kind(p, p->b, p->other, err);
     for (size_t i = 0; i < p->a->datasets.count && status == ESDM_OK; i++)
-        status = check_dataset(p, p->a->datasets.items[i], err);
+        status = check_dataset(p, i, err);
     for (size_t i = 0; i < p->b->datasets.count && status == ESDM_OK; i++) {
         const esdm_dataset *y = p->b->datasets.items[i];
         if (esdm__member_same(p->a, y) == NULL)

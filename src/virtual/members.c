@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* The containers that a query found. All are pinned; few of them are open at a time. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +103,26 @@ esdm__pin_lost(const char *name, const esdm__pin *pin, esdm_error *err)
 typedef struct beginning {
     esdm__members *members;
     const esdm__question *question;
+    const esdm__bundles *bundles; /* NULL: each container is a member */
 } beginning;
+
+/* Several containers become one member, which stays open. */
+static esdm_status
+first_use_of_several(const beginning *b, size_t i, esdm_error *err)
+{
+    const esdm__bundle *bundle = &b->bundles->items[i];
+    esdm__virtual_member *member = &b->members->items[i];
+    char name[ESDM_NAME_MAX + 256];
+    (void) snprintf(name, sizeof name, "%s=%.100s (%zu containers)", b->question->ensemble,
+                    bundle->label, bundle->question.count);
+    member->name = strdup(name);
+    if (member->name == NULL)
+        return esdm__error_nomem(err, strlen(name) + 1, "a name");
+    member->joined = true;
+    member->users = 1; /* never closed before the whole */
+    return esdm__virtual_open_joined(b->members->session, name, &bundle->question, &member->open,
+                                     err);
+}
 
 static esdm_status
 first_use(void *context, size_t i, esdm_error *err)
@@ -112,10 +132,15 @@ first_use(void *context, size_t i, esdm_error *err)
     const esdm_session *session = members->session;
     esdm__virtual_member *member = &members->items[i];
     esdm_container *container = NULL;
-    member->name = strdup(b->question->names[i]);
+    const esdm__question *question =
+        b->bundles != NULL ? &b->bundles->items[i].question : b->question;
+    size_t k = b->bundles != NULL ? 0 : i;
+    if (b->bundles != NULL && question->count > 1)
+        return first_use_of_several(b, i, err);
+    member->name = strdup(question->names[k]);
     if (member->name == NULL)
-        return esdm__error_nomem(err, strlen(b->question->names[i]) + 1, "a name");
-    const esdm__pin *pin = b->question->pins != NULL ? &b->question->pins[i] : NULL;
+        return esdm__error_nomem(err, strlen(question->names[k]) + 1, "a name");
+    const esdm__pin *pin = question->pins != NULL ? &question->pins[k] : NULL;
     esdm_status status =
         esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
                       pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, &container, err);
@@ -150,16 +175,30 @@ first_use(void *context, size_t i, esdm_error *err)
 
 esdm_status
 esdm__members_init(esdm__members *members, esdm_session *session, const esdm__question *question,
-                   esdm_error *err)
+                   const esdm__bundles *bundles, esdm_error *err)
 {
-    beginning b = {members, question};
+    beginning b = {members, question, bundles};
+    size_t count = bundles != NULL ? bundles->count : question->count;
     *members = (esdm__members){.session = session};
     (void) pthread_mutex_init(&members->lock, NULL);
-    members->items = calloc(question->count, sizeof *members->items);
+    members->items = calloc(count, sizeof *members->items);
     if (members->items == NULL)
-        return esdm__error_nomem(err, question->count * sizeof *members->items, "members");
-    members->count = question->count;
+        return esdm__error_nomem(err, count * sizeof *members->items, "members");
+    members->count = count;
     return esdm__pool_run(session->pool, members->count, first_use, &b, err);
+}
+
+bool
+esdm__members_visit(const esdm__members *members,
+                    bool (*visit)(const esdm__virtual_member *member, void *user), void *user)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        const esdm__virtual_member *m = &members->items[i];
+        const esdm__virtual *inner = m->joined && m->open != NULL ? m->open->provided : NULL;
+        if (inner != NULL ? !esdm__members_visit(&inner->members, visit, user) : !visit(m, user))
+            return false;
+    }
+    return true;
 }
 
 void

@@ -11,23 +11,39 @@
 static const esdm__provider provider = {.read = esdm__virtual_read, .free = esdm__virtual_free};
 
 static esdm_status
-join(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
-     esdm_error *err)
+join(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *bundles,
+     esdm_container *container, esdm_error *err)
 {
-    esdm_status status =
-        esdm__members_init(&whole->members, esdm_container_session(container), question, err);
+    esdm_status status = esdm__members_init(&whole->members, esdm_container_session(container),
+                                            question, bundles, err);
+    whole->stacks = bundles != NULL;
     if (status == ESDM_OK)
-        status = esdm__virtual_survey(whole, question->overlap, err);
+        status = esdm__virtual_survey(whole, question, err);
     if (status == ESDM_OK)
-        status = esdm__virtual_build(whole, container, err);
+        status = esdm__virtual_build(whole, bundles, container, err);
     if (status == ESDM_OK && question->overlap == ESDM__OVERLAP_EQUAL)
         status = esdm__virtual_overlap(whole, container, err);
     return status;
 }
 
 static esdm_status
-open_joined(esdm_session *session, const char *name, const esdm__question *question,
-            esdm_container **ret_container, esdm_error *err)
+open_bundled(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
+             esdm_error *err)
+{
+    esdm__bundles bundles = {0};
+    if (question->ensemble == NULL)
+        return join(whole, question, NULL, container, err);
+    esdm_status status =
+        esdm__bundles_make(esdm_container_session(container), question, &bundles, err);
+    if (status == ESDM_OK)
+        status = join(whole, question, &bundles, container, err);
+    esdm__bundles_clear(&bundles);
+    return status;
+}
+
+esdm_status
+esdm__virtual_open_joined(esdm_session *session, const char *name, const esdm__question *question,
+                          esdm_container **ret_container, esdm_error *err)
 {
     esdm_container *container = NULL;
     esdm_status status = esdm__container_new_handle(session, name, &container, err);
@@ -41,7 +57,7 @@ open_joined(esdm_session *session, const char *name, const esdm__question *quest
     container->provider = &provider;
     container->provided = whole;
     esdm__uuid_new(esdm__io_of(container)->uuid);
-    status = join(whole, question, container, err);
+    status = open_bundled(whole, question, container, err);
     if (status != ESDM_OK) {
         esdm__container_drop(container);
         return esdm__error_prefix(err, status, "'%.300s'", name);
@@ -54,8 +70,8 @@ esdm_status
 esdm__virtual_open_question(esdm_session *session, const char *name, const esdm__question *question,
                             esdm_container **ret_container, esdm_error *err)
 {
-    if (question->count != 1)
-        return open_joined(session, name, question, ret_container, err);
+    if (question->count != 1 || question->ensemble != NULL)
+        return esdm__virtual_open_joined(session, name, question, ret_container, err);
     const esdm__pin *pin = question->pins;
     esdm_container *only = NULL;
     esdm_status status =

@@ -63,7 +63,7 @@ esdm_status
 esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    for (size_t i = 0; i < container->datasets.count; i++) {
+    for (size_t i = 0; i < container->datasets.count && whole->axis.ntwice > 0; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
         int axis = whole->datasets[i].axis;
         if (!is_checked(whole, dataset, axis))

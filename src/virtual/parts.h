@@ -35,6 +35,7 @@ typedef struct esdm__question {
     esdm__pin *pins; /* owned; of each name; NULL: the newest snapshots */
     size_t count;
     esdm__overlap_rule overlap;
+    char *ensemble; /* owned; the attribute that a dimension is made of; NULL: none */
 } esdm__question;
 
 /* ---- expression.c ------------------------------------------------------------------------- */
@@ -73,10 +74,40 @@ esdm_status esdm__virtual_open_question(esdm_session *session, const char *name,
                                         const esdm__question *question,
                                         esdm_container **ret_container, esdm_error *err);
 
+/** The same of several, and of one that gets a new dimension. */
+esdm_status esdm__virtual_open_joined(esdm_session *session, const char *name,
+                                      const esdm__question *question,
+                                      esdm_container **ret_container, esdm_error *err);
+
+/* ---- bundles.c ---------------------------------------------------------------------------- */
+
+/** Containers that have the same value of an attribute: they are put together first. */
+typedef struct esdm__bundle {
+    char *label; /* owned; the value as a text */
+    double number;
+    bool is_number;
+    esdm__question question;
+} esdm__bundle;
+
+typedef struct esdm__bundles {
+    esdm__bundle *items; /* owned; in the order of their values, each once */
+    size_t count;
+} esdm__bundles;
+
+/**
+ * Sorts the containers of a question by the values of its attribute `ensemble`: numbers by size,
+ * texts so that r2 is before r10. @param ret esdm__bundles_clear().
+ * @return ESDM_EINVAL naming a container that has no value, or several.
+ */
+esdm_status esdm__bundles_make(esdm_session *session, const esdm__question *question,
+                               esdm__bundles *ret, esdm_error *err);
+void esdm__bundles_clear(esdm__bundles *bundles);
+
 /* ---- members.c ---------------------------------------------------------------------------- */
 
 typedef struct esdm__virtual_member {
-    char *name; /* owned */
+    char *name;  /* owned; of several in one a text that tells people which */
+    bool joined; /* several, put together: `open` as long as the whole is */
     uint64_t record;
     uint64_t snapshot;
     char uuid[ESDM__UUID_BYTES];
@@ -98,9 +129,15 @@ typedef struct esdm__members {
 
 /** ESDM_ECORRUPT: the container is gone, or another one has its name now. */
 esdm_status esdm__pin_lost(const char *name, const esdm__pin *pin, esdm_error *err);
-/** Finds and pins the newest snapshots. The members must be cleared also on failure. */
+/** Finds and pins the newest snapshots. The members must be cleared also on failure.
+ *  @param bundles of the question, one for each member; NULL: each container is one. */
 esdm_status esdm__members_init(esdm__members *members, esdm_session *session,
-                               const esdm__question *question, esdm_error *err);
+                               const esdm__question *question, const esdm__bundles *bundles,
+                               esdm_error *err);
+/** Visits the containers that data come from, those of members that are several in one too.
+ *  Return false to stop. */
+bool esdm__members_visit(const esdm__members *members,
+                         bool (*visit)(const esdm__virtual_member *member, void *user), void *user);
 void esdm__members_clear(esdm__members *members);
 /** The open container of a member, until it is released; for any thread. */
 esdm_status esdm__member_use(esdm__members *members, size_t i, esdm_container **ret,
@@ -222,15 +259,16 @@ struct esdm__virtual;
  * with the first member, and notes what their numbers mean. Members are looked at by several
  * threads. Fills in `axis`, `datasets`, `flips` and `differs` of the whole.
  */
-esdm_status esdm__virtual_survey(struct esdm__virtual *whole, esdm__overlap_rule rule,
+esdm_status esdm__virtual_survey(struct esdm__virtual *whole, const esdm__question *question,
                                  esdm_error *err);
 
 /* ---- compare.c ---------------------------------------------------------------------------- */
 
 /** Two members that are compared. */
 typedef struct esdm__pair {
-    const char *axis; /* name of the joined dimension */
-    const char *one;  /* names */
+    const char *axis;                   /* name of the joined dimension */
+    const struct esdm__joined *stacked; /* of a new dimension: what is along it; else NULL */
+    const char *one;                    /* names */
     const char *other;
     esdm_container *a;
     esdm_container *b;
@@ -239,6 +277,17 @@ typedef struct esdm__pair {
 
 /** ESDM_EINVAL or ESDM_ENOTSUP naming both members, and in what they do not fit. */
 esdm_status esdm__pair_compare(const esdm__pair *pair, esdm_error *err);
+
+/* ---- stack.c ------------------------------------------------------------------------------- */
+
+/** The axis of a new dimension that is called like the attribute. */
+esdm_status esdm__stack_axis(struct esdm__virtual *whole, const char *attribute,
+                             esdm_container *first, esdm_error *err);
+/** Marks what gets the new dimension: all but coordinates, bounds and what describes others. */
+void esdm__stack_choose(struct esdm__virtual *whole, esdm_container *first);
+/** Adds the dimension and its coordinate to the structure of the first member. */
+esdm_status esdm__stack_build(struct esdm__virtual *whole, const esdm__bundles *bundles,
+                              esdm_container *container, esdm_error *err);
 
 /* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
 
@@ -250,12 +299,15 @@ typedef struct esdm__joined {
     size_t nmeanings;
     uint32_t *which;  /* owned; by member: its meaning */
     esdm__map **maps; /* owned; by meaning; NULL, or an entry NULL: bits pass */
+    bool stacked;     /* gets the new dimension */
+    void *values;     /* owned; of the coordinate of a new dimension, in its type; else NULL */
 } esdm__joined;
 
 /** What the container keeps (esdm_container.provided). */
 typedef struct esdm__virtual {
     esdm__members members;
     esdm__axis axis;
+    bool stacks;            /* the axis is a new dimension, with one element for each member */
     esdm__joined *datasets; /* owned; as many as the container has */
     size_t ndatasets;
     uint64_t *flips;      /* owned; by member: which dimensions it has in reversed order */
@@ -270,7 +322,8 @@ void esdm__note_differences(esdm_container *first, esdm_container *other, esdm__
  */
 esdm_status esdm__virtual_copy_structure(esdm_container *from, esdm_container *to, esdm_error *err);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
-esdm_status esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err);
+esdm_status esdm__virtual_build(esdm__virtual *whole, const esdm__bundles *bundles,
+                                esdm_container *container, esdm_error *err);
 /** ESDM_EINVAL when members have different values for the same coordinate. */
 esdm_status esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err);
 /**

@@ -174,6 +174,36 @@ read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
     return status;
 }
 
+/* A coordinate that is no member's. */
+static esdm_status
+read_own(const esdm_dataset *dataset, const void *values, const esdm_dataspace *space,
+         esdm_type memory_type, void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
+{
+    int64_t stride[ESDM_MAX_RANK];
+    const int64_t step[] = {space->has_stride ? (int64_t) space->stride[0] : 1};
+    esdm__space_memory_strides(space, stride);
+    if (dataset->type != ESDM_TYPE_STRING) {
+        const uint8_t *from =
+            (const uint8_t *) values + space->offset[0] * esdm_type_size(dataset->type);
+        esdm__copy_by_rules_nd(dataset->group->container->conversion, false, 1, space->size,
+                               dataset->type, from, step, memory_type, buffer, stride,
+                               ret_out_of_range);
+        return ESDM_OK;
+    }
+    char **to = buffer;
+    for (uint64_t i = 0; i < space->size[0]; i++) {
+        const char *text =
+            ((const char *const *) values)[space->offset[0] + i * (uint64_t) step[0]];
+        to[(int64_t) i * stride[0]] = strdup(text);
+        if (to[(int64_t) i * stride[0]] == NULL) {
+            while (i-- > 0)
+                free(to[(int64_t) i * stride[0]]);
+            return esdm__error_nomem(err, strlen(text), "a text");
+        }
+    }
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                    void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
@@ -181,6 +211,8 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
     esdm__virtual *whole = dataset->group->container->provided;
     const esdm__joined *joined = joined_of(whole, dataset);
     int64_t stride[ESDM_MAX_RANK];
+    if (joined->values != NULL)
+        return read_own(dataset, joined->values, space, memory_type, buffer, ret_out_of_range, err);
     if (joined->axis < 0)
         return esdm__virtual_read_member(whole, dataset, whole->axis.first, space, memory_type,
                                          buffer, ret_out_of_range, err);

@@ -12,15 +12,19 @@
 
 /* ---- pins --------------------------------------------------------------------------------- */
 
+static bool
+write_pin(const esdm__virtual_member *m, void *user)
+{
+    char line[ESDM_CONTAINER_NAME_MAX + ESDM__UUID_BYTES + 40];
+    int n = snprintf(line, sizeof line, "%" PRIu64 " %s %s\n", m->snapshot, m->uuid, m->name);
+    esdm__buffer_put(user, line, (size_t) n);
+    return true;
+}
+
 void
 esdm__pins_write(const esdm__members *members, esdm__buffer *text)
 {
-    for (size_t i = 0; i < members->count; i++) {
-        char line[ESDM_CONTAINER_NAME_MAX + ESDM__UUID_BYTES + 40];
-        const esdm__virtual_member *m = &members->items[i];
-        int n = snprintf(line, sizeof line, "%" PRIu64 " %s %s\n", m->snapshot, m->uuid, m->name);
-        esdm__buffer_put(text, line, (size_t) n);
-    }
+    (void) esdm__members_visit(members, write_pin, text);
 }
 
 /* "SNAPSHOT UUID NAME" up to the end of the line. */
@@ -143,16 +147,28 @@ esdm__virtual_save(esdm_container *whole, const char *query, bool pin, esdm_cont
     return status;
 }
 
+typedef struct telling {
+    bool (*visit)(const char *member, uint64_t snapshot, void *user);
+    void *user;
+} telling;
+
+static bool
+tell_pin(const esdm__virtual_member *member, void *user)
+{
+    const telling *t = user;
+    return t->visit(member->name, member->snapshot, t->user);
+}
+
 void
 esdm__virtual_pinned(const esdm_container *whole,
                      bool (*visit)(const char *member, uint64_t snapshot, void *user), void *user)
 {
     const esdm__virtual *provided = whole->provided;
+    telling t = {visit, user};
     if (provided == NULL)
         (void) visit(whole->name, esdm__io_of(whole)->snapshot, user);
-    for (size_t i = 0; provided != NULL && i < provided->members.count; i++)
-        if (!visit(provided->members.items[i].name, provided->members.items[i].snapshot, user))
-            return;
+    else
+        (void) esdm__members_visit(&provided->members, tell_pin, &t);
 }
 
 /* ---- who uses whom ------------------------------------------------------------------------ */

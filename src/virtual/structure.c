@@ -146,6 +146,8 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
              esdm_error *err)
 {
     bool unpack = false;
+    if (joined->values != NULL)
+        return ESDM_OK;
     joined->axis = esdm__dataset_axis(dataset, whole->axis.name);
     if (joined->axis < 0 || !esdm__meaning_is_number(dataset->type))
         return ESDM_OK;
@@ -186,9 +188,10 @@ static bool
 is_expected(const char *name)
 {
     static const char *const names[] = {
-        "tracking_id",   "creation_date", "history",      "uuid",       "date_created",
-        "timeStamp",     "date_modified", "scale_factor", "add_offset", "_FillValue",
-        "missing_value", "valid_range",   "valid_min",    "valid_max"};
+        "tracking_id",  "creation_date", "history",       "uuid",
+        "date_created", "timeStamp",     "date_modified", "scale_factor",
+        "add_offset",   "_FillValue",    "missing_value", "valid_range",
+        "valid_min",    "valid_max",     "esdm_members",  "esdm_differs"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -229,9 +232,30 @@ differences_of(const esdm_attributes *first, const esdm_attributes *other, const
     }
 }
 
+/* What a member that is several in one says of these. */
+static void
+differences_within(esdm_container *member, esdm__buffer *text)
+{
+    esdm_attribute a;
+    if (member->provider == NULL ||
+        !esdm_attribute_find(esdm_group_attributes(esdm_container_root(member)), "esdm_differs", &a,
+                             NULL) ||
+        a.type != ESDM_TYPE_CHAR)
+        return;
+    char *copy = strndup(a.values, (size_t) a.count);
+    char *rest = NULL;
+    text->failed = text->failed || copy == NULL;
+    for (char *line = copy != NULL ? strtok_r(copy, "\n", &rest) : NULL; line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        note_attribute("", line, text);
+    free(copy);
+}
+
 void
 esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text)
 {
+    differences_within(first, text);
+    differences_within(other, text);
     differences_of(esdm_group_attributes(esdm_container_root(first)),
                    esdm_group_attributes(esdm_container_root(other)), "", text);
     for (size_t k = 0; k < first->datasets.count; k++) {
@@ -242,19 +266,29 @@ esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffe
     }
 }
 
+typedef struct summary {
+    uint64_t digest;
+    size_t count;
+} summary;
+
+static bool
+add_member(const esdm__virtual_member *m, void *user)
+{
+    summary *sum = user;
+    uint64_t parts[3] = {sum->digest, esdm__checksum(m->name, strlen(m->name)), m->snapshot};
+    sum->digest = esdm__checksum(parts, sizeof parts);
+    sum->count++;
+    return true;
+}
+
 static esdm_status
 note_members(const esdm__virtual *whole, esdm_container *container, esdm_error *err)
 {
     char text[96];
-    uint64_t digest = 0;
-    for (size_t i = 0; i < whole->members.count; i++) {
-        const esdm__virtual_member *m = &whole->members.items[i];
-        uint64_t of_name = esdm__checksum(m->name, strlen(m->name));
-        uint64_t parts[3] = {digest, of_name, m->snapshot};
-        digest = esdm__checksum(parts, sizeof parts);
-    }
-    int n = snprintf(text, sizeof text, "%zu containers, digest %016" PRIx64, whole->members.count,
-                     digest);
+    summary sum = {0};
+    (void) esdm__members_visit(&whole->members, add_member, &sum);
+    int n =
+        snprintf(text, sizeof text, "%zu containers, digest %016" PRIx64, sum.count, sum.digest);
     return esdm_attribute_set(esdm_group_attributes(esdm_container_root(container)), "esdm_members",
                               ESDM_TYPE_CHAR, (uint64_t) n, text, err);
 }
@@ -345,31 +379,37 @@ may_be_unlimited(const esdm_container *container, const esdm_dimension *dimensio
 }
 
 static esdm_status
-build_from(esdm__virtual *whole, esdm_container *first, esdm_container *container, esdm_error *err)
+build_from(esdm__virtual *whole, const esdm__bundles *bundles, esdm_container *first,
+           esdm_container *container, esdm_error *err)
 {
     esdm_status status = esdm__virtual_copy_structure(first, container, err);
+    if (status == ESDM_OK && bundles != NULL)
+        status = esdm__stack_build(whole, bundles, container, err);
     if (status != ESDM_OK)
         return status;
-    esdm_dimension *joined =
-        esdm_group_dimension_find(esdm_container_root(container), whole->axis.name);
-    joined->unlimited = may_be_unlimited(container, joined);
-    atomic_store(&joined->length, whole->axis.length);
+    if (bundles == NULL) {
+        esdm_dimension *joined =
+            esdm_group_dimension_find(esdm_container_root(container), whole->axis.name);
+        joined->unlimited = may_be_unlimited(container, joined);
+        atomic_store(&joined->length, whole->axis.length);
+    }
     for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
         status = join_dataset(whole, container->datasets.items[i], &whole->datasets[i], err);
-    for (size_t i = 0; i < whole->ndatasets && status == ESDM_OK; i++)
+    for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++)
         atomic_store(&((esdm_dataset *) container->datasets.items[i])->has_data, true);
     return status == ESDM_OK ? note_attributes(whole, container, err) : status;
 }
 
 esdm_status
-esdm__virtual_build(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+esdm__virtual_build(esdm__virtual *whole, const esdm__bundles *bundles, esdm_container *container,
+                    esdm_error *err)
 {
     esdm_container *first = NULL;
     esdm_status status = esdm__member_use(&whole->members, whole->axis.first, &first, err);
     if (status != ESDM_OK)
         return status;
     container->writable = true; /* while it is filled */
-    status = build_from(whole, first, container, err);
+    status = build_from(whole, bundles, first, container, err);
     container->writable = false;
     container->structure_dirty = false;
     esdm__member_release(&whole->members, whole->axis.first);
@@ -381,6 +421,7 @@ esdm__joined_clear(esdm__virtual *whole)
 {
     for (size_t i = 0; i < whole->ndatasets; i++) {
         esdm__joined *joined = &whole->datasets[i];
+        free(joined->values);
         for (size_t k = 0; joined->maps != NULL && k < joined->nmeanings; k++)
             free(joined->maps[k]);
         free(joined->maps);

@@ -39,6 +39,14 @@ dimension_name(const survey *s, size_t d)
     return ((const esdm_dimension *) s->reference->dimensions.items[d])->name;
 }
 
+/* Standard and proleptic are looked at again for each value (maps.c). */
+static bool
+calendars_agree(esdm__calendar a, esdm__calendar b)
+{
+    return a == b || ((a == ESDM__CALENDAR_STANDARD || a == ESDM__CALENDAR_PROLEPTIC) &&
+                      (b == ESDM__CALENDAR_STANDARD || b == ESDM__CALENDAR_PROLEPTIC));
+}
+
 static bool
 key_same(const esdm__keys *k, double a, double b)
 {
@@ -58,7 +66,12 @@ keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, bool *r
            key_same(a, a->values[reversed], b->values[a->count - 1 - reversed]))
         reversed++;
     *ret_flipped = !*ret_same && a->count == b->count && reversed == a->count;
-    if (a->count != b->count)
+    if (a->is_time != b->is_time || !calendars_agree(a->calendar, b->calendar)) {
+        *ret_same = *ret_flipped = false;
+        (void) snprintf(what, bytes, "'%s' has the calendars %s and %s", name,
+                        a->is_time ? esdm__calendar_name(a->calendar) : "none",
+                        b->is_time ? esdm__calendar_name(b->calendar) : "none");
+    } else if (a->count != b->count)
         (void) snprintf(what, bytes, "'%s' has %" PRIu64 " and %" PRIu64 " values", name, a->count,
                         b->count);
     else if (!*ret_same)
@@ -86,9 +99,10 @@ look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, es
         s->whole->flips[i] |= UINT64_C(1) << d;
         same = true;
     }
+    if (!same)
+        memcpy(l->what, what, sizeof what);
     if (!same && l->dimension >= 0) {
         l->second = (int) d;
-        memcpy(l->what, what, sizeof what);
     } else if (!same) {
         l->dimension = (int) d;
         l->keys = keys;
@@ -167,6 +181,7 @@ compare(survey *s, size_t i, esdm_container *member, const char *axis, esdm_erro
                        .other = items[i].name,
                        .a = s->reference,
                        .b = member,
+                       .stacked = s->whole->stacks ? s->whole->datasets : NULL,
                        .flips = s->whole->flips[i]};
     esdm_status status = esdm__pair_compare(&pair, err);
     if (status == ESDM_OK)
@@ -191,10 +206,13 @@ look_at(void *context, size_t i, esdm_error *err)
     if (status != ESDM_OK)
         return status;
     const char *axis = s->axis;
-    if (axis == NULL) {
+    const look *l = &s->looks[i];
+    if (axis == NULL || s->whole->stacks) {
         status = look_at_dimensions(s, i, member, err);
-        if (status == ESDM_OK && s->looks[i].dimension >= 0 && s->looks[i].second < 0)
-            axis = dimension_name(s, (size_t) s->looks[i].dimension);
+        if (s->whole->stacks)
+            axis = l->dimension < 0 ? axis : NULL; /* told by check_stack() */
+        else if (status == ESDM_OK && l->dimension >= 0 && l->second < 0)
+            axis = dimension_name(s, (size_t) l->dimension);
     }
     if (status == ESDM_OK && axis != NULL)
         status = compare(s, i, member, axis, err);
@@ -281,14 +299,6 @@ choose_axis(const survey *s, int *ret_axis, esdm_error *err)
     return ESDM_OK;
 }
 
-/* Standard and proleptic are looked at again for each value (maps.c). */
-static bool
-calendars_agree(esdm__calendar a, esdm__calendar b)
-{
-    return a == b || ((a == ESDM__CALENDAR_STANDARD || a == ESDM__CALENDAR_PROLEPTIC) &&
-                      (b == ESDM__CALENDAR_STANDARD || b == ESDM__CALENDAR_PROLEPTIC));
-}
-
 static esdm_status
 check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__keys *other,
                esdm_error *err)
@@ -322,6 +332,39 @@ sort_axis(survey *s, int axis, esdm__overlap_rule rule, esdm_error *err)
         status = esdm__axis_sort(&s->whole->members, rule, keys, to, err);
     free(keys);
     return status;
+}
+
+/* ---- a new dimension ----------------------------------------------------------------------- */
+
+static esdm_status
+check_stack(const survey *s, esdm_error *err)
+{
+    const esdm__virtual_member *items = s->whole->members.items;
+    for (size_t i = 0; i < s->whole->members.count; i++)
+        if (s->looks[i].dimension >= 0)
+            return esdm__error_set(
+                err, ESDM_EINVAL, "'%s' and '%s' have other values along '%s' (%s)",
+                items[s->first].name, items[i].name,
+                dimension_name(s, (size_t) s->looks[i].dimension), s->looks[i].what);
+    return ESDM_OK;
+}
+
+/* All dimensions that there are must be equal. */
+static esdm_status
+survey_stack(survey *s, const char *attribute, esdm_error *err)
+{
+    esdm__virtual *whole = s->whole;
+    esdm_status status = reference_begin(s, 0, err);
+    if (status == ESDM_OK)
+        status = reference_keys(s, err);
+    if (status == ESDM_OK)
+        status = esdm__stack_axis(whole, attribute, s->reference, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__stack_choose(whole, s->reference);
+    s->axis = whole->axis.name;
+    status = esdm__pool_run(whole->members.session->pool, whole->members.count, look_at, s, err);
+    return status == ESDM_OK ? check_stack(s, err) : status;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -400,12 +443,14 @@ more_dimensions(esdm__virtual *whole, size_t *ret_first, esdm_error *err)
 }
 
 static esdm_status
-survey_run(survey *s, esdm__overlap_rule rule, esdm_error *err)
+survey_run(survey *s, const esdm__question *question, esdm_error *err)
 {
     esdm__virtual *whole = s->whole;
     esdm__pool *pool = whole->members.session->pool;
     int axis = -1;
     size_t first = 0;
+    if (whole->stacks)
+        return survey_stack(s, question->ensemble, err);
     esdm_status status = more_dimensions(whole, &first, err);
     if (status == ESDM_OK)
         status = reference_begin(s, first, err);
@@ -416,7 +461,7 @@ survey_run(survey *s, esdm__overlap_rule rule, esdm_error *err)
     if (status == ESDM_OK)
         status = choose_axis(s, &axis, err);
     if (status == ESDM_OK)
-        status = sort_axis(s, axis, rule, err);
+        status = sort_axis(s, axis, question->overlap, err);
     if (status == ESDM_OK && whole->axis.first != s->first)
         status = change_reference(s, err);
     s->axis = whole->axis.name;
@@ -426,7 +471,7 @@ survey_run(survey *s, esdm__overlap_rule rule, esdm_error *err)
 }
 
 esdm_status
-esdm__virtual_survey(esdm__virtual *whole, esdm__overlap_rule rule, esdm_error *err)
+esdm__virtual_survey(esdm__virtual *whole, const esdm__question *question, esdm_error *err)
 {
     size_t count = whole->members.count;
     survey s = {.whole = whole, .looks = calloc(count, sizeof *s.looks)};
@@ -435,7 +480,7 @@ esdm__virtual_survey(esdm__virtual *whole, esdm__overlap_rule rule, esdm_error *
     for (size_t i = 0; i < count && s.looks != NULL; i++)
         s.looks[i].dimension = s.looks[i].second = -1;
     esdm_status status = s.looks != NULL && whole->flips != NULL
-                             ? survey_run(&s, rule, err)
+                             ? survey_run(&s, question, err)
                              : esdm__error_nomem(err, count * sizeof *s.looks, "members");
     survey_clear(&s);
     return status;

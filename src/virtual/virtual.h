@@ -7,6 +7,7 @@
  * Virtual containers: what a query finds, as one container.
  *
  *     ask.c         the text "?a=b&c=d" becomes a question to the catalogue
+ *     bundles.c     those of an ensemble that belong together
  *     members.c     the containers that were found: pinned, few of them open at once
  *     survey.c      what the members have: each opened once as a rule, by several threads
  *     coordinates.c which dimension they continue each other along, and in which order
@@ -14,6 +15,7 @@
  *     align.c       a dataset of one member as another one has it
  *     maps.c        how a member's values become those of the whole: times, packing, fill, types
  *     structure.c   the container in memory, made from the first member
+ *     stack.c       a new dimension, made of an attribute
  *     overlap.c     what several members have
  *     read.c        from a selection to selections of members
  *     saved.c       queries under a name

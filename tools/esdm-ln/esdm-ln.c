@@ -22,15 +22,19 @@ static const tool_help help = {
         "Without arguments the members of all virtual containers are listed.",
     .examples = "  esdm-ln 'esdm://?source_id=MPI-ESM1-2-LR&variable_id=ta&table_id=Amon' mpi/ta\n"
                 "  esdm-ln --pin '?run=42' paper/run42\n"
+                "  esdm-ln --ensemble variant_label '?variable_id=tas' all-members\n"
                 "  esdm-run ncdump -h esdm://mpi/ta\n"
                 "  esdm-ln\n",
     .see_also = "esdm-find, esdm-ls, esdm-tag",
 };
 
 static gboolean pin, force;
+static char *ensemble;
 
 static const GOptionEntry entries[] = {
     {"pin", 'p', 0, G_OPTION_ARG_NONE, &pin, "The members stay as they are now", NULL},
+    {"ensemble", 'e', 0, G_OPTION_ARG_STRING, &ensemble,
+     "Make a dimension of an attribute, as &ensemble=ATTRIBUTE in the query does", "ATTRIBUTE"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace a container of that name", NULL},
     {0},
 };
@@ -81,6 +85,31 @@ list_all(esdm_session *session)
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* ---- what the query also says -------------------------------------------------------------- */
+
+/* Appends "&option=value", in which '%' and '&' of the value are written as %25 and %26. */
+static void
+add_option(GString *query, const char *option, const char *value)
+{
+    if (value == NULL)
+        return;
+    g_string_append_printf(query, "&%s=", option);
+    for (const char *at = value; *at != '\0'; at++) {
+        if (*at == '%' || *at == '&')
+            g_string_append_printf(query, "%%%02x", (unsigned) *at);
+        else
+            g_string_append_c(query, *at);
+    }
+}
+
+static char *
+query_of(const char *said)
+{
+    GString *query = g_string_new(said);
+    add_option(query, "ensemble", ensemble);
+    return g_string_free(query, FALSE);
+}
+
 /* ---- saving ------------------------------------------------------------------------------- */
 
 static tool_exit
@@ -114,10 +143,12 @@ main(int argc, char **argv)
     tool_exit result = tool_session(argc == 1, &session);
     if (result != TOOL_OK)
         return result;
-    if (argc == 1)
+    if (argc == 1) {
         result = list_all(session);
-    else
-        result = save(session, tool_container(argv[1]), tool_container(argv[2]));
+    } else {
+        g_autofree char *query = query_of(tool_container(argv[1]));
+        result = save(session, query, tool_container(argv[2]));
+    }
     esdm_session_close(session);
     return tool_finish(result);
 }

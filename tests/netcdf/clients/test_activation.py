@@ -79,6 +79,11 @@ assert len(steps) >= 3 and steps[-1].snapshot == esdm.stat("esdm://exp/a.nc").sn
 assert esdm.open("exp/a.nc", snapshot=steps[0].snapshot)["v"].shape[0] == 1
 assert esdm.open("exp/a.nc", snapshot=-1)["v"].shape[0] < 4
 assert esdm.ls()[0].to_xarray().v.shape == (3, 5000)
+assert esdm.open(esdm.query(title="x<y"))["v"].shape == (3, 5000)
+assert esdm.open(esdm.query("exists :title", ensemble="title"))["v"].shape == (3, 1, 5000)
+esdm.link(esdm.query(title="x<y"), "exp/named")
+assert esdm.open("exp/named")["v"].shape == (3, 5000)
+esdm.remove("exp/named")
 assert "<td>exp/a.nc</td>" in esdm.ls()._repr_html_()
 try:
     esdm.find("title ! 3")

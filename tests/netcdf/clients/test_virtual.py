@@ -66,7 +66,7 @@ def test_wrong_queries_and_writes_are_told():
         out = site.file("out.nc")
         for query, words in (("?case=nothing", ("no container",)), ("?case", ("attribute=value",)),
                              ("?", ("no condition",)),
-                             ("?case=same&ensemble=case", ("ensemble", "not served")),
+                             ("?case=same&levels=union", ("levels", "not served")),
                              ("?case=same&overlap=all", ("equal, first or newest",))):
             expect_error(run([tool("esdm-cp"), f"esdm://{query}", out], check=False), *words)
         plain = next(site.folder.glob("same.1.nc"))

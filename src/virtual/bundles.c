@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Containers of a question, sorted by the value that they have of an attribute. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "query/query.h"
+#include "virtual/parts.h"
+
+/* Containers that the store is asked about at once. */
+#define BATCH 512u
+
+/* What one container has. */
+typedef struct label {
+    char *text; /* owned; NULL: none */
+    double number;
+    bool is_number;
+    size_t count; /* of values */
+    size_t container;
+} label;
+
+typedef struct labelling {
+    label *labels; /* owned */
+    size_t from;   /* the first of those that are asked about */
+    bool nomem;
+} labelling;
+
+static bool
+note_value(size_t container, const esdm_meta_attribute *attribute, void *user)
+{
+    labelling *all = user;
+    label *l = &all->labels[all->from + container];
+    if (attribute->dataset != 0 || l->count++ > 0)
+        return true;
+    l->text = strdup(attribute->text != NULL ? attribute->text : "");
+    l->number = attribute->number;
+    l->is_number = attribute->has_number;
+    all->nomem = l->text == NULL;
+    return !all->nomem;
+}
+
+static esdm_status
+labels_of_newest(esdm_session *session, const esdm__question *question, labelling *all,
+                 esdm_error *err)
+{
+    const char *const asked[] = {question->ensemble};
+    esdm_status status = ESDM_OK;
+    for (size_t at = 0; at < question->count && status == ESDM_OK && !all->nomem; at += BATCH) {
+        size_t n = question->count - at < BATCH ? question->count - at : BATCH;
+        all->from = at;
+        status = esdm__query_values(session->meta, session->store,
+                                    (const char *const *) question->names + at, n, asked, 1, false,
+                                    note_value, all, err);
+    }
+    return status == ESDM_OK && all->nomem ? esdm__error_nomem(err, BATCH, "attributes") : status;
+}
+
+/* A number as the index has it: %.17g tells all. */
+static bool
+label_of_attribute(const esdm_attribute *a, label *l)
+{
+    char text[32];
+    l->count = (size_t) a->count;
+    if (a->type == ESDM_TYPE_CHAR) {
+        l->count = 1;
+        l->text = strndup(a->values, (size_t) a->count);
+    } else if (a->type == ESDM_TYPE_STRING) {
+        const char *first = a->count > 0 ? *(const char *const *) a->values : NULL;
+        l->text = strdup(first != NULL ? first : "");
+    } else if (esdm__meaning_is_number(a->type) && a->count > 0 &&
+               esdm_convert(a->type, a->values, ESDM_TYPE_FLOAT64, &l->number, 1, NULL, NULL) ==
+                   ESDM_OK) {
+        l->is_number = true;
+        (void) snprintf(text, sizeof text, "%.17g", l->number);
+        l->text = strdup(text);
+    } else {
+        l->count = 0;
+        return true;
+    }
+    return l->text != NULL;
+}
+
+/* As the containers were when they were pinned. */
+static esdm_status
+labels_of_pinned(esdm_session *session, const esdm__question *question, labelling *all,
+                 esdm_error *err)
+{
+    for (size_t i = 0; i < question->count; i++) {
+        esdm_container *container = NULL;
+        esdm_attribute a;
+        const esdm__pin *pin = &question->pins[i];
+        esdm_status status = esdm__io_open(session, question->names[i], ESDM_OPEN_READ,
+                                           pin->snapshot, &container, err);
+        if (status == ESDM_ENOENT)
+            status = esdm__pin_lost(question->names[i], pin, err);
+        if (status != ESDM_OK)
+            return status;
+        bool fits = !esdm_attribute_find(esdm_group_attributes(esdm_container_root(container)),
+                                         question->ensemble, &a, NULL) ||
+                    label_of_attribute(&a, &all->labels[i]);
+        esdm__container_drop(container);
+        if (!fits)
+            return esdm__error_nomem(err, sizeof(label), "attributes");
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+check_labels(const esdm__question *question, const labelling *all, esdm_error *err)
+{
+    for (size_t i = 0; i < question->count; i++) {
+        const label *l = &all->labels[i];
+        if (l->text == NULL)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "'%s' has no attribute '%s', of which the query makes a "
+                                   "dimension: '&%s=*' in the query leaves such containers out",
+                                   question->names[i], question->ensemble, question->ensemble);
+        if (l->count > 1)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "the attribute '%s' of '%s' has %zu values, and a dimension is "
+                                   "made of one",
+                                   question->ensemble, question->names[i], l->count);
+    }
+    return ESDM_OK;
+}
+
+/* Numbers first; r2i1 before r10i1. */
+static int
+compare_labels(const label *a, const label *b)
+{
+    if (a->is_number != b->is_number)
+        return a->is_number ? -1 : 1;
+    if (a->is_number)
+        return a->number < b->number ? -1 : a->number > b->number;
+    int natural = strverscmp(a->text, b->text);
+    return natural != 0 ? natural : strcmp(a->text, b->text);
+}
+
+static int
+by_label(const void *a, const void *b)
+{
+    const label *x = a;
+    const label *y = b;
+    int order = compare_labels(x, y);
+    return order != 0 ? order : x->container < y->container ? -1 : x->container > y->container;
+}
+
+/* Takes the text of the label. */
+static esdm_status
+make_bundle(esdm__bundle *bundle, const esdm__question *question, label *labels, size_t count,
+            esdm_error *err)
+{
+    bundle->label = labels[0].text;
+    labels[0].text = NULL;
+    bundle->number = labels[0].number;
+    bundle->is_number = labels[0].is_number;
+    esdm__question *to = &bundle->question;
+    to->overlap = question->overlap;
+    to->names = calloc(count, sizeof *to->names);
+    to->pins = question->pins != NULL ? calloc(count, sizeof *to->pins) : NULL;
+    if (to->names == NULL || (question->pins != NULL && to->pins == NULL))
+        return esdm__error_nomem(err, count * sizeof *to->names, "members");
+    for (to->count = 0; to->count < count; to->count++) {
+        size_t from = labels[to->count].container;
+        to->names[to->count] = strdup(question->names[from]);
+        if (to->names[to->count] == NULL)
+            return esdm__error_nomem(err, strlen(question->names[from]), "members");
+        if (to->pins != NULL)
+            to->pins[to->count] = question->pins[from];
+    }
+    return ESDM_OK;
+}
+
+static esdm_status
+bundle_labels(const esdm__question *question, label *labels, esdm__bundles *ret, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    ret->items = calloc(question->count, sizeof *ret->items);
+    if (ret->items == NULL)
+        return esdm__error_nomem(err, question->count * sizeof *ret->items, "members");
+    for (size_t i = 0; i < question->count; i++)
+        labels[i].container = i;
+    qsort(labels, question->count, sizeof *labels, by_label);
+    for (size_t at = 0; at < question->count && status == ESDM_OK;) {
+        size_t end = at + 1;
+        while (end < question->count && compare_labels(&labels[at], &labels[end]) == 0)
+            end++;
+        status = make_bundle(&ret->items[ret->count++], question, &labels[at], end - at, err);
+        at = end;
+    }
+    return status;
+}
+
+esdm_status
+esdm__bundles_make(esdm_session *session, const esdm__question *question, esdm__bundles *ret,
+                   esdm_error *err)
+{
+    labelling all = {.labels = calloc(question->count, sizeof *all.labels)};
+    if (all.labels == NULL)
+        return esdm__error_nomem(err, question->count * sizeof *all.labels, "attributes");
+    esdm_status status = question->pins != NULL ? labels_of_pinned(session, question, &all, err)
+                                                : labels_of_newest(session, question, &all, err);
+    if (status == ESDM_OK)
+        status = check_labels(question, &all, err);
+    if (status == ESDM_OK)
+        status = bundle_labels(question, all.labels, ret, err);
+    for (size_t i = 0; i < question->count; i++)
+        free(all.labels[i].text);
+    free(all.labels);
+    return status;
+}
+
+void
+esdm__bundles_clear(esdm__bundles *bundles)
+{
+    for (size_t i = 0; i < bundles->count; i++) {
+        free(bundles->items[i].label);
+        esdm__question_clear(&bundles->items[i].question);
+    }
+    free(bundles->items);
+    *bundles = (esdm__bundles){0};
+}
