@@ -19,17 +19,34 @@
 typedef struct names {
     esdm__buffer bytes; /* one name after the other, each with its NUL */
     size_t count;
+    const char *folder; /* of former containers: only those below it; "": all */
 } names;
+
+static bool
+add_name(names *all, const char *name)
+{
+    esdm__buffer_put(&all->bytes, name, strlen(name) + 1);
+    return ++all->count < NAMES_MOST;
+}
 
 static bool
 note_name(const char *name, const esdm_meta_container *record, void *user)
 {
     (void) record;
+    return esdm__name_is_own(name) || add_name(user, name);
+}
+
+static bool
+note_former(const char *stored, const esdm_meta_container *record, void *user)
+{
+    (void) record;
     names *all = user;
-    if (esdm__name_is_own(name))
+    esdm__former former;
+    size_t bytes = strlen(all->folder);
+    if (!esdm__former_parse(stored, &former) ||
+        (bytes > 0 && (strncmp(former.name, all->folder, bytes) != 0 || former.name[bytes] != '/')))
         return true;
-    esdm__buffer_put(&all->bytes, name, strlen(name) + 1);
-    return ++all->count < NAMES_MOST;
+    return add_name(all, former.name);
 }
 
 /* The nearest name of those that begin with `folder`; "" when none is near. Only what lies behind
@@ -64,9 +81,21 @@ find_nearest(names *all, const char *name, const char *folder, char *text)
     free(known);
 }
 
+/* Names of living containers, or of former ones, below a folder. */
+static esdm_status
+list_names(const esdm_session *session, const char *folder, bool former, names *all)
+{
+    all->folder = folder;
+    if (former)
+        return session->meta->container_list(session->store, ESDM__FORMER_PREFIX, note_former, all,
+                                             NULL);
+    return session->meta->container_list(session->store, folder[0] != '\0' ? folder : NULL,
+                                         note_name, all, NULL);
+}
+
 /* Among those of its folder first, then among all. */
 static void
-nearest_name(const esdm_session *session, const char *name, char *text)
+nearest_name(const esdm_session *session, const char *name, bool former, char *text)
 {
     char folder[ESDM_CONTAINER_NAME_MAX + 1];
     (void) snprintf(folder, sizeof folder, "%s", name);
@@ -79,9 +108,7 @@ nearest_name(const esdm_session *session, const char *name, char *text)
             *slash = '\0';
         else
             folder[0] = '\0';
-        if (session->meta->container_list(session->store, i == 0 ? folder : NULL, note_name, &all,
-                                          NULL) == ESDM_OK &&
-            !all.bytes.failed)
+        if (list_names(session, folder, former, &all) == ESDM_OK && !all.bytes.failed)
             find_nearest(&all, name, folder, text);
         esdm__buffer_clear(&all.bytes);
     }
@@ -102,18 +129,30 @@ count_former(const char *stored, const esdm_meta_container *record, void *user)
     return true;
 }
 
+/* Whether something can be suggested at all; `normal` is then the name, and `text` empty. */
+static bool
+begin(const esdm_session *session, const char *name, char *text, size_t bytes, char *normal)
+{
+    if (text != NULL && bytes > 0)
+        text[0] = '\0';
+    return session != NULL && name != NULL && text != NULL && bytes > 0 &&
+           esdm__name_normalise(name, normal, NULL) == ESDM_OK;
+}
+
+static void
+ask_for(const char *nearest, char *text, size_t bytes)
+{
+    if (nearest[0] != '\0')
+        (void) snprintf(text, bytes, "did you mean '%s'?", nearest);
+}
+
 void
 esdm_container_suggest(esdm_session *session, const char *name, char *text, size_t bytes)
 {
-    if (session == NULL || name == NULL || text == NULL)
-        return;
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     char nearest[ESDM_CONTAINER_NAME_MAX + 1];
     char below[ESDM__FORMER_NAME_BYTES];
-    if (bytes > 0)
-        text[0] = '\0';
-    if (session == NULL || name == NULL || bytes == 0 ||
-        esdm__name_normalise(name, normal, NULL) != ESDM_OK)
+    if (!begin(session, name, text, bytes, normal))
         return;
     formers all = {.name = normal};
     (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
@@ -125,7 +164,18 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
                         normal);
         return;
     }
-    nearest_name(session, normal, nearest);
-    if (nearest[0] != '\0')
-        (void) snprintf(text, bytes, "did you mean '%s'?", nearest);
+    nearest_name(session, normal, false, nearest);
+    ask_for(nearest, text, bytes);
+}
+
+void
+esdm_former_suggest(esdm_session *session, const char *name, char *text, size_t bytes)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    char nearest[ESDM_CONTAINER_NAME_MAX + 1];
+    if (!begin(session, name, text, bytes, normal))
+        return;
+    nearest_name(session, normal, true, nearest);
+    if (strcmp(nearest, normal) != 0)
+        ask_for(nearest, text, bytes);
 }

@@ -4,7 +4,9 @@
  * conventions 1.11, chapters 3.5, 4, 5, 7; UGRID 1.0), and whole numbers that count or number
  * something. Rounded, a date becomes another day, and a grid another grid. */
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "esdm/accuracy.h"
 #include "model/container.h"
@@ -148,6 +150,8 @@ is_coordinate(const esdm_dataset *dataset)
 {
     static const char *const attributes[] = {"axis",    "calendar",        "_CoordinateAxisType",
                                              "cf_role", "_CoordinateAxes", NULL};
+    /* Fields of three dimensions that have these were made by programs that copy attributes. */
+    static const char *const of_few[] = {"bounds", "climatology", "formula_terms", NULL};
     static const char *const standard_names[] = {"latitude",
                                                  "longitude",
                                                  "time",
@@ -157,23 +161,42 @@ is_coordinate(const esdm_dataset *dataset)
                                                  "grid_longitude",
                                                  "projection_x_coordinate",
                                                  "projection_y_coordinate",
+                                                 "cell_area", /* a measure that stands alone */
                                                  NULL};
     for (uint32_t i = 0; i < dataset->rank; i++)
         if (strcmp(dataset->dimensions[i]->name, dataset->name) == 0)
             return true;
     /* Fluxes have `positive` too: "up". */
-    return has_any(dataset, attributes) || (dataset->rank <= 1 && has(dataset, "positive")) ||
+    return has_any(dataset, attributes) || (dataset->rank <= 2 && has_any(dataset, of_few)) ||
+           (dataset->rank <= 1 && has(dataset, "positive")) ||
            is_one_of(text_of(&dataset->attributes, "standard_name"), standard_names);
 }
 
 static bool
-is_horizontal(text units)
+begins(const char *name, const char *word)
 {
-    static const char *const all[] = {
+    return strncasecmp(name, word, strlen(word)) == 0;
+}
+
+static bool
+ends(const char *name, const char *word)
+{
+    const size_t bytes = strlen(name), end = strlen(word);
+    return bytes > end && strcasecmp(name + bytes - end, word) == 0;
+}
+
+/* Angles in radians are coordinates where their name says so: "latCell" (MPAS), "clon" (ICON). */
+static bool
+is_horizontal(const char *name, text units)
+{
+    static const char *const degrees[] = {
         "degrees_north", "degree_north", "degrees_N",   "degree_N",  "degreesN",
         "degreeN",       "degrees_east", "degree_east", "degrees_E", "degree_E",
         "degreesE",      "degreeE",      NULL};
-    return is_one_of(units, all);
+    static const char *const radians[] = {"radian", "radians", "rad", NULL};
+    return is_one_of(units, degrees) ||
+           (is_one_of(units, radians) &&
+            (begins(name, "lat") || begins(name, "lon") || ends(name, "lat") || ends(name, "lon")));
 }
 
 /* "days since 1850-01-01" */
@@ -182,6 +205,73 @@ is_time(text units)
 {
     static const char since[] = " since ";
     return units.at != NULL && memmem(units.at, units.bytes, since, sizeof since - 1) != NULL;
+}
+
+/* Upper and lower case are the same. */
+static bool
+contains(text t, const char *words)
+{
+    const size_t bytes = strlen(words);
+    for (size_t at = 0; t.at != NULL && at + bytes <= t.bytes; at++)
+        if (strncasecmp(t.at + at, words, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* What models write beside their levels and grids, and no attribute of CF tells: coefficients of
+ * hybrid levels (ECHAM, IFS, CAM, WRF, ROMS), weights of Gaussian latitudes. By a name that has
+ * been a convention for decades, where it has one dimension; or by what the long name says. */
+static bool
+is_by_convention(const esdm_dataset *dataset)
+{
+    static const char *const names[] = {
+        "hyam",   "hybm",  "hyai",  "hybi",          "hya",     "hyb",         "hyax",
+        "hybx",   "ap",    "p0",    "ptop",          "p_top",   "ak",          "bk",
+        "vct",    "vct_a", "vct_b", "sigma",         "znu",     "znw",         "s_rho",
+        "s_w",    "Cs_r",  "Cs_w",  "gauss_weights", "weights", "lat_weights", "gw",
+        "w_stag", NULL};
+    static const char *const phrases[] = {"formula term",
+                                          "hybrid a coef",
+                                          "hybrid b coef",
+                                          "gauss weights",
+                                          "gaussian weights",
+                                          "latitude weights",
+                                          NULL};
+    const text long_name = text_of(&dataset->attributes, "long_name");
+    for (size_t i = 0; dataset->rank <= 1 && names[i] != NULL; i++)
+        if (strcasecmp(dataset->name, names[i]) == 0)
+            return true;
+    for (size_t i = 0; dataset->rank <= 2 && phrases[i] != NULL; i++)
+        if (contains(long_name, phrases[i]))
+            return true;
+    return false;
+}
+
+/* "lat_bnds", "bounds_lon" and the like where the attribute that names them is gone: bounds of a
+ * dataset, or of what has the name of a dimension. */
+static bool
+is_bounds_by_name(const esdm_dataset *dataset)
+{
+    static const char *const tails[] = {"_bnds", "_bounds", "_vertices", "_bnd", "_edges", NULL};
+    static const char head[] = "bounds_";
+    char of[ESDM_NAME_MAX + 1];
+    of[0] = '\0';
+    if (dataset->rank == 0)
+        return false;
+    for (const char *const *tail = tails; *tail != NULL && of[0] == '\0'; tail++)
+        if (ends(dataset->name, *tail))
+            (void) snprintf(of, sizeof of, "%.*s", (int) (strlen(dataset->name) - strlen(*tail)),
+                            dataset->name);
+    if (of[0] == '\0' && begins(dataset->name, head))
+        (void) snprintf(of, sizeof of, "%s", dataset->name + sizeof head - 1);
+    if (of[0] == '\0')
+        return false;
+    const esdm_dataset *named = find(dataset->group, of);
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        if (strcmp(dataset->dimensions[i]->name, of) == 0)
+            return true;
+    return named != NULL && named != dataset && named->rank < dataset->rank &&
+           esdm_dataset_is_auxiliary(named, NULL);
 }
 
 /* Dates (20010131), numbers of cells and stations, counts, masks without attributes. Packed ones
@@ -217,7 +307,8 @@ esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind)
     const text units = text_of(&dataset->attributes, "units");
     if (is_time(units))
         kind = "a time";
-    else if (is_coordinate(dataset) || is_horizontal(units))
+    else if (is_coordinate(dataset) || is_horizontal(dataset->name, units) ||
+             is_by_convention(dataset))
         kind = "a coordinate";
     else if (has_any(dataset, mapping))
         kind = "a grid mapping";
@@ -225,6 +316,8 @@ esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind)
         kind = "flags";
     else if (dataset->rank == 0)
         kind = "a scalar";
+    else if (is_bounds_by_name(dataset))
+        kind = "bounds";
     else if (is_whole(dataset))
         kind = "of integers that are not packed";
     else if (is_named(dataset))

@@ -235,6 +235,17 @@ def test_names__what_was_meant_is_told():
         for words in (["-random,r6x3", "esdm://taz.nc"], ["-nosuch", "esdm://tas.nc", "esdm://tasx.nc"]):
             done = client(["cdo", "-s", "-f", "nc", *words], check=False)
             expect("did you mean" not in done.stderr, done.stderr)
+        done = run([RESTORE, "tas.nc"], check=False)
+        expect_error(done, "no former container 'tas.nc'", "stands, and replaced none")
+        run([RM, "-r", "--yes", "experiment"])
+        for typo in "experiment/rum1.nc", "experimnet/run1.nc":
+            done = run([RESTORE, typo], check=False)
+            expect(done.returncode == 3, f"{done}")
+            expect_error(done, "did you mean 'experiment/run1.nc'?", "esdm-ls --replaced")
+        done = run([RESTORE, "quite/another"], check=False)
+        expect(done.returncode == 3 and "did you mean" not in done.stderr, f"{done}")
+        done = run([RESTORE, "--id", "00000000", "experiment/run1.nc"], check=False)
+        expect(done.returncode == 3 and "did you mean" not in done.stderr, f"{done}")
         done = run([tool("esdm-stat"), "quite/another"], check=False)
         expect("did you mean" not in done.stderr, f"{done}")
 

@@ -151,6 +151,23 @@ is_wanted(const GPtrArray *all, guint i, const char *name)
     return next == NULL || strcmp(next->name, one->name) != 0;
 }
 
+/* Says that there is nothing to bring back, and what was perhaps meant. @param name NULL: all. */
+static tool_exit
+nothing_kept(esdm_session *session, const char *name)
+{
+    char hint[ESDM_CONTAINER_NAME_MAX + 128] = "";
+    esdm_former_suggest(session, name, hint, sizeof hint);
+    tool_error(
+        "no former container '%s'%s%s is kept%s%s%s; esdm-ls --replaced tells which there are",
+        name != NULL ? name : "esdm://", wanted_id != NULL ? " with the id " : "",
+        wanted_id != NULL ? wanted_id : "",
+        name != NULL && hint[0] == '\0' && stands(session, name)
+            ? " (the one of that name stands, and replaced none that is kept)"
+            : "",
+        hint[0] != '\0' ? "; " : "", hint);
+    return TOOL_NOT_FOUND;
+}
+
 static tool_exit
 restore_argument(esdm_session *session, const char *argument)
 {
@@ -182,10 +199,7 @@ restore_argument(esdm_session *session, const char *argument)
     }
     if (found > 0)
         return result;
-    tool_error("no former container '%s'%s%s is kept; esdm-ls --replaced tells which there are",
-               whole ? "esdm://" : name, wanted_id != NULL ? " with the id " : "",
-               wanted_id != NULL ? wanted_id : "");
-    return TOOL_NOT_FOUND;
+    return nothing_kept(session, whole ? NULL : name);
 }
 
 int

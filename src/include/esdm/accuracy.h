@@ -163,10 +163,11 @@ ESDM_API bool esdm_dataset_accuracy_in_force(const esdm_dataset *dataset,
 
 /**
  * Whether the dataset describes others: coordinates and their bounds, times, grid mappings, cell
- * measures, flags, scalars, as CF tells them, and integers that are not packed (`scale_factor`),
- * which are dates, counts or numbers of something. What is stated of datasets by a pattern that has
- * wildcards, or by units or standard names alone, never rounds them: only who names one literally
- * wants that. Thread rule: as for reading structure.
+ * measures, flags, scalars, as CF tells them, coefficients of hybrid levels and weights of Gaussian
+ * latitudes by the names that models give them (`hyam`, `gw`), and integers that are not packed
+ * (`scale_factor`), which are dates, counts or numbers of something. What is stated of datasets by
+ * a pattern that has wildcards, or by units or standard names alone, never rounds them: only who
+ * names one literally wants that. Thread rule: as for reading structure.
  * @param ret_kind static text, such as "a coordinate"; may be NULL.
  */
 ESDM_API bool esdm_dataset_is_auxiliary(const esdm_dataset *dataset, const char **ret_kind);

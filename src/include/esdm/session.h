@@ -152,6 +152,9 @@ ESDM_API void esdm_session_relieved(const esdm_session *session, uint64_t *ret_c
  */
 ESDM_API void esdm_container_suggest(esdm_session *session, const char *name, char *text,
                                      size_t bytes);
+/** The same for who wants a former container back: the nearest name of those that are kept. */
+ESDM_API void esdm_former_suggest(esdm_session *session, const char *name, char *text,
+                                  size_t bytes);
 /** Normalises a container name into `buffer` (ESDM_CONTAINER_NAME_MAX + 1 bytes). */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_normalise(const char *name, char *buffer,
                                                               esdm_error *err);

@@ -309,6 +309,8 @@ variables:
   int quality(y, x) ; quality:flag_values = 1, 2 ;
   int date(time) ; date:long_name = "current date (YYYYMMDD)" ;
   float ap(y) ;
+  double hyam(y) ; double hybi(y) ; double gw(y) ; double y_bnds(y, nv) ;
+  double b(y) ; b:long_name = "vertical coordinate formula term: b(k)" ;
   char label(n) ;
   float t(time, y, x) ; t:units = "K" ; t:coordinates = "lat2 lon2 height" ;
     t:cell_measures = "area: area" ; t:grid_mapping = "crs" ; t:formula_terms = "a: ap" ;
@@ -318,7 +320,7 @@ variables:
 }
 """
 AUXILIARY = ["time", "time_bnds", "stamp", "lat2", "lon2", "y", "height", "crs", "area", "quality", "ap",
-             "date"]
+             "date", "hyam", "hybi", "gw", "y_bnds", "b"]
 
 FILL_GRID = """
 import netCDF4, numpy, sys
