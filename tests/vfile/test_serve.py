@@ -6,7 +6,6 @@ import base64
 import contextlib
 import http.client
 import json
-import os
 import pathlib
 import shutil
 import socket
@@ -15,36 +14,10 @@ import subprocess
 import time
 import urllib.parse
 
-from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, skip, tool
+from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, tool
+from served import ask, serving
 
 HOSTILE = '<script>document.title="harmed"</script>"&\'><img src=x onerror=alert(1)>'
-
-
-@contextlib.contextmanager
-def serving(site, *options):
-    if not pathlib.Path(tool("esdm-serve")).exists():
-        skip("esdm-serve was not built: libmicrohttpd-dev is missing")
-    os.environ["XDG_CACHE_HOME"] = str(site.file("cache"))
-    with open(site.file("serve.log"), "w", encoding="utf-8") as log:
-        server = subprocess.Popen([tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=log, text=True)
-    line = server.stdout.readline().strip()
-    expect(line.startswith("http://"), f"not started: {line} {site.file('serve.log').read_text()}")
-    try:
-        yield urllib.parse.urlparse(line).port, server
-    finally:
-        server.terminate()
-        expect(server.wait(60) == 0, f"ended badly: {site.file('serve.log').read_text()}")
-        server.stdout.close()
-
-
-def ask(port, path, method="GET", headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request(method, path, headers=headers or {})
-    reply = connection.getresponse()
-    body = reply.read()
-    connection.close()
-    return reply, body
 
 
 def get(port, path):

@@ -24,6 +24,8 @@ static const tool_help help = {
         "  /                          the page\n"
         "  /files/NAME                a container as a NetCDF file, with ranges and ETag;\n"
         "                             ?snapshot=NUMBER, ?format=classic\n"
+        "  /zarr/NAME                 a container as a store of Zarr 3; a path for programs\n"
+        "                             that read Zarr over HTTP\n"
         "  /api/list?prefix=NAME      containers (?after=NAME goes on)\n"
         "  /api/find?q=EXPRESSION     as esdm-find\n"
         "  /api/container/NAME        dimensions, variables, attributes\n"
@@ -34,9 +36,15 @@ static const tool_help help = {
         "It listens on this machine alone. For others, say --address and --token-file: a\n"
         "file that only you can read, with a password that every request must have. It does\n"
         "not encrypt: put a proxy with TLS before it where the network is not yours.\n"
+        "Wherever NAME stands, NAME@SNAPSHOT names one snapshot, which never changes.\n"
+        "Pages of other places that a browser shows cannot read anything, unless\n"
+        "--allow-origin names them.\n"
+        "\n"
         "It stays in the foreground; Ctrl-C or SIGTERM ends it.",
     .examples = "  esdm-serve                       then open http://localhost:8680/\n"
                 "  ncdump -h 'http://localhost:8680/files/run1/ocean.nc#mode=bytes'\n"
+                "  python3 -c \"import xarray; "
+                "print(xarray.open_zarr('http://localhost:8680/zarr/x.nc'))\"\n"
                 "  curl 'http://localhost:8680/api/find?q=units=K'\n"
                 "  esdm-serve --address 0.0.0.0 --token-file ~/.esdm-token\n",
     .see_also = "esdm-mount, esdm-find, esdm-stat, esdm-cp",
@@ -48,9 +56,11 @@ static const tool_help help = {
 #define SECONDS_IDLE   30u
 #define MEMORY_EACH    (64u << 10) /* of a connection, for its headers */
 #define IDLE_FILES     16u
+#define IDLE_MODELS    32u
 #define SHORTEST_TOKEN 16u
 
 static char *address_text, *token_file;
+static char **origins;
 static gint port = DEFAULT_PORT;
 
 static const GOptionEntry entries[] = {
@@ -58,6 +68,8 @@ static const GOptionEntry entries[] = {
     {"port", 'p', 0, G_OPTION_ARG_INT, &port, "Port; 8680. 0: any, which is printed", "NUMBER"},
     {"token-file", 't', 0, G_OPTION_ARG_FILENAME, &token_file,
      "Ask every request for the password in this file", "FILE"},
+    {"allow-origin", 'o', 0, G_OPTION_ARG_STRING_ARRAY, &origins,
+     "Let pages of ORIGIN (https://viewer.example, or * for all) read with a browser", "ORIGIN"},
     {0},
 };
 
@@ -154,7 +166,7 @@ main(int argc, char **argv)
 {
     address at;
     bool local = true;
-    serve_state state = {0};
+    serve_state state = {.origins = NULL};
     tool_parse(&help, entries, &argc, &argv);
     if (argc != 1)
         return tool_usage("no arguments are needed");
@@ -162,6 +174,7 @@ main(int argc, char **argv)
         return tool_usage("--port is a number up to 65535");
     if (!parse_address(&at, &local))
         return tool_usage("--address is an address as 127.0.0.1 or ::1, not '%s'", address_text);
+    state.origins = origins;
     if (!local && token_file == NULL)
         return tool_usage("others can reach %s: say --token-file", address_text);
     tool_exit result = token_file != NULL ? read_token(&state.token) : TOOL_OK;
@@ -170,8 +183,10 @@ main(int argc, char **argv)
     if (result == TOOL_OK) {
         esdm_session_serve_others(state.session);
         state.files = vfile_pool_new(state.session, IDLE_FILES);
+        state.models = serve_models_new(state.session, IDLE_MODELS);
         result = serve(&state, &at);
         vfile_pool_free(state.files);
+        tool_pool_free(state.models);
         esdm_session_close(state.session);
     }
     g_free(state.token);

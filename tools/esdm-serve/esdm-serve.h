@@ -7,6 +7,8 @@
 #include <microhttpd.h>
 
 #include "common/common.h"
+#include "common/pool.h"
+#include "esdm-cp/esdm-cp.h"
 #include "vfile/pool.h"
 
 /* What one request may cost. */
@@ -18,7 +20,10 @@
 typedef struct serve_state {
     esdm_session *session;
     vfile_pool *files;
-    char *token; /* NULL: none is asked for */
+    tool_pool *models;           /* serve_model: snapshots of containers (model.c) */
+    char *token;                 /* NULL: none is asked for */
+    char **origins;              /* pages of these may ask; NULL: of no other place */
+    _Atomic uint64_t held_bytes; /* of answers that lie in memory as a whole */
 } serve_state;
 
 /** A request that is being answered. */
@@ -44,6 +49,65 @@ serve_result serve_failed(serve_request *request, esdm_status status, const esdm
 /** Queues a response and lets go of it; sets the headers that all answers have. */
 serve_result serve_reply(serve_request *request, unsigned code, struct MHD_Response *response);
 
+/* ---- bodies that are read while they are sent (stream.c) ----------------------------------- */
+
+/** Bytes of the body from `position` on. Threads: any, one at a time for one body.
+ *  @param ret_read 1 or more with ESDM_OK. */
+typedef esdm_status (*serve_reader)(void *user, uint64_t position, void *buffer, size_t bytes,
+                                    size_t *ret_read, esdm_error *err);
+
+typedef struct serve_body {
+    uint64_t size;
+    const char *type;     /* of the content */
+    const char *tag;      /* with its quotes: what stays the same as long as the body does */
+    const char *location; /* a name that stays with these bytes; NULL: none is told */
+    serve_reader read;
+    void (*done)(void *user); /* called once, when nothing more is read */
+    void *user;
+} serve_body;
+
+/** Answers with 304 where the client has the body already; then `done` is left to the caller, as it
+ *  is otherwise, too. */
+serve_result serve_unchanged(serve_request *request, const serve_body *body, bool *ret_unchanged);
+/** Answers with the body or the range of it that is asked for, and calls `done` in every case. */
+serve_result serve_stream(serve_request *request, const serve_body *body);
+
+/* ---- snapshots that are read by several requests (model.c) --------------------------------- */
+
+/** A snapshot of a container, open. Immutable but for what esdm_read() does. */
+typedef struct serve_model {
+    cp_end end;
+    cp_model *model;
+    GHashTable *nodes;  /* "group/name" → serve_node, owned; "" is the root */
+    char *consolidated; /* the metadata of all nodes as Zarr has them; see zarr.c */
+} serve_model;
+
+typedef struct serve_node {
+    cp_group *group;     /* NULL: a dataset */
+    cp_dataset *dataset; /* NULL: a group */
+} serve_node;
+
+/** Opens what serve_models_new()'s pool holds. */
+tool_pool *serve_models_new(esdm_session *session, unsigned most_idle);
+
+/** A snapshot that a request is about. */
+typedef struct serve_place {
+    tool_held *held;    /* owned */
+    serve_model *model; /* borrowed */
+    char *tag;          /* owned: tells snapshots apart */
+    char *pinned;       /* owned: the name that stays with these bytes, for a path; NULL: none */
+} serve_place;
+
+/** Opens the container of a name as it is now. @param ret_place owned: serve_place_clear().
+ *  @return false: the answer was given. */
+bool serve_place_open(serve_request *request, const char *name, serve_place *ret_place,
+                      serve_result *ret);
+void serve_place_clear(serve_state *state, serve_place *place);
+/** By "group/name"; NULL: there is none. */
+const serve_node *serve_node_find(const serve_model *model, const char *path);
+/** "consolidated_metadata" of Zarr; owned. (zarr.c) */
+char *serve_zarr_consolidated(const serve_model *model);
+
 /* ---- handlers ----------------------------------------------------------------------------- */
 
 serve_result serve_list(serve_request *request); /* catalogue.c */
@@ -53,6 +117,7 @@ serve_result serve_container(serve_request *request); /* structure.c */
 serve_result serve_fragments(serve_request *request);
 serve_result serve_values(serve_request *request); /* values.c */
 serve_result serve_file(serve_request *request);   /* files.c */
+serve_result serve_zarr(serve_request *request);   /* zarr.c */
 
 /** Opens the container that the rest of the path names, at the snapshot that the request wants.
  *  NULL: the answer was given. @return owned. (structure.c) */

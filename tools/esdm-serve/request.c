@@ -9,11 +9,41 @@
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
+/* Whether a page of another place may ask, and how it is called. NULL: it may not, or is none. */
+static const char *
+allowed_origin(const serve_request *request)
+{
+    const char *origin =
+        MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Origin");
+    if (origin == NULL || request->state->origins == NULL)
+        return NULL;
+    for (char **one = request->state->origins; *one != NULL; one++) {
+        if (g_str_equal(*one, "*") || g_ascii_strcasecmp(*one, origin) == 0)
+            return *one;
+    }
+    return NULL;
+}
+
+/* What lets browsers give answers to such pages (CORS, https://fetch.spec.whatwg.org). */
+static void
+add_origin(const serve_request *request, struct MHD_Response *response)
+{
+    const char *origin = allowed_origin(request);
+    if (request->state->origins != NULL)
+        (void) MHD_add_response_header(response, "Vary", "Origin");
+    if (origin == NULL)
+        return;
+    (void) MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+    (void) MHD_add_response_header(response, "Access-Control-Expose-Headers",
+                                   "ETag, Content-Length, Content-Range, Content-Location");
+}
+
 serve_result
 serve_reply(serve_request *request, unsigned code, struct MHD_Response *response)
 {
     if (response == NULL)
         return MHD_NO;
+    add_origin(request, response);
     (void) MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     (void) MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     (void) MHD_add_response_header(response, "X-Frame-Options", "DENY");
@@ -156,7 +186,8 @@ static const struct {
               {"/api/snapshots/", serve_snapshots},
               {"/api/fragments/", serve_fragments},
               {"/api/values/", serve_values},
-              {"/files/", serve_file}};
+              {"/files/", serve_file},
+              {"/zarr/", serve_zarr}};
 
 static serve_result
 answer(serve_request *request, const char *url)
@@ -184,6 +215,21 @@ answer(serve_request *request, const char *url)
     return serve_error(request, MHD_HTTP_NOT_FOUND, "there is nothing of that name");
 }
 
+/* A browser asks before it sends a request with headers such as Range for a page. */
+static serve_result
+answer_preflight(serve_request *request)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (void *) (uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+    if (response == NULL)
+        return MHD_NO;
+    (void) MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, HEAD");
+    (void) MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                                   "Authorization, If-Match, If-None-Match, If-Range, Range");
+    (void) MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
+    return serve_reply(request, MHD_HTTP_NO_CONTENT, response);
+}
+
 enum MHD_Result
 serve_handle(void *state, struct MHD_Connection *connection, const char *url, const char *method,
              const char *version, const char *upload, size_t *upload_bytes, void **seen)
@@ -193,6 +239,8 @@ serve_handle(void *state, struct MHD_Connection *connection, const char *url, co
     (void) upload;
     serve_request request = {.state = state, .connection = connection};
     request.head = g_str_equal(method, MHD_HTTP_METHOD_HEAD);
+    if (g_str_equal(method, MHD_HTTP_METHOD_OPTIONS) && allowed_origin(&request) != NULL)
+        return answer_preflight(&request);
     if (!request.head && !g_str_equal(method, MHD_HTTP_METHOD_GET))
         return serve_error(&request, MHD_HTTP_METHOD_NOT_ALLOWED, "this server only reads");
     if (*seen == NULL) { /* the headers alone */

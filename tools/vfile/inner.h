@@ -56,8 +56,14 @@ esdm_status vf_addresses(esdm_vfile *file, const char *path, esdm_error *err);
 esdm_status vf_extend(const esdm_vfile *file, const char *path, esdm_error *err);
 /** Reads where values lie from the header of a classic file. (classic.c) */
 esdm_status vf_classic_addresses(esdm_vfile *file, esdm_error *err);
+/** A dataset of the model, as one box. */
+vf_dataset vf_dataset_of(const cp_dataset *dataset, bool swap);
 /** Enters a dataset of the model; returns its index. */
 uint32_t vf_dataset_add(esdm_vfile *file, const cp_dataset *dataset, bool swap);
+/** Bytes of the values of a box, dense and in C order, from the `first` byte on; those behind the
+ *  end of a dimension are the fill value. @param number of the box, in C order. (render.c) */
+esdm_status vf_render_box(const vf_dataset *dataset, uint64_t number, uint64_t first, size_t bytes,
+                          unsigned char *buffer, esdm_error *err);
 /** Bytes of a region's values, from the `first` byte on. (render.c) */
 esdm_status vf_render(const esdm_vfile *file, const vf_region *region, uint64_t first, size_t bytes,
                       unsigned char *buffer, esdm_error *err);

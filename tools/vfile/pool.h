@@ -4,10 +4,11 @@
 
 /** @file Virtual files that are shared by their readers, and kept open a while. Locked inside. */
 
+#include "common/pool.h"
 #include "vfile/vfile.h"
 
 typedef struct vfile_pool vfile_pool;
-typedef struct vfile_shared vfile_shared;
+typedef tool_held vfile_shared;
 
 /** @param most_idle files that nobody uses and that stay open, so that the next one need not wait.
  */

@@ -102,12 +102,12 @@ swap_bytes(size_t bytes, uint64_t elements, unsigned char *at)
 
 /* Whole elements. */
 static esdm_status
-render_elements(const vf_dataset *d, const vf_region *region, uint64_t first, uint64_t end,
+render_elements(const vf_dataset *d, uint64_t number, uint64_t first, uint64_t end,
                 unsigned char *to, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
     uint64_t origin[ESDM_MAX_RANK];
-    find_origin(d, region->number, origin);
+    find_origin(d, number, origin);
     while (first < end && status == ESDM_OK) {
         part p;
         next_part(d, origin, first, end, &p);
@@ -122,13 +122,13 @@ render_elements(const vf_dataset *d, const vf_region *region, uint64_t first, ui
 
 /* A piece of one element. */
 static esdm_status
-render_piece(const vf_dataset *d, const vf_region *region, uint64_t element, size_t from,
-             size_t bytes, unsigned char *to, esdm_error *err)
+render_piece(const vf_dataset *d, uint64_t number, uint64_t element, size_t from, size_t bytes,
+             unsigned char *to, esdm_error *err)
 {
     unsigned char small[64], *whole = d->bytes <= sizeof small ? small : malloc(d->bytes);
     if (whole == NULL)
         return tool_error_set(err, ESDM_ENOMEM, "no memory for a value of %zu bytes", d->bytes);
-    esdm_status status = render_elements(d, region, element, element + 1, whole, err);
+    esdm_status status = render_elements(d, number, element, element + 1, whole, err);
     if (status == ESDM_OK)
         memcpy(to, whole + from, bytes);
     if (whole != small)
@@ -137,25 +137,32 @@ render_piece(const vf_dataset *d, const vf_region *region, uint64_t element, siz
 }
 
 esdm_status
-vf_render(const esdm_vfile *file, const vf_region *region, uint64_t first, size_t bytes,
-          unsigned char *buffer, esdm_error *err)
+vf_render_box(const vf_dataset *d, uint64_t number, uint64_t first, size_t bytes,
+              unsigned char *buffer, esdm_error *err)
 {
-    const vf_dataset *d = &g_array_index(file->datasets, vf_dataset, region->dataset);
     size_t begun = (size_t) (first % d->bytes);
     uint64_t element = first / d->bytes;
     esdm_status status = ESDM_OK;
     if (begun > 0) {
         size_t piece = MIN(bytes, d->bytes - begun);
-        status = render_piece(d, region, element, begun, piece, buffer, err);
+        status = render_piece(d, number, element, begun, piece, buffer, err);
         buffer += piece;
         bytes -= piece;
         element++;
     }
     uint64_t whole = bytes / d->bytes;
     if (status == ESDM_OK && whole > 0)
-        status = render_elements(d, region, element, element + whole, buffer, err);
+        status = render_elements(d, number, element, element + whole, buffer, err);
     size_t rest = (size_t) (bytes - whole * d->bytes);
     if (status == ESDM_OK && rest > 0)
-        status = render_piece(d, region, element + whole, 0, rest, buffer + whole * d->bytes, err);
+        status = render_piece(d, number, element + whole, 0, rest, buffer + whole * d->bytes, err);
     return status;
+}
+
+esdm_status
+vf_render(const esdm_vfile *file, const vf_region *region, uint64_t first, size_t bytes,
+          unsigned char *buffer, esdm_error *err)
+{
+    const vf_dataset *d = &g_array_index(file->datasets, vf_dataset, region->dataset);
+    return vf_render_box(d, region->number, first, bytes, buffer, err);
 }

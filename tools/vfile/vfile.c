@@ -33,8 +33,8 @@ esdm_vfile_format_of(const char *text, esdm_vfile_format *ret_format)
     return false;
 }
 
-uint32_t
-vf_dataset_add(esdm_vfile *file, const cp_dataset *from, bool swap)
+vf_dataset
+vf_dataset_of(const cp_dataset *from, bool swap)
 {
     vf_dataset d = {.dataset = from->from.dataset,
                     .rank = from->rank,
@@ -45,6 +45,13 @@ vf_dataset_add(esdm_vfile *file, const cp_dataset *from, bool swap)
                     .fill = esdm_dataset_fill(from->from.dataset, NULL)};
     for (uint32_t i = 0; i < d.rank; i++)
         d.shape[i] = d.box[i] = from->dimensions[i]->length;
+    return d;
+}
+
+uint32_t
+vf_dataset_add(esdm_vfile *file, const cp_dataset *from, bool swap)
+{
+    vf_dataset d = vf_dataset_of(from, swap);
     g_array_append_val(file->datasets, d);
     return file->datasets->len - 1;
 }

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-serve on a port of its own, and requests to it."""
+
+import contextlib
+import http.client
+import os
+import pathlib
+import subprocess
+import urllib.parse
+
+from esdmtest import expect, skip, tool
+
+
+@contextlib.contextmanager
+def serving(site, *options):
+    if not pathlib.Path(tool("esdm-serve")).exists():
+        skip("esdm-serve was not built: libmicrohttpd-dev is missing")
+    env = {**os.environ, "XDG_CACHE_HOME": str(site.file("cache"))}
+    with open(site.file("serve.log"), "w", encoding="utf-8") as log:
+        server = subprocess.Popen([tool("esdm-serve"), "--port", "0", *options], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=log, text=True, env=env)
+    line = server.stdout.readline().strip()
+    expect(line.startswith("http://"), f"not started: {line} {site.file('serve.log').read_text()}")
+    try:
+        yield urllib.parse.urlparse(line).port, server
+    finally:
+        server.terminate()
+        expect(server.wait(60) == 0, f"ended badly: {site.file('serve.log').read_text()}")
+        server.stdout.close()
+
+
+def ask(port, path, method="GET", headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, headers=headers or {})
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply, body
