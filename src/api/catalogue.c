@@ -13,6 +13,7 @@
 #include "io/session/nesting.h"
 #include "io/session/session.h"
 #include "model/container.h"
+#include "query/view.h"
 #include "virtual/virtual.h"
 
 esdm_container_info
@@ -84,6 +85,12 @@ esdm_container_stat(esdm_session *session, const char *name, esdm_container_info
     esdm__moment moment = {.snapshot = 0};
     status = session->meta->container_find(session->store, normal, &record, err);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    if (status == ESDM_ENOENT && esdm__view_is_said(session->site, normal)) {
+        status = esdm__virtual_stat_view(session, normal, &record, err);
+        if (status == ESDM_OK)
+            *ret_info = esdm__info_of(NULL, &record);
+        return status;
+    }
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return esdm_container_stat(session, plain, ret_info, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
@@ -157,6 +164,8 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__error_set(err, ESDM_EACCES,
                                  "'%s' is a query, which nobody can write to: name a container",
                                  normal_to);
+    if (status == ESDM_OK && esdm__view_is_said(session->site, normal_to))
+        status = esdm__view_refuse(normal_to, err);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)

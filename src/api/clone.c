@@ -11,19 +11,22 @@
 #include "io/commit/clone.h"
 #include "io/io.h"
 #include "io/session/nesting.h"
+#include "query/view.h"
 #include "virtual/virtual.h"
 
 /* How often a source that is replaced meanwhile is looked up again. */
 #define ATTEMPTS 8
 
 static esdm_status
-normalise_target(const char *to, char *normal, esdm_error *err)
+normalise_target(const esdm_session *session, const char *to, char *normal, esdm_error *err)
 {
     esdm_status status = esdm_container_normalise(to, normal, err);
     if (status == ESDM_OK && esdm__virtual_is_said(normal))
         return esdm__error_set(err, ESDM_EACCES,
                                "'%s' is a query, which nobody can write to: name a container",
                                normal);
+    if (status == ESDM_OK && esdm__view_is_said(session->site, normal))
+        return esdm__view_refuse(normal, err);
     return status;
 }
 
@@ -50,7 +53,7 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
     char target_name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_status status = normalise_source(from, source_name, err);
     if (status == ESDM_OK)
-        status = normalise_target(to, target_name, err);
+        status = normalise_target(session, to, target_name, err);
     if (status == ESDM_OK && strcmp(source_name, target_name) == 0)
         status = esdm__error_set(err, ESDM_EINVAL, "container '%s' cannot be cloned to itself",
                                  source_name);

@@ -5,6 +5,7 @@
 #include "io/ranks/collective.h"
 #include "api/transfer.h"
 #include "base/error.h"
+#include "query/view.h"
 #include "virtual/virtual.h"
 
 static esdm_status
@@ -19,15 +20,15 @@ check_comm(const esdm_session *session, const esdm_comm *comm, const void *ret, 
 }
 
 static esdm_status
-not_a_query(const char *normal, esdm_error *err)
+not_a_query(const esdm_session *session, const char *normal, esdm_error *err)
 {
-    if (!esdm__virtual_is_said(normal))
+    bool query = esdm__virtual_is_said(normal);
+    if (!query && !esdm__view_is_said(session->site, normal))
         return ESDM_OK;
-    return esdm__error_set(
-        err, ESDM_ENOTSUP,
-        "'%s' is a query: ranks do not open or create such a container together, "
-        "each of them can open it alone",
-        normal);
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "'%s' is a %s: ranks do not open or create such a container together, "
+                           "each of them can open it alone",
+                           normal, query ? "query" : "place of a view");
 }
 
 esdm_status
@@ -44,7 +45,7 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
     if (status == ESDM_OK)
         status = esdm_container_normalise(name, normal, err);
     if (status == ESDM_OK)
-        status = not_a_query(normal, err);
+        status = not_a_query(session, normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;
@@ -65,7 +66,7 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
     if (status == ESDM_OK)
         status = esdm_container_normalise(name, normal, err);
     if (status == ESDM_OK)
-        status = not_a_query(normal, err);
+        status = not_a_query(session, normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;

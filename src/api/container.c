@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "esdm/digest.h"
 #include "io/io.h"
+#include "io/session/session.h"
 #include "model/undo.h"
+#include "query/view.h"
 #include "upkeep/upkeep.h"
 #include "virtual/virtual.h"
 
@@ -41,6 +43,8 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
         return esdm__error_set(err, ESDM_EACCES,
                                "'%s' is a query, which nobody can write to: name a container",
                                normal);
+    if (esdm__view_is_said(session->site, normal))
+        return esdm__view_refuse(normal, err);
     status = mode == ESDM_CREATE_REPLACE ? esdm__sealed_check(session, normal, err) : ESDM_OK;
     return status == ESDM_OK ? esdm__io_create(session, normal, mode, ret_container, err) : status;
 }
@@ -100,6 +104,20 @@ open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64
     return status;
 }
 
+/* A name that says a place of a view, where no container is called so. */
+static esdm_status
+open_view(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
+          esdm_container **ret_container, esdm_error *err)
+{
+    if (mode == ESDM_OPEN_WRITE)
+        return esdm__view_refuse(name, err);
+    if (snapshot != ESDM_SNAPSHOT_LATEST)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a place of a view, which opens the newest snapshots only",
+                               name);
+    return esdm__virtual_open_view(session, name, ret_container, err);
+}
+
 /* A name that is a query. */
 static esdm_status
 open_query(esdm_session *session, const char *query, esdm_open_mode mode, uint64_t snapshot,
@@ -155,6 +173,8 @@ esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode
     esdm_container *container = NULL;
     status = open_plain(session, normal, mode, snapshot, &container, &why);
     char plain[ESDM_CONTAINER_NAME_MAX + 1];
+    if (status == ESDM_ENOENT && esdm__view_is_said(session->site, normal))
+        return open_view(session, normal, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__digest_is_asked(normal, plain))
         return open_with_digest(session, plain, mode, snapshot, ret_container, err);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal))

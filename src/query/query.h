@@ -45,6 +45,9 @@ typedef struct esdm__query_node {
     size_t left, right;
 } esdm__query_node;
 
+/** Attribute of containers that are saved queries. */
+#define ESDM__SAVED_ATTRIBUTE "esdm_query"
+
 /** Compiled regular expression of a comparison. */
 typedef struct esdm__regex esdm__regex;
 

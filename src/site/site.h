@@ -107,6 +107,23 @@ typedef struct esdm__site_references {
     size_t nroots; /* 0 and limited: none */
 } esdm__site_references;
 
+/** Most levels of a view. */
+#define ESDM__VIEW_LEVELS_MOST 32
+
+typedef struct esdm__view_level {
+    char *attribute; /**< of containers, whose value is the folder */
+    char *value;     /**< that it must have; NULL: any */
+} esdm__view_level;
+
+/** How containers are browsed by their attributes ("views"). */
+typedef struct esdm__site_view {
+    char *name;
+    char *text;    /**< "{mip_era=CMIP6}/{activity_id}" */
+    bool built_in; /**< the configuration does not state it */
+    esdm__view_level levels[ESDM__VIEW_LEVELS_MOST];
+    size_t nlevels; /**< ≥ 1 */
+} esdm__site_view;
+
 typedef struct esdm__site {
     char *name;
     char stated_id[ESDM__UUID_BYTES]; /* "id" of the file, "": none */
@@ -131,6 +148,8 @@ typedef struct esdm__site {
     char **routes; /* directories whose plain NetCDF creates become containers */
     size_t nroutes;
     esdm__site_references references;
+    esdm__site_view *views; /* by name; owned */
+    size_t nviews;
     char *warning;          /* something about the file that people should know; may be NULL */
     bool removes_accuracy;  /* attributes that stated an accuracy do not stay */
     esdm__site_rule *rules; /* the first that fits counts */

@@ -102,15 +102,14 @@ esdm__virtual_open(esdm_session *session, const char *query, esdm_container **re
 }
 
 esdm_status
-esdm__virtual_stat(esdm_session *session, const char *query, esdm_meta_container *ret_record,
-                   esdm_error *err)
+esdm__virtual_stat_question(const esdm_session *session, const esdm__question *question,
+                            esdm_meta_container *ret_record, esdm_error *err)
 {
-    esdm__question question = {0};
     esdm_meta_container sum = {0};
-    esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
-    for (size_t i = 0; i < question.count && status == ESDM_OK; i++) {
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < question->count && status == ESDM_OK; i++) {
         esdm_meta_container one;
-        status = session->meta->container_find(session->store, question.names[i], &one, err);
+        status = session->meta->container_find(session->store, question->names[i], &one, err);
         if (status != ESDM_OK)
             break;
         sum.raw_bytes += one.raw_bytes;
@@ -119,10 +118,21 @@ esdm__virtual_stat(esdm_session *session, const char *query, esdm_meta_container
         sum.datasets = one.datasets > sum.datasets ? one.datasets : sum.datasets;
         sum.created_ns = one.created_ns > sum.created_ns ? one.created_ns : sum.created_ns;
         sum.modified_ns = one.modified_ns > sum.modified_ns ? one.modified_ns : sum.modified_ns;
-        sum.snapshot = question.count == 1 ? one.snapshot : 0;
+        sum.snapshot = question->count == 1 ? one.snapshot : 0;
     }
-    esdm__question_clear(&question);
     if (status == ESDM_OK)
         *ret_record = sum;
+    return status;
+}
+
+esdm_status
+esdm__virtual_stat(esdm_session *session, const char *query, esdm_meta_container *ret_record,
+                   esdm_error *err)
+{
+    esdm__question question = {0};
+    esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
+    if (status == ESDM_OK)
+        status = esdm__virtual_stat_question(session, &question, ret_record, err);
+    esdm__question_clear(&question);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/ids.h"
 #include "cf/calendar.h"
+#include "query/query.h"
 #include "virtual/virtual.h"
 
 /** Members of one virtual container. */
@@ -56,10 +57,9 @@ esdm_status esdm__question_saved(esdm_session *session, esdm__question *ret, esd
 
 /* ---- saved.c ------------------------------------------------------------------------------ */
 
-/** Hints of a container that is a saved query, and the attribute by which it is found. */
-#define ESDM__SAVED_QUERY     "virtual.query"
-#define ESDM__SAVED_PINS      "virtual.members"
-#define ESDM__SAVED_ATTRIBUTE "esdm_query"
+/** Hints of a container that is a saved query. */
+#define ESDM__SAVED_QUERY "virtual.query"
+#define ESDM__SAVED_PINS  "virtual.members"
 
 struct esdm__members;
 /** One line for each member: snapshot, UUID, name. */
@@ -73,6 +73,9 @@ esdm_status esdm__pins_read(const char *text, esdm__question *question, esdm_err
 esdm_status esdm__virtual_open_question(esdm_session *session, const char *name,
                                         const esdm__question *question,
                                         esdm_container **ret_container, esdm_error *err);
+/** As esdm__virtual_stat(). */
+esdm_status esdm__virtual_stat_question(const esdm_session *session, const esdm__question *question,
+                                        esdm_meta_container *ret_record, esdm_error *err);
 
 /** The same of several, and of one that gets a new dimension. */
 esdm_status esdm__virtual_open_joined(esdm_session *session, const char *name,

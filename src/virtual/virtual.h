@@ -19,6 +19,7 @@
  *     overlap.c     what several members have
  *     read.c        from a selection to selections of members
  *     saved.c       queries under a name
+ *     view.c        places of views
  *
  * No data are stored: the container lives in memory above the engine, and its data are the
  * members'.
@@ -44,6 +45,13 @@ esdm_status esdm__virtual_normalise(const char *name, char *buffer, esdm_error *
  */
 esdm_status esdm__virtual_open(esdm_session *session, const char *query,
                                esdm_container **ret_container, esdm_error *err);
+/** Opens a place of a view (query/view.h) as a query is opened. ESDM_ENOENT: there is nothing, or a
+ *  folder. @param name normalised. */
+esdm_status esdm__virtual_open_view(esdm_session *session, const char *name,
+                                    esdm_container **ret_container, esdm_error *err);
+/** As esdm__virtual_stat(). */
+esdm_status esdm__virtual_stat_view(esdm_session *session, const char *name,
+                                    esdm_meta_container *ret_record, esdm_error *err);
 /** Whether a container is a saved query, which has no data of its own. */
 bool esdm__virtual_is_saved(const esdm_container *container);
 /** Opens what a saved query stands for. @param definition open; borrowed. */

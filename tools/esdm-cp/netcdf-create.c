@@ -59,6 +59,10 @@ put_chunking(const cp_dataset *dataset)
     }
     if (storage == NULL || g_str_equal(storage, "chunked"))
         return NC_NOERR;
+    for (uint32_t i = 0; i < dataset->rank; i++) {
+        if (dataset->dimensions[i]->unlimited) /* several files as one: netCDF has chunks for it */
+            return NC_NOERR;
+    }
     return nc_def_var_chunking(ncid, varid,
                                g_str_equal(storage, "compact") ? NC_COMPACT : NC_CONTIGUOUS, NULL);
 }

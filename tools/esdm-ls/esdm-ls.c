@@ -17,6 +17,15 @@ static const tool_help help = {
         "last commit and when, and the name; the last line has the totals. With --depth 1\n"
         "everything in a folder counts together, as in du.\n"
         "\n"
+        "A PREFIX that begins with the name of a view and ':' is a place in it, whatever\n"
+        "the containers are called: cmip6:/CMIP6/CMIP/ lists the institutes there, with\n"
+        "all levels said the containers. --views tells which views there are, and their\n"
+        "levels. What has no such attribute lies in _missing_, an empty one in _empty_;\n"
+        "signs that mean something in a path are written as %2F. --depth N goes N levels\n"
+        "down, --tree shows all of them with the number of containers at each, --long\n"
+        "adds up what these hold. A place with all levels opens in any program:\n"
+        "esdm://cmip6:/CMIP6/….\n"
+        "\n"
         "With --replaced it lists what was replaced or removed and is still kept, each\n"
         "with the id by which esdm-restore knows it. How long the site says (\"replaced\").",
     .examples = "  esdm-ls                        names of all containers\n"
@@ -24,6 +33,7 @@ static const tool_help help = {
                 "  esdm-ls -l --depth 1 --sort stored   what takes the space\n"
                 "  esdm-ls --tree --depth 3       folders, and how many containers lie in each\n"
                 "  esdm-ls -lt experiment         the newest first\n"
+                "  esdm-ls cmip6:/CMIP6/CMIP/     a level of a view\n"
                 "  esdm-ls --replaced             what esdm-restore can bring back\n"
                 "  esdm-ls -0 | xargs -0 esdm-rm  remove everything\n",
     .see_also = "esdm-stat, esdm-find, esdm-cp, esdm-rm, esdm-restore",
@@ -41,6 +51,7 @@ static const GOptionEntry entries[] = {
     {"sort", 's', 0, G_OPTION_ARG_STRING, &ls.sort, "name, size, stored, time or owner", "BY"},
     {"time", 't', 0, G_OPTION_ARG_NONE, &by_time, "The newest first: --sort time", NULL},
     {"tree", 0, 0, G_OPTION_ARG_NONE, &ls.tree, "Names as a tree of folders", NULL},
+    {"views", 0, 0, G_OPTION_ARG_NONE, &ls.views, "The views of the site, and their levels", NULL},
     {"reverse", 'r', 0, G_OPTION_ARG_NONE, &ls.reverse, "The other way round", NULL},
     {"depth", 'd', 0, G_OPTION_ARG_INT, &ls.depth, "Count folders of this depth as one", "N"},
     {0},
@@ -125,6 +136,8 @@ list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
     guint before = all->len;
     if (prefix != NULL && (g_str_equal(prefix, "esdm:") || g_str_equal(prefix, "esdm://")))
         prefix = NULL; /* the whole site */
+    if (prefix != NULL && !ls.replaced && esdm_view_is_said(session, tool_container(prefix)))
+        return ls_list_view(session, prefix, all);
     if (prefix != NULL && prefix[0] != '\0' && prefix[strlen(prefix) - 1] == ':' && !ls.replaced)
         return list_saved(session, prefix, all);
     if (prefix != NULL) {
@@ -196,10 +209,17 @@ main(int argc, char **argv)
         return tool_usage("--sort: name, size, stored, time or owner, not '%s'", ls.sort);
     if (ls.depth < 0 || (ls.depth > 0 && ls.replaced))
         return tool_usage("--depth is a number from 1 on, and not for --replaced");
+    if (ls.views && argc > 1)
+        return tool_usage("--views goes with no PREFIX");
     esdm_session *session = NULL;
     tool_exit result = tool_session_if_made(&session);
     if (result != TOOL_OK)
         return result;
+    if (ls.views && session != NULL) {
+        result = ls_show_views(session);
+        esdm_session_close(session);
+        return tool_finish(result);
+    }
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(ls_entry_free);
     if (session != NULL && argc == 1)
         result = list_prefix(session, NULL, all);

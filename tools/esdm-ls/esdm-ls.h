@@ -12,6 +12,7 @@ typedef struct ls_entry {
     char *id;                 /**< owned; of a former container, else NULL */
     char *owner;              /**< owned; who committed last, NULL: not asked for, or not known */
     uint64_t containers;      /**< in a folder; else 0 */
+    bool of_view;             /**< a place of a view, at which `containers` lie */
     bool removed;             /**< former: removed; else replaced */
     uint64_t time_ns;         /**< former: when */
     uint64_t until_ns;        /**< former: how long it is kept */
@@ -24,6 +25,7 @@ typedef struct ls_wants {
     gboolean zero;        /**< --null */
     gboolean replaced;    /**< --replaced */
     gboolean tree;        /**< --tree */
+    gboolean views;       /**< --views */
     gboolean reverse;     /**< --reverse */
     char *sort;           /**< --sort */
     int depth;            /**< --depth; 0: no limit */
@@ -41,5 +43,12 @@ void ls_print(const GPtrArray *entries);
 /** Names as a tree of folders. @param entries sorted by name. */
 void ls_print_tree(const GPtrArray *entries);
 json_t *ls_json(const GPtrArray *entries);
+
+/* ---- views (views.c) ---------------------------------------------------------------------- */
+
+/** Prints the views of the site. */
+tool_exit ls_show_views(esdm_session *session);
+/** Appends what lies at a place of a view: the level below it, the containers at the last one. */
+tool_exit ls_list_view(esdm_session *session, const char *argument, GPtrArray *all);
 
 #endif

@@ -174,9 +174,13 @@ print_long(const ls_entry *entry, const char *name)
         entry->info.snapshot > 0
             ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) entry->info.snapshot)
             : g_strdup("-");
-    (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5s  %-10s %s  %s\n", raw, stored,
-                  (guint64) entry->info.fragments, entry->info.datasets, snapshot, owner, time,
-                  name);
+    if (entry->of_view)
+        (void) printf("%10" G_GUINT64_FORMAT " %10s %10s  %s  %s\n", (guint64) entry->containers,
+                      raw, stored, time, name);
+    else
+        (void) printf("%10s %10s %8" G_GUINT64_FORMAT " %5u %5s  %-10s %s  %s\n", raw, stored,
+                      (guint64) entry->info.fragments, entry->info.datasets, snapshot, owner, time,
+                      name);
 }
 
 static void
@@ -190,9 +194,13 @@ print_former(const ls_entry *entry, const char *name)
 }
 
 static void
-print_heads(void)
+print_heads(const GPtrArray *entries)
 {
-    if (ls.replaced)
+    const ls_entry *first = entries->len > 0 ? g_ptr_array_index(entries, 0) : NULL;
+    if (first != NULL && first->of_view && ls.facts)
+        (void) printf("%10s %10s %10s  %-19s  %s\n", "containers", "data", "stored", "modified",
+                      "place");
+    else if (ls.replaced)
         (void) printf("%-8s  %-8s %-19s  %-19s %10s  %s\n", "id", "was", "at", "kept until",
                       "stored", "name");
     else if (ls.facts)
@@ -230,7 +238,7 @@ print_total(const GPtrArray *entries)
 void
 ls_print(const GPtrArray *entries)
 {
-    print_heads();
+    print_heads(entries);
     for (guint i = 0; i < entries->len && !ferror(stdout); i++) {
         const ls_entry *entry = g_ptr_array_index(entries, i);
         /* A NUL-terminated list is read by programs, which want the names as they are. */
@@ -260,6 +268,10 @@ entry_json(const ls_entry *entry)
     } else {
         tool_json_set(object, "snapshot", tool_json_u64(entry->info.snapshot));
         tool_json_set(object, "created", json_string(created));
+    }
+    if (entry->of_view && !g_str_has_suffix(entry->name, "/")) {
+        g_autofree char *url = g_strconcat("esdm://", entry->name, NULL);
+        tool_json_set(object, "open", tool_json_text(url));
     }
     tool_json_set(object, "modified", json_string(modified));
     tool_json_set(object, "raw_bytes", tool_json_u64(entry->info.raw_bytes));

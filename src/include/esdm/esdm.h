@@ -24,6 +24,7 @@
 #include "esdm/upkeep.h"
 #include "esdm/usertypes.h"
 #include "esdm/version.h"
+#include "esdm/view.h"
 #include "esdm/virtual.h"
 
 #endif

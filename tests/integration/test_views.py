@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Views: every level has what a program counts that reads the attributes of all files, places open as names do."""
+
+import json
+import subprocess
+
+from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
+
+LS = tool("esdm-ls")
+PYTHON = "/usr/bin/python3"
+EQUAL = SOURCE / "tests/netcdf/clients/virtual_files.py"
+CMIP6 = ["mip_era", "activity_id", "institution_id", "source_id", "experiment_id", "variant_label", "table_id",
+         "variable_id", "grid_label"]
+ODD = ["x", "a/b", "../../etc", ".", "..", "_missing_", "_empty_", "", "%2F", "100%", "a b", " a ", "a\tb\n", "run@7",
+       "?a=b", "#1", "C:\\x", "ä", "*", "[a]", "{b}", "x, y", "l" * 300, "l" * 299 + "m", "'", '"', "-l", "~", "$HOME"]
+
+READ = """
+import json, sys, netCDF4
+names = json.loads(sys.argv[1])
+all = {}
+for path in sys.argv[2:]:
+    with netCDF4.Dataset(path) as d:
+        all[path.rsplit("/", 1)[1]] = [str(d.getncattr(n)) if n in d.ncattrs() else None for n in names]
+json.dump(all, sys.stdout)
+"""
+WRITE = """
+import json, sys, netCDF4
+for path, attributes in json.load(open(sys.argv[1])).items():
+    with netCDF4.Dataset(path, "w") as d:
+        d.setncatts(attributes)
+        d.createDimension("x", 2)
+        d.createVariable("v", "i4", ("x",))[:] = [len(path), 1]
+"""
+
+
+def attributes_of(files, names):
+    done = run([PYTHON, "-c", READ, json.dumps(names), *files])
+    return json.loads(done.stdout)
+
+
+def escaped(value):
+    """What docs/reference.md says of a component; of a long value the beginning."""
+    if value is None:
+        return "_missing_"
+    if value == "":
+        return "_empty_"
+    text = ""
+    for i, c in enumerate(value):
+        edge = c == " " and i in (0, len(value) - 1)
+        word = i == 0 and value in ("_missing_", "_empty_", ".", "..")
+        if edge or word or c in "/%?@#\\" or ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0:
+            text += "".join(f"%{b:02X}" for b in c.encode())
+        else:
+            text += c
+    return text if len(text.encode()) <= 120 else text[:102] + "%~"
+
+
+def tree(rows):
+    """Counts of all places: {(component, …): containers}."""
+    counts = {}
+    for row in rows:
+        parts = tuple(escaped(v) for v in row)
+        for depth in range(1, len(parts) + 1):
+            counts[parts[:depth]] = counts.get(parts[:depth], 0) + 1
+    return counts
+
+
+def told(view, depth):
+    """The same, as esdm-ls tells it; of a cut component the beginning."""
+    found = json.loads(run([LS, "--json", "--depth", str(depth), f"{view}:"]).stdout)["containers"]
+    counts = {}
+    for line in found:
+        parts = line["name"].removeprefix(f"{view}:/").rstrip("/").split("/")
+        place = tuple(c.split("%~")[0] + "%~" if "%~" in c else c for c in parts)
+        counts[place] = counts.get(place, 0) + line["containers"]
+    return counts, [line["name"] for line in found]
+
+
+def sources():
+    """Series of several files and single ones, small."""
+    series = {}
+    for file in sorted(need_data("cmip6").rglob("*.nc")):
+        series.setdefault(file.parent, []).append(file)
+    chosen = [s for s in series.values() if sum(f.stat().st_size for f in s) < 2 << 20]
+    chosen.sort(key=lambda s: (-min(len(s), 3), sum(f.stat().st_size for f in s)))
+    return chosen[:by_size(6, 20, 60)]
+
+
+def same_units(files):
+    """Joined times have the first's units, else."""
+    dumps = [run(["ncdump", "-h", f]).stdout for f in files]
+    return len({line for dump in dumps for line in dump.splitlines() if "time:units" in line}) == 1
+
+
+def test_views__levels_are_what_a_program_counts():
+    need_program(PYTHON, "ncdump")
+    series = sources()
+    files = [f for s in series for f in s]
+    rows = attributes_of(files, CMIP6)
+    with Site(views={"models": "{source_id}/{no_such}/{table_id}", "cordex": False}):
+        run([tool("esdm-cp"), *files, "esdm://in/"])
+        want = tree(rows.values())
+        for depth in range(1, 10):
+            got, _ = told("cmip6", depth)
+            expect(got == {p: n for p, n in want.items() if len(p) == depth}, f"depth {depth}: {got}")
+        mine = tree([r[3], None, r[6]] for r in rows.values())
+        got, names = told("models", 3)
+        expect(got == {p: n for p, n in mine.items() if len(p) == 3}, f"{got}")
+        expect(all("/_missing_/" in n for n in names), f"{names}")
+        shown = run([LS, "--tree", "cmip6:"]).stdout.splitlines()
+        expect(len(shown) == len(want) + 1 and shown[1] == f"  CMIP6/  {len(files)}", "\n".join(shown[:5]))
+        expect(run([LS, "--views"]).stdout.splitlines()[2] == "models:\t{source_id}/{no_such}/{table_id}", "views")
+        expect(run([LS, "cordex:/"], check=False).returncode == 3, "it is switched off")
+        expect(run([LS, "cmip7:/"], check=False).returncode == 3, "nothing is in it")
+        for one in [s for s in series if same_units(s)][:3]:
+            place = "cmip6:/" + "/".join(escaped(v) for v in rows[one[0].name])
+            expect(run([LS, place]).stdout.split() == sorted(f"in/{f.name}" for f in one), place)
+            client([PYTHON, EQUAL, "equal", f"esdm://{place}", *one])
+        removed = series[0][0].name
+        run([tool("esdm-rm"), f"in/{removed}"])
+        run([tool("esdm-mv"), f"in/{series[1][0].name}", "elsewhere.nc"])
+        del rows[removed]
+        got, _ = told("cmip6", 9)
+        expect(got == {p: n for p, n in tree(rows.values()).items() if len(p) == 9}, f"after a removal: {got}")
+
+
+def test_views__places_are_used_like_names():
+    need_program(PYTHON, "ncdump", "ncks", "cdo")
+    one = next(s for s in sources() if len(s) > 1)
+    row = attributes_of(one[:1], CMIP6)[one[0].name]
+    with Site() as site:
+        run([tool("esdm-cp"), *one, "esdm://in/"])
+        place = "cmip6:/" + "/".join(escaped(v) for v in row)
+        url = f"esdm://{place}"
+        run([tool("esdm-cp"), url, site.file("cp.nc")])
+        client(["ncks", "-O", "-h", url, site.file("nco.nc")])
+        client(["cdo", "-s", "copy", url, site.file("cdo.nc")])
+        count = {name: run(["ncdump", "-h", site.file(name)]).stdout.split("currently")[0].rsplit("(", 1)[1]
+                 for name in ("cp.nc", "nco.nc", "cdo.nc")}
+        expect(len(set(count.values())) == 1, f"{count}")
+        expect(place in run([tool("esdm-stat"), url]).stdout, "esdm-stat")
+        run([tool("esdm-cp"), url, "esdm://whole"])
+        run([tool("esdm-rm"), "whole"])
+        for wrong, why in (([tool("esdm-cp"), site.file("cp.nc"), "esdm://cmip6:/x.nc"], "cmip6:"),
+                           ([tool("esdm-mv"), f"in/{one[0].name}", "cmip6:/x"], "nobody can write to"),
+                           ([tool("esdm-rm"), place], "cmip6:"),
+                           ([LS, "cmip6:/CMIP6/nix"], "--views"),
+                           ([LS, "cmip6:" + "/x" * 10], "more levels than the 9"),
+                           ([tool("esdm-cp"), "esdm://cmip6:/CMIP6", site.file("y.nc")], "folder of a view")):
+            expect_error(run(wrong, check=False), why)
+        expect(client(["ncdump", "-h", "esdm://cmip6:/CMIP6/x"], check=False).returncode == 1, "there is none")
+        with open(site.file("more.json"), "w", encoding="utf-8") as f:
+            json.dump({str(site.file("other.nc")): dict(zip(CMIP6, row))}, f)
+        run([PYTHON, "-c", WRITE, site.file("more.json")])
+        run([tool("esdm-cp"), site.file("other.nc"), "esdm://"])
+        expect_error(run([tool("esdm-cp"), url, site.file("z.nc")], check=False), "other.nc")
+
+
+def test_views__hostile_values():
+    need_program(PYTHON)
+    with Site(views={"odd": "{word}/{next}"}) as site:
+        archive = {str(site.file(f"{i}.nc")): {"word": word, "next": ODD[i - 1]} if i % 3 else {"word": word}
+                   for i, word in enumerate(ODD)}
+        archive[str(site.file("none.nc"))] = {"next": "x"}
+        archive[str(site.file("number.nc"))] = {"word": 7, "next": 0.5}
+        archive[str(site.file("list.nc"))] = {"word": [1, 2, 3]}
+        with open(site.file("odd.json"), "w", encoding="utf-8") as f:
+            json.dump(archive, f)
+        run([PYTHON, "-c", WRITE, site.file("odd.json")])
+        run([tool("esdm-cp"), *archive, "esdm://"])
+        rows = [[v["word"], v.get("next")] for v in archive.values() if "word" in v]
+        rows = [["1, 2, 3" if r[0] == [1, 2, 3] else str(r[0]), None if r[1] is None else str(r[1])] for r in rows]
+        want = tree(rows)
+        for depth in (1, 2):
+            got, names = told("odd", depth)
+            level = {p: n for p, n in want.items() if len(p) == depth}
+            both = sum(n for p, n in level.items() if p[0].endswith("%~"))
+            expect(sum(got.values()) == sum(level.values()) and both == 2, f"{got}")
+            expect({p: n for p, n in got.items() if not any(c.endswith("%~") for c in p)}
+                   == {p: n for p, n in level.items() if not any(c.endswith("%~") for c in p)}, f"{got}")
+            cut = [n for n in names if "l" * 99 in n.split("/")[1]]
+            expect(len(set(cut)) == 2 and len(set(names)) == len(names), f"{cut}")
+        for name in names:
+            found = run([LS, name]).stdout.split()
+            expect(len(found) == 1, f"{name}: {found}")
+            done = client(["ncdump", "-v", "v", f"esdm://{name}"], check=False)
+            expect(f"v = {len(str(site.file(found[0])))}, 1 ;" in done.stdout, f"{name}: {done}")
+        plain = run([LS, "--depth", "2", "odd:"]).stdout.splitlines()
+        expect(sorted(plain) == sorted(names), "names are printed as they are opened")
+        run([tool("esdm-ln"), "?word=x", "saved.nc"])
+        expect("saved.nc" in run([LS]).stdout.split(), "esdm-ln")
+        expect(told("odd", 2)[1] == names, "what was saved is not counted twice")
+
+
+if __name__ == "__main__":
+    main(*(f for n, f in sorted(globals().items()) if n.startswith("test_")))
