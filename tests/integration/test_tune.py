@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-tune: what it tries is really run with other settings, and only what is faster is kept."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from esdmtest import BUILD, Site, by_size, expect, expect_error, main, run, tool
+
+os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
+# So many requests one after the other take far longer than what a busy machine adds.
+LATENCY_MS = 5
+SIZE = by_size("--size=1M", "--size=4M", "--size=16M")
+
+
+@contextlib.contextmanager
+def far_site(**engine):
+    """Each request waits, any number of them at once."""
+    with Site(make=False) as s:
+        s.config.write_text(json.dumps({
+            "targets": [{"name": "far", "plugin": "throttled", "directory": "far",
+                         "bytes_per_s": 2e9, "latency_ms": LATENCY_MS, "service_ms": 0.01}],
+            "metadata": {"plugin": "sqlite", "directory": "metadata"},
+            "engine": engine}))
+        run([tool("esdm-mkfs")])
+        yield s
+
+
+def tune(*options, **kw):
+    done = run([tool("esdm-tune"), "--json", *options], **kw)
+    return json.loads(done.stdout)
+
+
+def leaves_nothing(s):
+    expect(not list(s.config.parent.glob(".esdm-tune*")), "no configuration of a trial is left")
+    expect(run([tool("esdm-ls")]).stdout == "", "no container of a kernel is left")
+
+
+def test_threads_for_a_far_target():
+    with far_site(threads=1, fragment="32K") as s:
+        before = s.config.read_text()
+        found = tune("--kernel=vorpal", SIZE, "--try=threads=8", "--pairs=2")
+        expect(found["better"] and found["best"] == {"threads": 8}, f"more threads: {found}")
+        expect(found["ratio"] < 0.7, f"they hide latency: {found['ratio']}")
+        expect(len(found["trials"]) == 2 and found["settings"] == 2, "each value ran once")
+        expect(s.config.read_text() == before, "without --apply nothing is changed")
+        leaves_nothing(s)
+
+        found = tune("--kernel=vorpal", SIZE, "--try=threads=8", "--pairs=2", "--apply")
+        changed = json.loads(s.config.read_text())
+        former = s.config.with_name(s.config.name + ".before-esdm-tune")
+        expect(changed["engine"] == {"threads": 8, "fragment": "32K"}, f"applied: {changed}")
+        expect(json.loads(former.read_text()) == json.loads(before), "the former one is kept")
+
+        # What is slower does not come back, what was applied and is slower does not stay.
+        back = tune("--kernel=vorpal", SIZE, f"--compare={former}", "--pairs=2", "--apply")
+        expect(not back["better"] and back["ratio"] > 1, f"one thread is slower: {back}")
+        expect(json.loads(s.config.read_text()) == changed, "so the site stays as it is")
+        fast = s.config.with_name("fast.json")
+        fast.write_text(s.config.read_text())
+        s.config.write_text(before)
+        back = tune("--kernel=vorpal", SIZE, f"--compare={fast}", "--pairs=2", "--apply")
+        expect(back["better"], f"eight threads are faster: {back}")
+        expect(json.loads(s.config.read_text()) == changed, "they are back")
+
+
+def test_the_model_chooses_what_to_try():
+    """Latency alone matters: the search finds threads without running all settings."""
+    with far_site(threads=1, fragment="32K") as s:
+        run([tool("esdm-mkfs"), "--calibrate=quick", "--seconds=0.4"])
+        found = tune("--kernel=vorpal", SIZE, "--trials=4", "--try=threads=1,2,8",
+                     "--try=fragment=32K,48K", "--pairs=2")
+        expect(found["from_model"], "the measured model is where it begins")
+        expect(len(found["trials"]) <= 4 < found["settings"], f"few runs: {found}")
+        first = found["trials"][1]["setting"]
+        expect(first["threads"] == 8, f"the model tries more threads at once: {first}")
+        expect(found["best"]["threads"] > 1 and found["better"], f"and is right: {found}")
+        written = s.config.with_name("better.json")
+        run([tool("esdm-tune"), "--quiet", "--kernel=vorpal", SIZE, "--trials=2", "--try=threads=8",
+             "--write", written])
+        expect(json.loads(written.read_text())["engine"]["threads"] == 8, "--write writes it")
+
+
+def test_programs():
+    with far_site(threads=1, fragment="32K") as s:
+        run([tool("esdm-pattern"), "-s", "16x128x128", "-v", "tas", "esdm:in.nc"])
+        found = tune("--try=threads=8", "--", tool("esdm-cp"), "--force", "esdm://in.nc",
+                     "esdm://out.nc")
+        expect(found["better"] and found["best"] == {"threads": 8}, f"a program: {found}")
+        names = run([tool("esdm-ls")]).stdout.split()
+        expect(names == ["in.nc", "out.nc"], f"it did what it does: {names}")
+
+        bad = run([tool("esdm-tune"), "--", tool("esdm-cp"), "esdm://absent", "esdm://x"],
+                  check=False)
+        expect_error(bad, "ended with status", "absent")
+        expect(bad.returncode == 1, "a program that fails is an error")
+        bad = run([tool("esdm-tune"), "--", "no-such-program"], check=False)
+        expect(bad.returncode == 1, "so is one that is not there")
+        expect(not list(s.config.parent.glob(".esdm-tune*")), "no configuration is left")
+
+
+def test_it_can_be_interrupted():
+    with far_site(threads=1, fragment="32K") as s:
+        before = s.config.read_text()
+        process = subprocess.Popen([tool("esdm-tune"), "--kernel=vorpal", "--size=64M", "--apply"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not list(s.config.parent.glob(".esdm-tune*")):
+            expect(process.poll() is None, "it runs")
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        expect(s.config.read_text() == before, "the configuration is as it was")
+        expect(not list(s.config.parent.glob(".esdm-tune*")), "that of the trial is gone")
+
+
+def test_wrong_use():
+    with far_site() as s:
+        for options, words in (
+                (["--kernel=vipc"], ["no kernel", "vpic, vorpal, gcrm"]),
+                ([], ["either --kernel or a program"]),
+                (["--kernel=vorpal", "--", "ls"], ["either --kernel or a program"]),
+                (["--kernel=vpic", "--try=threds"], ["no parameter 'threds'", "threads"]),
+                (["--kernel=vorpal", "--try=fragment=huge"], ["'huge'", "fragment"]),
+                (["--kernel=vorpal", "--try=codec", "--try=codec"], ["twice"]),
+                (["--kernel=vorpal", "--size=1"], ["--size"]),
+                (["--kernel=vorpal", "--phase=all"], ["--phase"]),
+                (["--kernel=vorpal", "--compare=absent.json"], ["absent.json"])):
+            bad = run([tool("esdm-tune"), *options], check=False)
+            expect_error(bad, *words)
+            expect(bad.returncode in (1, 2), f"{options}: {bad.returncode}")
+        leaves_nothing(s)
+
+
+main(test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
+     test_it_can_be_interrupted, test_wrong_use)

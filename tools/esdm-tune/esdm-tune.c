@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-tune: tries settings of a site with a kernel or a program, and keeps what is faster.
+ */
+
+#include "esdm-tune/esdm-tune.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BACKUP ".before-esdm-tune"
+
+static const tool_help help = {
+    .name = "esdm-tune",
+    .arguments = "[-- PROGRAM [ARGUMENT…]]",
+    .description =
+        "Finds settings of a site with which a program, or a kernel that does what models\n"
+        "do, takes less time: the number of threads, the size of fragments, the codec; with\n"
+        "--try also memory and pack. The program runs again and again (under esdm-run), each\n"
+        "time with another configuration, on the storage of the site: it must be one that\n"
+        "can be repeated, such as a short run of a model, or an analysis.\n"
+        "\n"
+        "After each run a model of the time says which setting to try next; it begins with\n"
+        "what esdm-mkfs --calibrate has measured. In the end the best setting and the site\n"
+        "as it is run in turn, some pairs of them. Only what is faster there, by 3 % at\n"
+        "least, is proposed, or kept: --apply changes the configuration and leaves the\n"
+        "former one beside it (FILE.before-esdm-tune), --write makes another file.\n"
+        "Containers that exist stay as they are and can be read with all settings.\n"
+        "\n"
+        "--compare FILE runs another configuration of the same site in pairs with the one\n"
+        "that it has; with --apply the faster one stays. So what was applied is taken back\n"
+        "when later runs are slower: --compare site.json.before-esdm-tune --apply.\n"
+        "\n"
+        "Kernels: vpic (particles: eight one-dimensional arrays), vorpal (blocks of a field),\n"
+        "gcrm (steps of cells and levels). They write a container and read some of it, and\n"
+        "remove it. What was just written may be read from memory, as by programs.\n"
+        "\n"
+        "--try NAME tries the usual values of one parameter, --try NAME=VALUE,… those named:\n"
+        "  threads   of the engine; 0 stands for the cores\n"
+        "  fragment  bytes of a fragment (256K … 64M)\n"
+        "  codec     of data whose accuracy nobody states; all are lossless\n"
+        "  memory    of buffers and caches (64M … 1G)\n"
+        "  pack      bytes at which a pack ends (64M … 1G)",
+    .statuses = "  0  done, whether or not something better was found\n"
+                "  1  the program failed with the site as it is, or the configuration cannot be\n"
+                "     written\n"
+                "  2  usage\n"
+                "  3  the site has no configuration file\n",
+    .examples = "  esdm-tune --kernel gcrm --size 512M\n"
+                "  esdm-tune --try fragment --try threads=1,2,4 --apply -- cdo timmean "
+                "esdm://run1.nc esdm://mean.nc\n"
+                "  esdm-tune --compare site.json.before-esdm-tune --apply --kernel gcrm\n",
+    .see_also = "esdm-mkfs --calibrate, esdm-explain, esdm-advise",
+};
+
+static char *kernel, *phase = NULL, *size_text, *write_path, *compare_path, *run_kernel;
+static char **wishes;
+static gint trials = 12, pairs = 3;
+static gdouble minutes;
+static gboolean apply, exhaustive, quiet;
+
+static const GOptionEntry entries[] = {
+    {"kernel", 'k', 0, G_OPTION_ARG_STRING, &kernel, "Tune for this kernel, see above", "KERNEL"},
+    {"size", 's', 0, G_OPTION_ARG_STRING, &size_text, "Bytes of values of the kernel (256M)",
+     "BYTES"},
+    {"phase", 0, 0, G_OPTION_ARG_STRING, &phase, "Of the kernel: write, read or both (both)",
+     "PHASE"},
+    {"try", 't', 0, G_OPTION_ARG_STRING_ARRAY, &wishes,
+     "Try this parameter, see above; can be repeated", "NAME[=VALUE,…]"},
+    {"trials", 'n', 0, G_OPTION_ARG_INT, &trials, "Runs of the search at most (12)", "NUMBER"},
+    {"pairs", 0, 0, G_OPTION_ARG_INT, &pairs, "Pairs of runs of the test at the end (3)", "NUMBER"},
+    {"minutes", 0, 0, G_OPTION_ARG_DOUBLE, &minutes, "Begin no further trial after that time",
+     "NUMBER"},
+    {"exhaustive", 0, 0, G_OPTION_ARG_NONE, &exhaustive, "Run all settings", NULL},
+    {"compare", 0, 0, G_OPTION_ARG_FILENAME, &compare_path,
+     "Compare this configuration with that of the site", "FILE"},
+    {"apply", 0, 0, G_OPTION_ARG_NONE, &apply, "Change the site's configuration when it helps",
+     NULL},
+    {"write", 'w', 0, G_OPTION_ARG_FILENAME, &write_path,
+     "Write the better configuration to a file", "FILE"},
+    {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "Do not tell each trial", NULL},
+    {"run-kernel", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &run_kernel, NULL, NULL},
+    {0},
+};
+
+/* ---- configurations ------------------------------------------------------------------------- */
+
+/* The file of the site, links followed. Owned; NULL: told. */
+static char *
+config_file(tool_exit *ret_exit)
+{
+    esdm_error err = {0};
+    char *found = NULL;
+    *ret_exit = TOOL_NOT_FOUND;
+    esdm_status st = tool.config != NULL ? ESDM_OK : esdm_site_find(&found, &err);
+    if (st != ESDM_OK) {
+        *ret_exit = tool_fail(st, &err);
+        return NULL;
+    }
+    const char *path = tool.config != NULL ? tool.config : found;
+    char *real = path != NULL ? realpath(path, NULL) : NULL;
+    if (path == NULL)
+        tool_error("the default site has no configuration file whose settings could be tried; "
+                   "esdm-mkfs FILE makes a site with one");
+    else if (real == NULL)
+        tool_error("%s: %s", path, g_strerror(errno));
+    char *copy = g_strdup(real);
+    free(real);
+    free(found);
+    return copy;
+}
+
+static json_t *
+load_config(const char *path)
+{
+    json_error_t why;
+    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (config == NULL || !json_is_object(config)) {
+        tool_error("%s: line %d: %s", path, why.line, config == NULL ? why.text : "no object");
+        json_decref(config);
+        return NULL;
+    }
+    return config;
+}
+
+/* All of it or nothing takes the place of a file. */
+static tool_exit
+store_config(const json_t *config, const char *path, mode_t mode)
+{
+    g_autofree char *temporary = g_strdup_printf("%s.%d.new", path, (int) getpid());
+    g_autofree char *text = json_dumps(config, JSON_INDENT(2));
+    FILE *file = text != NULL ? fopen(temporary, "wxe") : NULL;
+    bool good = file != NULL && fchmod(fileno(file), mode) == 0 && fputs(text, file) >= 0 &&
+                fputs("\n", file) >= 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    int why = errno;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    if (good && g_rename(temporary, path) == 0)
+        return TOOL_OK;
+    why = good ? errno : why;
+    if (file != NULL)
+        (void) g_unlink(temporary);
+    tool_error("%s: %s", path, g_strerror(why));
+    return TOOL_FAILED;
+}
+
+/* Keeps the former configuration beside the new one. */
+static tool_exit
+apply_config(const json_t *config, const json_t *former, const char *path)
+{
+    struct stat st;
+    g_autofree char *backup = g_strconcat(path, BACKUP, NULL);
+    mode_t mode = stat(path, &st) == 0 ? st.st_mode & 0777 : 0600;
+    tool_exit result = store_config(former, backup, mode);
+    if (result == TOOL_OK)
+        result = store_config(config, path, mode);
+    if (result == TOOL_OK && !tool.json)
+        (void) printf("%s was changed; %s is as it was.\n", path, backup);
+    return result;
+}
+
+static tool_exit
+keep(const json_t *config, const json_t *former, const char *path)
+{
+    tool_exit result = TOOL_OK;
+    if (write_path != NULL)
+        result = store_config(config, write_path, 0600);
+    if (result == TOOL_OK && apply)
+        result = apply_config(config, former, path);
+    if (result == TOOL_OK && !apply && write_path == NULL && !tool.json)
+        (void) printf("Nothing was changed: --apply keeps it, --write FILE writes it.\n");
+    return result;
+}
+
+/* ---- the two things it does ------------------------------------------------------------------ */
+
+static tool_exit
+compare(tune_workload *workload, json_t *config)
+{
+    double ratio = NAN;
+    bool better = false;
+    json_t *other = load_config(compare_path);
+    if (other == NULL)
+        return TOOL_FAILED;
+    g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(double));
+    g_autoptr(GArray) two = g_array_new(FALSE, FALSE, sizeof(double));
+    tool_exit result = tune_compare(workload, config, other, (guint) MAX(pairs, 1),
+                                    quiet || tool.json, one, two, &ratio, &better);
+    better = better && !tune_stopped();
+    if (result == TOOL_OK && tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "pairs", json_integer(two->len));
+        tool_json_set(object, "ratio", isfinite(ratio) ? json_real(ratio) : json_null());
+        tool_json_set(object, "better", json_boolean(better));
+        tool_json_print(object);
+    } else if (result == TOOL_OK) {
+        (void) printf(
+            "With %s it takes %.2f of the time that the site takes as it is, in %u pairs: "
+            "%s.\n",
+            compare_path, ratio, two->len, better ? "that is faster" : "the site stays as it is");
+    }
+    if (result == TOOL_OK && better)
+        result = keep(other, config, workload->config_path);
+    json_decref(other);
+    return result;
+}
+
+static tool_exit
+search(tune_workload *workload, json_t *config)
+{
+    tune_space space;
+    esdm_session *session = NULL;
+    tune_search s = {.space = &space,
+                     .workload = workload,
+                     .trials_most = (guint) trials,
+                     .pairs = (guint) pairs,
+                     .minutes = minutes,
+                     .exhaustive = exhaustive,
+                     .quiet = quiet || tool.json};
+    tool_exit result = tune_space_init(&space, config, wishes);
+    if (result == TOOL_OK)
+        result = tool_session(true, &session);
+    if (result != TOOL_OK)
+        return result;
+    bool both = workload->kernel == NULL || g_str_equal(workload->phase, "both");
+    tune_theory *theory = tune_theory_new(session, (double) workload->kernel_bytes,
+                                          both || g_str_equal(workload->phase, "write"),
+                                          both || g_str_equal(workload->phase, "read"));
+    esdm_session_close(session);
+    if (theory != NULL)
+        s.expectation = (tune_expectation){tune_theory_prior, theory};
+    result = tune_search_run(&s);
+    if (result == TOOL_OK && s.trials->len > 0) {
+        if (tool.json)
+            tool_json_print(tune_report_json(&s));
+        else
+            tune_report(&s);
+        json_t *best = tune_space_config(&space, &s.best);
+        if (s.better)
+            result = keep(best, config, workload->config_path);
+        json_decref(best);
+    }
+    return result;
+}
+
+static tool_exit
+read_options(int argc, char **argv, tune_workload *ret)
+{
+    double bytes = 256e6;
+    char *end = NULL;
+    if (size_text != NULL) {
+        bytes = g_ascii_strtod(size_text, &end);
+        const char *unit = *end != '\0' ? strchr("KMG", *end) : NULL;
+        if (unit != NULL)
+            bytes *= (double) (UINT64_C(1) << (10 * (unit - "KMG" + 1)));
+        if (end == size_text || (*end != '\0' && (unit == NULL || end[1] != '\0')) ||
+            !(bytes >= 4096 && bytes <= 1e13))
+            return tool_usage("--size: expected bytes such as 256M, not '%s'", size_text);
+    }
+    if (phase == NULL)
+        phase = g_strdup("both");
+    if (!g_str_equal(phase, "both") && !g_str_equal(phase, "write") && !g_str_equal(phase, "read"))
+        return tool_usage("--phase: expected write, read or both, not '%s'", phase);
+    const char *name = run_kernel != NULL ? run_kernel : kernel;
+    if (name != NULL && !kernel_is_known(name))
+        return tool_usage("there is no kernel '%s'; known are %s", name, kernel_names());
+    if (trials < 1 || trials > 10000 || pairs < 0 || pairs > 1000)
+        return tool_usage("--trials and --pairs: expected a number from 1, and from 0");
+    int first = argc > 1 && g_str_equal(argv[1], "--") ? 2 : 1;
+    if (run_kernel == NULL && (kernel != NULL) == (first < argc))
+        return tool_usage("expected either --kernel or a program behind '--'");
+    *ret = (tune_workload){.kernel = kernel,
+                           .kernel_bytes = name != NULL ? (guint64) bytes : 0,
+                           .phase = phase,
+                           .program = argv + first};
+    return TOOL_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+    tune_workload workload;
+    tool_parse(&help, entries, &argc, &argv);
+    tool_exit result = read_options(argc, argv, &workload);
+    if (result != TOOL_OK)
+        return result;
+    if (run_kernel != NULL)
+        return kernel_run(run_kernel, phase, workload.kernel_bytes);
+    char *path = config_file(&result);
+    json_t *config = path != NULL ? load_config(path) : NULL;
+    if (config == NULL)
+        return path != NULL ? TOOL_FAILED : result;
+    workload.config_path = path;
+    tune_catch_signals();
+    result = compare_path != NULL ? compare(&workload, config) : search(&workload, config);
+    tune_workload_clear(&workload);
+    json_decref(config);
+    return tool_finish(result);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TUNE_H
+#define ESDM_TUNE_H
+
+/**
+ * @file
+ * What the files of this tool share: parameters of a site, trials with them, and a model of the
+ * time that a run takes. One thread; what is made stays until the end, unless said.
+ */
+
+#include "common/common.h"
+
+#define TUNE_PARAMETERS 5u
+#define TUNE_VALUES     12u
+
+/* ---- what can be set (space.c) ------------------------------------------------------------- */
+
+/** One member of "engine" of the site configuration. */
+typedef struct tune_parameter {
+    const char *name; /* "fragment" */
+    bool category;    /* values have no order */
+    guint count;
+    char *texts[TUNE_VALUES]; /* "4M" */
+    json_t *json[TUNE_VALUES];
+    double x[TUNE_VALUES];        /* the number, of codecs 0 */
+    double position[TUNE_VALUES]; /* its logarithm between -1, the least, and 1; of codecs 0 */
+    guint current;                /* what the site has today */
+} tune_parameter;
+
+/** Of each parameter the number of its value. */
+typedef struct tune_setting {
+    guint8 value[TUNE_PARAMETERS];
+} tune_setting;
+
+typedef struct tune_space {
+    json_t *config; /* of the site, as it is */
+    guint count;
+    tune_parameter parameters[TUNE_PARAMETERS];
+} tune_space;
+
+/**
+ * @param config of the site; borrowed until the end.
+ * @param wishes "fragment=1M,4M" or "fragment": these parameters alone, with these values; NULL:
+ *        all. */
+tool_exit tune_space_init(tune_space *space, json_t *config, char **wishes);
+/** How many settings there are. */
+guint64 tune_space_size(const tune_space *space);
+/** Of the number of a setting. */
+tune_setting tune_space_at(const tune_space *space, guint64 number);
+tune_setting tune_space_current(const tune_space *space);
+bool tune_setting_equal(const tune_space *space, const tune_setting *a, const tune_setting *b);
+/** The configuration with that setting; what is as today stays as it is. A new reference. */
+json_t *tune_space_config(const tune_space *space, const tune_setting *setting);
+/** The value of a parameter, such as 4194304; NAN: it is not part of the space. */
+double tune_space_number(const tune_space *space, const tune_setting *setting, const char *name);
+const char *tune_space_text(const tune_space *space, const tune_setting *setting, const char *name);
+/** "fragment 16M, threads 4": what is other than today; "as it is". Owned. */
+char *tune_setting_text(const tune_space *space, const tune_setting *setting);
+
+/* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
+
+typedef struct tune_workload {
+    const char *kernel;      /* or NULL: a program */
+    guint64 kernel_bytes;    /* of values */
+    const char *phase;       /* of a kernel: "write", "read", "both" */
+    char **program;          /* NULL-terminated */
+    const char *config_path; /* of the site */
+    char *trial_path;        /* owned; where trials have their configuration */
+    double limit_s;          /* a trial is ended then; 0: none */
+} tune_workload;
+
+/** Runs it once. @param config of the trial. @param ret_s how long it took; INFINITY when it failed
+ *  or took too long. @return TOOL_OK also when the program failed, if `may_fail`. */
+tool_exit tune_run(tune_workload *workload, json_t *config, bool may_fail, double *ret_s);
+/** Whether somebody wants the search to end (SIGINT, SIGTERM). */
+bool tune_stopped(void);
+void tune_catch_signals(void);
+/** Removes what trials have left. */
+void tune_workload_clear(tune_workload *workload);
+
+/** In the process of a trial: does what a kernel does and prints its seconds. */
+tool_exit kernel_run(const char *kernel, const char *phase, guint64 bytes);
+bool kernel_is_known(const char *kernel);
+/** "vpic, vorpal, gcrm" */
+const char *kernel_names(void);
+
+/* ---- the model (model.c) -------------------------------------------------------------------- */
+
+#define MODEL_FEATURES 40u
+
+/** Bayesian linear regression of the logarithm of seconds. */
+typedef struct tune_model {
+    guint features;
+    double precision[MODEL_FEATURES][MODEL_FEATURES]; /* inverse covariance, then its factor */
+    double weights[MODEL_FEATURES];
+    double noise; /* deviation of the logarithm between runs of one setting */
+} tune_model;
+
+typedef struct tune_trial {
+    tune_setting setting;
+    double seconds;   /* INFINITY: it failed */
+    double predicted; /* before it was run; NAN: nothing was predicted */
+} tune_trial;
+
+/** @param prior logarithm of the seconds that theory expects of a setting. */
+typedef double (*tune_prior)(const tune_space *space, const tune_setting *setting, void *user);
+typedef struct tune_expectation {
+    tune_prior prior;
+    void *user;
+} tune_expectation;
+
+void tune_model_fit(tune_model *model, const tune_space *space, const GArray *trials,
+                    const tune_expectation *expectation);
+/** Logarithm of the seconds of a setting, and its deviation without noise. */
+double tune_model_predict(const tune_model *model, const tune_space *space,
+                          const tune_setting *setting, const tune_expectation *expectation,
+                          double *ret_deviation);
+
+/** What the measured model of the site lets expect of a kernel (prior.c). */
+typedef struct tune_theory tune_theory;
+/** @param bytes that the run stores; 0: not known. NULL: the site was never measured. */
+tune_theory *tune_theory_new(esdm_session *session, double bytes, bool writes, bool reads);
+double tune_theory_prior(const tune_space *space, const tune_setting *setting, void *theory);
+
+/* ---- the search (search.c) ------------------------------------------------------------------ */
+
+typedef struct tune_search {
+    tune_space *space;
+    tune_workload *workload;
+    tune_expectation expectation;
+    guint trials_most;
+    guint pairs;
+    double minutes; /* 0: no limit */
+    bool exhaustive;
+    bool quiet;
+    GArray *trials; /* tune_trial */
+    tune_model model;
+    tune_setting best;
+    /* Both one after the other, again and again: seconds of today's setting and of the best. */
+    GArray *before; /* double */
+    GArray *after;
+    double ratio; /* median of after / before; 1: nothing better was found */
+    bool better;  /* in the paired test */
+} tune_search;
+
+tool_exit tune_search_run(tune_search *search);
+/** Runs two settings in turn. @return TOOL_FAILED when a program failed. */
+tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
+                       GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better);
+
+void tune_report(const tune_search *search);
+json_t *tune_report_json(const tune_search *search);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/*
+ * The search: runs today's setting, then the one of which the model expects most (expected
+ * improvement; Jones, Schonlau, Welch 1998), fits again, and so on. What seems best has to be
+ * faster than today's in a paired test, else nothing changes.
+ */
+#include "esdm-tune/esdm-tune.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Less than that is no reason to go on, as a share of the time. */
+#define WORTH_A_TRIAL 0.01
+/* A setting is kept when its pairs are faster by that. */
+#define WORTH_A_CHANGE 0.03
+/* Times as many pairs as were asked for, where these contradict each other. */
+#define MORE_PAIRS 3
+/* A trial is ended when it takes that many times as long as today's setting. */
+#define LIMIT_TIMES  5
+#define LIMIT_MORE_S 5.0
+
+static double
+normal_density(double z)
+{
+    return exp(-z * z / 2) / sqrt(2 * G_PI);
+}
+
+static double
+normal_share(double z)
+{
+    return erfc(-z / sqrt(2)) / 2;
+}
+
+/* How much below `best` it is expected to be; all are logarithms. */
+static double
+improvement(double best, double mean, double deviation)
+{
+    double z = deviation > 0 ? (best - mean) / deviation : 0;
+    if (!(deviation > 0))
+        return fmax(best - mean, 0);
+    return (best - mean) * normal_share(z) + deviation * normal_density(z);
+}
+
+static tune_trial *
+trial_at(const tune_search *s, guint i)
+{
+    return &g_array_index(s->trials, tune_trial, i);
+}
+
+static bool
+was_tried(const tune_search *s, const tune_setting *setting)
+{
+    for (guint i = 0; i < s->trials->len; i++) {
+        if (tune_setting_equal(s->space, &trial_at(s, i)->setting, setting))
+            return true;
+    }
+    return false;
+}
+
+/* Fragments must fit into memory: sites refuse others. */
+static bool
+can_be(const tune_space *space, const tune_setting *setting)
+{
+    double fragment = tune_space_number(space, setting, "fragment");
+    double memory = tune_space_number(space, setting, "memory");
+    return isnan(fragment) || isnan(memory) || fragment <= memory;
+}
+
+/* The best of what was tried, by what the model thinks of it: one lucky run does not count. */
+static tune_setting
+best_of(const tune_search *s, double *ret_log)
+{
+    tune_setting best = tune_space_current(s->space);
+    *ret_log = INFINITY;
+    for (guint i = 0; i < s->trials->len; i++) {
+        const tune_trial *t = trial_at(s, i);
+        double deviation;
+        double mean =
+            tune_model_predict(&s->model, s->space, &t->setting, &s->expectation, &deviation);
+        if (!isfinite(t->seconds))
+            continue;
+        /* Between what was seen and what its neighbours say. */
+        double share =
+            deviation * deviation / (deviation * deviation + s->model.noise * s->model.noise);
+        double value = share * log(t->seconds) + (1 - share) * mean;
+        if (value < *ret_log) {
+            *ret_log = value;
+            best = t->setting;
+        }
+    }
+    return best;
+}
+
+/* What to run next. false: nothing is worth it. */
+static bool
+next_of(const tune_search *s, tune_setting *ret, double *ret_predicted)
+{
+    double best;
+    double most = s->exhaustive ? -1 : WORTH_A_TRIAL;
+    bool found = false;
+    (void) best_of(s, &best);
+    for (guint64 n = 0; n < tune_space_size(s->space); n++) {
+        double deviation;
+        tune_setting setting = tune_space_at(s->space, n);
+        if (was_tried(s, &setting) || !can_be(s->space, &setting))
+            continue;
+        double mean =
+            tune_model_predict(&s->model, s->space, &setting, &s->expectation, &deviation);
+        double gain = improvement(best, mean, deviation);
+        if (gain > most) {
+            most = gain;
+            *ret = setting;
+            *ret_predicted = exp(mean);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static void
+tell_trial(const tune_search *s, const tune_trial *t)
+{
+    g_autofree char *text = tune_setting_text(s->space, &t->setting);
+    if (s->quiet)
+        return;
+    if (!isfinite(t->seconds))
+        (void) fprintf(stderr, "  trial %u: %s: %s\n", s->trials->len, text,
+                       "failed, or took more than five times as long");
+    else if (isnan(t->predicted))
+        (void) fprintf(stderr, "  trial %u: %s: %.3f s\n", s->trials->len, text, t->seconds);
+    else
+        (void) fprintf(stderr, "  trial %u: %s: %.3f s (%.3f s expected)\n", s->trials->len, text,
+                       t->seconds, t->predicted);
+}
+
+static tool_exit
+run_trial(tune_search *s, const tune_setting *setting, double predicted)
+{
+    tune_trial trial = {.setting = *setting, .predicted = predicted};
+    json_t *config = tune_space_config(s->space, setting);
+    bool first = s->trials->len == 0;
+    tool_exit result = tune_run(s->workload, config, !first, &trial.seconds);
+    json_decref(config);
+    if (result != TOOL_OK || tune_stopped())
+        return result;
+    if (first)
+        s->workload->limit_s = trial.seconds * LIMIT_TIMES + LIMIT_MORE_S;
+    g_array_append_val(s->trials, trial);
+    tune_model_fit(&s->model, s->space, s->trials, &s->expectation);
+    tell_trial(s, &trial);
+    return TOOL_OK;
+}
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
+
+static gint
+by_number(gconstpointer a, gconstpointer b)
+{
+    const double *x = a;
+    const double *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static double
+median_of(const GArray *numbers)
+{
+    g_autoptr(GArray) sorted = g_array_sized_new(FALSE, FALSE, sizeof(double), numbers->len);
+    g_array_append_vals(sorted, numbers->data, numbers->len);
+    g_array_sort(sorted, by_number);
+    guint n = sorted->len;
+    if (n == 0)
+        return NAN;
+    return (g_array_index(sorted, double, (n - 1) / 2) + g_array_index(sorted, double, n / 2)) / 2;
+}
+
+/* Of all pairs but a quarter the second must be faster, and the median by WORTH_A_CHANGE. */
+static void
+judge(const GArray *one, const GArray *other, double *ret_ratio, bool *ret_better)
+{
+    g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
+    guint faster = 0;
+    for (guint i = 0; i < other->len; i++) {
+        double ratio = g_array_index(other, double, i) / g_array_index(one, double, i);
+        g_array_append_val(ratios, ratio);
+        faster += ratio < 1;
+    }
+    *ret_ratio = median_of(ratios);
+    *ret_better = ratios->len > 0 && *ret_ratio <= 1 - WORTH_A_CHANGE &&
+                  faster >= ratios->len - ratios->len / 4;
+}
+
+tool_exit
+tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
+             GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better)
+{
+    tool_exit result = TOOL_OK;
+    for (guint i = 0; i < pairs * MORE_PAIRS && result == TOOL_OK && !tune_stopped(); i++) {
+        judge(ret_one, ret_other, ret_ratio, ret_better);
+        if (i >= pairs && (*ret_better || *ret_ratio > 1 - WORTH_A_CHANGE))
+            break; /* it is decided */
+        double a = INFINITY;
+        double b = INFINITY;
+        bool turned = i % 2 == 1; /* whoever comes second may find warmer caches */
+        result = tune_run(workload, turned ? other : one, turned, turned ? &b : &a);
+        if (result == TOOL_OK && !tune_stopped())
+            result = tune_run(workload, turned ? one : other, !turned, turned ? &a : &b);
+        if (result != TOOL_OK || tune_stopped())
+            break;
+        g_array_append_val(ret_one, a);
+        g_array_append_val(ret_other, b);
+        if (!quiet)
+            (void) fprintf(stderr, "  pair %u: %.3f s as it is, %.3f s\n", i + 1, a, b);
+    }
+    judge(ret_one, ret_other, ret_ratio, ret_better);
+    return result;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static bool
+has_time(const tune_search *s, gint64 started)
+{
+    double spent = (double) (g_get_monotonic_time() - started) / 6e7;
+    return !(s->minutes > 0) || spent < s->minutes;
+}
+
+static tool_exit
+test_best(tune_search *s)
+{
+    double value;
+    tune_setting current = tune_space_current(s->space);
+    s->best = best_of(s, &value);
+    s->ratio = 1;
+    if (tune_setting_equal(s->space, &s->best, &current) || s->pairs == 0)
+        return TOOL_OK;
+    g_autofree char *text = tune_setting_text(s->space, &s->best);
+    if (!s->quiet)
+        (void) fprintf(stderr, "paired with the site as it is: %s\n", text);
+    json_t *best = tune_space_config(s->space, &s->best);
+    tool_exit result = tune_compare(s->workload, s->space->config, best, s->pairs, s->quiet,
+                                    s->before, s->after, &s->ratio, &s->better);
+    json_decref(best);
+    s->better = s->better && !tune_stopped();
+    return result;
+}
+
+tool_exit
+tune_search_run(tune_search *s)
+{
+    gint64 started = g_get_monotonic_time();
+    tune_setting setting = tune_space_current(s->space);
+    double predicted = NAN;
+    s->trials = g_array_new(FALSE, FALSE, sizeof(tune_trial));
+    s->before = g_array_new(FALSE, FALSE, sizeof(double));
+    s->after = g_array_new(FALSE, FALSE, sizeof(double));
+    tool_exit result = run_trial(s, &setting, predicted);
+    while (result == TOOL_OK && !tune_stopped() && has_time(s, started) &&
+           (s->exhaustive || s->trials->len < s->trials_most) && next_of(s, &setting, &predicted))
+        result = run_trial(s, &setting, predicted);
+    if (result == TOOL_OK && !tune_stopped())
+        result = test_best(s);
+    return result;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* What can be set of a site, and to what. */
+#include "esdm-tune/esdm-tune.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What holds where nothing is stated (site-config/README.md). */
+typedef struct choice {
+    const char *name;
+    const char *otherwise;
+    const char *values[TUNE_VALUES];
+} choice;
+
+static const choice choices[] = {
+    {"threads", "0", {"1", "2", "4", "8", "16"}},
+    {"fragment", "4M", {"256K", "1M", "4M", "16M", "64M"}},
+    {"codec", "none", {"none", "lz4", "shuffle+lz4", "shuffle+zstd"}},
+    {"memory", "256M", {"64M", "256M", "1G"}},
+    {"pack", "1G", {"64M", "256M", "1G"}},
+};
+#define CHOICES G_N_ELEMENTS(choices)
+/* Threads beyond that many for each core gain nothing but on targets that are far away. */
+#define THREADS_PER_CORE 8
+
+/* Bytes of "4M", "4 MiB", "4096"; NAN: it is none. */
+static double
+number_of(const char *text)
+{
+    char *end = NULL;
+    double number = g_ascii_strtod(text, &end);
+    const char *units = "KMGT";
+    if (end == text || number < 0)
+        return NAN;
+    while (*end == ' ')
+        end++;
+    const char *unit = *end != '\0' ? strchr(units, g_ascii_toupper(*end)) : NULL;
+    if (unit == NULL)
+        return *end == '\0' ? number : NAN;
+    if (end[1] != '\0' && strcmp(end + 1, "iB") != 0)
+        return NAN;
+    return number * pow(1024, (double) (unit - units + 1));
+}
+
+static double
+cores(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (double) count : 1;
+}
+
+static bool
+is_threads(const tune_parameter *p)
+{
+    return g_str_equal(p->name, "threads");
+}
+
+/* The number of a value; threads of 0 are the cores. */
+static double
+x_of(const tune_parameter *p, const char *text)
+{
+    double x = p->category ? 0 : number_of(text);
+    return is_threads(p) && x == 0 ? cores() : x;
+}
+
+static json_t *
+json_of(const tune_parameter *p, const char *text)
+{
+    if (is_threads(p))
+        return json_integer((json_int_t) number_of(text));
+    return p->category ? json_string(text) : json_integer((json_int_t) number_of(text));
+}
+
+static bool
+is_same(const tune_parameter *p, guint i, const char *text)
+{
+    return p->category ? g_str_equal(p->texts[i], text) : p->x[i] == x_of(p, text);
+}
+
+/* Where a value stands; it is added when it is new. false: there are too many. */
+static bool
+find_or_add(tune_parameter *p, const char *text, guint *ret_place)
+{
+    for (*ret_place = 0; *ret_place < p->count; (*ret_place)++) {
+        if (is_same(p, *ret_place, text))
+            return true;
+    }
+    if (p->count == TUNE_VALUES)
+        return false;
+    p->texts[p->count] = g_strdup(text);
+    p->x[p->count] = x_of(p, text);
+    p->json[p->count] = json_of(p, text);
+    p->count++;
+    return true;
+}
+
+/* In order of size, so that a value's neighbours are next to it. */
+static void
+sort_values(tune_parameter *p)
+{
+    for (guint i = 1; i < p->count && !p->category; i++) {
+        for (guint k = i; k > 0 && p->x[k - 1] > p->x[k]; k--) {
+            char *text = p->texts[k];
+            double x = p->x[k];
+            json_t *json = p->json[k];
+            p->texts[k] = p->texts[k - 1];
+            p->x[k] = p->x[k - 1];
+            p->json[k] = p->json[k - 1];
+            p->texts[k - 1] = text;
+            p->x[k - 1] = x;
+            p->json[k - 1] = json;
+        }
+    }
+}
+
+static void
+place_values(tune_parameter *p)
+{
+    double low = log2(fmax(p->x[0], 1));
+    double high = log2(fmax(p->x[p->count - 1], 1));
+    for (guint i = 0; i < p->count; i++)
+        p->position[i] =
+            p->category || high <= low ? 0 : 2 * (log2(fmax(p->x[i], 1)) - low) / (high - low) - 1;
+}
+
+/* What the configuration states, as a text. */
+static char *
+stated_text(const json_t *config, const choice *c)
+{
+    const json_t *member = json_object_get(json_object_get(config, "engine"), c->name);
+    if (json_is_string(member))
+        return g_strdup(json_string_value(member));
+    if (json_is_integer(member))
+        return g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(member));
+    return g_strdup(c->otherwise);
+}
+
+static tool_exit
+bad_value(const choice *c, const char *text)
+{
+    return tool_usage("--try: '%s' is no value of %s; expected some such as %s", text, c->name,
+                      c->values[1]);
+}
+
+static tool_exit
+init_parameter(tune_parameter *p, const json_t *config, const choice *c, const char *wished)
+{
+    g_autofree char *stated = stated_text(config, c);
+    g_auto(GStrv) list = wished != NULL ? g_strsplit(wished, ",", -1) : NULL;
+    guint place = 0;
+    *p = (tune_parameter){.name = c->name, .category = g_str_equal(c->name, "codec")};
+    for (guint i = 0; list != NULL && list[i] != NULL; i++) {
+        const char *text = g_strstrip(list[i]);
+        if (*text == '\0' || isnan(x_of(p, text)))
+            return bad_value(c, text);
+        if (!find_or_add(p, text, &place))
+            return tool_usage("--try: more than %u values of %s", TUNE_VALUES, c->name);
+    }
+    for (guint i = 0; list == NULL && i < TUNE_VALUES && c->values[i] != NULL; i++)
+        if (!is_threads(p) || x_of(p, c->values[i]) <= cores() * THREADS_PER_CORE)
+            (void) find_or_add(p, c->values[i], &place);
+    if (isnan(x_of(p, stated)) || !find_or_add(p, stated, &place)) {
+        tool_error("the site states %s = %s, which is not understood", c->name, stated);
+        return TOOL_FAILED;
+    }
+    sort_values(p);
+    for (p->current = 0; !is_same(p, p->current, stated);)
+        p->current++;
+    place_values(p);
+    return TOOL_OK;
+}
+
+static const choice *
+choice_named(const char *name, gsize bytes)
+{
+    for (gsize i = 0; i < CHOICES; i++) {
+        if (strlen(choices[i].name) == bytes && strncmp(choices[i].name, name, bytes) == 0)
+            return &choices[i];
+    }
+    return NULL;
+}
+
+tool_exit
+tune_space_init(tune_space *space, json_t *config, char **wishes)
+{
+    *space = (tune_space){.config = config};
+    tool_exit result = TOOL_OK;
+    for (gsize i = 0; wishes == NULL && i < 3 && result == TOOL_OK; i++)
+        result = init_parameter(&space->parameters[space->count++], config, &choices[i], NULL);
+    for (guint i = 0; wishes != NULL && wishes[i] != NULL && result == TOOL_OK; i++) {
+        const char *equals = strchr(wishes[i], '=');
+        gsize bytes = equals != NULL ? (gsize) (equals - wishes[i]) : strlen(wishes[i]);
+        const choice *c = choice_named(wishes[i], bytes);
+        if (c == NULL)
+            return tool_usage("--try: there is no parameter '%.*s'; known are threads, fragment, "
+                              "codec, memory, pack",
+                              (int) bytes, wishes[i]);
+        for (guint k = 0; k < space->count; k++)
+            if (g_str_equal(space->parameters[k].name, c->name))
+                return tool_usage("--try: %s is stated twice", c->name);
+        result = init_parameter(&space->parameters[space->count++], config, c,
+                                equals != NULL ? equals + 1 : NULL);
+    }
+    return result;
+}
+
+guint64
+tune_space_size(const tune_space *space)
+{
+    guint64 size = 1;
+    for (guint i = 0; i < space->count; i++)
+        size *= space->parameters[i].count;
+    return size;
+}
+
+tune_setting
+tune_space_at(const tune_space *space, guint64 number)
+{
+    tune_setting setting = {{0}};
+    for (guint i = 0; i < space->count; i++) {
+        setting.value[i] = (guint8) (number % space->parameters[i].count);
+        number /= space->parameters[i].count;
+    }
+    return setting;
+}
+
+tune_setting
+tune_space_current(const tune_space *space)
+{
+    tune_setting setting = {{0}};
+    for (guint i = 0; i < space->count; i++)
+        setting.value[i] = (guint8) space->parameters[i].current;
+    return setting;
+}
+
+bool
+tune_setting_equal(const tune_space *space, const tune_setting *a, const tune_setting *b)
+{
+    return memcmp(a->value, b->value, space->count) == 0;
+}
+
+json_t *
+tune_space_config(const tune_space *space, const tune_setting *setting)
+{
+    json_t *config = json_deep_copy(space->config);
+    json_t *engine = json_object_get(config, "engine");
+    for (guint i = 0; i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        if (setting->value[i] == p->current)
+            continue;
+        if (engine == NULL) {
+            engine = json_object();
+            tool_json_set(config, "engine", engine);
+        }
+        tool_json_set(engine, p->name, json_incref(p->json[setting->value[i]]));
+    }
+    return config;
+}
+
+double
+tune_space_number(const tune_space *space, const tune_setting *setting, const char *name)
+{
+    for (guint i = 0; i < space->count; i++) {
+        if (g_str_equal(space->parameters[i].name, name))
+            return space->parameters[i].x[setting->value[i]];
+    }
+    return NAN;
+}
+
+const char *
+tune_space_text(const tune_space *space, const tune_setting *setting, const char *name)
+{
+    for (guint i = 0; i < space->count; i++) {
+        if (g_str_equal(space->parameters[i].name, name))
+            return space->parameters[i].texts[setting->value[i]];
+    }
+    return NULL;
+}
+
+char *
+tune_setting_text(const tune_space *space, const tune_setting *setting)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < space->count; i++) {
+        const tune_parameter *p = &space->parameters[i];
+        if (setting->value[i] != p->current)
+            g_string_append_printf(text, "%s%s %s", text->len > 0 ? ", " : "", p->name,
+                                   p->texts[setting->value[i]]);
+    }
+    if (text->len == 0)
+        g_string_append(text, "as it is");
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* One run of a kernel or a program with a configuration of its own. */
+#include "esdm-tune/esdm-tune.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define POLL_US    2000
+#define TAIL_BYTES 1500
+
+static volatile sig_atomic_t stopped;
+
+static void
+on_signal(int signal_number)
+{
+    (void) signal_number;
+    stopped = 1;
+}
+
+bool
+tune_stopped(void)
+{
+    return stopped != 0;
+}
+
+void
+tune_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    (void) sigemptyset(&action.sa_mask);
+    (void) sigaction(SIGINT, &action, NULL);
+    (void) sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- the configuration ---------------------------------------------------------------------- */
+
+/* Beside that of the site, as its folders may be relative to it. */
+static tool_exit
+write_config(tune_workload *w, json_t *config)
+{
+    if (w->trial_path == NULL) {
+        g_autofree char *folder = g_path_get_dirname(w->config_path);
+        w->trial_path = g_strdup_printf("%s/.esdm-tune.%d.json", folder, (int) getpid());
+    }
+    (void) g_unlink(w->trial_path);
+    int fd = open(w->trial_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool good = file != NULL && json_dumpf(config, file, JSON_INDENT(2)) == 0;
+    int why = errno;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    if (good)
+        return TOOL_OK;
+    tool_error("%s: %s. Trials have their configuration beside that of the site, as folders may be "
+               "relative to it: copy the configuration to a folder of your own, with absolute "
+               "paths, and name it with --config",
+               w->trial_path, g_strerror(why));
+    return TOOL_FAILED;
+}
+
+void
+tune_workload_clear(tune_workload *w)
+{
+    if (w->trial_path != NULL)
+        (void) g_unlink(w->trial_path);
+    g_clear_pointer(&w->trial_path, g_free);
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static char *
+beside_this_program(const char *name)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = g_path_get_dirname(self != NULL ? self : ".");
+    char *path = g_build_filename(folder, name, NULL);
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        return path;
+    g_free(path);
+    return g_strdup(name);
+}
+
+/* Programs understand esdm:// names when esdm-run starts them. */
+static GPtrArray *
+arguments_of(const tune_workload *w)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    if (w->kernel != NULL) {
+        g_ptr_array_add(list, g_strdup("/proc/self/exe"));
+        g_ptr_array_add(list, g_strdup("--run-kernel"));
+        g_ptr_array_add(list, g_strdup(w->kernel));
+        g_ptr_array_add(list, g_strdup_printf("--size=%" G_GUINT64_FORMAT, w->kernel_bytes));
+        g_ptr_array_add(list, g_strdup_printf("--phase=%s", w->phase));
+    } else {
+        g_autofree char *base = g_path_get_basename(w->program[0]);
+        if (!g_str_equal(base, "esdm-run"))
+            g_ptr_array_add(list, beside_this_program("esdm-run"));
+        for (char **argument = w->program; *argument != NULL; argument++)
+            g_ptr_array_add(list, g_strdup(*argument));
+    }
+    g_ptr_array_add(list, NULL);
+    return list;
+}
+
+/* The standard output of kernels, and what programs say on the standard error. */
+static char *
+tail_of(int fd)
+{
+    char *text = g_malloc0(TAIL_BYTES + 1);
+    off_t end = lseek(fd, 0, SEEK_END);
+    ssize_t n = pread(fd, text, TAIL_BYTES, end > TAIL_BYTES ? end - TAIL_BYTES : 0);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+/* Waits; ends it after the limit, or when somebody wants the search to end. */
+static int
+wait_for(pid_t pid, const tune_workload *w, gint64 started, bool *ret_ended)
+{
+    int status = 0;
+    *ret_ended = false;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        double s = (double) (g_get_monotonic_time() - started) / 1e6;
+        if (!*ret_ended && (stopped || (w->limit_s > 0 && s > w->limit_s))) {
+            *ret_ended = true;
+            (void) kill(pid, SIGTERM);
+        }
+        if (*ret_ended && s > w->limit_s + 10)
+            (void) kill(pid, SIGKILL);
+        g_usleep(POLL_US);
+    }
+    return status;
+}
+
+static pid_t
+start(const tune_workload *w, char **arguments, int output)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    (void) setenv("ESDM_CONFIG", w->trial_path, 1);
+    int null = open("/dev/null", O_RDWR);
+    (void) dup2(null, 0);
+    (void) dup2(w->kernel != NULL ? output : null, 1);
+    (void) dup2(output, 2);
+    (void) signal(SIGINT, SIG_DFL);
+    (void) signal(SIGTERM, SIG_DFL);
+    (void) execvp(arguments[0], arguments);
+    (void) fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+}
+
+static double
+kernel_seconds(const char *output)
+{
+    const char *line = strstr(output, "\"seconds\":");
+    return line != NULL ? g_ascii_strtod(line + strlen("\"seconds\":"), NULL) : INFINITY;
+}
+
+tool_exit
+tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
+{
+    char name[] = "/tmp/esdm-tune.XXXXXX";
+    bool ended = false;
+    *ret_s = INFINITY;
+    tool_exit result = write_config(w, config);
+    if (result != TOOL_OK)
+        return result;
+    int output = mkostemp(name, O_CLOEXEC);
+    if (output < 0) {
+        tool_error("%s: %s", name, g_strerror(errno));
+        return TOOL_FAILED;
+    }
+    (void) unlink(name);
+    g_autoptr(GPtrArray) arguments = arguments_of(w);
+    gint64 started = g_get_monotonic_time();
+    pid_t pid = start(w, (char **) arguments->pdata, output);
+    int status = pid > 0 ? wait_for(pid, w, started, &ended) : -1;
+    double seconds = (double) (g_get_monotonic_time() - started) / 1e6;
+    g_autofree char *said = tail_of(output);
+    (void) close(output);
+    if (pid > 0 && !ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        *ret_s = w->kernel != NULL ? kernel_seconds(said) : seconds;
+        return TOOL_OK;
+    }
+    if (stopped)
+        return TOOL_OK;
+    if (may_fail)
+        return TOOL_OK;
+    if (pid > 0 && WIFEXITED(status))
+        tool_error("%s ended with status %d%s%s", w->kernel != NULL ? w->kernel : w->program[0],
+                   WEXITSTATUS(status), *said != '\0' ? ":\n" : "", said);
+    else
+        tool_error("%s %s", w->kernel != NULL ? w->kernel : w->program[0],
+                   ended ? "took too long" : "was ended by a signal");
+    return TOOL_FAILED;
+}
