@@ -83,6 +83,13 @@ reserved_word(const char *word, const char *value, esdm__question *question, boo
                                    "query: 'overlap' is equal, first or newest, not '%s'", value);
         return ESDM_OK;
     }
+    if (strcmp(word, "gaps") == 0) {
+        question->fill_gaps = strcmp(value, "fill") == 0;
+        if (!question->fill_gaps && strcmp(value, "report") != 0)
+            return esdm__error_set(err, ESDM_EINVAL, "query: 'gaps' is report or fill, not '%s'",
+                                   value);
+        return ESDM_OK;
+    }
     if (strcmp(word, "ensemble") == 0) {
         if (value[0] == '\0' || question->ensemble != NULL)
             return esdm__error_set(err, ESDM_EINVAL,

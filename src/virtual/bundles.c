@@ -159,6 +159,7 @@ make_bundle(esdm__bundle *bundle, const esdm__question *question, label *labels,
     bundle->is_number = labels[0].is_number;
     esdm__question *to = &bundle->question;
     to->overlap = question->overlap;
+    to->fill_gaps = question->fill_gaps;
     to->names = calloc(count, sizeof *to->names);
     to->pins = question->pins != NULL ? calloc(count, sizeof *to->pins) : NULL;
     if (to->names == NULL || (question->pins != NULL && to->pins == NULL))

@@ -304,5 +304,7 @@ esdm__axis_clear(esdm__axis *axis)
 {
     free(axis->runs);
     free(axis->twice);
+    free(axis->filled);
+    esdm__buffer_clear(&axis->told);
     *axis = (esdm__axis){0};
 }

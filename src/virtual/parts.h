@@ -36,6 +36,7 @@ typedef struct esdm__question {
     esdm__pin *pins; /* owned; of each name; NULL: the newest snapshots */
     size_t count;
     esdm__overlap_rule overlap;
+    bool fill_gaps;
     char *ensemble; /* owned; the attribute that a dimension is made of; NULL: none */
 } esdm__question;
 
@@ -189,12 +190,17 @@ bool esdm__map_apply(const esdm__map *map, const esdm__meaning *whole, double *v
 
 /* ---- coordinates.c ------------------------------------------------------------------------ */
 
+/** Elements that no member has. */
+#define ESDM__NO_MEMBER SIZE_MAX
+/** Most of them that are made. */
+#define ESDM__FILLED_MOST 20000000u
+
 /** Consecutive elements of one member that follow each other in the whole. */
 typedef struct esdm__run {
     uint64_t start; /* in the whole */
     uint64_t count;
     size_t member;
-    uint64_t first; /* in the member */
+    uint64_t first; /* in the member; of no member: in `filled` */
 } esdm__run;
 
 /** An element of the whole that a second member has too. */
@@ -212,6 +218,12 @@ typedef struct esdm__axis {
     size_t nruns;
     esdm__twice *twice; /* owned; what was left out */
     size_t ntwice;
+    size_t ngaps;
+    esdm__buffer told; /* lines: gaps */
+    double *filled;    /* owned; keys (esdm__keys) of elements that no member has */
+    size_t nfilled;
+    double *bounds;                      /* of these, two each; within the memory of `filled` */
+    char bounds_name[ESDM_NAME_MAX + 1]; /* of the dataset that has them; "": none */
 } esdm__axis;
 
 /** Values of a coordinate that can be compared: those of times are milliseconds. */
@@ -249,6 +261,16 @@ esdm_status esdm__values_all(esdm_dataset *dataset, double **ret, uint64_t *ret_
 bool esdm__coordinate_same(double a, double b, double spacing);
 /** Least distance of neighbours; 0 of fewer than two. */
 double esdm__coordinate_spacing(const double *values, uint64_t count);
+
+/* ---- gaps.c ------------------------------------------------------------------------------- */
+
+/**
+ * Finds where elements of the sorted axis are missing: where its step is constant, or so many
+ * months of the calendar. @param keys of all members. @param fill makes these elements.
+ * @return with `fill` ESDM_EINVAL: there is no such step.
+ */
+esdm_status esdm__gaps_find(esdm__members *members, const esdm__keys *keys, bool fill,
+                            esdm__axis *axis, esdm_error *err);
 
 /* ---- survey.c ----------------------------------------------------------------------------- */
 
@@ -292,6 +314,17 @@ void esdm__stack_choose(struct esdm__virtual *whole, esdm_container *first);
 esdm_status esdm__stack_build(struct esdm__virtual *whole, const esdm__bundles *bundles,
                               esdm_container *container, esdm_error *err);
 
+/* ---- filled.c ------------------------------------------------------------------------------- */
+
+/** What a dataset has where no member has elements: coordinate and bounds have values, others need
+ *  a fill value. Changes type and attributes of the dataset where that is needed. */
+esdm_status esdm__filled_prepare(const struct esdm__virtual *whole, esdm_dataset *dataset,
+                                 struct esdm__joined *joined, esdm_error *err);
+/** @param piece selection of it: along `axis` indices into `filled`; with memory strides. */
+esdm_status esdm__filled_read(const struct esdm__virtual *whole, const esdm_dataset *dataset,
+                              uint32_t axis, const esdm_dataspace *piece, esdm_type memory_type,
+                              void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
+
 /* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
 
 /** Of one dataset of the whole, by its index in the container. */
@@ -318,12 +351,18 @@ typedef struct esdm__virtual {
 } esdm__virtual;
 
 void esdm__virtual_free(void *provided);
+/** Of a dataset of the whole. */
+const esdm__joined *esdm__joined_of(const esdm__virtual *whole, const esdm_dataset *dataset);
 void esdm__joined_clear(esdm__virtual *whole);
 /** Appends lines: attributes that both have, with other values. */
 void esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffer *text);
 /** Makes `to`, which is empty, like `from`: objects, attributes, lengths of unlimited dimensions.
  */
 esdm_status esdm__virtual_copy_structure(esdm_container *from, esdm_container *to, esdm_error *err);
+/** Gives a dataset the type and the fill value that `meaning` says. @param unpacked it was packed.
+ */
+esdm_status esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *meaning, bool unpacked,
+                                esdm_error *err);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
 esdm_status esdm__virtual_build(esdm__virtual *whole, const esdm__bundles *bundles,
                                 esdm_container *container, esdm_error *err);

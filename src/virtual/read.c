@@ -11,8 +11,8 @@
 /* Numbers of a member that become those of the whole at once. */
 #define MAP_ELEMENTS (UINT64_C(1) << 20)
 
-static const esdm__joined *
-joined_of(const esdm__virtual *whole, const esdm_dataset *dataset)
+const esdm__joined *
+esdm__joined_of(const esdm__virtual *whole, const esdm_dataset *dataset)
 {
     const esdm_container *container = dataset->group->container;
     size_t i = 0;
@@ -101,7 +101,7 @@ esdm__virtual_read_member(esdm__virtual *whole, const esdm_dataset *dataset, siz
                           const esdm_dataspace *space, esdm_type memory_type, void *buffer,
                           uint64_t *ret_out_of_range, esdm_error *err)
 {
-    const esdm__joined *joined = joined_of(whole, dataset);
+    const esdm__joined *joined = esdm__joined_of(whole, dataset);
     esdm_container *container = NULL;
     uint64_t out_of_range = 0;
     esdm_status status = esdm__member_use(&whole->members, member, &container, err);
@@ -165,10 +165,13 @@ read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
         uint64_t left = (run->start + run->count - at - 1) / step + 1;
         piece.size[axis] = left < space->size[axis] - done ? left : space->size[axis] - done;
         piece.offset[axis] = run->first + (at - run->start);
-        status = esdm__virtual_read_member(whole, dataset, run->member, &piece, memory_type,
-                                           buffer + (int64_t) done * piece.memory_stride[axis] *
-                                                        (int64_t) bytes,
-                                           ret_out_of_range, err);
+        uint8_t *to = buffer + (int64_t) done * piece.memory_stride[axis] * (int64_t) bytes;
+        if (run->member == ESDM__NO_MEMBER)
+            status = esdm__filled_read(whole, dataset, axis, &piece, memory_type, to,
+                                       ret_out_of_range, err);
+        else
+            status = esdm__virtual_read_member(whole, dataset, run->member, &piece, memory_type, to,
+                                               ret_out_of_range, err);
         done += piece.size[axis];
     }
     return status;
@@ -209,7 +212,7 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
                    void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
     esdm__virtual *whole = dataset->group->container->provided;
-    const esdm__joined *joined = joined_of(whole, dataset);
+    const esdm__joined *joined = esdm__joined_of(whole, dataset);
     int64_t stride[ESDM_MAX_RANK];
     if (joined->values != NULL)
         return read_own(dataset, joined->values, space, memory_type, buffer, ret_out_of_range, err);

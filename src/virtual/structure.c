@@ -111,8 +111,8 @@ remove_attribute(esdm_dataset *dataset, const char *name)
         (void) !esdm_attribute_remove(&dataset->attributes, name, NULL);
 }
 
-static esdm_status
-retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpack, esdm_error *err)
+esdm_status
+esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *whole, bool unpack, esdm_error *err)
 {
     uint64_t room = 0;
     bool had_missing = esdm_attribute_find(&dataset->attributes, "missing_value", NULL, NULL);
@@ -160,7 +160,9 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
     bool changed = unpack || joined->whole.type != dataset->type ||
                    joined->whole.has_fill != of_first->has_fill;
     if (status == ESDM_OK && changed)
-        status = retype(dataset, &joined->whole, unpack, err);
+        status = esdm__joined_retype(dataset, &joined->whole, unpack, err);
+    if (status == ESDM_OK && whole->axis.nfilled > 0)
+        status = esdm__filled_prepare(whole, dataset, joined, err);
     return status;
 }
 
@@ -188,10 +190,10 @@ static bool
 is_expected(const char *name)
 {
     static const char *const names[] = {
-        "tracking_id",  "creation_date", "history",       "uuid",
-        "date_created", "timeStamp",     "date_modified", "scale_factor",
-        "add_offset",   "_FillValue",    "missing_value", "valid_range",
-        "valid_min",    "valid_max",     "esdm_members",  "esdm_differs"};
+        "tracking_id",   "creation_date", "history",      "uuid",       "date_created",
+        "timeStamp",     "date_modified", "scale_factor", "add_offset", "_FillValue",
+        "missing_value", "valid_range",   "valid_min",    "valid_max",  "esdm_members",
+        "esdm_differs",  "esdm_gaps"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -338,6 +340,11 @@ note_attributes(esdm__virtual *whole, esdm_container *container, esdm_error *err
             status = esdm_attribute_set(root, "esdm_differs", ESDM_TYPE_CHAR,
                                         whole->differs.bytes - 1, whole->differs.data, err);
     }
+    if (whole->axis.told.failed)
+        return esdm__error_nomem(err, whole->axis.told.bytes, "attributes");
+    if (status == ESDM_OK && whole->axis.told.bytes > 0)
+        status = esdm_attribute_set(root, "esdm_gaps", ESDM_TYPE_CHAR, whole->axis.told.bytes - 1,
+                                    whole->axis.told.data, err);
     return status == ESDM_OK ? note_members(whole, container, err) : status;
 }
 

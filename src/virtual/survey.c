@@ -314,7 +314,7 @@ check_calendar(const survey *s, size_t i, const esdm__keys *one, const esdm__key
 }
 
 static esdm_status
-sort_axis(survey *s, int axis, esdm__overlap_rule rule, esdm_error *err)
+sort_axis(survey *s, int axis, const esdm__question *question, esdm_error *err)
 {
     size_t count = s->whole->members.count;
     esdm__axis *to = &s->whole->axis;
@@ -329,7 +329,9 @@ sort_axis(survey *s, int axis, esdm__overlap_rule rule, esdm_error *err)
         status = check_calendar(s, i, of_first, &keys[i], err);
     }
     if (status == ESDM_OK)
-        status = esdm__axis_sort(&s->whole->members, rule, keys, to, err);
+        status = esdm__axis_sort(&s->whole->members, question->overlap, keys, to, err);
+    if (status == ESDM_OK)
+        status = esdm__gaps_find(&s->whole->members, keys, question->fill_gaps, to, err);
     free(keys);
     return status;
 }
@@ -461,7 +463,7 @@ survey_run(survey *s, const esdm__question *question, esdm_error *err)
     if (status == ESDM_OK)
         status = choose_axis(s, &axis, err);
     if (status == ESDM_OK)
-        status = sort_axis(s, axis, question->overlap, err);
+        status = sort_axis(s, axis, question, err);
     if (status == ESDM_OK && whole->axis.first != s->first)
         status = change_reference(s, err);
     s->axis = whole->axis.name;

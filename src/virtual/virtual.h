@@ -11,6 +11,8 @@
  *     members.c     the containers that were found: pinned, few of them open at once
  *     survey.c      what the members have: each opened once as a rule, by several threads
  *     coordinates.c which dimension they continue each other along, and in which order
+ *     gaps.c        elements that no member has
+ *     filled.c      what is there when they are made
  *     compare.c     that everything else is equal
  *     align.c       a dataset of one member as another one has it
  *     maps.c        how a member's values become those of the whole: times, packing, fill, types

@@ -29,12 +29,14 @@ static const tool_help help = {
 };
 
 static gboolean pin, force;
-static char *ensemble;
+static char *ensemble, *gaps;
 
 static const GOptionEntry entries[] = {
     {"pin", 'p', 0, G_OPTION_ARG_NONE, &pin, "The members stay as they are now", NULL},
     {"ensemble", 'e', 0, G_OPTION_ARG_STRING, &ensemble,
      "Make a dimension of an attribute, as &ensemble=ATTRIBUTE in the query does", "ATTRIBUTE"},
+    {"gaps", 'g', 0, G_OPTION_ARG_STRING, &gaps,
+     "fill: times that no member has get missing values, as &gaps=fill in the query does", "HOW"},
     {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Replace a container of that name", NULL},
     {0},
 };
@@ -107,6 +109,7 @@ query_of(const char *said)
 {
     GString *query = g_string_new(said);
     add_option(query, "ensemble", ensemble);
+    add_option(query, "gaps", gaps);
     return g_string_free(query, FALSE);
 }
 

@@ -4,6 +4,8 @@
 
 import json
 
+import cftime
+import netCDF4
 import numpy
 
 import virtual_files
@@ -17,21 +19,34 @@ def listed(v):
     v.set_auto_maskandscale(False)
     return {"dims": v.dimensions, "type": str(v.dtype), "values": v[...].tolist(), "part": v[-1:].tolist()
             if v.ndim else None, **{"@" + n: str(v.getncattr(n)) for n in v.ncattrs()}}
-with netCDF4.Dataset(sys.argv[1]) as d:
-    print(json.dumps({**{"@" + n: str(d.getncattr(n)) for n in d.ncattrs()},
-                      **{n: listed(v) for n, v in d.variables.items()}}))
+def read(url):
+    with netCDF4.Dataset(url) as d:
+        return {**{"@" + n: str(d.getncattr(n)) for n in d.ncattrs()},
+                **{n: listed(v) for n, v in d.variables.items()}}
+print(json.dumps([read(url) for url in sys.argv[1:]]))
 """
 
 
-def read(url):
-    return json.loads(client([PYTHON, "-c", READ, url]).stdout)
+files = []  # made, and not stored yet
+
+
+def read(*urls):
+    """What is in each; of one it alone."""
+    found = json.loads(client([PYTHON, "-c", READ, *urls]).stdout)
+    return found if len(urls) > 1 else found[0]
 
 
 def make(site, name, times, **how):
-    path = site.file(f"{name}.1.nc")
+    path = site.file(f"{name}.nc")
     attributes = {"set": "joins", **how.pop("attributes", {})}
     virtual_files.write(str(path), "joins", times, attributes=attributes, **how)
-    run([tool("esdm-cp"), path, f"esdm://in/{name}.nc"])
+    files.append(path)
+
+
+def store():
+    """All that were made since."""
+    run([tool("esdm-cp"), *files, "esdm://in/"])
+    files.clear()
 
 
 def fails(query, *words):
@@ -51,6 +66,7 @@ def test_members_of_an_ensemble_are_a_dimension():
                      units=f"days since 2000-0{1 + later}-01",
                      attributes={"variant_label": f"r{number}i1p1f1", "realization_index": numpy.int32(number),
                                  "title": f"member {number}"})
+        store()
         want = [[[100 * n + 3 * t + y for y in range(3)] for n in (1, 2, 10)] for t in range(4)]
         for attribute, labels, kind in (("variant_label", ["r1i1p1f1", "r2i1p1f1", "r10i1p1f1"], "<class 'str'>"),
                                         ("realization_index", [1, 2, 10], "int32")):
@@ -78,6 +94,7 @@ def test_members_of_an_ensemble_are_a_dimension():
         run([tool("esdm-ln"), "--ensemble", "variant_label", "?set=joins", "all"])
         run([tool("esdm-ln"), "--pin", "?set=joins&ensemble=variant_label", "pinned"])
         make(site, "r3", [0, 1, 2, 3], base=300, orography=[1, 2, 3], attributes={"variant_label": "r3i1p1f1"})
+        store()
         expect(read("esdm://all")["variant_label"]["values"] ==
                ["r1i1p1f1", "r2i1p1f1", "r3i1p1f1", "r10i1p1f1"], "it follows")
         expect(read("esdm://pinned")["variant_label"]["values"] == ["r1i1p1f1", "r2i1p1f1", "r10i1p1f1"], "pinned")
@@ -91,19 +108,91 @@ def test_members_that_do_not_fit_are_told():
         for n, how in ((1, {}), (2, {})):
             make(site, f"r{n}", [0, 1], base=n, attributes={"variant_label": f"r{n}"}, **how)
         make(site, "short", [0], attributes={"variant_label": "r3"})
+        store()
         fails("set=joins&ensemble=variant_label", "in/r1.nc", "in/short.nc", "'time'", "2 and 1")
         fails("set=joins&ensemble=lat", "no attribute 'lat'")
         fails("set=joins&ensemble=case", "in/r1.nc", "in/r2.nc", "overlap")
         fails("set=joins&ensemble=", "needs one attribute")
         make(site, "calendar", [0, 1], calendar="noleap", attributes={"variant_label": "r4", "set": "calendars"})
         make(site, "standard", [0, 1], attributes={"variant_label": "r5", "set": "calendars"})
+        store()
         fails("set=calendars&ensemble=variant_label", "noleap", "standard")
         make(site, "without", [0, 1], attributes={"set": "calendars"})
+        store()
         fails("set=calendars&ensemble=variant_label", "in/without.nc", "no attribute 'variant_label'")
         make(site, "many", [0, 1], attributes={"variant_label": numpy.array([1, 2]), "set": "many"})
+        store()
         fails("set=many&ensemble=variant_label", "2 values")
         make(site, "named", [0, 1], more=["member"], attributes={"set": "named", "member": "a"})
+        store()
         fails("set=named&ensemble=member", "variable 'member' already")
 
 
-main(test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
+# ---- gaps -------------------------------------------------------------------------------------------
+
+def days(*dates, calendar="standard", units="days since 2000-01-01"):
+    return [float(cftime.date2num(cftime.datetime(*d, calendar=calendar), units, calendar)) for d in dates]
+
+
+def middles(calendar, *months):
+    """The middle of months counted from 2000-01, and their ends."""
+    ends = [days((2000 + m // 12, m % 12 + 1, 1), (2000 + (m + 1) // 12, (m + 1) % 12 + 1, 1), calendar=calendar)
+            for m in months]
+    return [sum(e) / 2 for e in ends], ends
+
+
+def test_gaps_are_told_and_filled():
+    fill = float(numpy.float32(netCDF4.default_fillvals["f4"]))
+    with Site() as site:
+        # Days, a day of each month, the middle of months, seasons, years; numbers that are no times.
+        steps = {"days": ([0, 1], [4, 6], [0, 1, 2, 3, 4, 5, 6]),
+                 "day15": (days((2000, 1, 15), (2000, 2, 15)), days((2000, 5, 15)),
+                           days(*[(2000, m, 15) for m in (1, 2, 3, 4, 5)]))}
+        for calendar in ("standard", "noleap", "360_day"):
+            steps[calendar] = tuple(middles(calendar, *m)[0] for m in ((0, 1), (13, 14), range(15)))
+        years = [(a + b) / 2 for a, b in (days((y, 1, 1), (y + 1, 1, 1)) for y in range(2000, 2006))]
+        steps["years"] = (years[:2], years[4:], years)
+        for name, (one, two, whole) in steps.items():
+            calendar = name if name in ("noleap", "360_day") else "standard"
+            for k, times in enumerate((one, two)):
+                make(site, f"{name}{k}", times, base=10 * k, calendar=calendar, attributes={"step": name})
+        store()
+        found = iter(read(*[f"esdm://?step={name}{option}" for name in steps for option in ("", "&gaps=fill")]))
+        for name, (one, two, whole) in steps.items():
+            calendar = name if name in ("noleap", "360_day") else "standard"
+            told = next(found)
+            missing = len(whole) - len(one) - len(two)
+            expect("missing between 200" in told["@esdm_gaps"], told["@esdm_gaps"])
+            expect(told["time"]["values"] == [*one, *two], told["time"])
+            d = next(found)
+            expect(d["time"]["values"] == list(whole), f"{name}: {d['time']['values']} for {whole}")
+            expect(d["tas"]["type"] == "float32" and numpy.float32(d["tas"]["@_FillValue"]) / fill == 1, d["tas"])
+            there = [t in one or t in two for t in whole]
+            values = iter([[0, 1, 2], [3, 4, 5], *([10 + 3 * i + y for y in range(3)] for i in range(len(two)))])
+            want = [next(values) if t else [fill] * 3 for t in there]
+            expect(d["tas"]["values"] == want, f"{name}: {d['tas']['values']}")
+            expect(sum(int(line.split()[1]) for line in d["@esdm_gaps"].splitlines()) == missing, d["@esdm_gaps"])
+            ends = d["time_bnds"]["values"]
+            if name == "days":
+                expect(ends == [[t, t + 1] for t in whole], ends)
+            elif name in ("standard", "noleap"):
+                expect(ends[2:13] == middles(calendar, *range(2, 13))[1], ends)
+        fails("step=days&gaps=no", "report or fill")
+        text = client(["ncdump", "-v", "tas", "esdm://?step=days&gaps=fill"]).stdout
+        expect("_, _, _" in text, text)
+        run([tool("esdm-ln"), "--gaps", "fill", "?step=days", "days"])
+        expect(len(read("esdm://days")["time"]["values"]) == 7, "a saved query fills")
+        # Packed integers keep their fill; bytes have none; whole numbers of days that become halves.
+        for k, times in enumerate(([0, 1], [4, 5])):
+            make(site, f"packed{k}", times, type="i2", scale_factor=.5, add_offset=0., attributes={"step": "packed"})
+            make(site, f"byte{k}", times, type="i1", attributes={"step": "byte"})
+            make(site, f"uneven{k}", [0, 1.25] if k == 0 else [7, 9.5], attributes={"step": "uneven"})
+        store()
+        d = read("esdm://?step=packed&gaps=fill")["tas"]
+        expect(d["type"] == "int16" and d["values"][2] == [-32767] * 3 and d["@_FillValue"] == "-32767", d)
+        fails("step=byte&gaps=fill", "bytes without a _FillValue")
+        fails("step=uneven&gaps=fill", "no regular step", "2000-01-08")
+        expect("@esdm_gaps" not in read("esdm://?step=uneven"), "no step, no gaps")
+
+
+main(test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
