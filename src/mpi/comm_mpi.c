@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* An esdm_comm over an MPI communicator. */
-#include "esdm/mpi.h"
+#include "nodes.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -11,10 +11,12 @@
 /* Counts are ints in MPI. */
 #define PART_BYTES ((size_t) 1 << 30)
 #define TAG        1
+#define TOP_BIT    (UINT64_C(1) << 63)
 
 typedef struct mpi_comm {
-    esdm_comm base; /* first: cast back */
-    MPI_Comm mpi;   /* a duplicate, which returns errors */
+    esdm_comm base;   /* first: cast back */
+    MPI_Comm mpi;     /* a duplicate, which returns errors */
+    mpi_nodes *nodes; /* a reference; NULL: not known */
 } mpi_comm;
 
 static MPI_Comm
@@ -82,9 +84,15 @@ maximum(esdm_comm *comm, uint64_t *values, size_t count, esdm_error *err)
         return ESDM_OK;
     if (count > INT_MAX)
         return too_many(count, err);
-    return check(
-        MPI_Allreduce(MPI_IN_PLACE, values, (int) count, MPI_UINT64_T, MPI_MAX, mpi_of(comm)),
-        "MPI_Allreduce", err);
+    /* MPICH 4.0 compares unsigned numbers as signed ones: let them be some of the same order. */
+    for (size_t i = 0; i < count; i++)
+        values[i] ^= TOP_BIT;
+    esdm_status status =
+        check(MPI_Allreduce(MPI_IN_PLACE, values, (int) count, MPI_INT64_T, MPI_MAX, mpi_of(comm)),
+              "MPI_Allreduce", err);
+    for (size_t i = 0; i < count; i++)
+        values[i] ^= TOP_BIT;
+    return status;
 }
 
 static esdm_status
@@ -155,6 +163,7 @@ release(esdm_comm *base)
     (void) MPI_Finalized(&finalized);
     if (!finalized)
         (void) MPI_Comm_free(&comm->mpi);
+    mpi_nodes_unref(comm->nodes);
     free(comm);
 }
 
@@ -248,6 +257,8 @@ esdm_mpi_comm_new(MPI_Comm communicator, esdm_comm **ret_comm, esdm_error *err)
     comm->mpi = duplicate;
     (void) MPI_Comm_rank(duplicate, &comm->base.rank);
     (void) MPI_Comm_size(duplicate, &comm->base.size);
+    comm->nodes = mpi_nodes_of(communicator, duplicate);
+    comm->base.nodes = comm->nodes != NULL ? &comm->nodes->lists : NULL;
     *ret_comm = &comm->base;
     return ESDM_OK;
 }

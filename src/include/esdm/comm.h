@@ -62,11 +62,21 @@ typedef struct esdm_comm_ops {
     void (*release)(esdm_comm *comm);
 } esdm_comm_ops;
 
+/** Which ranks share a node, so that messages go inside nodes where they can. */
+typedef struct esdm_comm_nodes {
+    const int *here; /**< the ranks of this rank's node, rising */
+    size_t nhere;
+    const int *leaders; /**< the lowest rank of each node, rising; the same on all ranks */
+    size_t nleaders;
+} esdm_comm_nodes;
+
 struct esdm_comm {
     const esdm_comm_ops *ops;
     int rank; /**< 0 … size-1 */
     int size;
-    unsigned references; /**< set to 1 by whoever makes it */
+    unsigned references;          /**< set to 1 by whoever makes it */
+    const esdm_comm_nodes *nodes; /**< borrowed, as long as the comm lives; NULL on all ranks: the
+                                     nodes are not known */
 };
 
 /** One more user of the comm. Returns it. */

@@ -36,7 +36,7 @@ esdm__container_io_free(esdm_container *container)
         return;
     esdm__pack_set_free(io->packs);
     esdm_comm_unref(io->comm);
-    free(io->notes);
+    esdm__tree_clear(&io->tree);
     if (io->pinned)
         io->session->meta->unpin(io->session->store, io->record, io->snapshot);
     free(io->dirty);
@@ -256,6 +256,7 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     esdm__epochs_clear(&io->epochs);
     esdm__failed_clear(&io->failed);
     esdm__dataset_fail(io, NULL);
+    free(io->territory);
     free(io->choice);
     esdm__index_free(io->index);
     esdm__ahead_drop(dataset->group->container->session->ahead, io, 0, UINT64_MAX);

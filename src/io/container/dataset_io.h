@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "comm/tree.h"
 #include "esdm/comm.h"
 #include "io/container/epochs.h"
 #include "io/container/failed.h"
@@ -31,7 +32,7 @@
 typedef struct esdm__container_io {
     esdm_session *session;
     esdm_comm *comm;    /* of the ranks that share the container; owned; NULL: one process's */
-    uint64_t *notes;    /* with comm: room for what the ranks tell each other; owned */
+    esdm__tree tree;    /* with comm: how what all ranks have gets to rank 0 */
     esdm_error parted;  /* ESDM_EIO: messages of a commit failed, collective calls are over */
     uint64_t record;    /* number in the metadata store; 0 before the first commit */
     uint64_t structure; /* structure number in memory */
@@ -66,6 +67,8 @@ typedef struct esdm__dataset_io {
     pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
     esdm__gather gather;
     esdm__epochs epochs;        /* used when ranks share the container */
+    esdm__box *territory;       /* the same; see io/ranks/meeting.h; owned; NULL: not used yet; of
+                                   the thread in a collective call */
     esdm__failed_writes failed; /* what is to be written again before a commit */
     const esdm_error *failure;  /* NULL, or: the order among ranks is lost; commits report it */
     pthread_mutex_t lock;       /* guards index to planning, steps; a leaf lock */

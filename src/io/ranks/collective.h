@@ -100,8 +100,6 @@ esdm_status esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspac
 /** Begins an epoch of the dataset on this rank; a failure is kept for the commit. Not collective.
  *  Caller holds the write lock. */
 void esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io);
-/** Bytes of what a rank tells the others in a collective transfer, at most. */
-size_t esdm__transfer_note_bytes(void);
 
 /* ---- collective_share.c ------------------------------------------------------------------- */
 

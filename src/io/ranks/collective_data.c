@@ -3,145 +3,100 @@
  * Collective writes and reads of one dataset. The ranks tell each other what they are about to
  * transfer and what they wrote before; from that all of them conclude alike how long the dimensions
  * are, whether the order of writes matters (a cut, see io/container/epochs.h), and whether a read
- * needs to know what other ranks wrote.
+ * needs to know what other ranks wrote (meeting.h).
  */
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "io/ranks/collective.h"
+#include "io/ranks/meeting.h"
 #include "io/read/read.h"
 #include "io/write/write.h"
 
 #define SMALL_RANK 8u
 
-/* What a rank tells: these, then for each axis the length and two boxes. */
-enum { NOTE_DATASET, NOTE_FAILED, NOTE_HAS_BOX, NOTE_HAS_HULL, NOTE_AXES };
-enum { AXIS_LENGTH, AXIS_LO, AXIS_N, AXIS_HULL_LO, AXIS_HULL_N, AXIS_NUMBERS };
-
-size_t
-esdm__transfer_note_bytes(void)
-{
-    return (NOTE_AXES + (size_t) AXIS_NUMBERS * ESDM_MAX_RANK) * sizeof(uint64_t);
-}
-
-/* Numbers in a note. Ranks that (wrongly) name different datasets mostly agree on it all the same,
- * and can be told. */
-static size_t
-note_length(const esdm_dataset *dataset)
-{
-    uint32_t axes = dataset->rank <= SMALL_RANK ? SMALL_RANK : ESDM_MAX_RANK;
-    return NOTE_AXES + (size_t) AXIS_NUMBERS * axes;
-}
-
-static uint64_t *
-axis_of(uint64_t *note, uint32_t axis)
-{
-    return note + NOTE_AXES + (size_t) AXIS_NUMBERS * axis;
-}
-
-/* The box that is to be transferred (1), or the hull of what was written (2). */
-static bool
-take_box(uint64_t *note, uint32_t rank, int which, esdm__box *ret_box)
-{
-    if (note[which == 1 ? NOTE_HAS_BOX : NOTE_HAS_HULL] == 0)
-        return false;
-    ret_box->rank = rank;
-    for (uint32_t i = 0; i < rank; i++) {
-        const uint64_t *axis = axis_of(note, i);
-        ret_box->lo[i] = axis[which == 1 ? AXIS_LO : AXIS_HULL_LO];
-        ret_box->n[i] = axis[which == 1 ? AXIS_N : AXIS_HULL_N];
-    }
-    return true;
-}
-
-static void
-put_box(uint64_t *note, int which, const esdm__box *box)
-{
-    note[which == 1 ? NOTE_HAS_BOX : NOTE_HAS_HULL] = 1;
-    for (uint32_t i = 0; i < box->rank; i++) {
-        uint64_t *axis = axis_of(note, i);
-        axis[which == 1 ? AXIS_LO : AXIS_HULL_LO] = box->lo[i];
-        axis[which == 1 ? AXIS_N : AXIS_HULL_N] = box->n[i];
-    }
-}
+/* Numbers of which all ranks need the largest: these, the length of each axis, and those of
+ * meeting.h. The first is for the agreement. */
+enum { NOTE_AGREED, NOTE_DATASET, NOTE_OTHER_DATASET, NOTE_LENGTHS };
+enum {
+    NOTE_NUMBERS =
+        NOTE_LENGTHS + ESDM_MAX_RANK * (1 + ESDM__MEETING_AXIS_NUMBERS) + ESDM__MEETING_AXES
+};
 
 /* One collective transfer. */
 typedef struct transfer {
     esdm_dataset *dataset;
-    esdm_comm *comm;
-    uint64_t *notes; /* of all ranks; borrowed from the container */
-    size_t length;   /* numbers in one */
+    esdm__container_io *container_io;
+    esdm__dataset_io *io; /* NULL: no memory */
+    esdm__meeting meeting;
+    esdm__box hull; /* what `meeting` names */
+    uint64_t numbers[NOTE_NUMBERS];
+    uint64_t *of_meeting; /* among them */
 } transfer;
 
-/* Exchanges notes. @param box NULL: this rank transfers nothing. @param unshared tell of what the
- * other ranks cannot see; else of what was written since the last cut. */
+/* Ranks that (wrongly) name different datasets mostly agree on the length of what they tell all the
+ * same, and can be told. */
+static size_t
+axes_told(const esdm_dataset *dataset)
+{
+    return dataset->rank <= SMALL_RANK ? SMALL_RANK : ESDM_MAX_RANK;
+}
+
+/* What this rank wrote. @param unshared and the other ranks cannot see; else since the last cut. */
+static void
+take_hull(transfer *t, bool unshared)
+{
+    const esdm__epochs *epochs = &t->io->epochs;
+    (void) pthread_mutex_lock(&t->io->write_lock);
+    if (unshared ? epochs->unshared : epochs->open) {
+        esdm__box_copy(&t->hull, unshared ? &epochs->hulls->unshared : &epochs->hulls->written);
+        t->meeting.hull = &t->hull;
+    }
+    (void) pthread_mutex_unlock(&t->io->write_lock);
+}
+
+/* The ranks tell each other. @param box NULL: this rank transfers nothing. */
 static esdm_status
-exchange(transfer *t, esdm__dataset_io *io, const esdm__box *box, bool unshared, esdm_error *err)
+exchange(transfer *t, const esdm__box *box, bool writing, esdm_error *err)
 {
     const esdm_dataset *dataset = t->dataset;
-    uint64_t *mine = t->notes;
-    t->length = note_length(dataset);
-    t->notes = mine + t->length;
-    memset(mine, 0, t->length * sizeof *mine);
-    mine[NOTE_DATASET] = dataset->id;
-    mine[NOTE_FAILED] = io == NULL;
-    for (uint32_t i = 0; i < dataset->rank; i++)
-        axis_of(mine, i)[AXIS_LENGTH] = atomic_load(&dataset->dimensions[i]->length);
-    if (box != NULL)
-        put_box(mine, 1, box);
-    if (io != NULL) {
-        (void) pthread_mutex_lock(&io->write_lock);
-        if (unshared && io->epochs.unshared)
-            put_box(mine, 2, &io->epochs.hulls->unshared);
-        else if (!unshared && io->epochs.open)
-            put_box(mine, 2, &io->epochs.hulls->written);
-        (void) pthread_mutex_unlock(&io->write_lock);
+    size_t axes = axes_told(dataset);
+    esdm_error mine = {0};
+    t->of_meeting = t->numbers + NOTE_LENGTHS + axes;
+    t->numbers[NOTE_DATASET] = dataset->id;
+    t->numbers[NOTE_OTHER_DATASET] = ~(uint64_t) dataset->id;
+    for (uint32_t i = 0; i < dataset->rank; i++) {
+        uint64_t length = atomic_load(&dataset->dimensions[i]->length);
+        uint64_t end = box != NULL && writing ? box->lo[i] + box->n[i] : 0;
+        t->numbers[NOTE_LENGTHS + i] = length > end ? length : end;
     }
+    if (t->io != NULL) {
+        t->meeting.box = box;
+        take_hull(t, !writing);
+        esdm__meeting_tell(&t->meeting, t->of_meeting);
+    } else {
+        mine.status = esdm__error_nomem(&mine, sizeof *t->io, "a collective transfer");
+    }
+    size_t count = NOTE_LENGTHS - 1 + axes + ESDM__MEETING_AXES + ESDM__MEETING_AXIS_NUMBERS * axes;
     esdm_status status =
-        t->comm->ops->gather(t->comm, mine, t->length * sizeof *mine, t->notes, err);
-    for (int r = 0; r < t->comm->size && status == ESDM_OK; r++) {
-        const uint64_t *note = t->notes + (size_t) r * t->length;
-        if (note[NOTE_FAILED] != 0)
-            status = esdm__error_set(err, ESDM_ENOMEM, "rank %d has no memory", r);
-        else if (note[NOTE_DATASET] != dataset->id)
-            status = esdm__error_set(err, ESDM_EINVAL,
-                                     "the ranks call a collective transfer for different datasets");
-    }
+        esdm__comm_agree_on(t->container_io->comm, mine.status, t->numbers, count, &mine);
+    if (status == ESDM_OK && t->numbers[NOTE_DATASET] != ~t->numbers[NOTE_OTHER_DATASET])
+        status = esdm__error_set(&mine, ESDM_EINVAL,
+                                 "the ranks call a collective transfer for different datasets");
+    if (status != ESDM_OK && err != NULL)
+        *err = mine;
     return status;
 }
 
-/* The longest dimensions of any rank; `growing`: and what they are about to write. */
+/* The longest dimensions of any rank, and what they are about to write. */
 static void
-apply_lengths(const transfer *t, bool growing)
+apply_lengths(const transfer *t)
 {
     for (uint32_t i = 0; i < t->dataset->rank; i++) {
         esdm_dimension *dimension = t->dataset->dimensions[i];
-        for (int r = 0; dimension->unlimited && r < t->comm->size; r++) {
-            uint64_t *note = t->notes + (size_t) r * t->length;
-            const uint64_t *axis = axis_of(note, i);
-            (void) esdm__dimension_grow(dimension, axis[AXIS_LENGTH]);
-            if (growing && note[NOTE_HAS_BOX] != 0)
-                (void) esdm__dimension_grow(dimension, axis[AXIS_LO] + axis[AXIS_N]);
-        }
+        if (dimension->unlimited)
+            (void) esdm__dimension_grow(dimension, t->numbers[NOTE_LENGTHS + i]);
     }
-}
-
-/* Whether a rank is about to transfer what another one wrote. */
-static bool
-meets_others(const transfer *t)
-{
-    esdm__box box;
-    esdm__box hull;
-    for (int a = 0; a < t->comm->size; a++) {
-        if (!take_box(t->notes + (size_t) a * t->length, t->dataset->rank, 1, &box))
-            continue;
-        for (int b = 0; b < t->comm->size; b++) {
-            if (a != b && take_box(t->notes + (size_t) b * t->length, t->dataset->rank, 2, &hull) &&
-                esdm__box_meets(&box, &hull))
-                return true;
-        }
-    }
-    return false;
 }
 
 /* A gathered box that is to be written again. */
@@ -189,40 +144,63 @@ esdm__dataset_cut(esdm_dataset *dataset, esdm__dataset_io *io)
 
 /* All ranks come to the same conclusions here. */
 static esdm_status
-settle(const transfer *t, esdm__dataset_io *io, bool writing, esdm_error *err)
+settle(transfer *t, bool writing, esdm_error *err)
 {
-    apply_lengths(t, writing);
-    if (!meets_others(t))
-        return ESDM_OK;
+    bool meets = false;
+    apply_lengths(t);
+    esdm_status status = esdm__meeting_decide(t->container_io->comm, &t->container_io->tree,
+                                              &t->meeting, t->of_meeting, &meets, err);
+    if (status != ESDM_OK || !meets)
+        return status;
     if (!writing)
-        return esdm__collective_share(t->dataset, io, err);
-    if (io == NULL) /* exchange() failed on all ranks when it is missing on one */
-        return ESDM_OK;
-    (void) pthread_mutex_lock(&io->write_lock);
-    esdm__dataset_cut(t->dataset, io);
-    (void) pthread_mutex_unlock(&io->write_lock);
+        return esdm__collective_share(t->dataset, t->io, err);
+    (void) pthread_mutex_lock(&t->io->write_lock);
+    esdm__dataset_cut(t->dataset, t->io);
+    (void) pthread_mutex_unlock(&t->io->write_lock);
     return ESDM_OK;
+}
+
+static uint32_t
+unlimited_axes(const esdm_dataset *dataset)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < dataset->rank; i++)
+        axes |= (uint32_t) dataset->dimensions[i]->unlimited << i;
+    return axes;
+}
+
+/* Engine state of the dataset, with room for what meetings remember. NULL: no memory. */
+static esdm__dataset_io *
+io_for_meetings(esdm_dataset *dataset)
+{
+    esdm__dataset_io *io = NULL;
+    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
+        return NULL;
+    if (io->territory == NULL)
+        io->territory = calloc(1, sizeof *io->territory);
+    return io->territory != NULL ? io : NULL;
 }
 
 esdm_status
 esdm__collective_transfer(esdm_dataset *dataset, const esdm_dataspace *space, bool writing,
                           esdm_error *err)
 {
-    const esdm__container_io *container_io = esdm__io_of(dataset->group->container);
-    transfer t = {.dataset = dataset, .comm = container_io->comm, .notes = container_io->notes};
-    esdm__dataset_io *io = NULL;
+    transfer t = {.dataset = dataset,
+                  .container_io = esdm__io_of(dataset->group->container),
+                  .meeting = {.rank = dataset->rank, .unlimited = unlimited_axes(dataset)}};
     esdm__box box;
     bool empty = space == NULL || esdm_dataspace_elements(space) == 0;
     if (!dataset->group->container->writable)
         return ESDM_OK; /* what is read is the same for all, and committed */
     if (!empty)
         esdm__box_of_space(&box, space);
-    if (esdm__dataset_io_get(dataset, &io, NULL) != ESDM_OK)
-        io = NULL; /* the other ranks hear of it */
+    t.io = io_for_meetings(dataset); /* without, the other ranks hear of it */
+    if (t.io != NULL)
+        t.meeting.territory = t.io->territory;
     esdm_status status = esdm__collective_check(dataset->group->container, err);
     if (status == ESDM_OK)
-        status = exchange(&t, io, empty ? NULL : &box, !writing, err);
+        status = exchange(&t, empty ? NULL : &box, writing, err);
     if (status == ESDM_OK)
-        status = settle(&t, io, writing, err);
+        status = settle(&t, writing, err);
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }

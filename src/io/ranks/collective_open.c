@@ -63,12 +63,10 @@ static esdm_status
 attach(esdm_container *container, esdm_comm *comm, esdm_error *err)
 {
     esdm__container_io *io = esdm__io_of(container);
-    size_t bytes = esdm__transfer_note_bytes() * ((size_t) comm->size + 1);
-    io->notes = calloc(1, bytes);
-    if (io->notes == NULL)
-        return esdm__error_nomem(err, bytes, "messages between ranks");
-    io->comm = esdm_comm_ref(comm);
-    return ESDM_OK;
+    esdm_status status = esdm__tree_make(comm, &io->tree, err);
+    if (status == ESDM_OK)
+        io->comm = esdm_comm_ref(comm);
+    return status;
 }
 
 /* ---- create ------------------------------------------------------------------------------- */

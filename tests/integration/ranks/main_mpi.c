@@ -71,6 +71,26 @@ containers_are_made_on_communicators(rank_state *r)
         ESDM_ENOENT, "mpi/none");
 }
 
+/* MPICH takes the largest of unsigned numbers for signed ones. All processes of a test share a
+ * node.
+ */
+static void
+ranks_know_large_numbers_and_their_node(rank_state *r)
+{
+    uint64_t numbers[3] = {~(uint64_t) r->rank, (uint64_t) r->rank, (uint64_t) r->rank << 62};
+    ok(r->comm->ops->maximum(r->comm, numbers, 3, ERR));
+    check(numbers[0] == UINT64_MAX && numbers[1] == (uint64_t) r->size - 1);
+    check(numbers[2] == (uint64_t) (r->size > 3 ? 3 : r->size - 1) << 62);
+    for (int turn = 0; turn < 2; turn++) {
+        esdm_comm *comm = NULL;
+        ok(esdm_mpi_comm_new(MPI_COMM_WORLD, &comm, ERR));
+        check(comm->nodes != NULL && comm->nodes->nhere == (size_t) r->size);
+        check(comm->nodes->here[r->rank] == r->rank);
+        check(comm->nodes->nleaders == 1 && comm->nodes->leaders[0] == 0);
+        esdm_comm_unref(comm);
+    }
+}
+
 /* Halves of the ranks write two containers at once; meanwhile all write a third one. */
 static void
 sub_communicators_work_at_once(rank_state *r)
@@ -117,6 +137,7 @@ containers_outlive_the_communicator(rank_state *r)
 
 static const named_scenario mpi_scenarios[] = {
     {"mpi.containers_are_made_on_communicators", containers_are_made_on_communicators},
+    {"mpi.numbers", ranks_know_large_numbers_and_their_node},
     {"mpi.sub_communicators_work_at_once", sub_communicators_work_at_once},
     {"mpi.containers_outlive_the_communicator", containers_outlive_the_communicator},
     {NULL, NULL},
