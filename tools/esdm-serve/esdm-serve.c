@@ -26,6 +26,8 @@ static const tool_help help = {
         "                             ?snapshot=NUMBER, ?format=classic\n"
         "  /zarr/NAME                 a container as a store of Zarr 3; a path for programs\n"
         "                             that read Zarr over HTTP\n"
+        "  /dap/NAME                  a container for clients of OPeNDAP (DAP 2): the netCDF\n"
+        "                             libraries, ncview, Panoply, pydap\n"
         "  /api/list?prefix=NAME      containers (?after=NAME goes on)\n"
         "  /api/find?q=EXPRESSION     as esdm-find\n"
         "  /api/container/NAME        dimensions, variables, attributes\n"
@@ -45,6 +47,7 @@ static const tool_help help = {
                 "  ncdump -h 'http://localhost:8680/files/run1/ocean.nc#mode=bytes'\n"
                 "  python3 -c \"import xarray; "
                 "print(xarray.open_zarr('http://localhost:8680/zarr/x.nc'))\"\n"
+                "  ncdump -h http://localhost:8680/dap/run1/ocean.nc\n"
                 "  curl 'http://localhost:8680/api/find?q=units=K'\n"
                 "  esdm-serve --address 0.0.0.0 --token-file ~/.esdm-token\n",
     .see_also = "esdm-mount, esdm-find, esdm-stat, esdm-cp",

@@ -118,6 +118,7 @@ serve_result serve_fragments(serve_request *request);
 serve_result serve_values(serve_request *request); /* values.c */
 serve_result serve_file(serve_request *request);   /* files.c */
 serve_result serve_zarr(serve_request *request);   /* zarr.c */
+serve_result serve_dap(serve_request *request);    /* dap.c */
 
 /** Opens the container that the rest of the path names, at the snapshot that the request wants.
  *  NULL: the answer was given. @return owned. (structure.c) */

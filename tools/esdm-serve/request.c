@@ -187,7 +187,8 @@ static const struct {
               {"/api/fragments/", serve_fragments},
               {"/api/values/", serve_values},
               {"/files/", serve_file},
-              {"/zarr/", serve_zarr}};
+              {"/zarr/", serve_zarr},
+              {"/dap/", serve_dap}};
 
 static serve_result
 answer(serve_request *request, const char *url)

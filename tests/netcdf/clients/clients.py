@@ -16,7 +16,8 @@ COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 # What the wheels' installation holds; its folder is made anew when this changes.
 WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
 # An installation of its own: zarr 3, and what reads over HTTP.
-ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp", "tensorstore", "h5py"]
+ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp", "tensorstore", "h5py",
+        "pydap"]
 
 
 def cache_folder():

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file The structure (DDS) and the attributes (DAS) as texts. */
+
+#include "esdm-serve/dap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_TEXTS 10000u /* that are looked at to learn the longest */
+
+/* ---- DDS ---------------------------------------------------------------------------------- */
+
+static void
+put_array(const dap_set *set, const dap_variable *v, const dap_slice *slices, const char *indent,
+          GString *text)
+{
+    g_string_append_printf(text, "%s%s %s", indent, v->type, v->name);
+    for (uint32_t i = 0; i < v->rank; i++)
+        g_string_append_printf(text, "[%s = %" G_GUINT64_FORMAT "]",
+                               dap_dimension_name(set, v->dataset->dimensions[i]),
+                               (guint64) slices[i].count);
+    g_string_append(text, ";\n");
+}
+
+static void
+put_grid(const dap_set *set, const dap_variable *v, GString *text)
+{
+    g_string_append(text, "    Grid {\n      ARRAY:\n");
+    put_array(set, v, v->slices, "        ", text);
+    g_string_append(text, "      MAPS:\n");
+    for (uint32_t i = 0; i < v->rank; i++)
+        put_array(set, v->maps[i], &v->map_slices[i], "        ", text);
+    g_string_append_printf(text, "    } %s;\n", v->name);
+}
+
+/* Parts of a Grid. */
+static void
+put_structure(const dap_set *set, const dap_variable *v, GString *text)
+{
+    g_string_append(text, "    Structure {\n");
+    if (v->array)
+        put_array(set, v, v->slices, "        ", text);
+    for (uint32_t i = 0; i < v->rank; i++) {
+        if (v->map[i])
+            put_array(set, v->maps[i], &v->map_slices[i], "        ", text);
+    }
+    g_string_append_printf(text, "    } %s;\n", v->name);
+}
+
+void
+dap_put_dds(const dap_set *set, GString *text)
+{
+    g_autofree char *base = g_path_get_basename(set->model->end.name);
+    g_autofree char *name = dap_escape(base, ".");
+    g_string_append(text, "Dataset {\n");
+    for (guint i = 0; i < set->variables->len; i++) {
+        const dap_variable *v = g_ptr_array_index(set->variables, i);
+        bool some = v->array;
+        for (uint32_t k = 0; k < v->rank; k++)
+            some |= v->map[k];
+        if (v->whole && v->is_grid)
+            put_grid(set, v, text);
+        else if (v->whole)
+            put_array(set, v, v->slices, "    ", text);
+        else if (some)
+            put_structure(set, v, text);
+    }
+    g_string_append_printf(text, "} %s;\n", name);
+}
+
+/* ---- DAS ---------------------------------------------------------------------------------- */
+
+static void
+put_quoted(const char *bytes, size_t count, GString *text)
+{
+    g_string_append_c(text, '"');
+    for (size_t i = 0; i < count && bytes[i] != '\0'; i++) {
+        if (bytes[i] == '"' || bytes[i] == '\\')
+            g_string_append_c(text, '\\');
+        g_string_append_c(text, bytes[i]);
+    }
+    g_string_append_c(text, '"');
+}
+
+static void
+put_real(double value, int digits, GString *text)
+{
+    char format[8], number[G_ASCII_DTOSTR_BUF_SIZE];
+    if (!isfinite(value)) { /* as C and Python read it */
+        g_string_append(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return;
+    }
+    (void) g_snprintf(format, sizeof format, "%%.%dg", digits);
+    g_string_append(text, g_ascii_formatd(number, sizeof number, format, value));
+}
+
+static void
+put_value(const cp_attribute *a, uint64_t index, GString *text)
+{
+    esdm_type type = a->type->atomic;
+    const char *at = (const char *) a->values + index * a->type->bytes;
+    if (type == ESDM_TYPE_STRING) {
+        const char *one =
+            *(char *const *) a->values != NULL ? ((char *const *) a->values)[index] : "";
+        put_quoted(one != NULL ? one : "", one != NULL ? strlen(one) : 0, text);
+        return;
+    }
+    double value = 0;
+    (void) !esdm_convert(type, at, ESDM_TYPE_FLOAT64, &value, 1, NULL, NULL);
+    put_real(value, type == ESDM_TYPE_FLOAT32 ? 9 : 17, text);
+}
+
+static void
+put_attribute(const char *prefix, const cp_attribute *a, GString *text)
+{
+    const char *type = dap_type_name(a->type);
+    if (type == NULL || (a->count == 0 && a->type->atomic != ESDM_TYPE_CHAR))
+        return;
+    g_autofree char *whole = g_strconcat(prefix, a->name, NULL);
+    g_autofree char *name = dap_escape(g_strdelimit(whole, "/", '_'), ".");
+    g_string_append_printf(text, "        %s %s ", type, name);
+    if (a->type->atomic == ESDM_TYPE_CHAR)
+        put_quoted(a->values, (size_t) a->count, text);
+    for (uint64_t i = 0; i < a->count && a->type->atomic != ESDM_TYPE_CHAR; i++) {
+        if (i > 0)
+            g_string_append(text, ", ");
+        put_value(a, i, text);
+    }
+    g_string_append(text, ";\n");
+}
+
+/* The longest of the texts, in bytes; 0: they are too many to look at all, or cannot be read. */
+static uint64_t
+longest_text(const cp_dataset *d)
+{
+    uint64_t count = cp_dataset_elements(d), longest = 0, size[ESDM_MAX_RANK];
+    esdm_dataspace space;
+    for (uint32_t i = 0; i < d->rank; i++)
+        size[i] = d->dimensions[i]->length;
+    char **texts = count > 0 && count <= MOST_TEXTS ? calloc(count, sizeof *texts) : NULL;
+    if (texts == NULL)
+        return 0;
+    bool good = esdm_dataspace_init(&space, d->rank, NULL, size, NULL) == ESDM_OK &&
+                esdm_read(d->from.dataset, &space, ESDM_TYPE_STRING, texts, NULL, NULL) == ESDM_OK;
+    for (uint64_t i = 0; i < count; i++) {
+        longest = texts[i] != NULL ? MAX(longest, strlen(texts[i])) : longest;
+        free(texts[i]);
+    }
+    free(texts);
+    return good ? longest : 0;
+}
+
+/* How many characters a String has, and what their dimension is called: libnetcdf has 64 for each
+ * where nothing is told. */
+static void
+put_string_length(const dap_set *set, const dap_variable *v, GString *text)
+{
+    const cp_dataset *d = v->dataset;
+    const cp_dimension *last = d->rank > v->rank ? d->dimensions[d->rank - 1] : NULL;
+    uint64_t length = last != NULL                          ? last->length
+                      : d->type->atomic == ESDM_TYPE_STRING ? longest_text(d)
+                                                            : 0;
+    if (length == 0)
+        return;
+    g_string_append_printf(text, "        Int32 DODS.strlen %" G_GUINT64_FORMAT ";\n",
+                           (guint64) length);
+    if (last != NULL)
+        g_string_append_printf(text, "        String DODS.dimName \"%s\";\n",
+                               dap_dimension_name(set, last));
+}
+
+static void
+put_group(const cp_group *group, GString *text)
+{
+    g_autofree char *prefix =
+        group->path[0] != '\0' ? g_strconcat(group->path + 1, "/", NULL) : g_strdup("");
+    for (guint i = 0; i < group->attributes->len; i++)
+        put_attribute(prefix, g_ptr_array_index(group->attributes, i), text);
+    for (guint i = 0; i < group->groups->len; i++)
+        put_group(g_ptr_array_index(group->groups, i), text);
+}
+
+void
+dap_put_das(const dap_set *set, GString *text)
+{
+    const cp_group *root = set->model->model->root;
+    g_string_append(text, "Attributes {\n");
+    for (guint i = 0; i < set->variables->len; i++) {
+        const dap_variable *v = g_ptr_array_index(set->variables, i);
+        g_string_append_printf(text, "    %s {\n", v->name);
+        for (guint k = 0; k < v->dataset->attributes->len; k++)
+            put_attribute("", g_ptr_array_index(v->dataset->attributes, k), text);
+        put_string_length(set, v, text);
+        g_string_append(text, "    }\n");
+    }
+    g_string_append(text, "    NC_GLOBAL {\n");
+    put_group(root, text);
+    if (set->left_out->len > 0) {
+        g_string_append(text, "        String esdm_left_out ");
+        put_quoted(set->left_out->str, set->left_out->len, text);
+        g_string_append(text, ";\n");
+    }
+    g_string_append(text, "    }\n");
+    for (guint i = 0; i < root->dimensions->len; i++) {
+        const cp_dimension *d = g_ptr_array_index(root->dimensions, i);
+        if (!d->unlimited)
+            continue;
+        g_string_append_printf(text,
+                               "    DODS_EXTRA {\n        String Unlimited_Dimension \"%s\";\n"
+                               "    }\n",
+                               dap_dimension_name(set, d));
+        break; /* the format knows one */
+    }
+    g_string_append(text, "}\n");
+}
