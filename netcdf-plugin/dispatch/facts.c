@@ -3,7 +3,82 @@
 
 #include "internal.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- parked --------------------------------------------------------------------------------- */
+
+/* The container whose bytes were looked at last: who chooses by them what to do with a file opens
+ * it next, in most programs. Until then, or until another one is looked at, opened or changed, it
+ * keeps its snapshot. */
+typedef struct parked {
+    esdm_container *container;
+    uint64_t generation;
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+} parked;
+static _Atomic(parked *) last;
+
+/* Takes it out; NULL when there is none, or it is of the process that this one was forked from,
+ * whose session does not work here. */
+static parked *
+take_last(void)
+{
+    parked *it = atomic_exchange(&last, NULL);
+    if (it == NULL || it->generation == esdmnc_session_generation())
+        return it;
+    free(it);
+    return NULL;
+}
+
+static void
+free_parked(parked *it)
+{
+    if (it == NULL)
+        return;
+    esdm_container_discard(it->container);
+    free(it);
+}
+
+void
+esdmnc_parked_drop(void)
+{
+    free_parked(take_last());
+}
+
+esdm_container *
+esdmnc_parked_take(const char *name)
+{
+    esdm_error err;
+    parked *it = take_last();
+    if (it == NULL || strcmp(it->name, name) != 0 ||
+        esdm_container_refresh(it->container, &err) != ESDM_OK) {
+        free_parked(it);
+        return NULL;
+    }
+    esdm_container *container = it->container;
+    free(it);
+    return container;
+}
+
+/* Owns the container from now on. */
+static void
+park(const char *name, esdm_container *container)
+{
+    parked *it = malloc(sizeof *it);
+    if (it == NULL) {
+        esdm_container_discard(container);
+        return;
+    }
+    it->container = container;
+    it->generation = esdmnc_session_generation();
+    (void) strcpy(it->name, name);
+    esdmnc_parked_drop();
+    it = atomic_exchange(&last, it);
+    free_parked(it); /* of another thread, meanwhile */
+}
+
+/* ---- facts ---------------------------------------------------------------------------------- */
 
 typedef struct search {
     const char *folder;
@@ -31,11 +106,12 @@ esdmnc_format(const char *container)
     handle = esdmnc_files_writer(name);
     if (handle != NULL)
         return esdmnc_hinted_format(handle);
-    if (esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &handle, &err) !=
-        ESDM_OK)
+    handle = esdmnc_parked_take(name);
+    if (handle == NULL && esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST,
+                                              &handle, &err) != ESDM_OK)
         return NC_FORMAT_NETCDF4;
     int format = esdmnc_hinted_format(handle);
-    esdm_container_discard(handle);
+    park(name, handle);
     return format;
 }
 

@@ -188,6 +188,11 @@ esdmnc_file *esdmnc_files_remove(esdmnc_id id);
 bool esdmnc_files_writing(const char *name);
 /** The NC_FORMAT_* that a container was made as. */
 int esdmnc_hinted_format(const esdm_container *container);
+/** The container that esdmnc_format() has opened last, when it has that name and stands there
+ * still, at its newest snapshot; owned by the caller. NULL: none. */
+esdm_container *esdmnc_parked_take(const char *name);
+/** Gives it up: before anything is changed, and before the session goes. */
+void esdmnc_parked_drop(void);
 /** The container of a file that this process writes under that name; borrowed. NULL: none. */
 esdm_container *esdmnc_files_writer(const char *name);
 /** Whether an open file uses the container. */

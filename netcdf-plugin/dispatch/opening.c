@@ -114,6 +114,8 @@ prepare_alone(esdmnc_id id, const char *container, bool writing, esdm_session **
     int rc = esdmnc_session(writing, ret_session);
     if (rc != NC_NOERR)
         return rc;
+    if (writing)
+        esdmnc_parked_drop();
     *ret_file = esdmnc_file_new(id, name);
     if (*ret_file == NULL)
         return NC_ENOMEM;
@@ -154,8 +156,11 @@ open_container(esdm_session *session, esdmnc_file *file, bool writing, esdmnc_ra
     if (ranks != NULL)
         return esdm_container_open_collective(session, ranks, file->name, mode,
                                               ESDM_SNAPSHOT_LATEST, &file->container, err);
-    esdm_status status =
-        esdm_container_open(session, file->name, mode, ESDM_SNAPSHOT_LATEST, &file->container, err);
+    esdm_status status = ESDM_OK;
+    file->container = writing ? NULL : esdmnc_parked_take(file->name);
+    if (file->container == NULL)
+        status = esdm_container_open(session, file->name, mode, ESDM_SNAPSHOT_LATEST,
+                                     &file->container, err);
     esdm_attribute why;
     const char *wanted = secure_getenv("ESDM_NC_DIGEST");
     if (status == ESDM_OK && !writing &&

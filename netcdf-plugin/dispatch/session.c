@@ -95,6 +95,7 @@ esdmnc_session_now(void)
 void
 esdmnc_session_settle(void)
 {
+    esdmnc_parked_drop();
     esdm_session *session = esdmnc_session_now();
     if (session != NULL)
         esdm_session_settle(session);
@@ -128,6 +129,7 @@ esdmnc_delete(const char *container)
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdmnc_parked_drop();
     bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
     esdm_status st = is_temporary(container) ? esdm_container_erase(session, container, &err)
                                              : esdm_container_remove(session, container, &err);
@@ -145,6 +147,7 @@ esdmnc_rename(const char *from, const char *to)
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdmnc_parked_drop();
     if (normalise(from, name) == NC_NOERR)
         esdmnc_postponed_commit(name);
     if (normalise(to, name) == NC_NOERR)

@@ -229,21 +229,34 @@ load_snapshot(sqlite__store *store, const char *name, uint64_t snapshot, uint64_
     return ESDM_OK;
 }
 
+/* Within a reading. *ret_statement is left at its row, so that what is read until it is reset is of
+ * the same state, and the database is locked once for all of it; NULL: there is no such snapshot.
+ */
+static esdm_status
+find_snapshot(sqlite__link *link, uint64_t key, sqlite3_stmt **ret_statement, esdm_error *err)
+{
+    bool row = false;
+    *ret_statement = NULL;
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__SNAPSHOT_EXISTS, &statement, err, "i", key);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row)
+        *ret_statement = statement;
+    return status;
+}
+
 static esdm_status
 snapshot_exists(sqlite__store *store, uint64_t key, bool *ret_exists, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    bool row = false;
     esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__prepare(&store->reader, SQLITE__SNAPSHOT_EXISTS, &statement, err, "i", key);
-    if (status == ESDM_OK)
-        status = sqlite__step(&store->reader, statement, &row, err);
-    if (row)
-        (void) sqlite3_reset(statement);
+    status = find_snapshot(&store->reader, key, &statement, err);
+    *ret_exists = statement != NULL;
+    (void) sqlite3_reset(statement); /* NULL is accepted */
     sqlite__end_read(store);
-    *ret_exists = row;
     return status;
 }
 
@@ -482,27 +495,37 @@ sqlite__visit_snapshot_pages(sqlite__link *link, uint64_t container, uint64_t sn
     return list_pages(link, &scan, visit, user, err);
 }
 
+/* Within a reading. */
+static esdm_status
+list_pages_of(sqlite__link *link, page_scan *scan, esdm_meta_page_visitor visit, void *user,
+              esdm_error *err)
+{
+    sqlite3_stmt *found = NULL;
+    bool every = scan->snapshot == ESDM_META_EVERY_SNAPSHOT;
+    bool possible = scan->container <= SQLITE__CONTAINER_MAX;
+    esdm_status status = ESDM_OK;
+    if (!every && possible && scan->snapshot <= SQLITE__LOW_MAX)
+        status = find_snapshot(link, sqlite__key(scan->container, scan->snapshot), &found, err);
+    if (status == ESDM_OK && found == NULL && !(every && possible))
+        status = esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
+                                 (unsigned long long) scan->container,
+                                 (unsigned long long) scan->snapshot);
+    if (status == ESDM_OK)
+        status = list_pages(link, scan, visit, user, err);
+    (void) sqlite3_reset(found);
+    return status;
+}
+
 esdm_status
 sqlite__page_list(void *self, uint64_t container, uint64_t snapshot, uint32_t dataset,
                   esdm_meta_page_visitor visit, void *user, esdm_error *err)
 {
     sqlite__store *store = self;
     page_scan scan = {.container = container, .dataset = dataset, .snapshot = snapshot};
-    bool exists = false;
-    esdm_status status = ESDM_OK;
-    if (snapshot == ESDM_META_EVERY_SNAPSHOT)
-        exists = container <= SQLITE__CONTAINER_MAX;
-    else if (container <= SQLITE__CONTAINER_MAX && snapshot <= SQLITE__LOW_MAX)
-        status = snapshot_exists(store, sqlite__key(container, snapshot), &exists, err);
+    esdm_status status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    if (!exists)
-        return esdm__error_set(err, ESDM_ENOENT, "record %llu has no snapshot %llu",
-                               (unsigned long long) container, (unsigned long long) snapshot);
-    status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = list_pages(&store->reader, &scan, visit, user, err);
+    status = list_pages_of(&store->reader, &scan, visit, user, err);
     sqlite__end_read(store);
     return status;
 }

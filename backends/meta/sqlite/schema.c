@@ -157,8 +157,12 @@ esdm_status
 sqlite__schema_has_tables_of_5(sqlite__link *link, bool *ret_has, esdm_error *err)
 {
     int64_t format = 0;
-    esdm_status status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
-    *ret_has = status == ESDM_OK && format > FORMAT_WITHOUT_SHARED;
+    esdm_status status = ESDM_OK;
+    if (!link->has_tables_of_5) {
+        status = sqlite__query_number(link, "PRAGMA user_version", &format, err);
+        link->has_tables_of_5 = status == ESDM_OK && format > FORMAT_WITHOUT_SHARED;
+    }
+    *ret_has = link->has_tables_of_5;
     return status;
 }
 

@@ -118,6 +118,7 @@ typedef struct sqlite__link {
     sqlite3_stmt *statements[SQLITE__STATEMENTS];
     uint64_t waited_ns;    /* for locks, in this transaction or read */
     uint64_t nap_began_ns; /* monotonic; of the last wait */
+    bool has_tables_of_5;  /* it was seen; formats only rise */
 } sqlite__link;
 
 /** Longest wait for locks of others in one transaction or read, in seconds. */

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Many small classic files: what each costs, and that a container which a program has looked at as a
+file before it opens it is opened once, and yet is the newest."""
+
+import re
+
+from clients import python_of
+from esdmtest import Site, client, expect, main, need_program, run, tool
+
+COUNT = 12
+# 16 of them with cdo 2.1: it asks whether the file is there, looks at its bytes, opens it, and reads
+# four variables. Before containers were handed over and pages listed in one reading it had 28.
+READINGS = 18
+
+
+def test_each_small_file_costs_few_readings():
+    need_program("cdo", "strace")
+    with Site(metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        run(["cdo", "-s", "-f", "nc", "-splitsel,1", "-settaxis,2000-01-01,00:00:00,1day",
+             f"-for,1,{COUNT}", site.file("in_")])
+        files = sorted(site.folder.glob("in_*.nc"))
+        expect(len(files) == COUNT, f"{files}")
+        run([tool("esdm-cp"), *files, "esdm://in/"])
+        names = [f"esdm://in/{f.name}" for f in files]
+
+        def readings(*sources):
+            log = site.file("calls")
+            client(["cdo", "-s", "-O", "mergetime", *sources, site.file("out.nc")],
+                   prefix=["strace", "-f", "-qq", "-o", log, "-e", "trace=fcntl"])
+            return len(re.findall(r"F_SETLK, \{l_type=F_RDLCK.*l_start=12[3-7]", log.read_text()))
+
+        few, all_of_them = readings(*names[:2]), readings(*names)
+        each = (all_of_them - few) / (COUNT - 2)
+        expect(4 < each <= READINGS, f"{each} readings of the catalogue for each file")
+        run(["cdo", "-s", "-O", "mergetime", *files, site.file("plain.nc")])
+        run(["cdo", "-s", "diffv", site.file("plain.nc"), site.file("out.nc")])
+
+
+LOOK = """
+import netCDF4, os, subprocess, sys
+cp, path = sys.argv[1], "esdm://a.nc"
+def look():
+    with open(path, "rb") as file:
+        return file.read(4)
+def value():
+    with netCDF4.Dataset(path) as data:
+        return float(data["v"][0])
+def copy(name):
+    subprocess.run([cp, "-f", name, path], check=True)
+assert look() == b"CDF\\x02", look()
+assert value() == 1
+look(); copy("esdm://two.nc"); assert value() == 2          # replaced meanwhile
+look(); copy("esdm://three.nc"); assert look() == b"\\x89HDF"   # and of another format
+assert value() == 3
+look()
+if os.fork() == 0:
+    os._exit(0 if value() == 3 else 1)                      # the child has a session of its own
+assert os.wait()[1] == 0
+look()
+with netCDF4.Dataset(path, "a") as data:
+    data["v"][0] = 4
+assert value() == 4
+look(); os.remove(path)
+try:
+    value()
+    sys.exit("it is still there")
+except FileNotFoundError:
+    pass
+with open("esdm://two.nc", "rb"):
+    pass                                                    # and it is never opened
+"""
+
+
+def test_who_looks_before_opening_gets_the_newest():
+    need_program("ncgen")
+    with Site() as site:
+        for name, number, kind in (("one", 1, "nc6"), ("two", 2, "nc6"), ("three", 3, "nc4")):
+            cdl = site.file(f"{name}.cdl")
+            cdl.write_text(f"netcdf {name} {{ dimensions: x = 1 ; variables: double v(x) ; "
+                           f"data: v = {number} ; }}")
+            run(["ncgen", "-k", kind, "-o", site.file(f"{name}.nc"), cdl])
+            run([tool("esdm-cp"), site.file(f"{name}.nc"), f"esdm://{name}.nc"])
+        run([tool("esdm-cp"), "esdm://one.nc", "esdm://a.nc"])
+        client([python_of("debian"), "-c", LOOK, tool("esdm-cp")])
+        run([tool("esdm-fsck"), "--data"])
+        run([tool("esdm-gc"), "--age", "0", "--replaced-now", "--yes"])
+
+
+main(test_each_small_file_costs_few_readings, test_who_looks_before_opening_gets_the_newest)
