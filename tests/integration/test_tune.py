@@ -5,11 +5,15 @@
 import contextlib
 import json
 import os
+import pathlib
+import random
+import re
 import signal
 import subprocess
+import sys
 import time
 
-from esdmtest import BUILD, Site, by_size, expect, expect_error, main, run, tool
+from esdmtest import BUILD, Site, by_size, environment, expect, expect_error, main, run, tool
 
 os.environ["ESDM_PLUGIN_PATH"] = str(BUILD / "plugins")
 # So many requests one after the other take far longer than what a busy machine adds.
@@ -135,5 +139,80 @@ def test_wrong_use():
         leaves_nothing(s)
 
 
-main(test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
+def table(name, rows):
+    path = pathlib.Path(name)
+    path.write_text("bytes,hole,speed\n" + "".join(f"{b},{h},{v}\n" for b, h, v in rows))
+    return path
+
+
+def test_rules_are_those_of_the_emulator():
+    """A device that needs 0.1 ms a request, 5 ms behind holes of 128 KiB, and 200 MB/s."""
+    chance = random.Random(4)
+    rows = []
+    for _ in range(3000):
+        size = int(2 ** chance.uniform(9, 22))
+        hole = int(chance.choice([0, 2 ** chance.uniform(9, 24)]))
+        seconds = (1e-4 if hole < 2 ** 17 else 5e-3) + size / 200e6
+        rows.append((size, hole, size / seconds / 1e6 * chance.uniform(0.95, 1.05)))
+    with Site(make=False) as s:
+        known = tune("--learn", str(table(s.file("emulated.csv"), rows)))
+        errors = known["mean_errors"]
+        expect(errors["tree"] * 4 < errors["the mean"], f"the tree knows: {errors}")
+        expect(known["best"] == "tree" and known["records"] == 3000, f"{known['best']}")
+        splits = {float(n) for rule in known["rules"]
+                  for n in re.findall(r"hole (?:<|>=) ([0-9.]+) KiB", rule["rule"])}
+        expect(any(abs(n - 128) < 13 for n in splits), f"holes of 128 KiB matter: {splits}")
+        # 0.1 ms are 20 kB: a power of two below.
+        expect({p["hole"] for p in known["sieve"]} == {2.0 ** 14}, f"{known['sieve']}")
+        text = run([tool("esdm-tune"), "--learn", s.file("emulated.csv")]).stdout
+        expect("one read that spans both is faster" in text, "and says so")
+
+        noise = table(s.file("noise.csv"), [(chance.randrange(1, 99), 0, chance.random())
+                                            for _ in range(400)])
+        errors = tune("--learn", str(noise))["mean_errors"]
+        expect(errors["tree"] > 0.9 * errors["the mean"], f"noise tells nothing: {errors}")
+        text = run([tool("esdm-tune"), "--learn", noise]).stdout
+        expect("Nothing that is known before a call tells" in text, text)
+        line = table(s.file("line.csv"), [(b, b % 7, 3.0 * b + 2 * (b % 7)) for b in range(1, 200)])
+        errors = tune("--learn", str(line))["mean_errors"]
+        expect(errors["linear"] < 1e-3 * errors["the mean"], f"a line is found: {errors}")
+        for content, words in (("a\n1\n", ["line 1"]), ("a,b\n1,x\n", ["line 2", "numbers"]),
+                               ("a,b\n1,2\n", ["40"]), ("a,b\n1,2,3\n", ["line 2", "columns"])):
+            s.file("bad.csv").write_text(content)
+            expect_error(run([tool("esdm-tune"), "--learn", s.file("bad.csv")], check=False), *words)
+
+
+READER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for i in range(300):
+    os.pread(fd, 65536, i * 65536)
+for i in range(300):
+    os.pread(fd, 16, i * 65536)
+"""
+
+
+def test_records_of_a_program_and_of_esdm():
+    with Site() as s:
+        s.file("data").write_bytes(os.urandom(300 * 65536))
+        records = s.file("records")
+        records.mkdir()
+        run([tool("esdm-run"), "--records", records, sys.executable, "-c", READER,
+             s.file("data")])
+        known = tune("--learn", str(records))
+        expect(known["records"] >= 600, f"all reads are there: {known['records']}")
+        errors = known["mean_errors"]
+        expect(errors["tree"] < 0.8 * errors["the mean"], f"small reads are slow: {errors}")
+
+        lines = s.file("trace.jsonl")
+        run([tool("esdm-tune"), "--run-kernel=vorpal", "--size=64M"],
+            env=environment({"ESDM_MONITOR": f"trace:{lines}"}))
+        known = tune("--learn", str(lines))
+        rules = " ".join(rule["rule"] for rule in known["rules"])
+        expect(known["records"] >= 40 and known["target"] == "MB/s", f"requests: {known}")
+        expect("others under way" in rules or "requests that" in rules or "of" in rules, rules)
+
+
+main(test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
+     test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
      test_it_can_be_interrupted, test_wrong_use)

@@ -18,7 +18,7 @@
 
 static const tool_help help = {
     .name = "esdm-tune",
-    .arguments = "[-- PROGRAM [ARGUMENT…]]",
+    .arguments = "[-- PROGRAM [ARGUMENT…]] | --learn RECORDS…",
     .description =
         "Finds settings of a site with which a program, or a kernel that does what models\n"
         "do, takes less time: the number of threads, the size of fragments, the codec; with\n"
@@ -41,6 +41,14 @@ static const tool_help help = {
         "gcrm (steps of cells and levels). They write a container and read some of it, and\n"
         "remove it. What was just written may be read from memory, as by programs.\n"
         "\n"
+        "--learn tells how fast calls are, from records of runs: folders of esdm-run\n"
+        "--records, or a file of JSON Lines of \"monitor\" (one line a step). Trees, lines and\n"
+        "squares of logarithms compete with the mean in predicting the speed of calls that\n"
+        "they were not fitted to; rules of the tree are printed in words, and up to which\n"
+        "hole between two pieces one read that spans both is faster. Nothing is run or\n"
+        "changed. A file that ends in .csv has a head and numbers, the last column is what\n"
+        "is predicted.\n"
+        "\n"
         "--try NAME tries the usual values of one parameter, --try NAME=VALUE,… those named:\n"
         "  threads   of the engine; 0 stands for the cores\n"
         "  fragment  bytes of a fragment (256K … 64M)\n"
@@ -55,6 +63,7 @@ static const tool_help help = {
     .examples = "  esdm-tune --kernel gcrm --size 512M\n"
                 "  esdm-tune --try fragment --try threads=1,2,4 --apply -- cdo timmean "
                 "esdm://run1.nc esdm://mean.nc\n"
+                "  esdm-run --records day/ ncra in.nc out.nc; esdm-tune --learn day/\n"
                 "  esdm-tune --compare site.json.before-esdm-tune --apply --kernel gcrm\n",
     .see_also = "esdm-mkfs --calibrate, esdm-explain, esdm-advise",
 };
@@ -63,7 +72,7 @@ static char *kernel, *phase = NULL, *size_text, *write_path, *compare_path, *run
 static char **wishes;
 static gint trials = 12, pairs = 3;
 static gdouble minutes;
-static gboolean apply, exhaustive, quiet;
+static gboolean learn, apply, exhaustive, quiet;
 
 static const GOptionEntry entries[] = {
     {"kernel", 'k', 0, G_OPTION_ARG_STRING, &kernel, "Tune for this kernel, see above", "KERNEL"},
@@ -78,6 +87,7 @@ static const GOptionEntry entries[] = {
     {"minutes", 0, 0, G_OPTION_ARG_DOUBLE, &minutes, "Begin no further trial after that time",
      "NUMBER"},
     {"exhaustive", 0, 0, G_OPTION_ARG_NONE, &exhaustive, "Run all settings", NULL},
+    {"learn", 'l', 0, G_OPTION_ARG_NONE, &learn, "Learn from records instead", NULL},
     {"compare", 0, 0, G_OPTION_ARG_FILENAME, &compare_path,
      "Compare this configuration with that of the site", "FILE"},
     {"apply", 0, 0, G_OPTION_ARG_NONE, &apply, "Change the site's configuration when it helps",
@@ -287,6 +297,10 @@ main(int argc, char **argv)
 {
     tune_workload workload;
     tool_parse(&help, entries, &argc, &argv);
+    if (learn && argc < 2)
+        return tool_usage("--learn: name the records");
+    if (learn)
+        return tool_finish(tune_learn(argv + 1));
     tool_exit result = read_options(argc, argv, &workload);
     if (result != TOOL_OK)
         return result;

@@ -148,6 +148,9 @@ tool_exit tune_search_run(tune_search *search);
 tool_exit tune_compare(tune_workload *workload, json_t *one, json_t *other, guint pairs, bool quiet,
                        GArray *ret_one, GArray *ret_other, double *ret_ratio, bool *ret_better);
 
+/** Learns from records and tells what; NULL-terminated (learn.c). */
+tool_exit tune_learn(char **paths);
+
 void tune_report(const tune_search *search);
 json_t *tune_report_json(const tune_search *search);
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_TOOLS_LEARN_H
+#define ESDM_TOOLS_LEARN_H
+
+/**
+ * @file
+ * Learning from records of I/O: numbers that are known before a call (its features), and the number
+ * that is to be predicted from them. Deterministic. One thread; what is made stays until the end,
+ * unless said.
+ */
+
+#include "common/common.h"
+
+#define LEARN_FEATURES 16u
+
+/** What a feature says of a call, for rules in words. */
+typedef struct learn_feature {
+    const char *name; /* "bytes" */
+    bool sizes;       /* numbers are bytes */
+    bool binary;      /* 0 or 1 */
+    bool counts;      /* whole numbers */
+    const char *less; /* "of less than %s"; with `binary` of 0 */
+    const char *more; /* "of %s or more"; with `binary` of 1 */
+} learn_feature;
+
+typedef struct learn_table {
+    guint features;
+    learn_feature feature[LEARN_FEATURES];
+    const char *target; /* "MB/s" */
+    gsize rows;
+    double *x; /* rows × features */
+    double *y;
+} learn_table;
+
+/** Rows of a table, by their numbers. */
+typedef struct learn_rows {
+    const learn_table *table;
+    gsize *list;
+    gsize count;
+} learn_rows;
+
+/** Adds a row. @param x of all features. */
+void learn_add(learn_table *table, const double *x, double y);
+/** Keeps at most so many rows, evenly chosen. */
+void learn_thin(learn_table *table, gsize most);
+
+/* ---- tree (tree.c) -------------------------------------------------------------------------- */
+
+typedef struct learn_node {
+    guint feature;
+    double split; /* less goes left */
+    struct learn_node *left;
+    struct learn_node *right; /* NULL: a leaf */
+    double value;             /* mean of y */
+    double deviation;
+    gsize rows;
+} learn_node;
+
+/**
+ * A regression tree (CART; Breiman et al. 1984): each split is the one that leaves the least sum of
+ * squares.
+ * @param depth most splits on the way to a leaf. @param least rows of a leaf. */
+learn_node *learn_tree(const learn_rows *rows, guint depth, gsize least);
+double learn_tree_value(const learn_node *tree, const double *x);
+void learn_tree_free(learn_node *tree);
+/** Calls `rule` for each leaf with a text of what leads to it, those with most rows first. */
+typedef void (*learn_rule)(const char *text, const learn_node *leaf, void *user);
+void learn_tree_rules(const learn_node *tree, const learn_table *table, learn_rule rule,
+                      void *user);
+
+/* ---- linear (linear.c) ---------------------------------------------------------------------- */
+
+/** Least squares, with a little weight on small coefficients (ridge). */
+typedef struct learn_linear {
+    guint terms;
+    guint features;
+    bool squares;     /* of logarithms of features, and their products; of the logarithm of y */
+    double low, high; /* of y: nothing beyond is predicted */
+    double *coefficients;
+} learn_linear;
+
+/** @param squares polynomials of degree two of logarithms; else y is linear in the features. NULL:
+ *  y is not positive, so that it has no logarithm. */
+learn_linear *learn_linear_fit(const learn_rows *rows, bool squares);
+double learn_linear_value(const learn_linear *linear, const double *x);
+void learn_linear_free(learn_linear *linear);
+
+/* ---- models that compete (folds.c) ---------------------------------------------------------- */
+
+typedef enum learn_kind {
+    LEARN_MEAN,
+    LEARN_LINEAR,
+    LEARN_SQUARES,
+    LEARN_TREE,
+    LEARN_KINDS
+} learn_kind;
+/** "the mean", "linear", "squares of logarithms", "tree" */
+const char *learn_kind_name(learn_kind kind);
+
+typedef struct learn_errors {
+    double mean[LEARN_KINDS];   /* |predicted - seen|; NAN: there is no such model of the data */
+    double median[LEARN_KINDS]; /* the same */
+    guint folds;
+    gsize rows;
+    guint depth; /* of the tree */
+    learn_kind best;
+} learn_errors;
+
+/** Fits to all parts but one, predicts that, and so on in turn (k-fold cross-validation). The depth
+ *  of the tree is chosen in each fold by the rows that it is fitted to. */
+learn_errors learn_validate(const learn_table *table, guint folds);
+/** A tree of that depth over all rows. */
+learn_node *learn_tree_of_all(const learn_table *table, guint depth);
+/** The depth that a part of the rows, which the others predict, speaks for. */
+guint learn_choose_depth(const learn_rows *rows);
+
+/* ---- records (records.c, csv.c) ------------------------------------------------------------- */
+
+/** Adds the calls of a folder of esdm-run --records, or of a file of JSON Lines of "monitor". */
+tool_exit learn_load_records(learn_table *table, const char *path);
+/** A file of comma-separated numbers with a head; the last column is what is predicted. */
+tool_exit learn_load_csv(learn_table *table, const char *path);
+
+/** The text of a number of a feature. Owned. */
+char *learn_number_text(const learn_feature *feature, double number);
+
+/** From what hole between two pieces on two reads are faster than one that spans both: bytes; NAN:
+ *  the records do not tell. @param piece bytes of each. */
+double learn_sieve_limit(const learn_table *table, const learn_node *tree, double piece);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Records of runs as tables: what is known of a call before it is made, and how fast it was. */
+#include "learn/learn.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef LEARN_WATCH
+#include "esdm-explain/esdm-explain.h"
+#endif
+
+/* Bytes by which it is known what of a file was touched before. */
+#define GRAIN UINT64_C(65536)
+/* Calls under way that are looked at. */
+#define UNDER_WAY  256u
+#define STEPS_MOST 16
+
+enum { WRITES, BYTES, HOLE, AGAIN, STEPS, BESIDE, FEATURES };
+
+static const learn_feature call_features[FEATURES] = {
+    [WRITES] = {"writes", .binary = true, .less = "reads", .more = "writes"},
+    [BYTES] = {"bytes", .sizes = true, .less = "of less than %s", .more = "of %s or more"},
+    [HOLE] = {"hole", .sizes = true, .less = "less than %s from the end of the one before",
+              .more = "%s or more from the end of the one before"},
+    [AGAIN] = {"again", .less = "less than %s of it touched before in the run",
+               .more = "%s or more of it touched before in the run"},
+    [STEPS] = {"steps", .counts = true, .less = "at the distance of fewer than %s calls before",
+               .more = "at the distance of %s or more calls before"},
+    [BESIDE] = {"beside", .counts = true, .less = "with fewer than %s others under way",
+                .more = "with %s or more others under way"},
+};
+
+/* Tables of calls, and of requests of ESDM, have other columns. */
+static tool_exit
+claim(learn_table *t, const learn_feature *features, guint count, const char *path)
+{
+    if (t->features == 0) {
+        memcpy(t->feature, features, count * sizeof *features);
+        t->features = count;
+        t->target = "MB/s";
+    }
+    if (t->features == count && g_str_equal(t->feature[0].name, features[0].name))
+        return TOOL_OK;
+    tool_error(
+        "%s: these are records of another kind than those before: learn from each kind alone",
+        path);
+    return TOOL_USAGE;
+}
+
+/* ---- what was before ------------------------------------------------------------------------ */
+
+/* Where calls of a file by a process have been. */
+typedef struct trail {
+    guint64 end;
+    guint64 start;
+    gint64 distance;
+    guint steps;
+    bool begun;
+} trail;
+
+/* Ends of calls that may still be under way. */
+typedef struct under_way {
+    guint64 ends[UNDER_WAY];
+    guint count;
+} under_way;
+
+static guint
+count_beside(under_way *u, guint64 start, guint64 end)
+{
+    guint left = 0;
+    for (guint i = 0; i < u->count; i++)
+        if (u->ends[i] > start)
+            u->ends[left++] = u->ends[i];
+    u->count = left;
+    if (u->count < UNDER_WAY)
+        u->ends[u->count++] = end;
+    return left;
+}
+
+static double
+follow(trail *t, guint64 position, guint64 bytes)
+{
+    gint64 distance = t->begun ? (gint64) (position - t->start) : 0;
+    double hole = !t->begun ? 0 : fabs((double) position - (double) t->end);
+    t->steps = t->begun && distance == t->distance && t->steps < STEPS_MOST ? t->steps + 1
+               : t->begun && distance == t->distance                        ? t->steps
+                                                                            : 0;
+    t->distance = distance;
+    t->start = position;
+    t->end = position + bytes;
+    t->begun = true;
+    return hole;
+}
+
+/* The share of a range that was touched before; it is now. */
+static double
+touch(GHashTable *touched, guint32 file, guint64 position, guint64 bytes)
+{
+    guint64 before = 0;
+    guint64 count = 0;
+    for (guint64 grain = position / GRAIN; grain <= (position + bytes - 1) / GRAIN; grain++) {
+        guint64 *key = g_new(guint64, 1);
+        *key = ((guint64) file << 40) ^ grain;
+        count++;
+        before += !g_hash_table_add(touched, key);
+    }
+    return (double) before / (double) count;
+}
+
+/* ---- calls of a program --------------------------------------------------------------------- */
+
+#ifdef LEARN_WATCH
+static bool
+is_wanted(const call *c)
+{
+    return c->object->entry.kind == WATCH_FILE && !c->failed && c->bytes > 0 && c->ns > 0 &&
+           c->bytes < UINT64_C(1) << 40 && c->position != WATCH_NOWHERE &&
+           (c->kind == WATCH_KIND_READ || c->kind == WATCH_KIND_WRITE);
+}
+
+static void
+add_calls(learn_table *t, const run *r)
+{
+    under_way beside = {.count = 0};
+    g_autoptr(GHashTable) touched =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    g_autoptr(GHashTable) trails = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) numbers = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < r->calls->len; i++) {
+        const call *c = &g_array_index(r->calls, call, i);
+        if (!is_wanted(c))
+            continue;
+        char *key = g_strdup_printf("%p %p", (void *) c->object, (void *) c->process);
+        trail *way = g_hash_table_lookup(trails, key);
+        if (way == NULL) {
+            way = g_new0(trail, 1);
+            g_hash_table_insert(trails, key, way);
+        } else {
+            g_free(key);
+        }
+        if (!g_hash_table_contains(numbers, c->object))
+            g_hash_table_insert(numbers, c->object,
+                                GUINT_TO_POINTER(g_hash_table_size(numbers) + 1));
+        double x[FEATURES];
+        x[WRITES] = c->kind == WATCH_KIND_WRITE;
+        x[BYTES] = (double) c->bytes;
+        x[HOLE] = follow(way, c->position, c->bytes);
+        x[AGAIN] = touch(touched, GPOINTER_TO_UINT(g_hash_table_lookup(numbers, c->object)),
+                         c->position, c->bytes);
+        x[STEPS] = way->steps;
+        x[BESIDE] = count_beside(&beside, c->start_ns, c->start_ns + c->ns);
+        learn_add(t, x, (double) c->bytes * 1e3 / (double) c->ns);
+    }
+}
+
+static tool_exit
+load_folder(learn_table *t, const char *path)
+{
+    run r;
+    tool_exit result = claim(t, call_features, FEATURES, path);
+    if (result == TOOL_OK)
+        result = run_load(path, &r);
+    if (result == TOOL_OK)
+        add_calls(t, &r);
+    return result;
+}
+#else
+static tool_exit
+load_folder(learn_table *t, const char *path)
+{
+    (void) t;
+    tool_error("%s: records of esdm-run cannot be read: this ESDM was built without libesdm-watch",
+               path);
+    return TOOL_FAILED;
+}
+#endif
+
+/* ---- requests of ESDM ----------------------------------------------------------------------- */
+
+#define TARGETS_FROM 4u /* columns from there on: one a target */
+
+static const learn_feature span_features[TARGETS_FROM] = {
+    {"stores", .binary = true, .less = "requests that read", .more = "requests that store"},
+    {"bytes", .sizes = true, .less = "of less than %s", .more = "of %s or more"},
+    {"pieces", .counts = true, .less = "of fewer than %s pieces", .more = "of %s pieces or more"},
+    {"beside", .counts = true, .less = "with fewer than %s others under way",
+     .more = "with %s or more others under way"},
+};
+
+/* The column of a target; LEARN_FEATURES: there are too many. */
+static guint
+column_of(learn_table *t, const char *target)
+{
+    guint column = TARGETS_FROM;
+    while (column < t->features && !g_str_equal(t->feature[column].name, target))
+        column++;
+    return column;
+}
+
+static bool
+is_request(const json_t *span)
+{
+    const char *kind = json_string_value(json_object_get(span, "kind"));
+    return kind != NULL && json_is_string(json_object_get(span, "target")) &&
+           (g_str_equal(kind, "append") || g_str_equal(kind, "fetch")) &&
+           json_integer_value(json_object_get(span, "status")) == 0 &&
+           json_integer_value(json_object_get(span, "bytes")) > 0 &&
+           json_integer_value(json_object_get(span, "ns")) > 0;
+}
+
+static void
+add_span(learn_table *t, const json_t *span, under_way *beside)
+{
+    double x[LEARN_FEATURES] = {0};
+    guint column = column_of(t, json_string_value(json_object_get(span, "target")));
+    guint64 start = (guint64) json_integer_value(json_object_get(span, "start_ns"));
+    guint64 ns = (guint64) json_integer_value(json_object_get(span, "ns"));
+    double bytes = (double) json_integer_value(json_object_get(span, "bytes"));
+    x[0] = g_str_equal(json_string_value(json_object_get(span, "kind")), "append");
+    x[1] = bytes;
+    x[2] = (double) json_integer_value(json_object_get(span, "pieces"));
+    x[3] = count_beside(beside, start, start + ns);
+    if (column < t->features)
+        x[column] = 1;
+    learn_add(t, x, bytes * 1e3 / (double) ns);
+}
+
+static gint
+by_start(gconstpointer a, gconstpointer b)
+{
+    const json_t *const *x = a;
+    const json_t *const *y = b;
+    json_int_t first = json_integer_value(json_object_get(*x, "start_ns"));
+    json_int_t second = json_integer_value(json_object_get(*y, "start_ns"));
+    return first < second ? -1 : first > second;
+}
+
+/* Each target gets a column before the first row. */
+static void
+add_targets(learn_table *t, const GPtrArray *spans)
+{
+    for (guint i = 0; i < spans->len; i++) {
+        const char *target = json_string_value(json_object_get(spans->pdata[i], "target"));
+        if (column_of(t, target) < t->features || t->features == LEARN_FEATURES)
+            continue;
+        t->feature[t->features++] =
+            (learn_feature){.name = g_intern_string(target),
+                            .binary = true,
+                            .less = g_intern_string(g_strconcat("not on ", target, NULL)),
+                            .more = g_intern_string(g_strconcat("on ", target, NULL))};
+    }
+}
+
+static tool_exit
+load_lines(learn_table *t, const char *path)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    if (t->features > 0)
+        return claim(t, span_features, TARGETS_FROM, path) == TOOL_OK && t->rows == 0
+                   ? TOOL_OK
+                   : tool_usage("--learn: one file of JSON Lines at a time");
+    if (!g_file_get_contents(path, &text, NULL, &error)) {
+        tool_error("%s", error->message);
+        return TOOL_NOT_FOUND;
+    }
+    g_autoptr(GPtrArray) spans = g_ptr_array_new_with_free_func((GDestroyNotify) json_decref);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        json_t *line = json_loads(lines[i], 0, NULL); /* the last one of a killed run is cut */
+        if (line != NULL && is_request(line))
+            g_ptr_array_add(spans, json_incref(line));
+        json_decref(line);
+    }
+    g_ptr_array_sort(spans, by_start);
+    tool_exit result = claim(t, span_features, TARGETS_FROM, path);
+    under_way beside = {.count = 0};
+    add_targets(t, spans);
+    for (guint i = 0; i < spans->len && result == TOOL_OK; i++)
+        add_span(t, spans->pdata[i], &beside);
+    return result;
+}
+
+tool_exit
+learn_load_records(learn_table *t, const char *path)
+{
+    return g_file_test(path, G_FILE_TEST_IS_DIR) ? load_folder(t, path) : load_lines(t, path);
+}
