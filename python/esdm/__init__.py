@@ -13,8 +13,8 @@ later. Which site is used is said as for all programs: ESDM_CONFIG, ./esdm.json,
 import ctypes as _ctypes
 import os as _os
 
-from ._catalogue import (Container, Match, Snapshot, Table, find, ls, move, remove, site, snapshots,
-                         stat, version)
+from ._catalogue import (Container, Match, Place, Snapshot, Table, View, find, ls, move, remove, site, snapshots,
+                         stat, version, views)
 from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
 from ._history import digest
 from ._library import PLUGIN as _PLUGIN
@@ -22,8 +22,8 @@ from ._library import EsdmError, NotFound
 from ._library import load as _load
 from ._query import link, query
 
-__all__ = ["Container", "EsdmError", "Match", "NotFound", "Snapshot", "Table", "activate", "append", "digest", "find",
-           "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version",
+__all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
+           "append", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version", "views",
            "write", "write_region", "zarr"]
 
 _report = "not active"

@@ -29,6 +29,15 @@ class _Snapshot(ctypes.Structure):
                 ("message", ctypes.c_char_p)]
 
 
+class _View(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("template_text", ctypes.c_char_p), ("levels", ctypes.c_size_t),
+                ("built_in", ctypes.c_bool)]
+
+
+class _Entry(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("containers", ctypes.c_uint64), ("is_last", ctypes.c_bool)]
+
+
 def _visitor(structure):
     return ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(structure), ctypes.c_void_p)
 
@@ -46,10 +55,15 @@ def _api():
             "esdm_container_remove": [pointer, text, pointer],
             "esdm_container_move": [pointer, text, text, ctypes.c_bool, pointer],
             "esdm_virtual_save": [pointer, text, text, ctypes.c_bool, ctypes.c_bool, pointer],
+            "esdm_view_list": [pointer, pointer, pointer, pointer],
+            "esdm_view_level": [pointer, text, pointer, pointer, pointer],
+            "esdm_view_containers": [pointer, text, pointer, pointer, pointer],
             "esdm_find": [pointer, text, pointer, pointer, pointer]}.items():
         function = getattr(library, name)
         function.argtypes = arguments
         function.restype = ctypes.c_int
+    library.esdm_view_is_said.argtypes = [pointer, text]
+    library.esdm_view_is_said.restype = ctypes.c_bool
     library.esdm_session_site_name.restype = text
     library.esdm_version.restype = text
     return library
@@ -198,6 +212,49 @@ class Match:
         return {"container": self.container, "variable": self.variable or ""}
 
 
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A place in a view: a folder, or with all levels what opens as one container."""
+    name: str
+    containers: int
+    is_folder: bool
+
+    @property
+    def url(self) -> str:
+        """What NetCDF programs open, unless it is a folder."""
+        return f"esdm://{self.name}"
+
+    def ls(self) -> "Table":
+        """What lies below it; the containers that are there when it is no folder."""
+        return ls(self.name)
+
+    def open(self, mode="r", **options):
+        """All that is there as one netCDF4.Dataset."""
+        return open_dataset(self.name, None, mode, **options)
+
+    def to_xarray(self, **options):
+        """All that is there as one xarray.Dataset, read when it is needed."""
+        import xarray  # pylint: disable=import-outside-toplevel
+        return xarray.open_dataset(self.url, engine="esdm", **options)
+
+    def row(self):
+        return {"place": self.name + ("/" if self.is_folder else ""), "containers": self.containers}
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """A view of the site, and the attributes of its levels."""
+    name: str
+    template: str
+
+    def ls(self) -> "Table":
+        """The first level."""
+        return ls(f"{self.name}:")
+
+    def row(self):
+        return {"view": self.name, "template": self.template}
+
+
 class Table(list):
     """A list that is shown as a table, in notebooks too."""
 
@@ -231,8 +288,32 @@ def site() -> str:
     return _api().esdm_session_site_name(_open_session()).decode()
 
 
+def views() -> Table:
+    """The views of the site, by name."""
+    found = Table()
+    _visit("esdm_view_list", _View,
+           lambda view: found.append(View(view.name.decode(), view.template_text.decode("utf-8", "replace"))))
+    return found
+
+
+def _places(place):
+    found = Table()
+    place = place.removeprefix("esdm://").strip("/")
+    _visit("esdm_view_level", _Entry,
+           lambda e: found.append(Place(f"{place}/{e.name.decode()}", e.containers, not e.is_last)),
+           place.encode())
+    if not found:
+        _visit("esdm_view_containers", _Info,
+               lambda info: found.append(_container(info, info.name.decode("utf-8", "replace"))),
+               place.encode())
+    return found
+
+
 def ls(prefix: "str | None" = None) -> Table:
-    """The containers of the site, or of what lies below `prefix`, by name."""
+    """The containers of the site, or of what lies below `prefix`, by name. Where `prefix` is a place of
+    a view, "cmip6:/CMIP6", the places directly below it, and at the last level the containers there."""
+    if prefix is not None and _api().esdm_view_is_said(_open_session(), prefix.encode()):
+        return _places(prefix)
     found = Table()
     _visit("esdm_container_list", _Info,
            lambda info: found.append(_container(info, info.name.decode("utf-8", "replace"))),

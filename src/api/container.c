@@ -111,11 +111,7 @@ open_view(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t
 {
     if (mode == ESDM_OPEN_WRITE)
         return esdm__view_refuse(name, err);
-    if (snapshot != ESDM_SNAPSHOT_LATEST)
-        return esdm__error_set(err, ESDM_ENOTSUP,
-                               "'%s' is a place of a view, which opens the newest snapshots only",
-                               name);
-    return esdm__virtual_open_view(session, name, ret_container, err);
+    return esdm__virtual_open_view(session, name, snapshot, ret_container, err);
 }
 
 /* A name that is a query. */

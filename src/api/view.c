@@ -85,6 +85,28 @@ esdm_view_level(esdm_session *session, const char *place, esdm_view_visitor visi
     return status;
 }
 
+esdm_status
+esdm_view_expression(esdm_session *session, const char *place, char **ret_expression,
+                     esdm_error *err)
+{
+    esdm__view_path path;
+    esdm__buffer text;
+    size_t bytes = 0;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, place);
+    ESDM__NEED(err, ret_expression);
+    esdm_status status = esdm__view_path_parse(session->site, place, &path, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__buffer_init(&text);
+    status = esdm__view_expression(&path, &text, err);
+    esdm__view_path_clear(&path);
+    if (status == ESDM_OK)
+        *ret_expression = (char *) esdm__buffer_steal(&text, &bytes);
+    esdm__buffer_clear(&text);
+    return status;
+}
+
 typedef struct name_list {
     char **names; /* owned, each too */
     size_t count;

@@ -226,7 +226,8 @@ esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query
         const esdm_meta_condition *condition = &query->conditions[i];
         for (size_t j = 0; j < i && !before; j++)
             before = same_name(&query->conditions[j], condition);
-        if (before)
+        /* Places of views ask for it, whether or not there are saved queries. */
+        if (before || strcmp(condition->attribute, ESDM__SAVED_ATTRIBUTE) == 0)
             continue;
         esdm_status status = is_known(&t, condition, &known, err);
         if (status != ESDM_OK)

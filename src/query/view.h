@@ -58,6 +58,10 @@ esdm_status esdm__view_path_parse(const esdm__site *site, const char *name,
                                   esdm__view_path *ret_path, esdm_error *err);
 void esdm__view_path_clear(esdm__view_path *path);
 
+/** Writes the expression of esdm_find() that finds what is at or below a place; ends with NUL.
+ *  @return ESDM_ENOTSUP: a component is cut. */
+esdm_status esdm__view_expression(const esdm__view_path *path, esdm__buffer *out, esdm_error *err);
+
 /** @param component borrowed. @return false to stop. */
 typedef bool (*esdm__view_visitor)(const char *component, uint64_t containers, void *user);
 /** What lies directly below a place: components with how many containers are below each, by bytes.

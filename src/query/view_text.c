@@ -10,6 +10,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "model/names.h"
+#include "query/query.h"
 #include "query/view.h"
 
 #define CUT "%~"
@@ -238,6 +239,55 @@ esdm__view_path_parse(const esdm__site *site, const char *name, esdm__view_path 
         path.components[i] = path.text + starts[i];
     *ret_path = path;
     return ESDM_OK;
+}
+
+/* ---- expressions -------------------------------------------------------------------------- */
+
+static void
+put(esdm__buffer *out, const char *text)
+{
+    esdm__buffer_put(out, text, strlen(text));
+}
+
+/* "name = 'value'" of containers; NULL: it has none. */
+static void
+put_comparison(esdm__buffer *out, const char *attribute, const char *value)
+{
+    put(out, out->bytes > 0 ? " and " : "");
+    put(out, value == NULL ? "not exists :" : ":");
+    put(out, attribute);
+    if (value == NULL)
+        return;
+    put(out, " = \"");
+    for (const char *at = value; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
+            put(out, "\\");
+        esdm__buffer_put(out, at, 1);
+    }
+    put(out, "\"");
+}
+
+esdm_status
+esdm__view_expression(const esdm__view_path *path, esdm__buffer *out, esdm_error *err)
+{
+    for (size_t i = 0; i < path->view->nlevels; i++) {
+        const esdm__view_level *level = &path->view->levels[i];
+        char *value = NULL;
+        if (i < path->depth && !esdm__view_value(path->components[i], &value))
+            return esdm__error_set(err, ESDM_ENOTSUP,
+                                   "'%.140s' is the beginning of a long text: it is no comparison",
+                                   path->components[i]);
+        if (i < path->depth)
+            put_comparison(out, level->attribute, value);
+        else if (level->value != NULL)
+            put_comparison(out, level->attribute, level->value);
+        free(value);
+    }
+    put(out, out->bytes > 0 ? " and exists :" : "exists :");
+    put(out, path->view->levels[0].attribute);
+    put_comparison(out, ESDM__SAVED_ATTRIBUTE, NULL);
+    esdm__buffer_put_u8(out, 0);
+    return out->failed ? esdm__error_nomem(err, out->bytes, "an expression") : ESDM_OK;
 }
 
 void

@@ -68,12 +68,20 @@ ask_view(esdm_session *session, const char *name, esdm__question *ret, esdm_erro
 }
 
 esdm_status
-esdm__virtual_open_view(esdm_session *session, const char *name, esdm_container **ret_container,
-                        esdm_error *err)
+esdm__virtual_open_view(esdm_session *session, const char *name, uint64_t snapshot,
+                        esdm_container **ret_container, esdm_error *err)
 {
     esdm__question question = {0};
     esdm_status status = ask_view(session, name, &question, err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && snapshot != ESDM_SNAPSHOT_LATEST && question.count > 1)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "at '%.300s' are %zu containers, of which the newest snapshots "
+                                 "are opened only",
+                                 name, question.count);
+    else if (status == ESDM_OK && snapshot != ESDM_SNAPSHOT_LATEST)
+        status =
+            esdm__io_open(session, question.names[0], ESDM_OPEN_READ, snapshot, ret_container, err);
+    else if (status == ESDM_OK)
         status = esdm__virtual_open_question(session, name, &question, ret_container, err);
     esdm__question_clear(&question);
     return status;

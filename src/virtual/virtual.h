@@ -48,8 +48,9 @@ esdm_status esdm__virtual_normalise(const char *name, char *buffer, esdm_error *
 esdm_status esdm__virtual_open(esdm_session *session, const char *query,
                                esdm_container **ret_container, esdm_error *err);
 /** Opens a place of a view (query/view.h) as a query is opened. ESDM_ENOENT: there is nothing, or a
- *  folder. @param name normalised. */
-esdm_status esdm__virtual_open_view(esdm_session *session, const char *name,
+ *  folder. @param name normalised. @param snapshot ESDM_SNAPSHOT_LATEST, or of the one container
+ *  that is there. */
+esdm_status esdm__virtual_open_view(esdm_session *session, const char *name, uint64_t snapshot,
                                     esdm_container **ret_container, esdm_error *err);
 /** As esdm__virtual_stat(). */
 esdm_status esdm__virtual_stat_view(esdm_session *session, const char *name,

@@ -4,7 +4,7 @@
 import json
 import subprocess
 
-from esdmtest import SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
+from esdmtest import BUILD, SOURCE, Site, by_size, client, expect, expect_error, main, need_data, need_program, run, tool
 
 LS = tool("esdm-ls")
 PYTHON = "/usr/bin/python3"
@@ -124,6 +124,27 @@ def test_views__levels_are_what_a_program_counts():
         expect(got == {p: n for p, n in tree(rows.values()).items() if len(p) == 9}, f"after a removal: {got}")
 
 
+def python_lists(place, want):
+    """The module esdm tells the same."""
+    code = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import esdm
+found = esdm.ls("esdm://cmip6:")
+while not isinstance(found[0], esdm.Container):
+    assert len(found) == 1, found
+    last, found = found[0], found[0].ls()
+assert last.name == sys.argv[2] and not last.is_folder, last
+assert [v.name for v in esdm.views()] == ["cmip6", "cmip7", "cordex"], esdm.views()
+with last.open() as d:
+    assert len(d.dimensions["time"]) > 0
+print(*(c.name for c in found))
+"""
+    done = client([PYTHON, "-c", code, SOURCE / "python", place],
+                  env={"ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD}/netcdf-plugin"})
+    expect(done.stdout.split() == want, f"esdm.ls: {done.stdout}")
+
+
 def test_views__places_are_used_like_names():
     need_program(PYTHON, "ncdump", "ncks", "cdo")
     one = next(s for s in sources() if len(s) > 1)
@@ -139,6 +160,13 @@ def test_views__places_are_used_like_names():
                  for name in ("cp.nc", "nco.nc", "cdo.nc")}
         expect(len(set(count.values())) == 1, f"{count}")
         expect(place in run([tool("esdm-stat"), url]).stdout, "esdm-stat")
+        want = sorted(f"in/{f.name}" for f in one)
+        folder = place.rsplit("/", 2)[0]
+        expect(run([tool("esdm-find"), "-c", folder]).stdout.split() == want, "esdm-find PLACE")
+        years = sorted(f.name.rsplit("_", 1)[1][:4] for f in one)
+        expect(run([tool("esdm-find"), "-c", folder, f"time overlaps {years[0]}-06"]).stdout.split() == want[:1],
+               "esdm-find PLACE EXPRESSION")
+        python_lists(place, want)
         run([tool("esdm-cp"), url, "esdm://whole"])
         run([tool("esdm-rm"), "whole"])
         for wrong, why in (([tool("esdm-cp"), site.file("cp.nc"), "esdm://cmip6:/x.nc"], "cmip6:"),
@@ -181,6 +209,8 @@ def test_views__hostile_values():
             cut = [n for n in names if "l" * 99 in n.split("/")[1]]
             expect(len(set(cut)) == 2 and len(set(names)) == len(names), f"{cut}")
         for name in names:
+            found = run([tool("esdm-find"), "-c", "-0", name], check=False)
+            expect("%~" in name or ", " in name or found.stdout.strip("\0") == run([LS, name]).stdout.strip(), f"{name}: {found}")
             found = run([LS, name]).stdout.split()
             expect(len(found) == 1, f"{name}: {found}")
             done = client(["ncdump", "-v", "v", f"esdm://{name}"], check=False)

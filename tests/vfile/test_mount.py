@@ -71,6 +71,28 @@ def dump(file, *options):
     return run(["ncdump", *options, file]).stdout.split("\n", 1)[1]
 
 
+def test_views__are_folders():
+    need_fuse()
+    with Site(views={"kinds": "{kind}/{part}"}) as site:
+        for i in (1, 2):
+            cdl = site.file(f"{i}.cdl")
+            cdl.write_text('netcdf x { dimensions: time = UNLIMITED ; variables: double time(time) ; time:units = '
+                           f'"days since 2000-01-01" ; :kind = "a/b" ; :part = "one" ; data: time = {i} ; }}')
+            run(["ncgen", "-k", "nc4", "-o", site.file(f"{i}.nc"), cdl])
+            run([tool("esdm-cp"), site.file(f"{i}.nc"), f"esdm://in/{i}.nc"])
+        with mounted(site, "--write", "--staging", site.file("staged")) as (mnt, _):
+            expect(sorted(os.listdir(mnt / "@views")) == ["cmip6", "cmip7", "cordex", "kinds"], "views")
+            expect(os.listdir(mnt / "@views/kinds") == ["a%2Fb"], "an escaped value")
+            file = mnt / "@views/kinds/a%2Fb/one"
+            expect(os.listdir(file.parent) == ["one"] and file.is_file(), "the last level")
+            expect("time = 1, 2 ;" in run(["ncdump", "-v", "time", file]).stdout, "both as one")
+            expect(not (mnt / "@views/kinds/nix").exists() and not (mnt / "@views/nix").exists(), "there is none")
+            for wrong in (["touch", mnt / "@views/kinds/x"], ["rm", "-f", file], ["mkdir", mnt / "@views/x"],
+                          ["sh", "-c", f"echo x > '{file}'"], ["mv", file, mnt / "y.nc"]):
+                expect(run(wrong, check=False).returncode != 0, f"{wrong}")
+            expect("@views" not in os.listdir(mnt), "as @snapshots it is not listed")
+
+
 def test_stock_programs__see_files():
     need_fuse()
     with Site() as site:
@@ -236,7 +258,7 @@ def test_folder__wrong_ones_are_told():
         expect_error(run([tool("esdm-mount"), "--format", "hdf4", site.folder], check=False), "netcdf4")
 
 
-main(test_stock_programs__see_files, test_open_files__keep_their_snapshot,
+main(test_stock_programs__see_files, test_views__are_folders, test_open_files__keep_their_snapshot,
      test_unmounting_and_killing__breaks_nothing,
      test_written_files__become_containers, test_several_writers__lose_nothing,
      test_queries__are_files_of_now, test_folder__wrong_ones_are_told)

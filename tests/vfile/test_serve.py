@@ -38,6 +38,31 @@ def fill(site):
          "esdm://fields/real.nc"])
 
 
+def test_views_are_browsed():
+    with Site(views={"units": "{kind}/{part}"}) as site:
+        for i in (1, 2):
+            cdl = site.file(f"{i}.cdl")
+            cdl.write_text('netcdf x { dimensions: time = UNLIMITED ; variables: double time(time) ; time:units = '
+                           f'"days since 2000-01-01" ; :kind = "a/b" ; :part = "one" ; data: time = {i} ; }}')
+            run(["ncgen", "-k", "nc4", "-o", site.file(f"{i}.nc"), cdl])
+            run([tool("esdm-cp"), site.file(f"{i}.nc"), f"esdm://in/{i}.nc"])
+        with serving(site) as (port, _):
+            views = get(port, "/api/views/")["views"]
+            expect([v["name"] for v in views] == ["cmip6", "cmip7", "cordex", "units"], f"{views}")
+            expect(views[3]["template"] == "{kind}/{part}", f"{views}")
+            expect(get(port, "/api/views/units:")["places"] == [{"name": "a%2Fb", "containers": 2, "folder": True}],
+                   "first level")
+            place = urllib.parse.quote("units:/a%2Fb")
+            expect(get(port, f"/api/views/{place}")["places"] == [{"name": "one", "containers": 2, "folder": False}],
+                   "last level")
+            there = get(port, f"/api/views/{place}/one")["containers"]
+            expect([c["name"] for c in there] == ["in/1.nc", "in/2.nc"], f"{there}")
+            expect(get(port, f"/api/container/{place}/one")["datasets"][0]["dimensions"][0]["length"] == 2, "as one")
+            expect(get(port, "/api/views/units:/none")["containers"] == [], "nothing")
+            for wrong, status in (("/api/views/none:", 404), ("/api/views/units:/a/b/c", 404)):
+                expect(ask(port, wrong)[0].status == status, wrong)
+
+
 def test_listing_search_and_structure():
     with Site() as site:
         fill(site)
@@ -236,6 +261,6 @@ def test_others__need_the_token():
                     expect(reply.status == status, f"{path} with {given}: {reply.status}")
 
 
-main(test_listing_search_and_structure, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
+main(test_listing_search_and_structure, test_views_are_browsed, test_files__whole_in_ranges_and_unchanged, test_what_a_query_joins,
      test_programs__read_ranges, test_hostile_names_and_values__are_text, test_slow_and_many_clients__others_are_answered,
      test_others__need_the_token, test_references__others_get_what_everybody_may_read)

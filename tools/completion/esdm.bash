@@ -13,10 +13,15 @@ _esdm_word() {
 # Names of one level below the folder of the word: folders end with a slash.
 _esdm_names() {
     local word=$1 folder=
-    case $word in */*) folder=${word%/*} ;; esac
+    case $word in */*) folder=${word%/*} ;; *) _esdm_views | _esdm_starting_with "$word" ;; esac
     esdm-ls --depth 1 -- ${folder:+"$folder"} 2>/dev/null | while IFS= read -r name; do
         case $name in "$word"*) printf '%s\n' "$name" ;; esac
     done
+}
+
+# Views as folders: "cmip6:/".
+_esdm_views() {
+    esdm-ls --views 2>/dev/null | sed 's|:.*|:/|'
 }
 
 # Values of an attribute, as JSON has them.

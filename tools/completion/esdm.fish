@@ -8,6 +8,9 @@ function __esdm_names
     set word (string replace -r '^esdm://' '' -- $word)
     set -l folder (string match -r '^(.*)/' -- $word)[2]
     esdm-ls --depth 1 -- $folder 2>/dev/null | string replace -r '^' "$before"
+    if test -z "$folder"
+        esdm-ls --views 2>/dev/null | string replace -r ':.*' ':/' | string replace -r '^' "$before"
+    end
 end
 
 function __esdm_urls

@@ -18,6 +18,8 @@ static const tool_help help = {
         "An expression has comparisons, joined by \"and\" and \"or\", with \"not\" and\n"
         "brackets; \"and\" binds more tightly than \"or\". Put it in quotes, because < > * ( )\n"
         "and blanks mean something to the shell. Several arguments are joined by \"and\".\n"
+        "An argument may be a place of a view (esdm-ls --views): cmip6:/CMIP6/CMIP, or the\n"
+        "name of a query that was saved, with ':' behind it.\n"
         "\n"
         "  NAME OPERATOR VALUE\n"
         "  NAME in (VALUE, VALUE, …), NAME not in (…)\n"
@@ -64,6 +66,7 @@ static const tool_help help = {
         "  esdm-find 'time overlaps 1990 .. 1999 and box overlaps -10,35,30,60'\n"
         "  esdm-find 'max(tas) > 40 degC and text ~ \"near surface\"'\n"
         "  esdm-find ':experiment_id = historical' ':realization_index <= 3'\n"
+        "  esdm-find cmip6:/CMIP6/CMIP/ 'time overlaps 1990 and max(tas) > 320 K'\n"
         "  esdm-find --facets source_id,table_id 'mip_era = CMIP6'\n"
         "  esdm-find -c --columns source_id,nominal_resolution --sort source_id 'table_id = Amon'\n"
         "  esdm-find -0 -c 'experiment_id = ssp585' | xargs -0 esdm-rm\n",

@@ -22,7 +22,8 @@ tool_exit find_facets(esdm_session *session, const char *expression, const find_
 tool_exit find_save(const char *name, const char *expression);
 /** Prints the queries that are kept. */
 tool_exit find_list_saved(void);
-/** The expression of the arguments, joined by "and"; "NAME:" is the query that was saved as NAME.
+/** The expression of the arguments, joined by "and"; "NAME:" is the query that was saved as NAME,
+ *  "VIEW:/PLACE" what lies at a place of a view.
  *  @param ret_expression owned, g_free(). */
 tool_exit find_expression(esdm_session *session, char **arguments, char **ret_expression);
 /** Tells why an expression found nothing: names, or comparisons, that nothing has. */

@@ -64,6 +64,15 @@ find_expression(esdm_session *session, char **arguments, char **ret_expression)
         size_t bytes = strlen(arguments[i]);
         char *expression = NULL;
         esdm_error err = {0};
+        if (esdm_view_is_said(session, tool_container(arguments[i]))) {
+            esdm_status status =
+                esdm_view_expression(session, tool_container(arguments[i]), &expression, &err);
+            if (status != ESDM_OK)
+                return tool_fail(status, &err);
+            g_ptr_array_add(parts, g_strdup(expression));
+            free(expression);
+            continue;
+        }
         if (bytes < 2 || arguments[i][bytes - 1] != ':') {
             g_ptr_array_add(parts, g_strdup(arguments[i]));
             continue;

@@ -12,12 +12,15 @@
 
 /** The folder of old snapshots, at the top. */
 #define MOUNT_SNAPSHOTS "@snapshots"
+/** The folder of views, at the top. */
+#define MOUNT_VIEWS_NAME "@views"
 
 typedef enum mount_kind {
     MOUNT_FOLDER,
     MOUNT_FILE,    /* a snapshot of a container */
     MOUNT_STAGED,  /* a file that is being written, or did not become a container */
     MOUNT_HISTORY, /* a folder below @snapshots; a container is one, too */
+    MOUNT_VIEWS    /* @views (path ""), or a place of a view that is a folder */
 } mount_kind;
 
 /** What the kernel knows by a number. A container that is committed becomes another node, so that
@@ -29,6 +32,7 @@ typedef struct mount_node {
     char *path; /* of the container or the folder: "" or "a/b" */
     uint64_t snapshot, created_ns, time_ns;
     uint64_t size, stored_bytes;
+    bool in_view;     /* a place of a view: it cannot be written to */
     uint64_t lookups; /* of the kernel; under the lock of nodes */
 } mount_node;
 
@@ -75,6 +79,21 @@ typedef struct mount_entry {
 } mount_entry;
 /** mount_entry, owned, by name; or NULL and an errno. */
 GPtrArray *mount_list(mount_state *state, const mount_node *folder, int *ret_errno);
+
+/** A list of mount_entry, owned. */
+GPtrArray *mount_entries_new(void);
+void mount_add_entry(GPtrArray *entries, char *name, bool is_file);
+/** Fills in a node of a snapshot; 0: of several containers as one. */
+void mount_become_file(mount_state *state, const esdm_container_info *info, uint64_t snapshot,
+                       uint64_t time_ns, mount_node *node);
+
+/* ---- views (views.c) ---------------------------------------------------------------------- */
+
+/** As mount_find() in a folder of kind MOUNT_VIEWS. */
+int mount_views_find(mount_state *state, const mount_node *folder, const char *name,
+                     mount_node *ret);
+/** Appends what lies at a place, "" : the views. @return 0, or an errno. */
+int mount_views_list(const mount_state *state, const char *place, GPtrArray *entries);
 
 /* ---- staging (staging.c): locked inside; functions return 0 or an errno ---------------------- */
 

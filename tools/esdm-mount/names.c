@@ -74,9 +74,9 @@ file_size(mount_state *state, const mount_node *node)
     return size;
 }
 
-static void
-become_file(mount_state *state, const esdm_container_info *info, uint64_t snapshot,
-            uint64_t time_ns, mount_node *node)
+void
+mount_become_file(mount_state *state, const esdm_container_info *info, uint64_t snapshot,
+                  uint64_t time_ns, mount_node *node)
 {
     node->kind = MOUNT_FILE;
     node->snapshot = snapshot;
@@ -93,8 +93,8 @@ typedef struct seeker {
     GPtrArray *names; /* of all; NULL: one is sought */
 } seeker;
 
-static void
-add_entry(GPtrArray *entries, char *name, bool is_file)
+void
+mount_add_entry(GPtrArray *entries, char *name, bool is_file)
 {
     mount_entry *entry = g_new0(mount_entry, 1);
     *entry = (mount_entry){.name = name, .is_file = is_file};
@@ -106,7 +106,8 @@ visit_snapshot(const esdm_snapshot_info *info, void *user)
 {
     seeker *s = user;
     if (s->names != NULL)
-        add_entry(s->names, g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) info->snapshot), true);
+        mount_add_entry(s->names, g_strdup_printf("%" G_GUINT64_FORMAT, (guint64) info->snapshot),
+                        true);
     if (info->snapshot == s->wanted)
         s->time_ns = info->time_ns;
     return true;
@@ -128,7 +129,7 @@ find_snapshot(mount_state *state, const mount_node *folder, const esdm_container
     if (s.time_ns == 0)
         return ENOENT;
     ret->path = g_strdup(folder->path);
-    become_file(state, info, number, s.time_ns, ret);
+    mount_become_file(state, info, number, s.time_ns, ret);
     return 0;
 }
 
@@ -160,12 +161,20 @@ mount_find(mount_state *state, const mount_node *folder, const char *name, mount
         ret->path = g_strdup("");
         return 0;
     }
+    if (folder->kind == MOUNT_FOLDER && folder->path[0] == '\0' &&
+        g_str_equal(name, MOUNT_VIEWS_NAME)) {
+        ret->kind = MOUNT_VIEWS;
+        ret->path = g_strdup("");
+        return 0;
+    }
+    if (folder->kind == MOUNT_VIEWS)
+        return mount_views_find(state, folder, name, ret);
     if (folder->kind == MOUNT_HISTORY && find_container(state, folder->path, &info) == 0)
         return find_snapshot(state, folder, &info, name, ret);
     ret->path = mount_path_below(folder, name);
     int wrong = find_container(state, ret->path, &info);
     if (wrong == 0 && folder->kind == MOUNT_FOLDER) {
-        become_file(state, &info, info.snapshot, info.modified_ns, ret);
+        mount_become_file(state, &info, info.snapshot, info.modified_ns, ret);
         return 0;
     }
     ret->kind = folder->kind;
@@ -201,7 +210,7 @@ visit_container(const esdm_container_info *info, void *user)
     if (before != NULL && strlen(before->name) == length &&
         strncmp(before->name, name, length) == 0)
         return true; /* they come by their names */
-    add_entry(l->entries, g_strndup(name, length), l->files && name[length] == '\0');
+    mount_add_entry(l->entries, g_strndup(name, length), l->files && name[length] == '\0');
     return true;
 }
 
@@ -211,6 +220,12 @@ free_entry(gpointer data)
     mount_entry *entry = data;
     g_free(entry->name);
     g_free(entry);
+}
+
+GPtrArray *
+mount_entries_new(void)
+{
+    return g_ptr_array_new_with_free_func(free_entry);
 }
 
 /* Names with signs below '/' may stand between those of a folder. */
@@ -236,7 +251,7 @@ list_staged(const mount_state *state, const char *path, GPtrArray *entries)
     const char *name;
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         g_autofree char *file = g_build_filename(folder, name, NULL);
-        add_entry(entries, g_strdup(name), !g_file_test(file, G_FILE_TEST_IS_DIR));
+        mount_add_entry(entries, g_strdup(name), !g_file_test(file, G_FILE_TEST_IS_DIR));
     }
 }
 
@@ -245,7 +260,11 @@ mount_list(mount_state *state, const mount_node *folder, int *ret_errno)
 {
     esdm_error err = {0};
     esdm_container_info info;
-    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(free_entry);
+    g_autoptr(GPtrArray) entries = mount_entries_new();
+    if (folder->kind == MOUNT_VIEWS) {
+        *ret_errno = mount_views_list(state, folder->path, entries);
+        return *ret_errno == 0 ? g_steal_pointer(&entries) : NULL;
+    }
     const char *prefix = folder->path[0] != '\0' ? folder->path : NULL;
     esdm_status status;
     if (folder->kind == MOUNT_HISTORY && find_container(state, folder->path, &info) == 0) {

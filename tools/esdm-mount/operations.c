@@ -61,7 +61,8 @@ int
 mount_attributes(const mount_state *state, const mount_node *node, struct stat *ret)
 {
     struct stat st = {.st_ino = node->number, .st_uid = state->uid, .st_gid = state->gid}, staged;
-    mode_t write = state->staging != NULL && node->kind != MOUNT_HISTORY ? 0200 : 0;
+    bool fixed = node->kind == MOUNT_HISTORY || node->kind == MOUNT_VIEWS || node->in_view;
+    mode_t write = state->staging != NULL && !fixed ? 0200 : 0;
     st.st_blksize = LARGEST_READ;
     become_time(&st, node->time_ns);
     if (node->kind == MOUNT_STAGED) {
@@ -270,6 +271,8 @@ open_node(const mount_state *state, const mount_node *node, int flags, mount_ope
         return EROFS;
     if (node->kind == MOUNT_STAGED)
         return mount_staged_open(state, node->path, flags, ret_open);
+    if (!reads && node->in_view)
+        return EACCES;
     if (reads)
         return open_snapshot(state, node, ret_open);
     if ((flags & O_TRUNC) == 0)

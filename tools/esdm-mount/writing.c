@@ -26,7 +26,8 @@ path_in(fuse_ino_t parent, const char *name)
 {
     const mount_node *folder = mount_node_get(parent);
     if (folder == NULL || folder->kind != MOUNT_FOLDER ||
-        (folder->path[0] == '\0' && g_str_equal(name, MOUNT_SNAPSHOTS)))
+        (folder->path[0] == '\0' &&
+         (g_str_equal(name, MOUNT_SNAPSHOTS) || g_str_equal(name, MOUNT_VIEWS_NAME))))
         return NULL;
     return mount_path_below(folder, name);
 }
@@ -190,7 +191,7 @@ mount_do_rmdir(fuse_req_t request, fuse_ino_t parent, const char *name)
             wrong =
                 entries->len > 0 ? ENOTEMPTY : mount_staged_remove(state_of(request), node.path);
     } else if (wrong == 0) {
-        wrong = node.kind == MOUNT_HISTORY ? EACCES : ENOTDIR;
+        wrong = node.kind == MOUNT_HISTORY || node.kind == MOUNT_VIEWS ? EACCES : ENOTDIR;
     }
     g_free(node.path);
     (void) fuse_reply_err(request, wrong);

@@ -50,6 +50,57 @@ finish(serve_request *request, esdm_status status, const esdm_error *err, const 
     return serve_json(request, MHD_HTTP_OK, root);
 }
 
+static bool
+visit_place(const esdm_view_entry *entry, void *user)
+{
+    list *l = user;
+    if (l->after != NULL && strcmp(entry->name, l->after) <= 0)
+        return true;
+    if (json_array_size(l->items) >= l->most) {
+        l->more = true;
+        return false;
+    }
+    json_t *item = json_object();
+    tool_json_set(item, "name", tool_json_text(entry->name));
+    tool_json_set(item, "containers", tool_json_u64(entry->containers));
+    tool_json_set(item, "folder", json_boolean(!entry->is_last));
+    tool_json_append(l->items, item);
+    return true;
+}
+
+static bool
+visit_view(const esdm_view_info *info, void *user)
+{
+    list *l = user;
+    json_t *item = json_object();
+    tool_json_set(item, "name", tool_json_text(info->name));
+    tool_json_set(item, "template", tool_json_text(info->template_text));
+    tool_json_append(l->items, item);
+    return true;
+}
+
+serve_result
+serve_views(serve_request *request)
+{
+    esdm_error err = {0};
+    serve_result result = MHD_NO;
+    esdm_session *session = request->state->session;
+    list l = {.after = serve_parameter(request, "after")};
+    const char *place = request->rest;
+    if (!serve_number(request, "limit", SERVE_MOST_NAMES, &l.most, &result))
+        return result;
+    l.most = MIN(l.most, SERVE_MOST_NAMES);
+    l.items = json_array();
+    bool all = place[strspn(place, "/")] == '\0';
+    esdm_status status = all ? esdm_view_list(session, visit_view, &l, &err)
+                             : esdm_view_level(session, place, visit_place, &l, &err);
+    if (status == ESDM_OK && !all && json_array_size(l.items) == 0 && l.after == NULL) {
+        status = esdm_view_containers(session, place, visit_container, &l, &err);
+        return finish(request, status, &err, "containers", &l);
+    }
+    return finish(request, status, &err, all ? "views" : "places", &l);
+}
+
 serve_result
 serve_list(serve_request *request)
 {

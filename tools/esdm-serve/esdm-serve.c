@@ -30,6 +30,8 @@ static const tool_help help = {
         "                             libraries, ncview, Panoply, pydap\n"
         "  /api/list?prefix=NAME      containers (?after=NAME goes on)\n"
         "  /api/find?q=EXPRESSION     as esdm-find\n"
+        "  /api/views/PLACE           views of the site, a level of one (cmip6:/CMIP6), or\n"
+        "                             the containers at its last level\n"
         "  /api/container/NAME        dimensions, variables, attributes\n"
         "  /api/snapshots/NAME, /api/fragments/NAME?variable=/PATH\n"
         "  /api/values/NAME?variable=/PATH&start=0,0&count=10,10&stride=1,1\n"

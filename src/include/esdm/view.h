@@ -56,6 +56,13 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_view_level(esdm_session *session, cons
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_view_containers(esdm_session *session, const char *place,
                                                           esdm_container_visitor visit, void *user,
                                                           esdm_error *err);
+/**
+ * The expression of esdm_find() that finds the containers at or below a place, to be joined with
+ * others. An attribute of several values counts by each of them. @param ret_expression owned,
+ * free(). @return ESDM_ENOTSUP: a text in the place is cut.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_view_expression(esdm_session *session, const char *place,
+                                                          char **ret_expression, esdm_error *err);
 /** Whether a name says a place of a view of the site; it need not be there. */
 ESDM_API bool esdm_view_is_said(const esdm_session *session, const char *name);
 /**
