@@ -12,6 +12,7 @@
 #include "api/transfer.h"
 #include "base/error.h"
 #include "io/io.h"
+#include "io/read/foreign.h"
 #include "io/session/references.h"
 #include "io/write/refer.h"
 #include "model/usertype.h"
@@ -19,10 +20,36 @@
 /* References made at a time. */
 #define BATCH ((size_t) 256)
 
-static bool
-is_known(uint32_t filter)
+static esdm__filter
+filter_of(const esdm_file_filter *filter)
 {
-    return filter == 1 || filter == 2 || filter == 3 || filter == 32015;
+    return (esdm__filter){.name = filter->codec != NULL ? "zarr" : "hdf5",
+                          .id = filter->codec != NULL ? 0 : filter->id,
+                          .codec = filter->codec != NULL ? filter->codec : "",
+                          .parameters = (const uint8_t *) filter->values,
+                          .parameter_bytes = filter->nvalues * (uint32_t) sizeof(uint32_t)};
+}
+
+static esdm_status
+check_filters(const esdm_file_filter *filters, uint32_t nfilters, esdm_error *err)
+{
+    if (nfilters >= ESDM__FILTERS_MAX) /* the order of axes is one, too */
+        return esdm__error_set(err, ESDM_EINVAL, "%" PRIu32 " filters are too many", nfilters);
+    for (uint32_t i = 0; i < nfilters; i++) {
+        const esdm_file_filter *f = &filters[i];
+        esdm__filter filter = filter_of(f);
+        if (f->nvalues > 4096)
+            return esdm__error_set(err, ESDM_EINVAL, "a filter with %" PRIu32 " parameters",
+                                   f->nvalues);
+        if (esdm__filter_is_known(&filter))
+            continue;
+        if (f->codec != NULL)
+            return esdm__error_set(err, ESDM_ENOTSUP, "Zarr's codec '%s' cannot be undone by ESDM",
+                                   f->codec);
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "HDF5's filter %" PRIu32 " cannot be undone by ESDM", f->id);
+    }
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -36,15 +63,11 @@ check_layout(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm_e
         return esdm__error_set(err, ESDM_ENOTSUP,
                                "only numbers, characters, enumerations and opaque values can be "
                                "bytes of a file");
-    if (layout->nfilters > ESDM__FILTERS_MAX || (layout->nfilters > 0 && layout->record_bytes > 0))
-        return esdm__error_set(err, ESDM_EINVAL, "too many filters, or filters with records");
-    for (uint32_t i = 0; i < layout->nfilters; i++) {
-        if (!is_known(layout->filters[i].id))
-            return esdm__error_set(err, ESDM_ENOTSUP,
-                                   "HDF5's filter %" PRIu32 " cannot be undone by ESDM",
-                                   layout->filters[i].id);
-    }
-    return ESDM_OK;
+    if ((layout->nfilters > 0 || layout->order != NULL) && layout->record_bytes > 0)
+        return esdm__error_set(err, ESDM_EINVAL, "records with filters");
+    if (layout->order != NULL && (layout->chunk == NULL || dataset->rank == 0))
+        return esdm__error_set(err, ESDM_EINVAL, "an order of axes without chunks");
+    return check_filters(layout->filters, layout->nfilters, err);
 }
 
 /* Both descriptions, which all parts share. */
@@ -67,17 +90,17 @@ describe(const esdm_dataset *dataset, const esdm_file_layout *layout, esdm__buff
                                    (layout->edges_plain ? ESDM__DECODING_EDGES_PLAIN : 0u) |
                                    (layout->chunk != NULL ? ESDM__DECODING_EDGES_WHOLE : 0u),
                           .element_bytes = (uint32_t) elements.bytes,
-                          .rank = layout->chunk != NULL ? dataset->rank : 0,
-                          .nfilters = layout->nfilters};
+                          .rank = layout->chunk != NULL ? dataset->rank : 0};
     for (uint32_t d = 0; d < how.rank; d++)
         how.chunk[d] = layout->chunk[d];
+    if (layout->order != NULL)
+        how.filters[how.nfilters++] =
+            (esdm__filter){.name = "zarr",
+                           .codec = "transpose",
+                           .parameters = (const uint8_t *) layout->order,
+                           .parameter_bytes = dataset->rank * (uint32_t) sizeof(uint32_t)};
     for (uint32_t i = 0; i < layout->nfilters; i++)
-        how.filters[i] = (esdm__filter){.name = "hdf5",
-                                        .id = layout->filters[i].id,
-                                        .codec = "",
-                                        .parameters = (const uint8_t *) layout->filters[i].values,
-                                        .parameter_bytes = layout->filters[i].nvalues *
-                                                           (uint32_t) sizeof(uint32_t)};
+        how.filters[how.nfilters++] = filter_of(&layout->filters[i]);
     if (layout->record_bytes > 0) {
         how.extra = (const uint8_t *) &layout->record_bytes;
         how.extra_bytes = sizeof layout->record_bytes;
@@ -143,4 +166,39 @@ esdm_dataset_refer(esdm_dataset *dataset, const esdm_file_layout *layout,
     if (status != ESDM_OK)
         return esdm__dataset_prefix(dataset, status, err);
     return refer(dataset, layout, parts, nparts, err);
+}
+
+esdm_status
+esdm_file_decode(const esdm_file_filter *filters, uint32_t nfilters, uint32_t element_bytes,
+                 const void *stored, size_t stored_bytes, size_t raw_bytes, void **ret_raw,
+                 size_t *ret_bytes, esdm_error *err)
+{
+    if ((filters == NULL && nfilters > 0) || stored == NULL || ret_raw == NULL || ret_bytes == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "filters, bytes or results are NULL");
+    esdm_status status = check_filters(filters, nfilters, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__decoding how = {.element_bytes = element_bytes, .nfilters = nfilters};
+    for (uint32_t i = 0; i < nfilters; i++)
+        how.filters[i] = filter_of(&filters[i]);
+    uint8_t *copy = malloc(stored_bytes + 1); /* undoing changes it */
+    uint8_t *raw = NULL;
+    if (copy == NULL)
+        return esdm__error_nomem(err, stored_bytes, "a chunk");
+    memcpy(copy, stored, stored_bytes);
+    if (raw_bytes == 0) {
+        status = esdm__filters_undo_any(&how, copy, stored_bytes, &raw, &raw_bytes, err);
+    } else if ((raw = malloc(raw_bytes)) == NULL) {
+        status = esdm__error_nomem(err, raw_bytes, "a chunk");
+    } else {
+        status = esdm__filters_undo(&how, 0, copy, stored_bytes, raw, raw_bytes, err);
+    }
+    free(copy);
+    if (status != ESDM_OK) {
+        free(raw);
+        return status;
+    }
+    *ret_raw = raw;
+    *ret_bytes = raw_bytes;
+    return ESDM_OK;
 }

@@ -35,7 +35,9 @@ enum {
     ESDM__CHECK_ADLER32 = 1,    /* of the content: the last 4 bytes of a zlib stream */
     ESDM__CHECK_FLETCHER32 = 2, /* HDF5's filter: the last 4 bytes as they are stored */
     ESDM__CHECK_CRC32C = 3,     /* of the stored bytes */
-    ESDM__CHECK_XXH3 = 4        /* 64 bits, of the stored bytes */
+    ESDM__CHECK_XXH3 = 4,       /* 64 bits, of the stored bytes */
+    ESDM__CHECK_TAIL = 5,       /* the last 4 stored bytes, which are a checksum of the others */
+    ESDM__CHECK_GZIP = 6        /* CRC-32 of the content: 4 bytes, 4 bytes before the end */
 };
 
 /** A file or object that stays where it is. */
@@ -53,7 +55,9 @@ typedef struct esdm__filter {
     const char *name; /* "hdf5", "zarr2", "zarr3", "grib", … : whose numbers or names these are */
     uint32_t id;      /* HDF5's filter number; 0 where a name tells */
     const char *codec;         /* "zstd"; "" where the number tells */
-    const uint8_t *parameters; /* HDF5: cd_values as u32; else JSON */
+    const uint8_t *parameters; /* HDF5: cd_values as u32; Zarr: of "shuffle" the bytes of an
+                                  element, of "transpose" the order of axes, of "delta"
+                                  esdm__delta (io/read/foreign_codecs.h), all as u32 */
     uint32_t parameter_bytes;
 } esdm__filter;
 

@@ -342,6 +342,8 @@ esdm_status
 cp_read(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, void *buffer,
         esdm_error *err)
 {
+    if (end->ops != NULL)
+        return end->ops->read(end, dataset, slab, buffer, err);
     if (!end->is_container)
         return cp_netcdf_read(end, dataset, slab, buffer, err);
     esdm_dataspace space;
@@ -392,6 +394,9 @@ cp_close(cp_end *end)
     if (end->ncid >= 0 && nc_close(end->ncid) != NC_NOERR)
         (void) nc_abort(end->ncid);
     end->ncid = -1;
+    if (end->ops != NULL)
+        end->ops->close(end->state);
+    end->ops = NULL;
     esdm_container_discard(end->container);
     end->container = NULL;
 }

@@ -9,14 +9,23 @@ static const tool_help help = {
     .name = "esdm-ref",
     .arguments = "FILE_OR_FOLDER… esdm://TARGET",
     .description =
-        "Makes containers that refer to NetCDF files, whose values stay where they are. Metadata\n"
-        "(groups, dimensions, types, attributes) is ESDM's and found by esdm-find; values are\n"
-        "read from the files, without HDF5. Folders are gone through with all below; there is\n"
+        "Makes containers that refer to NetCDF files and Zarr stores, whose values stay where "
+        "they\n"
+        "are. Metadata (groups, dimensions, types, attributes) is ESDM's and found by esdm-find;\n"
+        "values are read from the files, without HDF5. Folders are gone through with all below; "
+        "there is\n"
         "one container for each file, named by its path. It is esdm-cp --recursive --reference.\n"
         "\n"
         "netCDF classic, 64-bit offset and CDF-5, and netCDF-4 with deflate, shuffle,\n"
-        "fletcher32 and zstd. Texts, compound values, arrays of any length, compact variables\n"
-        "and what has other filters are copied into ESDM; --verbose tells which and why.\n"
+        "fletcher32, blosc and zstd. Texts, compound values, arrays of any length, compact\n"
+        "variables and what has other filters are copied into ESDM; --verbose tells which and "
+        "why.\n"
+        "\n"
+        "Zarr 2 and 3: a folder that is a store becomes one container. gzip, zlib, zstd, lz4, "
+        "blosc,\n"
+        "shuffle, delta, bitround, quantize, checksums, transpose and shards. An array of a type "
+        "or\n"
+        "codec that is not known here is an error that names it.\n"
         "\n"
         "A file that was changed, cut off, removed or exchanged since is an error that names\n"
         "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
@@ -25,6 +34,7 @@ static const tool_help help = {
                 "  esdm-ref -s CMIP6/ esdm://cmip6              what came since then\n"
                 "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
                 "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
+                "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
                 "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
     .see_also = "esdm-cp, esdm-find, esdm-fsck",
 };

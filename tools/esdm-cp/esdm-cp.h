@@ -198,16 +198,31 @@ typedef struct cp_left_out {
 
 /* ---- ends --------------------------------------------------------------------------------- */
 
-typedef struct cp_end {
+typedef struct cp_end cp_end;
+
+/** Functions of sources that are neither NetCDF files nor containers; their state is end->state. */
+typedef struct cp_source_ops {
+    /** As cp_read(). */
+    esdm_status (*read)(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
+                        void *buffer, esdm_error *err);
+    /** As cp_refer(). */
+    esdm_status (*refer)(const cp_end *end, const cp_dataset *dataset, bool *ret_referred,
+                         const char **ret_why, esdm_error *err);
+    void (*close)(void *state);
+} cp_source_ops;
+
+struct cp_end {
     bool is_container;
     char *name;                /* path or container name */
+    const cp_source_ops *ops;  /* NULL: a NetCDF file or container, or closed */
+    void *state;               /* owned; of `ops` */
     int ncid;                  /* NetCDF; < 0: closed */
     esdm_session *session;     /* borrowed */
     uint64_t snapshot;         /* to be opened; 0: the newest */
     esdm_container *container; /* owned while open */
     esdm_write_counts writes;  /* of a container that is complete */
     cp_left_out left_out;      /* of a NetCDF file that was created */
-} cp_end;
+};
 
 /** Opens for reading. @param ret_model owned. */
 esdm_status cp_netcdf_open(cp_end *end, cp_model **ret_model, esdm_error *err);
@@ -230,6 +245,8 @@ esdm_status cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const c
                            void *buffer, esdm_error *err);
 esdm_status cp_netcdf_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
                             const void *buffer, esdm_error *err);
+/** The same of a Zarr store, which is a folder (esdm-cp/zarr.c). */
+esdm_status cp_zarr_open(cp_end *end, cp_model **ret_model, esdm_error *err);
 /** Fills the error for a failed libnetcdf call on a file. */
 esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const char *what);
 
@@ -261,14 +278,15 @@ esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 
 /* ---- references (esdm-cp/refer.c) --------------------------------------------------------- */
 
-/** A NetCDF file whose values stay where they are. */
+/** A NetCDF file or Zarr store whose values stay where they are. */
 typedef struct cp_referrer cp_referrer;
 esdm_status cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err);
 void cp_referrer_free(cp_referrer *referrer); /* NULL is accepted */
-/** Makes a dataset of the target refer to the file. @param ret_referred false: its values must be
+/** Makes a dataset of the target refer to the file.
+ *  @param source the same file, open. @param ret_referred false: its values must be
  *  copied; *ret_why says why. */
-esdm_status cp_refer(const cp_referrer *referrer, const cp_dataset *dataset, bool *ret_referred,
-                     const char **ret_why, esdm_error *err);
+esdm_status cp_refer(const cp_referrer *referrer, const cp_end *source, const cp_dataset *dataset,
+                     bool *ret_referred, const char **ret_why, esdm_error *err);
 /** ESDM_ECONFLICT: the file was written to meanwhile. */
 esdm_status cp_referrer_check(const cp_referrer *referrer, esdm_error *err);
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "refer/zarr.h"
+
 static volatile sig_atomic_t interrupted;
 
 static void
@@ -102,7 +104,7 @@ refer_dataset(copy *c, const cp_dataset *dataset)
 {
     bool referred = false;
     const char *why = NULL;
-    esdm_status status = cp_refer(c->referrer, dataset, &referred, &why, c->err);
+    esdm_status status = cp_refer(c->referrer, &c->source, dataset, &referred, &why, c->err);
     if (status != ESDM_OK || referred) {
         c->referred += referred;
         c->bytes_done += cp_dataset_elements(dataset) * dataset->type->bytes;
@@ -195,6 +197,8 @@ verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dat
 static esdm_status
 open_end(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
+    if (!end->is_container && zarr_is_store(end->name))
+        return cp_zarr_open(end, ret_model, err);
     return end->is_container ? cp_container_open(end, ret_model, err)
                              : cp_netcdf_open(end, ret_model, err);
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "refer/zarr.h"
+
 typedef struct plan {
     GPtrArray *jobs;
     GHashTable *targets; /* names that are taken */
@@ -50,6 +52,13 @@ is_special(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+/* A folder that is one thing, as a file is. */
+static bool
+is_store(const char *path)
+{
+    return is_folder(path) && zarr_is_store(path);
 }
 
 static char *
@@ -149,7 +158,9 @@ walk(plan *p, const char *folder, const char *target)
         const char *name = g_ptr_array_index(names, i);
         g_autofree char *path = g_build_filename(folder, name, NULL);
         g_autofree char *below = join(target, name);
-        if (is_folder(path)) {
+        if (is_store(path)) {
+            result = add_file(p, path, below);
+        } else if (is_folder(path)) {
             if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
                 result = walk(p, path, below);
         } else if (is_netcdf_name(name) && is_special(path)) {
@@ -177,7 +188,7 @@ static tool_exit
 add_path(plan *p, const char *path)
 {
     g_autofree char *base = last_component(path);
-    if (is_folder(path)) {
+    if (is_folder(path) && !is_store(path)) {
         if (!cp_wants.recursive)
             return tool_usage("'%s' is a folder; --recursive copies what lies in it", path);
         g_autofree char *below = p->several ? join(p->target, base) : g_strdup(p->target);
@@ -283,7 +294,8 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
               .to_container = name != NULL,
               .several = count > 2};
     /* esdm-ref is recursive by itself: one file gets the name that is said. */
-    bool one_reference = cp_wants.reference && count == 2 && !is_folder(arguments[0]);
+    bool one_reference =
+        cp_wants.reference && count == 2 && (!is_folder(arguments[0]) || is_store(arguments[0]));
     p.into_folder = p.several || (cp_wants.recursive && !one_reference) || p.target[0] == '\0' ||
                     g_str_has_suffix(p.target, "/") || (name == NULL && is_folder(p.target));
     tool_exit result = TOOL_OK;

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "refer/refer.h"
+#include "refer/zarr.h"
 
 struct cp_referrer {
     char *path; /* absolute */
     int fd;
     struct stat is;
+    bool zarr; /* nothing of what follows: cp_end has it */
     bool classic;
     classic_header header;
     hdf5_file *hdf5;
@@ -148,6 +150,12 @@ esdm_status
 cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err)
 {
     cp_referrer *r = g_new0(cp_referrer, 1);
+    if (zarr_is_store(name)) {
+        r->zarr = true;
+        r->fd = -1;
+        *ret = r;
+        return ESDM_OK;
+    }
     r->path = realpath(name, NULL);
     r->fd = r->path != NULL ? open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (r->fd < 0 || fstat(r->fd, &r->is) != 0 || !S_ISREG(r->is.st_mode)) {
@@ -176,9 +184,11 @@ is_plain(const cp_type *type)
 }
 
 esdm_status
-cp_refer(const cp_referrer *r, const cp_dataset *dataset, bool *ret_referred, const char **ret_why,
-         esdm_error *err)
+cp_refer(const cp_referrer *r, const cp_end *source, const cp_dataset *dataset, bool *ret_referred,
+         const char **ret_why, esdm_error *err)
 {
+    if (source->ops != NULL)
+        return source->ops->refer(source, dataset, ret_referred, ret_why, err);
     esdm_file_layout layout = {.location = r->path,
                                .bytes = (uint64_t) r->is.st_size,
                                .modified_ns = nanoseconds(r->is.st_mtim),
@@ -200,6 +210,8 @@ esdm_status
 cp_referrer_check(const cp_referrer *r, esdm_error *err)
 {
     struct stat is;
+    if (r->zarr) /* each of its objects was looked at when it was referred to */
+        return ESDM_OK;
     if (fstat(r->fd, &is) == 0 && is.st_size == r->is.st_size &&
         nanoseconds(is.st_mtim) == nanoseconds(r->is.st_mtim) &&
         nanoseconds(is.st_ctim) == nanoseconds(r->is.st_ctim))

@@ -250,7 +250,7 @@ look_at_filters(look *l)
         size_t nvalues = 64;
         H5Z_filter_t id =
             H5Pget_filter2(l->properties, (unsigned) i, &flags, &nvalues, values, 0, NULL, &config);
-        if (id != 1 && id != 2 && id != 3 && id != 32015)
+        if (id != 1 && id != 2 && id != 3 && id != 32001 && id != 32015)
             return "it has a filter that ESDM does not undo";
         nvalues = nvalues > 64 ? 64 : nvalues;
         uint32_t *copy = malloc((nvalues + 1) * sizeof *copy);

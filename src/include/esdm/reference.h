@@ -15,11 +15,16 @@
 extern "C" {
 #endif
 
-/** A filter of HDF5. */
+/** A filter of HDF5, or a codec of Zarr. */
 typedef struct esdm_file_filter {
-    uint32_t id; /**< 1 deflate, 2 shuffle, 3 fletcher32, 32015 zstd; others are ESDM_ENOTSUP */
+    uint32_t id; /**< HDF5: 1 deflate, 2 shuffle, 3 fletcher32, 32001 blosc, 32015 zstd; others are
+                      ESDM_ENOTSUP */
     uint32_t nvalues;
-    const uint32_t *values; /**< its `cd_values`; borrowed */
+    const uint32_t *values; /**< HDF5: its `cd_values`; "shuffle": bytes of an element; "delta":
+                                 bytes of an element, 1 for floats, 1 for big-endian; borrowed */
+    const char *codec;      /**< Zarr: "zlib", "gzip", "zstd", "blosc", "lz4", "crc32c", "crc32",
+                                 "adler32", "fletcher32", "shuffle", "delta", "bitround", "quantize";
+                                 others are ESDM_ENOTSUP. NULL: a filter of HDF5 */
 } esdm_file_filter;
 
 /** How the values of one dataset lie in one file. Borrows everything. */
@@ -36,6 +41,8 @@ typedef struct esdm_file_layout {
     const esdm_file_filter *filters;
     const uint64_t *chunk; /**< `rank` lengths: parts are stored as whole chunks, those at the edge
                                 too; NULL: as their box */
+    const uint32_t *order; /**< `rank` axes: those of a stored chunk, slowest first, as axes of the
+                                dataset (Zarr's transpose); NULL: as they are. Needs `chunk` */
     uint64_t record_bytes; /**< distance in the file from one index of the first dimension to the
                                 next one; 0: as long as they are. Without filters alone */
 } esdm_file_layout;
@@ -43,8 +50,10 @@ typedef struct esdm_file_layout {
 /** What esdm_file_part.checksum is. */
 typedef enum esdm_file_checksum {
     ESDM_FILE_CHECKSUM_NONE = 0,
-    ESDM_FILE_CHECKSUM_ADLER32 = 1,   /**< the last 4 bytes of a zlib stream */
-    ESDM_FILE_CHECKSUM_FLETCHER32 = 2 /**< the last 4 bytes of a chunk with fletcher32 */
+    ESDM_FILE_CHECKSUM_ADLER32 = 1,    /**< the last 4 bytes of a zlib stream */
+    ESDM_FILE_CHECKSUM_FLETCHER32 = 2, /**< the last 4 bytes of a chunk with fletcher32 */
+    ESDM_FILE_CHECKSUM_TAIL = 5,       /**< the last 4 bytes of one that ends with any checksum */
+    ESDM_FILE_CHECKSUM_GZIP = 6        /**< the CRC-32 of gzip: 4 bytes, 4 bytes before the end */
 } esdm_file_checksum;
 
 /** A box of the dataset that is one range of the file. */
@@ -69,6 +78,19 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_refer(esdm_dataset *dataset,
                                                         const esdm_file_layout *layout,
                                                         const esdm_file_part *parts, size_t nparts,
                                                         esdm_error *err);
+
+/**
+ * Undoes the filters of a chunk. Pure; any thread.
+ * @param element_bytes of the stored elements. @param raw_bytes how many come out; 0: as many as
+ * the stored bytes say themselves. @param ret_raw owned; free(). @param ret_bytes its length.
+ * @return ESDM_ENOTSUP: a filter that is unknown here; ESDM_ECORRUPT: damaged, or not so many
+ * bytes.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_file_decode(const esdm_file_filter *filters,
+                                                      uint32_t nfilters, uint32_t element_bytes,
+                                                      const void *stored, size_t stored_bytes,
+                                                      size_t raw_bytes, void **ret_raw,
+                                                      size_t *ret_bytes, esdm_error *err);
 
 #ifdef __cplusplus
 }

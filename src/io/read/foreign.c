@@ -12,8 +12,6 @@
 
 /* Plain bytes are read and turned round by so many. */
 #define LEAF_BYTES (UINT64_C(256) << 10)
-/* A chunk that is larger is not from a NetCDF file. */
-#define CHUNK_BYTES_MAX (UINT64_C(1) << 34)
 /* Less than that is likely to go to memory that one processor has in its cache. */
 #define DIVIDED_BYTES (UINT64_C(16) << 20)
 /* Gaps up to that are read with what lies around them. */
@@ -33,6 +31,7 @@ typedef struct source {
     uint64_t stride[ESDM_MAX_RANK]; /* bytes in the file; of plain ones */
     uint64_t first[ESDM_MAX_RANK];  /* of the request, within the fragment */
     uint64_t raw_bytes;             /* of the stored shape */
+    const uint8_t *order;           /* u32 × rank: axes as they are stored; NULL: as they are */
 } source;
 
 /* ---- what is stored ----------------------------------------------------------------------- */
@@ -45,6 +44,27 @@ is_cut(const source *s, const esdm__fragment *fragment)
             return true;
     }
     return false;
+}
+
+/* Zarr's transpose: its axis k is axis order[k] of the fragment. */
+static esdm_status
+describe_order(source *s, esdm_error *err)
+{
+    const esdm__filter *first = &s->decoding.filters[0];
+    uint32_t seen = 0;
+    if (s->decoding.nfilters == 0 || strcmp(first->codec, "transpose") != 0)
+        return ESDM_OK;
+    bool fits = first->parameter_bytes == s->rank * sizeof(uint32_t);
+    for (uint32_t k = 0; fits && k < s->rank; k++) {
+        uint32_t axis;
+        memcpy(&axis, first->parameters + k * sizeof axis, sizeof axis);
+        fits = axis < s->rank && (seen >> axis & 1u) == 0;
+        seen |= fits ? 1u << axis : 0;
+    }
+    if (!fits)
+        return esdm__error_set(err, ESDM_ECORRUPT, "an order of axes that is none");
+    s->order = first->parameters;
+    return ESDM_OK;
 }
 
 /* The description comes from storage: what does not fit the fragment is damage. */
@@ -74,7 +94,7 @@ describe(source *s, const esdm__fragment *fragment, esdm_error *err)
             __builtin_mul_overflow(s->raw_bytes, s->shape[d], &s->raw_bytes))
             return esdm__error_set(err, ESDM_ECORRUPT, "its box does not fit its chunk");
     }
-    return ESDM_OK;
+    return describe_order(s, err);
 }
 
 static bool
@@ -248,14 +268,39 @@ plain(source *s, const esdm__fragment *fragment, esdm_error *err)
 
 /* ---- chunks with filters ------------------------------------------------------------------ */
 
-/* The last bytes must be those that were seen when the reference was made. */
-static esdm_status
-check_trailer(const source *s, const esdm__fragment *fragment, const uint8_t *stored,
-              esdm_error *err)
+/* How many bytes before the end those begin that are compared; 0: none are. */
+static uint64_t
+trailer_of(const esdm__fragment *fragment)
 {
-    uint32_t kind = fragment->elsewhere.check_kind;
+    switch (fragment->elsewhere.check_kind) {
+    case ESDM__CHECK_ADLER32:
+    case ESDM__CHECK_FLETCHER32:
+    case ESDM__CHECK_TAIL:
+        return 4;
+    case ESDM__CHECK_GZIP:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static esdm_status
+is_other(const source *s, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECONFLICT,
+                           "file '%s' was changed: the checksum of this chunk is another one; "
+                           "refer to it again (esdm-ref)",
+                           s->foreign.location);
+}
+
+/* The last bytes must be those that were seen when the reference was made.
+ * @param end behind the last stored byte. */
+static esdm_status
+check_trailer(const source *s, const esdm__fragment *fragment, const uint8_t *end, esdm_error *err)
+{
+    uint64_t before = trailer_of(fragment);
     uint32_t trailer;
-    if (kind != ESDM__CHECK_ADLER32 && kind != ESDM__CHECK_FLETCHER32) {
+    if (before == 0) {
         if (s->certain)
             return ESDM_OK;
         return esdm__error_set(err, ESDM_ECONFLICT,
@@ -263,19 +308,15 @@ check_trailer(const source *s, const esdm__fragment *fragment, const uint8_t *st
                                "refer to it again (esdm-ref)",
                                s->foreign.location);
     }
-    memcpy(&trailer, stored + fragment->stored_bytes - 4, 4);
-    if (trailer == (uint32_t) fragment->elsewhere.check)
-        return ESDM_OK;
-    return esdm__error_set(err, ESDM_ECONFLICT,
-                           "file '%s' was changed: the checksum of this chunk is another one; "
-                           "refer to it again (esdm-ref)",
-                           s->foreign.location);
+    memcpy(&trailer, end - before, 4);
+    return trailer == (uint32_t) fragment->elsewhere.check ? ESDM_OK : is_other(s, err);
 }
 
 static esdm_status
 decode(source *s, const esdm__fragment *fragment, uint8_t *raw, esdm_error *err)
 {
-    if (fragment->stored_bytes < 4 || fragment->stored_bytes > CHUNK_BYTES_MAX)
+    if (fragment->stored_bytes == 0 || fragment->stored_bytes < trailer_of(fragment) ||
+        fragment->stored_bytes > ESDM__CHUNK_BYTES_MAX)
         return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes",
                                fragment->stored_bytes);
     uint8_t *stored = esdm__scratch_new(fragment->stored_bytes);
@@ -288,7 +329,7 @@ decode(source *s, const esdm__fragment *fragment, uint8_t *raw, esdm_error *err)
         status = esdm__file_check(s->file, &s->foreign, &certain, err);
     s->certain &= certain;
     if (status == ESDM_OK)
-        status = check_trailer(s, fragment, stored, err);
+        status = check_trailer(s, fragment, stored + fragment->stored_bytes, err);
     if (status == ESDM_OK)
         status = esdm__filters_undo(&s->decoding, fragment->elsewhere.filter_mask, stored,
                                     fragment->stored_bytes, raw, s->raw_bytes, err);
@@ -307,7 +348,22 @@ is_whole(const source *s)
         if (r->count[d] != s->shape[d])
             return false;
     }
-    return esdm__strides_are_dense(s->rank, r->count, r->target_stride);
+    return s->order == NULL && esdm__strides_are_dense(s->rank, r->count, r->target_stride);
+}
+
+/* Strides, in elements, of a chunk's axes in memory. */
+static void
+chunk_strides(const source *s, int64_t *stride)
+{
+    int64_t step = 1;
+    if (s->order == NULL)
+        esdm__dense_strides(s->rank, s->shape, stride);
+    for (uint32_t k = s->rank; s->order != NULL && k-- > 0;) {
+        uint32_t axis;
+        memcpy(&axis, s->order + k * sizeof axis, sizeof axis);
+        stride[axis] = step;
+        step *= (int64_t) s->shape[axis];
+    }
 }
 
 static esdm_status
@@ -315,7 +371,7 @@ filtered(source *s, const esdm__fragment *fragment, esdm_error *err)
 {
     const esdm__source_request *r = s->request;
     int64_t stride[ESDM_MAX_RANK];
-    if (s->raw_bytes > CHUNK_BYTES_MAX)
+    if (s->raw_bytes > ESDM__CHUNK_BYTES_MAX)
         return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes", s->raw_bytes);
     if (is_whole(s))
         return decode(s, fragment, r->target, err);
@@ -333,7 +389,7 @@ filtered(source *s, const esdm__fragment *fragment, esdm_error *err)
             esdm__cache_put(s->session->cache, &key, raw, s->raw_bytes);
     }
     uint64_t at = 0;
-    esdm__dense_strides(s->rank, s->shape, stride);
+    chunk_strides(s, stride);
     for (uint32_t d = 0; d < s->rank; d++) {
         at += s->first[d] * (uint64_t) stride[d];
         stride[d] *= (int64_t) r->step[d];
@@ -374,13 +430,16 @@ foreign_read(esdm_session *session, const esdm__source_request *request, esdm_er
 static esdm_status
 check_tail(const source *s, const esdm__fragment *fragment, esdm_error *err)
 {
-    uint8_t tail[4];
-    if (fragment->stored_bytes < sizeof tail)
+    uint8_t tail[8];
+    uint64_t bytes = trailer_of(fragment);
+    if (fragment->stored_bytes < bytes)
         return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes",
                                fragment->stored_bytes);
-    esdm_status status = esdm__file_read(
-        s->file, fragment->position + fragment->stored_bytes - sizeof tail, tail, sizeof tail, err);
-    return status == ESDM_OK ? check_trailer(s, fragment, tail, err) : status;
+    esdm_status status =
+        bytes == 0 ? ESDM_OK
+                   : esdm__file_read(s->file, fragment->position + fragment->stored_bytes - bytes,
+                                     tail, bytes, err);
+    return status == ESDM_OK ? check_trailer(s, fragment, tail + bytes, err) : status;
 }
 
 /* Plain bytes have no checksum: whether they can be read. */
@@ -403,7 +462,7 @@ check_readable(const source *s, const esdm__fragment *fragment, esdm_error *err)
 static esdm_status
 check_chunk(source *s, const esdm__fragment *fragment, esdm_error *err)
 {
-    uint8_t *raw = s->raw_bytes <= CHUNK_BYTES_MAX ? esdm__scratch_new(s->raw_bytes) : NULL;
+    uint8_t *raw = s->raw_bytes <= ESDM__CHUNK_BYTES_MAX ? esdm__scratch_new(s->raw_bytes) : NULL;
     if (raw == NULL)
         return esdm__error_nomem(err, s->raw_bytes, "a chunk");
     esdm_status status = decode(s, fragment, raw, err);

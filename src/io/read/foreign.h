@@ -37,14 +37,23 @@ esdm_status esdm__file_check(const esdm__file *file, const esdm__foreign *foreig
 
 /* ---- filters (io/read/foreign_filters.c) -------------------------------------------------- */
 
+/** What no chunk of a file has. */
+#define ESDM__CHUNK_BYTES_MAX (UINT64_C(1) << 34)
+
+/** Whether it can be undone: filters of HDF5 by number, codecs of Zarr by name. */
+bool esdm__filter_is_known(const esdm__filter *filter);
 /**
- * Undoes a chain of HDF5 filters: 1 deflate, 2 shuffle, 3 fletcher32, 32015 zstd.
+ * Undoes a chain of filters.
  * @param mask bit i: filter i was skipped.
  * @param stored `stored_bytes`; may be changed. @param raw room for `raw_bytes`: all that come out.
  */
 esdm_status esdm__filters_undo(const esdm__decoding *decoding, uint32_t mask, uint8_t *stored,
                                size_t stored_bytes, uint8_t *raw, size_t raw_bytes,
                                esdm_error *err);
+/** The same where it is not known how many bytes come out. @param ret_raw owned; free(). */
+esdm_status esdm__filters_undo_any(const esdm__decoding *decoding, uint8_t *stored,
+                                   size_t stored_bytes, uint8_t **ret_raw, size_t *ret_bytes,
+                                   esdm_error *err);
 /** The checksum of HDF5's filter fletcher32. */
 uint32_t esdm__fletcher32(const uint8_t *data, size_t bytes);
 /** Turns the bytes of each element round. @param size 1, 2, 4, 8 or any other. */
