@@ -10,48 +10,10 @@ import signal
 import subprocess
 import time
 
-from esdmtest import (SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, need_program, run,
-                      skip, tool)
+from esdmtest import SANITIZE, SOURCE, Site, client, expect, expect_error, main, need_data, run, tool
+from mounts import mounted, need_fuse
 
 MOST_MEMORY_KIB = 256 * 1024
-
-
-def need_fuse():
-    need_program("fusermount3")
-    if not pathlib.Path(tool("esdm-mount")).exists():
-        skip("esdm-mount was not built: libfuse3-dev is missing")
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR))
-    except OSError as problem:
-        skip(f"/dev/fuse cannot be opened: {problem.strerror}")
-
-
-@contextlib.contextmanager
-def mounted(site, *options):
-    folder = site.file("mnt")
-    folder.mkdir(exist_ok=True)
-    os.environ["XDG_CACHE_HOME"] = str(site.file("cache"))
-    with open(site.file("mount.log"), "w", encoding="utf-8") as log:
-        daemon = subprocess.Popen([tool("esdm-mount"), "--foreground", *options, folder], stdin=subprocess.DEVNULL,
-                                  stdout=log, stderr=log)
-    until = time.monotonic() + 60
-    while not os.path.ismount(folder):
-        if daemon.poll() is not None or time.monotonic() > until:
-            text = site.file("mount.log").read_text()
-            daemon.kill()
-            if "fuse" in text and "permitted" in text:
-                skip(f"this place does not allow to mount: {text}")
-            expect(False, f"not mounted: {text}")
-        time.sleep(0.02)
-    try:
-        yield folder, daemon
-    finally:
-        subprocess.run(["fusermount3", "-u", "-z", folder], check=False, stderr=subprocess.DEVNULL)
-        try:
-            daemon.wait(60)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
 
 
 def fill(site):

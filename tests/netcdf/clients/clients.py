@@ -2,6 +2,7 @@
 """The Python installations that tests run: Debian's, and one with wheels of PyPI."""
 
 import difflib
+import hashlib
 import os
 import pathlib
 import shutil
@@ -13,7 +14,7 @@ from esdmtest import BUILD, Failed, Site, client, environment, expect, run, skip
 HERE = pathlib.Path(__file__).parent
 COMPARE = BUILD / "tests/netcdf/clients/nc_compare"
 
-# What the wheels' installation holds; its folder is made anew when this changes.
+# What the wheels' installation holds.
 WHEELS = ["netCDF4>=1.7", "xarray>=2024.1", "numpy", "cftime", "dask", "pytest"]
 # An installation of its own: zarr 3, and what reads over HTTP.
 ZARR = ["zarr>=3", "netCDF4>=1.7", "xarray>=2025.1", "numpy", "fsspec", "aiohttp", "tensorstore", "h5py",
@@ -39,7 +40,9 @@ def python_of(kind):
             skip("Debian's python3-netcdf4 and python3-xarray are not installed")
         return python
     name, wheels = ("zarr", ZARR) if kind == "zarr" else ("wheels", WHEELS)
-    folder = cache_folder() / f"{name}-{python_tag()}"
+    # Other versions of these tests, which may run beside this one, want other wheels.
+    told = hashlib.sha256(" ".join(wheels).encode()).hexdigest()[:8]
+    folder = cache_folder() / f"{name}-{python_tag()}-{told}"
     python = folder / "bin/python"
     if not is_complete(folder, wheels):
         make_environment(folder, python, wheels)
