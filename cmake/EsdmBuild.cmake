@@ -335,6 +335,8 @@ function(esdm_install_package)
   install(TARGETS esdm EXPORT esdm-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib
     NAMELINK_COMPONENT dev)
   install(DIRECTORY src/include/esdm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+  # Modules are in the compiler's own format: the source is what is installed.
+  install(DIRECTORY fortran DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/esdm COMPONENT dev)
   install(EXPORT esdm-targets NAMESPACE esdm:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/esdm COMPONENT dev)
   configure_package_config_file(cmake/esdm-config.cmake.in
     ${PROJECT_BINARY_DIR}/esdm-config.cmake
