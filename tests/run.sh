@@ -8,7 +8,7 @@
 #   tests/run.sh --sanitize address,undefined    built with sanitizers, without the tests "plain"
 #   tests/run.sh --sanitize thread               the tests "threads" alone
 #   tests/run.sh --fuzz SECONDS        fuzzes each target and NetCDF calls that long, nothing else
-#   tests/run.sh --tidy                clang-tidy over the sources, and nothing else
+#   tests/run.sh --tidy                clang-tidy with checks that take minutes, and nothing else
 #
 # More options: --only REGEX (ctest -R), --all (with --sanitize: all tests), --no-install,
 # --build FOLDER, --minutes N (tests end after N minutes: those that did not run count as failed).
@@ -99,8 +99,7 @@ if [ $tidy = yes ]; then
     build=${build:-build-tidy}
     configure "$build" -DCMAKE_C_COMPILER=clang-14
     ninja -C "$build" >"$build/ninja.log" || { tail -30 "$build/ninja.log" && exit 1; } # generated headers
-    find src backends netcdf-plugin tools -name '*.c' ! -path '*/template/*' |
-        xargs -P "$jobs" -n 4 clang-tidy-14 --quiet -p "$build"
+    tests/unit/check_tidy.sh "$source" "$(realpath "$build")" all
     exit
 fi
 

@@ -205,6 +205,14 @@ esdm__instant_round(esdm__instant instant)
     return instant;
 }
 
+double
+esdm__instant_ms(esdm__instant instant)
+{
+    esdm__instant rounded = esdm__instant_round(instant);
+    int64_t ms = rounded.day_ns / 1000000;
+    return (double) rounded.day * 86400000. + (double) ms;
+}
+
 int
 esdm__instant_compare(esdm__instant a, esdm__instant b)
 {

@@ -67,6 +67,8 @@ esdm__instant esdm__date_instant(esdm__calendar calendar, const esdm__date *date
 bool esdm__instant_date(esdm__calendar calendar, esdm__instant instant, esdm__date *ret_date);
 /** To the nearest millisecond. What is equal then is equal in any unit that holds it. */
 esdm__instant esdm__instant_round(esdm__instant instant);
+/** The nearest millisecond, counted from the beginning of day 0. */
+double esdm__instant_ms(esdm__instant instant);
 /** < 0, 0, > 0 */
 int esdm__instant_compare(esdm__instant a, esdm__instant b);
 

@@ -194,6 +194,7 @@ merge_lengths(const esdm_meta_import_snapshot *before, const esdm__journal_commi
             before != NULL && i < before->nlengths ? &before->lengths[i] : NULL;
         const esdm_meta_length *y = k < commit->nlengths ? &commit->lengths[k] : NULL;
         if (y == NULL || (x != NULL && x->dimension < y->dimension)) {
+            /* One of both is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
             all[count++] = *x;
             i++;
         } else if (x == NULL || y->dimension < x->dimension) {

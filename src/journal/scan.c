@@ -148,6 +148,7 @@ esdm__scan_targets(const esdm__journal_target *targets, size_t ntargets, esdm__s
     pack_listing to = {.scan = ret_scan};
     esdm_status status = list_packs(&to, err);
     for (uint32_t i = 0; i < ret_scan->npacks && status == ESDM_OK; i++)
+        /* There is one for each pack. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         status = read_pack(ret_scan, to.target[i], i, to.bytes[i], err);
     free(to.bytes);
     free(to.target);

@@ -105,8 +105,7 @@ meant(const esdm__meaning *m, double value)
         value = value * m->scale + m->offset;
     if (!m->is_time || !esdm__time_decode(&m->time, value, &when))
         return value;
-    when = esdm__instant_round(when);
-    return (double) when.day * 86400000. + (double) (when.day_ns / 1000000);
+    return esdm__instant_ms(when);
 }
 
 static esdm_status

@@ -195,9 +195,11 @@ mkfs_plot(const GPtrArray *models, const char *file, esdm_error *err)
                            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
                            (int) (2 * PANEL_WIDTH), (int) (rows * PANEL_HEIGHT));
     for (guint i = 0; i < models->len; i++) {
+        guint column = i % 2;
+        guint row = i / 2;
         panel p = {.model = g_ptr_array_index(models, i),
-                   .x = (i % 2) * PANEL_WIDTH,
-                   .y = i / 2 * PANEL_HEIGHT};
+                   .x = column * PANEL_WIDTH,
+                   .y = row * PANEL_HEIGHT};
         draw_panel(svg, &p);
     }
     g_string_append(svg, "</svg>\n");
