@@ -47,7 +47,8 @@ bool
 esdm__member_axes(const esdm_dataset *x, const esdm_dataset *y, const char *axis,
                   uint32_t *ret_axes)
 {
-    bool lacks = y->rank + 1 == x->rank && only_axis(x, axis) >= 0 && only_axis(y, axis) < 0;
+    bool lacks =
+        axis != NULL && y->rank + 1 == x->rank && only_axis(x, axis) >= 0 && only_axis(y, axis) < 0;
     if (in_same_order(x, y)) {
         for (uint32_t i = 0; i < y->rank; i++)
             ret_axes[i] = i;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/session/pool.h"
 #include "query/query.h"
 #include "virtual/parts.h"
 
@@ -58,6 +59,19 @@ labels_of_newest(esdm_session *session, const esdm__question *question, labellin
     return status == ESDM_OK && all->nomem ? esdm__error_nomem(err, BATCH, "attributes") : status;
 }
 
+/* A container as it was pinned, or as it is now. */
+static esdm_status
+open_one(esdm_session *session, const esdm__question *question, size_t i, esdm_container **ret,
+         esdm_error *err)
+{
+    const esdm__pin *pin = question->pins != NULL ? &question->pins[i] : NULL;
+    esdm_status status =
+        esdm__io_open(session, question->names[i], ESDM_OPEN_READ,
+                      pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, ret, err);
+    return status == ESDM_ENOENT && pin != NULL ? esdm__pin_lost(question->names[i], pin, err)
+                                                : status;
+}
+
 /* A number as the index has it: %.17g tells all. */
 static bool
 label_of_attribute(const esdm_attribute *a, label *l)
@@ -91,11 +105,7 @@ labels_of_pinned(esdm_session *session, const esdm__question *question, labellin
     for (size_t i = 0; i < question->count; i++) {
         esdm_container *container = NULL;
         esdm_attribute a;
-        const esdm__pin *pin = &question->pins[i];
-        esdm_status status = esdm__io_open(session, question->names[i], ESDM_OPEN_READ,
-                                           pin->snapshot, &container, err);
-        if (status == ESDM_ENOENT)
-            status = esdm__pin_lost(question->names[i], pin, err);
+        esdm_status status = open_one(session, question, i, &container, err);
         if (status != ESDM_OK)
             return status;
         bool fits = !esdm_attribute_find(esdm_group_attributes(esdm_container_root(container)),
@@ -196,8 +206,8 @@ bundle_labels(const esdm__question *question, label *labels, esdm__bundles *ret,
 }
 
 esdm_status
-esdm__bundles_make(esdm_session *session, const esdm__question *question, esdm__bundles *ret,
-                   esdm_error *err)
+esdm__bundles_by_label(esdm_session *session, const esdm__question *question, esdm__bundles *ret,
+                       esdm_error *err)
 {
     labelling all = {.labels = calloc(question->count, sizeof *all.labels)};
     if (all.labels == NULL)
@@ -211,6 +221,106 @@ esdm__bundles_make(esdm_session *session, const esdm__question *question, esdm__
     for (size_t i = 0; i < question->count; i++)
         free(all.labels[i].text);
     free(all.labels);
+    return status;
+}
+
+/* ---- variables ------------------------------------------------------------------------------ */
+
+typedef struct opening {
+    esdm_session *session;
+    const esdm__question *question;
+    label *labels;
+} opening;
+
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* Names of its data variables, in order, joined by ", ". */
+static char *
+variables_of(const esdm_container *container)
+{
+    esdm__buffer text = {0};
+    size_t n = 0;
+    const char **names = malloc((container->datasets.count + 1) * sizeof *names);
+    for (size_t i = 0; names != NULL && i < container->datasets.count; i++)
+        if (esdm__is_data(container->datasets.items[i]))
+            names[n++] = ((const esdm_dataset *) container->datasets.items[i])->name;
+    if (n > 1)
+        qsort(names, n, sizeof *names, by_text);
+    for (size_t i = 0; i < n; i++) {
+        esdm__buffer_put(&text, ", ", i > 0 ? 2 : 0);
+        esdm__buffer_put(&text, names[i], strlen(names[i]));
+    }
+    esdm__buffer_put(&text, "", 1);
+    bool failed = names == NULL || text.failed;
+    free(names);
+    if (!failed)
+        return (char *) esdm__buffer_steal(&text, &n);
+    esdm__buffer_clear(&text);
+    return NULL;
+}
+
+static esdm_status
+note_variables(void *context, size_t i, esdm_error *err)
+{
+    const opening *o = context;
+    esdm_container *container = NULL;
+    esdm_status status = open_one(o->session, o->question, i, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    o->labels[i].text = variables_of(container);
+    esdm__container_drop(container);
+    return o->labels[i].text != NULL ? ESDM_OK : esdm__error_nomem(err, sizeof(label), "variables");
+}
+
+/* Whether two lists have a name in common. */
+static bool
+share_a_name(const char *a, const char *b)
+{
+    for (const char *at = a; *at != '\0'; at += strspn(at, ", ")) {
+        size_t n = strcspn(at, ",");
+        for (const char *to = b; *to != '\0'; to += strspn(to, ", ")) {
+            size_t m = strcspn(to, ",");
+            if (n == m && memcmp(at, to, n) == 0)
+                return true;
+            to += m;
+        }
+        at += n;
+    }
+    return false;
+}
+
+static bool
+are_disjoint(const esdm__bundles *bundles)
+{
+    for (size_t i = 0; i < bundles->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (share_a_name(bundles->items[i].label, bundles->items[k].label))
+                return false;
+    return true;
+}
+
+esdm_status
+esdm__bundles_by_variable(esdm_session *session, const esdm__question *question, esdm__bundles *ret,
+                          esdm_error *err)
+{
+    esdm__bundles bundles = {0};
+    opening o = {session, question, calloc(question->count, sizeof *o.labels)};
+    if (o.labels == NULL)
+        return esdm__error_nomem(err, question->count * sizeof *o.labels, "variables");
+    esdm_status status = esdm__pool_run(session->pool, question->count, note_variables, &o, err);
+    if (status == ESDM_OK)
+        status = bundle_labels(question, o.labels, &bundles, err);
+    for (size_t i = 0; i < question->count; i++)
+        free(o.labels[i].text);
+    free(o.labels);
+    if (status == ESDM_OK && bundles.count > 1 && are_disjoint(&bundles))
+        *ret = bundles;
+    else
+        esdm__bundles_clear(&bundles);
     return status;
 }
 

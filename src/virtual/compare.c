@@ -39,7 +39,7 @@ check_dimensions(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
         const char *name = y->dimensions[i]->name;
         uint64_t n = esdm_dimension_length(x->dimensions[axes[i]]);
         uint64_t m = esdm_dimension_length(y->dimensions[i]);
-        if (n != m && strcmp(name, p->axis) != 0)
+        if (n != m && (p->axis == NULL || strcmp(name, p->axis) != 0))
             return esdm__error_set(err, ESDM_EINVAL,
                                    "dimension '%s' of variable '%s' has length %" PRIu64
                                    " in '%s' and %" PRIu64 " in '%s'",
@@ -88,6 +88,11 @@ static esdm_status
 differ_at(const esdm__pair *p, const esdm_dataset *x, uint64_t at, double one, double other,
           esdm_error *err)
 {
+    if (p->axis == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "variable '%s' is %.9g in '%s' and %.9g in '%s' (element %" PRIu64
+                               "), so others are not put together",
+                               x->name, one, p->one, other, p->other, at);
     return esdm__error_set(err, ESDM_EINVAL,
                            "variable '%s', which does not depend on '%s', is %.9g in '%s' and %.9g "
                            "in '%s' (element %" PRIu64 ")",
@@ -171,6 +176,10 @@ check_numbers(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error 
 static esdm_status
 another_text(const esdm__pair *p, const esdm_dataset *x, esdm_error *err)
 {
+    if (p->axis == NULL)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "variable '%s' has another text in '%s' than in '%s'", x->name,
+                               p->other, p->one);
     return esdm__error_set(err, ESDM_EINVAL,
                            "variable '%s', which does not depend on '%s', has another text in '%s' "
                            "than in '%s'",
@@ -240,6 +249,18 @@ check_values(const esdm__pair *p, esdm_dataset *x, esdm_dataset *y, esdm_error *
     return x->type == ESDM_TYPE_CHAR ? check_characters(p, x, y, err) : check_numbers(p, x, y, err);
 }
 
+/* Whether each member has its own part of it. */
+static bool
+is_along(const esdm__pair *p, const esdm_dataset *x)
+{
+    if (p->axis == NULL)
+        return false;
+    for (size_t k = 0; p->stacked != NULL && k < p->a->datasets.count; k++)
+        if (p->a->datasets.items[k] == x)
+            return p->stacked[k].stacked;
+    return esdm__dataset_axis(x, p->axis) >= 0;
+}
+
 static esdm_status
 lacks(const char *who, const char *what, const char *other, esdm_error *err)
 {
@@ -247,10 +268,9 @@ lacks(const char *who, const char *what, const char *other, esdm_error *err)
                            other);
 }
 
-static esdm_status
-check_dataset(const esdm__pair *p, size_t k, esdm_error *err)
+esdm_status
+esdm__pair_compare_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err)
 {
-    esdm_dataset *x = p->a->datasets.items[k];
     esdm_dataset *y = esdm__member_same(p->b, x);
     if (y == NULL)
         return lacks(p->other, x->name, p->one, err);
@@ -259,8 +279,7 @@ check_dataset(const esdm__pair *p, size_t k, esdm_error *err)
         status = check_type(p, x, y, err);
     if (status == ESDM_OK)
         status = check_attributes(p, x, y, err);
-    bool along = p->stacked != NULL ? p->stacked[k].stacked : esdm__dataset_axis(x, p->axis) >= 0;
-    if (status == ESDM_OK && !along)
+    if (status == ESDM_OK && !is_along(p, x))
         status = check_values(p, x, y, err);
     return status;
 }
@@ -272,7 +291,7 @@ esdm__pair_compare(const esdm__pair *p, esdm_error *err)
     if (status == ESDM_OK)
         status = check_kind(p, p->b, p->other, err);
     for (size_t i = 0; i < p->a->datasets.count && status == ESDM_OK; i++)
-        status = check_dataset(p, i, err);
+        status = esdm__pair_compare_dataset(p, p->a->datasets.items[i], err);
     for (size_t i = 0; i < p->b->datasets.count && status == ESDM_OK; i++) {
         const esdm_dataset *y = p->b->datasets.items[i];
         if (esdm__member_same(p->a, y) == NULL)

@@ -113,7 +113,8 @@ first_use_of_several(const beginning *b, size_t i, esdm_error *err)
     const esdm__bundle *bundle = &b->bundles->items[i];
     esdm__virtual_member *member = &b->members->items[i];
     char name[ESDM_NAME_MAX + 256];
-    (void) snprintf(name, sizeof name, "%s=%.100s (%zu containers)", b->question->ensemble,
+    (void) snprintf(name, sizeof name, "%s=%.100s (%zu containers)",
+                    b->question->ensemble != NULL ? b->question->ensemble : "variable",
                     bundle->label, bundle->question.count);
     member->name = strdup(name);
     if (member->name == NULL)

@@ -26,15 +26,45 @@ join(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *
     return status;
 }
 
+/* Variables of several containers: each is joined first. */
+static esdm_status
+merge(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *bundles,
+      esdm_container *container, esdm_error *err)
+{
+    esdm_status status = esdm__members_init(&whole->members, esdm_container_session(container),
+                                            question, bundles, err);
+    return status == ESDM_OK ? esdm__virtual_merge(whole, container, err) : status;
+}
+
+static esdm_status
+join_or_merge(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
+              esdm_error *err)
+{
+    esdm__bundles bundles = {0};
+    esdm_error why = {0};
+    esdm_status status = join(whole, question, NULL, container, err);
+    if (status != ESDM_EINVAL || container->datasets.count > 0)
+        return status;
+    /* Members do not fit: they may have different variables. */
+    if (esdm__bundles_by_variable(esdm_container_session(container), question, &bundles, &why) !=
+            ESDM_OK ||
+        bundles.count == 0)
+        return status;
+    esdm__virtual_clear(whole);
+    status = merge(whole, question, &bundles, container, err);
+    esdm__bundles_clear(&bundles);
+    return status;
+}
+
 static esdm_status
 open_bundled(esdm__virtual *whole, const esdm__question *question, esdm_container *container,
              esdm_error *err)
 {
     esdm__bundles bundles = {0};
     if (question->ensemble == NULL)
-        return join(whole, question, NULL, container, err);
+        return join_or_merge(whole, question, container, err);
     esdm_status status =
-        esdm__bundles_make(esdm_container_session(container), question, &bundles, err);
+        esdm__bundles_by_label(esdm_container_session(container), question, &bundles, err);
     if (status == ESDM_OK)
         status = join(whole, question, &bundles, container, err);
     esdm__bundles_clear(&bundles);

@@ -103,8 +103,12 @@ typedef struct esdm__bundles {
  * texts so that r2 is before r10. @param ret esdm__bundles_clear().
  * @return ESDM_EINVAL naming a container that has no value, or several.
  */
-esdm_status esdm__bundles_make(esdm_session *session, const esdm__question *question,
-                               esdm__bundles *ret, esdm_error *err);
+esdm_status esdm__bundles_by_label(esdm_session *session, const esdm__question *question,
+                                   esdm__bundles *ret, esdm_error *err);
+/** Sorts the containers by the data variables that they have. @param ret as it was, without items,
+ *  when all have the same ones, or two have some in common but not all. */
+esdm_status esdm__bundles_by_variable(esdm_session *session, const esdm__question *question,
+                                      esdm__bundles *ret, esdm_error *err);
 void esdm__bundles_clear(esdm__bundles *bundles);
 
 /* ---- members.c ---------------------------------------------------------------------------- */
@@ -245,6 +249,13 @@ const esdm__run *esdm__axis_run(const esdm__axis *axis, uint64_t at);
  *  @param ret esdm__keys_clear(). */
 esdm_status esdm__keys_of(esdm_dataset *dataset, esdm__keys *ret, esdm_error *err);
 void esdm__keys_clear(esdm__keys *keys);
+/** Bytes of a text that says in what two coordinates differ. */
+#define ESDM__WHAT_BYTES 200
+/** @param ret_flipped they are not the same, but in opposite order. @param what set if not the
+ * same.
+ */
+void esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, bool *ret_same,
+                        bool *ret_flipped, char what[ESDM__WHAT_BYTES]);
 /** Whether a dataset is the coordinate of its one dimension. */
 bool esdm__is_coordinate(const esdm_dataset *dataset);
 /** Selects all elements of a dataset. */
@@ -291,7 +302,7 @@ esdm_status esdm__virtual_survey(struct esdm__virtual *whole, const esdm__questi
 
 /** Two members that are compared. */
 typedef struct esdm__pair {
-    const char *axis;                   /* name of the joined dimension */
+    const char *axis;                   /* name of the joined dimension; NULL: all is to be equal */
     const struct esdm__joined *stacked; /* of a new dimension: what is along it; else NULL */
     const char *one;                    /* names */
     const char *other;
@@ -300,6 +311,8 @@ typedef struct esdm__pair {
     uint64_t flips; /* bit d: the other has dimension d of the first in reversed order */
 } esdm__pair;
 
+/** Of one dataset of `a`, which `b` must have. */
+esdm_status esdm__pair_compare_dataset(const esdm__pair *pair, esdm_dataset *x, esdm_error *err);
 /** ESDM_EINVAL or ESDM_ENOTSUP naming both members, and in what they do not fit. */
 esdm_status esdm__pair_compare(const esdm__pair *pair, esdm_error *err);
 
@@ -308,6 +321,8 @@ esdm_status esdm__pair_compare(const esdm__pair *pair, esdm_error *err);
 /** The axis of a new dimension that is called like the attribute. */
 esdm_status esdm__stack_axis(struct esdm__virtual *whole, const char *attribute,
                              esdm_container *first, esdm_error *err);
+/** Whether it is no coordinate, no bounds, and describes nothing else. */
+bool esdm__is_data(const esdm_dataset *dataset);
 /** Marks what gets the new dimension: all but coordinates, bounds and what describes others. */
 void esdm__stack_choose(struct esdm__virtual *whole, esdm_container *first);
 /** Adds the dimension and its coordinate to the structure of the first member. */
@@ -325,11 +340,19 @@ esdm_status esdm__filled_read(const struct esdm__virtual *whole, const esdm_data
                               uint32_t axis, const esdm_dataspace *piece, esdm_type memory_type,
                               void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
+/* ---- merge.c ------------------------------------------------------------------------------- */
+
+/** Puts the variables of all members into one empty container.
+ *  @return ESDM_EINVAL: what two of them have in common is not equal. */
+esdm_status esdm__virtual_merge(struct esdm__virtual *whole, esdm_container *container,
+                                esdm_error *err);
+
 /* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
 
 /** Of one dataset of the whole, by its index in the container. */
 typedef struct esdm__joined {
-    int axis; /* that is joined; -1: none, the first member's data */
+    int axis; /* that is joined; -1: none, the data are those of `source` */
+    size_t source;
     esdm__meaning whole;
     esdm__meaning *meanings; /* owned; those of the members, each once */
     size_t nmeanings;
@@ -350,6 +373,8 @@ typedef struct esdm__virtual {
     esdm__buffer differs; /* lines: attributes that differ between members */
 } esdm__virtual;
 
+/** All but the memory of `whole` itself, which is then empty. */
+void esdm__virtual_clear(esdm__virtual *whole);
 void esdm__virtual_free(void *provided);
 /** Of a dataset of the whole. */
 const esdm__joined *esdm__joined_of(const esdm__virtual *whole, const esdm_dataset *dataset);
@@ -363,6 +388,8 @@ esdm_status esdm__virtual_copy_structure(esdm_container *from, esdm_container *t
  */
 esdm_status esdm__joined_retype(esdm_dataset *dataset, const esdm__meaning *meaning, bool unpacked,
                                 esdm_error *err);
+/** Attributes of the whole: how many members there are, in what they differ, gaps. */
+esdm_status esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *err);
 /** Makes structure and maps. @param container empty handle that owns `whole` already. */
 esdm_status esdm__virtual_build(esdm__virtual *whole, const esdm__bundles *bundles,
                                 esdm_container *container, esdm_error *err);

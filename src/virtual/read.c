@@ -217,8 +217,8 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
     if (joined->values != NULL)
         return read_own(dataset, joined->values, space, memory_type, buffer, ret_out_of_range, err);
     if (joined->axis < 0)
-        return esdm__virtual_read_member(whole, dataset, whole->axis.first, space, memory_type,
-                                         buffer, ret_out_of_range, err);
+        return esdm__virtual_read_member(whole, dataset, joined->source, space, memory_type, buffer,
+                                         ret_out_of_range, err);
     bool texts = memory_type == ESDM_TYPE_STRING;
     esdm__space_memory_strides(space, stride);
     if (texts) {

@@ -63,8 +63,8 @@ is_described_by(const esdm_dataset *other, const esdm_dataset *x)
     return x->rank < 2 && names_it(other, "formula_terms", x->name);
 }
 
-static bool
-is_data(const esdm_dataset *x)
+bool
+esdm__is_data(const esdm_dataset *x)
 {
     const esdm_group *group = x->group;
     if (x->rank == 1 && strcmp(x->dimensions[0]->name, x->name) == 0)
@@ -80,7 +80,7 @@ esdm__stack_choose(esdm__virtual *whole, esdm_container *first)
 {
     for (size_t i = 0; i < whole->ndatasets; i++)
         whole->datasets[i].stacked =
-            is_data(first->datasets.items[i]) &&
+            esdm__is_data(first->datasets.items[i]) &&
             ((const esdm_dataset *) first->datasets.items[i])->rank < ESDM_MAX_RANK;
 }
 

@@ -149,6 +149,7 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
     if (joined->values != NULL)
         return ESDM_OK;
     joined->axis = esdm__dataset_axis(dataset, whole->axis.name);
+    joined->source = whole->axis.first;
     if (joined->axis < 0 || !esdm__meaning_is_number(dataset->type))
         return ESDM_OK;
     const esdm__meaning *of_first = &joined->meanings[joined->which[whole->axis.first]];
@@ -327,8 +328,8 @@ sort_lines(esdm__buffer *text, esdm_error *err)
     return ESDM_OK;
 }
 
-static esdm_status
-note_attributes(esdm__virtual *whole, esdm_container *container, esdm_error *err)
+esdm_status
+esdm__virtual_note(esdm__virtual *whole, esdm_container *container, esdm_error *err)
 {
     esdm_attributes *root = esdm_group_attributes(esdm_container_root(container));
     if (whole->differs.failed)
@@ -404,7 +405,7 @@ build_from(esdm__virtual *whole, const esdm__bundles *bundles, esdm_container *f
         status = join_dataset(whole, container->datasets.items[i], &whole->datasets[i], err);
     for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++)
         atomic_store(&((esdm_dataset *) container->datasets.items[i])->has_data, true);
-    return status == ESDM_OK ? note_attributes(whole, container, err) : status;
+    return status == ESDM_OK ? esdm__virtual_note(whole, container, err) : status;
 }
 
 esdm_status
@@ -441,13 +442,19 @@ esdm__joined_clear(esdm__virtual *whole)
 }
 
 void
-esdm__virtual_free(void *provided)
+esdm__virtual_clear(esdm__virtual *whole)
 {
-    esdm__virtual *whole = provided;
     esdm__joined_clear(whole);
     free(whole->flips);
     esdm__buffer_clear(&whole->differs);
     esdm__axis_clear(&whole->axis);
     esdm__members_clear(&whole->members);
-    free(whole);
+    *whole = (esdm__virtual){0};
+}
+
+void
+esdm__virtual_free(void *provided)
+{
+    esdm__virtual_clear(provided);
+    free(provided);
 }

@@ -16,8 +16,8 @@ typedef struct look {
     esdm__keys keys; /* of the dimension in which it differs; no values: it differs in none */
     int dimension;   /* of the first member; -1: none */
     int second;      /* another one in which it differs; -1: none */
-    char what[200];  /* in what, there */
-    bool compared;   /* with the reference */
+    char what[ESDM__WHAT_BYTES]; /* in what, there */
+    bool compared;               /* with the reference */
 } look;
 
 typedef struct survey {
@@ -53,10 +53,11 @@ key_same(const esdm__keys *k, double a, double b)
     return a == b || (!k->is_time && esdm__coordinate_same(a, b, k->spacing));
 }
 
-static void
-keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, bool *ret_same,
-             bool *ret_flipped, char *what, size_t bytes)
+void
+esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, bool *ret_same,
+                   bool *ret_flipped, char what[ESDM__WHAT_BYTES])
 {
+    const size_t bytes = ESDM__WHAT_BYTES;
     uint64_t same = 0;
     uint64_t reversed = 0;
     while (same < a->count && a->count == b->count && key_same(a, a->values[same], b->values[same]))
@@ -94,7 +95,7 @@ look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, es
     esdm_status status = esdm__keys_of(esdm__member_dataset(other, name), &keys, err);
     if (status != ESDM_OK || keys.values == NULL)
         return status;
-    keys_compare(&s->keys[d], &keys, name, &same, &flipped, what, sizeof what);
+    esdm__keys_compare(&s->keys[d], &keys, name, &same, &flipped, what);
     if (flipped && !keys.is_time) {
         s->whole->flips[i] |= UINT64_C(1) << d;
         same = true;

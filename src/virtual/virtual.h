@@ -18,6 +18,7 @@
  *     maps.c        how a member's values become those of the whole: times, packing, fill, types
  *     structure.c   the container in memory, made from the first member
  *     stack.c       a new dimension, made of an attribute
+ *     merge.c       variables of several containers in one
  *     overlap.c     what several members have
  *     read.c        from a selection to selections of members
  *     saved.c       queries under a name

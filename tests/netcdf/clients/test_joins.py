@@ -195,4 +195,43 @@ def test_gaps_are_told_and_filled():
         expect("@esdm_gaps" not in read("esdm://?step=uneven"), "no step, no gaps")
 
 
-main(test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
+# ---- variables --------------------------------------------------------------------------------------
+
+def test_variables_of_several_containers_are_put_together():
+    with Site() as site:
+        for k, times in enumerate(([0, 1], [2, 3])):
+            make(site, f"ta{k}", times, base=6 * k, lat_bounds=True, attributes={"title": "ta"})
+            # Other units of time, other chunks, packed, and one dimension more.
+            make(site, f"pr{k}", [t - 31 for t in times], variable="pr", units="days since 2000-02-01", lat_bounds=True,
+                 type="i2", scale_factor=.5, add_offset=0., base=100 + 6 * k, attributes={"title": "pr"})
+        make(site, "hus", [0, 1, 2, 3], variable="hus", base=50, more=["extra"], orography=[1, 2, 3])
+        make(site, "other0", [0, 1], variable="ua", attributes={"set": "times"})
+        make(site, "other1", [0, 1, 2], variable="va", attributes={"set": "times"})
+        make(site, "lat0", [0, 1], variable="ua", attributes={"set": "lats"})
+        make(site, "lat1", [0, 1], variable="va", lats=virtual_files.LATS + 1, attributes={"set": "lats"})
+        make(site, "fixed0", [0, 1], variable="ua", lat_bounds=True, attributes={"set": "bounds"})
+        make(site, "fixed1", [0, 1], variable="va", lat_bounds=True, bound_width=14, attributes={"set": "bounds"})
+        make(site, "part0", [0, 1], attributes={"set": "part"})
+        make(site, "part1", [0, 1], more=["extra"], attributes={"set": "part"})
+        store()
+        d = read("esdm://?set=joins")
+        rows = numpy.arange(12.).reshape(4, 3)
+        expect(d["tas"]["values"] == rows.tolist() and d["time"]["values"] == [0, 1, 2, 3], d["tas"])
+        expect(d["pr"]["values"] == (100 + rows).tolist() and d["pr"]["@scale_factor"] == "0.5", d["pr"])
+        expect(d["hus"]["values"] == (50 + rows).tolist() and d["extra"]["values"] == [0, 1, 2, 3], d["hus"])
+        expect(d["orog"]["values"] == [1, 2, 3] and d["@esdm_members"].startswith("5 containers"), d["@esdm_members"])
+        expect("title" in d["@esdm_differs"].split(), d["@esdm_differs"])
+        need_program("ncks", "cdo")
+        for command in (["ncks", "-O", "-h"], ["cdo", "-s", "copy"]):
+            client([*command, "esdm://?set=joins", site.file("out.nc")])
+            text = run(["ncdump", "-v", "tas,hus", site.file("out.nc")]).stdout
+            expect("9, 10, 11" in text and "59, 60, 61" in text, text)
+        fails("set=times", "in/other0.nc", "in/other1.nc", "'time'", "2 and 3")
+        fails("set=lats", "in/lat0.nc", "in/lat1.nc", "'lat'", "-45 and -44")
+        fails("set=bounds", "in/fixed0.nc", "in/fixed1.nc", "lat_bnds", "-60", "-59")
+        fails("set=part", "in/part0.nc", "in/part1.nc", "same coordinates")
+        run([tool("esdm-ln"), "--pin", "?set=joins", "pinned"])
+        expect(set(read("esdm://pinned")) >= {"tas", "pr", "hus"}, "pinned")
+
+
+main(test_variables_of_several_containers_are_put_together, test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)

@@ -36,7 +36,7 @@ def write(path, case, times, **how):
         y.units = "degrees_north"
         y[:] = how.get("lats", LATS)
         b = d.createVariable("time_bnds", "f8", order("time", "bnds"))
-        v = d.createVariable("tas", how.get("type", "f4"), order("time", "lat"),
+        v = d.createVariable(how.get("variable", "tas"), how.get("type", "f4"), order("time", "lat"),
                              fill_value=how.get("fill"), chunksizes=how.get("chunks"))
         v.units = how.get("var_units", "K")
         v.set_auto_maskandscale(False)
@@ -56,7 +56,7 @@ def write(path, case, times, **how):
             o[:] = how["orography"]
         if how.get("lat_bounds"):
             y.bounds = "lat_bnds"
-            step = numpy.sign(y[1] - y[0]) * 15
+            step = numpy.sign(y[1] - y[0]) * how.get("bound_width", 15)
             for i, end in enumerate((-step, step)):
                 d.variables.get("lat_bnds", None) or d.createVariable("lat_bnds", "f8", ("lat", "bnds"))
                 d["lat_bnds"][:, i] = y[:] + end
