@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "query/query.h"
 #include "virtual/parts.h"
 
 static esdm_status
@@ -58,6 +59,17 @@ check_type(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, es
                            x->name, p->one, p->other);
 }
 
+/* Whether two texts are the same unit: "K" and "kelvin". */
+static bool
+same_units(const char *one, const char *other)
+{
+    bool known = false;
+    double slope = 0;
+    double offset = 0;
+    return esdm__units_convert(one, other, &known, &slope, &offset, NULL) == ESDM_OK &&
+           slope == 1 && offset == 0;
+}
+
 /* Texts that say what the numbers are. */
 static esdm_status
 check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset *y, esdm_error *err)
@@ -76,7 +88,7 @@ check_attributes(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
     for (size_t i = mx.is_time && my.is_time ? 1 : 0; i < sizeof names / sizeof *names; i++) {
         esdm__attribute_text(x, names[i], one, sizeof one);
         esdm__attribute_text(y, names[i], other, sizeof other);
-        if (strcmp(one, other) != 0)
+        if (strcmp(one, other) != 0 && !(i == 0 && same_units(one, other)))
             return esdm__error_set(err, ESDM_EINVAL,
                                    "variable '%s' has %s '%s' in '%s' and '%s' in '%s'", x->name,
                                    names[i], one, p->one, other, p->other);
@@ -261,6 +273,22 @@ is_along(const esdm__pair *p, const esdm_dataset *x)
     return esdm__dataset_axis(x, p->axis) >= 0;
 }
 
+bool
+esdm__is_bounds(const esdm_dataset *dataset)
+{
+    static const char *const names[] = {"bounds", "climatology"};
+    char text[ESDM_NAME_MAX + 1];
+    for (size_t i = 0; i < esdm_group_dataset_count(dataset->group); i++) {
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            esdm__attribute_text(esdm_group_dataset_at(dataset->group, i), names[k], text,
+                                 sizeof text);
+            if (strcmp(text, dataset->name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static esdm_status
 lacks(const char *who, const char *what, const char *other, esdm_error *err)
 {
@@ -272,6 +300,8 @@ esdm_status
 esdm__pair_compare_dataset(const esdm__pair *p, esdm_dataset *x, esdm_error *err)
 {
     esdm_dataset *y = esdm__member_same(p->b, x);
+    if (y == NULL && esdm__is_bounds(x))
+        return ESDM_OK; /* left out of the whole */
     if (y == NULL)
         return lacks(p->other, x->name, p->one, err);
     esdm_status status = check_dimensions(p, x, y, err);
@@ -294,7 +324,7 @@ esdm__pair_compare(const esdm__pair *p, esdm_error *err)
         status = esdm__pair_compare_dataset(p, p->a->datasets.items[i], err);
     for (size_t i = 0; i < p->b->datasets.count && status == ESDM_OK; i++) {
         const esdm_dataset *y = p->b->datasets.items[i];
-        if (esdm__member_same(p->a, y) == NULL)
+        if (esdm__member_same(p->a, y) == NULL && !esdm__is_bounds(y))
             status = lacks(p->one, y->name, p->other, err);
     }
     return status;

@@ -87,8 +87,8 @@ check_member(const esdm__virtual *whole, esdm_container *const *members, size_t 
 
 /* ---- structure ------------------------------------------------------------------------------ */
 
-static esdm_status
-copy_attributes(const esdm_attributes *from, esdm_attributes *to, esdm_error *err)
+esdm_status
+esdm__virtual_copy_attributes(const esdm_attributes *from, esdm_attributes *to, esdm_error *err)
 {
     esdm_attribute a;
     esdm_status status = ESDM_OK;
@@ -103,7 +103,7 @@ copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_error *err)
     bool is_default = true;
     bool changed = false;
     const void *fill = esdm_dataset_fill(from, &is_default);
-    esdm_status status = copy_attributes(&from->attributes, &to->attributes, err);
+    esdm_status status = esdm__virtual_copy_attributes(&from->attributes, &to->attributes, err);
     if (status == ESDM_OK && !is_default)
         status = esdm_dataset_set_fill(to, fill, err);
     if (status == ESDM_OK && from->chunk != NULL)
@@ -137,8 +137,9 @@ stays_unlimited(const esdm_container *to, const esdm_dimension *dimension)
     return dimension->unlimited && (format == NULL || strcmp(format, "netcdf4") == 0);
 }
 
-static esdm_status
-add_member(esdm_container *from, esdm_container *to, esdm_error *err)
+esdm_status
+esdm__virtual_add_variables(esdm_container *from, const esdm__joined *joined, esdm_container *to,
+                            esdm_error *err)
 {
     esdm_group *root = esdm_container_root(to);
     esdm_status status = ESDM_OK;
@@ -153,7 +154,8 @@ add_member(esdm_container *from, esdm_container *to, esdm_error *err)
     }
     for (size_t i = 0; i < from->datasets.count && status == ESDM_OK; i++) {
         const esdm_dataset *dataset = from->datasets.items[i];
-        if (esdm_group_dataset_find(root, dataset->name) == NULL)
+        bool wanted = joined == NULL || !joined[i].left_out;
+        if (wanted && esdm_group_dataset_find(root, dataset->name) == NULL)
             status = add_dataset(dataset, to, err);
     }
     return status;
@@ -190,7 +192,7 @@ put_together(esdm__virtual *whole, esdm_container *const *members, esdm_containe
     for (size_t i = 1; i < count && status == ESDM_OK; i++) {
         for (size_t k = 0; k < i; k++)
             esdm__note_differences(members[k], members[i], &whole->differs);
-        status = add_member(members[i], container, err);
+        status = esdm__virtual_add_variables(members[i], NULL, container, err);
     }
     if (status == ESDM_OK)
         status = note_sources(whole, members, container, err);

@@ -311,6 +311,8 @@ typedef struct esdm__pair {
     uint64_t flips; /* bit d: the other has dimension d of the first in reversed order */
 } esdm__pair;
 
+/** Whether an attribute of another one in its group says that it is bounds. */
+bool esdm__is_bounds(const esdm_dataset *dataset);
 /** Of one dataset of `a`, which `b` must have. */
 esdm_status esdm__pair_compare_dataset(const esdm__pair *pair, esdm_dataset *x, esdm_error *err);
 /** ESDM_EINVAL or ESDM_ENOTSUP naming both members, and in what they do not fit. */
@@ -340,8 +342,16 @@ esdm_status esdm__filled_read(const struct esdm__virtual *whole, const esdm_data
                               uint32_t axis, const esdm_dataspace *piece, esdm_type memory_type,
                               void *buffer, uint64_t *ret_out_of_range, esdm_error *err);
 
+struct esdm__joined;
+
 /* ---- merge.c ------------------------------------------------------------------------------- */
 
+esdm_status esdm__virtual_copy_attributes(const esdm_attributes *from, esdm_attributes *to,
+                                          esdm_error *err);
+/** Copies dimensions and datasets of the root group that `to` lacks. @param joined of each dataset
+ * of `from`, which are left out where it says so; or NULL. */
+esdm_status esdm__virtual_add_variables(esdm_container *from, const struct esdm__joined *joined,
+                                        esdm_container *to, esdm_error *err);
 /** Puts the variables of all members into one empty container.
  *  @return ESDM_EINVAL: what two of them have in common is not equal. */
 esdm_status esdm__virtual_merge(struct esdm__virtual *whole, esdm_container *container,
@@ -359,6 +369,7 @@ typedef struct esdm__joined {
     uint32_t *which;  /* owned; by member: its meaning */
     esdm__map **maps; /* owned; by meaning; NULL, or an entry NULL: bits pass */
     bool stacked;     /* gets the new dimension */
+    bool left_out;    /* bounds that not all members have */
     void *values;     /* owned; of the coordinate of a new dimension, in its type; else NULL */
 } esdm__joined;
 

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "virtual/parts.h"
 
+/* What is told of bounds that not all members have. */
+#define LEFT_OUT "left out, not all have it"
+
 /* ---- what the values are -------------------------------------------------------------------- */
 
 static bool
@@ -267,6 +270,11 @@ esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffe
         if (y != NULL)
             differences_of(&x->attributes, &y->attributes, x->name, text);
     }
+    for (size_t k = 0; k < other->datasets.count; k++) {
+        const esdm_dataset *y = other->datasets.items[k];
+        if (esdm__is_bounds(y) && esdm__member_same(first, y) == NULL)
+            note_attribute(y->name, LEFT_OUT, text);
+    }
 }
 
 typedef struct summary {
@@ -386,11 +394,75 @@ may_be_unlimited(const esdm_container *container, const esdm_dimension *dimensio
     return true;
 }
 
+/* Bounds that not all members have, told of and left out. */
+static void
+forget_left_out(esdm__virtual *whole, esdm_container *first)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < whole->ndatasets; i++) {
+        const esdm_dataset *dataset = first->datasets.items[i];
+        if (whole->datasets[i].left_out) {
+            note_attribute(dataset->name, LEFT_OUT, &whole->differs);
+            free(whole->datasets[i].meanings);
+            free(whole->datasets[i].which);
+        } else {
+            whole->datasets[n++] = whole->datasets[i];
+        }
+    }
+    whole->ndatasets = n;
+}
+
+/* Attributes that name what is left out. */
+static void
+forget_names(esdm_container *to)
+{
+    static const char *const names[] = {"bounds", "climatology"};
+    char text[ESDM_NAME_MAX + 1];
+    for (size_t i = 0; i < to->datasets.count; i++) {
+        esdm_dataset *dataset = to->datasets.items[i];
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            esdm__attribute_text(dataset, names[k], text, sizeof text);
+            if (text[0] != '\0' && esdm_group_dataset_find(dataset->group, text) == NULL)
+                remove_attribute(dataset, names[k]);
+        }
+    }
+}
+
+static esdm_status
+copy_all_but_left_out(esdm__virtual *whole, esdm_container *first, esdm_container *to,
+                      esdm_error *err)
+{
+    bool all = true;
+    for (size_t i = 0; i < whole->ndatasets; i++)
+        all = all && !whole->datasets[i].left_out;
+    if (all)
+        return esdm__virtual_copy_structure(first, to, err);
+    if (first->groups.count > 1)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' has bounds that other members lack, and groups: these are not "
+                               "joined by this version",
+                               first->name);
+    bool changed = false;
+    esdm_status status =
+        esdm__virtual_copy_attributes(esdm_group_attributes(esdm_container_root(first)),
+                                      esdm_group_attributes(esdm_container_root(to)), err);
+    for (size_t i = 0; i < first->hints.count && status == ESDM_OK; i++)
+        status = esdm__hints_set(&to->hints, first->hints.items[i].key, first->hints.items[i].value,
+                                 &changed, err);
+    if (status == ESDM_OK)
+        status = esdm__virtual_add_variables(first, whole->datasets, to, err);
+    if (status != ESDM_OK)
+        return status;
+    forget_left_out(whole, first);
+    forget_names(to);
+    return ESDM_OK;
+}
+
 static esdm_status
 build_from(esdm__virtual *whole, const esdm__bundles *bundles, esdm_container *first,
            esdm_container *container, esdm_error *err)
 {
-    esdm_status status = esdm__virtual_copy_structure(first, container, err);
+    esdm_status status = copy_all_but_left_out(whole, first, container, err);
     if (status == ESDM_OK && bundles != NULL)
         status = esdm__stack_build(whole, bundles, container, err);
     if (status != ESDM_OK)

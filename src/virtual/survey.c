@@ -161,6 +161,11 @@ note_meanings(survey *s, size_t i, esdm_container *member, esdm_error *err)
         esdm__meaning meaning;
         const esdm_dataset *x = s->reference->datasets.items[k];
         const esdm_dataset *y = esdm__member_same(member, x);
+        if (y == NULL) { /* compare.c lets nothing else be missing */
+            (void) pthread_mutex_lock(&s->lock);
+            s->whole->datasets[k].left_out = true;
+            (void) pthread_mutex_unlock(&s->lock);
+        }
         if (y == NULL || !esdm__meaning_is_number(x->type))
             continue;
         status = esdm__meaning_of(y, &meaning, err);

@@ -31,13 +31,15 @@ def write(path, case, times, **how):
         t = d.createVariable("time", how.get("time_type", "f8"), order("time"))
         t.units = how.get("units", "days since 2000-01-01")
         t.calendar = how.get("calendar", "standard")
-        t.bounds = "time_bnds"
+        if how.get("bounds", True):
+            t.bounds = "time_bnds"
         y = d.createVariable("lat", how.get("lat_type", "f8"), ("lat",))
         y.units = "degrees_north"
         y[:] = how.get("lats", LATS)
-        b = d.createVariable("time_bnds", "f8", order("time", "bnds"))
+        b = d.createVariable("time_bnds", "f8", order("time", "bnds")) if how.get("bounds", True) else {}
         v = d.createVariable(how.get("variable", "tas"), how.get("type", "f4"), order("time", "lat"),
-                             fill_value=how.get("fill"), chunksizes=how.get("chunks"))
+                             fill_value=how.get("fill"), chunksizes=how.get("chunks"),
+                             **how.get("codec", {}))
         v.units = how.get("var_units", "K")
         v.set_auto_maskandscale(False)
         for name in ("scale_factor", "add_offset"):
@@ -45,7 +47,8 @@ def write(path, case, times, **how):
                 v.setncattr(name, how[name])
         times = numpy.asarray(times)
         t[...] = turn(times)
-        b[:] = turn(numpy.stack([times, times + 1], axis=1))
+        if how.get("bounds", True):
+            b[:] = turn(numpy.stack([times, times + 1], axis=1))
         v[:] = turn(numpy.asarray(how["values"]) if "values" in how else
                     how.get("base", 0) + numpy.arange(len(times) * 3).reshape(-1, 3))
         if how.get("orography") is not None:
@@ -60,6 +63,24 @@ def write(path, case, times, **how):
             for i, end in enumerate((-step, step)):
                 d.variables.get("lat_bnds", None) or d.createVariable("lat_bnds", "f8", ("lat", "bnds"))
                 d["lat_bnds"][:, i] = y[:] + end
+        if "lons" in how:
+            d.createDimension("lon", len(how["lons"]))
+            x = d.createVariable("lon", "f8", ("lon",))
+            x.units = "degrees_east"
+            x[:] = how["lons"]
+        if "height" in how:
+            h = d.createVariable("height", "f8", ())
+            h.units = "m"
+            h[...] = how["height"]
+            v.coordinates = "height"
+        if "names" in how:
+            d.createVariable("names", str, ("time",))[:] = numpy.array(how["names"], object)
+        if "reference" in how:
+            r = d.createVariable("reftime", "f8", ("time",))
+            r.units, r.calendar = how["reference"][0], how.get("calendar", "standard")
+            r[:] = how["reference"][1]
+        if "missing_value" in how:
+            v.missing_value = numpy.float32(how["missing_value"])
         if "label" in how:
             d.createVariable("label", str)[...] = how["label"]
         if "group" in how:
@@ -174,6 +195,26 @@ def cases():
                        dict(two, attributes={"comment": "b", "title": "t"}),
                        {**joined, "differs": "comment"}),
         "ensemble": (one, dict(one, base=100), ("same coordinates", "variant_label")),
+        "reference": (dict(one, reference=("days since 2000-01-01", [0, 0])),
+                      dict(two, reference=("hours since 2000-01-02", [0, 24])),
+                      {**joined, "reftime": [0, 0, 1, 2]}),
+        "no_bounds": (dict(one, lat_bounds=True), dict(two, bounds=False),
+                      {**joined, "differs": "lat_bnds:left out, not all have it\n"
+                       "time_bnds:left out, not all have it", "absent": "time_bnds", "time:no": "bounds"}),
+        "no_bounds_first": (dict(one, bounds=False), two,
+                            {**joined, "absent": "time_bnds", "differs": "time_bnds:left out, not all have it"}),
+        "strings": (dict(one, names=["a", "bc"]), dict(two, names=["", "de"]),
+                    {**joined, "names": ["a", "bc", "", "de"]}),
+        "height": (dict(one, height=2.), dict(two, height=10.), ("height", "2", "10")),
+        "longitude": (dict(one, lons=[0., 90., 180., 270.]), dict(two, lons=[-180., -90., 0., 90.]),
+                      ("lon", "time")),
+        "kelvin": (one, dict(two, var_units="kelvin"), joined),
+        "codec": (dict(one, codec=dict(zlib=True, shuffle=True)),
+                  dict(two, codec=dict(zlib=True, shuffle=False, fletcher32=True)), joined),
+        "missing_value": (dict(one, fill=1e20), dict(two, missing_value=-999.,
+                                                     values=[[1, -999, 3], [4, 5, 6]]),
+                          {"tas": [[0, 1, 2], [3, 4, 5], [1, float(numpy.float32(1e20)), 3], [4, 5, 6]]}),
+        "calendar360": (one, dict(two, calendar="360_day"), ("standard", "360_day")),
         "classic": (dict(one, format="NETCDF3_CLASSIC"), two, {**joined, "unlimited": "time"}),
     }
     return table
@@ -187,6 +228,8 @@ def check(case, url):
         for name, value in expected.items():
             if name == "differs":
                 found = d.esdm_differs == value and d.esdm_members.startswith("2 containers")
+            elif name == "absent":
+                found = value not in d.variables
             elif name == "unlimited":
                 found = d.dimensions[value].isunlimited()
             elif name.endswith(":type"):
@@ -194,9 +237,9 @@ def check(case, url):
             elif name.endswith(":no"):
                 found = value not in d[name[:-3]].ncattrs()
             else:
-                found = numpy.array_equal(d[name][:], numpy.asarray(value, d[name].dtype))
+                found = numpy.array_equal(d[name][:], numpy.asarray(value, d[name].dtype if d[name].dtype != str else object))
             if not found:
-                wrong.append(f"{name}: {d[name][:] if name in d.variables else d}")
+                wrong.append(f"{name}: {d[name][:] if name in d.variables else {n: d.getncattr(n) for n in d.ncattrs()}}")
         last = d["tas"][-1:, ::2]
         if "tas" in expected and not numpy.array_equal(
                 last[0], numpy.asarray(expected["tas"], last.dtype)[-1, ::2]):
