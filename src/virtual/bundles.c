@@ -60,9 +60,9 @@ labels_of_newest(esdm_session *session, const esdm__question *question, labellin
 }
 
 /* A container as it was pinned, or as it is now. */
-static esdm_status
-open_one(esdm_session *session, const esdm__question *question, size_t i, esdm_container **ret,
-         esdm_error *err)
+esdm_status
+esdm__question_open(esdm_session *session, const esdm__question *question, size_t i,
+                    esdm_container **ret, esdm_error *err)
 {
     const esdm__pin *pin = question->pins != NULL ? &question->pins[i] : NULL;
     esdm_status status =
@@ -105,7 +105,7 @@ labels_of_pinned(esdm_session *session, const esdm__question *question, labellin
     for (size_t i = 0; i < question->count; i++) {
         esdm_container *container = NULL;
         esdm_attribute a;
-        esdm_status status = open_one(session, question, i, &container, err);
+        esdm_status status = esdm__question_open(session, question, i, &container, err);
         if (status != ESDM_OK)
             return status;
         bool fits = !esdm_attribute_find(esdm_group_attributes(esdm_container_root(container)),
@@ -158,6 +158,27 @@ by_label(const void *a, const void *b)
     return order != 0 ? order : x->container < y->container ? -1 : x->container > y->container;
 }
 
+esdm_status
+esdm__question_part(const esdm__question *question, const size_t *chosen, size_t count,
+                    esdm__question *to, esdm_error *err)
+{
+    to->overlap = question->overlap;
+    to->fill_gaps = question->fill_gaps;
+    to->names = calloc(count, sizeof *to->names);
+    to->pins = question->pins != NULL ? calloc(count, sizeof *to->pins) : NULL;
+    if (to->names == NULL || (question->pins != NULL && to->pins == NULL))
+        return esdm__error_nomem(err, count * sizeof *to->names, "members");
+    for (to->count = 0; to->count < count; to->count++) {
+        size_t from = chosen[to->count];
+        to->names[to->count] = strdup(question->names[from]);
+        if (to->names[to->count] == NULL)
+            return esdm__error_nomem(err, strlen(question->names[from]), "members");
+        if (to->pins != NULL)
+            to->pins[to->count] = question->pins[from];
+    }
+    return ESDM_OK;
+}
+
 /* Takes the text of the label. */
 static esdm_status
 make_bundle(esdm__bundle *bundle, const esdm__question *question, label *labels, size_t count,
@@ -167,22 +188,14 @@ make_bundle(esdm__bundle *bundle, const esdm__question *question, label *labels,
     labels[0].text = NULL;
     bundle->number = labels[0].number;
     bundle->is_number = labels[0].is_number;
-    esdm__question *to = &bundle->question;
-    to->overlap = question->overlap;
-    to->fill_gaps = question->fill_gaps;
-    to->names = calloc(count, sizeof *to->names);
-    to->pins = question->pins != NULL ? calloc(count, sizeof *to->pins) : NULL;
-    if (to->names == NULL || (question->pins != NULL && to->pins == NULL))
-        return esdm__error_nomem(err, count * sizeof *to->names, "members");
-    for (to->count = 0; to->count < count; to->count++) {
-        size_t from = labels[to->count].container;
-        to->names[to->count] = strdup(question->names[from]);
-        if (to->names[to->count] == NULL)
-            return esdm__error_nomem(err, strlen(question->names[from]), "members");
-        if (to->pins != NULL)
-            to->pins[to->count] = question->pins[from];
-    }
-    return ESDM_OK;
+    size_t *chosen = calloc(count, sizeof *chosen);
+    if (chosen == NULL)
+        return esdm__error_nomem(err, count * sizeof *chosen, "members");
+    for (size_t i = 0; i < count; i++)
+        chosen[i] = labels[i].container;
+    esdm_status status = esdm__question_part(question, chosen, count, &bundle->question, err);
+    free(chosen);
+    return status;
 }
 
 static esdm_status
@@ -268,7 +281,7 @@ note_variables(void *context, size_t i, esdm_error *err)
 {
     const opening *o = context;
     esdm_container *container = NULL;
-    esdm_status status = open_one(o->session, o->question, i, &container, err);
+    esdm_status status = esdm__question_open(o->session, o->question, i, &container, err);
     if (status != ESDM_OK)
         return status;
     o->labels[i].text = variables_of(container);

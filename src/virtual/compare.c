@@ -40,7 +40,8 @@ check_dimensions(const esdm__pair *p, const esdm_dataset *x, const esdm_dataset 
         const char *name = y->dimensions[i]->name;
         uint64_t n = esdm_dimension_length(x->dimensions[axes[i]]);
         uint64_t m = esdm_dimension_length(y->dimensions[i]);
-        if (n != m && (p->axis == NULL || strcmp(name, p->axis) != 0))
+        if (n != m && (p->axis == NULL || strcmp(name, p->axis) != 0) &&
+            (p->cross == NULL || strcmp(name, p->cross) != 0))
             return esdm__error_set(err, ESDM_EINVAL,
                                    "dimension '%s' of variable '%s' has length %" PRIu64
                                    " in '%s' and %" PRIu64 " in '%s'",
@@ -267,6 +268,8 @@ is_along(const esdm__pair *p, const esdm_dataset *x)
 {
     if (p->axis == NULL)
         return false;
+    if (p->cross != NULL && esdm__dataset_axis(x, p->cross) >= 0)
+        return true;
     for (size_t k = 0; p->stacked != NULL && k < p->a->datasets.count; k++)
         if (p->a->datasets.items[k] == x)
             return p->stacked[k].stacked;

@@ -113,9 +113,11 @@ first_use_of_several(const beginning *b, size_t i, esdm_error *err)
     const esdm__bundle *bundle = &b->bundles->items[i];
     esdm__virtual_member *member = &b->members->items[i];
     char name[ESDM_NAME_MAX + 256];
-    (void) snprintf(name, sizeof name, "%s=%.100s (%zu containers)",
-                    b->question->ensemble != NULL ? b->question->ensemble : "variable",
-                    bundle->label, bundle->question.count);
+    const char *by = b->bundles->axis[0] != '\0'     ? b->bundles->axis
+                     : b->question->ensemble != NULL ? b->question->ensemble
+                                                     : "variable";
+    (void) snprintf(name, sizeof name, "%s=%.100s (%zu containers)", by, bundle->label,
+                    bundle->question.count);
     member->name = strdup(name);
     if (member->name == NULL)
         return esdm__error_nomem(err, strlen(name) + 1, "a name");

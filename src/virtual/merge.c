@@ -173,7 +173,7 @@ note_sources(esdm__virtual *whole, esdm_container *const *members, esdm_containe
     for (size_t i = 0; i < whole->ndatasets; i++) {
         esdm_dataset *dataset = container->datasets.items[i];
         size_t from = first_with(members, whole->members.count, dataset->name, false);
-        whole->datasets[i] = (esdm__joined){.axis = -1, .source = from};
+        whole->datasets[i] = (esdm__joined){.axis = -1, .source = from, .cross = -1};
         atomic_store(&dataset->has_data, true);
     }
     return ESDM_OK;

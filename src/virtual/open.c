@@ -16,9 +16,9 @@ join(esdm__virtual *whole, const esdm__question *question, const esdm__bundles *
 {
     esdm_status status = esdm__members_init(&whole->members, esdm_container_session(container),
                                             question, bundles, err);
-    whole->stacks = bundles != NULL;
+    whole->stacks = bundles != NULL && bundles->axis[0] == '\0';
     if (status == ESDM_OK)
-        status = esdm__virtual_survey(whole, question, err);
+        status = esdm__virtual_survey(whole, question, bundles, err);
     if (status == ESDM_OK)
         status = esdm__virtual_build(whole, bundles, container, err);
     if (status == ESDM_OK && question->overlap == ESDM__OVERLAP_EQUAL)
@@ -45,13 +45,17 @@ join_or_merge(esdm__virtual *whole, const esdm__question *question, esdm_contain
     esdm_status status = join(whole, question, NULL, container, err);
     if (status != ESDM_EINVAL || container->datasets.count > 0)
         return status;
-    /* Members do not fit: they may have different variables. */
-    if (esdm__bundles_by_variable(esdm_container_session(container), question, &bundles, &why) !=
-            ESDM_OK ||
-        bundles.count == 0)
-        return status;
-    esdm__virtual_clear(whole);
-    status = merge(whole, question, &bundles, container, err);
+    /* Members do not fit: they may have different variables, or be tiles. */
+    esdm_session *session = esdm_container_session(container);
+    if (esdm__bundles_by_variable(session, question, &bundles, &why) == ESDM_OK &&
+        bundles.count > 0) {
+        esdm__virtual_clear(whole);
+        status = merge(whole, question, &bundles, container, err);
+    } else if (esdm__bundles_by_tile(session, question, &bundles, &why) == ESDM_OK &&
+               bundles.count > 0) {
+        esdm__virtual_clear(whole);
+        status = join(whole, question, &bundles, container, err);
+    }
     esdm__bundles_clear(&bundles);
     return status;
 }

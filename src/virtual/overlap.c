@@ -63,6 +63,11 @@ esdm_status
 esdm__virtual_overlap(esdm__virtual *whole, esdm_container *container, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
+    if (whole->axis.ntwice > 0 && whole->has_holes)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "tiles overlap along '%s' and differ along '%s' too: these are not "
+                               "joined by this version",
+                               whole->axis.name, whole->cross.name);
     for (size_t i = 0; i < container->datasets.count && whole->axis.ntwice > 0; i++) {
         const esdm_dataset *dataset = container->datasets.items[i];
         int axis = whole->datasets[i].axis;

@@ -96,6 +96,7 @@ typedef struct esdm__bundle {
 typedef struct esdm__bundles {
     esdm__bundle *items; /* owned; in the order of their values, each once */
     size_t count;
+    char axis[ESDM_NAME_MAX + 1]; /* of rows of tiles: the dimension along which they follow */
 } esdm__bundles;
 
 /**
@@ -105,6 +106,17 @@ typedef struct esdm__bundles {
  */
 esdm_status esdm__bundles_by_label(esdm_session *session, const esdm__question *question,
                                    esdm__bundles *ret, esdm_error *err);
+/** Opens container i of a question, as it is pinned or as it is now. */
+esdm_status esdm__question_open(esdm_session *session, const esdm__question *question, size_t i,
+                                esdm_container **ret, esdm_error *err);
+/** The question for some of the containers. @param chosen `count` of them.
+ *  @param ret empty; esdm__question_clear(), also after a failure. */
+esdm_status esdm__question_part(const esdm__question *question, const size_t *chosen, size_t count,
+                                esdm__question *ret, esdm_error *err);
+/** Containers that differ along two dimensions or more: those with the same coordinates of one are
+ * a row. @param ret as it was, without items, when they do not. tiles.c */
+esdm_status esdm__bundles_by_tile(esdm_session *session, const esdm__question *question,
+                                  esdm__bundles *ret, esdm_error *err);
 /** Sorts the containers by the data variables that they have. @param ret as it was, without items,
  *  when all have the same ones, or two have some in common but not all. */
 esdm_status esdm__bundles_by_variable(esdm_session *session, const esdm__question *question,
@@ -273,6 +285,16 @@ bool esdm__coordinate_same(double a, double b, double spacing);
 /** Least distance of neighbours; 0 of fewer than two. */
 double esdm__coordinate_spacing(const double *values, uint64_t count);
 
+struct esdm__virtual;
+
+/* ---- cross.c ------------------------------------------------------------------------------ */
+
+/** Sorts the elements that members have along a second dimension. @param keys of all members;
+ * changed where they are the same within the tolerance. */
+esdm_status esdm__cross_make(struct esdm__virtual *whole, const char *name, esdm__keys *keys,
+                             esdm_error *err);
+void esdm__cross_clear(struct esdm__virtual *whole);
+
 /* ---- gaps.c ------------------------------------------------------------------------------- */
 
 /**
@@ -288,21 +310,20 @@ esdm_status esdm__gaps_find(esdm__members *members, const esdm__keys *keys, bool
 /** Dimensions of a container that are looked at: those behind are compared by their lengths. */
 #define ESDM__DIMENSIONS_MOST 64u
 
-struct esdm__virtual;
-
 /**
  * Opens each member, finds the dimension that they continue each other along, compares all else
  * with the first member, and notes what their numbers mean. Members are looked at by several
  * threads. Fills in `axis`, `datasets`, `flips` and `differs` of the whole.
  */
 esdm_status esdm__virtual_survey(struct esdm__virtual *whole, const esdm__question *question,
-                                 esdm_error *err);
+                                 const esdm__bundles *bundles, esdm_error *err);
 
 /* ---- compare.c ---------------------------------------------------------------------------- */
 
 /** Two members that are compared. */
 typedef struct esdm__pair {
-    const char *axis;                   /* name of the joined dimension; NULL: all is to be equal */
+    const char *axis;  /* name of the joined dimension; NULL: all is to be equal */
+    const char *cross; /* name of a dimension that members have other parts of; NULL: none */
     const struct esdm__joined *stacked; /* of a new dimension: what is along it; else NULL */
     const char *one;                    /* names */
     const char *other;
@@ -363,6 +384,7 @@ esdm_status esdm__virtual_merge(struct esdm__virtual *whole, esdm_container *con
 typedef struct esdm__joined {
     int axis; /* that is joined; -1: none, the data are those of `source` */
     size_t source;
+    int cross; /* its axis along `cross` of the whole; -1: none */
     esdm__meaning whole;
     esdm__meaning *meanings; /* owned; those of the members, each once */
     size_t nmeanings;
@@ -378,6 +400,9 @@ typedef struct esdm__virtual {
     esdm__members members;
     esdm__axis axis;
     bool stacks;            /* the axis is a new dimension, with one element for each member */
+    esdm__axis cross;       /* another dimension that members have other parts of; "": none */
+    esdm__axis *crossed;    /* owned; by member: `cross` as it has it */
+    bool has_holes;         /* some member lacks elements of `cross` */
     esdm__joined *datasets; /* owned; as many as the container has */
     size_t ndatasets;
     uint64_t *flips;      /* owned; by member: which dimensions it has in reversed order */

@@ -148,30 +148,53 @@ free_texts(const esdm_dataspace *space, const int64_t *stride, void *buffer)
     }
 }
 
+/* What reads a part: elements of one member along one axis of the selection. */
+typedef struct reading {
+    esdm__virtual *whole;
+    const esdm_dataset *dataset;
+    const esdm__joined *joined;
+    esdm_type memory_type;
+    uint64_t *out_of_range;
+    esdm_error *err;
+} reading;
+
+static esdm_status read_runs(const reading *r, const esdm__axis *along, uint32_t axis,
+                             const esdm_dataspace *space, uint8_t *buffer);
+
+/* @param axis that the elements of the run were taken along. */
 static esdm_status
-read_runs(esdm__virtual *whole, const esdm_dataset *dataset, uint32_t axis,
-          const esdm_dataspace *space, esdm_type memory_type, uint8_t *buffer,
-          uint64_t *ret_out_of_range, esdm_error *err)
+read_run(const reading *r, const esdm__axis *along, const esdm__run *run, uint32_t axis,
+         const esdm_dataspace *piece, uint8_t *to)
+{
+    bool crosses = along == &r->whole->axis && r->joined->cross >= 0;
+    if (run->member == ESDM__NO_MEMBER)
+        return esdm__filled_read(r->whole, r->dataset, axis, piece, r->memory_type, to,
+                                 r->out_of_range, r->err);
+    if (crosses)
+        return read_runs(r, &r->whole->crossed[run->member], (uint32_t) r->joined->cross, piece,
+                         to);
+    return esdm__virtual_read_member(r->whole, r->dataset, run->member, piece, r->memory_type, to,
+                                     r->out_of_range, r->err);
+}
+
+static esdm_status
+read_runs(const reading *r, const esdm__axis *along, uint32_t axis, const esdm_dataspace *space,
+          uint8_t *buffer)
 {
     uint64_t step = space->has_stride ? space->stride[axis] : 1;
-    size_t bytes = bytes_in_memory(memory_type);
+    size_t bytes = bytes_in_memory(r->memory_type);
     esdm_dataspace piece = *space;
     esdm__space_memory_strides(space, piece.memory_stride);
     piece.has_memory_stride = true;
     esdm_status status = ESDM_OK;
     for (uint64_t done = 0; done < space->size[axis] && status == ESDM_OK;) {
         uint64_t at = space->offset[axis] + done * step;
-        const esdm__run *run = esdm__axis_run(&whole->axis, at);
+        const esdm__run *run = esdm__axis_run(along, at);
         uint64_t left = (run->start + run->count - at - 1) / step + 1;
         piece.size[axis] = left < space->size[axis] - done ? left : space->size[axis] - done;
         piece.offset[axis] = run->first + (at - run->start);
-        uint8_t *to = buffer + (int64_t) done * piece.memory_stride[axis] * (int64_t) bytes;
-        if (run->member == ESDM__NO_MEMBER)
-            status = esdm__filled_read(whole, dataset, axis, &piece, memory_type, to,
-                                       ret_out_of_range, err);
-        else
-            status = esdm__virtual_read_member(whole, dataset, run->member, &piece, memory_type, to,
-                                               ret_out_of_range, err);
+        status = read_run(r, along, run, axis, &piece,
+                          buffer + (int64_t) done * piece.memory_stride[axis] * (int64_t) bytes);
         done += piece.size[axis];
     }
     return status;
@@ -216,7 +239,7 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
     int64_t stride[ESDM_MAX_RANK];
     if (joined->values != NULL)
         return read_own(dataset, joined->values, space, memory_type, buffer, ret_out_of_range, err);
-    if (joined->axis < 0)
+    if (joined->axis < 0 && joined->cross < 0)
         return esdm__virtual_read_member(whole, dataset, joined->source, space, memory_type, buffer,
                                          ret_out_of_range, err);
     bool texts = memory_type == ESDM_TYPE_STRING;
@@ -226,8 +249,11 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
         static char *const none = NULL;
         esdm__copy_bytes_nd(space->rank, space->size, sizeof none, &none, same, buffer, stride);
     }
-    esdm_status status = read_runs(whole, dataset, (uint32_t) joined->axis, space, memory_type,
-                                   buffer, ret_out_of_range, err);
+    const reading r = {whole, dataset, joined, memory_type, ret_out_of_range, err};
+    bool along = joined->axis >= 0;
+    esdm_status status =
+        read_runs(&r, along ? &whole->axis : &whole->cross,
+                  (uint32_t) (along ? joined->axis : joined->cross), space, buffer);
     if (status != ESDM_OK && texts)
         free_texts(space, stride, buffer);
     return status;

@@ -191,7 +191,7 @@ add_coordinate(esdm__virtual *whole, const esdm__bundles *bundles, esdm_containe
     if (status != ESDM_OK)
         return status;
     esdm__joined *joined = &whole->datasets[whole->ndatasets]; /* there is room for one more */
-    *joined = (esdm__joined){.axis = -1, .values = values_of_labels(bundles, type)};
+    *joined = (esdm__joined){.axis = -1, .cross = -1, .values = values_of_labels(bundles, type)};
     if (joined->values == NULL)
         return esdm__error_nomem(err, bundles->count * sizeof(double), "a coordinate");
     whole->ndatasets++;

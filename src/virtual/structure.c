@@ -153,7 +153,9 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
         return ESDM_OK;
     joined->axis = esdm__dataset_axis(dataset, whole->axis.name);
     joined->source = whole->axis.first;
-    if (joined->axis < 0 || !esdm__meaning_is_number(dataset->type))
+    joined->cross =
+        whole->cross.name[0] != '\0' ? esdm__dataset_axis(dataset, whole->cross.name) : -1;
+    if ((joined->axis < 0 && joined->cross < 0) || !esdm__meaning_is_number(dataset->type))
         return ESDM_OK;
     const esdm__meaning *of_first = &joined->meanings[joined->which[whole->axis.first]];
     esdm_status status =
@@ -165,7 +167,8 @@ join_dataset(const esdm__virtual *whole, esdm_dataset *dataset, esdm__joined *jo
                    joined->whole.has_fill != of_first->has_fill;
     if (status == ESDM_OK && changed)
         status = esdm__joined_retype(dataset, &joined->whole, unpack, err);
-    if (status == ESDM_OK && whole->axis.nfilled > 0)
+    bool holes = whole->has_holes && joined->axis >= 0 && joined->cross >= 0;
+    if (status == ESDM_OK && (holes || (whole->axis.nfilled > 0 && joined->axis >= 0)))
         status = esdm__filled_prepare(whole, dataset, joined, err);
     return status;
 }
@@ -463,11 +466,15 @@ build_from(esdm__virtual *whole, const esdm__bundles *bundles, esdm_container *f
            esdm_container *container, esdm_error *err)
 {
     esdm_status status = copy_all_but_left_out(whole, first, container, err);
-    if (status == ESDM_OK && bundles != NULL)
+    if (status == ESDM_OK && whole->stacks)
         status = esdm__stack_build(whole, bundles, container, err);
     if (status != ESDM_OK)
         return status;
-    if (bundles == NULL) {
+    if (whole->cross.name[0] != '\0')
+        atomic_store(
+            &esdm_group_dimension_find(esdm_container_root(container), whole->cross.name)->length,
+            whole->cross.length);
+    if (!whole->stacks) {
         esdm_dimension *joined =
             esdm_group_dimension_find(esdm_container_root(container), whole->axis.name);
         joined->unlimited = may_be_unlimited(container, joined);
@@ -520,6 +527,7 @@ esdm__virtual_clear(esdm__virtual *whole)
     free(whole->flips);
     esdm__buffer_clear(&whole->differs);
     esdm__axis_clear(&whole->axis);
+    esdm__cross_clear(whole);
     esdm__members_clear(&whole->members);
     *whole = (esdm__virtual){0};
 }

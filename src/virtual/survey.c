@@ -17,6 +17,8 @@ typedef struct look {
     int dimension;   /* of the first member; -1: none */
     int second;      /* another one in which it differs; -1: none */
     char what[ESDM__WHAT_BYTES]; /* in what, there */
+    int crossed;                 /* a second one in which it may differ; -1: none */
+    esdm__keys cross;            /* of that one */
     bool compared;               /* with the reference */
 } look;
 
@@ -28,6 +30,8 @@ typedef struct survey {
     size_t ndimensions;
     look *looks;          /* by member */
     const char *axis;     /* NULL: not known yet */
+    const char *rows;     /* of tiles: the name of the axis; else NULL */
+    bool fills;           /* members may lack elements of one dimension beside the axis */
     pthread_mutex_t lock; /* guards the datasets' meanings, and `differs` of the whole */
 } survey;
 
@@ -80,6 +84,12 @@ esdm__keys_compare(const esdm__keys *a, const esdm__keys *b, const char *name, b
                         a->values[same], b->values[same]);
 }
 
+static bool
+may_cross(const survey *s, const char *dimension)
+{
+    return s->fills && (s->rows == NULL || strcmp(dimension, s->rows) != 0);
+}
+
 /* One dimension of the reference and the same of another member. */
 static esdm_status
 look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, esdm_error *err)
@@ -99,6 +109,11 @@ look_at_dimension(const survey *s, size_t i, size_t d, esdm_container *other, es
     if (flipped && !keys.is_time) {
         s->whole->flips[i] |= UINT64_C(1) << d;
         same = true;
+    }
+    if (!same && l->crossed < 0 && may_cross(s, name)) {
+        l->crossed = (int) d;
+        l->cross = keys;
+        return ESDM_OK;
     }
     if (!same)
         memcpy(l->what, what, sizeof what);
@@ -178,6 +193,15 @@ note_meanings(survey *s, size_t i, esdm_container *member, esdm_error *err)
     return status;
 }
 
+/* Name of the second dimension, once it is known for all; before that for this member. */
+static const char *
+cross_of(const survey *s, size_t i)
+{
+    if (s->whole->cross.name[0] != '\0')
+        return s->whole->cross.name;
+    return s->looks[i].crossed >= 0 ? dimension_name(s, (size_t) s->looks[i].crossed) : NULL;
+}
+
 static esdm_status
 compare(survey *s, size_t i, esdm_container *member, const char *axis, esdm_error *err)
 {
@@ -187,6 +211,7 @@ compare(survey *s, size_t i, esdm_container *member, const char *axis, esdm_erro
                        .other = items[i].name,
                        .a = s->reference,
                        .b = member,
+                       .cross = cross_of(s, i),
                        .stacked = s->whole->stacks ? s->whole->datasets : NULL,
                        .flips = s->whole->flips[i]};
     esdm_status status = esdm__pair_compare(&pair, err);
@@ -342,6 +367,41 @@ sort_axis(survey *s, int axis, const esdm__question *question, esdm_error *err)
     return status;
 }
 
+/* ---- a second dimension -------------------------------------------------------------------- */
+
+static esdm_status
+sort_cross(survey *s, esdm_error *err)
+{
+    esdm__virtual *whole = s->whole;
+    const esdm__virtual_member *items = whole->members.items;
+    size_t count = whole->members.count;
+    int cross = -1;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < count; i++) {
+        int other = s->looks[i].crossed;
+        if (cross >= 0 && other >= 0 && cross != other)
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "members differ along '%s', along '%s' ('%s') and along one "
+                                   "more dimension: holes are filled along one only",
+                                   dimension_name(s, (size_t) cross),
+                                   dimension_name(s, (size_t) other), items[i].name);
+        cross = other >= 0 ? other : cross;
+    }
+    if (cross < 0)
+        return ESDM_OK;
+    esdm__keys *keys = calloc(count, sizeof *keys);
+    if (keys == NULL)
+        return esdm__error_nomem(err, count * sizeof *keys, "coordinates");
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) { /* borrowed */
+        keys[i] = s->looks[i].crossed >= 0 ? s->looks[i].cross : s->keys[cross];
+        status = check_calendar(s, i, &s->keys[cross], &keys[i], err);
+    }
+    if (status == ESDM_OK)
+        status = esdm__cross_make(whole, dimension_name(s, (size_t) cross), keys, err);
+    free(keys);
+    return status;
+}
+
 /* ---- a new dimension ----------------------------------------------------------------------- */
 
 static esdm_status
@@ -351,7 +411,8 @@ check_stack(const survey *s, esdm_error *err)
     for (size_t i = 0; i < s->whole->members.count; i++)
         if (s->looks[i].dimension >= 0)
             return esdm__error_set(
-                err, ESDM_EINVAL, "'%s' and '%s' have other values along '%s' (%s)",
+                err, ESDM_EINVAL,
+                "'%s' and '%s' have other values along '%s' (%s): &gaps=fill fills what one lacks",
                 items[s->first].name, items[i].name,
                 dimension_name(s, (size_t) s->looks[i].dimension), s->looks[i].what);
     return ESDM_OK;
@@ -372,7 +433,9 @@ survey_stack(survey *s, const char *attribute, esdm_error *err)
     esdm__stack_choose(whole, s->reference);
     s->axis = whole->axis.name;
     status = esdm__pool_run(whole->members.session->pool, whole->members.count, look_at, s, err);
-    return status == ESDM_OK ? check_stack(s, err) : status;
+    if (status == ESDM_OK)
+        status = check_stack(s, err);
+    return status == ESDM_OK ? sort_cross(s, err) : status;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -384,8 +447,10 @@ survey_clear(survey *s)
     for (size_t d = 0; d < s->ndimensions && s->keys != NULL; d++)
         esdm__keys_clear(&s->keys[d]);
     free(s->keys);
-    for (size_t i = 0; i < s->whole->members.count && s->looks != NULL; i++)
+    for (size_t i = 0; i < s->whole->members.count && s->looks != NULL; i++) {
         esdm__keys_clear(&s->looks[i].keys);
+        esdm__keys_clear(&s->looks[i].cross);
+    }
     free(s->looks);
     (void) pthread_mutex_destroy(&s->lock);
 }
@@ -469,6 +534,8 @@ survey_run(survey *s, const esdm__question *question, esdm_error *err)
     if (status == ESDM_OK)
         status = choose_axis(s, &axis, err);
     if (status == ESDM_OK)
+        status = sort_cross(s, err);
+    if (status == ESDM_OK)
         status = sort_axis(s, axis, question, err);
     if (status == ESDM_OK && whole->axis.first != s->first)
         status = change_reference(s, err);
@@ -479,14 +546,17 @@ survey_run(survey *s, const esdm__question *question, esdm_error *err)
 }
 
 esdm_status
-esdm__virtual_survey(esdm__virtual *whole, const esdm__question *question, esdm_error *err)
+esdm__virtual_survey(esdm__virtual *whole, const esdm__question *question,
+                     const esdm__bundles *bundles, esdm_error *err)
 {
     size_t count = whole->members.count;
     survey s = {.whole = whole, .looks = calloc(count, sizeof *s.looks)};
     (void) pthread_mutex_init(&s.lock, NULL);
     whole->flips = calloc(count, sizeof *whole->flips);
     for (size_t i = 0; i < count && s.looks != NULL; i++)
-        s.looks[i].dimension = s.looks[i].second = -1;
+        s.looks[i].dimension = s.looks[i].second = s.looks[i].crossed = -1;
+    s.rows = bundles != NULL && bundles->axis[0] != '\0' ? bundles->axis : NULL;
+    s.fills = s.rows != NULL || (whole->stacks && question->fill_gaps);
     esdm_status status = s.looks != NULL && whole->flips != NULL
                              ? survey_run(&s, question, err)
                              : esdm__error_nomem(err, count * sizeof *s.looks, "members");

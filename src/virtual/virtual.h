@@ -11,6 +11,8 @@
  *     members.c     the containers that were found: pinned, few of them open at once
  *     survey.c      what the members have: each opened once as a rule, by several threads
  *     coordinates.c which dimension they continue each other along, and in which order
+ *     tiles.c       those that differ along two dimensions
+ *     cross.c       what is along the second one
  *     gaps.c        elements that no member has
  *     filled.c      what is there when they are made
  *     compare.c     that everything else is equal

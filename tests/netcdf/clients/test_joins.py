@@ -195,6 +195,63 @@ def test_gaps_are_told_and_filled():
         expect("@esdm_gaps" not in read("esdm://?step=uneven"), "no step, no gaps")
 
 
+# ---- tiles and holes --------------------------------------------------------------------------------
+
+def test_tiles_are_joined_along_two_dimensions():
+    fill = float(numpy.float32(netCDF4.default_fillvals["f4"]))
+    south, north = [-45., -30., -15.], [0., 15., 30.]
+    rows = numpy.arange(6.).reshape(2, 3)
+    with Site() as site:
+        for k, times in enumerate(([0, 1], [2, 3], [4, 5])):
+            for j, lats in enumerate((south, north)):
+                how = dict(lats=lats, base=100 * k + 10 * j, lat_bounds=True)
+                make(site, f"all{k}{j}", times, attributes={"tiles": "all"}, **how)
+                if (k, j) != (1, 1):
+                    make(site, f"hole{k}{j}", times, attributes={"tiles": "hole"}, **how)
+                if k == j:
+                    make(site, f"two{k}{j}", times, attributes={"tiles": "two"}, **how)
+        make(site, "between0", [0, 1], lats=[0., 2., 4.], attributes={"tiles": "between"})
+        make(site, "between1", [2, 3], lats=[1., 3., 5.], attributes={"tiles": "between"})
+        store()
+        everything = [[list(100 * k + row) + list(100 * k + 10 + row) for row in rows] for k in range(3)]
+        want = [step for part in everything for step in part]
+        full, hole, two = read(*[f"esdm://?tiles={name}" for name in ("all", "hole", "two")])
+        expect(full["lat"]["values"] == south + north and full["time"]["values"] == [0, 1, 2, 3, 4, 5], full["lat"])
+        expect(full["tas"]["values"] == want and "@esdm_gaps" not in full, full["tas"])
+        expect(full["lat_bnds"]["values"] == [[y - 15, y + 15] for y in south + north], full["lat_bnds"])
+        for k in (2, 3):
+            want[k] = want[k][:3] + [fill] * 3
+        expect(hole["tas"]["values"] == want and hole["tas"]["part"] == want[-1:], hole["tas"])
+        expect(hole["time"]["values"] == [0, 1, 2, 3, 4, 5] and
+               hole["time_bnds"]["values"] == [[t, t + 1] for t in range(6)], hole["time"])
+        expect("time: 2 filled in lat=0 to 30" in hole["@esdm_gaps"], hole["@esdm_gaps"])
+        first, second = [list(row) + [fill] * 3 for row in rows], [[fill] * 3 + list(110 + row) for row in rows]
+        expect(two["tas"]["values"] == first + second, two["tas"])
+        fails("tiles=between", "in/between0.nc", "in/between1.nc", "'lat'", "'time'")
+        part = client(["ncks", "-H", "-C", "-v", "tas", "-d", "time,1,4,2", "-d", "lat,2,4,2", "-s", "%g ",
+                       "esdm://?tiles=hole"]).stdout
+        expect(part.split() == [f"{want[t][y]:g}" for t in (1, 3) for y in (2, 4)], part)
+
+
+def test_members_of_an_ensemble_may_lack_times():
+    fill = float(numpy.float32(netCDF4.default_fillvals["f4"]))
+    with Site() as site:
+        for n, times in ((1, [0, 1, 2, 3]), (2, [2, 3]), (3, [0, 3])):
+            make(site, f"r{n}", times, base=10 * n, attributes={"realization_index": numpy.int32(n)})
+        store()
+        fails("set=joins&ensemble=realization_index", "in/r1.nc", "in/r2.nc", "'time'", "gaps=fill")
+        d = read("esdm://?set=joins&ensemble=realization_index&gaps=fill")
+        have = [[[10 * n + 3 * times.index(t) + y for y in range(3)] if t in times else [fill] * 3
+                 for n, times in ((1, [0, 1, 2, 3]), (2, [2, 3]), (3, [0, 1, 2, 3]))] for t in range(4)]
+        for t, y in ((0, 0), (3, 1)):
+            have[t][2] = [30 + 3 * y + k for k in range(3)]
+        for t in (1, 2):
+            have[t][2] = [fill] * 3
+        expect(d["time"]["values"] == [0, 1, 2, 3] and d["tas"]["values"] == have, d["tas"])
+        expect(d["time_bnds"]["values"] == [[t, t + 1] for t in range(4)], d["time_bnds"])
+        expect("time: 2 filled in in/r2.nc" in d["@esdm_gaps"], d["@esdm_gaps"])
+
+
 # ---- variables --------------------------------------------------------------------------------------
 
 def test_variables_of_several_containers_are_put_together():
@@ -234,4 +291,5 @@ def test_variables_of_several_containers_are_put_together():
         expect(set(read("esdm://pinned")) >= {"tas", "pr", "hus"}, "pinned")
 
 
-main(test_variables_of_several_containers_are_put_together, test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
+main(test_tiles_are_joined_along_two_dimensions, test_members_of_an_ensemble_may_lack_times,
+     test_variables_of_several_containers_are_put_together, test_gaps_are_told_and_filled, test_members_of_an_ensemble_are_a_dimension, test_members_that_do_not_fit_are_told)
