@@ -229,6 +229,70 @@ def test_targets_that_store_in_the_background():
         expect(seconds > 3.5, f"7.5 s, on an idle machine: {seconds}")
 
 
+@contextlib.contextmanager
+def background_site(speeds, memory, **keys):
+    """Two targets that store while the program goes on, and whose model is right."""
+    targets = [{"name": name, "plugin": "background", "directory": name, "bytes_per_s": speed * 1e6,
+                "latency_ms": 0.2, "service_ms": 0.05, **keys.get(name, {})}
+               for name, speed in speeds.items()]
+    with site({}, targets=targets, engine={"memory": memory, "pack": "4 MiB"}) as s:
+        calibrate()
+        set_model(s, speeds)
+        yield s
+
+
+def write_steps(mib, step):
+    return float(run([BUILD / "tests/bench/bench_placement", "write", "steps", str(mib), str(step)]).stdout)
+
+
+def test_a_program_that_writes_steps_gets_the_sum_of_the_speeds():
+    """Also where a step fills the memory of a target: then the program would wait for it, and the other
+    target would get nothing. Bytes count first, as time depends on what else the machine does."""
+    speeds = {"fast": 40, "slow": 10}
+    mib = by_size(128, 256, 512)
+    for memory, step in (("64 MiB", 4), ("128 MiB", 16)):
+        shares = []
+        for _ in range(3):
+            with background_site(speeds, memory) as s:
+                seconds = write_steps(mib, step)
+                least = max(stored(s, name) / speed / 1e6 for name, speed in speeds.items())
+            best = mib * 2**20 / sum(speeds.values()) / 1e6
+            shares.append((best / least, best / seconds))
+            if shares[-1][0] > 0.9 and shares[-1][1] > 0.85:
+                break
+        expect(max(balance for balance, _ in shares) > 0.9, f"{memory} {step}: {shares}")
+        expect(max(speed for _, speed in shares) > 0.75, f"{memory} {step}: {shares}")
+
+
+FOLLOWED = 64e6  # bytes of the target within which a change of its speed is known
+
+
+def test_a_target_that_becomes_ten_times_slower_gets_less():
+    speeds, then, changes_at = {"one": 40, "two": 20}, 4, 32 << 20
+    mib = by_size(160, 256, 384)
+    with background_site(speeds, "128 MiB", one={"changes_at": changes_at,
+                                                 "then_bytes_per_s": then * 1e6}) as s:
+        write_steps(mib, 4)
+        got = stored(s, "one")
+        begun = changes_at * sum(speeds.values()) / speeds["one"]
+        fair = changes_at + (mib * 2**20 - begun) * then / (then + speeds["two"])
+        expect(abs(got - fair) < FOLLOWED, f"{got >> 20} MiB, {int(fair) >> 20} MiB are fair")
+
+
+def test_a_target_that_becomes_ten_times_faster_gets_its_share():
+    speeds, then = {"one": 40, "two": 8}, 80
+    with background_site(speeds, "128 MiB", two={"changes_at": 1, "then_bytes_per_s": then * 1e6}) as s:
+        write_steps(by_size(352, 448, 768), 4)
+        seen, after = 0, []
+        for f in explain("--fragments", "steps")[0]["fragments"]:
+            if seen > FOLLOWED:
+                after.append(f["target"])
+            seen += f["bytes"] if f["target"] == "two" else 0
+        share, fair = after.count("two") / max(len(after), 1), then / (then + speeds["one"])
+        expect(len(after) >= 12, f"{len(after)} fragments are left: it got {seen >> 20} MiB")
+        expect(0.7 * fair < share < 1.3 * fair, f"{share} of {after}, {fair} is fair")
+
+
 def test_policies_choose_targets():
     with posix_site({"ssd": {"tier": "hot", "cost": 5}, "hdd": {"cost": 1}, "tape": {"cost": 1}},
                     policies=[{"container": "only/*", "variable": "v", "targets": ["tape"]},
@@ -493,6 +557,9 @@ def test_a_damaged_model_is_told_and_does_without():
 main(test_calibration_finds_the_speed_of_targets, test_memory_is_kept_out_of_measurements,
      test_fragments_are_shared_by_speed,
      test_targets_that_store_in_the_background,
+     test_a_program_that_writes_steps_gets_the_sum_of_the_speeds,
+     test_a_target_that_becomes_ten_times_slower_gets_less,
+     test_a_target_that_becomes_ten_times_faster_gets_its_share,
      test_decisions_are_explained, test_policies_choose_targets, test_copies_are_explained,
      test_a_reserve_is_kept,
      test_output_is_planned, test_plans_count_copies_and_ask_for_steps, test_netcdf_programs_say_how_data_are_read,

@@ -6,6 +6,8 @@
  *     {"name": "slow", "plugin": "throttled", "directory": "…",
  *      "bytes_per_s": 50e6, "latency_ms": 1, "service_ms": 0.1}
  *
+ * After `"changes_at"` bytes its speed is `"then_bytes_per_s"`.
+ *
  * One server works off requests in the order of their arrival: `service_ms` and the time of the
  * bytes for each; `latency_ms` passes beside. Processes do not see each other.
  *
@@ -53,9 +55,12 @@ typedef struct throttled {
     double latency_s;
     double service_s;
     bool keeps;
-    pthread_mutex_t lock; /* guards free_at */
+    double changes_at; /* bytes; 0: never */
+    double then_s_per_byte;
+    pthread_mutex_t lock; /* guards what follows */
+    double seen;          /* bytes */
     double free_at;       /* monotonic; when the server has worked off what has come */
-    char evicted[64][96]; /* the last ones; likewise */
+    char evicted[64][96]; /* the last ones */
     size_t nevicted;
 } throttled;
 
@@ -80,8 +85,10 @@ now_s(void)
 static double
 schedule(throttled *t, double came, size_t bytes)
 {
-    double busy = t->service_s + (double) bytes * t->s_per_byte;
     (void) pthread_mutex_lock(&t->lock);
+    bool changed = t->changes_at > 0 && t->seen >= t->changes_at;
+    double busy = t->service_s + (double) bytes * (changed ? t->then_s_per_byte : t->s_per_byte);
+    t->seen += (double) bytes;
     t->free_at = (t->free_at > came ? t->free_at : came) + busy;
     double until = t->free_at + t->latency_s;
     (void) pthread_mutex_unlock(&t->lock);
@@ -121,6 +128,9 @@ throttled_open(const esdm_plugin_config *config, void **ret_target, esdm_error *
     if (status == ESDM_OK) {
         double bytes_per_s = number_of(root, "bytes_per_s");
         t->s_per_byte = bytes_per_s > 0 ? 1 / bytes_per_s : 0;
+        double then = number_of(root, "then_bytes_per_s");
+        t->then_s_per_byte = then > 0 ? 1 / then : 0;
+        t->changes_at = number_of(root, "changes_at");
         t->latency_s = number_of(root, "latency_ms") * 1e-3;
         t->service_s = number_of(root, "service_ms") * 1e-3;
         t->keeps = json_is_true(json_object_get(root, "keeps"));

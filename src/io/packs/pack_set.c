@@ -189,16 +189,19 @@ take_oldest_ending(esdm__pack_set *packs, const esdm__target *target)
 }
 
 /* Ends what is stored by now, and waits for the oldest packs as long as they are too many to be
- * kept in memory. What becomes of them the commit asks. */
+ * kept in memory. One alone is waited for when the next one has been filled: else a fragment as
+ * large as the memory would make the program wait for it, and no other target would get its share
+ * meanwhile. What becomes of them the commit asks. */
 static void
 limit_ending(esdm__pack_set *packs, esdm__target *target)
 {
     uint64_t most = esdm__site_target_memory(packs->owner.session->site);
-    while (atomic_load(&target->ending_bytes) > 0) {
-        bool waits = atomic_load(&target->ending_bytes) > most;
+    uint64_t ending;
+    while ((ending = atomic_load(&target->ending_bytes)) > 0) {
         esdm__pack *oldest = take_oldest_ending(packs, target);
         if (oldest == NULL) /* other threads wait for them already */
             return;
+        bool waits = ending > most && ending > oldest->length_bytes;
         esdm__pack_ask_ended(oldest);
         bool ends = waits || (oldest->ended && oldest->mirrors.count == 0);
         double started = esdm__seconds_now();
