@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- definitions that differ ---------------------------------------------------------------- */
 
@@ -328,17 +329,16 @@ lost(void)
     check_steps("esdm:lost", 1);
 }
 
-/* The disk is large enough for some steps; no rank goes on alone, and what was committed stays. */
-static void
-full(void)
+/* Writes steps until the disk is full: all ranks are told. Returns how many are committed;
+ * *ret_mine: how this rank's part of the next one went. */
+static size_t
+fill(int ncid, int v, int *ret_mine)
 {
-    int v;
-    int ncid = make_large("esdm:full", &v);
     size_t committed = 0;
     int rc = NC_NOERR;
     for (size_t t = 0; t < 1000 && rc == NC_NOERR; t++) {
-        int mine = put_step(ncid, v, t, rank);
-        CHECK(mine == NC_NOERR || mine == ENOSPC);
+        *ret_mine = put_step(ncid, v, t, rank);
+        CHECK(*ret_mine == NC_NOERR || *ret_mine == ENOSPC);
         rc = nc_sync(ncid);
         committed += rc == NC_NOERR;
         int worst = rc;
@@ -346,11 +346,51 @@ full(void)
         CHECK(worst == rc);
     }
     CHECK(rc == ENOSPC && committed > 0);
+    return committed;
+}
+
+/* The disk is large enough for some steps; no rank goes on alone, and what was committed stays. */
+static void
+full(void)
+{
+    int v;
+    int mine;
+    int ncid = make_large("esdm:full", &v);
+    size_t committed = fill(ncid, v, &mine);
     CHECK(nc_close(ncid) == ENOSPC);
     (void) nc_abort(ncid);
     check_steps("esdm:full", committed);
     if (rank == 0)
         printf("%zu steps\n", committed);
+}
+
+/* Somebody makes room by removing `ballast`: those ranks whose write failed write the same again,
+ * and all go on with the same handle. */
+static void
+room(const char *ballast)
+{
+    int v;
+    int mine;
+    int ncid = make_large("esdm:room", &v);
+    size_t committed = fill(ncid, v, &mine);
+    int failed = mine != NC_NOERR;
+    GIVES(nc_sync(ncid), ENOSPC); /* still */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        CHECK(unlink(ballast) == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (failed)
+        OK(put_step(ncid, v, committed, rank));
+    else /* writes are collective: it takes part, and writes nothing */
+        OK(nc_put_vara_int(ncid, v, (size_t[]){committed, 0, 0}, (size_t[]){0, 0, 0},
+                           &field[0][0]));
+    OK(nc_sync(ncid));
+    OK(put_step(ncid, v, committed + 1, rank));
+    OK(nc_close(ncid));
+    check_steps("esdm:room", committed + 2);
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%zu steps, %d writes were repeated\n", committed + 2, failed);
 }
 
 /* ---- ranks that are killed ------------------------------------------------------------------ */
@@ -453,6 +493,8 @@ main(int argc, char **argv)
         lost();
     else if (strcmp(mode, "full") == 0)
         full();
+    else if (strcmp(mode, "room") == 0 && argc > 2)
+        room(argv[2]);
     else if (strcmp(mode, "steps") == 0 && argc > 2)
         steps(strtoull(argv[2], NULL, 10));
     else if (strcmp(mode, "verify") == 0 && argc > 2)

@@ -79,6 +79,14 @@ def full(folder):
         target = {"name": "disk", "plugin": "posix", "directory": "small/packs"}
         env = mpirun.make_site(folder, "full", targets=[target])
         print("full:", job(env, 4, "full").stdout.strip().splitlines()[-1])
+        remove = [esdmtest.tool("esdm-rm"), "--for-good", "full"]
+        subprocess.run(remove, env=env, check=True, timeout=SECONDS)
+        collect(env, check=True)
+        ballast = small / "ballast"
+        ballast.write_bytes(bytes(8 << 20))
+        print("room:", job(env, 4, "room", ballast).stdout.strip().splitlines()[-1])
+        subprocess.run([esdmtest.tool("esdm-fsck"), "--data", "--quiet"], env=env, check=True,
+                       timeout=SECONDS)
 
 
 # ---- killed ranks -------------------------------------------------------------------------------
