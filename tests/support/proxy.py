@@ -22,6 +22,7 @@ class Proxy:
         self.mute = False  # what the server answers is dropped
         self.connections = 0
         self.messages = 0
+        self.text = b""  # of the message that plan() is asked for, by the connection that asks last
         self.cuts = 0
         self.lock = threading.Lock()
         self.serving = 0
@@ -81,6 +82,7 @@ class Proxy:
                 count += 1
                 with self.lock:
                     self.messages += 1
+                    self.text = data
                 what = self.plan(number, count)
                 if what == "before":
                     self.cuts += 1
