@@ -217,7 +217,8 @@ def test_fragments_that_were_moved_are_found_where_they_are():
 
 
 def check_alone(site, lose_it):
-    write(0, 5)
+    count = by_size(5, 5, 1000)
+    write(0, count)
     write(1, 2, 20)
     run([tool("esdm-rm"), "exp/0.nc"])
     for attempt in range(2):  # by the journal, then by the backup that a restoration makes
@@ -227,7 +228,7 @@ def check_alone(site, lose_it):
         expect(facts(listed()) == before, f"{listed()}\nwas {before}")
         expect(contents(site) == values, "other values")
         check_sound()
-        write(6 + attempt, 7 + attempt)
+        write(count + attempt, count + attempt + 1)
 
 
 def test_kyoto_cabinet_brings_them_back():
