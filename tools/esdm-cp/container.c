@@ -358,6 +358,8 @@ esdm_status
 cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, const void *buffer,
          esdm_error *err)
 {
+    if (end->ops != NULL)
+        return end->ops->write(end, dataset, slab, buffer, err);
     if (!end->is_container)
         return cp_netcdf_write(end, dataset, slab, buffer, err);
     esdm_dataspace space;
@@ -372,6 +374,8 @@ cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, cons
 esdm_status
 cp_complete(cp_end *end, const char *message, esdm_error *err)
 {
+    if (end->ops != NULL)
+        return end->ops->complete(end, err);
     if (!end->is_container) {
         int rc = nc_close(end->ncid);
         if (rc != NC_NOERR)

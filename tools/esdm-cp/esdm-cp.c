@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "esdm-cp/esdm-cp.h"
+#include "esdm-cp/zarr.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +44,9 @@ static const tool_help help = {
     .name = "esdm-cp",
     .arguments = "SOURCE… TARGET",
     .description =
-        "Copies NetCDF files into containers, containers into NetCDF files, and\n"
-        "containers into containers. A container is written esdm://NAME or esdm:NAME,\n"
+        "Copies NetCDF files and Zarr stores into containers, containers into NetCDF files\n"
+        "and Zarr stores, and containers into containers. A container is written esdm://NAME or "
+        "esdm:NAME,\n"
         "anything else is a path.\n"
         "\n"
         "Everything is carried over: groups, dimensions, variables of all types, user-defined\n"
@@ -69,6 +71,11 @@ static const tool_help help = {
         "without them a file is compressed as its source was. 0 leaves compression out.\n"
         "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
         "What libnetcdf has no filter for is told, and stored without it.\n"
+        "\n"
+        "A TARGET that ends in .zarr becomes a Zarr store of version 3 (--format zarr2: version\n"
+        "2), a folder with consolidated metadata, compressed with zstd. Types of attributes,\n"
+        "unlimited dimensions and dimensions without a variable are not kept there, and a\n"
+        "user-defined type is an error. --force replaces a store, and no other folder.\n"
         "\n"
         "Quantities of --accuracy, with their short names: absolute_tolerance (abs),\n"
         "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
@@ -96,7 +103,9 @@ static const tool_help help = {
                 "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
                 "                                           0.01 K are accurate enough\n"
                 "  esdm-cp --format=classic esdm://a.nc a.nc\n"
-                "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n",
+                "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n"
+                "  esdm-cp esdm://a.nc a.zarr               a Zarr store\n"
+                "  esdm-cp a.zarr esdm://a.nc               and back\n",
     .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
 };
 #endif
@@ -143,11 +152,13 @@ static const GOptionEntry entries[] = {
     {"no-verify", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &cp_wants.verify,
      "Do not read back and compare", NULL},
     {"format", 0, 0, G_OPTION_ARG_STRING, &cp_wants.format,
-     "classic, 64bit-offset, cdf5, netcdf4 or netcdf4-classic instead of the source's", "KIND"},
+     "classic, 64bit-offset, cdf5, netcdf4, netcdf4-classic, zarr or zarr2 instead of the source's",
+     "KIND"},
     {"deflate", 0, 0, G_OPTION_ARG_INT, &cp_wants.deflate,
      "Compress NetCDF files with deflate, 1 (fast) to 9 (small); 0: not at all", "LEVEL"},
     {"zstd", 0, 0, G_OPTION_ARG_INT, &cp_wants.zstd,
-     "Compress NetCDF files with zstd, 1 to 22; readers need the filter too; 0: not at all",
+     "Compress NetCDF files (readers need the filter, too) and Zarr stores with zstd, 1 to 22; "
+     "0: not at all",
      "LEVEL"},
     {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
@@ -169,8 +180,8 @@ static const GOptionEntry entries[] = {
 static bool
 is_format(const char *name)
 {
-    static const char *const names[] = {"classic", "64bit-offset", "cdf5", "netcdf4",
-                                        "netcdf4-classic"};
+    static const char *const names[] = {"classic",         "64bit-offset", "cdf5", "netcdf4",
+                                        "netcdf4-classic", "zarr",         "zarr2"};
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         if (g_str_equal(names[i], name))
             return true;
@@ -403,13 +414,29 @@ wrong_level(const GPtrArray *jobs)
         return "--deflate needs a level from 0 to 9";
     if (zstd && (cp_wants.zstd < 0 || cp_wants.zstd > 22))
         return "--zstd needs a level from 0 to 22";
+    for (guint i = 0; deflate && i < jobs->len; i++) {
+        if (cp_zarr_format(g_ptr_array_index(jobs, i)) != 0)
+            return "Zarr stores are compressed by --zstd LEVEL";
+    }
     if ((deflate || zstd) && cp_wants.format != NULL &&
-        !g_str_has_prefix(cp_wants.format, "netcdf4"))
+        !g_str_has_prefix(cp_wants.format, "netcdf4") && !g_str_has_prefix(cp_wants.format, "zarr"))
         return "the classic formats have no compression: --format netcdf4-classic has";
     for (guint i = 0; (deflate || zstd) && i < jobs->len; i++) {
         if (((const cp_job *) g_ptr_array_index(jobs, i))->to_container)
             return "--deflate and --zstd are for NetCDF files; what a container is stored with, "
                    "--accuracy and the site's engine.codec say";
+    }
+    return NULL;
+}
+
+/* NULL, or what is wrong with --format zarr. */
+static const char *
+wrong_zarr(const GPtrArray *jobs)
+{
+    bool wanted = cp_wants.format != NULL && g_str_has_prefix(cp_wants.format, "zarr");
+    for (guint i = 0; wanted && i < jobs->len; i++) {
+        if (((const cp_job *) g_ptr_array_index(jobs, i))->to_container)
+            return "a Zarr store is a folder, no container (esdm://NAME)";
     }
     return NULL;
 }
@@ -465,7 +492,7 @@ main(int argc, char **argv)
     if (cp_wants.force && cp_wants.skip_existing)
         return tool_usage("--force and --skip-existing exclude each other");
     if (cp_wants.format != NULL && !is_format(cp_wants.format))
-        return tool_usage("there is no NetCDF format '%s'", cp_wants.format);
+        return tool_usage("there is no format '%s'", cp_wants.format);
     if (cp_accuracy_wrong() != NULL)
         return tool_usage("--accuracy '%s' is not NAME: QUANTITIES, such as 'tas: abs=0.01 K'",
                           cp_accuracy_wrong());
@@ -473,6 +500,8 @@ main(int argc, char **argv)
         return tool_usage("%s", err.message);
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    if (result == TOOL_OK && wrong_zarr(jobs) != NULL)
+        result = tool_usage("%s", wrong_zarr(jobs));
     if (result == TOOL_OK && wrong_level(jobs) != NULL)
         result = tool_usage("%s", wrong_level(jobs));
     if (result == TOOL_OK && wrong_reflink(jobs) != NULL)

@@ -200,7 +200,7 @@ typedef struct cp_left_out {
 
 typedef struct cp_end cp_end;
 
-/** Functions of sources that are neither NetCDF files nor containers; their state is end->state. */
+/** Functions of ends that are neither NetCDF files nor containers; their state is end->state. */
 typedef struct cp_source_ops {
     /** As cp_read(). */
     esdm_status (*read)(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
@@ -208,6 +208,10 @@ typedef struct cp_source_ops {
     /** As cp_refer(). */
     esdm_status (*refer)(const cp_end *end, const cp_dataset *dataset, bool *ret_referred,
                          const char **ret_why, esdm_error *err);
+    /** Of targets: as cp_write() and cp_complete(). */
+    esdm_status (*write)(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
+                         const void *buffer, esdm_error *err);
+    esdm_status (*complete)(cp_end *end, esdm_error *err);
     void (*close)(void *state);
 } cp_source_ops;
 

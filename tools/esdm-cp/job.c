@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "refer/zarr.h"
+#include "esdm-cp/zarr.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -122,7 +122,9 @@ copy_all(copy *c)
         "%s %s", c->referrer != NULL ? "esdm-ref to" : "esdm-cp from", c->job->source);
     if (c->source.is_container)
         cp_accuracy_document(c->model);
+    int zarr = cp_zarr_format(c->job);
     esdm_status status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
+                         : zarr != 0            ? cp_zarr_create(&c->target, c->model, zarr, c->err)
                                                 : cp_netcdf_create(&c->target, c->model, c->err);
     bool states = c->target.is_container && c->referrer == NULL;
     if (status == ESDM_OK && states)
@@ -177,6 +179,8 @@ verify_dataset(copy *c, const cp_end *written, const cp_dataset *a, const cp_dat
         status = allocate(c, b, &slab, &right);
     while (status == ESDM_OK && cp_slab_next(&slab)) {
         status = cp_read(&c->source, a, &slab, left, c->err);
+        if (written->ops != NULL)
+            cp_zarr_texts(a, slab.elements, left);
         if (status == ESDM_OK)
             status = cp_read(written, b, &slab, right, c->err);
         if (status == ESDM_OK &&
@@ -212,11 +216,15 @@ verify_all(copy *c)
                       .ncid = -1};
     g_autoptr(cp_model) model = NULL;
     esdm_status status = open_end(&written, &model, c->err);
-    if (status == ESDM_OK)
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    if (status == ESDM_OK && written.ops != NULL)
+        status = cp_zarr_match(c->model, model, found, c->err);
+    else if (status == ESDM_OK)
         status = cp_compare_models(c->model, model, c->err);
     for (guint i = 0; status == ESDM_OK && i < c->model->datasets->len; i++)
-        status = verify_dataset(c, &written, g_ptr_array_index(c->model->datasets, i),
-                                g_ptr_array_index(model->datasets, i));
+        status =
+            verify_dataset(c, &written, g_ptr_array_index(c->model->datasets, i),
+                           g_ptr_array_index(written.ops != NULL ? found : model->datasets, i));
     cp_close(&written);
     return status;
 }
@@ -274,6 +282,8 @@ publish(copy *c)
     const char *target = c->job->target;
     if (c->target.is_container)
         return esdm_container_move(c->session, c->target.name, target, cp_wants.force != 0, c->err);
+    if (cp_zarr_format(c->job) != 0)
+        return cp_zarr_publish(c->target.name, target, c->err);
     /* Unlike rename(), link() does not replace what somebody else made meanwhile. */
     int failed = cp_wants.force ? rename(c->target.name, target) : link(c->target.name, target);
     if (failed != 0 && !cp_wants.force && errno != EEXIST)
@@ -291,6 +301,10 @@ remove_temporary(copy *c)
 {
     esdm_error err = {0};
     cp_close(&c->target);
+    if (cp_zarr_format(c->job) != 0) {
+        cp_zarr_remove(c->target.name);
+        return;
+    }
     if (!c->target.is_container) {
         (void) unlink(c->target.name);
         return;

@@ -297,7 +297,8 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
     bool one_reference =
         cp_wants.reference && count == 2 && (!is_folder(arguments[0]) || is_store(arguments[0]));
     p.into_folder = p.several || (cp_wants.recursive && !one_reference) || p.target[0] == '\0' ||
-                    g_str_has_suffix(p.target, "/") || (name == NULL && is_folder(p.target));
+                    g_str_has_suffix(p.target, "/") ||
+                    (name == NULL && is_folder(p.target) && !is_store(p.target));
     tool_exit result = TOOL_OK;
     for (int i = 0; i < count - 1 && result == TOOL_OK; i++)
         result = add_source(&p, arguments[i]);

@@ -18,18 +18,7 @@
 
 /* ---- metadata ----------------------------------------------------------------------------- */
 
-static void
-node_json(const serve_node *node, const char *consolidated, GString *json)
-{
-    uint64_t chunk[ESDM_MAX_RANK];
-    if (node->group != NULL) {
-        zarr_group_json(node->group, consolidated, json);
-        return;
-    }
-    zarr_chunk(node->dataset, chunk);
-    zarr_array_json(node->dataset, chunk, esdm_dataset_fill(node->dataset->from.dataset, NULL), "",
-                    json);
-}
+static const zarr_style style = {.format = 3, .most = ZARR_CHUNK_MOST, .codecs = ""};
 
 static bool
 is_shown(const serve_node *node)
@@ -37,32 +26,11 @@ is_shown(const serve_node *node)
     return node->group != NULL || zarr_has_type(node->dataset->type);
 }
 
-static gint
-compare_keys(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 char *
 serve_zarr_consolidated(const serve_model *model)
 {
-    guint count = 0;
-    const char *comma = "";
-    g_autofree const char **keys =
-        (const char **) g_hash_table_get_keys_as_array(model->nodes, &count);
-    qsort(keys, count, sizeof *keys, compare_keys);
-    GString *json = g_string_new("{\"kind\":\"inline\",\"must_understand\":false,\"metadata\":{");
-    for (guint i = 0; i < count; i++) {
-        const serve_node *node = serve_node_find(model, keys[i]);
-        if (keys[i][0] == '\0' || !is_shown(node))
-            continue;
-        g_string_append(json, comma);
-        zarr_text_json(keys[i], -1, json);
-        g_string_append_c(json, ':');
-        node_json(node, NULL, json);
-        comma = ",";
-    }
-    g_string_append(json, "}}");
+    GString *json = g_string_new(NULL);
+    zarr_consolidated_json(model->model, &style, json);
     return g_string_free(json, false);
 }
 
@@ -212,8 +180,12 @@ static serve_result
 answer_meta(serve_request *request, serve_place *place, const char *key, const serve_node *node)
 {
     GString *json = g_string_new(NULL);
-    node_json(node, node->group == place->model->model->root ? place->model->consolidated : NULL,
-              json);
+    if (node->dataset != NULL)
+        zarr_array_json(node->dataset, &style, json);
+    else
+        zarr_group_json(
+            node->group,
+            node->group == place->model->model->root ? place->model->consolidated : NULL, json);
     content *c = g_new0(content, 1);
     c->state = request->state;
     c->place = *place;
@@ -248,7 +220,7 @@ answer_chunk(serve_request *request, serve_place *place, const char *key)
     const cp_dataset *d = find_array(place->model, key, &rest);
     if (d == NULL || !zarr_has_type(d->type))
         return no_such_key(request, place);
-    zarr_chunk(d, chunk);
+    zarr_chunk(d, style.most, chunk);
     if (!zarr_chunk_number(d, chunk, rest, &number))
         return no_such_key(request, place);
     content *c = g_new0(content, 1);

@@ -39,7 +39,7 @@ shrink(const cp_dataset *d, uint64_t *chunk, uint64_t most)
 }
 
 void
-zarr_chunk(const cp_dataset *d, uint64_t *ret_chunk)
+zarr_chunk(const cp_dataset *d, uint64_t most, uint64_t *ret_chunk)
 {
     uint32_t growing = d->rank; /* the first unlimited axis */
     for (uint32_t i = d->rank; i-- > 0;) {
@@ -52,7 +52,7 @@ zarr_chunk(const cp_dataset *d, uint64_t *ret_chunk)
         if (unlimited)
             growing = i;
     }
-    shrink(d, ret_chunk, d->chunk != NULL ? ZARR_CHUNK_MOST : ZARR_CHUNK_USUAL);
+    shrink(d, ret_chunk, d->chunk != NULL ? most : ZARR_CHUNK_USUAL);
     if (d->chunk != NULL || growing == d->rank)
         return;
     uint64_t step = bytes_beside(d, ret_chunk, growing);

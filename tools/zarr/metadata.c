@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file The content of zarr.json. Written here and not by Jansson, which has no whole numbers
- * above INT64_MAX: the fill value of uint64 is one. */
+/** @file The content of zarr.json, and what format 2 has as well. Written here and not by Jansson,
+ * which has no whole numbers above INT64_MAX: the fill value of uint64 is one. */
 
 #include "zarr/zarr.h"
 
@@ -51,8 +51,8 @@ put_text(const char *text, GString *json)
     zarr_text_json(text != NULL ? text : "", -1, json);
 }
 
-static void
-put_value(esdm_type type, const void *values, uint64_t index, GString *json)
+void
+zarr_value_json(esdm_type type, const void *values, uint64_t index, GString *json)
 {
     gint64 whole = 0;
     switch (type) {
@@ -127,7 +127,7 @@ put_attribute(const cp_attribute *a, GString *json)
     for (uint64_t i = 0; i < a->count; i++) {
         if (i > 0)
             g_string_append_c(json, ',');
-        put_value(type, a->values, i, json);
+        zarr_value_json(type, a->values, i, json);
     }
     if (a->count != 1)
         g_string_append_c(json, ']');
@@ -153,19 +153,37 @@ put_fill_attribute(const cp_attribute *a, GString *json)
     }
 }
 
+/* Format 2 has names of dimensions among the attributes, and the fill value elsewhere. */
 static void
-put_attributes(const GPtrArray *attributes, bool of_dataset, GString *json)
+put_dimension_names(const cp_dataset *d, GString *json)
+{
+    for (uint32_t i = 0; i < d->rank; i++) {
+        g_string_append_c(json, i > 0 ? ',' : '[');
+        zarr_text_json(d->dimensions[i]->name, -1, json);
+    }
+    g_string_append(json, d->rank > 0 ? "]" : "[]");
+}
+
+void
+zarr_attributes_json(const GPtrArray *attributes, const cp_dataset *dataset, int format,
+                     GString *json)
 {
     const char *comma = "";
-    g_string_append(json, "\"attributes\":{");
+    g_string_append_c(json, '{');
+    if (format == 2 && dataset != NULL) {
+        g_string_append(json, "\"_ARRAY_DIMENSIONS\":");
+        put_dimension_names(dataset, json);
+        comma = ",";
+    }
     for (guint i = 0; i < attributes->len; i++) {
         const cp_attribute *a = g_ptr_array_index(attributes, i);
-        if (a->type->path != NULL)
+        bool is_fill = dataset != NULL && g_str_equal(a->name, "_FillValue");
+        if (a->type->path != NULL || (is_fill && format == 2))
             continue;
         g_string_append(json, comma);
         zarr_text_json(a->name, -1, json);
         g_string_append_c(json, ':');
-        if (of_dataset && g_str_equal(a->name, "_FillValue"))
+        if (is_fill)
             put_fill_attribute(a, json);
         else
             put_attribute(a, json);
@@ -197,7 +215,7 @@ put_type(const cp_dataset *d, const void *fill, const char *codecs, GString *jso
     } else {
         g_string_append_printf(
             json, "\"data_type\":\"%s\",\"fill_value\":", esdm_type_name(d->type->atomic));
-        put_value(d->type->atomic, fill, 0, json);
+        zarr_value_json(d->type->atomic, fill, 0, json);
         g_string_append(json, d->type->bytes == 1
                                   ? ",\"codecs\":[{\"name\":\"bytes\"}"
                                   : ",\"codecs\":[{\"name\":\"bytes\",\"configuration\":"
@@ -207,36 +225,89 @@ put_type(const cp_dataset *d, const void *fill, const char *codecs, GString *jso
 }
 
 void
-zarr_array_json(const cp_dataset *d, const uint64_t *chunk, const void *fill, const char *codecs,
-                GString *json)
+zarr_numbers_json(uint32_t rank, const uint64_t *numbers, GString *json)
 {
-    g_string_append(json, "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[");
-    for (uint32_t i = 0; i < d->rank; i++)
+    g_string_append_c(json, '[');
+    for (uint32_t i = 0; i < rank; i++)
         g_string_append_printf(json, "%s%" G_GUINT64_FORMAT, i > 0 ? "," : "",
-                               (guint64) d->dimensions[i]->length);
-    g_string_append(json, "],");
-    put_type(d, fill, codecs, json);
-    put_attributes(d->attributes, true, json);
-    g_string_append(json, ",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":"
-                          "{\"chunk_shape\":[");
-    for (uint32_t i = 0; i < d->rank; i++)
-        g_string_append_printf(json, "%s%" G_GUINT64_FORMAT, i > 0 ? "," : "", (guint64) chunk[i]);
-    g_string_append(json, "]}},\"chunk_key_encoding\":{\"name\":\"default\",\"configuration\":"
-                          "{\"separator\":\"/\"}},\"dimension_names\":[");
-    for (uint32_t i = 0; i < d->rank; i++) {
-        if (i > 0)
-            g_string_append_c(json, ',');
-        zarr_text_json(d->dimensions[i]->name, -1, json);
+                               (guint64) numbers[i]);
+    g_string_append_c(json, ']');
+}
+
+void
+zarr_array_json(const cp_dataset *d, const zarr_style *style, GString *json)
+{
+    uint64_t chunk[ESDM_MAX_RANK], shape[ESDM_MAX_RANK];
+    zarr_chunk(d, style->most, chunk);
+    if (style->format == 2) {
+        zarr_array2_json(d, chunk, style->codecs, json);
+        return;
     }
-    g_string_append(json, "],\"storage_transformers\":[]}");
+    for (uint32_t i = 0; i < d->rank; i++)
+        shape[i] = d->dimensions[i]->length;
+    g_string_append(json, "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":");
+    zarr_numbers_json(d->rank, shape, json);
+    g_string_append_c(json, ',');
+    put_type(d, esdm_dataset_fill(d->from.dataset, NULL), style->codecs, json);
+    g_string_append(json, "\"attributes\":");
+    zarr_attributes_json(d->attributes, d, 3, json);
+    g_string_append(json, ",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":"
+                          "{\"chunk_shape\":");
+    zarr_numbers_json(d->rank, chunk, json);
+    g_string_append(json, "}},\"chunk_key_encoding\":{\"name\":\"default\",\"configuration\":"
+                          "{\"separator\":\"/\"}},\"dimension_names\":");
+    put_dimension_names(d, json);
+    g_string_append(json, ",\"storage_transformers\":[]}");
 }
 
 void
 zarr_group_json(const cp_group *group, const char *consolidated, GString *json)
 {
-    g_string_append(json, "{\"zarr_format\":3,\"node_type\":\"group\",");
-    put_attributes(group->attributes, false, json);
+    g_string_append(json, "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":");
+    zarr_attributes_json(group->attributes, NULL, 3, json);
     if (consolidated != NULL)
         g_string_append_printf(json, ",\"consolidated_metadata\":%s", consolidated);
     g_string_append_c(json, '}');
+}
+
+/* ---- consolidated metadata ---------------------------------------------------------------- */
+
+static void
+put_key(const char *path, const char **comma, GString *json)
+{
+    g_string_append(json, *comma);
+    zarr_text_json(path + 1, -1, json);
+    g_string_append_c(json, ':');
+    *comma = ",";
+}
+
+static void
+put_nodes(const cp_group *group, const zarr_style *style, const char **comma, GString *json)
+{
+    for (guint i = 0; i < group->datasets->len; i++) {
+        const cp_dataset *d = g_ptr_array_index(group->datasets, i);
+        if (!zarr_has_type(d->type))
+            continue;
+        put_key(d->path, comma, json);
+        zarr_array_json(d, style, json);
+    }
+    for (guint i = 0; i < group->groups->len; i++) {
+        const cp_group *child = g_ptr_array_index(group->groups, i);
+        put_key(child->path, comma, json);
+        zarr_group_json(child, NULL, json);
+        put_nodes(child, style, comma, json);
+    }
+}
+
+void
+zarr_consolidated_json(const cp_model *model, const zarr_style *style, GString *json)
+{
+    const char *comma = "";
+    if (style->format == 2) {
+        zarr_consolidated2_json(model, style, json);
+        return;
+    }
+    g_string_append(json, "{\"kind\":\"inline\",\"must_understand\":false,\"metadata\":{");
+    put_nodes(model->root, style, &comma, json);
+    g_string_append(json, "}}");
 }

@@ -110,6 +110,7 @@ def compare(said):
         "Zarr store": through_xarray(xr.open_zarr(esdm.zarr(name), **RAW)),
         "Zarr over HTTP": through_xarray(xr.open_zarr(f"{at}/zarr/{name}", **RAW)),
         "esdm-cp": through_netcdf(said["exported"]),
+        "esdm-cp, Zarr": through_xarray(xr.open_zarr(said["zarr"], **RAW)),
         "#mode=bytes": through_netcdf(f"{at}/files/{name}#mode=bytes"),
     }
     if said["mounted"]:
