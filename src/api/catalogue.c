@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/branches.h"
 #include "api/catalogue.h"
 #include "api/digest.h"
 #include "api/moment.h"
@@ -133,8 +134,10 @@ esdm__remove(esdm_session *session, const char *name, bool sealed, esdm_error *e
         status = esdm__named_move(session, normal, former, false, NULL, &removed, err);
     else
         status = esdm__named_remove(session, normal, &removed, err);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK) {
+        esdm__branch_removed(session, normal);
         esdm__session_replaced(session);
+    }
     return status;
 }
 
@@ -170,12 +173,16 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__nesting_check(session, normal_to, err);
+    if (status == ESDM_OK)
+        status = esdm__branch_check_move(normal_from, normal_to, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__named_move(
             session, normal_from, normal_to, replace,
             replace ? esdm__former_name(session, normal_to, false, stored) : NULL, &replaced, err);
     if (status == ESDM_OK && replaced != 0)
         esdm__session_replaced(session);
+    if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
+        status = esdm__branches_follow(session, normal_from, normal_to, err);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "api/branches.h"
 #include "api/catalogue.h"
 #include "api/seal.h"
 #include "base/arguments.h"
@@ -61,6 +62,8 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK)
         status = esdm__nesting_check(session, target_name, err);
+    if (status == ESDM_OK)
+        status = esdm__branch_check_name(session, target_name, err);
     if (status == ESDM_OK && replace)
         status = esdm__sealed_check(session, target_name, err);
     if (status != ESDM_OK)

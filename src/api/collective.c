@@ -3,6 +3,7 @@
 /** @file Public functions for containers that several ranks share. */
 
 #include "io/ranks/collective.h"
+#include "api/branches.h"
 #include "api/transfer.h"
 #include "base/error.h"
 #include "query/view.h"
@@ -46,6 +47,8 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
         status = esdm_container_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = not_a_query(session, normal, err);
+    if (status == ESDM_OK)
+        status = esdm__branch_check_name(session, normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;

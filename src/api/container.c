@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "api/branches.h"
 #include "api/digest.h"
 #include "api/moment.h"
 #include "api/seal.h"
@@ -45,6 +46,9 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
                                normal);
     if (esdm__view_is_said(session->site, normal))
         return esdm__view_refuse(normal, err);
+    status = esdm__branch_check_name(session, normal, err);
+    if (status != ESDM_OK)
+        return status;
     status = mode == ESDM_CREATE_REPLACE ? esdm__sealed_check(session, normal, err) : ESDM_OK;
     return status == ESDM_OK ? esdm__io_create(session, normal, mode, ret_container, err) : status;
 }

@@ -21,7 +21,7 @@ static bool
 visit_match(const char *container, const char *dataset_path, void *user)
 {
     const match_visitor *v = user;
-    if (esdm__name_is_own(container))
+    if (esdm__name_is_hidden(container))
         return true;
     const esdm_match match = {.container = container, .dataset = dataset_path};
     return v->visit(&match, v->user);
@@ -111,7 +111,7 @@ static bool
 visit_row(const char *container, const char *dataset, const esdm__query_value *values, void *user)
 {
     const row_visitor *v = user;
-    if (esdm__name_is_own(container))
+    if (esdm__name_is_hidden(container))
         return true;
     const esdm_match match = {.container = container, .dataset = dataset};
     for (size_t i = 0; i < v->ncolumns; i++)

@@ -180,6 +180,34 @@ has_control_characters(const char *text)
     return false;
 }
 
+const char *
+esdm__name_branch(const char *name, size_t *ret_bytes)
+{
+    const char *mark = strstr(name, ESDM__BRANCH_MARK);
+    const char *branch = mark != NULL ? mark + sizeof ESDM__BRANCH_MARK - 1 : NULL;
+    if (mark == NULL || mark == name || branch[0] == '\0' || strpbrk(branch, "@?:") != NULL)
+        return NULL;
+    if (ret_bytes != NULL)
+        *ret_bytes = (size_t) (mark - name);
+    return branch;
+}
+
+esdm_status
+esdm__branch_check(const char *branch, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    size_t bytes = strlen(branch);
+    if (bytes > 0 && bytes <= ESDM_BRANCH_MAX && strpbrk(branch, "@?: ") == NULL &&
+        esdm__name_normalise(branch, normal, NULL) == ESDM_OK && strcmp(normal, branch) == 0)
+        return ESDM_OK;
+    return esdm__error_set(
+        err, ESDM_EINVAL,
+        "'%.200s' cannot be the name of a branch: it has 1 to %d bytes of UTF-8, "
+        "and no '@', '?', ':', blanks or control characters; '/' stands between "
+        "two parts",
+        branch, ESDM_BRANCH_MAX);
+}
+
 static esdm_status
 check_component(const char *name, const char *part, size_t bytes, esdm_error *err)
 {

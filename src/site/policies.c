@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/names.h"
 #include "site/parts.h"
 
 #define MAX_POLICIES 1024
@@ -133,6 +134,13 @@ esdm__site_clear_policies(esdm__site *site)
 static bool
 matches(const esdm__site_policy *policy, const char *container, const char *path)
 {
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    size_t bytes;
+    if (esdm__name_branch(container, &bytes) != NULL && bytes < sizeof base) {
+        memcpy(base, container, bytes); /* what holds for a container holds for its branches */
+        base[bytes] = '\0';
+        container = base;
+    }
     if (policy->container != NULL && fnmatch(policy->container, container, 0) != 0)
         return false;
     if (policy->variable == NULL)

@@ -146,7 +146,7 @@ add_match(const char *container, const char *dataset_path, void *user)
 {
     esdm__pointers *names = user;
     (void) dataset_path;
-    if (esdm__name_is_own(container) || names->count > ESDM__MEMBERS_MOST)
+    if (esdm__name_is_hidden(container) || names->count > ESDM__MEMBERS_MOST)
         return true;
     char *copy = strdup(container);
     if (copy == NULL || !esdm__pointers_add(names, copy)) {

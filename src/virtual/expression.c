@@ -34,7 +34,7 @@ note_match(const char *container, const char *dataset, void *user)
 {
     found *all = user;
     (void) dataset;
-    if (esdm__name_is_own(container) ||
+    if (esdm__name_is_hidden(container) ||
         (all->names.count > 0 && strcmp(all->names.items[all->names.count - 1], container) == 0))
         return true; /* matches come by name */
     char *copy = strdup(container);

@@ -215,6 +215,9 @@ add_listed(const esdm_container_info *info, void *user)
     listing *all = user;
     plan *p = all->p;
     size_t bytes = strlen(all->prefix);
+    const char *mark = strstr(info->name, "@branch:");
+    if (mark != NULL && mark >= info->name + bytes)
+        return true; /* a branch is copied when it is named */
     g_autofree char *base = last_component(info->name);
     /* The container of the prefix's own name, or one below it. */
     const char *rest = bytes == 0                       ? info->name

@@ -5,6 +5,7 @@
 
 #include "common/common.h"
 #include "esdm-log/esdm-log.h"
+#include "esdm/branch.h"
 #include "esdm/history.h"
 
 static const tool_help help = {
@@ -15,6 +16,8 @@ static const tool_help help = {
         "whom, and what it changed. Each snapshot can be read by its name, by any program:\n"
         "esdm://NAME@7, the one before the newest as NAME@-1, and what was the newest at a\n"
         "time as NAME@2026-11-20T12:00 (UTC), one with a tag (esdm-tag) as NAME@tag:TAG.\n"
+        "Branches (esdm-branch) are named beside the snapshot that they began with; their\n"
+        "own history is that of NAME@branch:BRANCH.\n"
         "\n"
         "How many snapshots are kept the site says (\"history\"). Containers that had the name\n"
         "before follow, as long as the site keeps them (esdm-restore brings them back).",
@@ -36,7 +39,8 @@ typedef struct step {
     guint64 time_ns;
     char *writer;
     char *message;
-    GPtrArray *tags; /* texts */
+    GPtrArray *tags;     /* texts */
+    GPtrArray *branches; /* that begin with it */
 } step;
 
 static void
@@ -46,6 +50,7 @@ free_step(gpointer data)
     g_free(one->writer);
     g_free(one->message);
     g_ptr_array_unref(one->tags);
+    g_ptr_array_unref(one->branches);
     g_free(one);
 }
 
@@ -58,6 +63,7 @@ note(const esdm_snapshot_info *info, void *user)
     one->writer = g_strdup(info->writer);
     one->message = g_strdup(info->message);
     one->tags = g_ptr_array_new_with_free_func(g_free);
+    one->branches = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(user, one);
     return true;
 }
@@ -74,7 +80,38 @@ note_tag(const esdm_tag_info *info, void *user)
     return true;
 }
 
+static bool
+note_branch(const esdm_branch_info *info, void *user)
+{
+    const GPtrArray *steps = user;
+    for (guint i = 0; i < steps->len; i++) {
+        const step *one = g_ptr_array_index(steps, i);
+        if (one->snapshot == info->from)
+            g_ptr_array_add(one->branches, g_strdup(info->branch));
+    }
+    return true;
+}
+
 /* ---- showing ------------------------------------------------------------------------------ */
+
+static void
+show_names(const char *what, const GPtrArray *names)
+{
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *name = tool_printable(g_ptr_array_index(names, i));
+        (void) printf("%s%s%s%s", i == 0 ? "  " : ", ", i == 0 ? what : "", i == 0 ? ": " : "",
+                      name);
+    }
+}
+
+static json_t *
+names_json(const GPtrArray *names)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < names->len; i++)
+        tool_json_append(list, tool_json_text(g_ptr_array_index(names, i)));
+    return list;
+}
 
 static void
 show_text(const char *name, const step *one, const GPtrArray *changes)
@@ -85,10 +122,8 @@ show_text(const char *name, const step *one, const GPtrArray *changes)
     g_autofree char *message = tool_printable(one->message);
     (void) printf("%s@%" G_GUINT64_FORMAT "  %s  %s%s%s", printable, one->snapshot, time, writer,
                   message[0] != '\0' ? "  " : "", message);
-    for (guint i = 0; i < one->tags->len; i++) {
-        g_autofree char *tag = tool_printable(g_ptr_array_index(one->tags, i));
-        (void) printf("%s%s", i == 0 ? "  tag: " : ", ", tag);
-    }
+    show_names("tag", one->tags);
+    show_names("branch", one->branches);
     (void) printf("\n");
     for (guint i = 0; changes != NULL && i < changes->len; i++) {
         g_autofree char *line = tool_printable(g_ptr_array_index(changes, i));
@@ -106,10 +141,8 @@ show_json(const char *name, const step *one, const GPtrArray *changes, json_t *l
     tool_json_set(object, "time", json_string(time));
     tool_json_set(object, "writer", tool_json_text(one->writer));
     tool_json_set(object, "message", tool_json_text(one->message));
-    json_t *tags = json_array();
-    for (guint i = 0; i < one->tags->len; i++)
-        tool_json_append(tags, tool_json_text(g_ptr_array_index(one->tags, i)));
-    tool_json_set(object, "tags", tags);
+    tool_json_set(object, "tags", names_json(one->tags));
+    tool_json_set(object, "branches", names_json(one->branches));
     json_t *lines = json_array();
     for (guint i = 0; changes != NULL && i < changes->len; i++)
         tool_json_append(lines, tool_json_text(g_ptr_array_index(changes, i)));
@@ -176,6 +209,8 @@ log_argument(esdm_session *session, const char *argument, json_t *list)
         status = esdm_container_snapshots(session, name, note, steps, &err);
     if (status == ESDM_OK)
         status = esdm_container_tags(session, name, note_tag, steps, &err);
+    if (status == ESDM_OK && strstr(name, "@branch:") == NULL)
+        status = esdm_branch_list(session, name, note_branch, steps, &err);
     if (status == ESDM_ENOENT)
         return tool_absent(session, name);
     if (status != ESDM_OK)

@@ -69,10 +69,16 @@ move_one(esdm_session *session, const char *from, const char *to)
     return TOOL_OK;
 }
 
+/* Branches go with their container, which comes before them. */
 static bool
 note_name(const esdm_container_info *info, void *user)
 {
-    g_ptr_array_add(user, g_strdup(info->name));
+    GPtrArray *names = user;
+    const char *mark = strstr(info->name, "@branch:");
+    g_autofree char *base =
+        mark != NULL ? g_strndup(info->name, (gsize) (mark - info->name)) : NULL;
+    if (base == NULL || !g_ptr_array_find_with_equal_func(names, base, g_str_equal, NULL))
+        g_ptr_array_add(names, g_strdup(info->name));
     return true;
 }
 

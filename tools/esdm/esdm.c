@@ -27,6 +27,7 @@ static const subcommand subcommands[] = {
     {"mv", "give containers other names"},
     {"ln", "give a query a name: a virtual container"},
     {"attr", "show and change attributes"},
+    {"branch", "make, list and remove branches of containers"},
     {"find", "find containers and datasets by their attributes"},
     {"reduce", "print sums, means, minima and maxima of a variable"},
     {"cp", "copy between NetCDF files and containers"},

@@ -29,6 +29,8 @@ typedef struct esdm_attributes esdm_attributes; /**< ordered list of attributes 
 
 /** Longest container name in bytes, without the NUL; a component between slashes has ≤ 255. */
 #define ESDM_CONTAINER_NAME_MAX 1024
+/** Longest name of a branch in bytes (esdm/branch.h). */
+#define ESDM_BRANCH_MAX 200
 /** Longest name of a group, dimension, dataset or attribute in bytes (NetCDF's NC_MAX_NAME). */
 #define ESDM_NAME_MAX 256
 

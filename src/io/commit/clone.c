@@ -12,7 +12,8 @@
 #include "meta/attribute_index.h"
 
 static esdm_status
-make_clone(esdm_session *session, const esdm_meta_clone *clone, esdm_error *err)
+make_clone(esdm_session *session, const esdm_meta_clone *clone, uint64_t *ret_record,
+           esdm_error *err)
 {
     esdm_meta_committed made = {0};
     esdm_status status = esdm__noted_clone(session, clone, &made, err);
@@ -20,6 +21,8 @@ make_clone(esdm_session *session, const esdm_meta_clone *clone, esdm_error *err)
         status = esdm__noted_clone(session, clone, &made, err);
     if (status == ESDM_OK && made.replaced != 0)
         esdm__session_replaced(session);
+    if (status == ESDM_OK)
+        *ret_record = made.container;
     return status;
 }
 
@@ -40,8 +43,9 @@ index_older(esdm_session *session, const esdm_container *source, const char *nam
     esdm__container_drop(made);
 }
 
-esdm_status
-esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_error *err)
+static esdm_status
+clone_named(esdm_container *source, const char *name, bool replace, const char *what,
+            uint64_t *ret_record, esdm_error *err)
 {
     esdm_session *session = source->session;
     esdm__attribute_index attributes = {0};
@@ -61,8 +65,8 @@ esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_erro
     esdm__uuid_new(uuid);
     char told[ESDM__FORMER_NAME_BYTES];
     esdm__former_tell(source->name, told, sizeof told);
-    (void) snprintf(message, sizeof message, "clone of %.*s@%" PRIu64, ESDM_CONTAINER_NAME_MAX,
-                    told, snapshot);
+    (void) snprintf(message, sizeof message, "%.16s of %.*s@%" PRIu64, what,
+                    ESDM_CONTAINER_NAME_MAX, told, snapshot);
     const esdm_meta_clone clone = {
         .container = record,
         .from = source->name,
@@ -77,9 +81,23 @@ esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_erro
         .attributes = attributes.entries,
         .nattributes = attributes.count,
     };
-    status = make_clone(session, &clone, err);
+    status = make_clone(session, &clone, ret_record, err);
     if (status == ESDM_OK)
         index_older(session, source, name, snapshot);
     esdm__attribute_index_clear(&attributes);
     return status;
+}
+
+esdm_status
+esdm__io_clone(esdm_container *source, const char *name, bool replace, esdm_error *err)
+{
+    uint64_t record;
+    return clone_named(source, name, replace, "clone", &record, err);
+}
+
+esdm_status
+esdm__io_clone_as(esdm_container *source, const char *name, const char *what, uint64_t *ret_record,
+                  esdm_error *err)
+{
+    return clone_named(source, name, false, what, ret_record, err);
 }

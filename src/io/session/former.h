@@ -13,6 +13,7 @@
  */
 
 #include "io/session/session.h"
+#include "model/names.h"
 
 /** Bytes of a stored name, with its NUL. */
 #define ESDM__FORMER_NAME_BYTES (ESDM_CONTAINER_NAME_MAX + 64)
@@ -32,6 +33,13 @@ static inline bool
 esdm__name_is_own(const char *stored)
 {
     return stored[0] == '/';
+}
+/** Whether queries pass a name of the store by: the engine's own, and branches, which would be
+ * found beside what they are branches of. */
+static inline bool
+esdm__name_is_hidden(const char *stored)
+{
+    return esdm__name_is_own(stored) || esdm__name_branch(stored, NULL) != NULL;
 }
 /** Takes a stored name apart. false: it is none of a former container. */
 bool esdm__former_parse(const char *stored, esdm__former *ret_former);

@@ -184,10 +184,47 @@ test_names__table_agrees_with_a_set(void **state)
     assert_null(names.slots);
 }
 
+static void
+test_branch__is_split_from_the_name_of_its_container(void **state)
+{
+    (void) state;
+    static const char *const none[] = {"a.nc",         "a.nc@branch:", "@branch:x",
+                                       "a@branch:x@3", "a@tag:x",      "a@branch:b?digest"};
+    size_t bytes = 7;
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_null(esdm__name_branch(none[i], &bytes));
+    assert_int_equal(bytes, 7);
+    assert_string_equal(esdm__name_branch("exp/a.nc@branch:fix/units", &bytes), "fix/units");
+    assert_int_equal(bytes, strlen("exp/a.nc"));
+    assert_string_equal(esdm__name_branch("a@branch:b", NULL), "b");
+}
+
+static void
+test_branch__names_are_checked(void **state)
+{
+    (void) state;
+    static const char *const wrong[] = {"",   "a b",  "a@b",  "a:b",  "a?b", "/a",
+                                        "a/", "a//b", "a/..", "a\nb", "\xff"};
+    esdm_error err = {0};
+    char longest[ESDM_BRANCH_MAX + 2];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(esdm__branch_check(wrong[i], &err), ESDM_EINVAL);
+        assert_non_null(strstr(err.message, "cannot be the name of a branch"));
+    }
+    memset(longest, 'x', sizeof longest - 1);
+    longest[ESDM_BRANCH_MAX + 1] = '\0';
+    assert_int_equal(esdm__branch_check(longest, &err), ESDM_EINVAL);
+    longest[ESDM_BRANCH_MAX] = '\0';
+    assert_int_equal(esdm__branch_check(longest, &err), ESDM_OK);
+    assert_int_equal(esdm__branch_check("fix/Einheiten-\xc3\xbc", &err), ESDM_OK);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_branch__is_split_from_the_name_of_its_container),
+        cmocka_unit_test(test_branch__names_are_checked),
         cmocka_unit_test(test_names__containers_lose_scheme_and_extra_slashes),
         cmocka_unit_test(test_names__containers_refuse_bad_names),
         cmocka_unit_test(test_names__containers_have_a_longest_name),

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Branches: made, listed, removed, and renamed with their container. */
+
+#include "api/branches.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/catalogue.h"
+#include "api/tags.h"
+#include "base/arguments.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "io/commit/clone.h"
+#include "io/io.h"
+#include "io/session/journaling.h"
+#include "io/session/nesting.h"
+#include "virtual/virtual.h"
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static void
+tag_of(const char *branch, char tag[ESDM__BRANCH_TAG_BYTES])
+{
+    (void) snprintf(tag, ESDM__BRANCH_TAG_BYTES, ESDM__BRANCH_TAG "%s", branch);
+}
+
+/* The name of the branch as a container. */
+static esdm_status
+full_name(const char *base, const char *branch, char full[ESDM_CONTAINER_NAME_MAX + 1],
+          esdm_error *err)
+{
+    char text[ESDM_CONTAINER_NAME_MAX + sizeof ESDM__BRANCH_MARK + ESDM_BRANCH_MAX];
+    esdm_status status = esdm__branch_check(branch, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) snprintf(text, sizeof text, "%s" ESDM__BRANCH_MARK "%s", base, branch);
+    return esdm__name_normalise(text, full, err);
+}
+
+esdm_status
+esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err)
+{
+    size_t bytes;
+    const char *branch = esdm__name_branch(normal, &bytes);
+    esdm_meta_container record;
+    esdm_error why = {0};
+    if (branch == NULL)
+        return ESDM_OK;
+    esdm_status status = session->meta->container_find(session->store, normal, &record, &why);
+    if (status == ESDM_ENOENT)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "container '%.*s' has no branch '%s': esdm-branch '%.*s' '%s' makes "
+                               "it",
+                               (int) bytes, normal, branch, (int) bytes, normal, branch);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+esdm_status
+esdm__branch_check_move(const char *from, const char *to, esdm_error *err)
+{
+    const char *old = esdm__name_branch(from, NULL);
+    const char *new = esdm__name_branch(to, NULL);
+    if (new == NULL || (old != NULL && strcmp(old, new) == 0))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EINVAL,
+                           "'%s' is the name of a branch, which '%s' is not: esdm-branch makes one",
+                           to, from);
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+/* @param normal of a container or of one of its snapshots. @param ret_base name of the container.
+ */
+static esdm_status
+find_base(esdm_session *session, const char *normal, char ret_base[ESDM_CONTAINER_NAME_MAX + 1],
+          uint64_t *ret_snapshot, esdm_error *err)
+{
+    esdm_meta_container record;
+    esdm__moment moment = {.snapshot = 0};
+    esdm_status status = session->meta->container_find(session->store, normal, &record, err);
+    if (status == ESDM_ENOENT && esdm__moment_is_said(normal))
+        status = esdm__moment_find(session, normal, &moment, err);
+    else
+        (void) snprintf(moment.stored, sizeof moment.stored, "%s", normal);
+    if (status != ESDM_OK)
+        return status;
+    if (esdm__name_is_own(moment.stored))
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' was replaced or removed: esdm-restore brings it back, and "
+                               "esdm-cp --reflink makes another container of it",
+                               normal);
+    if (esdm__name_branch(moment.stored, NULL) != NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a branch, which has none: merge it first (esdm-merge), or "
+                               "begin another one with a snapshot of the container",
+                               moment.stored);
+    (void) snprintf(ret_base, ESDM_CONTAINER_NAME_MAX + 1, "%.*s", ESDM_CONTAINER_NAME_MAX,
+                    moment.stored);
+    *ret_snapshot = moment.snapshot != 0 ? moment.snapshot : ESDM_SNAPSHOT_LATEST;
+    return ESDM_OK;
+}
+
+/* The snapshot that was cloned is kept on both sides. */
+static esdm_status
+tag_both(esdm_session *session, uint64_t base, uint64_t made, uint64_t snapshot, const char *branch,
+         esdm_error *err)
+{
+    char name[ESDM__BRANCH_TAG_BYTES];
+    tag_of(branch, name);
+    const esdm_meta_tag began = {
+        .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
+    const esdm_meta_tag merged = {
+        .name = ESDM__MERGED_TAG, .snapshot = snapshot, .author = began.author};
+    esdm_status status = session->meta->tag_set(session->store, base, &began, true, err);
+    return status == ESDM_OK ? session->meta->tag_set(session->store, made, &merged, false, err)
+                             : status;
+}
+
+static esdm_status
+make(esdm_container *source, const char *full, const char *branch, uint64_t *ret_snapshot,
+     esdm_error *err)
+{
+    esdm_session *session = source->session;
+    uint64_t base, snapshot, made = 0;
+    esdm_error ignored;
+    esdm__container_position(source, &base, &snapshot);
+    esdm_status status = esdm__io_clone_as(source, full, "branch", &made, err);
+    if (status != ESDM_OK)
+        return status;
+    status = tag_both(session, base, made, snapshot, branch, err);
+    if (status != ESDM_OK) /* without them it could not be merged */
+        (void) !esdm__named_remove(session, full, &made, &ignored);
+    else if (ret_snapshot != NULL)
+        *ret_snapshot = snapshot;
+    return status;
+}
+
+static esdm_status
+check_site(const esdm_session *session, esdm_error *err)
+{
+    esdm_status status = esdm__need_writable(session, err);
+    if (status != ESDM_OK)
+        return status;
+    return session->meta->clone != NULL && session->meta->tag_set != NULL
+               ? ESDM_OK
+               : esdm__error_set(err, ESDM_ENOTSUP,
+                                 "the metadata store of site '%s' makes no clones: its plug-in was "
+                                 "built for an older ESDM",
+                                 session->site->name);
+}
+
+/* A virtual container has no fragments that could be shared. */
+static esdm_status
+check_source(const esdm_container *source, esdm_error *err)
+{
+    if (!esdm__virtual_is_saved(source))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "'%s' is a virtual container, which has no branches: copy it first "
+                           "(esdm-cp)",
+                           source->name);
+}
+
+esdm_status
+esdm_branch_create(esdm_session *session, const char *name, const char *branch,
+                   uint64_t *ret_snapshot, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1], base[ESDM_CONTAINER_NAME_MAX + 1];
+    char full[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t snapshot = 0;
+    esdm_container *source = NULL;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, branch);
+    if (esdm__virtual_is_said(name))
+        return esdm__error_set(err, ESDM_ENOTSUP, "'%s' is a query, which has no branches", name);
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = check_site(session, err);
+    if (status == ESDM_OK)
+        status = find_base(session, normal, base, &snapshot, err);
+    if (status == ESDM_OK)
+        status = full_name(base, branch, full, err);
+    if (status == ESDM_OK)
+        status = esdm__nesting_check(session, full, err);
+    if (status == ESDM_OK)
+        status = esdm__io_open(session, base, ESDM_OPEN_READ, snapshot, &source, err);
+    if (status != ESDM_OK)
+        return status;
+    status = check_source(source, err);
+    if (status == ESDM_OK)
+        status = make(source, full, branch, ret_snapshot, err);
+    esdm_container_discard(source);
+    return status;
+}
+
+/* ---- listing ------------------------------------------------------------------------------- */
+
+typedef struct branches {
+    const char *base;
+    size_t base_bytes;
+    struct {
+        char *name; /* owned; of the container */
+        esdm_meta_container record;
+    } * items; /* owned */
+    size_t count;
+    bool failed;
+} branches;
+
+static bool
+note_branch(const char *stored, const esdm_meta_container *record, void *user)
+{
+    branches *all = user;
+    size_t bytes;
+    if (esdm__name_branch(stored, &bytes) == NULL || bytes != all->base_bytes ||
+        memcmp(stored, all->base, bytes) != 0)
+        return true;
+    char *copy = strdup(stored);
+    if (copy == NULL || !esdm__array_grow(&all->items, all->count, sizeof *all->items)) {
+        free(copy);
+        all->failed = true;
+        return false;
+    }
+    all->items[all->count].name = copy;
+    all->items[all->count++].record = *record;
+    return true;
+}
+
+static void
+clear_branches(branches *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        free(all->items[i].name);
+    free(all->items);
+}
+
+/* All that lies in the folder of the container is looked at. clear_branches(), in any case. */
+static esdm_status
+load_branches(esdm_session *session, const char *base, branches *all, esdm_error *err)
+{
+    char folder[ESDM_CONTAINER_NAME_MAX + 1];
+    const char *slash = strrchr(base, '/');
+    *all = (branches){.base = base, .base_bytes = strlen(base)};
+    if (slash != NULL)
+        (void) snprintf(folder, sizeof folder, "%.*s", (int) (slash - base), base);
+    esdm_status status = session->meta->container_list(
+        session->store, slash != NULL ? folder : NULL, note_branch, all, err);
+    if (status == ESDM_OK && all->failed)
+        status = esdm__error_nomem(err, all->count * sizeof *all->items, "branches");
+    return status;
+}
+
+static esdm_status
+tell(esdm_session *session, uint64_t base, const char *full, const esdm_meta_container *record,
+     esdm_branch_info *ret, esdm_error *err)
+{
+    char name[ESDM__BRANCH_TAG_BYTES];
+    const char *branch = esdm__name_branch(full, NULL);
+    tag_of(branch, name);
+    esdm__tagged began = {.name = name}, merged = {.name = ESDM__MERGED_TAG};
+    esdm_status status = esdm__tag_find(session, record->container, &merged, err);
+    if (status == ESDM_OK && base != 0)
+        status = esdm__tag_find(session, base, &began, err);
+    *ret = (esdm_branch_info){.branch = branch,
+                              .name = full,
+                              .from = began.snapshot,
+                              .merged = merged.snapshot != began.snapshot ? merged.snapshot : 0,
+                              .snapshot = record->snapshot,
+                              .created_ns = record->created_ns,
+                              .modified_ns = record->modified_ns};
+    return status;
+}
+
+esdm_status
+esdm_branch_list(esdm_session *session, const char *name, esdm_branch_visitor visit, void *user,
+                 esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    branches all;
+    esdm_meta_container record;
+    esdm_error why = {0};
+    bool more = true;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, visit);
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status != ESDM_OK)
+        return status;
+    status = session->meta->container_find(session->store, normal, &record, &why);
+    bool absent = status == ESDM_ENOENT;
+    if (status != ESDM_OK && !absent)
+        return esdm__error_set(err, status, "%s", why.message);
+    status = load_branches(session, normal, &all, err);
+    if (status == ESDM_OK && absent && all.count == 0)
+        status = esdm__error_set(err, ESDM_ENOENT, "container '%s' does not exist", normal);
+    for (size_t i = 0; i < all.count && more && status == ESDM_OK; i++) {
+        esdm_branch_info info;
+        status = tell(session, absent ? 0 : record.container, all.items[i].name,
+                      &all.items[i].record, &info, err);
+        more = status == ESDM_OK && visit(&info, user);
+    }
+    clear_branches(&all);
+    return status;
+}
+
+/* ---- removing and renaming ------------------------------------------------------------------ */
+
+void
+esdm__branch_removed(esdm_session *session, const char *normal)
+{
+    char base[ESDM_CONTAINER_NAME_MAX + 1], tag[ESDM__BRANCH_TAG_BYTES];
+    size_t bytes;
+    esdm_meta_container record;
+    esdm_error ignored;
+    const char *branch = esdm__name_branch(normal, &bytes);
+    if (branch == NULL || session->meta->tag_remove == NULL)
+        return;
+    (void) snprintf(base, sizeof base, "%.*s", (int) bytes, normal);
+    tag_of(branch, tag);
+    if (session->meta->container_find(session->store, base, &record, &ignored) == ESDM_OK)
+        (void) !session->meta->tag_remove(session->store, record.container, tag, &ignored);
+}
+
+esdm_status
+esdm_branch_remove(esdm_session *session, const char *name, const char *branch, esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1], full[ESDM_CONTAINER_NAME_MAX + 1];
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, branch);
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = full_name(normal, branch, full, err);
+    if (status == ESDM_OK)
+        status = esdm__need_writable(session, err);
+    if (status == ESDM_OK)
+        status = esdm__branch_check_name(session, full, err);
+    return status == ESDM_OK ? esdm_container_remove(session, full, err) : status;
+}
+
+static bool
+note_tag(const esdm_meta_tag *tag, void *user)
+{
+    bool own = strncmp(tag->name, ESDM__BRANCH_TAG, sizeof ESDM__BRANCH_TAG - 1) == 0;
+    *(bool *) user = own;
+    return !own;
+}
+
+/* Asked of the container, as looking for branches takes longer the more lies in its folder. */
+static bool
+has_branches(esdm_session *session, const char *name)
+{
+    esdm_meta_container record;
+    esdm_error ignored;
+    bool has = false;
+    return session->meta->tag_list != NULL &&
+           session->meta->container_find(session->store, name, &record, &ignored) == ESDM_OK &&
+           session->meta->tag_list(session->store, record.container, note_tag, &has, &ignored) ==
+               ESDM_OK &&
+           has;
+}
+
+/* A branch is a container of its own from now on. */
+static void
+leave(esdm_session *session, const char *from, const char *to)
+{
+    esdm_meta_container record;
+    esdm_error ignored;
+    esdm__branch_removed(session, from);
+    if (session->meta->tag_remove != NULL &&
+        session->meta->container_find(session->store, to, &record, &ignored) == ESDM_OK)
+        (void) !session->meta->tag_remove(session->store, record.container, ESDM__MERGED_TAG,
+                                          &ignored);
+}
+
+esdm_status
+esdm__branches_follow(esdm_session *session, const char *from, const char *to, esdm_error *err)
+{
+    branches all;
+    char full[ESDM_CONTAINER_NAME_MAX + 1];
+    uint64_t replaced = 0;
+    if (esdm__name_branch(to, NULL) == NULL && esdm__name_branch(from, NULL) != NULL)
+        leave(session, from, to);
+    if (esdm__name_branch(to, NULL) != NULL || !has_branches(session, to))
+        return ESDM_OK;
+    esdm_status status = load_branches(session, from, &all, err);
+    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
+        const char *branch = esdm__name_branch(all.items[i].name, NULL);
+        status = full_name(to, branch, full, err);
+        if (status == ESDM_OK)
+            status =
+                esdm__named_move(session, all.items[i].name, full, false, NULL, &replaced, err);
+        if (status != ESDM_OK)
+            status = esdm__error_prefix(err, status,
+                                        "'%s' is called '%s' now, but its branch '%s' is not", from,
+                                        to, branch);
+    }
+    clear_branches(&all);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_API_BRANCHES_H
+#define ESDM_API_BRANCHES_H
+
+/**
+ * @file
+ * Branches, for the other sources of this folder. A branch is a container with the name
+ * NAME@branch:BRANCH. Two tags of the engine's own belong to it: "esdm:branch:BRANCH" keeps the
+ * snapshot of NAME that it began with, "esdm:merged" the newest snapshot of the branch that is in
+ * NAME: that one, or what was merged since.
+ */
+
+#include "esdm/branch.h"
+#include "io/session/session.h"
+
+#define ESDM__BRANCH_TAG "esdm:branch:"
+#define ESDM__MERGED_TAG "esdm:merged"
+/** Bytes of the first tag's name, with its NUL. */
+#define ESDM__BRANCH_TAG_BYTES (sizeof ESDM__BRANCH_TAG + ESDM_BRANCH_MAX)
+
+/** ESDM_ENOENT when `normal` is the name of a branch that does not exist: only
+ *  esdm_branch_create() makes one. */
+esdm_status esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err);
+/** ESDM_EINVAL when a name would make a branch of what is none, or another branch of one. */
+esdm_status esdm__branch_check_move(const char *from, const char *to, esdm_error *err);
+/** After a container was removed: if it was a branch its container does not keep what it began with
+ *  any more. Best effort. */
+void esdm__branch_removed(esdm_session *session, const char *normal);
+/** After a container was renamed: its branches are renamed as well. */
+esdm_status esdm__branches_follow(esdm_session *session, const char *from, const char *to,
+                                  esdm_error *err);
+
+#endif

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""Branches: made, written by NetCDF programs, listed, renamed and removed with their containers or without."""
+
+import json
+import shutil
+import time
+
+from esdmtest import (BUILD, SANITIZE, SOURCE, Site, client, client_environment, expect, expect_error, main, run,
+                      tool)
+
+BRANCH, RM, GC, FSCK = (tool(name) for name in ("esdm-branch", "esdm-rm", "esdm-gc", "esdm-fsck"))
+
+WRITE = """
+import netCDF4, numpy, sys
+name, first, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+with netCDF4.Dataset(f"esdm://{name}", mode) as d:
+    if mode == "w":
+        d.createDimension("x", 5000)
+        d.createVariable("v", "f8", ("x",))
+    d["v"][:] = numpy.arange(5000.0) + first
+    d.step = first
+"""
+READ = """
+import netCDF4, sys
+for name in sys.argv[1:]:
+    with netCDF4.Dataset(f"esdm://{name}") as d:
+        print(d.step, float(d["v"][-1]) - 4999)
+"""
+
+
+def write(name, first, mode="a", check=True):
+    return client(["/usr/bin/python3", "-c", WRITE, name, str(first), mode], check=check)
+
+
+def read(*names, check=True):
+    return client(["/usr/bin/python3", "-c", READ, *names], check=check)
+
+
+def expect_read(**steps):
+    names = [name.replace("__", "@branch:").replace("_", ".") for name in steps]
+    text = read(*names).stdout
+    expect(text == "".join(f"{step} {step}.0\n" for step in steps.values()), f"{names}: {text}")
+
+
+def branch(*arguments, check=True):
+    return run([BRANCH, *arguments], check=check)
+
+
+def branches(*arguments):
+    return json.loads(branch("--json", *arguments).stdout)["branches"]
+
+
+def names():
+    return run([tool("esdm-ls")]).stdout.split()
+
+
+def packs(site):
+    """Packs of containers, not those of the site's own."""
+    return sorted(path.name for path in site.packs.rglob("*")
+                  if path.is_file() and not path.name.startswith("0" * 24)
+                  and path.suffix != ".json")
+
+
+def test_a_branch_is_written_by_programs():
+    with Site() as site:                       # history 1
+        write("a.nc", 1, "w")
+        stored = packs(site)
+        out = branch("a.nc", "fix").stdout
+        expect("a.nc@branch:fix begins with snapshot 1" in out, out)
+        expect(packs(site) == stored, "making it has stored data")
+        write("a.nc@branch:fix", 2)
+        write("a.nc", 3)
+        expect_read(a_nc__fix=2, a_nc=3)
+        dump = client(["ncdump", "-h", "esdm://a.nc@branch:fix"]).stdout
+        expect(":step = 2" in dump, dump)
+        client(["ncatted", "-O", "-a", "step,global,o,i,4", "esdm://a.nc@branch:fix"])
+        expect(client(["ncdump", "-h", "esdm://a.nc@branch:fix"]).stdout.count("step = 4") == 1, "ncatted")
+        time.sleep(0.6)                        # stores spare what is younger than half a second
+        write("a.nc", 5)
+        run([GC, "--yes", "--age=0"])
+        told = branches("a.nc")
+        expect([(b["branch"], b["container"], b["from"], b["merged"]) for b in told] ==
+               [("fix", "a.nc@branch:fix", 1, None)], f"{told}")
+        expect(read("a.nc@1", "a.nc").stdout == "1 1.0\n5 5.0\n", "what it began with is not kept")
+        log = json.loads(run([tool("esdm-log"), "--json", "-b", "a.nc"]).stdout)["snapshots"]
+        expect([s["branches"] for s in log if s["snapshot"] == 1] == [["fix"]], f"{log}")
+        expect("branch: fix" in run([tool("esdm-log"), "a.nc"]).stdout, "esdm-log shows none")
+        expect("branch of a.nc@1" in run([tool("esdm-log"), "a.nc@branch:fix"]).stdout, "no message")
+        expect_error(run([tool("esdm-diff"), "a.nc", "a.nc@branch:fix"], check=False), "")
+        run([FSCK, "--data"])
+
+
+def test_each_side_may_go():
+    for removed, left in (("a.nc", "a.nc@branch:fix/units"), ("a.nc@branch:fix/units", "a.nc")):
+        with Site() as site:
+            write("a.nc", 1, "w")
+            branch("a.nc", "fix/units")
+            write("a.nc", 2)
+            write("a.nc@branch:fix/units", 2)
+            run([RM, "--yes", "--for-good", removed])
+            run([GC, "--yes", "--age=0"])
+            expect(read(left).stdout == "2 2.0\n" and names() == [left], f"{names()}")
+            run([FSCK, "--data"])
+            write(left, 3)
+            run([RM, "--yes", "--for-good", left])
+            run([GC, "--yes", "--age=0"])
+            expect(not packs(site), f"left: {packs(site)}")
+
+
+def test_removing_and_restoring():
+    with Site() as _:
+        write("a.nc", 1, "w")
+        branch("a.nc", "one", "two")
+        write("a.nc@branch:one", 2)
+        out = branch("--remove", "a.nc", "one").stdout
+        expect("branch 'one' is removed" in out, out)
+        expect([b["branch"] for b in branches("a.nc")] == ["two"], f"{branches('a.nc')}")
+        expect_error(read("a.nc@branch:one", check=False), "")
+        run([tool("esdm-restore"), "a.nc@branch:one"])
+        expect_read(a_nc__one=2)
+        branch("-d", "a.nc", "one", "two")
+        expect(branch("a.nc").stdout == "a.nc has no branches\n", branch("a.nc").stdout)
+        time.sleep(0.6)
+        write("a.nc", 3)
+        run([GC, "--yes", "--age=0"])
+        expect_error(read("a.nc@1", check=False), "")
+
+
+def test_beginning_with_older_snapshots():
+    with Site(history=5) as _:
+        write("exp/a.nc", 1, "w")
+        write("exp/a.nc", 2)
+        write("exp/a.nc", 3)
+        run([tool("esdm-tag"), "exp/a.nc@1", "draft"])
+        branch("exp/a.nc", "x", "--from", "@tag:draft")
+        branch("exp/a.nc", "y", "--from", "@-1")
+        branch("exp/a.nc@2", "z")
+        expect(read(*(f"exp/a.nc@branch:{b}" for b in "xyz")).stdout == "1 1.0\n2 2.0\n2 2.0\n", "")
+        expect([(b["branch"], b["from"]) for b in branches("--all", "exp")] ==
+               [("x", 1), ("y", 2), ("z", 2)], f"{branches('--all')}")
+        write("exp/a.nc@branch:x", 7)
+        expect(read("exp/a.nc@branch:x@1", "exp/a.nc@branch:x@-1").stdout == "1 1.0\n1 1.0\n", "")
+        run([tool("esdm-cp"), "--reflink", "exp/a.nc@branch:x", "b.nc"], check=False)
+        run([tool("esdm-mv"), "-r", "exp", "new"])
+        expect(names()[-4:] == ["new/a.nc", "new/a.nc@branch:x", "new/a.nc@branch:y",
+                                "new/a.nc@branch:z"], f"{names()}")
+        run([tool("esdm-mv"), "new/a.nc", "c.nc"])
+        expect([b["branch"] for b in branches("c.nc")] == ["x", "y", "z"], f"{names()}")
+        run([tool("esdm-mv"), "c.nc@branch:x", "d.nc"])      # a container of its own
+        expect([b["branch"] for b in branches("c.nc")] == ["y", "z"], f"{names()}")
+        expect(read("d.nc").stdout == "7 7.0\n", "")
+
+
+def test_python():
+    if SANITIZE:
+        return
+    with Site(history=3) as _:
+        write("a.nc", 1, "w")
+        write("a.nc", 2)
+        env = client_environment({"PYTHONPATH": str(SOURCE / "python"),
+                                  "ESDM_LIBRARY_DIR": f"{BUILD}:{BUILD / 'netcdf-plugin'}"})
+        env.pop("LD_PRELOAD", None)
+        out = run(["/usr/bin/python3", "-c", "import esdm, netCDF4\n"
+                   "name = esdm.branch('a.nc', 'fix', -1)\n"
+                   "print(name)\n"
+                   "with netCDF4.Dataset('esdm://' + name, 'a') as d: d.step += 10\n"], env=env).stdout
+        expect(out == "a.nc@branch:fix\n" and read(out.strip()).stdout == "11 1.0\n", out)
+
+
+def test_queries_pass_them_by():
+    with Site() as site:
+        write("run/a.nc", 1, "w")
+        branch("run/a.nc", "fix")
+        write("run/a.nc@branch:fix", 2)
+        found = run([tool("esdm-find"), "exists step"]).stdout
+        expect("run/a.nc" in found and "branch" not in found, found)
+        run([tool("esdm-cp"), "-r", "esdm://run", "esdm://copy"])
+        run([tool("esdm-cp"), "-r", "--reflink", "esdm://run", "esdm://clone"])
+        run([tool("esdm-cp"), "-r", "esdm://run", str(site.file("out"))])
+        expect(names() == ["clone/a.nc", "copy/a.nc", "run/a.nc", "run/a.nc@branch:fix"], f"{names()}")
+        run([tool("esdm-cp"), "esdm://run/a.nc@branch:fix", site.file("fix.nc")])
+        run([tool("esdm-diff"), site.file("fix.nc"), "run/a.nc@branch:fix"])
+
+
+def test_what_is_refused():
+    with Site() as _:
+        write("a.nc", 1, "w")
+        for name in ("", "a b", "a@b", "a?b", "a:b", "x" * 201, "a//b", "/a", "a/", "a/../b"):
+            expect_error(branch("a.nc", name, check=False), "branch")
+        branch("a.nc", "fix")
+        expect_error(branch("a.nc", "fix", check=False), "exists")
+        expect_error(branch("a.nc", "fix/more", check=False), "fix")
+        expect_error(branch("a.nc@branch:fix", "more", check=False), "esdm-merge")
+        expect_error(branch("a.nc@9", "more", check=False), "9")
+        expect_error(branch("b.nc", "more", check=False), "b.nc")
+        expect_error(branch("--remove", "a.nc", "none", check=False), "no branch 'none'")
+        expect(write("a.nc@branch:none", 1, "w", check=False).returncode != 0, "it was made by a program")
+        expect(write("a.nc@branch:none", 1, "a", check=False).returncode != 0, "it was made by a program")
+        expect_error(run([tool("esdm-mv"), "a.nc", "a.nc@branch:none"], check=False), "esdm-branch")
+        expect_error(run([tool("esdm-cp"), "--reflink", "esdm://a.nc", "esdm://a.nc@branch:none"],
+                         check=False), "esdm-branch")
+        expect(names() == ["a.nc", "a.nc@branch:fix"], f"{names()}")
+
+
+def test_catalogue_that_is_lost_and_moved():
+    with Site(targets=[{"name": "disk", "plugin": "posix", "directory": "packs"}],
+              metadata={"plugin": "sqlite", "directory": "metadata"}) as site:
+        write("a.nc", 1, "w")
+        branch("a.nc", "fix")
+        write("a.nc@branch:fix", 2)
+        write("a.nc", 3)
+        shutil.rmtree(site.file("metadata"))
+        run([tool("esdm-mkfs"), "--restore"])
+        expect_read(a_nc__fix=2, a_nc=3)
+        run([FSCK, "--data"])
+
+
+if __name__ == "__main__":
+    main(test_a_branch_is_written_by_programs, test_python, test_each_side_may_go, test_removing_and_restoring,
+         test_beginning_with_older_snapshots, test_queries_pass_them_by, test_what_is_refused,
+         test_catalogue_that_is_lost_and_moved)
