@@ -16,7 +16,7 @@ import os as _os
 from ._catalogue import (Container, Match, Place, Snapshot, Table, View, find, ls, move, remove, site, snapshots,
                          stat, version, views)
 from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
-from ._history import branch, digest
+from ._history import MergeConflict, branch, digest, merge
 from ._library import PLUGIN as _PLUGIN
 from ._library import EsdmError, NotFound
 from ._library import load as _load
@@ -26,7 +26,7 @@ __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "
            "append", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version", "views",
            "write", "write_region", "zarr"]
 
-__all__ += ["branch"]
+__all__ += ["MergeConflict", "branch", "merge"]
 
 _report = "not active"
 

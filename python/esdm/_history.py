@@ -4,7 +4,7 @@
 import ctypes
 
 from . import _catalogue, _data
-from ._library import Error, check
+from ._library import Error, EsdmError, check
 
 
 def digest(name: str, snapshot=None) -> str:
@@ -34,3 +34,68 @@ def branch(name: str, branch_name: str, snapshot=None) -> str:
     _catalogue._call("esdm_branch_create", source.encode(),  # pylint: disable=protected-access
                      branch_name.encode(), None)
     return f"{plain}@branch:{branch_name}"
+
+
+class _Conflict(ctypes.Structure):
+    _fields_ = [("object", ctypes.c_char_p), ("what", ctypes.c_char_p), ("attribute", ctypes.c_char_p),
+                ("rank", ctypes.c_uint32), ("offset", ctypes.POINTER(ctypes.c_uint64)),
+                ("size", ctypes.POINTER(ctypes.c_uint64)), ("decided", ctypes.c_bool)]
+
+
+_VISITOR = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Conflict), ctypes.c_void_p)
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("prefer", ctypes.c_int), ("dry_run", ctypes.c_bool), ("pick", ctypes.c_uint64),
+                ("message", ctypes.c_char_p), ("report", _VISITOR), ("user", ctypes.c_void_p)]
+
+
+class _Result(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "base", "theirs", "snapshot", "objects", "fragments", "referenced_bytes", "rewritten_bytes", "conflicts",
+        "open_conflicts", "conflict_elements")]
+
+
+class MergeConflict(EsdmError):
+    """Container and branch have changed the same; nothing was merged. `result` tells where."""
+
+    def __init__(self, status, message, result):
+        super().__init__(status, message)
+        self.result = result
+
+
+def merge(name: str, branch_name: str, prefer=None, dry_run: bool = False, pick: int = 0, message=None) -> dict:
+    """Makes the changes of a branch to its container, in one commit.
+    @param prefer "ours" or "theirs": what is done where both have changed the same; None: MergeConflict is raised,
+    and nothing changes.
+    @param pick only what this snapshot of the branch changed.
+    @return what was done; "conflicts" lists where both have changed the same: "values" with "offset" and "size" of
+    a box of elements."""
+    conflicts = []
+
+    def note(item, _):
+        c = item.contents
+        found = {"object": c.object.decode(), "what": c.what.decode(), "decided": bool(c.decided)}
+        if c.attribute is not None:
+            found["attribute"] = c.attribute.decode()
+        if found["what"] == "values":
+            found["offset"] = [c.offset[i] for i in range(c.rank)]
+            found["size"] = [c.size[i] for i in range(c.rank)]
+        conflicts.append(found)
+
+    options = _Options(prefer={None: 0, "ours": 1, "theirs": 2}[prefer], dry_run=dry_run, pick=pick,
+                       message=message.encode() if message else None, report=_VISITOR(note))
+    function = _catalogue._api().esdm_merge  # pylint: disable=protected-access
+    function.restype = ctypes.c_int
+    function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p,
+                         ctypes.c_void_p]
+    told, error = _Result(), Error()
+    session = _catalogue._open_session()  # pylint: disable=protected-access
+    status = function(session, name.removeprefix("esdm://").encode(), branch_name.encode(), ctypes.byref(options),
+                      ctypes.byref(told), ctypes.byref(error))
+    result = {field: getattr(told, field) for field, _ in _Result._fields_}
+    result["conflicts"] = conflicts
+    if status != 0 and told.open_conflicts > 0:
+        raise MergeConflict(status, error.message.decode("utf-8", "replace"), result)
+    check(status, error)
+    return result

@@ -27,10 +27,9 @@ tag_of(const char *branch, char tag[ESDM__BRANCH_TAG_BYTES])
     (void) snprintf(tag, ESDM__BRANCH_TAG_BYTES, ESDM__BRANCH_TAG "%s", branch);
 }
 
-/* The name of the branch as a container. */
-static esdm_status
-full_name(const char *base, const char *branch, char full[ESDM_CONTAINER_NAME_MAX + 1],
-          esdm_error *err)
+esdm_status
+esdm__branch_full_name(const char *base, const char *branch, char full[ESDM_CONTAINER_NAME_MAX + 1],
+                       esdm_error *err)
 {
     char text[ESDM_CONTAINER_NAME_MAX + sizeof ESDM__BRANCH_MARK + ESDM_BRANCH_MAX];
     esdm_status status = esdm__branch_check(branch, err);
@@ -185,7 +184,7 @@ esdm_branch_create(esdm_session *session, const char *name, const char *branch,
     if (status == ESDM_OK)
         status = find_base(session, normal, base, &snapshot, err);
     if (status == ESDM_OK)
-        status = full_name(base, branch, full, err);
+        status = esdm__branch_full_name(base, branch, full, err);
     if (status == ESDM_OK)
         status = esdm__nesting_check(session, full, err);
     if (status == ESDM_OK)
@@ -335,7 +334,7 @@ esdm_branch_remove(esdm_session *session, const char *name, const char *branch, 
     ESDM__NEED(err, branch);
     esdm_status status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
-        status = full_name(normal, branch, full, err);
+        status = esdm__branch_full_name(normal, branch, full, err);
     if (status == ESDM_OK)
         status = esdm__need_writable(session, err);
     if (status == ESDM_OK)
@@ -391,7 +390,7 @@ esdm__branches_follow(esdm_session *session, const char *from, const char *to, e
     esdm_status status = load_branches(session, from, &all, err);
     for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
         const char *branch = esdm__name_branch(all.items[i].name, NULL);
-        status = full_name(to, branch, full, err);
+        status = esdm__branch_full_name(to, branch, full, err);
         if (status == ESDM_OK)
             status =
                 esdm__named_move(session, all.items[i].name, full, false, NULL, &replaced, err);

@@ -18,6 +18,9 @@
 /** Bytes of the first tag's name, with its NUL. */
 #define ESDM__BRANCH_TAG_BYTES (sizeof ESDM__BRANCH_TAG + ESDM_BRANCH_MAX)
 
+/** The name of a branch as a container. ESDM_EINVAL. */
+esdm_status esdm__branch_full_name(const char *base, const char *branch,
+                                   char full[ESDM_CONTAINER_NAME_MAX + 1], esdm_error *err);
 /** ESDM_ENOENT when `normal` is the name of a branch that does not exist: only
  *  esdm_branch_create() makes one. */
 esdm_status esdm__branch_check_name(esdm_session *session, const char *normal, esdm_error *err);

@@ -19,6 +19,8 @@ typedef struct record {
     uint64_t container;
     char *name; /* owned; NULL: garbage that somebody may read */
     char uuid[ESDM_META_UUID_BYTES];
+    unsigned seen; /* the look that found it last */
+    bool gone;     /* a later look has not found it */
 } record;
 
 typedef struct records {
@@ -28,6 +30,7 @@ typedef struct records {
     record *items;                  /* owned; the first `sorted` by number */
     size_t count;
     size_t sorted;
+    unsigned look; /* number of the look under way */
     bool failed;
 } records;
 
@@ -65,18 +68,21 @@ by_number(const void *a, const void *b)
 }
 
 /* By an earlier look: numbers are never given again. */
-static bool
-is_noted(const records *to, uint64_t container)
+static record *
+noted(const records *to, uint64_t container)
 {
     const record key = {.container = container};
-    return to->sorted > 0 && bsearch(&key, to->items, to->sorted, sizeof key, by_number) != NULL;
+    return to->sorted > 0 ? bsearch(&key, to->items, to->sorted, sizeof key, by_number) : NULL;
 }
 
 static bool
 note_record(uint64_t container, const char *uuid, const char *name, void *user)
 {
     records *to = user;
-    if (!is_concerned(to, container, uuid) || is_noted(to, container))
+    record *known = noted(to, container);
+    if (known != NULL)
+        known->seen = to->look;
+    if (!is_concerned(to, container, uuid) || known != NULL)
         return true;
     record *grown = realloc(to->items, (to->count + 1) * sizeof *grown);
     to->failed = grown == NULL;
@@ -88,7 +94,7 @@ note_record(uint64_t container, const char *uuid, const char *name, void *user)
     if (to->failed)
         return false;
     record *one = &to->items[to->count++];
-    *one = (record){.container = container, .name = copy};
+    *one = (record){.container = container, .name = copy, .seen = to->look};
     strncpy(one->uuid, uuid, sizeof one->uuid - 1);
     one->uuid[sizeof one->uuid - 1] = '\0';
     return true;
@@ -230,12 +236,53 @@ wait_for_commits(esdm_session *session, const record *one, esdm_error *err)
                : esdm__error_prefix(err, status, "cannot tell which commits are in progress");
 }
 
-/* Marks what the records need that are there now and were not marked yet. */
+/* Whether a record has gone since the look before. */
+static bool
+has_gone(const records *list, const char *uuid)
+{
+    for (size_t i = 0; i < list->sorted; i++) {
+        const record *one = &list->items[i];
+        if (one->seen + 1 == list->look && !one->gone && strcmp(one->uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A record that was looked at may have got fragments of another one since, by a merge, which adds
+ * its row before: such records are looked at again when a row is new, and when the record has gone
+ * of whose packs the row tells, as it may not have been there any more when it was to be marked. */
 static esdm_status
-mark_new_records(marking *m, records *list, bool fence, bool *ret_any, esdm_error *err)
+mark_sharers_again(marking *m, const records *list, const esdm__sharers *before, bool fence,
+                   bool *ret_any, esdm_error *err)
+{
+    const esdm__sharers *now = m->sharers;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < now->count && status == ESDM_OK; i++) {
+        const esdm__sharer *row = &now->items[i];
+        const record *one = noted(list, row->container);
+        if (one == NULL ||
+            (esdm__sharers_has(before, row->uuid, row->container) && !has_gone(list, row->uuid)))
+            continue;
+        *ret_any = true;
+        if (fence)
+            status = wait_for_commits(m->session, one, err);
+        if (status == ESDM_OK)
+            status = mark_record(m, one, err);
+    }
+    for (size_t i = 0; i < list->sorted; i++)
+        list->items[i].gone = list->items[i].seen != list->look;
+    return status;
+}
+
+/* Marks what the records need that are there now and were not marked yet. @param sharers those of
+ *  the look before; replaced. */
+static esdm_status
+mark_new_records(marking *m, records *list, esdm__sharers *sharers_before, bool fence,
+                 bool *ret_any, esdm_error *err)
 {
     esdm__sharers sharers = {0};
     size_t first = list->count;
+    list->look++;
     esdm_status status = esdm__sharers_load(m->session, &sharers, err);
     m->sharers = list->sharers = &sharers;
     bool alone = list->only != NULL && !esdm__sharers_any(&sharers, list->only->uuid);
@@ -252,10 +299,14 @@ mark_new_records(marking *m, records *list, bool fence, bool *ret_any, esdm_erro
             status = mark_record(m, &list->items[i], err);
     }
     *ret_any = list->count > first;
-    if (*ret_any)
+    if (status == ESDM_OK && list->look > 1 && !alone)
+        status = mark_sharers_again(m, list, sharers_before, fence, ret_any, err);
+    if (list->count > first)
         qsort(list->items, list->count, sizeof *list->items, by_number);
     list->sorted = list->count;
-    esdm__sharers_clear(&sharers);
+    esdm__sharers_clear(sharers_before);
+    *sharers_before = sharers;
+    m->sharers = list->sharers = sharers_before;
     return status;
 }
 
@@ -268,10 +319,12 @@ mark_used(esdm_session *session, esdm__inventory *packs, const esdm__stray_recor
 {
     marking m = {.session = session, .packs = packs};
     records list = {.packs = packs, .only = only};
+    esdm__sharers sharers = {0};
     bool any = true;
     esdm_status status = ESDM_OK;
     while (any && status == ESDM_OK)
-        status = mark_new_records(&m, &list, fence, &any, err);
+        status = mark_new_records(&m, &list, &sharers, fence, &any, err);
+    esdm__sharers_clear(&sharers);
     for (size_t i = 0; i < list.count; i++)
         free(list.items[i].name);
     free(list.items);

@@ -28,6 +28,7 @@ static const subcommand subcommands[] = {
     {"ln", "give a query a name: a virtual container"},
     {"attr", "show and change attributes"},
     {"branch", "make, list and remove branches of containers"},
+    {"merge", "make the changes of a branch to its container"},
     {"find", "find containers and datasets by their attributes"},
     {"reduce", "print sums, means, minima and maxima of a variable"},
     {"cp", "copy between NetCDF files and containers"},

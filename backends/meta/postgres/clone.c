@@ -126,6 +126,36 @@ postgres__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor v
     return status;
 }
 
+esdm_status
+postgres__share(void *self, uint64_t container, uint64_t other, esdm_error *err)
+{
+    postgres__store *store = self;
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    uint64_t named = 0;
+    if (container == other)
+        return ESDM_OK;
+    postgres__put_int(&params, container);
+    postgres__put_int(&params, other);
+    esdm_status status = postgres__enter_write(store, err);
+    if (status == ESDM_OK) {
+        postgres__pins_sink(store);
+        status = postgres__check_format(store, err);
+        if (status == ESDM_OK)
+            status = postgres__run(store, POSTGRES__SHARE, &params, &result, err);
+        if (status == ESDM_OK)
+            named = postgres__u64(result, 0, 0);
+        postgres__leave(store);
+    }
+    postgres__params_clear(&params);
+    PQclear(result);
+    if (status == ESDM_OK && named != 2)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "record %llu or %llu was removed or replaced meanwhile",
+                               (unsigned long long) container, (unsigned long long) other);
+    return status;
+}
+
 /* ---- tags ----------------------------------------------------------------------------------- */
 
 static esdm_status

@@ -298,6 +298,7 @@ esdm_status postgres__relocate(void *store, uint64_t container, esdm_meta_reloca
 
 esdm_status postgres__clone(void *store, const esdm_meta_clone *clone,
                             esdm_meta_committed *ret_committed, esdm_error *err);
+esdm_status postgres__share(void *store, uint64_t container, uint64_t other, esdm_error *err);
 esdm_status postgres__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
                                   void *user, esdm_error *err);
 esdm_status postgres__tag_set(void *store, uint64_t container, const esdm_meta_tag *tag,

@@ -311,3 +311,44 @@ sqlite__clone(void *self, const esdm_meta_clone *clone, esdm_meta_committed *ret
                                                .first_page = sqlite__key(container, 1)};
     return status;
 }
+
+/* ---- more shares ---------------------------------------------------------------------------- */
+
+static esdm_status
+share(sqlite__link *link, uint64_t container, uint64_t other, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    uint64_t named = 0;
+    esdm_status status =
+        sqlite__prepare(link, SQLITE__SHARED_NAMED, &statement, err, "ii", container, other);
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &row, err);
+    if (row) {
+        named = sqlite__u64(statement, 0);
+        (void) sqlite3_reset(statement);
+    }
+    if (status == ESDM_OK && named != 2)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "record %llu or %llu was removed or replaced meanwhile",
+                               (unsigned long long) container, (unsigned long long) other);
+    if (status == ESDM_OK)
+        status = sqlite__schema_guard(link, err);
+    return status == ESDM_OK ? sqlite__run(link, SQLITE__SHARED_MORE, err, "ii", container, other)
+                             : status;
+}
+
+esdm_status
+sqlite__share(void *self, uint64_t container, uint64_t other, esdm_error *err)
+{
+    sqlite__store *store = self;
+    if (container == other)
+        return ESDM_OK;
+    if (container > SQLITE__CONTAINER_MAX || other > SQLITE__CONTAINER_MAX)
+        return esdm__error_set(err, ESDM_ECONFLICT, "there is no such record");
+    esdm_status status = sqlite__begin_write(store, true, err);
+    if (status != ESDM_OK)
+        return status;
+    status = share(&store->writer, container, other, err);
+    return sqlite__end_write(store, status, err);
+}

@@ -255,6 +255,13 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__SHARED_COUNT_OF] = "SELECT count(*) FROM shared NOT INDEXED WHERE container = ?1",
     [SQLITE__SHARED_INSERT] =
         "INSERT OR IGNORE INTO shared(uuid, container, sum) VALUES(?1, ?2, seal(0, ?1, ?2))",
+    [SQLITE__SHARED_MORE] =
+        "INSERT OR IGNORE INTO shared(uuid, container, sum) SELECT u.uuid, ?1, seal(0, u.uuid, ?1) "
+        "FROM (SELECT uuid FROM container WHERE container = ?2 UNION "
+        "SELECT uuid FROM shared WHERE container = ?2) u "
+        "WHERE u.uuid <> (SELECT uuid FROM container WHERE container = ?1)",
+    [SQLITE__SHARED_NAMED] =
+        "SELECT count(*) FROM container WHERE container IN (?1, ?2) AND name IS NOT NULL",
     [SQLITE__SHARED_DELETE] = "DELETE FROM shared WHERE container = ?1",
 
     /* ---- names of snapshots */

@@ -217,6 +217,7 @@ esdm_status sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t
 
 /* ---- shared.c ------------------------------------------------------------------------------- */
 
+esdm_status sqlite__share(void *store, uint64_t container, uint64_t other, esdm_error *err);
 esdm_status sqlite__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
                                 void *user, esdm_error *err);
 esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,

@@ -54,6 +54,74 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_branch_list(esdm_session *session, con
                                                       esdm_branch_visitor visit, void *user,
                                                       esdm_error *err);
 
+/* ---- merging ------------------------------------------------------------------------------ */
+
+/** What is done where both sides have changed the same. */
+typedef enum esdm_merge_prefer {
+    ESDM_MERGE_REFUSE, /**< nothing is merged */
+    ESDM_MERGE_OURS,   /**< the container's stays */
+    ESDM_MERGE_THEIRS  /**< the branch's wins */
+} esdm_merge_prefer;
+
+/** Where both sides have changed the same, in different ways. Borrowed during the call. */
+typedef struct esdm_merge_conflict {
+    const char *object;    /**< path of the variable, group or dimension */
+    const char *what;      /**< "values", "attribute", "name", "group", "dimension", "variable": of
+                                the last three one of that name that does not fit is on the other
+                                side, which no preference decides */
+    const char *attribute; /**< its name, with "attribute"; else NULL */
+    uint32_t rank;         /**< with "values": of the box */
+    const uint64_t *offset;
+    const uint64_t *size;
+    bool decided; /**< by the preference */
+} esdm_merge_conflict;
+typedef void (*esdm_merge_visitor)(const esdm_merge_conflict *conflict, void *user);
+
+/** Zero-initialise. */
+typedef struct esdm_merge_options {
+    esdm_merge_prefer prefer;
+    bool dry_run;        /**< look for conflicts, and change nothing */
+    uint64_t pick;       /**< only what this snapshot of the branch changed; 0: all that is new */
+    const char *message; /**< of the commit; NULL: what was merged */
+    esdm_merge_visitor report; /**< may be NULL; the boxes of one variable do not meet */
+    void *user;
+} esdm_merge_options;
+
+typedef struct esdm_merge_result {
+    uint64_t base;              /**< snapshot of the branch since which it was looked for changes */
+    uint64_t theirs;            /**< its snapshot that was merged */
+    uint64_t snapshot;          /**< of the container, that was made; 0: none, as nothing was new */
+    uint64_t objects;           /**< groups, dimensions, variables, attributes that changed */
+    uint64_t fragments;         /**< that the container refers to now */
+    uint64_t referenced_bytes;  /**< stored ones of these; none was copied */
+    uint64_t rewritten_bytes;   /**< of values that were stored anew, as both sides changed them */
+    uint64_t conflicts;         /**< that were told */
+    uint64_t open_conflicts;    /**< that nothing decides */
+    uint64_t conflict_elements; /**< values in conflict */
+} esdm_merge_result;
+
+/**
+ * Makes the changes of a branch to its container, in one commit; the branch stays, and may be
+ * merged again later. Changes are those since the snapshot that both have in common, or that was
+ * merged last. Values change by fragments, which are referred to and not copied; where both sides
+ * have written, their values are compared, bit by bit: an element is in conflict when both differ
+ * from what was before, and from each other. Attributes, names, dimensions, groups and variables
+ * are merged one by one; of the attribute `history` the additions of both are kept. Records that
+ * both have appended are values as others. What a program writes to the container meanwhile is
+ * looked at, too.
+ *
+ * @param name of the container. @param options may be NULL. @param ret_result may be NULL; filled
+ * in also when there are conflicts.
+ * @return ESDM_ECONFLICT: there are conflicts that nothing decides, or others wrote to the same
+ * parts again and again; nothing has changed. ESDM_ENOENT: no such container, branch or snapshot.
+ * ESDM_ENOTSUP: the container or the branch was replaced since they parted, or what is new has
+ * user-defined types. ESDM_EACCES.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_merge(esdm_session *session, const char *name,
+                                                const char *branch,
+                                                const esdm_merge_options *options,
+                                                esdm_merge_result *ret_result, esdm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -104,3 +104,73 @@ esdm__io_refer(esdm_dataset *dataset, const esdm__reference *references, size_t 
         *err = failure;
     return status == ESDM_OK ? ESDM_OK : esdm__dataset_prefix(dataset, status, err);
 }
+
+/* ---- stored already ------------------------------------------------------------------------- */
+
+/* Names that the dataset's own index keeps. */
+static bool
+intern(esdm__index *index, esdm__fragment *fragment)
+{
+    esdm__elsewhere *e = &fragment->elsewhere;
+    if (fragment->pack != NULL) {
+        fragment->pack = esdm__index_pack(index, fragment->pack->target, fragment->pack->pack);
+        if (fragment->pack == NULL)
+            return false;
+    }
+    if (e->source != NULL) {
+        e->source = esdm__index_source(index, e->source->role, e->source->data, e->source->bytes);
+        if (e->source == NULL)
+            return false;
+    }
+    if (e->decoding != NULL) {
+        e->decoding =
+            esdm__index_source(index, e->decoding->role, e->decoding->data, e->decoding->bytes);
+        if (e->decoding == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* With the write lock held. */
+static esdm_status
+share_locked(esdm_dataset *dataset, esdm__dataset_io *io, const esdm__fragment *fragment,
+             esdm_error *err)
+{
+    esdm__fragment own = *fragment;
+    esdm_status status = esdm__dataset_mark_dirty(dataset, io, err);
+    if (status == ESDM_OK)
+        status = esdm__dataset_flush(dataset, io, err); /* older data goes first */
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&io->lock);
+    status = intern(io->index, &own)
+                 ? esdm__index_add_pending(io->index, &own, err)
+                 : esdm__error_nomem(err, sizeof own, "the record of a fragment");
+    (void) pthread_mutex_unlock(&io->lock);
+    if (status == ESDM_OK)
+        grow_dimensions(dataset, &own.box);
+    return status;
+}
+
+esdm_status
+esdm__io_share(esdm_dataset *dataset, const esdm__fragment *fragment, esdm_error *err)
+{
+    esdm__dataset_io *io = NULL;
+    esdm_dataspace space;
+    esdm_status status =
+        esdm_dataspace_init(&space, fragment->box.rank, fragment->box.lo, fragment->box.n, err);
+    if (status == ESDM_OK && fragment->box.rank != dataset->rank)
+        status = esdm__error_set(err, ESDM_EINVAL, "a fragment of another rank");
+    if (status == ESDM_OK)
+        status = esdm__space_check(dataset, &space, true, err);
+    if (status == ESDM_OK)
+        status = esdm__dataset_io_get(dataset, &io, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&io->write_lock);
+    status = share_locked(dataset, io, fragment, err);
+    (void) pthread_mutex_unlock(&io->write_lock);
+    if (status == ESDM_OK)
+        atomic_store_explicit(&dataset->has_data, true, memory_order_relaxed);
+    return status;
+}

@@ -33,4 +33,14 @@ typedef struct esdm__reference {
 esdm_status esdm__io_refer(esdm_dataset *dataset, const esdm__reference *references, size_t n,
                            esdm_error *err);
 
+/**
+ * Enters a fragment as if it had been written: this handle sees it at once, others after the
+ * commit; it hides what was written there before, and unlimited dimensions grow. Nothing is read or
+ * written. Before the commit the metadata store must know that the container shares the pack.
+ * Any thread.
+ * @param fragment of a dataset with equal elements; borrowed, with all that it points to.
+ * @return ESDM_EINVAL: its box lies outside of the dataset.
+ */
+esdm_status esdm__io_share(esdm_dataset *dataset, const esdm__fragment *fragment, esdm_error *err);
+
 #endif

@@ -598,6 +598,14 @@ typedef struct esdm_meta_plugin {
     esdm_status (*values)(void *store, const char *const *containers, size_t ncontainers,
                           const char *const *names, size_t nnames, bool datasets,
                           esdm_meta_value_visitor visit, void *user, esdm_error *err);
+
+    /**
+     * From now on record `container` may refer to packs of record `other`'s uuid and of all uuids
+     * that this one shares: adds to shared_list(). Asked before a commit that does so. ESDM_OK when
+     * it is so already. ESDM_ECONFLICT: there is no such record, or it has no name any more
+     * (garbage); ESDM_ENOTSUP: as for clone(). Durable. Since interface 8; optional.
+     */
+    esdm_status (*share)(void *store, uint64_t container, uint64_t other, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

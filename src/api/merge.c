@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Merging a branch into its container: which snapshots, and the commit. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/branches.h"
+#include "api/catalogue.h"
+#include "api/tags.h"
+#include "base/arguments.h"
+#include "base/error.h"
+#include "io/io.h"
+#include "merge/merge.h"
+#include "upkeep/upkeep.h"
+
+/* How often it is done again when others commit meanwhile. */
+#define ATTEMPTS 8
+
+/* One attempt; handles are owned. */
+typedef struct merging {
+    esdm_session *session;
+    const char *name;   /* normalised */
+    const char *branch; /* checked */
+    char full[ESDM_CONTAINER_NAME_MAX + 1];
+    const esdm_merge_options *options;
+    uint64_t record;    /* of the branch */
+    uint64_t container; /* record of ours */
+    esdm__merging m;
+    esdm_merge_result result;
+} merging;
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+typedef struct sharing {
+    const char *uuid;
+    bool found;
+} sharing;
+
+static bool
+note_shared(const char *uuid, uint64_t container, void *user)
+{
+    sharing *s = user;
+    (void) container;
+    s->found = s->found || strcmp(uuid, s->uuid) == 0;
+    return !s->found;
+}
+
+/* Whether both began as one: neither was replaced since. */
+static esdm_status
+check_line(const merging *all, esdm_error *err)
+{
+    const esdm_session *session = all->session;
+    sharing s = {.uuid = esdm__io_of(all->m.ours)->uuid};
+    esdm_status status =
+        session->meta->shared_list(session->store, all->record, note_shared, &s, err);
+    if (status != ESDM_OK || s.found)
+        return status;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "'%s' and its branch '%s' have no snapshot in common any more: one of "
+                           "them was written anew as a whole since; esdm-diff compares them",
+                           all->name, all->branch);
+}
+
+typedef struct parent_search {
+    uint64_t snapshot;
+    uint64_t parent;
+    bool found;
+} parent_search;
+
+static bool
+note_parent(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer,
+            const char *message, void *user)
+{
+    parent_search *s = user;
+    (void) time_ns, (void) writer, (void) message;
+    s->found = snapshot == s->snapshot;
+    s->parent = parent != 0 ? parent : snapshot - 1;
+    return !s->found;
+}
+
+/* @param fork snapshot with which the branch began; 0: not known. */
+static esdm_status
+find_parent(const merging *all, uint64_t fork, uint64_t *ret, esdm_error *err)
+{
+    const esdm_session *session = all->session;
+    parent_search s = {.snapshot = all->options->pick};
+    esdm_status status =
+        session->meta->snapshot_list(session->store, all->full, note_parent, &s, err);
+    if (status != ESDM_OK)
+        return status;
+    if (!s.found)
+        return esdm__error_set(err, ESDM_ENOENT, "'%s' has no snapshot %" PRIu64, all->full,
+                               s.snapshot);
+    if (s.snapshot <= fork || s.parent == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "branch '%s' began with snapshot %" PRIu64
+                               ": it is not one of its own commits",
+                               all->branch, s.snapshot);
+    *ret = s.parent;
+    return ESDM_OK;
+}
+
+/* The snapshot with which the branch began, as its container keeps it. */
+static esdm_status
+open_fork(merging *all, uint64_t *ret_fork, esdm_error *err)
+{
+    char name[ESDM__BRANCH_TAG_BYTES];
+    (void) snprintf(name, sizeof name, ESDM__BRANCH_TAG "%s", all->branch);
+    esdm__tagged began = {.name = name};
+    esdm_status status = esdm__tag_find(all->session, all->container, &began, err);
+    *ret_fork = began.snapshot;
+    if (status == ESDM_OK && began.snapshot != 0)
+        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, began.snapshot,
+                               &all->m.fork, err);
+    return status;
+}
+
+static esdm_status
+open_base(merging *all, esdm_error *err)
+{
+    esdm__tagged merged = {.name = ESDM__MERGED_TAG};
+    uint64_t fork = 0;
+    esdm_error why = {0};
+    esdm_status status = open_fork(all, &fork, err);
+    if (status == ESDM_OK && all->options->pick != 0)
+        status = find_parent(all, fork, &merged.snapshot, err);
+    else if (status == ESDM_OK)
+        status = esdm__tag_find(all->session, all->record, &merged, err);
+    if (status != ESDM_OK)
+        return status;
+    uint64_t wanted = merged.snapshot != 0 ? merged.snapshot : fork;
+    status = wanted != 0 ? esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted,
+                                         &all->m.base, &why)
+                         : ESDM_ENOENT;
+    if (status == ESDM_ENOENT && fork != 0 && wanted == fork) /* it has the same number there */
+        status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, fork, &all->m.base, &why);
+    if (status == ESDM_ENOENT && all->options->pick != 0)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "snapshot %" PRIu64 " of '%s', before the one that was picked, is "
+                               "not kept any more (\"history\" of the site says how many are)",
+                               wanted, all->full);
+    if (status == ESDM_ENOENT)
+        return esdm__error_set(err, ESDM_ENOENT,
+                               "with which snapshot branch '%s' of '%s' began is not known any "
+                               "more",
+                               all->branch, all->name);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
+}
+
+static esdm_status
+open_all(merging *all, esdm_error *err)
+{
+    uint64_t snapshot;
+    uint64_t wanted = all->options->pick != 0 ? all->options->pick : ESDM_SNAPSHOT_LATEST;
+    esdm_status status =
+        esdm__io_open(all->session, all->full, ESDM_OPEN_READ, wanted, &all->m.theirs, err);
+    if (status == ESDM_OK)
+        status = esdm_container_open(all->session, all->name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST,
+                                     &all->m.ours, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_position(all->m.theirs, &all->record, &all->result.theirs);
+    esdm__container_position(all->m.ours, &all->container, &snapshot);
+    status = esdm__io_open(all->session, all->name, ESDM_OPEN_READ, snapshot, &all->m.before, err);
+    if (status == ESDM_OK)
+        status = check_line(all, err);
+    if (status == ESDM_OK)
+        status = open_base(all, err);
+    if (status == ESDM_OK)
+        all->result.base = all->m.base->snapshot;
+    return status;
+}
+
+static void
+close_all(merging *all)
+{
+    esdm_container_discard(all->m.ours);
+    esdm_container_discard(all->m.before);
+    esdm_container_discard(all->m.base);
+    esdm_container_discard(all->m.fork);
+    esdm_container_discard(all->m.theirs);
+    all->m = (esdm__merging){.options = all->options, .result = &all->result};
+}
+
+/* ---- commit ---------------------------------------------------------------------------------- */
+
+static esdm_status
+publish(merging *all, esdm_error *err)
+{
+    esdm_session *session = all->session;
+    char message[ESDM_BRANCH_MAX + 64];
+    esdm_status status = ESDM_OK;
+    uint64_t before = all->m.before->snapshot;
+    (void) snprintf(message, sizeof message, "%s of branch %s@%" PRIu64,
+                    all->options->pick != 0 ? "pick" : "merge", all->branch, all->result.theirs);
+    /* Before the commit: too much does no harm. The branch is pinned until after it. */
+    if (all->m.shares)
+        status = session->meta->share(session->store, all->container, all->record, err);
+    if (status == ESDM_OK)
+        status = esdm__io_commit(
+            all->m.ours, all->options->message != NULL ? all->options->message : message, err);
+    if (status != ESDM_OK)
+        return status;
+    all->result.snapshot = all->m.ours->snapshot != before ? all->m.ours->snapshot : 0;
+    esdm__drain_later(session, all->name);
+    if (all->options->pick != 0)
+        return ESDM_OK;
+    /* Without it the next merge would look at the same changes again, and find them made. */
+    const esdm_meta_tag merged = {.name = ESDM__MERGED_TAG,
+                                  .snapshot = all->result.theirs,
+                                  .author = esdm__session_writer(session)};
+    status = session->meta->tag_set(session->store, all->record, &merged, true, err);
+    return status == ESDM_OK ? status
+                             : esdm__error_prefix(err, status, "it was merged, which is not noted");
+}
+
+static esdm_status
+merge_once(merging *all, bool *ret_again, esdm_error *err)
+{
+    all->result = (esdm_merge_result){0};
+    *ret_again = false;
+    esdm_status status = open_all(all, err);
+    if (status != ESDM_OK || all->result.base == all->result.theirs)
+        return status;
+    all->m.writes = !all->options->dry_run;
+    status = esdm__merge_branch(&all->m, err);
+    if (status == ESDM_OK && all->result.open_conflicts > 0)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "'%s' and its branch '%s' have changed the same in %" PRIu64
+                               " places: nothing is merged",
+                               all->name, all->branch, all->result.open_conflicts);
+    if (status == ESDM_OK && !all->options->dry_run)
+        status = publish(all, err);
+    *ret_again = status == ESDM_ECONFLICT;
+    return status;
+}
+
+/* ---- public -----------------------------------------------------------------------------------
+ */
+
+static esdm_status
+check(merging *all, esdm_error *err)
+{
+    const esdm_merge_options *o = all->options;
+    if (o->prefer != ESDM_MERGE_REFUSE && o->prefer != ESDM_MERGE_OURS &&
+        o->prefer != ESDM_MERGE_THEIRS)
+        return esdm__error_set(err, ESDM_EINVAL, "esdm_merge: unknown preference");
+    if (esdm__name_branch(all->name, NULL) != NULL)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "'%s' is a branch: branches are merged into their container",
+                               all->name);
+    esdm_status status = esdm__branch_full_name(all->name, all->branch, all->full, err);
+    if (status == ESDM_OK)
+        status = esdm__need_writable(all->session, err);
+    if (status == ESDM_OK && all->session->meta->share == NULL)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "the metadata store of site '%s' cannot merge: its plug-in was "
+                                 "built for an older ESDM",
+                                 all->session->site->name);
+    return status == ESDM_OK ? esdm__branch_check_name(all->session, all->full, err) : status;
+}
+
+esdm_status
+esdm_merge(esdm_session *session, const char *name, const char *branch,
+           const esdm_merge_options *options, esdm_merge_result *ret_result, esdm_error *err)
+{
+    static const esdm_merge_options standard = {.prefer = ESDM_MERGE_REFUSE};
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    ESDM__NEED(err, branch);
+    merging all = {.session = session,
+                   .name = normal,
+                   .branch = branch,
+                   .options = options != NULL ? options : &standard};
+    esdm_status status = esdm__name_normalise(name, normal, err);
+    if (status == ESDM_OK)
+        status = check(&all, err);
+    bool again = status == ESDM_OK;
+    for (int i = 0; i < ATTEMPTS && again; i++) {
+        close_all(&all);
+        status = merge_once(&all, &again, err);
+    }
+    close_all(&all);
+    if (ret_result != NULL)
+        *ret_result = all.result;
+    return status;
+}
