@@ -374,8 +374,12 @@ cp_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab, cons
 esdm_status
 cp_complete(cp_end *end, const char *message, esdm_error *err)
 {
-    if (end->ops != NULL)
-        return end->ops->complete(end, err);
+    if (end->ops != NULL) {
+        esdm_status status = end->ops->complete(end, err);
+        if (status == ESDM_OK)
+            cp_close(end);
+        return status;
+    }
     if (!end->is_container) {
         int rc = nc_close(end->ncid);
         if (rc != NC_NOERR)
