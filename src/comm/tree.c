@@ -84,9 +84,10 @@ esdm__tree_clear(esdm__tree *tree)
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* What fits goes along with the head; the rest in messages of this size, which can be received even
- * without memory for the whole. */
+/* What fits goes along with the head. */
 #define HEAD_BYTES 1000u
+/* The rest goes in messages of this size, which can be received even without memory for the whole.
+ */
 #define PART_BYTES ((size_t) 64 << 10)
 
 typedef struct block_head {
@@ -95,49 +96,64 @@ typedef struct block_head {
     uint8_t data[HEAD_BYTES];
 } block_head;
 
-esdm_status
-esdm__block_send(esdm_comm *comm, int to, const void *data, size_t bytes, bool failed,
-                 esdm_error *err)
+static size_t
+part_of(size_t bytes, size_t at)
 {
-    block_head head = {.bytes = failed ? 0 : bytes, .failed = failed};
-    if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
-        memcpy(head.data, data, bytes);
-    esdm_status status = comm->ops->send(comm, &head, sizeof head, to, err);
-    for (size_t at = 0; head.bytes > HEAD_BYTES && at < bytes; at += PART_BYTES) {
-        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
-        esdm_status sent = comm->ops->send(comm, (const uint8_t *) data + at, part, to,
-                                           status == ESDM_OK ? err : NULL);
+    return bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
+}
+
+esdm_status
+esdm__parts_send(esdm_comm *comm, int to, const void *data, size_t bytes, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t at = 0; at < bytes; at += PART_BYTES) {
+        esdm_status sent = comm->ops->send(comm, (const uint8_t *) data + at, part_of(bytes, at),
+                                           to, status == ESDM_OK ? err : NULL);
         status = status == ESDM_OK ? sent : status;
     }
     return status;
 }
 
-/* The rest of a block. */
-static esdm_status
-receive_parts(esdm_comm *comm, int from, uint8_t *to, size_t bytes, esdm_error *err)
+/* Apart, as its stack is rarely needed. */
+static __attribute__((noinline)) esdm_status
+receive_in_vain(esdm_comm *comm, int from, size_t bytes, esdm_error *err)
 {
+    uint8_t lost[PART_BYTES];
     esdm_status status = ESDM_OK;
     for (size_t at = 0; at < bytes; at += PART_BYTES) {
-        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
-        esdm_status received =
-            comm->ops->receive(comm, to + at, part, from, status == ESDM_OK ? err : NULL);
+        esdm_status received = comm->ops->receive(comm, lost, part_of(bytes, at), from,
+                                                  status == ESDM_OK ? err : NULL);
         status = status == ESDM_OK ? received : status;
     }
     return status;
 }
 
-/* The same for a rank without memory: the sender waits. Apart, as its stack is rarely needed. */
-static __attribute__((noinline)) esdm_status
-receive_in_vain(esdm_comm *comm, int from, size_t bytes)
+esdm_status
+esdm__parts_receive(esdm_comm *comm, int from, void *data, size_t bytes, esdm_error *err)
 {
-    uint8_t lost[PART_BYTES];
     esdm_status status = ESDM_OK;
+    if (data == NULL)
+        return receive_in_vain(comm, from, bytes, err);
     for (size_t at = 0; at < bytes; at += PART_BYTES) {
-        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
-        esdm_status received = comm->ops->receive(comm, lost, part, from, NULL);
+        esdm_status received = comm->ops->receive(comm, (uint8_t *) data + at, part_of(bytes, at),
+                                                  from, status == ESDM_OK ? err : NULL);
         status = status == ESDM_OK ? received : status;
     }
     return status;
+}
+
+esdm_status
+esdm__block_send(esdm_comm *comm, int to, const void *data, size_t bytes, bool failed,
+                 esdm_error *err)
+{
+    block_head head = {.bytes = failed ? 0 : bytes, .failed = failed};
+    esdm_error why = {0};
+    if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
+        memcpy(head.data, data, bytes);
+    esdm_status status = comm->ops->send(comm, &head, sizeof head, to, err);
+    if (head.bytes > HEAD_BYTES)
+        why.status = esdm__parts_send(comm, to, data, bytes, status == ESDM_OK ? err : &why);
+    return status == ESDM_OK ? why.status : status;
 }
 
 esdm_status
@@ -150,17 +166,13 @@ esdm__block_receive(esdm_comm *comm, int from, esdm__buffer *buffer, esdm_error 
         return status;
     size_t bytes = (size_t) head.bytes;
     uint8_t *to = buffer->failed ? NULL : esdm__buffer_reserve(buffer, bytes);
-    if (bytes > HEAD_BYTES && to == NULL)
-        return receive_in_vain(comm, from, bytes);
-    if (to == NULL)
-        return ESDM_OK;
     if (bytes > HEAD_BYTES)
-        status = receive_parts(comm, from, to, bytes, err);
-    else
+        status = esdm__parts_receive(comm, from, to, bytes, err);
+    else if (to != NULL)
         memcpy(to, head.data, bytes);
-    if (status == ESDM_OK)
+    if (status == ESDM_OK && to != NULL)
         buffer->bytes += bytes;
-    buffer->failed |= status != ESDM_OK;
+    buffer->failed |= status != ESDM_OK || to == NULL;
     return status;
 }
 

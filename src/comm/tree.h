@@ -37,6 +37,13 @@ typedef void (*esdm__tree_condense)(void *user, esdm__buffer *buffer);
 esdm_status esdm__tree_collect(esdm_comm *comm, const esdm__tree *tree, esdm__buffer *buffer,
                                esdm__tree_condense condense, void *user, esdm_error *err);
 
+/** Sends bytes in messages of bounded size, all of them whatever fails. */
+esdm_status esdm__parts_send(esdm_comm *comm, int to, const void *data, size_t bytes,
+                             esdm_error *err);
+/** Receives what esdm__parts_send() sends. @param data NULL: there is no memory, but the sender
+ *  waits. */
+esdm_status esdm__parts_receive(esdm_comm *comm, int from, void *data, size_t bytes,
+                                esdm_error *err);
 /** Sends a block of any length, whose receiver does not know how long it is. @param failed it is
  *  told instead. */
 esdm_status esdm__block_send(esdm_comm *comm, int to, const void *data, size_t bytes, bool failed,

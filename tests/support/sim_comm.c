@@ -391,6 +391,13 @@ sim_counts_of(const sim_world *w, int rank)
     return &w->ranks[rank].counts;
 }
 
+double
+sim_cpu_s(esdm_comm *comm)
+{
+    const rank_state *r = state_of(comm);
+    return r->counts.cpu_s + now_s() - r->since;
+}
+
 static uint64_t
 larger(uint64_t a, uint64_t b)
 {

@@ -38,6 +38,8 @@ void sim_world_free(sim_world *world);
 void sim_run(sim_world *world, void (*function)(esdm_comm *comm, void *user), void *user);
 /** Of the last run. */
 const sim_counts *sim_counts_of(const sim_world *world, int rank);
+/** CPU that the calling rank has used so far. */
+double sim_cpu_s(esdm_comm *comm);
 /** The largest of each number. */
 sim_counts sim_most(const sim_world *world);
 

@@ -7,9 +7,9 @@
  * Containers that several ranks share; esdm/comm.h has the contracts. Every function but those of
  * esdm__orders is collective, and one thread of a rank calls them at a time.
  *
- * Each rank writes packs of its own and never talks to the others about data. A commit sends the
- * index pages of all ranks, dataset by dataset and in batches of bounded size, to rank 0, which
- * puts them into one transaction of the metadata store (collective_commit.c).
+ * Each rank writes packs of its own and never talks to the others about data. At a commit the index
+ * pages of all ranks go up the tree of ranks, dataset by dataset and in batches of bounded size, to
+ * rank 0, which puts them into one transaction of the metadata store (collective_commit.c).
  */
 
 #include "comm/comm.h"

@@ -7,17 +7,18 @@
  * 2. When some rank changed the structure, the structures are compared.
  * 3. The ranks tell each other how many fragments they have, which gives each its order, and encode
  *    their index pages.
- * 4. All send their pages. Rank 0 fetches them in a transaction of the metadata store
- *    (page_source.c). Where other programs have published, they send them once before, for rank 0
- * to look for records that both have written (collective_overlap.c).
+ * 4. The pages go up the tree of ranks, made into fuller ones on the way (page_source.c). When rank
+ *    0 has them, it publishes them in a transaction of the metadata store; only of very many the
+ *    last ones come while it is open. Where other programs have published, all are sent once
+ *    before, for rank 0 to look for records that both have written (collective_overlap.c).
  * 5. All hear of the result and pin the new snapshot.
  * 6. Where writers that live may seem dead, each looks whether its packs are still there.
  * 7. All are told what one has lost, and whether one did not hear of the result.
  *
  * What a rank does in steps 4 to 7 does not depend on messages that it may have missed, so that
- * nobody waits for a rank to which one did not get through. It cannot be helped in two cases: rank
- * 0 misses the head of a batch that is not the last one of its sender (page_stream.c), or a rank
- * misses both answers of step 7 when another one tells of a failure there.
+ * nobody waits for a rank to which one did not get through. It cannot be helped in two cases: a
+ * rank misses the head of a batch that is not the last one of its sender (page_stream.c), or both
+ * answers of step 7 when another one tells of a failure there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@
 /* Commits of a dataset that follow one which found nothing to merge, and do not look again: for
  * that rank 0 has to load the directory, which commits make it forget. */
 #define MERGE_PAUSE 15u
+/* Index pages that rank 0 holds before it opens the transaction. */
+#define GATHERED_BYTES ((size_t) 64 << 20)
 
 /* What rank 0 tells the others: that they shall send their pages once more, or the end. */
 enum { COMMAND_AGAIN = 1, COMMAND_END = 2 };
@@ -65,7 +68,7 @@ typedef struct work {
     uint64_t *lengths; /* of unlimited dimensions, from [1] on; owned */
     news *news;        /* owned */
     size_t news_bytes;
-    esdm__page_source *source; /* rank 0: the pages of all; owned */
+    esdm__page_source *source; /* the pages of this rank and of those below it; owned */
     merging merging;           /* rank 0 */
     bool must_look;            /* rank 0: at what others have published, before it publishes */
     bool answered;             /* it is known whether the transaction took place */
@@ -220,6 +223,8 @@ publish(work *g, esdm_status status, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__page_source_begin(g->source, err);
     if (status == ESDM_OK)
+        status = esdm__page_source_gather(g->source, GATHERED_BYTES, err);
+    if (status == ESDM_OK)
         status = esdm__commit_publish(&commit, g->message, esdm__page_source_next_marked, &marked,
                                       &g->committed, err);
     esdm__page_source_end(g->source);
@@ -369,13 +374,34 @@ lead(work *g, esdm_status status, esdm_error *err)
     return status;
 }
 
+/* The other ranks: send their pages and those of the ranks below them, whatever the status. */
+static void
+pass_pages(work *g, esdm_status status, const esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_error failure = {0};
+    if (status != ESDM_OK) {
+        failure = *err;
+        (void) esdm__error_prefix(&failure, status, "rank %d cannot make its index pages",
+                                  g->comm->rank);
+    }
+    esdm__page_source_expect(g->source, g->own.pages, g->own.npages);
+    if (failure.status == ESDM_OK)
+        failure.status = esdm__page_source_begin(g->source, &failure);
+    (void) note_unheard(g,
+                        esdm__pages_send(g->comm, g->own.io->tree.parent, &failure,
+                                         esdm__page_source_next, g->source, &why),
+                        &why);
+    esdm__page_source_end(g->source);
+}
+
 /* The other ranks: send pages and hear what becomes of them. @param status of the pages. */
 static esdm_status
 follow(work *g, esdm_status status, esdm_error *err)
 {
     esdm__commit_work *w = &g->own;
     esdm_error why = {0};
-    (void) note_unheard(g, esdm__pages_send(g->comm, status, w->pages, w->npages, &why), &why);
+    pass_pages(g, status, err);
     status =
         note_unheard(g, g->comm->ops->broadcast(g->comm, g->news, g->news_bytes, 0, &why), &why);
     if (status != ESDM_OK) {
@@ -435,8 +461,8 @@ reserve(work *g, esdm_error *err)
     if (status == ESDM_OK)
         status = esdm__orders_count(&g->orders, g->all, w->container->datasets.count, w->datasets,
                                     w->ndatasets, err);
-    if (status == ESDM_OK && g->comm->rank == 0)
-        status = esdm__page_source_new(g->comm, &g->source, err);
+    if (status == ESDM_OK)
+        status = esdm__page_source_new(g->comm, &w->io->tree, &g->source, err);
     return status;
 }
 

@@ -4,27 +4,37 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/page_copies.h"
 #include "io/ranks/page_stream.h"
 #include "layout/index.h"
 
 struct esdm__page_source {
     esdm_comm *comm;
+    const esdm__tree *tree;
     esdm__collector *collector; /* of the current dataset; NULL: none */
     uint32_t dataset;
+    size_t current;       /* the reader whose pages of that dataset come now */
     esdm__page_set ready; /* made by the collector, to be yielded from next_ready on */
     size_t next_ready;
-    esdm__page_reader *passing;  /* its page was yielded as it is */
-    esdm__page_reader readers[]; /* one a rank */
+    esdm__page_reader *passing; /* its page was yielded as it is */
+    esdm__page_copies gathered; /* to be yielded first, from next_gathered on */
+    size_t next_gathered;
+    size_t nreaders;
+    esdm__page_reader readers[]; /* of this rank, then one a child */
 };
 
 esdm_status
-esdm__page_source_new(esdm_comm *comm, esdm__page_source **ret_source, esdm_error *err)
+esdm__page_source_new(esdm_comm *comm, const esdm__tree *tree, esdm__page_source **ret_source,
+                      esdm_error *err)
 {
-    size_t bytes = sizeof(esdm__page_source) + (size_t) comm->size * sizeof(esdm__page_reader);
+    size_t nreaders = 1 + (size_t) tree->nchildren;
+    size_t bytes = sizeof(esdm__page_source) + nreaders * sizeof(esdm__page_reader);
     esdm__page_source *source = calloc(1, bytes);
     if (source == NULL)
         return esdm__error_nomem(err, bytes, "the index pages of all ranks");
     source->comm = comm;
+    source->tree = tree;
+    source->nreaders = nreaders;
     *ret_source = source;
     return ESDM_OK;
 }
@@ -33,38 +43,58 @@ void
 esdm__page_source_expect(esdm__page_source *source, const esdm_meta_new_page *pages, size_t npages)
 {
     esdm__page_reader_begin_local(&source->readers[0], pages, npages);
-    for (int r = 1; r < source->comm->size; r++)
-        esdm__page_reader_begin(&source->readers[r], source->comm, r);
+    for (size_t i = 1; i < source->nreaders; i++)
+        esdm__page_reader_begin(&source->readers[i], source->comm, source->tree->children[i - 1]);
 }
 
 esdm_status
 esdm__page_source_begin(esdm__page_source *source, esdm_error *err)
 {
     esdm_status status = ESDM_OK;
-    for (int r = 1; r < source->comm->size && status == ESDM_OK; r++)
-        status = esdm__page_reader_step(&source->readers[r], err);
+    for (size_t i = 1; i < source->nreaders && status == ESDM_OK; i++)
+        status = esdm__page_reader_step(&source->readers[i], err);
     return status;
 }
 
-/* A rank's page of the current dataset, of the lowest such rank; NULL: none has more. */
+esdm_status
+esdm__page_source_gather(esdm__page_source *source, size_t bytes, esdm_error *err)
+{
+    esdm__page_copies copies = {0};
+    esdm_status status = ESDM_OK;
+    bool more = true;
+    for (size_t taken = 0; status == ESDM_OK && more && taken < bytes;) {
+        const esdm_meta_new_page *page = NULL;
+        status = esdm__page_source_next(source, &page, err);
+        more = status == ESDM_OK && page != NULL;
+        if (more && !esdm__page_copies_add(&copies, page))
+            status = esdm__error_nomem(err, page->bytes, "the index pages of a commit");
+        taken += more ? page->bytes : 0;
+    }
+    source->gathered = copies;
+    source->next_gathered = 0;
+    return status;
+}
+
+/* A reader with a page of the current dataset, the lowest; NULL: none has more. */
 static esdm__page_reader *
 next_reader(esdm__page_source *source)
 {
-    for (int r = 0; r < source->comm->size; r++) {
-        const esdm_meta_new_page *page = esdm__page_reader_page(&source->readers[r]);
+    for (; source->current < source->nreaders; source->current++) {
+        esdm__page_reader *reader = &source->readers[source->current];
+        const esdm_meta_new_page *page = esdm__page_reader_page(reader);
         if (page != NULL && page->dataset == source->dataset)
-            return &source->readers[r];
+            return reader;
     }
     return NULL;
 }
 
-/* Begins the lowest dataset of which a rank has a page. *ret_end: there is none. */
+/* Begins the lowest dataset of which there is a page. *ret_end: there is none. */
 static esdm_status
 next_dataset(esdm__page_source *source, bool *ret_end, esdm_error *err)
 {
     const esdm_meta_new_page *lowest = NULL;
-    for (int r = 0; r < source->comm->size; r++) {
-        const esdm_meta_new_page *page = esdm__page_reader_page(&source->readers[r]);
+    for (size_t i = 0; i < source->nreaders; i++) {
+        const esdm_meta_new_page *page = esdm__page_reader_page(&source->readers[i]);
         if (page != NULL && (lowest == NULL || page->dataset < lowest->dataset))
             lowest = page;
     }
@@ -72,6 +102,7 @@ next_dataset(esdm__page_source *source, bool *ret_end, esdm_error *err)
     if (lowest == NULL)
         return ESDM_OK;
     source->dataset = lowest->dataset;
+    source->current = 0;
     source->collector = esdm__collector_new(lowest->rank);
     return source->collector != NULL ? ESDM_OK
                                      : esdm__error_nomem(err, sizeof *source, "index pages");
@@ -95,7 +126,7 @@ take_page(esdm__page_source *source, esdm__page_reader *reader, const esdm_meta_
           esdm_error *err)
 {
     const esdm_meta_new_page *page = esdm__page_reader_page(reader);
-    if (esdm__collector_passes(page)) {
+    if (source->nreaders == 1 || esdm__collector_passes(page)) {
         source->passing = reader;
         *ret_page = page;
         return ESDM_OK;
@@ -131,6 +162,10 @@ esdm__page_source_next(void *user, const esdm_meta_new_page **ret_page, esdm_err
     esdm_status status = ESDM_OK;
     bool end = false;
     *ret_page = NULL;
+    if (source->next_gathered < source->gathered.count) {
+        *ret_page = &source->gathered.pages[source->next_gathered++];
+        return ESDM_OK;
+    }
     if (source->passing != NULL) {
         esdm__page_reader *reader = source->passing;
         source->passing = NULL;
@@ -151,8 +186,10 @@ esdm__page_source_next(void *user, const esdm_meta_new_page **ret_page, esdm_err
 void
 esdm__page_source_end(esdm__page_source *source)
 {
-    for (int r = 0; r < source->comm->size; r++)
-        esdm__page_reader_clear(&source->readers[r]);
+    for (size_t i = 0; i < source->nreaders; i++)
+        esdm__page_reader_clear(&source->readers[i]);
+    esdm__page_copies_clear(&source->gathered);
+    source->next_gathered = 0;
     esdm__collector_free(source->collector);
     source->collector = NULL;
     esdm__page_set_clear(&source->ready);

@@ -4,23 +4,28 @@
 
 /**
  * @file
- * Rank 0's view of the index pages of all ranks: dataset by dataset, small ones made into fuller
- * ones, with one batch of each rank and one page's worth of records in memory. One thread.
+ * The index pages of a rank and of the ranks below it in the tree: dataset by dataset, small ones
+ * made into fuller ones, with one batch of each child and one page's worth of records in memory.
+ * What rank 0 publishes are those of all ranks. One thread.
  */
 
-#include "esdm/comm.h"
+#include "comm/tree.h"
 #include "esdm/sys/meta_store.h"
 
 typedef struct esdm__page_source esdm__page_source;
 
-/** Memory for all ranks. @param comm borrowed. @param ret_source owned. */
-esdm_status esdm__page_source_new(esdm_comm *comm, esdm__page_source **ret_source, esdm_error *err);
-/** All ranks send their pages from now on, until esdm__page_source_end().
- *  @param pages of rank 0, sorted by dataset; borrowed. */
+/** @param comm,tree borrowed. @param ret_source owned. */
+esdm_status esdm__page_source_new(esdm_comm *comm, const esdm__tree *tree,
+                                  esdm__page_source **ret_source, esdm_error *err);
+/** The ranks below send their pages from now on, until esdm__page_source_end().
+ *  @param pages of this rank, sorted by dataset; borrowed. */
 void esdm__page_source_expect(esdm__page_source *source, const esdm_meta_new_page *pages,
                               size_t npages);
-/** Receives the first batch of each rank. */
+/** Receives the first batch of each child. */
 esdm_status esdm__page_source_begin(esdm__page_source *source, esdm_error *err);
+/** Takes copies of pages until it has all of them or so many bytes; the rest comes when it is asked
+ *  for. So a transaction that follows mostly waits for nobody. */
+esdm_status esdm__page_source_gather(esdm__page_source *source, size_t bytes, esdm_error *err);
 /** An esdm_meta_page_source. */
 esdm_status esdm__page_source_next(void *user, const esdm_meta_new_page **ret_page,
                                    esdm_error *err);

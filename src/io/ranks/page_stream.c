@@ -5,21 +5,18 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "comm/tree.h"
 
-/* Memory of rank 0 for the batches of all ranks, about, and of one batch. A batch has one page at
- * least. */
-#define BATCHES_BYTES     (UINT64_C(32) << 20)
-#define BATCH_BYTES       (UINT64_C(256) << 10)
-#define LEAST_BATCH_BYTES (UINT64_C(4) << 10)
+/* Of one batch. It has one page at least, which may be larger. */
+#define BATCH_BYTES ((size_t) 256 << 10)
 
-/* What fits goes along with the head of a batch; the rest in messages of this size, so that it can
- * be received even without memory for the whole. */
-#define HEAD_BYTES 2000u
-#define PART_BYTES ((size_t) 64 << 10)
+/* What fits goes along with the head of a batch: ranks with little or nothing send one message, and
+ * do not wait for ever when the receiver misses it. */
+#define HEAD_BYTES 1000u
 
 /* Precedes each batch. */
 typedef struct batch_head {
-    uint64_t bytes;
+    uint64_t bytes; /* of pages; with a failure: of its text, in `data` */
     uint32_t last;
     uint32_t failure; /* an esdm_status: there are no pages */
     uint8_t data[HEAD_BYTES];
@@ -36,14 +33,6 @@ typedef struct page_head {
     uint64_t stored_bytes;
     uint64_t bytes;
 } page_head;
-
-static uint64_t
-batch_limit(const esdm_comm *comm)
-{
-    uint64_t limit = BATCHES_BYTES / (uint64_t) comm->size;
-    limit = limit < BATCH_BYTES ? limit : BATCH_BYTES;
-    return limit > LEAST_BATCH_BYTES ? limit : LEAST_BATCH_BYTES;
-}
 
 void
 esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
@@ -65,67 +54,70 @@ esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page)
     esdm__buffer_put(batch, zeros, (8 - page->bytes % 8) % 8); /* keeps boxes aligned */
 }
 
-/* What fails is sent on all the same, as rank 0 may have got it and waits for the rest. */
+/* What fails is sent on all the same, as the receiver may have got it and waits for the rest. */
 static esdm_status
-send_batch(esdm_comm *comm, const esdm__buffer *batch, bool last, esdm_status failure,
-           esdm_error *err)
+send_batch(esdm_comm *comm, int to, const esdm__buffer *batch, bool last, esdm_error *err)
 {
-    batch_head head = {.last = last, .failure = (uint32_t) failure};
-    if (failure == ESDM_OK)
-        head.bytes = batch->bytes;
+    batch_head head = {.last = last, .bytes = batch->bytes};
     if (head.bytes > 0 && head.bytes <= HEAD_BYTES)
         memcpy(head.data, batch->data, batch->bytes);
-    esdm_status status = comm->ops->send(comm, &head, sizeof head, 0, err);
-    for (size_t at = 0; head.bytes > HEAD_BYTES && at < head.bytes; at += PART_BYTES) {
-        size_t left = (size_t) head.bytes - at;
-        esdm_status sent =
-            comm->ops->send(comm, batch->data + at, left < PART_BYTES ? left : PART_BYTES, 0,
-                            status == ESDM_OK ? err : NULL);
-        status = status == ESDM_OK ? sent : status;
+    esdm_status status = comm->ops->send(comm, &head, sizeof head, to, err);
+    esdm_status rest = ESDM_OK;
+    if (head.bytes > HEAD_BYTES)
+        rest =
+            esdm__parts_send(comm, to, batch->data, batch->bytes, status == ESDM_OK ? err : NULL);
+    return status == ESDM_OK ? rest : status;
+}
+
+static esdm_status
+send_failure(esdm_comm *comm, int to, const esdm_error *failure, esdm_error *err)
+{
+    batch_head head = {.last = true, .failure = (uint32_t) failure->status};
+    head.bytes = strnlen(failure->message, sizeof failure->message);
+    memcpy(head.data, failure->message, (size_t) head.bytes);
+    return comm->ops->send(comm, &head, sizeof head, to, err);
+}
+
+/* Fills a batch. *ret_last: there are no more pages. */
+static esdm_status
+fill_batch(esdm__buffer *batch, esdm_meta_page_source next, void *user, bool *ret_last,
+           esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    batch->bytes = 0;
+    *ret_last = false;
+    while (status == ESDM_OK && !*ret_last && batch->bytes < BATCH_BYTES) {
+        const esdm_meta_new_page *page = NULL;
+        status = next(user, &page, err);
+        *ret_last = status == ESDM_OK && page == NULL;
+        if (page != NULL)
+            esdm__page_put(batch, page);
+        if (batch->failed)
+            status = esdm__error_nomem(err, BATCH_BYTES, "index pages");
     }
     return status;
 }
 
 esdm_status
-esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
-                 size_t npages, esdm_error *err)
+esdm__pages_send(esdm_comm *comm, int to, const esdm_error *failure, esdm_meta_page_source next,
+                 void *user, esdm_error *err)
 {
-    uint64_t limit = batch_limit(comm);
-    esdm__buffer batch;
-    esdm_status failure = status;
     esdm_status first = ESDM_OK;
+    esdm_error why = *failure;
+    esdm__buffer batch;
     bool last = false;
-    size_t next = 0;
     esdm__buffer_init(&batch);
     while (!last) {
-        batch.bytes = 0;
-        while (failure == ESDM_OK && next < npages && batch.bytes < limit && !batch.failed)
-            esdm__page_put(&batch, &pages[next++]);
-        if (batch.failed)
-            failure = ESDM_ENOMEM;
-        last = next == npages || failure != ESDM_OK;
-        status = send_batch(comm, &batch, last, failure, first == ESDM_OK ? err : NULL);
-        first = first == ESDM_OK ? status : first;
+        esdm_error *into = first == ESDM_OK ? err : NULL;
+        if (why.status == ESDM_OK)
+            why.status = fill_batch(&batch, next, user, &last, &why);
+        last |= why.status != ESDM_OK;
+        esdm_status sent = why.status == ESDM_OK ? send_batch(comm, to, &batch, last, into)
+                                                 : send_failure(comm, to, &why, into);
+        first = first == ESDM_OK ? sent : first;
     }
     esdm__buffer_clear(&batch);
     return first;
-}
-
-/* The bytes behind a head. Without `to`, or when a part fails, the others are received all the
- * same: the sender waits. */
-static esdm_status
-receive_bytes(const esdm__page_reader *reader, uint8_t *to, size_t bytes, esdm_error *err)
-{
-    uint8_t lost[PART_BYTES];
-    esdm_status status = ESDM_OK;
-    for (size_t at = 0; at < bytes; at += PART_BYTES) {
-        size_t part = bytes - at < PART_BYTES ? bytes - at : PART_BYTES;
-        esdm_status received =
-            reader->comm->ops->receive(reader->comm, to != NULL ? to + at : lost, part,
-                                       reader->rank, status == ESDM_OK ? err : NULL);
-        status = status == ESDM_OK ? received : status;
-    }
-    return status;
 }
 
 static esdm_status
@@ -136,16 +128,20 @@ receive_batch(esdm__page_reader *reader, esdm_error *err)
     reader->batch = NULL;
     reader->bytes = reader->position = 0;
     /* A head that fails is not known to have been the last one: if it was not, the sender waits for
-     * ever. Where heads fail because nothing gets through, rank 0 would. */
+     * ever. Where heads fail because nothing gets through, this rank would. */
     reader->last = true;
     esdm_status status =
         reader->comm->ops->receive(reader->comm, &head, sizeof head, reader->rank, err);
     if (status != ESDM_OK)
         return status;
     reader->last = head.last != 0;
+    if (head.failure != ESDM_OK)
+        return esdm__error_set(err, (esdm_status) head.failure, "%.*s",
+                               (int) (head.bytes < HEAD_BYTES ? head.bytes : HEAD_BYTES),
+                               (const char *) head.data);
     uint8_t *batch = head.bytes > 0 ? malloc((size_t) head.bytes) : NULL;
     if (head.bytes > HEAD_BYTES)
-        status = receive_bytes(reader, batch, (size_t) head.bytes, err);
+        status = esdm__parts_receive(reader->comm, reader->rank, batch, (size_t) head.bytes, err);
     else if (batch != NULL)
         memcpy(batch, head.data, (size_t) head.bytes);
     if (status != ESDM_OK) {
@@ -153,9 +149,6 @@ receive_batch(esdm__page_reader *reader, esdm_error *err)
         return status;
     }
     reader->batch = batch;
-    if (head.failure != ESDM_OK)
-        return esdm__error_set(err, (esdm_status) head.failure,
-                               "rank %d cannot make its index pages", reader->rank);
     if (batch == NULL && head.bytes > 0)
         return esdm__error_nomem(err, (size_t) head.bytes, "index pages of other ranks");
     reader->bytes = (size_t) head.bytes;

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Index pages on their way from the ranks to rank 0, sorted by dataset, in batches of bounded size.
- * One thread.
+ * Index pages on their way from a rank to another one, sorted by dataset, in batches of bounded
+ * size. One thread.
  */
 
 #include "base/buffer.h"
@@ -13,12 +13,13 @@
 #include "esdm/sys/meta_store.h"
 
 /**
- * Sends the pages and the end to rank 0, or that there are none because of `status`: rank 0 then
- * fails with it and tells all. What is returned is that messages fail.
- * @param pages sorted by dataset.
+ * Sends what a source yields, and the end, or that there are no pages because of `failure` or the
+ * source's own: the receiver then fails with it, and hears from whom it comes. What is returned is
+ * that messages fail.
+ * @param next sorted by dataset.
  */
-esdm_status esdm__pages_send(esdm_comm *comm, esdm_status status, const esdm_meta_new_page *pages,
-                             size_t npages, esdm_error *err);
+esdm_status esdm__pages_send(esdm_comm *comm, int to, const esdm_error *failure,
+                             esdm_meta_page_source next, void *user, esdm_error *err);
 
 /** Appends a page in the form in which it is sent. */
 void esdm__page_put(esdm__buffer *batch, const esdm_meta_new_page *page);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* The index pages of very many ranks come to rank 0 in few and full pages, each record once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "io/ranks/page_source.h"
+#include "io/ranks/page_stream.h"
+#include "layout/index_private.h"
+#include "support/sim_comm.h"
+
+enum { STACK_BYTES = 48 << 10 };
+
+/* What every rank has, and what rank 0 gets. */
+typedef struct story {
+    uint32_t datasets;
+    int every;   /* each so-many-th rank has data */
+    int failing; /* a rank that cannot make its pages; -1: none */
+    size_t gathered_bytes;
+    uint8_t *seen; /* a rank and dataset: records that came */
+    size_t pages;
+    size_t records;
+    size_t bytes;
+    double gather_s; /* CPU of rank 0 until it has all pages, without messages */
+    uint64_t late;   /* messages that rank 0 received while it yielded pages */
+    sim_world *world;
+    esdm_error error;
+} story;
+
+/* One record of this rank in a page, for each dataset. */
+static void
+make_pages(int rank, uint32_t datasets, esdm__page_set *ret_set, esdm_meta_new_page *ret_pages)
+{
+    char pack[64];
+    esdm__index *index = esdm__index_new(2);
+    esdm__fragment f = {.raw_bytes = 400, .stored_bytes = 500, .head_bytes = 80};
+    snprintf(pack, sizeof pack, "0123456789abcdef0123456789abcdef-%08x-1", rank);
+    esdm__box_set(&f.box, 2, (uint64_t[]){(uint64_t) rank, 0}, (uint64_t[]){1, 100});
+    f.pack = esdm__index_pack(index, "scratch", pack);
+    assert_int_equal(esdm__index_add_pending(index, &f, NULL), ESDM_OK);
+    assert_int_equal(esdm__index_encode(index, NULL, 0, ret_set, NULL), ESDM_OK);
+    assert_int_equal(ret_set->npages, 1);
+    for (uint32_t i = 0; i < datasets; i++) {
+        ret_pages[i] = ret_set->pages[0];
+        ret_pages[i].dataset = i + 1;
+    }
+    esdm__index_free(index);
+}
+
+typedef struct tally {
+    story *s;
+    uint32_t dataset;
+} tally;
+
+static bool
+note_fragment(const esdm__fragment *fragment, void *user)
+{
+    tally *t = user;
+    t->s->seen[fragment->box.lo[0] * t->s->datasets + t->dataset - 1]++;
+    t->s->records++;
+    return true;
+}
+
+/* Rank 0 looks at what it would publish. */
+static esdm_status
+take_all(esdm__page_source *source, story *s, esdm_error *err)
+{
+    const esdm_meta_new_page *page = NULL;
+    uint32_t last = 0;
+    esdm_status status;
+    while ((status = esdm__page_source_next(source, &page, err)) == ESDM_OK && page != NULL) {
+        esdm__page *decoded = NULL;
+        const esdm_meta_page entry = esdm__page_entry(page);
+        tally t = {s, page->dataset};
+        assert_true(page->dataset >= last);
+        last = page->dataset;
+        assert_int_equal(esdm__page_decode(&entry, page->data, page->bytes, &decoded, NULL),
+                         ESDM_OK);
+        assert_true(esdm__page_visit(decoded, note_fragment, &t));
+        esdm__page_unref(decoded);
+        s->pages++;
+        s->bytes += page->bytes;
+    }
+    return status;
+}
+
+static void
+commit_pages(esdm_comm *comm, void *user)
+{
+    story *s = user;
+    esdm__tree tree;
+    esdm__page_set set = {0};
+    esdm__page_source *source = NULL;
+    esdm_error failure = {0};
+    bool some = comm->rank % s->every == 0;
+    esdm_meta_new_page *pages = malloc((s->datasets + 1) * sizeof *pages);
+    assert_int_equal(esdm__tree_make(comm, &tree, NULL), ESDM_OK);
+    assert_int_equal(esdm__page_source_new(comm, &tree, &source, NULL), ESDM_OK);
+    if (some)
+        make_pages(comm->rank, s->datasets, &set, pages);
+    if (comm->rank == s->failing)
+        failure = (esdm_error){.status = ESDM_ENOSPC, .message = "there is no room"};
+    double before = sim_cpu_s(comm);
+    esdm__page_source_expect(source, pages, some ? s->datasets : 0);
+    if (failure.status == ESDM_OK)
+        failure.status = esdm__page_source_begin(source, &failure);
+    if (comm->rank == 0) {
+        if (failure.status == ESDM_OK)
+            failure.status = esdm__page_source_gather(source, s->gathered_bytes, &failure);
+        s->gather_s = sim_cpu_s(comm) - before;
+        s->late = sim_counts_of(s->world, 0)->received;
+        if (failure.status == ESDM_OK)
+            failure.status = take_all(source, s, &failure);
+        s->late = sim_counts_of(s->world, 0)->received - s->late;
+        s->error = failure;
+    } else {
+        assert_int_equal(
+            esdm__pages_send(comm, tree.parent, &failure, esdm__page_source_next, source, NULL),
+            ESDM_OK);
+    }
+    esdm__page_source_end(source);
+    esdm__page_source_free(source);
+    esdm__page_set_clear(&set);
+    esdm__tree_clear(&tree);
+    free(pages);
+}
+
+static void
+run(sim_world *w, int size, story *s)
+{
+    s->seen = calloc((size_t) size * s->datasets, 1);
+    s->pages = s->records = s->bytes = 0;
+    s->error = (esdm_error){0};
+    s->world = w;
+    sim_run(w, commit_pages, s);
+}
+
+static void
+expect_once(const story *s, int size)
+{
+    assert_int_equal(s->error.status, ESDM_OK);
+    for (int r = 0; r < size; r++)
+        for (uint32_t d = 0; d < s->datasets; d++)
+            assert_int_equal(s->seen[(size_t) r * s->datasets + d], r % s->every == 0);
+}
+
+static void
+test_page_tree__each_record_comes_once(void **state)
+{
+    (void) state;
+    static const int sizes[] = {1, 2, 9, 70, 600};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int every = 1; every < 4; every += 2) {
+            story s = {.datasets = 1 + 11 * (uint32_t) i, .every = every, .failing = -1};
+            sim_world *w = sim_world_new(sizes[i], every == 1 ? 0 : 16, 192 << 10);
+            for (size_t gathered = 0; gathered < 2; gathered++) {
+                s.gathered_bytes = gathered << 13; /* nothing, and a part of it */
+                run(w, sizes[i], &s);
+                expect_once(&s, sizes[i]);
+                free(s.seen);
+            }
+            sim_world_free(w);
+        }
+    }
+}
+
+static void
+test_page_tree__a_failure_below_is_told_by_name(void **state)
+{
+    (void) state;
+    story s = {.datasets = 40, .every = 1, .gathered_bytes = 1 << 20};
+    sim_world *w = sim_world_new(200, 0, 192 << 10);
+    for (s.failing = 0; s.failing < 200; s.failing += 39) {
+        run(w, 200, &s);
+        assert_int_equal(s.error.status, ESDM_ENOSPC);
+        assert_string_equal(s.error.message, "there is no room");
+        free(s.seen);
+    }
+    sim_world_free(w);
+}
+
+/* Rank 0 with very many below. @param cpu_s most of it, with a tenfold reserve. */
+static void
+count_many(int size, uint32_t datasets, int every, double cpu_s)
+{
+    story s = {.datasets = datasets, .every = every, .failing = -1, .gathered_bytes = 1 << 30};
+    sim_world *w = sim_world_new(size, 128, STACK_BYTES);
+    run(w, size, &s);
+    expect_once(&s, size);
+    sim_counts most = sim_most(w);
+    const sim_counts *first = sim_counts_of(w, 0);
+    print_message(
+        "%d ranks, %d with data, %d datasets: %d pages of %.1f MB; rank 0: %.0f ms of CPU "
+        "before the transaction, %d messages received; any rank: %.0f ms, %d received, %d "
+        "sent, %d deep\n",
+        size, size / every, (int) datasets, (int) s.pages, 1e-6 * (double) s.bytes,
+        1e3 * s.gather_s, (int) first->received, 1e3 * most.cpu_s, (int) most.received,
+        (int) most.sent, (int) most.depth);
+    assert_true(s.gather_s < cpu_s);
+    assert_int_equal(s.late, 0); /* the transaction waits for nobody */
+    assert_true(first->received < 200 + s.bytes / 8192);
+    free(s.seen);
+    sim_world_free(w);
+}
+
+static void
+test_page_tree__of_very_many_ranks_costs_rank_0_little(void **state)
+{
+    (void) state;
+    const char *size = getenv("ESDM_TEST_SIZE");
+    bool large = size != NULL && strcmp(size, "long") == 0;
+    count_many(large ? 100000 : 8000, 20, 1, 5);
+    count_many(100000, 1, 1, 5);
+    count_many(100000, 20, 10000, 1); /* the empty ones cost a short message */
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_page_tree__each_record_comes_once),
+        cmocka_unit_test(test_page_tree__a_failure_below_is_told_by_name),
+        cmocka_unit_test(test_page_tree__of_very_many_ranks_costs_rank_0_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
