@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "comm/comm.h"
 
 /* Each level has so many times fewer ranks. */
 #define BRANCHES 8
@@ -198,4 +199,26 @@ esdm__tree_collect(esdm_comm *comm, const esdm__tree *tree, esdm__buffer *buffer
     if (first.status != ESDM_OK && err != NULL)
         *err = first;
     return first.status;
+}
+
+esdm_status
+esdm__tree_spread(esdm_comm *comm, const esdm__tree *tree, esdm__buffer *buffer, esdm_error *err)
+{
+    esdm_error why = {0};
+    why.status = esdm__tree_collect(comm, tree, buffer, NULL, NULL, &why);
+    if (why.status == ESDM_OK && buffer->failed)
+        why.status = esdm__error_nomem(&why, buffer->bytes, "what all ranks tell");
+    esdm_status status = esdm__comm_agree(comm, why.status, &why);
+    if (status == ESDM_OK) {
+        void *all = buffer->data;
+        size_t bytes = buffer->bytes;
+        status = esdm__comm_share_block(comm, &all, &bytes, &why);
+        if (status == ESDM_OK && comm->rank != 0) {
+            esdm__buffer_clear(buffer);
+            *buffer = (esdm__buffer){.data = all, .bytes = bytes, .capacity = bytes};
+        }
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
 }

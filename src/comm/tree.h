@@ -37,6 +37,16 @@ typedef void (*esdm__tree_condense)(void *user, esdm__buffer *buffer);
 esdm_status esdm__tree_collect(esdm_comm *comm, const esdm__tree *tree, esdm__buffer *buffer,
                                esdm__tree_condense condense, void *user, esdm_error *err);
 
+/**
+ * Collective: all ranks get what all ranks have, behind each other in order of ranks, by one round
+ * up the tree and one message to all.
+ *
+ * @param buffer of this rank; afterwards of all.
+ * @return on all ranks the same, as of esdm__comm_agree(): also ESDM_ENOMEM.
+ */
+esdm_status esdm__tree_spread(esdm_comm *comm, const esdm__tree *tree, esdm__buffer *buffer,
+                              esdm_error *err);
+
 /** Sends bytes in messages of bounded size, all of them whatever fails. */
 esdm_status esdm__parts_send(esdm_comm *comm, int to, const void *data, size_t bytes,
                              esdm_error *err);

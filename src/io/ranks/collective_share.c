@@ -1,35 +1,49 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
-/* Ranks read what other ranks have not committed yet: each tells the others the records of its
- * pending fragments. The fragments themselves lie in packs, or in the records. */
-#include <stdlib.h>
+/* Ranks read what other ranks have not committed yet: all learn the records of all pending
+ * fragments. The fragments themselves lie in packs, or in the records. */
+#include <inttypes.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "io/ranks/collective.h"
 #include "io/ranks/page_stream.h"
 
-/* The records that the other ranks do not know, as they are sent. */
+/* Precedes what one rank tells; 8 bytes are a page's alignment. */
+typedef struct part_head {
+    uint64_t rank;
+    uint64_t bytes;
+} part_head;
+
+/* The records that the other ranks do not know, as they are sent. Nothing, when there are none. */
 static esdm_status
-pack_records(esdm__dataset_io *io, esdm__buffer *out, esdm_error *err)
+pack_records(esdm__dataset_io *io, int rank, esdm__buffer *out, esdm_error *err)
 {
     esdm__page_set set = {0};
     (void) pthread_mutex_lock(&io->lock);
     esdm_status status = esdm__index_encode_pending(io->index, io->epochs.shared, &set, err);
     (void) pthread_mutex_unlock(&io->lock);
+    part_head head = {.rank = (uint64_t) rank};
+    if (status == ESDM_OK && set.npages > 0)
+        esdm__buffer_put(out, &head, sizeof head);
     for (size_t i = 0; i < set.npages && status == ESDM_OK; i++)
         esdm__page_put(out, &set.pages[i]);
     if (status == ESDM_OK && out->failed)
         status = esdm__error_nomem(err, out->bytes, "records of fragments");
+    if (status == ESDM_OK && set.npages > 0) {
+        head.bytes = out->bytes - sizeof head;
+        memcpy(out->data, &head, sizeof head);
+    }
     esdm__page_set_clear(&set);
     return status;
 }
 
 /* Enters the records of another rank. */
 static esdm_status
-unpack_records(esdm__dataset_io *io, esdm_comm *comm, int rank, void *batch, size_t bytes,
+unpack_records(esdm__dataset_io *io, esdm_comm *comm, int rank, uint8_t *pages, size_t bytes,
                esdm_error *err)
 {
     esdm__page_reader reader;
-    esdm__page_reader_begin_batch(&reader, comm, rank, batch, bytes);
+    esdm__page_reader_begin_batch(&reader, comm, rank, pages, bytes);
     esdm_status status = esdm__page_reader_step(&reader, err);
     while (status == ESDM_OK && esdm__page_reader_page(&reader) != NULL) {
         (void) pthread_mutex_lock(&io->lock);
@@ -42,28 +56,36 @@ unpack_records(esdm__dataset_io *io, esdm_comm *comm, int rank, void *batch, siz
     return status;
 }
 
-/* Rank `from` sends its records to all. All succeed or fail. */
 static esdm_status
-pass(esdm__dataset_io *io, esdm_comm *comm, int from, const esdm__buffer *own, esdm_error *err)
+unpack_all(esdm__dataset_io *io, esdm_comm *comm, const esdm__buffer *all, esdm_error *err)
 {
-    bool sending = comm->rank == from;
-    uint64_t bytes = sending ? own->bytes : 0;
-    void *batch = sending ? own->data : NULL;
-    esdm_status status = comm->ops->broadcast(comm, &bytes, sizeof bytes, from, err);
-    if (status != ESDM_OK || bytes == 0)
-        return status;
-    if (!sending && (batch = malloc((size_t) bytes)) == NULL)
-        status = esdm__error_nomem(err, (size_t) bytes, "records of other ranks");
-    status = esdm__comm_agree(comm, status, err);
-    if (status == ESDM_OK)
-        status = comm->ops->broadcast(comm, batch, (size_t) bytes, from, err);
-    if (status != ESDM_OK) {
-        if (!sending)
-            free(batch);
-        return status;
+    esdm_status status = ESDM_OK;
+    part_head head;
+    for (size_t at = 0; at < all->bytes && status == ESDM_OK; at += (size_t) head.bytes) {
+        if (all->bytes - at < sizeof head)
+            return esdm__error_set(err, ESDM_EIO, "the records of other ranks are damaged");
+        memcpy(&head, all->data + at, sizeof head);
+        at += sizeof head;
+        if (head.bytes > all->bytes - at)
+            return esdm__error_set(err, ESDM_EIO, "the records of rank %" PRIu64 " are damaged",
+                                   head.rank);
+        if (head.rank != (uint64_t) comm->rank)
+            status =
+                unpack_records(io, comm, (int) head.rank, all->data + at, (size_t) head.bytes, err);
     }
-    if (!sending)
-        status = unpack_records(io, comm, from, batch, (size_t) bytes, err);
+    return status;
+}
+
+/* All tell their records to all. All succeed or fail. */
+static esdm_status
+spread(esdm__dataset_io *io, const esdm__container_io *container_io, esdm__buffer *records,
+       esdm_error *err)
+{
+    esdm_comm *comm = container_io->comm;
+    esdm_status status = esdm__tree_spread(comm, &container_io->tree, records, err);
+    if (status != ESDM_OK)
+        return status;
+    status = unpack_all(io, comm, records, err);
     return esdm__comm_agree(comm, status, err);
 }
 
@@ -92,11 +114,11 @@ share_locked(esdm_dataset *dataset, esdm__dataset_io *io, esdm_error *err)
         if (status == ESDM_OK)
             status = esdm__orders_apply(&orders, err);
         if (status == ESDM_OK)
-            status = pack_records(io, &records, err);
+            status = pack_records(io, comm->rank, &records, err);
         status = esdm__comm_agree(comm, status, err);
     }
-    for (int r = 0; r < comm->size && status == ESDM_OK; r++)
-        status = pass(io, comm, r, &records, err);
+    if (status == ESDM_OK)
+        status = spread(io, container_io, &records, err);
     if (status == ESDM_OK) {
         io->epochs.shared = (uint32_t) esdm__index_pending_count(io->index);
         io->epochs.unshared = false;

@@ -219,11 +219,11 @@ esdm__page_reader_begin_local(esdm__page_reader *reader, const esdm_meta_new_pag
 }
 
 void
-esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank, void *batch,
+esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank, uint8_t *batch,
                               size_t bytes)
 {
     *reader = (esdm__page_reader){
-        .comm = comm, .rank = rank, .last = true, .batch = batch, .bytes = bytes};
+        .comm = comm, .rank = rank, .last = true, .batch = batch, .lent = true, .bytes = bytes};
 }
 
 const esdm_meta_new_page *
@@ -237,6 +237,7 @@ esdm__page_reader_clear(esdm__page_reader *reader)
 {
     while (reader->comm != NULL && !reader->last)
         (void) !receive_batch(reader, NULL);
-    free(reader->batch);
+    if (!reader->lent)
+        free(reader->batch);
     *reader = (esdm__page_reader){0};
 }

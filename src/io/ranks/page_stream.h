@@ -32,7 +32,8 @@ typedef struct esdm__page_reader {
     const esdm_meta_new_page *local;
     size_t nlocal;
     size_t next_local;
-    uint8_t *batch; /* owned */
+    uint8_t *batch; /* owned, unless it is lent */
+    bool lent;
     size_t bytes;
     size_t position;
     esdm_meta_new_page page; /* the current one */
@@ -46,9 +47,9 @@ void esdm__page_reader_begin(esdm__page_reader *reader, esdm_comm *comm, int ran
 void esdm__page_reader_begin_local(esdm__page_reader *reader, const esdm_meta_new_page *pages,
                                    size_t npages);
 /** The same over what esdm__page_put() made of pages of `rank`; the first step leads to the first
- *  page. @param batch owned by the reader from now on; malloc'ed. */
+ *  page. @param batch borrowed; aligned to 8 bytes. */
 void esdm__page_reader_begin_batch(esdm__page_reader *reader, esdm_comm *comm, int rank,
-                                   void *batch, size_t bytes);
+                                   uint8_t *batch, size_t bytes);
 /** The current page, NULL after the last; borrowed until the next step. */
 const esdm_meta_new_page *esdm__page_reader_page(const esdm__page_reader *reader);
 esdm_status esdm__page_reader_step(esdm__page_reader *reader, esdm_error *err);

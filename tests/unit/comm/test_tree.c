@@ -110,12 +110,55 @@ test_tree__a_hundred_thousand_ranks_are_a_few_messages_deep(void **state)
     }
 }
 
+/* ---- what all ranks have, on all ---------------------------------------------------------- */
+
+static void
+spread_numbers(esdm_comm *comm, void *user)
+{
+    int *failing = user;
+    esdm__tree tree;
+    esdm__buffer buffer;
+    esdm_error err = {0};
+    size_t count = 0;
+    assert_int_equal(esdm__tree_make(comm, &tree, NULL), ESDM_OK);
+    esdm__buffer_init(&buffer);
+    if (comm->rank % 3 == 0)
+        esdm__buffer_put_u32(&buffer, (uint32_t) comm->rank);
+    buffer.failed = comm->rank == *failing;
+    esdm_status status = esdm__tree_spread(comm, &tree, &buffer, &err);
+    assert_int_equal(status, *failing < 0 ? ESDM_OK : ESDM_ENOMEM);
+    for (int r = 0; r < comm->size && status == ESDM_OK; r += 3) {
+        uint32_t number;
+        memcpy(&number, buffer.data + count++ * sizeof number, sizeof number);
+        assert_int_equal(number, r);
+    }
+    assert_true(status != ESDM_OK || buffer.bytes == count * sizeof(uint32_t));
+    esdm__buffer_clear(&buffer);
+    esdm__tree_clear(&tree);
+}
+
+static void
+test_tree__spreads_without_a_message_of_each_rank_to_all(void **state)
+{
+    (void) state;
+    for (int size = 1; size <= 2000; size = 3 * size + 1) {
+        for (int failing = -1; failing < size && failing < 2; failing++) {
+            sim_world *w = sim_world_new(size, 4, STACK_BYTES);
+            sim_run(w, spread_numbers, &failing);
+            assert_in_range(sim_most(w).collectives, 1, 5); /* as many for all sizes */
+            assert_in_range(sim_most(w).received, 0, 60);
+            sim_world_free(w);
+        }
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree__rank_0_gets_everything_in_order),
         cmocka_unit_test(test_tree__a_rank_without_memory_is_heard_of_at_the_root),
+        cmocka_unit_test(test_tree__spreads_without_a_message_of_each_rank_to_all),
         cmocka_unit_test(test_tree__a_hundred_thousand_ranks_are_a_few_messages_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
