@@ -33,6 +33,15 @@ function(const char *file, const char *name)
     return found;
 }
 
+/* Operations of that kind so far. */
+static inline uint64_t
+count_meta(esdm_faulty_meta_op op)
+{
+    uint64_t (*calls)(esdm_faulty_meta_op op);
+    *(void **) &calls = function("esdm-meta-faulty.so", "esdm_faulty_meta_calls");
+    return calls(op);
+}
+
 static inline esdm_session *
 open_here(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Ranks with a metadata store that takes a writer for dead: what one of them has lost all are
- * told, before the commit or after it. */
+ * told, before the commit or after it. And what commits of ranks ask of the store. */
 
 #include "faulty_site.h"
 
@@ -119,6 +119,46 @@ lose_nothing(esdm_session *session, esdm_comm *comm, int who)
     ok(esdm_container_close(container, ERR));
 }
 
+static void
+expect_rows(esdm_container *container, int32_t value)
+{
+    esdm_dataspace space;
+    int32_t data[COLUMNS];
+    for (uint64_t rank = 0; rank < RANKS; rank++) {
+        ok(esdm_dataspace_init(&space, 2, (uint64_t[]){rank * ROWS, 0}, (uint64_t[]){1, COLUMNS},
+                               ERR));
+        ok(esdm_read(find(container), &space, ESDM_TYPE_INT32, data, NULL, ERR));
+        for (int i = 0; i < COLUMNS; i++)
+            check(data[i] == value + i);
+    }
+}
+
+/* Rank 0's pin is that of all who write: it asks for one a commit, and what all read is there. */
+static void
+pin_once(esdm_session *session, esdm_comm *comm)
+{
+    enum { COMMITS = 12 }; /* more than the history keeps */
+    thread_comm_meet(comm);
+    uint64_t before = count_meta(ESDM_FAULTY_PIN);
+    thread_comm_meet(comm);
+    esdm_container *container = make(session, comm);
+    for (int i = 1; i <= COMMITS; i++) {
+        write_rows(container, comm->rank, i);
+        ok(esdm_container_commit(container, NULL, ERR));
+        expect_rows(container, i);
+    }
+    ok(esdm_container_close(container, ERR));
+    ok(esdm_container_open_collective(session, comm, "ranks", ESDM_OPEN_WRITE, 0, &container, ERR));
+    expect_rows(container, COMMITS);
+    write_rows(container, comm->rank, 99);
+    ok(esdm_container_commit(container, NULL, ERR));
+    expect_rows(container, 99);
+    ok(esdm_container_close(container, ERR));
+    thread_comm_meet(comm);
+    check(count_meta(ESDM_FAULTY_PIN) - before == COMMITS + 1);
+    thread_comm_meet(comm);
+}
+
 static void *
 rank_main(void *user)
 {
@@ -130,6 +170,7 @@ rank_main(void *user)
         lose_unheard(session, comm, who);
         lose_nothing(session, comm, who);
     }
+    pin_once(session, comm);
     esdm_session_close(session);
     esdm_comm_unref(comm);
     return NULL;

@@ -22,7 +22,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards faults */
 static fault faults[ESDM_FAULTY_META_OPS];
 
 static const char *const op_names[] = {"commit",  "relocate", "lives", "check",
-                                       "records", "remove",   "move"};
+                                       "records", "remove",   "move",  "pin"};
 static const char *const action_names[] = {"none", "fail", "refuse", "unknown", "lie", "run"};
 
 /* ---- arming --------------------------------------------------------------------------------- */
@@ -36,6 +36,15 @@ esdm_faulty_meta_arm(esdm_faulty_meta_op op, uint64_t nth, uint64_t count,
     faults[op].count = count;
     faults[op].action = action;
     (void) pthread_mutex_unlock(&mutex);
+}
+
+uint64_t
+esdm_faulty_meta_calls(esdm_faulty_meta_op op)
+{
+    (void) pthread_mutex_lock(&mutex);
+    uint64_t calls = faults[op].calls;
+    (void) pthread_mutex_unlock(&mutex);
+    return calls;
 }
 
 static int
@@ -124,6 +133,13 @@ faulty_commit(void *store, const esdm_meta_commit *commit, esdm_meta_committed *
 }
 
 static esdm_status
+faulty_pin(void *store, uint64_t container, uint64_t snapshot, esdm_error *err)
+{
+    (void) next_call(ESDM_FAULTY_PIN);
+    return inner.pin(store, container, snapshot, err);
+}
+
+static esdm_status
 faulty_relocate(void *store, uint64_t container, esdm_meta_relocation *pages, size_t npages,
                 bool durable, esdm_error *err)
 {
@@ -208,6 +224,7 @@ esdm_plugin_entry(void)
     plugin.base.summary = "sqlite with faults (tests)";
     plugin.open = faulty_open;
     plugin.commit = faulty_commit;
+    plugin.pin = faulty_pin;
     plugin.relocate = faulty_relocate;
     plugin.writer_lives = faulty_writer_lives;
     plugin.writer_check = faulty_writer_check;

@@ -27,6 +27,7 @@ typedef enum esdm_faulty_meta_op {
     ESDM_FAULTY_RECORDS, /**< lists of all records */
     ESDM_FAULTY_NAME_REMOVE,
     ESDM_FAULTY_NAME_MOVE,
+    ESDM_FAULTY_PIN, /**< counted alone */
     ESDM_FAULTY_META_OPS
 } esdm_faulty_meta_op;
 
@@ -43,5 +44,8 @@ typedef enum esdm_faulty_meta_action {
  *  One fault for each kind; arming again replaces it. */
 ESDM_API void esdm_faulty_meta_arm(esdm_faulty_meta_op op, uint64_t nth, uint64_t count,
                                    esdm_faulty_meta_action action);
+
+/** Operations of this kind so far. */
+ESDM_API uint64_t esdm_faulty_meta_calls(esdm_faulty_meta_op op);
 
 #endif

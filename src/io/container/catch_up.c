@@ -16,7 +16,9 @@ move_on(esdm_container *container, uint64_t lost, esdm_meta_snapshot *loaded)
     const esdm_session *session = io->session;
     (void) pthread_mutex_lock(&io->lock);
     bool first = io->snapshot == lost;
+    bool was_pinned = io->pinned; /* else by rank 0, for all ranks */
     if (first) {
+        io->pinned = true;
         io->snapshot = loaded->snapshot;
         container->snapshot = loaded->snapshot;
     }
@@ -29,7 +31,8 @@ move_on(esdm_container *container, uint64_t lost, esdm_meta_snapshot *loaded)
     esdm__lengths_apply(container, loaded->lengths, loaded->nlengths);
     esdm__lengths_set_published(container, loaded->lengths, loaded->nlengths);
     loaded->lengths = NULL;
-    session->meta->unpin(session->store, loaded->record.container, lost);
+    if (was_pinned)
+        session->meta->unpin(session->store, loaded->record.container, lost);
 }
 
 esdm_status

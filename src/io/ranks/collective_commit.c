@@ -11,7 +11,7 @@
  *    0 has them, it publishes them in a transaction of the metadata store; only of very many the
  *    last ones come while it is open. Where other programs have published, all are sent once
  *    before, for rank 0 to look for records that both have written (collective_overlap.c).
- * 5. All hear of the result and pin the new snapshot.
+ * 5. All hear of the result and move to the new snapshot, which rank 0 has pinned.
  * 6. Where writers that live may seem dead, each looks whether its packs are still there.
  * 7. All are told what one has lost, and whether one did not hear of the result.
  *
@@ -284,7 +284,7 @@ reset_epochs(const esdm__commit_work *w)
     }
 }
 
-/* Pins what rank 0 has pinned, and moves there. */
+/* Moves to where rank 0 has moved, whose pin is all ranks'. */
 static void
 move_along(work *g)
 {
@@ -293,8 +293,7 @@ move_along(work *g)
     const esdm_session *session = io->session;
     bool was_pinned = io->pinned;
     uint64_t record = io->record;
-    io->pinned = session->meta->pin(session->store, g->committed.container, g->news->snapshot,
-                                    NULL) == ESDM_OK;
+    io->pinned = false; /* it may have caught up by itself, and pinned that */
     uint64_t left =
         esdm__container_set_position(container, g->committed.container, g->news->snapshot);
     esdm__commit_forget(&g->own);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Several ranks create, open or refresh a container: rank 0 asks the metadata store, the others
- * take over what it found and pin the same snapshot. */
+ * take over what it found; those that only read pin the same snapshot. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,9 +126,19 @@ share_contents(esdm_comm *comm, bool has_document, esdm_meta_snapshot *loaded, e
     return status;
 }
 
-/* Takes over what rank 0 loaded and pinned; on success this rank has pinned it too. */
+/* Whether this rank relies on rank 0's pin. Ranks that write close and move on together, so it
+ * lasts as long as they need it; those that read close when they like, and have pins of their own.
+ */
+static bool
+leans(const esdm_comm *comm, bool writing)
+{
+    return writing && comm->rank != 0;
+}
+
+/* Takes over what rank 0 loaded and pinned; on success this rank has pinned it too, unless it leans
+ * on rank 0. */
 static esdm_status
-share_snapshot(const esdm_session *session, esdm_comm *comm, esdm_status status,
+share_snapshot(const esdm_session *session, esdm_comm *comm, bool writing, esdm_status status,
                esdm_meta_snapshot *loaded, esdm_error *err)
 {
     announcement news = {loaded->record, loaded->snapshot, loaded->structure,
@@ -145,9 +155,10 @@ share_snapshot(const esdm_session *session, esdm_comm *comm, esdm_status status,
     if (status == ESDM_OK)
         status = share_contents(comm, news.has_document != 0, loaded, err);
     if (status == ESDM_OK) {
-        if (!pinned)
+        if (!pinned && !leans(comm, writing)) {
             status = session->meta->pin(session->store, news.record.container, news.snapshot, err);
-        pinned = status == ESDM_OK;
+            pinned = status == ESDM_OK;
+        }
         /* Also: rank 0 stays until all have pinned it. */
         status = esdm__comm_agree(comm, status, err);
     }
@@ -172,9 +183,12 @@ esdm__collective_open(esdm_session *session, esdm_comm *comm, const char *name, 
         if (comm->rank == 0)
             mine.status =
                 session->meta->snapshot_open(session->store, name, snapshot, 0, 0, &loaded, &mine);
-        status = share_snapshot(session, comm, mine.status, &loaded, &mine);
+        bool writing = mode == ESDM_OPEN_WRITE;
+        status = share_snapshot(session, comm, writing, mine.status, &loaded, &mine);
         if (status == ESDM_OK) {
             mine.status = esdm__container_fill(container, &loaded, mode, snapshot, &mine);
+            if (leans(comm, writing))
+                esdm__io_of(container)->pinned = false;
             status = esdm__comm_agree(comm, mine.status, &mine);
         }
     }
@@ -209,10 +223,13 @@ refresh_locked(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
                                               io->structure, loaded, err);
     if (status == ESDM_OK && comm->rank == 0)
         status = esdm__container_check_same(container, loaded, err);
-    status = share_snapshot(session, comm, status, loaded, err);
-    if (status == ESDM_OK)
-        esdm__container_move_to(container, loaded);
-    return status;
+    status = share_snapshot(session, comm, container->writable, status, loaded, err);
+    if (status != ESDM_OK)
+        return status;
+    esdm__container_move_to(container, loaded);
+    if (leans(comm, container->writable))
+        io->pinned = false;
+    return ESDM_OK;
 }
 
 esdm_status
