@@ -19,9 +19,10 @@ typedef struct slot_page {
 
 static _Atomic(slot_page *) pages[ESDMNC_INSTANCES_MAX][SLOT_COUNT];
 
-/* Guards all_files, its links and the making of pages. */
+/* Guards all_files, its links, their number and the making of pages. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static esdmnc_file *all_files;
+static size_t writers; /* files among them that are writable */
 
 static unsigned
 slot_of(int ncid)
@@ -100,7 +101,11 @@ esdmnc_files_add(esdmnc_file *file)
     }
     if (rc == NC_NOERR) {
         file->next = all_files;
+        file->link = &all_files;
+        if (all_files != NULL)
+            all_files->link = &file->next;
         all_files = file;
+        writers += file->writable;
         atomic_store_explicit(&page->files[slot & (SLOT_COUNT - 1)], file, memory_order_release);
     }
     pthread_mutex_unlock(&table_lock);
@@ -135,16 +140,17 @@ esdmnc_files_free_slot(const esdmnc_file *file)
 }
 
 void
-esdmnc_files_take_out(const esdmnc_file *file)
+esdmnc_files_take_out(esdmnc_file *file)
 {
     if (!file->postponed)
         esdmnc_files_free_slot(file);
-    for (esdmnc_file **link = &all_files; *link != NULL; link = &(*link)->next) {
-        if (*link == file) {
-            *link = file->next;
-            break;
-        }
-    }
+    if (file->link == NULL)
+        return;
+    *file->link = file->next;
+    if (file->next != NULL)
+        file->next->link = file->link;
+    file->link = NULL;
+    writers -= file->writable;
 }
 
 esdmnc_file *
@@ -164,7 +170,9 @@ esdmnc_files_writer(const char *name)
     esdm_container *container = NULL;
     uint64_t generation = esdmnc_session_generation();
     pthread_mutex_lock(&table_lock);
-    for (const esdmnc_file *file = all_files; file != NULL && container == NULL; file = file->next)
+    /* Programs that read hundreds of files open each of them: without writers none is looked at. */
+    const esdmnc_file *file = writers > 0 ? all_files : NULL;
+    for (; file != NULL && container == NULL; file = file->next)
         if (file->writable && file->generation == generation && strcmp(file->name, name) == 0)
             container = file->container;
     pthread_mutex_unlock(&table_lock);

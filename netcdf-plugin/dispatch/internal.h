@@ -144,10 +144,11 @@ typedef struct esdmnc_file {
     esdmnc_types types;        /* user-defined ones */
     struct esdmnc_room *rooms; /* owned; name_room.c */
     size_t room_count;
-    bool postponed;           /* ending.c: closed, and not committed yet */
-    int exception;            /* the key of what unwound the stack then; 0: none */
-    int opening;              /* number among what a Python program opened for writing; 0: none */
-    struct esdmnc_file *next; /* list of all open files, under the table's lock */
+    bool postponed;            /* ending.c: closed, and not committed yet */
+    int exception;             /* the key of what unwound the stack then; 0: none */
+    int opening;               /* number among what a Python program opened for writing; 0: none */
+    struct esdmnc_file *next;  /* list of all open files, under the table's lock */
+    struct esdmnc_file **link; /* what points to it in that list; NULL: it is in none */
 } esdmnc_file;
 
 /** What nc__enddef() is to leave free, in bytes, and where parts are to begin. A container has no
@@ -206,7 +207,7 @@ bool esdmnc_files_in_use(const esdm_container *container);
 /** Its ncid may be given to another file. */
 void esdmnc_files_free_slot(const esdmnc_file *file);
 /** The caller owns it then. */
-void esdmnc_files_take_out(const esdmnc_file *file);
+void esdmnc_files_take_out(esdmnc_file *file);
 /** Makes the table usable in the child of a fork(). */
 void esdmnc_files_forked(void);
 
