@@ -102,6 +102,7 @@ fill_container(esdm_container *container, esdm_meta_snapshot *loaded, esdm_error
     io->record = loaded->record.container;
     io->structure = loaded->structure;
     io->snapshot = loaded->snapshot;
+    io->fragments = loaded->record.fragments;
     io->pinned = true;
     io->historic = loaded->snapshot != loaded->record.snapshot;
     memcpy(io->uuid, loaded->record.uuid, sizeof io->uuid);

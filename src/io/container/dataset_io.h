@@ -37,6 +37,7 @@ typedef struct esdm__container_io {
     uint64_t record;    /* number in the metadata store; 0 before the first commit */
     uint64_t structure; /* structure number in memory */
     uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
+    uint64_t fragments; /* of the container when it was opened */
     bool pinned;
     bool historic; /* opened at an old snapshot */
     bool replace;  /* first commit may replace */
