@@ -79,7 +79,7 @@ static size_t
 unknown_ones(const esdm_container *container, asked all[TOGETHER_DATASETS])
 {
     size_t count = 0;
-    for (size_t i = 0; i < container->datasets.count; i++) {
+    for (size_t i = 0; i < container->datasets.count && count < TOGETHER_DATASETS; i++) {
         asked *one = &all[count];
         one->dataset = container->datasets.items[i];
         if (esdm__dataset_io_get(one->dataset, &one->io, NULL) == ESDM_OK &&
