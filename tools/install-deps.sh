@@ -14,7 +14,7 @@ set -eu
 build="build-essential cmake ninja-build pkg-config libjansson-dev libsqlite3-dev liblz4-dev libzstd-dev
     libxxhash-dev libpcre2-dev libglib2.0-dev libnetcdf-dev libpq-dev libkyotocabinet-dev libcurl4-gnutls-dev
     libssl-dev libzfp-dev libfpzip-dev libaec-dev libdeflate-dev libhdf5-dev libfuse3-dev libmicrohttpd-dev
-    libudunits2-dev"
+    libudunits2-dev libeccodes-dev"
 mpi="libopenmpi-dev openmpi-bin mpich libmpich-dev"
 clients="netcdf-bin nco cdo python3 python3-netcdf4 python3-xarray python3-numpy"
 test="git ccache libcmocka-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 gfortran

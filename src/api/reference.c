@@ -23,7 +23,10 @@
 static esdm__filter
 filter_of(const esdm_file_filter *filter)
 {
-    return (esdm__filter){.name = filter->codec != NULL ? "zarr" : "hdf5",
+    const char *of = filter->codec == NULL                ? "hdf5"
+                     : strcmp(filter->codec, "grib") == 0 ? "grib"
+                                                          : "zarr";
+    return (esdm__filter){.name = of,
                           .id = filter->codec != NULL ? 0 : filter->id,
                           .codec = filter->codec != NULL ? filter->codec : "",
                           .parameters = (const uint8_t *) filter->values,

@@ -249,8 +249,9 @@ esdm_status cp_netcdf_read(const cp_end *end, const cp_dataset *dataset, const c
                            void *buffer, esdm_error *err);
 esdm_status cp_netcdf_write(const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
                             const void *buffer, esdm_error *err);
-/** The same of a Zarr store, which is a folder (esdm-cp/zarr.c). */
+/** The same of a Zarr store, which is a folder (esdm-cp/zarr.c), and of a GRIB file (grib.c). */
 esdm_status cp_zarr_open(cp_end *end, cp_model **ret_model, esdm_error *err);
+esdm_status cp_grib_open(cp_end *end, cp_model **ret_model, esdm_error *err);
 /** Fills the error for a failed libnetcdf call on a file. */
 esdm_status cp_netcdf_error(esdm_error *err, int rc, const char *name, const char *what);
 

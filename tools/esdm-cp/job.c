@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "esdm-cp/zarr.h"
+#include "refer/grib.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -203,6 +204,8 @@ open_end(cp_end *end, cp_model **ret_model, esdm_error *err)
 {
     if (!end->is_container && zarr_is_store(end->name))
         return cp_zarr_open(end, ret_model, err);
+    if (!end->is_container && gribs_is_file(end->name))
+        return cp_grib_open(end, ret_model, err);
     return end->is_container ? cp_container_open(end, ret_model, err)
                              : cp_netcdf_open(end, ret_model, err);
 }

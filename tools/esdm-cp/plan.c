@@ -125,7 +125,8 @@ add_file(plan *p, const char *path, const char *target)
 static bool
 is_netcdf_name(const char *name)
 {
-    static const char *const endings[] = {".nc", ".nc4", ".nc3", ".cdf", ".netcdf"};
+    static const char *const endings[] = {".nc",    ".nc4",   ".nc3", ".cdf",  ".netcdf", ".grib",
+                                          ".grib1", ".grib2", ".grb", ".grb1", ".grb2"};
     for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
         if (g_str_has_suffix(name, endings[i]))
             return true;

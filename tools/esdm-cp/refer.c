@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "refer/grib.h"
 #include "refer/refer.h"
 #include "refer/zarr.h"
 
@@ -19,7 +20,7 @@ struct cp_referrer {
     char *path; /* absolute */
     int fd;
     struct stat is;
-    bool zarr; /* nothing of what follows: cp_end has it */
+    bool other; /* neither classic nor HDF5: cp_end has what is needed */
     bool classic;
     classic_header header;
     hdf5_file *hdf5;
@@ -150,8 +151,8 @@ esdm_status
 cp_referrer_new(const char *name, cp_referrer **ret, esdm_error *err)
 {
     cp_referrer *r = g_new0(cp_referrer, 1);
-    if (zarr_is_store(name)) {
-        r->zarr = true;
+    if (zarr_is_store(name) || gribs_is_file(name)) {
+        r->other = true;
         r->fd = -1;
         *ret = r;
         return ESDM_OK;
@@ -210,7 +211,7 @@ esdm_status
 cp_referrer_check(const cp_referrer *r, esdm_error *err)
 {
     struct stat is;
-    if (r->zarr) /* each of its objects was looked at when it was referred to */
+    if (r->other) /* readers find out: what is referred to was looked at before */
         return ESDM_OK;
     if (fstat(r->fd, &is) == 0 && is.st_size == r->is.st_size &&
         nanoseconds(is.st_mtim) == nanoseconds(r->is.st_mtim) &&

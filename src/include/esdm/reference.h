@@ -24,7 +24,8 @@ typedef struct esdm_file_filter {
                                  bytes of an element, 1 for floats, 1 for big-endian; borrowed */
     const char *codec;      /**< Zarr: "zlib", "gzip", "zstd", "blosc", "lz4", "crc32c", "crc32",
                                  "adler32", "fletcher32", "shuffle", "delta", "bitround", "quantize";
-                                 others are ESDM_ENOTSUP. NULL: a filter of HDF5 */
+                                 "grib": a message, whose missing values are -9e33; others are
+                                 ESDM_ENOTSUP. NULL: a filter of HDF5 */
 } esdm_file_filter;
 
 /** How the values of one dataset lie in one file. Borrows everything. */
@@ -52,6 +53,7 @@ typedef enum esdm_file_checksum {
     ESDM_FILE_CHECKSUM_NONE = 0,
     ESDM_FILE_CHECKSUM_ADLER32 = 1,    /**< the last 4 bytes of a zlib stream */
     ESDM_FILE_CHECKSUM_FLETCHER32 = 2, /**< the last 4 bytes of a chunk with fletcher32 */
+    ESDM_FILE_CHECKSUM_XXH3 = 4,       /**< 64 bits, of all bytes; seed 0 */
     ESDM_FILE_CHECKSUM_TAIL = 5,       /**< the last 4 bytes of one that ends with any checksum */
     ESDM_FILE_CHECKSUM_GZIP = 6        /**< the CRC-32 of gzip: 4 bytes, 4 bytes before the end */
 } esdm_file_checksum;
@@ -64,7 +66,7 @@ typedef struct esdm_file_part {
     uint64_t bytes;
     uint32_t filter_mask;   /**< bit i: filter i was skipped */
     uint32_t checksum_kind; /**< esdm_file_checksum */
-    uint32_t checksum;      /**< little-endian, as it lies in the file */
+    uint64_t checksum;      /**< little-endian, as it lies in the file; of XXH3 its value */
 } esdm_file_part;
 
 /**

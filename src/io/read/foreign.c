@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/scratch.h"
 #include "model/copy.h"
@@ -312,6 +313,18 @@ check_trailer(const source *s, const esdm__fragment *fragment, const uint8_t *en
     return trailer == (uint32_t) fragment->elsewhere.check ? ESDM_OK : is_other(s, err);
 }
 
+/* All of the bytes, where their checksum is known. */
+static esdm_status
+check_stored(const source *s, const esdm__fragment *fragment, const uint8_t *stored,
+             esdm_error *err)
+{
+    if (fragment->elsewhere.check_kind != ESDM__CHECK_XXH3)
+        return check_trailer(s, fragment, stored + fragment->stored_bytes, err);
+    return esdm__checksum(stored, fragment->stored_bytes) == fragment->elsewhere.check
+               ? ESDM_OK
+               : is_other(s, err);
+}
+
 static esdm_status
 decode(source *s, const esdm__fragment *fragment, uint8_t *raw, esdm_error *err)
 {
@@ -329,7 +342,7 @@ decode(source *s, const esdm__fragment *fragment, uint8_t *raw, esdm_error *err)
         status = esdm__file_check(s->file, &s->foreign, &certain, err);
     s->certain &= certain;
     if (status == ESDM_OK)
-        status = check_trailer(s, fragment, stored + fragment->stored_bytes, err);
+        status = check_stored(s, fragment, stored, err);
     if (status == ESDM_OK)
         status = esdm__filters_undo(&s->decoding, fragment->elsewhere.filter_mask, stored,
                                     fragment->stored_bytes, raw, s->raw_bytes, err);
@@ -435,6 +448,8 @@ check_tail(const source *s, const esdm__fragment *fragment, esdm_error *err)
     if (fragment->stored_bytes < bytes)
         return esdm__error_set(err, ESDM_ECORRUPT, "a chunk of %" PRIu64 " bytes",
                                fragment->stored_bytes);
+    if (fragment->elsewhere.check_kind == ESDM__CHECK_XXH3)
+        return ESDM_OK; /* only all of it tells */
     esdm_status status =
         bytes == 0 ? ESDM_OK
                    : esdm__file_read(s->file, fragment->position + fragment->stored_bytes - bytes,

@@ -76,6 +76,7 @@ typedef enum kind {
     CRC32C,   /* a checksum behind the bytes */
     SUM_HEAD, /* a checksum before the bytes, which is passed over */
     DELTA,
+    GRIB,   /* a message, of which numbers are made */
     NOTHING /* changes nothing when it is undone */
 } kind;
 
@@ -104,6 +105,7 @@ static const known filters_known[] = {
     {"zarr", 0, "adler32", SUM_HEAD},
     {"zarr", 0, "fletcher32", FLETCHER32},
     {"zarr", 0, "delta", DELTA},
+    {"grib", 0, "grib", GRIB},
     {"zarr", 0, "transpose", NOTHING}, /* of axes: whoever takes elements out does it */
     {"zarr", 0, "bitround", NOTHING},
     {"zarr", 0, "quantize", NOTHING},
@@ -277,6 +279,8 @@ undo_to(const chain *c, kind is, uint32_t element_bytes, uint8_t *to, size_t byt
         return esdm__filter_decode("deflate", element_bytes, c->data, c->bytes, to, bytes, err);
     case BLOSC:
         return esdm__blosc_decode(c->data, c->bytes, to, bytes, err);
+    case GRIB:
+        return esdm__filter_decode("grib", element_bytes, c->data, c->bytes, to, bytes, err);
     case LZ4:
         if (c->bytes < 4 || little(c->data) != bytes)
             return esdm__error_set(err, ESDM_ECORRUPT, "lz4: not %zu bytes come out", bytes);

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file What the messages of a GRIB file are, by ecCodes. */
+
+#include "refer/grib.h"
+
+#include <eccodes.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/common.h"
+
+/* Between messages there may be heads of telegrams, zeros and the like. */
+#define GAP_BYTES_MAX     65536u
+#define MESSAGE_BYTES_MAX (UINT64_C(1) << 33)
+#define POINTS_MAX        (UINT64_C(1) << 31)
+
+typedef struct looking {
+    int fd;
+    const char *path;
+    uint64_t bytes;
+    gribs_index *index;
+    GHashTable *known; /* numbers of a parameter as text → gribs_parameter */
+    esdm_error *err;
+} looking;
+
+static esdm_status
+wrong(const looking *l, uint64_t position, esdm_status status, const char *what)
+{
+    return tool_error_set(l->err, status, "%s: message at byte %" G_GUINT64_FORMAT ": %s", l->path,
+                          (guint64) position, what);
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static long
+number(codes_handle *h, const char *key, long otherwise)
+{
+    long value = otherwise;
+    return codes_get_long(h, key, &value) == CODES_SUCCESS ? value : otherwise;
+}
+
+/* owned; NULL: there is none, or "unknown". */
+static char *
+text(codes_handle *h, const char *key)
+{
+    char value[512] = "";
+    size_t n = sizeof value;
+    if (codes_get_string(h, key, value, &n) != CODES_SUCCESS || value[0] == '\0' ||
+        strcmp(value, "unknown") == 0 || strcmp(value, "~") == 0)
+        return NULL;
+    return g_strdup(value);
+}
+
+/* "m s**-1" becomes "m s-1", which udunits takes as well. */
+static char *
+units(codes_handle *h)
+{
+    char *value = text(h, "units");
+    if (value == NULL || g_str_has_prefix(value, "Code table") || value[0] == '(') {
+        g_free(value);
+        return NULL;
+    }
+    g_auto(GStrv) parts = g_strsplit(value, "**", -1);
+    g_free(value);
+    return g_strjoinv("", parts);
+}
+
+static void
+free_parameter(gpointer data)
+{
+    gribs_parameter *p = data;
+    g_free(p->name);
+    g_free(p->short_name);
+    g_free(p->long_name);
+    g_free(p->standard_name);
+    g_free(p->units);
+    g_free(p->step_type);
+    g_free(p->level_type);
+    g_free(p);
+}
+
+/* Numbers alone: names are looked up once for each of these. */
+static char *
+identity_of(codes_handle *h)
+{
+    static const char *const keys[] = {"editionNumber",
+                                       "centre",
+                                       "subCentre",
+                                       "tablesVersion",
+                                       "localTablesVersion",
+                                       "discipline",
+                                       "parameterCategory",
+                                       "parameterNumber",
+                                       "productDefinitionTemplateNumber",
+                                       "typeOfStatisticalProcessing",
+                                       "typeOfFirstFixedSurface",
+                                       "typeOfSecondFixedSurface",
+                                       "scaleFactorOfFirstFixedSurface",
+                                       "scaledValueOfFirstFixedSurface",
+                                       "constituentType",
+                                       "table2Version",
+                                       "indicatorOfParameter",
+                                       "indicatorOfTypeOfLevel",
+                                       "timeRangeIndicator",
+                                       "level"};
+    GString *all = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+        g_string_append_printf(all, "%ld ", number(h, keys[i], -1));
+    return g_string_free(all, FALSE);
+}
+
+static bool
+is_the_same(const gribs_parameter *a, const gribs_parameter *b)
+{
+    return a->id == b->id && g_strcmp0(a->name, b->name) == 0 &&
+           g_strcmp0(a->level_type, b->level_type) == 0 &&
+           g_strcmp0(a->step_type, b->step_type) == 0 && g_strcmp0(a->units, b->units) == 0;
+}
+
+static const gribs_parameter *
+parameter_of(looking *l, codes_handle *h)
+{
+    g_autofree char *identity = identity_of(h);
+    gribs_parameter *known = g_hash_table_lookup(l->known, identity);
+    if (known != NULL)
+        return known;
+    gribs_parameter *p = g_new0(gribs_parameter, 1);
+    p->name = text(h, "cfVarName");
+    p->short_name = text(h, "shortName");
+    p->long_name = text(h, "name");
+    p->standard_name = text(h, "cfName");
+    p->units = units(h);
+    p->step_type = text(h, "stepType");
+    p->level_type = text(h, "typeOfLevel");
+    p->id = number(h, "paramId", 0);
+    if (p->name == NULL && p->short_name != NULL)
+        p->name = g_strdup(p->short_name);
+    if (p->name == NULL)
+        p->name = p->id != 0 ? g_strdup_printf("param%ld", p->id)
+                             : g_strdup_printf("param%ld.%ld.%ld", number(h, "discipline", 0),
+                                               number(h, "parameterCategory", 0),
+                                               number(h, "parameterNumber",
+                                                      number(h, "indicatorOfParameter", 0)));
+    for (guint i = 0; i < l->index->parameters->len && known == NULL; i++) {
+        gribs_parameter *other = g_ptr_array_index(l->index->parameters, i);
+        known = is_the_same(other, p) ? other : NULL;
+    }
+    if (known != NULL)
+        free_parameter(p);
+    else
+        g_ptr_array_add(l->index->parameters, known = p);
+    g_hash_table_insert(l->known, g_steal_pointer(&identity), known);
+    return known;
+}
+
+/* Pa, m, or the number of the level. */
+static double
+level_of(codes_handle *h, const gribs_parameter *p, unsigned edition)
+{
+    double level = (double) number(h, "level", 0);
+    bool hecto = g_strcmp0(p->level_type, "isobaricInhPa") == 0;
+    long factor = number(h, "scaleFactorOfFirstFixedSurface", CODES_MISSING_LONG);
+    long value = number(h, "scaledValueOfFirstFixedSurface", CODES_MISSING_LONG);
+    if (edition == 2 && factor != CODES_MISSING_LONG && value != CODES_MISSING_LONG &&
+        factor != 255)
+        return factor >= 0 ? (double) value / pow(10, (double) factor)
+                           : (double) value * pow(10, (double) -factor);
+    return hecto ? level * 100 : level;
+}
+
+static bool
+instant(long date, long time, int64_t *ret_s)
+{
+    g_autoptr(GTimeZone) utc = g_time_zone_new_utc();
+    g_autoptr(GDateTime) t =
+        g_date_time_new(utc, (int) (date / 10000), (int) (date / 100 % 100), (int) (date % 100),
+                        (int) (time / 100), (int) (time % 100), 0);
+    if (t != NULL)
+        *ret_s = g_date_time_to_unix(t);
+    return t != NULL;
+}
+
+/* ---- grids ---------------------------------------------------------------------------------- */
+
+static void
+free_grid(gpointer data)
+{
+    gribs_grid *g = data;
+    g_free(g->digest);
+    g_free(g->type);
+    g_free(g->latitudes);
+    g_free(g->longitudes);
+    g_free(g);
+}
+
+static double *
+coordinates(codes_handle *h, const char *key, size_t points)
+{
+    size_t n = 0;
+    if (codes_get_size(h, key, &n) != CODES_SUCCESS || n != points)
+        return NULL;
+    double *values = g_new(double, n);
+    if (codes_get_double_array(h, key, values, &n) == CODES_SUCCESS && n == points)
+        return values;
+    g_free(values);
+    return NULL;
+}
+
+/* Of all points, to those of rows and columns. */
+static void
+thin_out(gribs_grid *g)
+{
+    uint64_t rows = g->shape[0], columns = g->shape[1];
+    double *latitudes = g_new(double, rows), *longitudes = g_new(double, columns);
+    for (uint64_t j = 0; j < rows; j++)
+        latitudes[j] = g->latitudes[j * columns];
+    for (uint64_t i = 0; i < columns; i++)
+        longitudes[i] = g->longitudes[i];
+    g_free(g->latitudes);
+    g_free(g->longitudes);
+    g->latitudes = latitudes;
+    g->longitudes = longitudes;
+}
+
+static const char *
+describe_grid(codes_handle *h, gribs_grid *g)
+{
+    long points = number(h, "numberOfDataPoints", number(h, "numberOfPoints", 0));
+    long columns = number(h, "Ni", number(h, "Nx", -1)),
+         rows = number(h, "Nj", number(h, "Ny", -1));
+    bool reduced = g_str_has_prefix(g->type, "reduced_");
+    g->regular = strcmp(g->type, "regular_ll") == 0 || strcmp(g->type, "regular_gg") == 0;
+    if (number(h, "jPointsAreConsecutive", 0) != 0 || number(h, "alternativeRowScanning", 0) != 0)
+        return "its points are scanned in columns or in turns";
+    if (points <= 0 || (uint64_t) points > POINTS_MAX)
+        return "its grid has no points (spectral fields are not known)";
+    g->rank = reduced || columns <= 0 || rows <= 0 || columns == CODES_MISSING_LONG ? 1 : 2;
+    g->shape[0] = g->rank == 1 ? (uint64_t) points : (uint64_t) rows;
+    g->shape[1] = (uint64_t) columns;
+    if (g->rank == 2 && rows * columns != points)
+        return "its rows and columns contradict its number of points";
+    g->latitudes = coordinates(h, "latitudes", (size_t) points);
+    g->longitudes = coordinates(h, "longitudes", (size_t) points);
+    if (g->latitudes == NULL || g->longitudes == NULL)
+        return "ecCodes does not know where its points lie";
+    if (g->regular && g->rank == 2)
+        thin_out(g);
+    g->regular &= g->rank == 2;
+    return NULL;
+}
+
+static esdm_status
+grid_of(looking *l, codes_handle *h, const uint8_t *message, const gribs_place *place,
+        const gribs_grid **ret)
+{
+    const uint8_t *section = NULL;
+    size_t bytes = 0;
+    unsigned fields = 0;
+    if (!gribs_grid_section(message, place->bytes, &section, &bytes, &fields))
+        return wrong(l, place->position, ESDM_ENOTSUP, "it is damaged, or has no grid of its own");
+    if (fields != 1)
+        return wrong(l, place->position, ESDM_ENOTSUP,
+                     "it has several fields; grib_copy makes messages with one each");
+    g_autofree char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256, section, bytes);
+    for (guint i = 0; i < l->index->grids->len; i++) {
+        const gribs_grid *known = g_ptr_array_index(l->index->grids, i);
+        if (g_str_equal(known->digest, digest)) {
+            *ret = known;
+            return ESDM_OK;
+        }
+    }
+    gribs_grid *g = g_new0(gribs_grid, 1);
+    g->digest = g_steal_pointer(&digest);
+    g->type = text(h, "gridType");
+    const char *why = g->type != NULL ? describe_grid(h, g) : "its grid is unknown";
+    if (why != NULL) {
+        free_grid(g);
+        return wrong(l, place->position, ESDM_ENOTSUP, why);
+    }
+    g_ptr_array_add(l->index->grids, g);
+    *ret = g;
+    return ESDM_OK;
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static esdm_status
+describe(looking *l, codes_handle *h, const uint8_t *message, gribs_message *m)
+{
+    m->parameter = parameter_of(l, h);
+    m->level = level_of(h, m->parameter, m->place.edition);
+    m->member = number(h, "perturbationNumber", -1);
+    if (!instant(number(h, "validityDate", 0), number(h, "validityTime", 0), &m->time_s) ||
+        !instant(number(h, "dataDate", 0), number(h, "dataTime", 0), &m->reference_s))
+        return wrong(l, m->place.position, ESDM_ENOTSUP, "its time is no date of this calendar");
+    if (l->index->centre == NULL)
+        l->index->centre = text(h, "centreDescription");
+    return grid_of(l, h, message, &m->place, &m->grid);
+}
+
+static bool
+read_all(const looking *l, uint64_t position, uint8_t *to, uint64_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = pread(l->fd, to, bytes, (off_t) position);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        to += n;
+        position += (uint64_t) n;
+        bytes -= (uint64_t) n;
+    }
+    return true;
+}
+
+static esdm_status
+look_at(looking *l, const gribs_place *place)
+{
+    gribs_message m = {.place = *place};
+    if (place->bytes > l->bytes - place->position || place->bytes > MESSAGE_BYTES_MAX)
+        return wrong(l, place->position, ESDM_ECORRUPT, "the file was cut off, or it is damaged");
+    g_autofree uint8_t *message = g_malloc(place->bytes);
+    if (!read_all(l, place->position, message, place->bytes))
+        return wrong(l, place->position, ESDM_EIO, "it cannot be read");
+    m.checksum = XXH3_64bits(message, place->bytes);
+    codes_handle *h = codes_handle_new_from_message(NULL, message, place->bytes);
+    if (h == NULL)
+        return wrong(l, place->position, ESDM_ECORRUPT, "ecCodes cannot read it");
+    esdm_status status = describe(l, h, message, &m);
+    (void) codes_handle_delete(h);
+    if (status == ESDM_OK)
+        g_array_append_val(l->index->messages, m);
+    return status;
+}
+
+/* Where the next message begins; false: there is none. */
+static bool
+find_next(const looking *l, uint64_t *position, gribs_place *ret)
+{
+    uint8_t head[GRIB_HEAD_BYTES];
+    for (uint64_t gap = 0; gap <= GAP_BYTES_MAX && *position + sizeof head <= l->bytes; gap++) {
+        if (!read_all(l, *position, head, sizeof head))
+            return false;
+        if (gribs_head(head, ret)) {
+            ret->position = *position;
+            return true;
+        }
+        ++*position;
+    }
+    return false;
+}
+
+esdm_status
+gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret, esdm_error *err)
+{
+    gribs_index *index = g_new0(gribs_index, 1);
+    index->parameters = g_ptr_array_new_with_free_func(free_parameter);
+    index->grids = g_ptr_array_new_with_free_func(free_grid);
+    index->messages = g_array_new(FALSE, FALSE, sizeof(gribs_message));
+    looking l = {.fd = fd,
+                 .path = path,
+                 .bytes = bytes,
+                 .index = index,
+                 .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                 .err = err};
+    esdm_status status = ESDM_OK;
+    gribs_place place = {0};
+    uint64_t position = 0;
+    while (status == ESDM_OK && find_next(&l, &position, &place)) {
+        status = look_at(&l, &place);
+        position += place.bytes;
+    }
+    if (status == ESDM_OK && index->messages->len == 0)
+        status = tool_error_set(err, ESDM_EINVAL, "%s: there is no message of GRIB", path);
+    g_hash_table_unref(l.known);
+    if (status == ESDM_OK)
+        *ret = index;
+    else
+        gribs_index_free(index);
+    return status;
+}
+
+void
+gribs_index_free(gribs_index *index)
+{
+    if (index == NULL)
+        return;
+    g_ptr_array_unref(index->parameters);
+    g_ptr_array_unref(index->grids);
+    g_array_unref(index->messages);
+    g_free(index->centre);
+    g_free(index);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file In place of refer/grib.c where ecCodes is not installed: says so. */
+
+#include "common/common.h"
+#include "refer/grib.h"
+
+esdm_status
+gribs_index_new(int fd, const char *path, uint64_t bytes, gribs_index **ret, esdm_error *err)
+{
+    (void) fd, (void) bytes, (void) ret;
+    return tool_error_set(err, ESDM_ENOTSUP,
+                          "%s: this ESDM was built without ecCodes (libeccodes-dev), and cannot "
+                          "read GRIB",
+                          path);
+}
+
+void
+gribs_index_free(gribs_index *index)
+{
+    (void) index;
+}
