@@ -12,12 +12,14 @@
  */
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "esdm/upkeep.h"
-#include "integration/testing.h"
 
-enum { NAMES = 6, ROWS = 10, COLUMNS = 300, READERS = 2, KINDS = 12 };
+enum { NAMES = 6, ROWS = 10, COLUMNS = 300, READERS = 2, KINDS = 13, VALUES = 200000 };
+
+#include "integration/rows.h"
 
 /* One container as it should be. */
 typedef struct content {
@@ -44,12 +46,13 @@ typedef enum kind {
     COLLECT,
     DRAIN,
     DRAIN_ONE,
+    COMPACT,
     REPAIR
 } kind;
 
-static const char *const kind_names[KINDS] = {"create",       "overwrite", "append",    "clone",
-                                              "clone before", "remove",    "erase",     "rename",
-                                              "collect",      "drain",     "drain one", "repair"};
+static const char *const kind_names[KINDS] = {
+    "create", "overwrite", "append", "clone",     "clone before", "remove", "erase",
+    "rename", "collect",   "drain",  "drain one", "compact",      "repair"};
 
 typedef struct operation {
     kind kind;
@@ -71,6 +74,7 @@ static uint64_t seed;
 static uint64_t counts[KINDS];
 static uint64_t took_us[KINDS]; /* about */
 static uint64_t kills;
+static uint64_t *compacted; /* fragments, by all processes */
 
 static uint32_t
 any(uint32_t below)
@@ -88,19 +92,6 @@ name_of(uint32_t i)
 /* ---- what a step does --------------------------------------------------------------------- */
 
 static void
-write_row(esdm_container *container, uint64_t row, int32_t value)
-{
-    int32_t data[COLUMNS];
-    esdm_dataspace space;
-    for (int i = 0; i < COLUMNS; i++)
-        data[i] = value * 1000 + i;
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
-    check(dataset != NULL);
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
-    ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
-}
-
-static void
 create(esdm_session *session, const char *name, uint32_t rows, int32_t value)
 {
     esdm_container *container;
@@ -110,7 +101,7 @@ create(esdm_session *session, const char *name, uint32_t rows, int32_t value)
     esdm_group *root = esdm_container_root(container);
     ok(esdm_dimension_create(root, "row", ESDM_UNLIMITED, &dims[0], ERR));
     ok(esdm_dimension_create(root, "column", COLUMNS, &dims[1], ERR));
-    ok(esdm_dataset_create(root, "v", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
+    ok(esdm_dataset_create(root, "a", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
     for (uint32_t i = 0; i < rows; i++)
         write_row(container, i, value + (int32_t) i);
     ok(esdm_container_close(container, ERR));
@@ -144,6 +135,14 @@ drain(esdm_session *session, const char *name, uint32_t target)
                                         .nfrom = 1};
     ok(esdm_drain(session, &options, &result, ERR));
     check(result.failed == 0);
+}
+
+static void
+compact(esdm_session *session, const char *name)
+{
+    esdm_compact_result result;
+    ok(esdm_compact(session, name, NULL, &result, ERR));
+    *compacted += result.fragments;
 }
 
 static void
@@ -218,6 +217,9 @@ run(const operation *op)
     case DRAIN_ONE:
         drain(session, op->kind == DRAIN_ONE ? a : NULL, op->row % 3);
         break;
+    case COMPACT:
+        compact(session, a);
+        break;
     case REPAIR:
         repair(session, true, &result);
         break;
@@ -266,6 +268,9 @@ apply(const operation *op, state *all)
     case ERASE:
         *a = (state){.knows_before = false};
         break;
+    case COMPACT: /* perhaps there was nothing to do, and no commit */
+        a->knows_before = false;
+        break;
     default:
         break;
     }
@@ -275,14 +280,15 @@ apply(const operation *op, state *all)
 static bool
 choose(operation *op)
 {
-    static const kind often[] = {CREATE, OVERWRITE, OVERWRITE, OVERWRITE, APPEND,       APPEND,
-                                 CLONE,  CLONE,     CLONE,     CLONE,     CLONE_BEFORE, REMOVE,
-                                 ERASE,  RENAME,    COLLECT,   DRAIN,     DRAIN_ONE,    REPAIR};
+    static const kind often[] = {CREATE,       OVERWRITE, OVERWRITE, OVERWRITE, APPEND,
+                                 APPEND,       CLONE,     CLONE,     CLONE,     CLONE,
+                                 CLONE_BEFORE, REMOVE,    ERASE,     RENAME,    COLLECT,
+                                 DRAIN,        DRAIN_ONE, COMPACT,   COMPACT,   REPAIR};
     *op = (operation){.kind = often[any(sizeof often / sizeof often[0])],
                       .a = any(NAMES),
                       .b = any(NAMES),
                       .row = any(ROWS),
-                      .value = (int32_t) any(1000000)};
+                      .value = (int32_t) any(VALUES)};
     const state *a = &model[op->a];
     if (op->kind == COLLECT || op->kind == DRAIN || op->kind == REPAIR || op->kind == CREATE)
         return true;
@@ -304,7 +310,7 @@ is_like(esdm_container *container, const content *wanted)
 {
     static int32_t data[ROWS * COLUMNS];
     esdm_dataspace space;
-    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "v");
+    esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
     check(dataset != NULL);
     uint64_t rows = esdm_dimension_length(esdm_dataset_dimension(dataset, 0));
     if (rows != wanted->rows)
@@ -313,7 +319,7 @@ is_like(esdm_container *container, const content *wanted)
     ok(esdm_read(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
     for (uint64_t row = 0; row < rows; row++) {
         for (int i = 0; i < COLUMNS; i++) {
-            if (data[row * COLUMNS + i] != wanted->values[row] * 1000 + i)
+            if (data[row * COLUMNS + i] != wanted->values[row] * 10000 + i)
                 return false;
         }
     }
@@ -510,6 +516,9 @@ main(int argc, char **argv)
     check(argc == 3);
     uint64_t steps = strtoull(argv[1], NULL, 10);
     seed = strtoull(argv[2], NULL, 10);
+    compacted =
+        mmap(NULL, sizeof *compacted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    check(compacted != MAP_FAILED);
     for (uint64_t i = 1; i <= steps; i++)
         step(i);
     for (int i = 0; i < READERS; i++) {
@@ -528,6 +537,8 @@ main(int argc, char **argv)
     wait_children(&child, 1);
     for (int i = 0; i < KINDS; i++)
         printf("%s %" PRIu64 "\n", kind_names[i], counts[i]);
-    printf("killed %" PRIu64 "\n", kills);
+    printf("killed %" PRIu64 "\nfragments compacted %" PRIu64 "\n", kills, *compacted);
+    if (counts[COMPACT] >= 10 && *compacted == 0)
+        die("of %" PRIu64 " compactions none had anything to do", counts[COMPACT]);
     return 0;
 }

@@ -15,6 +15,7 @@ write_row(esdm_container *container, uint64_t row, int32_t value)
     for (int i = 0; i < COLUMNS; i++)
         data[i] = value * 10000 + i;
     esdm_dataset *dataset = esdm_group_dataset_find(esdm_container_root(container), "a");
+    check(dataset != NULL);
     ok(esdm_dataspace_init(&space, 2, (uint64_t[]){row, 0}, (uint64_t[]){1, COLUMNS}, ERR));
     ok(esdm_write(dataset, &space, ESDM_TYPE_INT32, data, NULL, ERR));
 }
