@@ -13,7 +13,7 @@ later. Which site is used is said as for all programs: ESDM_CONFIG, ./esdm.json,
 import ctypes as _ctypes
 import os as _os
 
-from ._catalogue import (Container, Match, Place, Snapshot, Table, View, find, ls, move, remove, site, snapshots,
+from ._catalogue import (Container, Match, Place, Snapshot, Table, View, clone, find, ls, move, remove, site, snapshots,
                          stat, version, views)
 from ._catalogue import open_dataset as open  # pylint: disable=redefined-builtin
 from ._history import MergeConflict, branch, digest, merge
@@ -23,7 +23,7 @@ from ._library import load as _load
 from ._query import link, query
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
-           "append", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version", "views",
+           "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version", "views",
            "write", "write_region", "zarr"]
 
 __all__ += ["MergeConflict", "branch", "merge"]

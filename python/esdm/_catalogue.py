@@ -54,6 +54,7 @@ def _api():
             "esdm_container_snapshots": [pointer, text, pointer, pointer, pointer],
             "esdm_container_remove": [pointer, text, pointer],
             "esdm_container_move": [pointer, text, text, ctypes.c_bool, pointer],
+            "esdm_container_clone": [pointer, text, text, ctypes.c_bool, pointer],
             "esdm_virtual_save": [pointer, text, text, ctypes.c_bool, ctypes.c_bool, pointer],
             "esdm_view_list": [pointer, pointer, pointer, pointer],
             "esdm_view_level": [pointer, text, pointer, pointer, pointer],
@@ -361,6 +362,13 @@ def remove(name: str) -> None:
 def move(name: str, new_name: str, replace: bool = False) -> None:
     """Gives a container another name. No data are copied."""
     _call("esdm_container_move", name.encode(), new_name.encode(), replace)
+
+
+def clone(name: str, new_name: str, replace: bool = False) -> None:
+    """Makes a container of a snapshot of another one ("run.nc", "run.nc@7", "run.nc@-1"), without
+    copying data: both share what is stored, and each goes on without the other."""
+    _call("esdm_container_clone", name.removeprefix("esdm://").encode(),
+          new_name.removeprefix("esdm://").encode(), replace)
 
 
 def virtual_save(question: str, name: str, pin: bool, replace: bool) -> None:

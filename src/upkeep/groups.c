@@ -69,21 +69,12 @@ sort(esdm__share_groups *groups)
 }
 
 static bool
-shares(const esdm__sharers *sharers, uint64_t container)
-{
-    for (size_t i = 0; i < sharers->count; i++) {
-        if (sharers->items[i].container == container)
-            return true;
-    }
-    return false;
-}
-
-static bool
 note_record(uint64_t container, const char *uuid, const char *name, void *user)
 {
     loading *l = user;
     (void) name;
-    if (shares(l->sharers, container) || esdm__sharers_any(l->sharers, uuid))
+    const esdm__sharer *own;
+    if (esdm__sharers_of(l->sharers, container, &own) > 0 || esdm__sharers_any(l->sharers, uuid))
         l->failed = !add(l->groups, uuid, true);
     return !l->failed;
 }
@@ -94,11 +85,11 @@ join_record(uint64_t container, const char *uuid, const char *name, void *user)
     loading *l = user;
     const esdm__share_groups *groups = l->groups;
     const esdm__share_node *own = find(groups, uuid);
+    const esdm__sharer *shared;
+    size_t count = esdm__sharers_of(l->sharers, container, &shared);
     (void) name;
-    for (size_t i = 0; own != NULL && i < l->sharers->count; i++) {
-        const esdm__sharer *one = &l->sharers->items[i];
-        const esdm__share_node *other =
-            one->container == container ? find(groups, one->uuid) : NULL;
+    for (size_t i = 0; own != NULL && i < count; i++) {
+        const esdm__share_node *other = find(groups, shared[i].uuid);
         if (other != NULL)
             groups->nodes[root_of(groups, (size_t) (other - groups->nodes))].parent =
                 root_of(groups, (size_t) (own - groups->nodes));

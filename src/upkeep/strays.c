@@ -51,9 +51,10 @@ is_concerned(const records *to, uint64_t container, const char *uuid)
                esdm__sharers_has(to->sharers, to->only->uuid, container);
     if (has_packs(to->packs, uuid))
         return true;
-    for (size_t i = 0; i < to->sharers->count; i++) {
-        const esdm__sharer *one = &to->sharers->items[i];
-        if (one->container == container && has_packs(to->packs, one->uuid))
+    const esdm__sharer *shared;
+    size_t count = esdm__sharers_of(to->sharers, container, &shared);
+    for (size_t i = 0; i < count; i++) {
+        if (has_packs(to->packs, shared[i].uuid))
             return true;
     }
     return false;
@@ -213,10 +214,10 @@ mark_record(marking *m, const record *one, esdm_error *err)
     bool lost = status == ESDM_ECORRUPT || status == ESDM_ENOTSUP;
     if (lost || (status == ESDM_OK && (again || !is_whole(m, one, &lost)))) {
         mark_all(m, one->uuid);
-        for (size_t i = 0; i < m->sharers->count; i++) {
-            if (m->sharers->items[i].container == one->container)
-                mark_all(m, m->sharers->items[i].uuid);
-        }
+        const esdm__sharer *shared;
+        size_t count = esdm__sharers_of(m->sharers, one->container, &shared);
+        for (size_t i = 0; i < count; i++)
+            mark_all(m, shared[i].uuid);
         m->lost += lost;
         return ESDM_OK;
     }

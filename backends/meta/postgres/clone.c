@@ -109,14 +109,12 @@ ask_rows(postgres__store *store, postgres__statement id, postgres__params *param
     return status;
 }
 
-esdm_status
-postgres__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor visit, void *user,
-                      esdm_error *err)
+static esdm_status
+list_shared(postgres__store *store, postgres__statement id, postgres__params *params,
+            esdm_meta_shared_visitor visit, void *user, esdm_error *err)
 {
-    postgres__params params = {0};
     PGresult *result = NULL;
-    postgres__put_int(&params, container);
-    esdm_status status = ask_rows(self, POSTGRES__SHARED_LIST, &params, &result, err);
+    esdm_status status = ask_rows(store, id, params, &result, err);
     int rows = status == ESDM_OK && result != NULL ? PQntuples(result) : 0;
     for (int row = 0; row < rows; row++) {
         if (!visit(postgres__text(result, row, 0), postgres__u64(result, row, 1), user))
@@ -154,6 +152,26 @@ postgres__share(void *self, uint64_t container, uint64_t other, esdm_error *err)
                                "record %llu or %llu was removed or replaced meanwhile",
                                (unsigned long long) container, (unsigned long long) other);
     return status;
+}
+
+esdm_status
+postgres__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor visit, void *user,
+                      esdm_error *err)
+{
+    postgres__params params = {0};
+    if (container == 0)
+        return list_shared(self, POSTGRES__SHARED_LIST, &params, visit, user, err);
+    postgres__put_int(&params, container);
+    return list_shared(self, POSTGRES__SHARED_LIST_OF, &params, visit, user, err);
+}
+
+esdm_status
+postgres__shared_of(void *self, const char *uuid, esdm_meta_shared_visitor visit, void *user,
+                    esdm_error *err)
+{
+    postgres__params params = {0};
+    postgres__put_string(&params, uuid);
+    return list_shared(self, POSTGRES__SHARED_LIST_UUID, &params, visit, user, err);
 }
 
 /* ---- tags ----------------------------------------------------------------------------------- */

@@ -301,6 +301,8 @@ esdm_status postgres__clone(void *store, const esdm_meta_clone *clone,
 esdm_status postgres__share(void *store, uint64_t container, uint64_t other, esdm_error *err);
 esdm_status postgres__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
                                   void *user, esdm_error *err);
+esdm_status postgres__shared_of(void *store, const char *uuid, esdm_meta_shared_visitor visit,
+                                void *user, esdm_error *err);
 esdm_status postgres__tag_set(void *store, uint64_t container, const esdm_meta_tag *tag,
                               bool replace, esdm_error *err);
 esdm_status postgres__tag_remove(void *store, uint64_t container, const char *name,

@@ -196,8 +196,6 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "AND NOT EXISTS(SELECT FROM {S}.store s WHERE s.key = 'state' AND s.value <> '0') "
         "FOR UPDATE) AS head",
     [POSTGRES__CLONE] = "SELECT {S}.clone($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-    [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h "
-                              "WHERE $1 = 0 OR h.container = $1",
     /* Both have a name, and keep it until the end of the transaction. */
     [POSTGRES__SHARE] =
         "WITH named AS MATERIALIZED (SELECT c.container, c.uuid FROM {S}.container c "
@@ -210,6 +208,10 @@ const char *const postgres__statements[POSTGRES__STATEMENTS] = {
         "WHERE (SELECT count(*) FROM named) = 2 "
         "AND u.uuid <> (SELECT n.uuid FROM named n WHERE n.container = $1) "
         "ON CONFLICT DO NOTHING) SELECT count(*) FROM named",
+    [POSTGRES__SHARED_LIST] = "SELECT h.uuid, h.container FROM {S}.shared h",
+    [POSTGRES__SHARED_LIST_OF] =
+        "SELECT h.uuid, h.container FROM {S}.shared h WHERE h.container = $1",
+    [POSTGRES__SHARED_LIST_UUID] = "SELECT h.uuid, h.container FROM {S}.shared h WHERE h.uuid = $1",
     [POSTGRES__IMPORT_SHARES] = "INSERT INTO {S}.shared(uuid, container) "
                                 "SELECT u.uuid, $1 FROM unnest($2) AS u(uuid)",
     [POSTGRES__TAG_SET] = "SELECT {S}.set_tag($1, $2, $3, $4, $5, $6, $7, $8)",

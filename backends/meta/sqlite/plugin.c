@@ -65,6 +65,7 @@ const esdm_meta_plugin esdm_meta_sqlite_plugin = {
     .extent_put = sqlite__extent_put,
     .extent_names = sqlite__extent_names,
     .values = sqlite__values,
+    .shared_of = sqlite__shared_of,
 };
 
 #ifdef ESDM_PLUGIN_LOADABLE

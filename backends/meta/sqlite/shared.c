@@ -12,85 +12,122 @@
 
 /* ---- who shares ----------------------------------------------------------------------------- */
 
-/* How many rows there are, by another way than they are listed: packs that a lost row names would
- * be taken for nobody's. */
+/* Pairs that are asked for: of a record, of a uuid, or all. */
+typedef struct shared_scan {
+    uint64_t container; /* 0: of any */
+    const char *uuid;   /* NULL: any */
+    esdm_meta_shared_visitor visit;
+    void *user;
+} shared_scan;
+
 static esdm_status
-check_count(sqlite__link *link, uint64_t container, uint64_t listed, esdm_error *err)
+prepare(sqlite__link *link, const shared_scan *scan, sqlite__statement_id of_uuid,
+        sqlite__statement_id of_record, sqlite__statement_id of_all, sqlite3_stmt **ret_statement,
+        esdm_error *err)
+{
+    if (scan->uuid != NULL)
+        return sqlite__prepare(link, of_uuid, ret_statement, err, "t", scan->uuid);
+    if (scan->container != 0)
+        return sqlite__prepare(link, of_record, ret_statement, err, "i", scan->container);
+    return sqlite__prepare(link, of_all, ret_statement, err, "");
+}
+
+static esdm_status
+damaged(const sqlite__link *link, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_ECORRUPT,
+                           "metadata store '%.200s': the database is damaged: which containers "
+                           "share packs cannot be told",
+                           link->label);
+}
+
+/* Packs that a lost row names would be taken for nobody's. All rows are counted by another way than
+ * they are listed. Of some, the two rows on either side are read, as of pages (read.c): one whose
+ * key was changed is mostly there, and its checksum is wrong. */
+static esdm_status
+check_lost(sqlite__link *link, const shared_scan *scan, uint64_t listed, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
-    uint64_t count = 0;
-    esdm_status status =
-        container == 0
-            ? sqlite__prepare(link, SQLITE__SHARED_COUNT, &statement, err, "")
-            : sqlite__prepare(link, SQLITE__SHARED_COUNT_OF, &statement, err, "i", container);
+    bool all = scan->container == 0 && scan->uuid == NULL;
+    esdm_status status = prepare(link, scan, SQLITE__SHARED_BESIDE_UUID, SQLITE__SHARED_BESIDE,
+                                 SQLITE__SHARED_COUNT, &statement, err);
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
-    if (row) {
-        count = sqlite__u64(statement, 0);
-        (void) sqlite3_reset(statement);
+    while (status == ESDM_OK && row) {
+        if (all && sqlite__u64(statement, 0) != listed)
+            status = damaged(link, err);
+        else
+            status = sqlite__step(link, statement, &row, err);
     }
-    if (status == ESDM_OK && count != listed)
-        status = esdm__error_set(err, ESDM_ECORRUPT,
-                                 "metadata store '%.200s': the database is damaged: which "
-                                 "containers share packs cannot be told",
-                                 link->label);
+    if (row)
+        (void) sqlite3_reset(statement);
     return status;
 }
 
-/* All rows, or those of one record, over this connection. */
+/* Over this connection. */
 static esdm_status
-visit_shared(sqlite__link *link, uint64_t container, esdm_meta_shared_visitor visit, void *user,
-             esdm_error *err)
+visit_shared(sqlite__link *link, const shared_scan *scan, esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
     bool row = false;
     bool more = true;
     uint64_t rows = 0;
-    esdm_status status =
-        container == 0
-            ? sqlite__prepare(link, SQLITE__SHARED_LIST, &statement, err, "")
-            : sqlite__prepare(link, SQLITE__SHARED_LIST_OF, &statement, err, "i", container);
+    esdm_status status = prepare(link, scan, SQLITE__SHARED_LIST_UUID, SQLITE__SHARED_LIST_OF,
+                                 SQLITE__SHARED_LIST, &statement, err);
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
     while (status == ESDM_OK && row && more) {
         rows++;
-        more = visit(sqlite__text(statement, 0), sqlite__u64(statement, 1), user);
+        more = scan->visit(sqlite__text(statement, 0), sqlite__u64(statement, 1), scan->user);
         if (more)
             status = sqlite__step(link, statement, &row, err);
     }
     if (row)
         (void) sqlite3_reset(statement);
-    return status == ESDM_OK && more ? check_count(link, container, rows, err) : status;
+    return status == ESDM_OK && more ? check_lost(link, scan, rows, err) : status;
 }
 
 /* Within one reading. An older store has no such rows. */
 static esdm_status
-read_shared(sqlite__link *link, uint64_t container, esdm_meta_shared_visitor visit, void *user,
-            esdm_error *err)
+read_shared(sqlite__link *link, const shared_scan *scan, esdm_error *err)
 {
     bool has_table = false;
     esdm_status status = sqlite__schema_has_tables_of_5(link, &has_table, err);
     if (status != ESDM_OK || !has_table)
         return status;
-    return visit_shared(link, container, visit, user, err);
+    return visit_shared(link, scan, err);
+}
+
+static esdm_status
+scan_shared(sqlite__store *store, const shared_scan *scan, esdm_error *err)
+{
+    esdm_status status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
+    if (status == ESDM_OK) {
+        status = read_shared(&store->reader, scan, err);
+        (void) !sqlite__run(&store->reader, SQLITE__ROLLBACK, NULL, "");
+    }
+    sqlite__end_read(store);
+    return status;
 }
 
 esdm_status
 sqlite__shared_list(void *self, uint64_t container, esdm_meta_shared_visitor visit, void *user,
                     esdm_error *err)
 {
-    sqlite__store *store = self;
-    esdm_status status = sqlite__begin_read(store, err);
-    if (status != ESDM_OK)
-        return status;
-    status = sqlite__run(&store->reader, SQLITE__BEGIN, err, "");
-    if (status == ESDM_OK) {
-        status = read_shared(&store->reader, container, visit, user, err);
-        (void) !sqlite__run(&store->reader, SQLITE__ROLLBACK, NULL, "");
-    }
-    sqlite__end_read(store);
-    return status;
+    const shared_scan scan = {.container = container, .visit = visit, .user = user};
+    return scan_shared(self, &scan, err);
+}
+
+esdm_status
+sqlite__shared_of(void *self, const char *uuid, esdm_meta_shared_visitor visit, void *user,
+                  esdm_error *err)
+{
+    const shared_scan scan = {.uuid = uuid, .visit = visit, .user = user};
+    return scan_shared(self, &scan, err);
 }
 
 /* ---- clone ---------------------------------------------------------------------------------- */
@@ -185,10 +222,11 @@ read_source(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_e
 static esdm_status
 read_pages(sqlite__link *link, const esdm_meta_clone *clone, cloning *c, esdm_error *err)
 {
+    const shared_scan own = {.container = c->container, .visit = note_shared, .user = c};
     esdm_status status =
         sqlite__visit_snapshot_pages(link, c->container, c->snapshot, note_page, c, err);
     if (status == ESDM_OK && !c->failed)
-        status = visit_shared(link, c->container, note_shared, c, err);
+        status = visit_shared(link, &own, err);
     if (status == ESDM_OK && c->failed)
         status = esdm__error_nomem(err, c->npages * sizeof *c->pages, "index pages");
     if (status == ESDM_OK && c->npages >= SQLITE__LOW_MAX)

@@ -252,7 +252,21 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__SHARED_LIST_OF] =
         "SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
         "FROM shared INDEXED BY shared_container WHERE container = ?1",
-    [SQLITE__SHARED_COUNT_OF] = "SELECT count(*) FROM shared NOT INDEXED WHERE container = ?1",
+    [SQLITE__SHARED_BESIDE] =
+        "SELECT * FROM (SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared INDEXED BY shared_container WHERE container < ?1 "
+        "ORDER BY container DESC LIMIT 2) UNION ALL "
+        "SELECT * FROM (SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared INDEXED BY shared_container WHERE container > ?1 "
+        "ORDER BY container LIMIT 2)",
+    [SQLITE__SHARED_LIST_UUID] =
+        "SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared WHERE uuid = ?1 ORDER BY container",
+    [SQLITE__SHARED_BESIDE_UUID] =
+        "SELECT * FROM (SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared WHERE uuid < ?1 ORDER BY uuid DESC, container DESC LIMIT 2) UNION ALL "
+        "SELECT * FROM (SELECT uuid, container, sealed('shared', 0, sum, uuid, container) "
+        "FROM shared WHERE uuid > ?1 ORDER BY uuid, container LIMIT 2)",
     [SQLITE__SHARED_INSERT] =
         "INSERT OR IGNORE INTO shared(uuid, container, sum) VALUES(?1, ?2, seal(0, ?1, ?2))",
     [SQLITE__SHARED_MORE] =

@@ -220,6 +220,8 @@ esdm_status sqlite__last_change(sqlite__link *link, uint64_t container, uint64_t
 esdm_status sqlite__share(void *store, uint64_t container, uint64_t other, esdm_error *err);
 esdm_status sqlite__shared_list(void *store, uint64_t container, esdm_meta_shared_visitor visit,
                                 void *user, esdm_error *err);
+esdm_status sqlite__shared_of(void *store, const char *uuid, esdm_meta_shared_visitor visit,
+                              void *user, esdm_error *err);
 esdm_status sqlite__clone(void *store, const esdm_meta_clone *clone,
                           esdm_meta_committed *ret_committed, esdm_error *err);
 

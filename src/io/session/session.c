@@ -512,13 +512,9 @@ see_uuid(uint64_t container, const char *uuid, const char *name, void *user)
 static bool
 is_needed(const esdm_session *session, const char *uuid)
 {
-    esdm__sharers now = {0};
+    bool needed = false;
     uuid_search search = {.uuid = uuid};
-    if (esdm__sharers_load(session, &now, NULL) != ESDM_OK)
-        return true;
-    bool needed = esdm__sharers_any(&now, uuid);
-    esdm__sharers_clear(&now);
-    return needed ||
+    return esdm__sharers_ask(session, uuid, &needed, NULL) != ESDM_OK || needed ||
            session->meta->record_list(session->store, see_uuid, &search, NULL) != ESDM_OK ||
            search.found;
 }
@@ -532,12 +528,13 @@ remove_unneeded(esdm_session *session, const esdm__sharers *before, const garbag
             remove_packs(session, &session->targets[i], item->uuid);
     }
     /* It may have been the last one that needed the packs of others. */
-    for (size_t k = 0; k < before->count; k++) {
-        if (before->items[k].container != item->container ||
-            is_needed(session, before->items[k].uuid))
+    const esdm__sharer *own;
+    size_t count = esdm__sharers_of(before, item->container, &own);
+    for (size_t k = 0; k < count; k++) {
+        if (is_needed(session, own[k].uuid))
             continue;
         for (size_t i = 0; i < session->ntargets; i++)
-            remove_packs(session, &session->targets[i], before->items[k].uuid);
+            remove_packs(session, &session->targets[i], own[k].uuid);
     }
 }
 

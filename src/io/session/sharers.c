@@ -27,6 +27,44 @@ note_sharer(const char *uuid, uint64_t container, void *user)
     return true;
 }
 
+static int
+compare_numbers(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int
+by_uuid(const void *a, const void *b)
+{
+    const esdm__sharer *x = a;
+    const esdm__sharer *y = b;
+    int order = strcmp(x->uuid, y->uuid);
+    return order != 0 ? order : compare_numbers(x->container, y->container);
+}
+
+static int
+by_container(const void *a, const void *b)
+{
+    const esdm__sharer *x = a;
+    const esdm__sharer *y = b;
+    int order = compare_numbers(x->container, y->container);
+    return order != 0 ? order : strcmp(x->uuid, y->uuid);
+}
+
+static bool
+sort(esdm__sharers *all)
+{
+    if (all->count == 0)
+        return true;
+    all->own = malloc(all->count * sizeof *all->own);
+    if (all->own == NULL)
+        return false;
+    memcpy(all->own, all->items, all->count * sizeof *all->own);
+    qsort(all->items, all->count, sizeof *all->items, by_uuid);
+    qsort(all->own, all->count, sizeof *all->own, by_container);
+    return true;
+}
+
 esdm_status
 esdm__sharers_load(const esdm_session *session, esdm__sharers *ret_all, esdm_error *err)
 {
@@ -35,12 +73,12 @@ esdm__sharers_load(const esdm_session *session, esdm__sharers *ret_all, esdm_err
     esdm_status status = ESDM_OK;
     if (session->meta->shared_list != NULL)
         status = session->meta->shared_list(session->store, 0, note_sharer, &l, err);
-    if (status == ESDM_OK && l.failed)
+    if (status == ESDM_OK && (l.failed || !sort(&all)))
         status = esdm__error_nomem(err, all.count * sizeof *all.items, "who shares packs");
     if (status == ESDM_OK)
         *ret_all = all;
     else
-        free(all.items);
+        esdm__sharers_clear(&all);
     return status;
 }
 
@@ -48,25 +86,87 @@ void
 esdm__sharers_clear(esdm__sharers *all)
 {
     free(all->items);
+    free(all->own);
     *all = (esdm__sharers){0};
+}
+
+/* Where the key is in a sorted array, or would be. */
+static size_t
+first_of(const esdm__sharer *items, size_t count, const esdm__sharer *key,
+         int (*compare)(const void *, const void *))
+{
+    size_t low = 0;
+    size_t high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&items[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static esdm__sharer
+key_of(const char *uuid, uint64_t container)
+{
+    esdm__sharer key = {.container = container};
+    (void) snprintf(key.uuid, sizeof key.uuid, "%s", uuid);
+    return key;
+}
+
+size_t
+esdm__sharers_of(const esdm__sharers *all, uint64_t container, const esdm__sharer **ret_first)
+{
+    const esdm__sharer key = key_of("", container);
+    size_t first = first_of(all->own, all->count, &key, by_container);
+    size_t end = first;
+    while (end < all->count && all->own[end].container == container)
+        end++;
+    *ret_first = all->own + first;
+    return end - first;
 }
 
 bool
 esdm__sharers_any(const esdm__sharers *all, const char *uuid)
 {
-    for (size_t i = 0; i < all->count; i++) {
-        if (strcmp(all->items[i].uuid, uuid) == 0)
-            return true;
-    }
-    return false;
+    const esdm__sharer key = key_of(uuid, 0);
+    size_t first = first_of(all->items, all->count, &key, by_uuid);
+    return first < all->count && strcmp(all->items[first].uuid, key.uuid) == 0;
 }
 
 bool
 esdm__sharers_has(const esdm__sharers *all, const char *uuid, uint64_t container)
 {
-    for (size_t i = 0; i < all->count; i++) {
-        if (all->items[i].container == container && strcmp(all->items[i].uuid, uuid) == 0)
-            return true;
-    }
+    const esdm__sharer key = key_of(uuid, container);
+    size_t first = first_of(all->items, all->count, &key, by_uuid);
+    return first < all->count && by_uuid(&all->items[first], &key) == 0;
+}
+
+/* ---- one of them -------------------------------------------------------------------------- */
+
+static bool
+note_any(const char *uuid, uint64_t container, void *user)
+{
+    (void) uuid, (void) container;
+    *(bool *) user = true;
     return false;
+}
+
+esdm_status
+esdm__sharers_ask(const esdm_session *session, const char *uuid, bool *ret_any, esdm_error *err)
+{
+    esdm__sharers all = {0};
+    bool any = false;
+    esdm_status status;
+    if (session->meta->shared_of != NULL) {
+        status = session->meta->shared_of(session->store, uuid, note_any, &any, err);
+    } else {
+        status = esdm__sharers_load(session, &all, err);
+        any = esdm__sharers_any(&all, uuid);
+        esdm__sharers_clear(&all);
+    }
+    if (status == ESDM_OK)
+        *ret_any = any;
+    return status;
 }

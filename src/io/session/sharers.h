@@ -20,7 +20,8 @@ typedef struct esdm__sharer {
 
 /** Zero-initialise. */
 typedef struct esdm__sharers {
-    esdm__sharer *items; /* owned */
+    esdm__sharer *items; /* owned; by uuid, then record */
+    esdm__sharer *own;   /* owned; the same by record, then uuid */
     size_t count;
 } esdm__sharers;
 
@@ -28,6 +29,12 @@ typedef struct esdm__sharers {
 esdm_status esdm__sharers_load(const esdm_session *session, esdm__sharers *ret_all,
                                esdm_error *err);
 void esdm__sharers_clear(esdm__sharers *all);
+/** What a record shares. @param ret_first borrowed. @return how many. */
+size_t esdm__sharers_of(const esdm__sharers *all, uint64_t container,
+                        const esdm__sharer **ret_first);
+/** Whether any record shares the packs of `uuid` now: asks the catalogue, of them alone. */
+esdm_status esdm__sharers_ask(const esdm_session *session, const char *uuid, bool *ret_any,
+                              esdm_error *err);
 /** Whether any record shares the packs of `uuid`. */
 bool esdm__sharers_any(const esdm__sharers *all, const char *uuid);
 /** Whether this record does. */

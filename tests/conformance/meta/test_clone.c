@@ -35,6 +35,23 @@ list(void *store)
     return all;
 }
 
+/* Those of one uuid: the same as among all. */
+static size_t
+count_of(void *store, const char *uuid)
+{
+    pairs all = list(store);
+    pairs some = {.count = 0};
+    size_t count = 0;
+    assert_non_null(meta()->shared_of);
+    assert_ok(meta()->shared_of(store, uuid, note_pair, &some, &place_error));
+    for (size_t i = 0; i < all.count; i++)
+        count += strcmp(all.uuids[i], uuid) == 0;
+    assert_int_equal(some.count, count);
+    for (size_t i = 0; i < some.count; i++)
+        assert_string_equal(some.uuids[i], uuid);
+    return count;
+}
+
 static bool
 shares(const pairs *all, const char *uuid, uint64_t container)
 {
@@ -110,6 +127,14 @@ test_clone__is_listed_with_all_whose_packs_it_shares(void **state)
     assert_true(shares(&all, uuid, first.container));
     assert_true(shares(&all, uuid, second.container));
     assert_true(shares(&all, UUID_OF_CLONE, second.container));
+    assert_int_equal(count_of(f->store, uuid), 2);
+    assert_int_equal(count_of(f->store, UUID_OF_CLONE), 1);
+    assert_int_equal(count_of(f->store, UUID_OF_CLONE2), 0);
+    pairs of_one = {.count = 0};
+    assert_ok(meta()->shared_list(f->store, second.container, note_pair, &of_one, &place_error));
+    assert_int_equal(of_one.count, 2);
+    assert_true(shares(&of_one, uuid, second.container));
+    assert_true(shares(&of_one, UUID_OF_CLONE, second.container));
     /* the rows of a record go with it, those that name it stay */
     assert_ok(meta()->container_remove(f->store, "b", &removed, &place_error));
     assert_int_equal(list(f->store).count, 3);

@@ -471,6 +471,11 @@ test_sqlite__store_without_shared_packs_is_upgraded_by_a_clone(void **state)
     sqlite_run(f, "UPDATE shared SET sum = sum + 1");
     assert_status(meta()->shared_list(f->store, 0, count_pair, &pairs, &place_error),
                   ESDM_ECORRUPT);
+    /* beside what is asked for, too: its key may have been that */
+    assert_status(meta()->shared_of(f->store, "0", count_pair, &pairs, &place_error),
+                  ESDM_ECORRUPT);
+    assert_status(meta()->shared_list(f->store, 1, count_pair, &pairs, &place_error),
+                  ESDM_ECORRUPT);
 }
 
 static void

@@ -96,8 +96,18 @@ for wrong in (lambda: esdm.stat("none.nc"), lambda: esdm.open("none.nc")):
         raise SystemExit("no error")
     except FileNotFoundError:
         pass
+esdm.clone("esdm://exp/a.nc@-1", "exp/clone.nc")
+assert esdm.open("exp/clone.nc")["v"].shape == esdm.open("exp/a.nc", snapshot=-1)["v"].shape
+try:
+    esdm.clone("exp/a.nc", "exp/clone.nc")
+    raise SystemExit("no error")
+except esdm.EsdmError as error:
+    assert "exp/clone.nc" in str(error)
+esdm.clone("exp/a.nc", "exp/clone.nc", replace=True)
 esdm.move("exp/a.nc", "exp/b.nc")
 esdm.remove("exp/b.nc")
+assert esdm.open("exp/clone.nc")["v"].shape == (3, 5000)
+esdm.remove("exp/clone.nc")
 """).stdout
         expect("column" in told and names() == [], told)
 

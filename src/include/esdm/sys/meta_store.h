@@ -606,6 +606,11 @@ typedef struct esdm_meta_plugin {
      * (garbage); ESDM_ENOTSUP: as for clone(). Durable. Since interface 8; optional.
      */
     esdm_status (*share)(void *store, uint64_t container, uint64_t other, esdm_error *err);
+
+    /** Pairs of shared_list() with this uuid. Costs as much as there are of these, however many
+     *  others there are. ESDM_ECORRUPT as there. Since interface 8; optional. */
+    esdm_status (*shared_of)(void *store, const char *uuid, esdm_meta_shared_visitor visit,
+                             void *user, esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus
