@@ -7,8 +7,8 @@
  * Which records refer to packs of other records (clones): a pack is needed by the record whose uuid
  * its name begins with, and by those that share this uuid, and by nobody else.
  *
- * Only a clone adds such a row, and only of a container that has a name. So when at some moment no
- * record but garbage shares a uuid or has it, nobody ever will again.
+ * Only clones and merges add such a row, and only of a container that has a name. So when at some
+ * moment no record but garbage shares a uuid or has it, nobody ever will again.
  */
 
 #include "io/session/session.h"
