@@ -61,6 +61,23 @@ open_again(esdm__members *members, const esdm__virtual_member *member, esdm_cont
     return ESDM_OK;
 }
 
+/* A member that is used for the first time stays as it is from now on. */
+static esdm_status
+pin_used(esdm__members *members, esdm__virtual_member *member, esdm_error *err)
+{
+    const esdm_session *session = members->session;
+    esdm_status status = session->meta->pin(session->store, member->record, member->snapshot, err);
+    if (status != ESDM_OK)
+        return status;
+    (void) pthread_mutex_lock(&members->lock);
+    bool twice = member->pinned; /* another thread was faster */
+    member->pinned = true;
+    (void) pthread_mutex_unlock(&members->lock);
+    if (twice)
+        session->meta->unpin(session->store, member->record, member->snapshot);
+    return ESDM_OK;
+}
+
 esdm_status
 esdm__member_use(esdm__members *members, size_t i, esdm_container **ret, esdm_error *err)
 {
@@ -68,11 +85,15 @@ esdm__member_use(esdm__members *members, size_t i, esdm_container **ret, esdm_er
     esdm_container *mine = NULL;
     (void) pthread_mutex_lock(&members->lock);
     bool open = member->open != NULL;
+    bool pinned = member->pinned || member->joined;
     member->users++;
     (void) pthread_mutex_unlock(&members->lock);
     if (!open) {
         esdm_status status = open_again(members, member, &mine, err);
+        if (status == ESDM_OK && !pinned)
+            status = pin_used(members, member, err);
         if (status != ESDM_OK) {
+            esdm__container_drop(mine);
             (void) pthread_mutex_lock(&members->lock);
             member->users--;
             (void) pthread_mutex_unlock(&members->lock);
@@ -189,6 +210,46 @@ esdm__members_init(esdm__members *members, esdm_session *session, const esdm__qu
         return esdm__error_nomem(err, count * sizeof *members->items, "members");
     members->count = count;
     return esdm__pool_run(session->pool, members->count, first_use, &b, err);
+}
+
+/* Of many members only those that are used are pinned: each pin costs what the others cost. */
+static esdm_status
+expect_one(esdm__members *members, size_t i, const char *name, bool pin, esdm_error *err)
+{
+    const esdm_session *session = members->session;
+    esdm__virtual_member *member = &members->items[i];
+    esdm_meta_container record;
+    member->name = strdup(name);
+    if (member->name == NULL)
+        return esdm__error_nomem(err, strlen(name) + 1, "a name");
+    esdm_status status = session->meta->container_find(session->store, name, &record, err);
+    if (status != ESDM_OK)
+        return status;
+    member->record = record.container;
+    member->snapshot = record.snapshot;
+    member->modified_ns = record.modified_ns;
+    memcpy(member->uuid, record.uuid, sizeof member->uuid);
+    if (pin)
+        status = session->meta->pin(session->store, member->record, member->snapshot, err);
+    member->pinned = pin && status == ESDM_OK;
+    return status;
+}
+
+esdm_status
+esdm__members_expect(esdm__members *members, esdm_session *session, const esdm__question *question,
+                     esdm_error *err)
+{
+    size_t count = question->count;
+    esdm_status status = ESDM_OK;
+    *members = (esdm__members){.session = session};
+    (void) pthread_mutex_init(&members->lock, NULL);
+    members->items = calloc(count, sizeof *members->items);
+    if (members->items == NULL)
+        return esdm__error_nomem(err, count * sizeof *members->items, "members");
+    members->count = count;
+    for (size_t i = 0; i < count && status == ESDM_OK; i++)
+        status = expect_one(members, i, question->names[i], count <= ESDM__MEMBERS_OPEN, err);
+    return status;
 }
 
 bool

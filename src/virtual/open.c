@@ -42,7 +42,16 @@ join_or_merge(esdm__virtual *whole, const esdm__question *question, esdm_contain
 {
     esdm__bundles bundles = {0};
     esdm_error why = {0};
-    esdm_status status = join(whole, question, NULL, container, err);
+    if (esdm__remembered_open(whole, question, container))
+        return ESDM_OK;
+    esdm_status status = container->datasets.count == 0
+                             ? join(whole, question, NULL, container, err)
+                             : esdm__error_set(err, ESDM_ECORRUPT,
+                                               "what was kept about '%.200s' was damaged, and is "
+                                               "removed: open it again",
+                                               container->name);
+    if (status == ESDM_OK)
+        esdm__remembered_keep(whole, question, container);
     if (status != ESDM_EINVAL || container->datasets.count > 0)
         return status;
     /* Members do not fit: they may have different variables, or be tiles. */

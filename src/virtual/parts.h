@@ -154,6 +154,10 @@ esdm_status esdm__pin_lost(const char *name, const esdm__pin *pin, esdm_error *e
 esdm_status esdm__members_init(esdm__members *members, esdm_session *session,
                                const esdm__question *question, const esdm__bundles *bundles,
                                esdm_error *err);
+/** The newest snapshots, by the catalogue alone: members are opened when they are used. As many as
+ * can be open at once are pinned, others when they are used first. */
+esdm_status esdm__members_expect(esdm__members *members, esdm_session *session,
+                                 const esdm__question *question, esdm_error *err);
 /** Visits the containers that data come from, those of members that are several in one too.
  *  Return false to stop. */
 bool esdm__members_visit(const esdm__members *members,
@@ -377,6 +381,17 @@ esdm_status esdm__virtual_add_variables(esdm_container *from, const struct esdm_
  *  @return ESDM_EINVAL: what two of them have in common is not equal. */
 esdm_status esdm__virtual_merge(struct esdm__virtual *whole, esdm_container *container,
                                 esdm_error *err);
+
+/* ---- remembered.c --------------------------------------------------------------------------- */
+
+/** Opens what a question finds from what is kept about these very snapshots.
+ *  @param container empty. @return false: nothing is kept; `whole` is empty, and `container` may
+ * not be: then it cannot be used. */
+bool esdm__remembered_open(struct esdm__virtual *whole, const esdm__question *question,
+                           esdm_container *container);
+/** Keeps what was found out, where the catalogue can be written to. Best effort. */
+void esdm__remembered_keep(const struct esdm__virtual *whole, const esdm__question *question,
+                           const esdm_container *container);
 
 /* ---- structure.c, overlap.c, read.c ---------------------------------------------------------- */
 

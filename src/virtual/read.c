@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/session/pool.h"
 #include "model/copy.h"
 #include "virtual/parts.h"
 
@@ -148,55 +149,103 @@ free_texts(const esdm_dataspace *space, const int64_t *stride, void *buffer)
     }
 }
 
-/* What reads a part: elements of one member along one axis of the selection. */
+/* One call. */
 typedef struct reading {
     esdm__virtual *whole;
     const esdm_dataset *dataset;
     const esdm__joined *joined;
     esdm_type memory_type;
-    uint64_t *out_of_range;
-    esdm_error *err;
+    _Atomic uint64_t *out_of_range;
 } reading;
 
 static esdm_status read_runs(const reading *r, const esdm__axis *along, uint32_t axis,
-                             const esdm_dataspace *space, uint8_t *buffer);
+                             const esdm_dataspace *space, uint8_t *buffer, esdm_error *err);
 
 /* @param axis that the elements of the run were taken along. */
 static esdm_status
 read_run(const reading *r, const esdm__axis *along, const esdm__run *run, uint32_t axis,
-         const esdm_dataspace *piece, uint8_t *to)
+         const esdm_dataspace *piece, uint8_t *to, esdm_error *err)
 {
+    esdm_status status;
+    uint64_t misfits = 0;
     bool crosses = along == &r->whole->axis && r->joined->cross >= 0;
     if (run->member == ESDM__NO_MEMBER)
-        return esdm__filled_read(r->whole, r->dataset, axis, piece, r->memory_type, to,
-                                 r->out_of_range, r->err);
-    if (crosses)
-        return read_runs(r, &r->whole->crossed[run->member], (uint32_t) r->joined->cross, piece,
-                         to);
-    return esdm__virtual_read_member(r->whole, r->dataset, run->member, piece, r->memory_type, to,
-                                     r->out_of_range, r->err);
+        status =
+            esdm__filled_read(r->whole, r->dataset, axis, piece, r->memory_type, to, &misfits, err);
+    else if (crosses)
+        return read_runs(r, &r->whole->crossed[run->member], (uint32_t) r->joined->cross, piece, to,
+                         err);
+    else
+        status = esdm__virtual_read_member(r->whole, r->dataset, run->member, piece, r->memory_type,
+                                           to, &misfits, err);
+    atomic_fetch_add(r->out_of_range, misfits);
+    return status;
+}
+
+/* A selection that is cut along one axis. */
+typedef struct cut {
+    const reading *r;
+    const esdm__axis *along;
+    uint32_t axis;
+    uint64_t step;
+    const esdm_dataspace *space; /* with memory strides */
+    uint8_t *buffer;
+    uint64_t *begins; /* owned; of the pieces, in elements of the selection, and the end */
+    size_t count;
+} cut;
+
+/* Where the run ends that has element `done` of the selection. */
+static uint64_t
+end_of_piece(const cut *c, uint64_t done)
+{
+    uint64_t at = c->space->offset[c->axis] + done * c->step;
+    const esdm__run *run = esdm__axis_run(c->along, at);
+    uint64_t left = (run->start + run->count - at - 1) / c->step + 1;
+    uint64_t all = c->space->size[c->axis];
+    return left < all - done ? done + left : all;
 }
 
 static esdm_status
-read_runs(const reading *r, const esdm__axis *along, uint32_t axis, const esdm_dataspace *space,
-          uint8_t *buffer)
+read_piece(void *context, size_t i, esdm_error *err)
 {
-    uint64_t step = space->has_stride ? space->stride[axis] : 1;
-    size_t bytes = bytes_in_memory(r->memory_type);
-    esdm_dataspace piece = *space;
-    esdm__space_memory_strides(space, piece.memory_stride);
-    piece.has_memory_stride = true;
-    esdm_status status = ESDM_OK;
-    for (uint64_t done = 0; done < space->size[axis] && status == ESDM_OK;) {
-        uint64_t at = space->offset[axis] + done * step;
-        const esdm__run *run = esdm__axis_run(along, at);
-        uint64_t left = (run->start + run->count - at - 1) / step + 1;
-        piece.size[axis] = left < space->size[axis] - done ? left : space->size[axis] - done;
-        piece.offset[axis] = run->first + (at - run->start);
-        status = read_run(r, along, run, axis, &piece,
-                          buffer + (int64_t) done * piece.memory_stride[axis] * (int64_t) bytes);
-        done += piece.size[axis];
-    }
+    const cut *c = context;
+    uint64_t done = c->begins[i];
+    uint64_t at = c->space->offset[c->axis] + done * c->step;
+    const esdm__run *run = esdm__axis_run(c->along, at);
+    esdm_dataspace piece = *c->space;
+    piece.size[c->axis] = c->begins[i + 1] - done;
+    piece.offset[c->axis] = run->first + (at - run->start);
+    int64_t elements = (int64_t) done * piece.memory_stride[c->axis];
+    return read_run(c->r, c->along, run, c->axis, &piece,
+                    c->buffer + elements * (int64_t) bytes_in_memory(c->r->memory_type), err);
+}
+
+/* Members are opened and read by several threads. */
+static esdm_status
+read_runs(const reading *r, const esdm__axis *along, uint32_t axis, const esdm_dataspace *space,
+          uint8_t *buffer, esdm_error *err)
+{
+    esdm_dataspace whole = *space;
+    cut c = {.r = r,
+             .along = along,
+             .axis = axis,
+             .step = space->has_stride ? space->stride[axis] : 1,
+             .space = &whole,
+             .buffer = buffer};
+    esdm__space_memory_strides(space, whole.memory_stride);
+    whole.has_memory_stride = true;
+    for (uint64_t done = 0; done < space->size[axis]; done = end_of_piece(&c, done))
+        c.count++;
+    c.begins = malloc((c.count + 1) * sizeof *c.begins);
+    if (c.begins == NULL)
+        return esdm__error_nomem(err, c.count * sizeof *c.begins, "a read");
+    c.begins[0] = 0;
+    for (size_t i = 0; i < c.count; i++)
+        c.begins[i + 1] = end_of_piece(&c, c.begins[i]);
+    esdm_status status = c.count == 1 ? read_piece(&c, 0, err)
+                                      : esdm__pool_run(r->whole->members.session->pool, c.count,
+                                                       read_piece, &c, err);
+    free(c.begins);
     return status;
 }
 
@@ -249,11 +298,13 @@ esdm__virtual_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type
         static char *const none = NULL;
         esdm__copy_bytes_nd(space->rank, space->size, sizeof none, &none, same, buffer, stride);
     }
-    const reading r = {whole, dataset, joined, memory_type, ret_out_of_range, err};
+    _Atomic uint64_t misfits = 0;
+    const reading r = {whole, dataset, joined, memory_type, &misfits};
     bool along = joined->axis >= 0;
     esdm_status status =
         read_runs(&r, along ? &whole->axis : &whole->cross,
-                  (uint32_t) (along ? joined->axis : joined->cross), space, buffer);
+                  (uint32_t) (along ? joined->axis : joined->cross), space, buffer, err);
+    *ret_out_of_range += misfits;
     if (status != ESDM_OK && texts)
         free_texts(space, stride, buffer);
     return status;

@@ -23,6 +23,7 @@
  *     merge.c       variables of several containers in one
  *     overlap.c     what several members have
  *     read.c        from a selection to selections of members
+ *     remembered.c  what was found out, kept for the next opening
  *     saved.c       queries under a name
  *     view.c        places of views
  *

@@ -138,6 +138,36 @@ def test_an_archive_of_files_that_differ_opens_as_one():
         expect(sum(p.stat().st_size for p in site.pack_files()) < 65536, "source bytes were copied")
 
 
+def test_what_was_found_out_is_remembered():
+    """Once a query was opened, no member is opened before data are read, as long as all are as they were."""
+    with Site() as site:
+        folder, away = site.folder / "archive", site.folder / "away"
+        folder.mkdir()
+        run([PYTHON, ARCHIVE, "make", folder, "20"])
+        run([tool("esdm-ref"), "-q", folder, "esdm://archive"])
+        header = client(["ncdump", "-h", "esdm://?series=dirty"]).stdout
+        folder.rename(away)  # times are in the files
+        expect(client(["ncdump", "-h", "esdm://?series=dirty"]).stdout == header, "the same structure")
+        expect_error(client(["ncdump", "-v", "tas", "esdm://?series=dirty"], check=False), "tas_00")
+        expect_error(client(["ncdump", "-h", "esdm://?series=dirty&overlap=first"], check=False), "tas_00")
+        away.rename(folder)
+        client([PYTHON, ARCHIVE, "check", folder, "esdm://?series=dirty"])
+        # Another snapshot of a member is looked at; so is another member.
+        client([PYTHON, "-c", """
+import netCDF4
+with netCDF4.Dataset("esdm://archive/tas_0019.nc", "a") as d:
+    d["tas"].long_name = "changed"
+"""])
+        run([tool("esdm-rm"), "esdm://archive/tas_0003.nc"])
+        times = client(["ncdump", "-h", "esdm://?series=dirty"]).stdout
+        expect("(55 currently)" in times and "(58 currently)" in header, f"{header} {times}")
+        run([tool("esdm-restore"), "archive/tas_0003.nc"])
+        run([tool("esdm-fsck")])
+        for path in sorted(folder.glob("*.nc"))[:3]:
+            path.unlink()
+        expect_error(client(["ncdump", "-v", "tas", "esdm://?series=dirty"], check=False), "tas_000")
+
+
 def series(folder):
     """Files of the smallest series of several files."""
     found = {}
@@ -161,4 +191,5 @@ def test_a_series_of_an_archive_is_what_numpy_joins():
 main(test_two_files_of_each_kind_join_or_tell_why_not, test_programs_read_and_export_it,
      test_which_member_wins_where_they_overlap, test_wrong_queries_and_writes_are_told,
      test_saved_names_follow_or_are_pinned, test_an_archive_of_files_that_differ_opens_as_one,
+     test_what_was_found_out_is_remembered,
      test_a_series_of_an_archive_is_what_numpy_joins)
