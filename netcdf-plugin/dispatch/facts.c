@@ -100,6 +100,8 @@ esdmnc_format(const char *container)
     esdm_session *session;
     esdm_container *handle;
     esdm_error err;
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
+    container = esdmnc_recipe_name(container, ESDMNC_TO_READ, buffer);
     if (esdm_container_normalise(container, name, &err) != ESDM_OK ||
         esdmnc_session(false, &session) != NC_NOERR)
         return NC_FORMAT_NETCDF4;

@@ -38,6 +38,7 @@ commit(esdmnc_file *file, const char *what)
     file->commit_failed = esdm_container_commit(file->container, NULL, &err) != ESDM_OK;
     if (file->commit_failed)
         return esdmnc_error_of_all(file, &err, what);
+    esdmnc_recipe_note_file("write", file);
     if (first)
         esdmnc_replaced_note(file);
     tell_settled(file);

@@ -259,6 +259,18 @@ void esdmnc_replaced_tell(const char *failure);
 #define ESDMNC_KEY_UNKNOWN INT32_MAX
 /** Before a file is opened for writing: its number. 0 where no Python runs. */
 int esdmnc_python_opening(void);
+
+/* ---- recipe.c: runs that are recorded, and run again ------------------------------------------
+ */
+
+typedef enum esdmnc_purpose { ESDMNC_TO_READ, ESDMNC_TO_WRITE, ESDMNC_TO_MAKE } esdmnc_purpose;
+/** The container that stands for this one in a run that is run again; else `container` itself.
+ *  @param buffer ESDM_CONTAINER_NAME_MAX + 1 bytes, which the result may be. */
+const char *esdmnc_recipe_name(const char *container, esdmnc_purpose purpose, char *buffer);
+/** Notes what becomes of a container, in a run that is recorded. */
+void esdmnc_recipe_note(const char *what, const char *name, const char *rest);
+/** The same with its snapshot. */
+void esdmnc_recipe_note_file(const char *what, const esdmnc_file *file);
 /** The key of the exception that unwinds the stack while the file is closed; 0: none does. Call it
  *  without locks: it waits for Python's. */
 int esdmnc_python_closing(int opening);

@@ -96,6 +96,8 @@ finish_opening(esdmnc_file *file)
         if (!file->shared)
             esdm_container_discard(file->container);
         esdmnc_file_free(file);
+    } else if (!file->is_new && !file->shared) {
+        esdmnc_recipe_note_file(file->writable ? "open" : "read", file);
     }
     return rc;
 }
@@ -208,8 +210,10 @@ int
 esdmnc_create(esdmnc_id id, const char *container, int mode, uint64_t stub_number,
               esdmnc_ranks *ranks)
 {
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_session *session;
     esdmnc_file *file;
+    container = esdmnc_recipe_name(container, ESDMNC_TO_MAKE, buffer);
     int rc = prepare(id, container, true, ranks, &session, &file);
     if (rc != NC_NOERR)
         return rc;
@@ -251,7 +255,9 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
 {
     esdm_session *session;
     esdmnc_file *file;
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
     bool writing = (mode & NC_WRITE) != 0;
+    container = esdmnc_recipe_name(container, writing ? ESDMNC_TO_WRITE : ESDMNC_TO_READ, buffer);
     int rc = prepare(id, container, writing, ranks, &session, &file);
     if (rc != NC_NOERR)
         return rc;

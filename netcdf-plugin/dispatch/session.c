@@ -129,6 +129,9 @@ esdmnc_delete(const char *container)
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
+    container = esdmnc_recipe_name(container, ESDMNC_TO_MAKE, buffer);
+    esdmnc_recipe_note("remove", container, "");
     esdmnc_parked_drop();
     bool dropped = normalise(container, name) == NC_NOERR && esdmnc_postponed_drop(name);
     esdm_status st = is_temporary(container) ? esdm_container_erase(session, container, &err)
@@ -147,6 +150,9 @@ esdmnc_rename(const char *from, const char *to)
     if (rc != NC_NOERR)
         return rc == EACCES ? NC_EPERM : rc;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    char buffers[2][ESDM_CONTAINER_NAME_MAX + 1];
+    from = esdmnc_recipe_name(from, ESDMNC_TO_WRITE, buffers[0]);
+    to = esdmnc_recipe_name(to, ESDMNC_TO_MAKE, buffers[1]);
     esdmnc_parked_drop();
     if (normalise(from, name) == NC_NOERR)
         esdmnc_postponed_commit(name);
@@ -154,6 +160,7 @@ esdmnc_rename(const char *from, const char *to)
         (void) esdmnc_postponed_drop(name);
     if (esdm_container_move(session, from, to, true, &err) != ESDM_OK)
         return esdmnc_error(&err, "rename", from);
+    esdmnc_recipe_note("rename", from, to);
     return NC_NOERR;
 }
 
@@ -171,7 +178,8 @@ int
 esdmnc_exists(const char *container, esdmnc_stat *ret)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
-    int rc = normalise(container, name);
+    char buffer[ESDM_CONTAINER_NAME_MAX + 1];
+    int rc = normalise(esdmnc_recipe_name(container, ESDMNC_TO_READ, buffer), name);
     if (rc != NC_NOERR)
         return rc == NC_EINVAL ? ENOENT : rc; /* what cannot be a name does not exist */
     esdm_session *session;

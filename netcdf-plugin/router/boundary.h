@@ -121,6 +121,12 @@ ESDMNC_EXPORT int esdmnc_rename(const char *from, const char *to);
  *  open. */
 ESDMNC_EXPORT uint64_t esdmnc_stub_number(int instance, int ncid);
 
+/** A run that is recorded, or run again (dispatch/recipe.c), copies a container: notes it, and says
+ *  which containers are meant. @param from, to  names; NULL: a plain file. @param ret_from, ret_to
+ *  as large as names can be. */
+ESDMNC_EXPORT void esdmnc_recipe_copy(const char *from, const char *to, char *ret_from,
+                                      char *ret_to);
+
 /**
  * Folder number `index` of the site configuration's "netcdf.routes": an absolute path, valid until
  * the process ends; NULL past the last one.

@@ -70,6 +70,7 @@ core_bind(void *handle, esdmnc__core *ret)
                   {"esdmnc_ranks_agree", &ret->ranks_agree},
                   {"esdmnc_ranks_share", &ret->ranks_share},
                   {"esdmnc_ranks_close", &ret->ranks_close},
+                  {"esdmnc_recipe_copy", &ret->recipe_copy},
                   {"esdmnc_descriptor_is_kept", &ret->descriptor_is_kept},
                   {"esdmnc_descriptor_opened", &ret->descriptor_opened},
                   {"esdmnc_descriptor_limit", &ret->descriptor_limit}};

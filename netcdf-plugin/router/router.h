@@ -145,6 +145,7 @@ typedef struct esdmnc__core {
     int (*ranks_agree)(esdmnc_ranks *ranks, int status);
     int (*ranks_share)(esdmnc_ranks *ranks, void *data, size_t bytes);
     void (*ranks_close)(esdmnc_ranks *ranks);
+    void (*recipe_copy)(const char *from, const char *to, char *ret_from, char *ret_to);
     bool (*descriptor_is_kept)(int fd);
     int (*descriptor_opened)(int fd);
     unsigned (*descriptor_limit)(void);

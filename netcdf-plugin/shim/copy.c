@@ -102,6 +102,44 @@ become_esdm_cp(const char *source, const char *target, char **environment)
     esdmnc_debug("cannot start esdm-cp in place of cp: %s", strerror(errno));
 }
 
+/** The name of a container in an `esdm:` path. */
+static const char *
+container_of(const char *path, char *buffer)
+{
+    return operand_path(path) &&
+                   esdmnc__path_container(path, buffer, ESDMNC_NAME_MAX + 1) == NC_NOERR
+               ? buffer
+               : NULL;
+}
+
+/** In a run that is recorded, or run again, other containers may be meant. The two paths stay valid
+ *  until the process becomes esdm-cp. */
+static void
+tell_recipe(const char **source, const char **target, char **environment)
+{
+    static char names[2][ESDMNC_NAME_MAX + 1];
+    static char paths[2][ESDMNC_NAME_MAX + 16];
+    char buffers[2][ESDMNC_NAME_MAX + 1];
+    bool wanted_here = false;
+    for (char **one = environment; one && *one; one++) {
+        wanted_here |=
+            strncmp(*one, "ESDM_NC_RECORD=", 15) == 0 || strncmp(*one, "ESDM_NC_REPLAY=", 15) == 0;
+    }
+    const esdmnc__core *core = wanted_here ? esdmnc__core_get() : NULL;
+    if (!core) {
+        return;
+    }
+    core->recipe_copy(container_of(*source, buffers[0]), container_of(*target, buffers[1]),
+                      names[0], names[1]);
+    const char **both[2] = {source, target};
+    for (int i = 0; i < 2; i++) {
+        if (names[i][0]) {
+            (void) snprintf(paths[i], sizeof(paths[i]), "esdm://%s", names[i]);
+            *both[i] = paths[i];
+        }
+    }
+}
+
 /** glibc hands constructors the arguments and the environment of the program. */
 __attribute__((constructor)) static void
 copy_start(int argc, char **argv, char **environment)
@@ -115,6 +153,8 @@ copy_start(int argc, char **argv, char **environment)
         source = source ? source : operands[0];
         const char *target = target_file(operands[0], operands[1], buffer, sizeof(buffer));
         const char *prefixed = operand_path(target);
-        become_esdm_cp(source, prefixed ? prefixed : target, environment);
+        target = prefixed ? prefixed : target;
+        tell_recipe(&source, &target, environment);
+        become_esdm_cp(source, target, environment);
     }
 }

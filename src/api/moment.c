@@ -74,12 +74,31 @@ take_mark(const char **text, char mark)
     return true;
 }
 
-/* YYYY-MM-DD[THH:MM[:SS]][Z], UTC. A day counts to its end, a time until then. */
+/* ".5", ".123456789": the last nanosecond of that part of a second. false: it is none. */
+static bool
+take_fraction(const char **text, uint64_t *ret_ns)
+{
+    uint64_t unit = SECOND_NS;
+    uint64_t ns = 0;
+    if (!isdigit((unsigned char) **text))
+        return false;
+    for (; isdigit((unsigned char) **text); (*text)++) {
+        if (unit == 1)
+            return false;
+        unit /= 10;
+        ns += (uint64_t) (**text - '0') * unit;
+    }
+    *ret_ns = ns + unit - 1;
+    return true;
+}
+
+/* YYYY-MM-DD[THH:MM[:SS[.F]]][Z], UTC. A day counts to its end, a time until then. */
 static bool
 parse_time(const char *text, uint64_t *ret_ns)
 {
     struct tm date = {0};
     bool whole_day = true;
+    uint64_t fraction = SECOND_NS - 1;
     if (!take(&text, 4, &date.tm_year) || !take_mark(&text, '-') || !take(&text, 2, &date.tm_mon) ||
         !take_mark(&text, '-') || !take(&text, 2, &date.tm_mday))
         return false;
@@ -88,7 +107,10 @@ parse_time(const char *text, uint64_t *ret_ns)
         if (!take(&text, 2, &date.tm_hour) || !take_mark(&text, ':') ||
             !take(&text, 2, &date.tm_min))
             return false;
-        if (take_mark(&text, ':') && !take(&text, 2, &date.tm_sec))
+        bool says_seconds = take_mark(&text, ':');
+        if (says_seconds && !take(&text, 2, &date.tm_sec))
+            return false;
+        if (says_seconds && take_mark(&text, '.') && !take_fraction(&text, &fraction))
             return false;
     }
     (void) take_mark(&text, 'Z');
@@ -106,7 +128,7 @@ parse_time(const char *text, uint64_t *ret_ns)
         *ret_ns = UINT64_MAX;
         return true;
     }
-    *ret_ns = seconds * SECOND_NS + (whole_day ? DAY_NS - 1 : SECOND_NS - 1);
+    *ret_ns = seconds * SECOND_NS + (whole_day ? DAY_NS - 1 : fraction);
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "esdm/reference.h"
 #include "io/read/elsewhere.h"
 #include "model/box.h"
 #include "upkeep/fsck.h"
@@ -44,14 +45,18 @@ tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
     esdm__source_describe(fragment, place, sizeof place);
     (void) esdm__box_print(&fragment->box, box, sizeof box);
     (void) snprintf(what, sizeof what, "fragment %s cannot be read: %s", box, error->message);
-    const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
-                                  .status = error->status,
-                                  .container = s->container->label,
-                                  .dataset = s->dataset,
-                                  .place = place,
-                                  .what = what,
-                                  .remedy = "bring the file back as it was, or refer to it again "
-                                            "(esdm-ref -f)"};
+    /* Values that were let go are no damage. */
+    bool dropped = strstr(place, "'" ESDM_RECIPE_LOCATION "'") != NULL;
+    const esdm_finding finding = {
+        .kind = dropped ? ESDM_FINDING_NOTE : ESDM_FINDING_PROBLEM,
+        .status = error->status,
+        .container = s->container->label,
+        .dataset = s->dataset,
+        .place = place,
+        .what = what,
+        .remedy = dropped ? NULL
+                          : "bring the file back as it was, or refer to it again "
+                            "(esdm-ref -f)"};
     esdm__fsck_report(s->container, &finding);
 }
 

@@ -94,6 +94,12 @@ def test_times_reach_former_containers():
         tomorrow = (datetime.datetime.now(datetime.timezone.utc)
                     + datetime.timedelta(days=1)).strftime("%Y-%m-%d")
         expect(read(f"run.nc@{tomorrow}")[0] == "3 2 2.0", today)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        for digits in (1, 6):
+            second = now.strftime("%Y-%m-%dT%H:%M:%S.%f")[:20 + digits]
+            expect(read(f"run.nc@{second}Z")[0] == "3 2 2.0", f"parts of a second: {second}")
+        for wrong in (f"{between}.", f"{between}.1234567891", f"{between}.x"):
+            expect_error(run([tool("esdm-stat"), f"run.nc@{wrong}"], check=False), "is no snapshot")
         expect(read("run.nc@2600-01-01")[0] == "3 2 2.0", "beyond what 64 bits hold")
         expect_error(run([tool("esdm-stat"), "run.nc@1999-01-01"], check=False), "no snapshot")
         told = run([tool("esdm-log"), "run.nc"]).stdout

@@ -22,6 +22,7 @@ static const subcommand subcommands[] = {
     {"stat", "show structure, fragments and snapshots of containers"},
     {"diff", "tell in what two containers, snapshots or files differ"},
     {"log", "show the history of containers"},
+    {"recipe", "record how containers are made, and make them again"},
     {"tag", "give snapshots names, which keep them"},
     {"seal", "end all changes of a container, with a signed digest"},
     {"mv", "give containers other names"},

@@ -28,6 +28,10 @@ typedef struct esdm_file_filter {
                                  ESDM_ENOTSUP. NULL: a filter of HDF5 */
 } esdm_file_filter;
 
+/** The location of values that were let go, as they can be computed again (esdm-recipe): reading
+ *  them is ESDM_ECONFLICT, and says so. */
+#define ESDM_RECIPE_LOCATION "/esdm-recipe:"
+
 /** How the values of one dataset lie in one file. Borrows everything. */
 typedef struct esdm_file_layout {
     const char *location; /**< absolute path */

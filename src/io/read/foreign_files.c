@@ -15,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "esdm/reference.h"
 #include "io/session/references.h"
 
 #define FILES_MOST 64u
@@ -112,6 +113,10 @@ esdm__file_check(const esdm__file *file, const esdm__foreign *foreign, bool *ret
 static esdm_status
 open_file(const esdm_session *session, const char *location, esdm__file **ret_file, esdm_error *err)
 {
+    if (strcmp(location, ESDM_RECIPE_LOCATION) == 0)
+        return esdm__error_set(err, ESDM_ECONFLICT,
+                               "its values were dropped, as they can be computed again: "
+                               "esdm-recipe restore NAME");
     esdm__file *file = calloc(1, sizeof *file);
     if (file == NULL || (file->location = strdup(location)) == NULL) {
         free(file);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file esdm-recipe: how containers are made: recorded, checked, and used in place of their
+ * values. */
+
+#include "esdm-recipe/esdm-recipe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tool_help help = {
+    .name = "esdm-recipe",
+    .arguments = "COMMAND [ARGUMENT…]",
+    .description =
+        "Records how containers are made, so that they can be made again.\n"
+        "\n"
+        "Commands:\n"
+        "  record -- PROGRAM…     run a program (under esdm-run) and record it: the command,\n"
+        "                         its folder and environment, the snapshots and files that it\n"
+        "                         reads with their digests, and the digest of each container\n"
+        "                         that it makes. The container keeps the recipe\n"
+        "  show NAME…             show recipes\n"
+        "  check NAME…            run the recipe again, apart from everything else, and compare:\n"
+        "                         the same data have the same digest\n"
+        "  cost NAME…             what keeping, and what computing again costs\n"
+        "  drop NAME              check, then let the values go and keep the recipe in their\n"
+        "                         place: structure, attributes and small variables stay\n"
+        "  restore NAME           compute dropped values again\n"
+        "\n"
+        "A recipe runs with the snapshots that were read then, and sees no other container;\n"
+        "what it makes lies below a name of its own until it was compared. Inputs that are\n"
+        "not what they were are told, and nothing runs. It is ended when it takes 20 times as\n"
+        "long as it did (and a minute). Programs that also write plain files are not run\n"
+        "again without --force. Nothing is dropped that was not computed again, bit for bit,\n"
+        "in the same call. Attributes that tell when a program ran (history, date_created,\n"
+        "date_modified, creation_date), and those named with --ignore, are not compared.\n"
+        "\n"
+        "Reading dropped values is an error that says how to bring them back.\n"
+        "\n"
+        "cost compares, over --years, keeping the values for --storage-price with computing\n"
+        "them for --compute-price each time that they are read: up to how many readings is it\n"
+        "cheaper to drop them?",
+    .statuses = "  0  done; check: the recipe gives the same data\n"
+                "  1  the program failed, or check: it gives other data\n"
+                "  2  usage\n"
+                "  3  there is no such container, or it has no recipe\n"
+                "  4  refused: an input is not what it was, or plain files would be written\n"
+                "  5  the recipe is damaged\n",
+    .examples = "  esdm-recipe record -- ncra esdm://run1.nc esdm://mean.nc\n"
+                "  esdm-recipe check mean.nc\n"
+                "  esdm-recipe cost --years 10 mean.nc\n"
+                "  esdm-recipe drop mean.nc; esdm-recipe restore mean.nc\n",
+    .see_also = "esdm-run, esdm-stat --digest, esdm-diff, esdm-seal",
+};
+
+static char **ignored, **variables;
+static gboolean force, keep;
+static gdouble years = 10, storage_price = 60, compute_price = 0.05;
+
+static const GOptionEntry entries[] = {
+    {"ignore", 0, 0, G_OPTION_ARG_STRING_ARRAY, &ignored,
+     "record: global attribute that is not compared, beside history and dates", "NAME"},
+    {"environment", 'e', 0, G_OPTION_ARG_STRING_ARRAY, &variables,
+     "record: variable of the environment that counts, beside the usual ones", "NAME"},
+    {"force", 'f', 0, G_OPTION_ARG_NONE, &force, "Run also what writes plain files", NULL},
+    {"keep", 'k', 0, G_OPTION_ARG_NONE, &keep, "check: keep what was made when it differs", NULL},
+    {"years", 0, 0, G_OPTION_ARG_DOUBLE, &years, "cost: how long values are kept (10)", "NUMBER"},
+    {"storage-price", 0, 0, G_OPTION_ARG_DOUBLE, &storage_price,
+     "cost: of a TB for a year, in any currency (60)", "NUMBER"},
+    {"compute-price", 0, 0, G_OPTION_ARG_DOUBLE, &compute_price, "cost: of an hour (0.05)",
+     "NUMBER"},
+    {0},
+};
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+static tool_exit
+show(const char *name, const json_t *recipe)
+{
+    size_t i;
+    const json_t *one;
+    if (tool.json) {
+        tool_json_print(json_deep_copy(recipe));
+        return TOOL_OK;
+    }
+    (void) printf("%s\n  made by ", name);
+    json_array_foreach(json_object_get(recipe, "program"), i, one)
+    {
+        g_autofree char *word = g_shell_quote(json_string_value(one));
+        bool plain = strpbrk(json_string_value(one), " '\"\\$&|;<>()*?[]") == NULL;
+        (void) printf(" %s", plain ? json_string_value(one) : word);
+    }
+    (void) printf("\n  in       %s\n  recorded %s, %.1f s\n",
+                  json_string_value(json_object_get(recipe, "directory")),
+                  json_string_value(json_object_get(recipe, "recorded")),
+                  json_number_value(json_object_get(recipe, "seconds")));
+    json_array_foreach(json_object_get(recipe, "inputs"), i, one)
+    {
+        const char *container = json_string_value(json_object_get(one, "container"));
+        if (container != NULL)
+            (void) printf("  reads    %s  %s\n", json_string_value(json_object_get(one, "as")),
+                          json_string_value(json_object_get(one, "digest")));
+        else
+            (void) printf("  reads    %s  sha256:%s\n",
+                          json_string_value(json_object_get(one, "file")),
+                          json_string_value(json_object_get(one, "sha256")));
+    }
+    (void) printf("  gives    %s\n", json_string_value(json_object_get(recipe, "digest")));
+    return TOOL_OK;
+}
+
+static void
+tell_check(const char *name, const json_t *recipe, const recipe_replay *r)
+{
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "name", tool_json_text(name));
+        tool_json_set(object, "same", json_boolean(r->same));
+        tool_json_set(object, "seconds", json_real(r->seconds));
+        tool_json_set(object, "digest", tool_json_text(r->digest));
+        tool_json_print(object);
+    } else if (r->same) {
+        (void) printf("%s: the recipe gives the same data, in %.1f s\n", name, r->seconds);
+    } else {
+        (void) printf("%s: the recipe gives other data: %s instead of %s\n", name, r->digest,
+                      json_string_value(json_object_get(recipe, "digest")));
+        if (keep)
+            (void) printf("  esdm-diff %s %s tells in what\n", name, r->made);
+        else
+            (void) printf("  --keep keeps them, so that esdm-diff can tell in what\n");
+    }
+}
+
+static tool_exit
+check(esdm_session *session, const char *name, const json_t *recipe)
+{
+    recipe_replay r;
+    tool_exit result = recipe_run_again(session, name, recipe, force, &r);
+    if (result == TOOL_OK) {
+        tell_check(name, recipe, &r);
+        result = r.same ? TOOL_OK : TOOL_FAILED;
+    }
+    if (!keep || result != TOOL_FAILED || r.made == NULL)
+        recipe_replay_clear(session, &r);
+    return result;
+}
+
+static tool_exit
+not_the_same(const char *name)
+{
+    tool_error("%s: the recipe gives other data than it gave: nothing was changed "
+               "(esdm-recipe check --keep %s)",
+               name, name);
+    return TOOL_FAILED;
+}
+
+static tool_exit
+drop(esdm_session *session, const char *name, const json_t *recipe)
+{
+    recipe_replay r = {.same = false};
+    guint64 bytes = 0;
+    char digest[ESDM_DIGEST_BYTES];
+    if (recipe_is_dropped(session, name)) {
+        tool_error("%s: its values were dropped already", name);
+        return TOOL_REFUSED;
+    }
+    tool_exit result = recipe_digest(session, name, digest);
+    if (result == TOOL_OK &&
+        g_strcmp0(digest, json_string_value(json_object_get(recipe, "digest"))) != 0) {
+        tool_error("%s was changed since its recipe was recorded: it would be lost", name);
+        return TOOL_REFUSED;
+    }
+    if (result == TOOL_OK)
+        result = recipe_run_again(session, name, recipe, force, &r);
+    if (result == TOOL_OK && !r.same)
+        result = not_the_same(name);
+    recipe_replay_clear(session, &r);
+    if (result == TOOL_OK)
+        result = recipe_drop_values(session, name, &bytes);
+    if (result == TOOL_OK && !tool.json) {
+        g_autofree char *text = tool_bytes(bytes);
+        (void) printf("%s: %s of values were dropped; 'esdm-recipe restore %s' computes them "
+                      "again\n",
+                      name, text, name);
+    }
+    return result;
+}
+
+static tool_exit
+restore(esdm_session *session, const char *name, const json_t *recipe)
+{
+    esdm_error err = {0};
+    recipe_replay r = {.same = false};
+    if (!recipe_is_dropped(session, name)) {
+        tool_error("%s: its values are there", name);
+        return TOOL_REFUSED;
+    }
+    tool_exit result = recipe_run_again(session, name, recipe, force, &r);
+    if (result == TOOL_OK && !r.same)
+        result = not_the_same(name);
+    if (result == TOOL_OK)
+        result = recipe_keep(session, r.made, recipe);
+    if (result == TOOL_OK) {
+        esdm_status st = esdm_container_clone(session, r.made, name, true, &err);
+        result = st == ESDM_OK ? TOOL_OK : tool_fail(st, &err);
+    }
+    recipe_replay_clear(session, &r);
+    if (result == TOOL_OK && !tool.json)
+        (void) printf("%s: its values were computed again, bit for bit, in %.1f s\n", name,
+                      r.seconds);
+    return result;
+}
+
+static tool_exit
+cost(esdm_session *session, const char *name, const json_t *recipe)
+{
+    esdm_error err = {0};
+    esdm_container_info info = {0};
+    esdm_status st = esdm_container_stat(session, name, &info, &err);
+    if (st != ESDM_OK)
+        return tool_fail(st, &err);
+    double seconds = json_number_value(json_object_get(recipe, "seconds"));
+    double stored = (double) info.stored_bytes / 1e12 * storage_price * years;
+    double once = seconds / 3600 * compute_price;
+    double readings = once > 0 ? floor(stored / once) : INFINITY;
+    if (tool.json) {
+        json_t *object = json_object();
+        tool_json_set(object, "name", tool_json_text(name));
+        tool_json_set(object, "stored_bytes", tool_json_u64(info.stored_bytes));
+        tool_json_set(object, "seconds", json_real(seconds));
+        tool_json_set(object, "keeping", json_real(stored));
+        tool_json_set(object, "computing_once", json_real(once));
+        tool_json_set(object, "readings", isfinite(readings) ? json_real(readings) : json_null());
+        tool_json_print(object);
+        return TOOL_OK;
+    }
+    g_autofree char *bytes = tool_bytes(info.stored_bytes);
+    (void) printf("%s: keeping %s for %.3g years costs %.4g, computing it again (%.1f s) %.4g: it "
+                  "is cheaper to drop it when it is read up to %.0f times in all\n",
+                  name, bytes, years, stored, seconds, once, readings);
+    return TOOL_OK;
+}
+
+/* ---- */
+
+typedef struct command {
+    const char *name;
+    bool writes;
+    tool_exit (*run)(esdm_session *session, const char *name, const json_t *recipe);
+} command;
+
+static tool_exit
+show_one(esdm_session *session, const char *name, const json_t *recipe)
+{
+    (void) session;
+    return show(name, recipe);
+}
+
+static const command commands[] = {{"show", false, show_one},
+                                   {"check", true, check},
+                                   {"cost", false, cost},
+                                   {"drop", true, drop},
+                                   {"restore", true, restore}};
+
+static tool_exit
+run_command(const command *c, int argc, char **argv)
+{
+    esdm_session *session = NULL;
+    tool_exit result = TOOL_OK;
+    g_autoptr(GPtrArray) names = tool_names(argc, argv, &result);
+    if (names != NULL)
+        result = tool_session(!c->writes, &session);
+    for (guint i = 0; names != NULL && i < names->len && result == TOOL_OK; i++) {
+        json_t *recipe = recipe_of(session, names->pdata[i], &result);
+        if (recipe != NULL)
+            result = c->run(session, names->pdata[i], recipe);
+        json_decref(recipe);
+    }
+    esdm_session_close(session);
+    return result;
+}
+
+int
+main(int argc, char **argv)
+{
+    tool_parse(&help, entries, &argc, &argv);
+    if (argc < 3)
+        return tool_usage("expected a command and what it is about: record, show, check, cost, "
+                          "drop or restore");
+    if (!(years > 0 && storage_price >= 0 && compute_price >= 0))
+        return tool_usage(
+            "--years, --storage-price and --compute-price: expected positive numbers");
+    if (g_str_equal(argv[1], "record")) {
+        char **program = argv + 2 + (g_str_equal(argv[2], "--") ? 1 : 0);
+        if (*program == NULL)
+            return tool_usage("record: name the program");
+        return tool_finish(recipe_record(program, ignored, variables));
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (g_str_equal(commands[i].name, argv[1]))
+            return tool_finish(run_command(&commands[i], argc - 2 + 1, argv + 1));
+    return tool_usage("there is no command '%s'; known are record, show, check, cost, drop and "
+                      "restore",
+                      argv[1]);
+}

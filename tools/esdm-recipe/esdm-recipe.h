@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_RECIPE_H
+#define ESDM_RECIPE_H
+
+/**
+ * @file
+ * What the files of this tool share. A recipe is a JSON object, kept as the hint RECIPE_HINT of the
+ * container that it makes:
+ *
+ *     {"version": 1, "program": ["ncra", "esdm://in.nc", "esdm://out.nc"], "directory":
+ * "/home/ada", "environment": {"PATH": "…"}, "recorded": "2026-03-01T12:00:05Z", "seconds": 1.2,
+ *      "inputs": [{"container": "in.nc", "as": "in.nc@7", "digest": "esdm1:…"},
+ *                 {"file": "/usr/bin/ncra", "bytes": 1, "sha256": "…"}],
+ *      "files_written": [], "output": "out.nc", "digest": "esdm1:…",
+ *      "ignored_attributes": ["history"]}
+ *
+ * One thread; what is made stays until the end, unless said.
+ */
+
+#include "common/common.h"
+#include "esdm/digest.h"
+
+#define RECIPE_HINT "recipe"
+
+/** A run that was recorded, or is run again. */
+typedef struct recipe_run {
+    char *folder;      /* owned; temporary, with what the run leaves */
+    char *log;         /* what it said last; owned */
+    gint64 started_us; /* since 1970 */
+    double seconds;
+    int status; /* exit status; -1: ended by a signal, or by its limits */
+} recipe_run;
+
+/** Limits of a run: 0: none. */
+typedef struct recipe_limits {
+    double seconds;
+} recipe_limits;
+
+/* ---- run.c ---------------------------------------------------------------------------------- */
+
+/** A folder of its own for one run. */
+tool_exit recipe_folder(recipe_run *run);
+/**
+ * Runs a program under esdm-run.
+ * @param environment of the program; NULL-terminated "NAME=VALUE". @param directory NULL: this one.
+ * @param records also leave records of files in the folder.
+ * @param shows what it says goes to the terminal. */
+tool_exit recipe_execute(recipe_run *run, char **program, char **environment, const char *directory,
+                         bool records, bool shows, recipe_limits limits);
+void recipe_run_clear(recipe_run *run);
+
+/* ---- record.c ------------------------------------------------------------------------------- */
+
+/** Runs and records a program. @param ignored names of attributes. @param names of variables of the
+ *  environment that count beside the usual ones. */
+tool_exit recipe_record(char **program, char **ignored, char **variables);
+
+/* ---- files.c -------------------------------------------------------------------------------- */
+
+/** Adds a file to the inputs, with its hash. */
+tool_exit recipe_add_file(json_t *inputs, const char *path);
+/** The files of the records in a folder: those that were read become inputs. */
+tool_exit recipe_add_files(const recipe_run *run, json_t *inputs, json_t *written);
+
+/* ---- inputs.c ------------------------------------------------------------------------------- */
+
+/** {"file": …, "bytes": …, "sha256": …}; NULL: it cannot be read, which is told. */
+json_t *recipe_file(const char *path);
+/** Digest of a container, "run.nc" or "run.nc@7". */
+tool_exit recipe_digest(esdm_session *session, const char *name, char ret[ESDM_DIGEST_BYTES]);
+/** Whether all inputs are what they were; tells those that are not.
+ *  @param ret_pins receives lines for $ESDM_NC_REPLAY. */
+tool_exit recipe_check_inputs(esdm_session *session, const json_t *recipe, GString *ret_pins);
+
+/* ---- replay.c ------------------------------------------------------------------------------- */
+
+/** A recipe that was run again. */
+typedef struct recipe_replay {
+    char *prefix; /* below which what it made lies */
+    char *made;   /* the container there that stands for the output */
+    double seconds;
+    bool same; /* its digest is that of the recipe */
+    char digest[ESDM_DIGEST_BYTES];
+} recipe_replay;
+
+/** The recipe of a container; NULL: it has none, which is told. A new reference. */
+json_t *recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit);
+/** Runs it again below a prefix. @param force also when it would write plain files. */
+tool_exit recipe_run_again(esdm_session *session, const char *name, const json_t *recipe,
+                           bool force, recipe_replay *ret);
+/** Removes what was made. */
+void recipe_replay_clear(esdm_session *session, recipe_replay *replay);
+/** Gives a container its recipe. */
+tool_exit recipe_keep(esdm_session *session, const char *name, const json_t *recipe);
+
+/* ---- drop.c --------------------------------------------------------------------------------- */
+
+/** Lets the values of large variables go; they must have been computed again before. */
+tool_exit recipe_drop_values(esdm_session *session, const char *name, guint64 *ret_bytes);
+/** Whether values of the container were let go. */
+bool recipe_is_dropped(esdm_session *session, const char *name);
+
+#endif

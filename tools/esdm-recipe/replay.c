@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Runs a recipe again, apart from everything else, and compares what it makes. */
+#include "esdm-recipe/esdm-recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "esdm/digest.h"
+
+/* A run may take that many times as long as the recorded one, and some seconds. */
+#define LIMIT_TIMES  20
+#define LIMIT_MORE_S 60
+
+json_t *
+recipe_of(esdm_session *session, const char *name, tool_exit *ret_exit)
+{
+    esdm_error err = {0};
+    esdm_container *container = NULL;
+    esdm_status st =
+        esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, &err);
+    *ret_exit = st == ESDM_OK       ? TOOL_OK
+                : st == ESDM_ENOENT ? tool_absent(session, name)
+                                    : tool_fail(st, &err);
+    if (st != ESDM_OK)
+        return NULL;
+    const char *text = esdm_container_hint(container, RECIPE_HINT);
+    json_t *recipe = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_int_t version = json_integer_value(json_object_get(recipe, "version"));
+    if (text == NULL) {
+        tool_error("'%s' has no recipe: 'esdm-recipe record -- PROGRAM …' makes one", name);
+        *ret_exit = TOOL_NOT_FOUND;
+    } else if (version != 1 || !json_is_array(json_object_get(recipe, "program")) ||
+               !json_is_string(json_object_get(recipe, "output")) ||
+               !json_is_string(json_object_get(recipe, "digest"))) {
+        tool_error("the recipe of '%s' is damaged, or of a newer ESDM", name);
+        *ret_exit = TOOL_DAMAGED;
+        json_decref(recipe);
+        recipe = NULL;
+    }
+    esdm_container_discard(container);
+    return recipe;
+}
+
+tool_exit
+recipe_keep(esdm_session *session, const char *name, const json_t *recipe)
+{
+    esdm_error err = {0};
+    esdm_container *container = NULL;
+    g_autofree char *text = json_dumps(recipe, JSON_COMPACT);
+    esdm_status st =
+        esdm_container_open(session, name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &container, &err);
+    if (st == ESDM_OK)
+        st = esdm_container_set_hint(container, RECIPE_HINT, text, &err);
+    if (st == ESDM_OK)
+        st = esdm_container_commit(container, "esdm-recipe: recorded", &err);
+    if (container != NULL)
+        esdm_container_discard(container);
+    return st == ESDM_OK ? TOOL_OK : tool_fail(st, &err);
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static char **
+environment_of(const json_t *recipe, const char *replay_path)
+{
+    const char *name;
+    json_t *value;
+    char **list = g_new0(char *, 1);
+    json_object_foreach(json_object_get(recipe, "environment"), name, value)
+    {
+        if (json_is_string(value))
+            list = g_environ_setenv(list, name, json_string_value(value), TRUE);
+    }
+    list = g_environ_setenv(list, "ESDM_NC_REPLAY", replay_path, TRUE);
+    const char *site = tool.config != NULL ? tool.config : g_getenv("ESDM_CONFIG");
+    if (site != NULL)
+        list = g_environ_setenv(list, "ESDM_CONFIG", site, TRUE);
+    return list;
+}
+
+static char **
+program_of(const json_t *recipe)
+{
+    size_t i;
+    const json_t *word;
+    GPtrArray *list = g_ptr_array_new();
+    json_array_foreach(json_object_get(recipe, "program"), i, word)
+        g_ptr_array_add(list, g_strdup(json_string_value(word)));
+    g_ptr_array_add(list, NULL);
+    return (char **) g_ptr_array_free(list, FALSE);
+}
+
+static tool_exit
+execute(const json_t *recipe, const char *prefix, const char *pins, double *ret_seconds)
+{
+    recipe_run run;
+    tool_exit result = recipe_folder(&run);
+    if (result != TOOL_OK)
+        return result;
+    g_autofree char *path = g_build_filename(run.folder, "replay", NULL);
+    g_autofree char *text = g_strdup_printf("%s\n%s", prefix, pins);
+    g_auto(GStrv) environment = environment_of(recipe, path);
+    g_auto(GStrv) program = program_of(recipe);
+    const recipe_limits limits = {
+        json_number_value(json_object_get(recipe, "seconds")) * LIMIT_TIMES + LIMIT_MORE_S};
+    if (!g_file_set_contents(path, text, -1, NULL) || program[0] == NULL)
+        result = TOOL_FAILED;
+    if (result == TOOL_OK)
+        result = recipe_execute(&run, program, environment,
+                                json_string_value(json_object_get(recipe, "directory")), false,
+                                false, limits);
+    *ret_seconds = run.seconds;
+    if (result == TOOL_OK && run.status != 0) {
+        tool_error("the recipe fails: %s ended with status %d%s%s", program[0], run.status,
+                   run.log[0] != '\0' ? ":\n" : "", run.log);
+        result = TOOL_FAILED;
+    }
+    recipe_run_clear(&run);
+    return result;
+}
+
+/* Attributes that tell when and how a program ran are as they were. */
+static esdm_status
+copy_ignored(esdm_container *from, esdm_container *to, const json_t *recipe, esdm_error *err)
+{
+    size_t i;
+    const json_t *name;
+    esdm_attribute a;
+    esdm_attributes *source = esdm_group_attributes(esdm_container_root(from));
+    esdm_attributes *target = esdm_group_attributes(esdm_container_root(to));
+    esdm_status st = ESDM_OK;
+    json_array_foreach(json_object_get(recipe, "ignored_attributes"), i, name)
+    {
+        const char *text = json_string_value(name);
+        if (st != ESDM_OK || text == NULL)
+            continue;
+        if (esdm_attribute_find(source, text, &a, NULL))
+            st = esdm_attribute_set(target, text, a.type, a.count, a.values, err);
+        else if (esdm_attribute_find(target, text, &a, NULL))
+            st = esdm_attribute_remove(target, text, err);
+    }
+    return st;
+}
+
+static tool_exit
+compare(esdm_session *session, const char *name, const json_t *recipe, recipe_replay *r)
+{
+    esdm_error err = {0};
+    esdm_container *original = NULL;
+    esdm_container *made = NULL;
+    esdm_status st =
+        esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &original, &err);
+    if (st == ESDM_OK)
+        st = esdm_container_open(session, r->made, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &made,
+                                 &err);
+    if (st == ESDM_OK)
+        st = copy_ignored(original, made, recipe, &err);
+    if (st == ESDM_OK)
+        st = esdm_container_commit(made, "esdm-recipe: attributes that are not compared", &err);
+    if (st == ESDM_OK)
+        st = esdm_container_digest(made, 0, r->digest, &err);
+    if (made != NULL)
+        esdm_container_discard(made);
+    if (original != NULL)
+        esdm_container_discard(original);
+    if (st == ESDM_ENOENT && made == NULL) {
+        tool_error("the recipe made no container '%s'",
+                   json_string_value(json_object_get(recipe, "output")));
+        return TOOL_FAILED;
+    }
+    if (st != ESDM_OK)
+        return tool_fail(st, &err);
+    r->same = g_strcmp0(r->digest, json_string_value(json_object_get(recipe, "digest"))) == 0;
+    return TOOL_OK;
+}
+
+tool_exit
+recipe_run_again(esdm_session *session, const char *name, const json_t *recipe, bool force,
+                 recipe_replay *ret)
+{
+    g_autoptr(GString) pins = g_string_new(NULL);
+    const json_t *written = json_object_get(recipe, "files_written");
+    *ret = (recipe_replay){.same = false};
+    if (json_array_size(written) > 0 && !force) {
+        tool_error("the program also writes plain files, such as '%s', which would be written "
+                   "again: --force runs it all the same",
+                   json_string_value(json_array_get(written, 0)));
+        return TOOL_REFUSED;
+    }
+    tool_exit result = recipe_check_inputs(session, recipe, pins);
+    if (result != TOOL_OK)
+        return result;
+    ret->prefix = g_strdup_printf("esdm-recipe.%d.%08x", (int) getpid(), g_random_int());
+    ret->made =
+        g_strdup_printf("%s/%s", ret->prefix, json_string_value(json_object_get(recipe, "output")));
+    result = execute(recipe, ret->prefix, pins->str, &ret->seconds);
+    return result == TOOL_OK ? compare(session, name, recipe, ret) : result;
+}
+
+static bool
+take_name(const esdm_container_info *info, void *user)
+{
+    g_ptr_array_add(user, g_strdup(info->name));
+    return true;
+}
+
+void
+recipe_replay_clear(esdm_session *session, recipe_replay *r)
+{
+    esdm_error err = {0};
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    esdm_status st = r->prefix != NULL
+                         ? esdm_container_list(session, r->prefix, take_name, names, &err)
+                         : ESDM_OK;
+    for (guint i = 0; i < names->len && st == ESDM_OK; i++)
+        st = esdm_container_erase(session, names->pdata[i], &err);
+    if (st != ESDM_OK)
+        (void) tool_fail(st, &err);
+    g_clear_pointer(&r->prefix, g_free);
+    g_clear_pointer(&r->made, g_free);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+/* Programs under esdm-run, within limits. */
+#include "esdm-recipe/esdm-recipe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TAIL_BYTES 2000
+#define POLL_US    5000
+#define BEFORE_US  25000
+
+tool_exit
+recipe_folder(recipe_run *run)
+{
+    GError *error = NULL;
+    *run = (recipe_run){.status = -1};
+    run->folder = g_dir_make_tmp("esdm-recipe-XXXXXX", &error);
+    if (run->folder != NULL)
+        return TOOL_OK;
+    tool_error("%s", error->message);
+    g_error_free(error);
+    return TOOL_FAILED;
+}
+
+void
+recipe_run_clear(recipe_run *run)
+{
+    GDir *dir = run->folder != NULL ? g_dir_open(run->folder, 0, NULL) : NULL;
+    for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;) {
+        g_autofree char *path = g_build_filename(run->folder, name, NULL);
+        (void) g_unlink(path);
+    }
+    if (dir != NULL)
+        g_dir_close(dir);
+    if (run->folder != NULL)
+        (void) g_rmdir(run->folder);
+    g_clear_pointer(&run->folder, g_free);
+    g_clear_pointer(&run->log, g_free);
+}
+
+static char *
+beside_this_program(const char *name)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = g_path_get_dirname(self != NULL ? self : ".");
+    char *path = g_build_filename(folder, name, NULL);
+    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+        return path;
+    g_free(path);
+    return g_strdup(name);
+}
+
+static GPtrArray *
+arguments_of(const recipe_run *run, char **program, bool records)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(list, beside_this_program("esdm-run"));
+    g_ptr_array_add(list, g_strdup("--quiet"));
+    if (records) {
+        g_ptr_array_add(list, g_strdup("--records"));
+        g_ptr_array_add(list, g_strdup(run->folder));
+    }
+    for (char **word = program; *word != NULL; word++)
+        g_ptr_array_add(list, g_strdup(*word));
+    g_ptr_array_add(list, NULL);
+    return list;
+}
+
+static void
+limit(int resource, double value)
+{
+    const struct rlimit most = {.rlim_cur = (rlim_t) value, .rlim_max = (rlim_t) value};
+    (void) setrlimit(resource, &most);
+}
+
+/* In the child. Never returns. */
+static void
+become(char **arguments, char **environment, const char *directory, int log, recipe_limits limits)
+{
+    int null = open("/dev/null", O_RDWR);
+    (void) setpgid(0, 0); /* so that all of it can be ended */
+    (void) dup2(null, 0);
+    if (log >= 0) {
+        (void) dup2(log, 1);
+        (void) dup2(log, 2);
+    }
+    if (directory != NULL && chdir(directory) != 0) {
+        (void) fprintf(stderr, "%s: %s\n", directory, strerror(errno));
+        _exit(127);
+    }
+    limit(RLIMIT_CORE, 0);
+    if (limits.seconds > 0)
+        limit(RLIMIT_CPU, limits.seconds * (double) g_get_num_processors() + 1);
+    (void) execve(arguments[0], arguments, environment);
+    (void) fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+}
+
+static int
+wait_for(pid_t pid, gint64 started, recipe_limits limits)
+{
+    int status = -1;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        double s = (double) (g_get_monotonic_time() - started) / 1e6;
+        if (limits.seconds > 0 && s > limits.seconds)
+            (void) kill(-pid, SIGKILL);
+        g_usleep(POLL_US);
+    }
+    return status;
+}
+
+static char *
+tail_of(int fd)
+{
+    char *text = g_malloc0(TAIL_BYTES + 1);
+    off_t end = lseek(fd, 0, SEEK_END);
+    ssize_t n = pread(fd, text, TAIL_BYTES, end > TAIL_BYTES ? end - TAIL_BYTES : 0);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+tool_exit
+recipe_execute(recipe_run *run, char **program, char **environment, const char *directory,
+               bool records, bool shows, recipe_limits limits)
+{
+    g_autoptr(GPtrArray) arguments = arguments_of(run, program, records);
+    g_autofree char *path = g_build_filename(run->folder, "log", NULL);
+    int log = shows ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    g_usleep(BEFORE_US); /* clocks of file systems are coarse */
+    gint64 started = g_get_monotonic_time();
+    run->started_us = g_get_real_time();
+    if (strchr(arguments->pdata[0], '/') == NULL) {
+        char *found = g_find_program_in_path(arguments->pdata[0]);
+        if (found != NULL) {
+            g_free(arguments->pdata[0]);
+            arguments->pdata[0] = found;
+        }
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become((char **) arguments->pdata, environment, directory, log, limits);
+    int status = pid > 0 ? wait_for(pid, started, limits) : -1;
+    run->seconds = (double) (g_get_monotonic_time() - started) / 1e6;
+    run->status = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    run->log = log >= 0 ? tail_of(log) : g_strdup("");
+    if (log >= 0)
+        (void) close(log);
+    if (pid > 0)
+        return TOOL_OK;
+    tool_error("cannot start %s: %s", (char *) arguments->pdata[0], g_strerror(errno));
+    return TOOL_FAILED;
+}
