@@ -100,8 +100,10 @@ add_time(cp_grib *g, cp_model *model, const GArray *times, int64_t first)
     for (guint i = 0; i < times->len; i++)
         hours &= (g_array_index(times, int64_t, i) - first) % 3600 == 0;
     double *values = g_new(double, times->len);
-    for (guint i = 0; i < times->len; i++)
-        values[i] = (double) ((g_array_index(times, int64_t, i) - first) / (hours ? 3600 : 60));
+    for (guint i = 0; i < times->len; i++) {
+        int64_t whole = (g_array_index(times, int64_t, i) - first) / (hours ? 3600 : 60);
+        values[i] = (double) whole;
+    }
     cp_dimension *time = cp_dimension_add(model->root, "time", times->len, true);
     const cp_dataset *dataset = add_coordinate(g, model, "time", 1, &time, values);
     g_autoptr(GDateTime) epoch = g_date_time_new_from_unix_utc(first);
