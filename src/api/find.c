@@ -146,6 +146,26 @@ esdm_find_rows(esdm_session *session, const char *expression, const char *const 
 }
 
 esdm_status
+esdm_find_facets(esdm_session *session, const char *expression, const char *const *names,
+                 size_t nnames, esdm_facet_visitor visit, void *user, esdm_error *err)
+{
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, expression);
+    ESDM__NEED(err, names);
+    ESDM__NEED(err, visit);
+    for (size_t i = 0; i < nnames; i++)
+        ESDM__NEED(err, names[i]);
+    esdm__query query = {0};
+    esdm_status status = ask(session, expression, &query, err);
+    if (status != ESDM_OK)
+        return status;
+    status =
+        esdm__query_facets(session->meta, session->store, &query, names, nnames, visit, user, err);
+    esdm__query_clear(&query);
+    return status;
+}
+
+esdm_status
 esdm_find_explain(esdm_session *session, const char *expression, esdm_find_name_visitor visit,
                   void *user, esdm_error *err)
 {

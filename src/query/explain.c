@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "query/query.h"
+#include "site/site.h"
 
 /* Containers whose attributes are looked through for names like the one that was said. */
 #define CONTAINERS_MOST 200

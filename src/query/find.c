@@ -273,6 +273,17 @@ is_plain(const esdm__query *query, const esdm__query_terms *terms)
            terms->items[0].holds == query->nconditions;
 }
 
+bool
+esdm__query_is_plain(const esdm__query *query)
+{
+    esdm__query_terms terms = {0};
+    if (esdm__query_terms_make(query, &terms, NULL) != ESDM_OK)
+        return false;
+    bool plain = is_plain(query, &terms);
+    esdm__query_terms_clear(&terms);
+    return plain;
+}
+
 esdm_status
 esdm__query_find(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
                  esdm_meta_match_visitor visit, void *user, esdm_error *err)

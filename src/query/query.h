@@ -45,9 +45,6 @@ typedef struct esdm__query_node {
     size_t left, right;
 } esdm__query_node;
 
-/** Attribute of containers that are saved queries. */
-#define ESDM__SAVED_ATTRIBUTE "esdm_query"
-
 /** Compiled regular expression of a comparison. */
 typedef struct esdm__regex esdm__regex;
 
@@ -142,6 +139,14 @@ esdm_status esdm__query_values(const esdm_meta_plugin *meta, void *store,
                                const char *const *containers, size_t ncontainers,
                                const char *const *names, size_t nnames, bool datasets,
                                esdm_meta_value_visitor visit, void *user, esdm_error *err);
+
+/** How many of the containers that are found, or in which something is, have each value of some
+ *  attributes; of each name the most frequent value first. */
+esdm_status esdm__query_facets(const esdm_meta_plugin *meta, void *store, const esdm__query *query,
+                               const char *const *names, size_t nnames,
+                               esdm_meta_facet_visitor visit, void *user, esdm_error *err);
+/** Whether a query is one list of comparisons that all hold, as the store answers it. */
+bool esdm__query_is_plain(const esdm__query *query);
 
 /** The conditions whose attributes nothing has. */
 esdm_status esdm__query_unknown(const esdm_meta_plugin *meta, void *store, const esdm__query *query,

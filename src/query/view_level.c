@@ -14,6 +14,12 @@
 #include "query/query.h"
 #include "query/view.h"
 
+/* A component and how many containers are there. */
+typedef struct esdm__view_part {
+    char *component;
+    uint64_t containers;
+} esdm__view_part;
+
 /* ---- the question ------------------------------------------------------------------------- */
 
 typedef struct asking {
@@ -180,9 +186,88 @@ tell_level(const level *l, esdm__view_visitor visit, void *user)
     }
 }
 
-esdm_status
-esdm__view_level_list(const esdm_meta_plugin *meta, void *store, const esdm__view_path *path,
-                      esdm__view_visitor visit, void *user, esdm_error *err)
+/* ---- counts that the store keeps ---------------------------------------------------------- */
+
+typedef struct kept_level {
+    esdm__view_part *parts; /* owned, their components too */
+    size_t count;
+    bool nomem;
+} kept_level;
+
+static bool
+note_value(const char *value, uint64_t containers, void *user)
+{
+    kept_level *l = user;
+    esdm__buffer text;
+    esdm__buffer_init(&text);
+    esdm__view_component(value, &text);
+    l->nomem = text.failed || !esdm__array_grow(&l->parts, l->count, sizeof *l->parts);
+    if (l->nomem) {
+        esdm__buffer_clear(&text);
+        return false;
+    }
+    size_t bytes = 0;
+    l->parts[l->count++] =
+        (esdm__view_part){(char *) esdm__buffer_steal(&text, &bytes), containers};
+    return true;
+}
+
+static int
+by_component(const void *a, const void *b)
+{
+    return strcmp(((const esdm__view_part *) a)->component,
+                  ((const esdm__view_part *) b)->component);
+}
+
+/* A value may have been told several times. */
+static void
+tell_kept(const kept_level *l, esdm__view_visitor visit, void *user)
+{
+    for (size_t i = 0, end = 0; i < l->count; i = end) {
+        uint64_t containers = 0;
+        for (end = i; end < l->count && strcmp(l->parts[i].component, l->parts[end].component) == 0;
+             end++)
+            containers += l->parts[end].containers;
+        if (!visit(l->parts[i].component, containers, user))
+            break;
+    }
+}
+
+/* ESDM_ENOENT: the store keeps no counts of the view; ESDM_ENOTSUP: the place cannot be asked for.
+ */
+static esdm_status
+list_kept(const esdm_meta_plugin *meta, void *store, const esdm__view_path *path,
+          esdm__view_visitor visit, void *user, esdm_error *err)
+{
+    esdm__view_shape shape;
+    kept_level l = {0};
+    char *values[ESDM__VIEW_LEVELS_MOST] = {0};
+    esdm_status status = meta->view_level != NULL ? ESDM_OK : ESDM_ENOTSUP;
+    for (size_t i = 0; i < path->depth && status == ESDM_OK; i++) {
+        if (!esdm__view_value(path->components[i], &values[i]))
+            status = ESDM_ENOTSUP;
+    }
+    esdm__site_view_describe(path->view, &shape);
+    if (status == ESDM_OK)
+        status = meta->view_level(store, &shape.view, (const char *const *) values, path->depth,
+                                  note_value, &l, err);
+    if (status == ESDM_OK && l.nomem)
+        status = esdm__error_nomem(err, l.count * sizeof *l.parts, "a level of a view");
+    if (l.count > 1)
+        qsort(l.parts, l.count, sizeof *l.parts, by_component);
+    if (status == ESDM_OK)
+        tell_kept(&l, visit, user);
+    for (size_t i = 0; i < l.count; i++)
+        free(l.parts[i].component);
+    free(l.parts);
+    for (size_t i = 0; i < path->depth; i++)
+        free(values[i]);
+    return status;
+}
+
+static esdm_status
+list_found(const esdm_meta_plugin *meta, void *store, const esdm__view_path *path,
+           esdm__view_visitor visit, void *user, esdm_error *err)
 {
     level l = {0};
     visiting v = {.path = path, .visit = note_component, .user = &l};
@@ -196,6 +281,19 @@ esdm__view_level_list(const esdm_meta_plugin *meta, void *store, const esdm__vie
     for (size_t i = 0; i < l.count; i++)
         free(l.components[i]);
     free(l.components);
+    return status;
+}
+
+esdm_status
+esdm__view_level_list(const esdm_meta_plugin *meta, void *store, const esdm__view_path *path,
+                      esdm__view_visitor visit, void *user, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = list_kept(meta, store, path, visit, user, &why);
+    if (status == ESDM_ENOENT || status == ESDM_ENOTSUP)
+        return list_found(meta, store, path, visit, user, err);
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
     return status;
 }
 

@@ -137,6 +137,24 @@ make_with_id(esdm__site *site, bool dry_run, const esdm__report_to *to, esdm_err
     return make_parts(site, false, to, err);
 }
 
+/* What is browsed is counted from the beginning. Without it all is there too, only slower. */
+static void
+keep_views(const esdm__site *site, const esdm__report_to *to)
+{
+    esdm__part part;
+    void *store = NULL;
+    esdm_error why = {0};
+    esdm_status status = esdm__part_at(site, site->ntargets, &part, &why);
+    if (status == ESDM_OK)
+        status = part.meta->open(&part.config, false, &store, &why);
+    if (status == ESDM_OK) {
+        status = esdm__site_views_keep(site, part.meta, store, false, &why);
+        part.meta->close(store);
+    }
+    if (status != ESDM_OK)
+        esdm__say(to, "note: no counts are kept for views: %s", why.message);
+}
+
 static esdm_status
 make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, esdm_error *err)
 {
@@ -152,6 +170,8 @@ make_site(esdm__site *site, bool dry_run, bool anew, const esdm__report_to *to, 
     /* When somebody else made the store meanwhile, its id counts. */
     if (status == ESDM_EEXIST && fresh && esdm__site_resolve(site, NULL) == ESDM_OK)
         status = make_with_id(site, dry_run, to, &why);
+    if (status == ESDM_OK && !dry_run)
+        keep_views(site, to);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;

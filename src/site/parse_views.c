@@ -70,6 +70,10 @@ wrong_level(const char *text, const char **ret_value, const char **ret_end)
         return "an attribute of a level has letters, digits, '_', '-' and '.'";
     if (equal + 1 == end)
         return "a value is missing behind '='";
+    for (const char *at = equal; at < end; at++) {
+        if ((unsigned char) *at < 0x20)
+            return "a value has no control characters";
+    }
     *ret_value = equal == end ? NULL : equal + 1;
     *ret_end = end;
     return NULL;

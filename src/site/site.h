@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "esdm/accuracy.h"
 #include "esdm/site.h"
+#include "esdm/sys/meta_store.h"
 #include "esdm/sys/plugin.h"
 #include "monitor/options.h"
 
@@ -108,7 +109,9 @@ typedef struct esdm__site_references {
 } esdm__site_references;
 
 /** Most levels of a view. */
-#define ESDM__VIEW_LEVELS_MOST 32
+#define ESDM__VIEW_LEVELS_MOST ESDM_META_VIEW_LEVELS_MAX
+/** Attribute of containers that are saved queries, which are in no view. */
+#define ESDM__SAVED_ATTRIBUTE "esdm_query"
 
 typedef struct esdm__view_level {
     char *attribute; /**< of containers, whose value is the folder */
@@ -178,6 +181,17 @@ const bool *esdm__site_allowed(const esdm__site *site, const char *container, co
 esdm__prefer esdm__site_prefer(const esdm__site *site, const char *container, const char *path);
 /** How the site's policies say that a dataset is read. */
 esdm__access esdm__site_access(const esdm__site *site, const char *container, const char *path);
+/** A view as metadata stores know it; borrows from the view, and from itself. */
+typedef struct esdm__view_shape {
+    const char *attributes[ESDM__VIEW_LEVELS_MOST];
+    const char *values[ESDM__VIEW_LEVELS_MOST];
+    esdm_meta_view view;
+} esdm__view_shape;
+void esdm__site_view_describe(const esdm__site_view *view, esdm__view_shape *shape);
+/** Has the store keep counts of the site's views, and of no others; of what is there already,
+ * unless it does. A store that cannot is fine. @param anew also of what it has counted. */
+esdm_status esdm__site_views_keep(const esdm__site *site, const esdm_meta_plugin *meta, void *store,
+                                  bool anew, esdm_error *err);
 /** Which snapshots of a container are kept, beside those that have tags. */
 typedef struct esdm__retention {
     uint32_t count; /* the newest ones; ≥ 1 */

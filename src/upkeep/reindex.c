@@ -23,6 +23,27 @@ note_name(const char *name, const esdm_meta_container *record, void *user)
     return true;
 }
 
+static bool
+note_any(const esdm_meta_extent *extent, void *user)
+{
+    (void) extent;
+    *(bool *) user = true;
+    return false;
+}
+
+/* Whether the index has something of a container. */
+static esdm_status
+is_indexed(const esdm_session *session, const char *name, bool *ret_indexed, esdm_error *err)
+{
+    esdm_meta_container record;
+    *ret_indexed = false;
+    esdm_status status = session->meta->container_find(session->store, name, &record, err);
+    if (status == ESDM_OK)
+        status = session->meta->extent_list(session->store, record.container, note_any, ret_indexed,
+                                            err);
+    return status;
+}
+
 static esdm_status
 reindex_one(esdm_session *session, const char *name, esdm_error *err)
 {
@@ -51,21 +72,27 @@ esdm__upkeep_reindex(esdm_session *session, const esdm_reindex_options *options,
                                "values",
                                session->site->name);
     esdm__buffer_init(&names);
-    esdm_status status =
-        session->meta->container_list(session->store, NULL, note_name, &names, err);
+    esdm_status status = esdm__site_views_keep(session->site, session->meta, session->store,
+                                               !options->only_missing, err);
+    if (status == ESDM_OK)
+        status = session->meta->container_list(session->store, NULL, note_name, &names, err);
     if (status == ESDM_OK && names.failed)
         status = esdm__error_nomem(err, names.bytes, "the names of containers");
     for (size_t at = 0; at < names.bytes && status == ESDM_OK;) {
         const char *name = (const char *) names.data + at;
         esdm_error why = {0};
-        esdm_status one = reindex_one(session, name, &why);
+        bool indexed = false;
+        esdm_status one =
+            options->only_missing ? is_indexed(session, name, &indexed, &why) : ESDM_OK;
+        if (one == ESDM_OK && !indexed)
+            one = reindex_one(session, name, &why);
         at += strlen(name) + 1;
         if (one == ESDM_ENOTSUP || one == ESDM_EACCES || one == ESDM_ENOMEM) {
             if (err != NULL)
                 *err = why;
             status = one;
         } else if (one == ESDM_OK) {
-            result.containers++;
+            result.containers += !indexed;
         } else if (one != ESDM_ENOENT) { /* else it was removed meanwhile */
             const esdm_finding finding = {.kind = ESDM_FINDING_PROBLEM,
                                           .status = one,

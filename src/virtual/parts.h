@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/ids.h"
 #include "cf/calendar.h"
-#include "query/query.h"
+#include "site/site.h"
 #include "virtual/virtual.h"
 
 /** Members of one virtual container. */

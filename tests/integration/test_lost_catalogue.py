@@ -40,11 +40,14 @@ def test_targets_alone_bring_every_container_back():
         check_sound()
         told = run([tool("esdm-find"), "number = 7"]).stdout
         expect("exp/7.nc" in told, told)
+        ranges = [tool("esdm-find"), "-c", "max(v) > 7600 K and max(v) < 7700 K"]
+        expect(run(ranges).stdout.split() == ["exp/7.nc"], "the index of values is there again")
         write(COUNT, COUNT + 1)  # the site goes on, and can be lost again
         before, values = facts(listed()), contents(site)
         lose(site)
         told = expect_restored(restore())
         expect("backup of" in told, told)
+        expect(run(ranges).stdout.split() == ["exp/7.nc"], "what the backup has is there")
         expect(facts(listed()) == before and contents(site) == values, "after the second loss")
         check_sound()
         told = expect_restored(restore())  # nothing is missing

@@ -28,6 +28,7 @@ OPTIONAL_IN = {
     "esdm_compact": {"options", "ret_result"}, "esdm_reindex": {"options", "ret_result"},
     "esdm_container_tag": {"ret_snapshot"}, "esdm_container_retract": {"reason"},
     "esdm_find_rows": {"columns"}, "esdm_find_save": {"expression"},
+    "esdm_view_name": {"value"},
     # NULL: nothing is stated, or there is nothing to close.
     "esdm_dataset_set_accuracy": {"accuracy"}, "esdm_container_close": {"container"},
     "esdm_container_set_hint": {"value"}, "esdm_dataset_set_hint": {"value"},

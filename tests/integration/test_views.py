@@ -177,11 +177,6 @@ def test_views__places_are_used_like_names():
                            ([tool("esdm-cp"), "esdm://cmip6:/CMIP6", site.file("y.nc")], "folder of a view")):
             expect_error(run(wrong, check=False), why)
         expect(client(["ncdump", "-h", "esdm://cmip6:/CMIP6/x"], check=False).returncode == 1, "there is none")
-        with open(site.file("more.json"), "w", encoding="utf-8") as f:
-            json.dump({str(site.file("other.nc")): dict(zip(CMIP6, row))}, f)
-        run([PYTHON, "-c", WRITE, site.file("more.json")])
-        run([tool("esdm-cp"), site.file("other.nc"), "esdm://"])
-        expect_error(run([tool("esdm-cp"), url, site.file("z.nc")], check=False), "other.nc")
 
 
 def test_views__hostile_values():

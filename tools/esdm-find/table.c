@@ -217,93 +217,81 @@ find_table(esdm_session *session, const char *expression, const find_options *op
 
 /* ---- facets ------------------------------------------------------------------------------- */
 
-typedef struct facet_count {
-    const char *value; /* borrowed from a row; NULL: containers without the attribute */
-    guint count;
-} facet_count;
-
-/* The most frequent first. */
-static int
-compare_counts(gconstpointer a, gconstpointer b)
+static bool
+note_any(const esdm_match *match, void *user)
 {
-    const facet_count *x = *(facet_count *const *) a, *y = *(facet_count *const *) b;
-    if (x->count != y->count)
-        return x->count < y->count ? 1 : -1;
-    return g_strcmp0(x->value, y->value);
+    (void) match;
+    *(unsigned long *) user = 1;
+    return false;
 }
 
-/* Each container counts once for each value that it, or a match in it, has. */
-static GPtrArray *
-count_facet(const table *t, guint column)
-{
-    g_autoptr(GHashTable) counts = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < t->rows->len; i++) {
-        const table_row *row = g_ptr_array_index(t->rows, i);
-        const char *value = row->values[column].text;
-        if (value == NULL ||
-            !g_hash_table_add(seen, g_strconcat(row->container, "\n", value, NULL)))
-            continue;
-        facet_count *one = g_hash_table_lookup(counts, value);
-        if (one == NULL) {
-            one = g_new0(facet_count, 1);
-            one->value = value;
-            g_ptr_array_add(all, one);
-            (void) g_hash_table_insert(counts, (gpointer) value, one);
-        }
-        one->count++;
-    }
-    g_ptr_array_sort(all, compare_counts);
-    return all;
-}
+typedef struct facet_list {
+    json_t *facets; /* with --json: an object for each name */
+    const char **names;
+    size_t shown;        /* of which the head was printed, from 1 */
+    guint limit, values; /* 0: none; of this name so far */
+    bool any;            /* something was shown */
+} facet_list;
 
 static void
-show_facet(const char *name, const GPtrArray *counts, guint limit, json_t *facets)
+show_heads(facet_list *list, size_t until)
 {
-    json_t *object = json_object();
-    g_autofree char *printable = tool_printable(name);
-    if (!tool.json)
-        (void) printf("%s\n", printable);
-    for (guint i = 0; i < counts->len && (limit == 0 || i < limit); i++) {
-        const facet_count *one = g_ptr_array_index(counts, i);
-        g_autofree char *value = tool_printable(one->value);
+    while (list->shown < until) {
+        g_autofree char *printable = tool_printable(list->names[list->shown]);
         if (tool.json)
-            tool_json_set(object, one->value, json_integer(one->count));
+            tool_json_set(list->facets, list->names[list->shown], json_object());
         else
-            (void) printf("%10u  %s\n", one->count, value);
+            (void) printf("%s\n", printable);
+        list->shown++;
+        list->values = 0;
     }
+}
+
+static bool
+show_value(size_t name, const char *text, uint64_t containers, void *user)
+{
+    facet_list *list = user;
+    list->any = true;
+    show_heads(list, name + 1);
+    if (list->limit > 0 && list->values++ >= list->limit)
+        return true;
+    g_autofree char *value = tool_printable(text);
     if (tool.json)
-        tool_json_set(facets, name, object);
+        tool_json_set(json_object_get(list->facets, list->names[name]), text,
+                      tool_json_u64(containers));
     else
-        json_decref(object);
+        (void) printf("%10" G_GUINT64_FORMAT "  %s\n", (guint64) containers, value);
+    return !ferror(stdout);
 }
 
 tool_exit
 find_facets(esdm_session *session, const char *expression, const find_options *options)
 {
-    table t;
     g_auto(GStrv) names = names_of(options->facets);
-    begin(&t, false);
-    for (guint i = 0; names[i] != NULL; i++)
-        g_ptr_array_add(t.names, names[i]);
-    t.ncolumns = t.names->len;
-    tool_exit result = ask(session, expression, &t);
-    if (result == TOOL_OK || result == TOOL_NOT_FOUND) {
-        json_t *facets = json_object();
-        for (guint i = 0; i < t.ncolumns; i++) {
-            g_autoptr(GPtrArray) counts = count_facet(&t, i);
-            show_facet(names[i], counts, (guint) options->limit, facets);
-        }
-        if (tool.json) {
-            json_t *root = json_object();
-            tool_json_set(root, "expression", tool_json_text(expression));
-            tool_json_set(root, "facets", facets);
-            tool_json_print(root);
-        } else {
-            json_decref(facets);
-        }
+    size_t nnames = g_strv_length(names);
+    unsigned long any = 0;
+    esdm_error err = {0};
+    facet_list list = {
+        .facets = json_object(), .names = (const char **) names, .limit = (guint) options->limit};
+    esdm_status status = esdm_find_facets(session, expression, (const char *const *) names, nnames,
+                                          show_value, &list, &err);
+    if (status != ESDM_OK) {
+        json_decref(list.facets);
+        return status == ESDM_EINVAL ? tool_usage("%s", err.message) : tool_fail(status, &err);
     }
-    end(&t);
-    return result;
+    show_heads(&list, nnames);
+    if (tool.json) {
+        json_t *root = json_object();
+        tool_json_set(root, "expression", tool_json_text(expression));
+        tool_json_set(root, "facets", list.facets);
+        tool_json_print(root);
+    } else {
+        json_decref(list.facets);
+    }
+    if (list.any)
+        return TOOL_OK;
+    status = esdm_find(session, expression, note_any, &any, &err);
+    if (status == ESDM_OK && any == 0)
+        find_tell_why(session, expression);
+    return status == ESDM_OK && any == 0 ? TOOL_NOT_FOUND : TOOL_OK;
 }

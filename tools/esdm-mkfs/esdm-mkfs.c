@@ -59,9 +59,10 @@ static const tool_help help = {
         "number of requests at once.\n"
         "\n"
         "--reindex makes the index of times, boxes, levels and values, by which esdm-find\n"
-        "finds containers, anew from the data: of sites of versions that had none, after\n"
-        "--restore, and exactly where data were written again (until then such ranges can\n"
-        "be too wide). Programs go on meanwhile.\n"
+        "finds containers, anew from the data: of sites of versions that had none, and\n"
+        "exactly where data were written again (until then such ranges can\n"
+        "be too wide). It counts anew what views show, also of views that are new in the\n"
+        "configuration. Programs go on meanwhile. --restore does it for what lacks it.\n"
         "\n"
         "--plan FILE predicts for a planned output, whose header FILE has as ncdump -h\n"
         "prints it, on which targets each variable would lie and how long it takes to\n"
@@ -189,17 +190,34 @@ report_container(const esdm_finding *finding, void *user)
     report(line, user);
 }
 
+/* @param only_missing only of containers that have none. */
 static esdm_status
-reindex(const esdm_site_options *options, esdm_error *err)
+reindex(const esdm_site_options *options, bool only_missing, esdm_error *err)
 {
     const esdm_session_options open = {.config_path = options->config_path, .read_only = dry_run};
-    const esdm_reindex_options what = {.report = report_container};
+    const esdm_reindex_options what = {.report = report_container, .only_missing = only_missing};
     esdm_session *session = NULL;
     esdm_status status = esdm_session_open(&open, &session, err);
     if (status == ESDM_OK && !dry_run)
         status = esdm_reindex(session, &what, &reindexed, err);
     esdm_session_close(session);
     return status;
+}
+
+/* What came from journals is not in the index of times, boxes and values: they have none. */
+static esdm_status
+restore(const esdm_site_options *options, esdm_error *err)
+{
+    esdm_error why = {0};
+    esdm_status status = esdm_site_restore(options, &restored, err);
+    if (status != ESDM_OK || dry_run)
+        return status;
+    if (reindex(options, true, &why) != ESDM_OK)
+        tool_error("the catalogue is back, but not all of what esdm-find answers from: %s; "
+                   "esdm-mkfs --reindex makes it",
+                   why.message);
+    reindexed = (esdm_reindex_result){0}; /* what cannot be read was told */
+    return ESDM_OK;
 }
 
 static esdm_status
@@ -216,9 +234,9 @@ act(const esdm_site_options *options, esdm_error *err)
         return esdm_site_migrate(options, &to, err);
     }
     if (want_restore)
-        return esdm_site_restore(options, &restored, err);
+        return restore(options, err);
     if (want_reindex)
-        return reindex(options, err);
+        return reindex(options, false, err);
     if (want_calibrate)
         return mkfs_calibrate(options, &calibrate, err);
     return plot_file != NULL ? ESDM_OK : esdm_site_create(options, err);

@@ -203,6 +203,18 @@ esdm_status postgres__values(void *store, const char *const *containers, size_t 
                              const char *const *names, size_t nnames, bool datasets,
                              esdm_meta_value_visitor visit, void *user, esdm_error *err);
 
+esdm_status postgres__facets(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                             const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
+                             void *user, esdm_error *err);
+
+/* ---- views.c -------------------------------------------------------------------------------- */
+
+esdm_status postgres__view_set(void *store, const esdm_meta_view *views, size_t nviews, bool anew,
+                               esdm_error *err);
+esdm_status postgres__view_level(void *store, const esdm_meta_view *view, const char *const *path,
+                                 size_t depth, esdm_meta_view_visitor visit, void *user,
+                                 esdm_error *err);
+
 /* ---- transaction.c -------------------------------------------------------------------------- */
 
 /** A change that takes several statements. */

@@ -9,15 +9,19 @@ BEGIN
     DROP TRIGGER IF EXISTS guard_prune ON {S}.snapshot;
     DROP TRIGGER IF EXISTS guard_move ON {S}.page;
     DROP TRIGGER IF EXISTS check_name ON {S}.container;
+    DROP TRIGGER IF EXISTS view_named ON {S}.container;
+    DROP TRIGGER IF EXISTS view_object ON {S}.object;
+    DROP TRIGGER IF EXISTS view_object_gone ON {S}.object;
     FOR v_function IN SELECT p.oid::regprocedure FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = '{S}'::regnamespace AND p.proname IN ('lock_key', 'now_ns', 'enter',
             'leave', 'happened', 'add_pages', 'set_objects', 'pins', 'prune', 'insert_container',
             'retire', 'lock_head', 'set_state', 'import_container', 'publish', 'remove_container', 'move_container', 'forget', 'pin',
-            'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name')
+            'open_snapshot', 'guard', 'copy_snapshot', 'clone', 'set_tag', 'remove_tag', 'check_seal', 'check_name',
+            'view_parts', 'view_nodes', 'view_fold', 'view_enter', 'view_leave', 'view_said', 'view_object', 'view_named', 'view_make')
     LOOP
         EXECUTE 'DROP FUNCTION ' || v_function::text;
     END LOOP;
-    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent;
+    DROP TABLE IF EXISTS {S}.shared, {S}.tag, {S}.extent, {S}.view_node, {S}.view_delta, {S}.view_member;
     DROP TABLE {S}.store, {S}.container, {S}.snapshot, {S}.page, {S}.object, {S}.token;
     DROP SEQUENCE {S}.container_number;
     IF v_made THEN

@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "store.h"
+#include "views.h"
 
 static const char *
 take_text(esdm__cursor *cursor)
@@ -62,7 +63,13 @@ sqlite__attributes_visit(const sqlite__link *link, uint64_t container, const voi
     return ESDM_OK;
 }
 
+/* Names of attributes of datasets that were noted for a container. */
+#define NOTED_MOST 32
+
 typedef struct insertion {
+    bool notes;                    /* names of attributes of datasets are noted */
+    const char *noted[NOTED_MOST]; /* borrowed from the list */
+    size_t nnoted;
     sqlite__link *link;
     sqlite3_stmt *statement;
     uint64_t container;
@@ -72,11 +79,34 @@ typedef struct insertion {
 } insertion;
 
 static bool
+is_noted(const insertion *to, const char *name)
+{
+    for (size_t i = 0; i < to->nnoted; i++) {
+        if (strcmp(to->noted[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Queries need not look among datasets for names that are not noted (find.c). */
+static esdm_status
+note_name(insertion *to, const char *name)
+{
+    if (to->nnoted < NOTED_MOST)
+        to->noted[to->nnoted++] = name;
+    return sqlite__run(to->link, SQLITE__DATASET_NAME_ADD, to->err, "t", name);
+}
+
+static bool
 insert_entry(const esdm_meta_attribute *attribute, void *user)
 {
     insertion *to = user;
     bool row = false;
     uint64_t dataset = attribute->dataset;
+    if (dataset != 0 && to->notes && !is_noted(to, attribute->name))
+        to->status = note_name(to, attribute->name);
+    if (to->status != ESDM_OK)
+        return false;
     if (attribute->has_number)
         to->status = sqlite__bind(to->link, to->statement, to->err, "iititdt", to->container,
                                   dataset, attribute->name, to->entry, attribute->dataset_path,
@@ -93,9 +123,10 @@ insert_entry(const esdm_meta_attribute *attribute, void *user)
 
 esdm_status
 sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement, uint64_t container,
-                          const void *attributes, size_t bytes, esdm_error *err)
+                          const void *attributes, size_t bytes, bool notes, esdm_error *err)
 {
-    insertion to = {.link = link, .statement = statement, .container = container, .err = err};
+    insertion to = {
+        .notes = notes, .link = link, .statement = statement, .container = container, .err = err};
     esdm_status status =
         sqlite__attributes_visit(link, container, attributes, bytes, insert_entry, &to, err);
     return to.status != ESDM_OK ? to.status : status;
@@ -118,13 +149,17 @@ sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container, esdm_err
     return ESDM_OK;
 }
 
+/* @param views NULL: nobody can say its name. */
 static esdm_status
-enter(sqlite__link *link, uint64_t container, const void *attributes, size_t bytes, esdm_error *err)
+enter(sqlite__link *link, sqlite__views *views, uint64_t container, const void *attributes,
+      size_t bytes, esdm_error *err)
 {
     sqlite3_stmt *insert = NULL;
     esdm_status status = sqlite__prepare(link, SQLITE__ATTRIBUTE_INSERT, &insert, err, "");
     if (status == ESDM_OK && attributes != NULL)
-        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, err);
+        status = sqlite__attributes_insert(link, insert, container, attributes, bytes, true, err);
+    if (status == ESDM_OK && views != NULL)
+        status = sqlite__views_enter(link, views, container, attributes, bytes, err);
     return status;
 }
 
@@ -133,19 +168,24 @@ static esdm_status
 enter_pending(sqlite__link *link, uint64_t indexed, uint64_t last, esdm_error *err)
 {
     sqlite3_stmt *pending = NULL;
+    sqlite__views views;
     bool row = false;
-    esdm_status status =
-        sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", indexed);
+    esdm_status status = sqlite__views_load(link, &views, err);
+    if (status == ESDM_OK)
+        status = sqlite__prepare(link, SQLITE__ATTRIBUTE_PENDING, &pending, err, "i", indexed);
     if (status == ESDM_OK)
         status = sqlite__step(link, pending, &row, err);
     while (status == ESDM_OK && row) {
-        status = enter(link, sqlite__u64(pending, 0), sqlite3_column_blob(pending, 1),
-                       (size_t) sqlite3_column_bytes(pending, 1), err);
+        bool own = sqlite3_column_int(pending, 2) != 0;
+        status =
+            enter(link, own ? NULL : &views, sqlite__u64(pending, 0),
+                  sqlite3_column_blob(pending, 1), (size_t) sqlite3_column_bytes(pending, 1), err);
         if (status == ESDM_OK)
             status = sqlite__step(link, pending, &row, err);
     }
     if (row)
         (void) sqlite3_reset(pending);
+    sqlite__views_clear(&views);
     return status == ESDM_OK ? sqlite__run(link, SQLITE__INDEXED_SET, err, "i", last) : status;
 }
 
@@ -163,6 +203,14 @@ sqlite__attributes_changed(sqlite__link *link, uint64_t container, bool created,
         return enter_pending(link, indexed, container, err);
     if (container > indexed)
         return ESDM_OK;
-    status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
-    return status == ESDM_OK ? enter(link, container, attributes, bytes, err) : status;
+    sqlite__views views;
+    status = sqlite__views_load(link, &views, err);
+    if (status == ESDM_OK)
+        status = sqlite__views_leave(link, &views, container, err);
+    if (status == ESDM_OK)
+        status = sqlite__run(link, SQLITE__ATTRIBUTE_DELETE, err, "i", container);
+    if (status == ESDM_OK)
+        status = enter(link, &views, container, attributes, bytes, err);
+    sqlite__views_clear(&views);
+    return status;
 }

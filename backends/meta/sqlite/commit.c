@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "base/meta_checks.h"
 #include "store.h"
+#include "views.h"
 
 /* Old snapshots are looked for at every so many commits of a container. */
 #define PRUNE_EVERY 16
@@ -172,6 +173,9 @@ sqlite__free_name(sqlite__link *link, const char *name, bool replace, const char
     if (!replace)
         return esdm__error_set(err, ESDM_EEXIST, "container '%.300s' exists", name);
     status = check_seal(link, *ret_replaced, false, name, keep_as, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__views_named(link, *ret_replaced, name, keep_as, err);
     if (status != ESDM_OK)
         return status;
     if (keep_as != NULL)
@@ -465,6 +469,8 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
         status = check_seal(&store->writer, container, false, from, to, err);
     if (status == ESDM_OK && strcmp(from, to) != 0) {
         status = sqlite__free_name(&store->writer, to, replace, keep_as, &replaced, err);
+        if (status == ESDM_OK)
+            status = sqlite__views_named(&store->writer, container, from, to, err);
         if (status == ESDM_OK)
             status =
                 sqlite__run(&store->writer, SQLITE__CONTAINER_RENAME, err, "it", container, to);

@@ -48,8 +48,9 @@ load_pending(sqlite__link *link, bool *ret_any, esdm_error *err)
     while (status == ESDM_OK && row) {
         const void *attributes = sqlite3_column_blob(pending, 1);
         if (attributes != NULL)
-            status = sqlite__attributes_insert(link, insert, sqlite__u64(pending, 0), attributes,
-                                               (size_t) sqlite3_column_bytes(pending, 1), err);
+            status =
+                sqlite__attributes_insert(link, insert, sqlite__u64(pending, 0), attributes,
+                                          (size_t) sqlite3_column_bytes(pending, 1), false, err);
         *ret_any = true;
         if (status == ESDM_OK)
             status = sqlite__step(link, pending, &row, err);
@@ -163,7 +164,7 @@ choose_start(sqlite__link *link, sqlite__query *q, size_t *ret_start, esdm_error
 }
 
 static esdm_status
-run_query(sqlite__link *link, const sqlite__query *q, esdm_meta_match_visitor visit, void *user,
+run_query(sqlite__link *link, const sqlite__query *q, sqlite__row_visitor visit, void *user,
           esdm_error *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -173,14 +174,70 @@ run_query(sqlite__link *link, const sqlite__query *q, esdm_meta_match_visitor vi
         status = bind_condition(link, statement, q, i, err);
     if (status == ESDM_OK)
         status = sqlite__step(link, statement, &row, err);
-    while (status == ESDM_OK && row) {
-        const char *path = (const char *) sqlite3_column_text(statement, 1);
-        if (!visit(sqlite__text(statement, 0), path, user))
-            break;
+    while (status == ESDM_OK && row && visit(statement, user))
         status = sqlite__step(link, statement, &row, err);
-    }
     (void) sqlite3_finalize(statement);
     return status;
+}
+
+/* Which conditions no dataset of the index can meet by itself. */
+static esdm_status
+look_for_datasets(sqlite__link *link, sqlite__query *q, esdm_error *err)
+{
+    bool known = false, row = false;
+    sqlite3_stmt *statement = NULL;
+    esdm_status status = sqlite__prepare(link, SQLITE__DATASET_NAMES, &statement, err, "");
+    if (status == ESDM_OK)
+        status = sqlite__step(link, statement, &known, err);
+    if (known)
+        (void) sqlite3_reset(statement);
+    for (size_t i = 0; i < q->nconditions && known && status == ESDM_OK; i++) {
+        status = sqlite__prepare(link, SQLITE__DATASET_NAME, &statement, err, "t",
+                                 q->conditions[i].attribute);
+        if (status == ESDM_OK)
+            status = sqlite__step(link, statement, &row, err);
+        q->ranges[i].no_datasets = !row;
+        if (row)
+            (void) sqlite3_reset(statement);
+    }
+    return status;
+}
+
+esdm_status
+sqlite__find_rows(sqlite__link *link, const esdm_meta_condition *conditions, size_t nconditions,
+                  bool numbers, sqlite__row_visitor visit, void *user, esdm_error *err)
+{
+    sqlite__query q;
+    bool any_pending = false;
+    size_t start = 0;
+    esdm_status status = sqlite__query_init(&q, conditions, nconditions, err);
+    q.numbers = numbers;
+    if (status == ESDM_OK)
+        status = sqlite__exec(link, pending_table, err);
+    if (status == ESDM_OK)
+        status = load_pending(link, &any_pending, err);
+    if (status == ESDM_OK)
+        status = look_for_datasets(link, &q, err);
+    if (status == ESDM_OK)
+        status = choose_start(link, &q, &start, err);
+    if (status == ESDM_OK) {
+        sqlite__query_put(&q, start, any_pending);
+        status = run_query(link, &q, visit, user, err);
+    }
+    sqlite__query_clear(&q);
+    return status;
+}
+
+typedef struct matching {
+    esdm_meta_match_visitor visit;
+    void *user;
+} matching;
+
+static bool
+visit_match(sqlite3_stmt *row, void *user)
+{
+    const matching *m = user;
+    return m->visit(sqlite__text(row, 0), (const char *) sqlite3_column_text(row, 1), m->user);
 }
 
 esdm_status
@@ -189,30 +246,18 @@ sqlite__find(void *self, const esdm_meta_condition *conditions, size_t nconditio
 {
     sqlite__store *store = self;
     sqlite__link *link = &store->reader;
-    sqlite__query q;
-    bool any_pending = false;
-    size_t start = 0;
+    matching m = {visit, user};
     esdm_status status = esdm__check_conditions(conditions, nconditions, err);
     if (status == ESDM_OK)
         status = sqlite__begin_read(store, err);
     if (status != ESDM_OK)
         return status;
-    status = sqlite__query_init(&q, conditions, nconditions, err);
-    if (status == ESDM_OK)
-        status = sqlite__exec(link, pending_table, err);
-    if (status == ESDM_OK)
-        status = sqlite__run(link, SQLITE__BEGIN, err, "");
+    status = sqlite__run(link, SQLITE__BEGIN, err, "");
     if (status == ESDM_OK) {
-        status = load_pending(link, &any_pending, err);
-        if (status == ESDM_OK)
-            status = choose_start(link, &q, &start, err);
-        sqlite__query_put(&q, start, any_pending);
-        if (status == ESDM_OK)
-            status = run_query(link, &q, visit, user, err);
+        status = sqlite__find_rows(link, conditions, nconditions, false, visit_match, &m, err);
         /* Nothing but the temporary table has changed: that is to be empty again. */
         (void) !sqlite__run(link, SQLITE__ROLLBACK, NULL, "");
     }
     sqlite__end_read(store);
-    sqlite__query_clear(&q);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "esdm/sys/meta_store.h"
+#include "sql.h"
 
 /** Parameters of condition i: ?6i+1 attribute, +2 number, +3 text, +4 "/variable", +5 and +6 the
  *  range of values in which a text can be found. */
@@ -27,11 +28,13 @@ typedef struct sqlite__find_range {
         SQLITE__FIND_TEXTS    /* a pattern: texts that begin as it does */
     } kind;
     double from, to;
-    char *texts[2]; /* owned */
+    char *texts[2];   /* owned */
+    bool no_datasets; /* none of the index has such an attribute */
 } sqlite__find_range;
 
 typedef struct sqlite__query {
     esdm__buffer sql;
+    bool numbers;      /* of containers and datasets are asked for, not names and paths */
     const char *table; /* that the part being written reads */
     const esdm_meta_condition *conditions;
     size_t nconditions;
@@ -46,6 +49,14 @@ void sqlite__query_clear(sqlite__query *q);
 void sqlite__query_put_count(sqlite__query *q, size_t i);
 /** Text of the query itself. @param start condition by which candidates are found. */
 void sqlite__query_put(sqlite__query *q, size_t start, bool with_pending);
+
+/** A row of what was found: name and path, NULL for containers, or the numbers of both. */
+typedef bool (*sqlite__row_visitor)(sqlite3_stmt *row, void *user);
+/** Visits what meets all conditions, in order. Within a transaction that is rolled back: containers
+ *  that wait to be entered are in temp.pending until then. */
+esdm_status sqlite__find_rows(sqlite__link *link, const esdm_meta_condition *conditions,
+                              size_t nconditions, bool numbers, sqlite__row_visitor visit,
+                              void *user, esdm_error *err);
 
 static inline bool
 sqlite__names_variable(const esdm_meta_condition *condition)

@@ -210,7 +210,8 @@ is_for_container(const esdm_meta_condition *condition)
 static bool
 finds_datasets(const sqlite__query *q, size_t i)
 {
-    return !is_for_container(&q->conditions[i]) && !is_extent(q, i);
+    bool none = q->ranges[i].no_datasets && strcmp(q->table, "main.attribute") == 0;
+    return !is_for_container(&q->conditions[i]) && !is_extent(q, i) && !none;
 }
 
 /* The table that has the rows of condition i. */
@@ -238,16 +239,28 @@ put_by_value(sqlite__query *q, size_t i)
         put(q, " INDEXED BY attribute_value");
 }
 
+/* Whether the entry of an object that meets condition i has one place in the index (name, value),
+ * which follows that of the object before: attributes of an object lie on pages of their own. */
+static bool
+is_one_value(const sqlite__query *q, size_t i)
+{
+    arm arms[ARMS];
+    return q->conditions[i].op == ESDM_META_EQ && arms_of(q, i, arms) == 1 &&
+           strcmp(table_of(q, i), "main.attribute") == 0;
+}
+
 /* EXISTS over one object's attributes: `of` restricts to the object. */
 static void
 put_exists(sqlite__query *q, size_t i, const char *of, bool with_value)
 {
+    bool one = with_value && is_one_value(q, i);
     put_from(q, i, "EXISTS(SELECT 1", "a");
+    put(q, one ? " INDEXED BY attribute_value" : "");
     put(q, " WHERE ");
     put(q, of);
     put_pattern(q, i, "a", " AND @.name = $a");
     if (with_value)
-        put_value(q, i, "+a");
+        put_value(q, i, one ? "a" : "+a");
     put(q, ")");
 }
 
@@ -325,7 +338,8 @@ put_datasets(sqlite__query *q, size_t start)
     arm arms[ARMS];
     size_t count = arms_of(q, start, arms);
     /* An empty list to begin with: a container's condition has no datasets of its own. */
-    put(q, "SELECT c.name, o.path FROM (SELECT 0 AS container, 0 AS dataset, NULL AS path WHERE 0");
+    put(q, q->numbers ? "SELECT o.container, o.dataset" : "SELECT c.name, o.path");
+    put(q, " FROM (SELECT 0 AS container, 0 AS dataset, NULL AS path WHERE 0");
     for (size_t k = 0; k < count; k++) {
         if (finds_datasets(q, start)) {
             put_start(q, " UNION SELECT a.container, a.dataset, a.path", start, &arms[k],
@@ -339,6 +353,7 @@ put_datasets(sqlite__query *q, size_t start)
     }
     put(q, ") o CROSS JOIN main.container c ON c.container = o.container "
            "WHERE c.name IS NOT NULL");
+    put(q, q->numbers ? " AND substr(c.name, 1, 1) <> '/'" : "");
     for (size_t i = 0; i < q->nconditions && q->nconditions > 1; i++)
         put_holds(q, i);
 }
@@ -349,15 +364,15 @@ put_containers(sqlite__query *q, size_t start)
 {
     arm arms[ARMS];
     size_t count = arms_of(q, start, arms);
+    put(q, q->numbers ? "SELECT o.container, 0" : "SELECT c.name, NULL");
     for (size_t k = 0; k < count; k++)
-        put_start(q,
-                  k == 0 ? "SELECT c.name, NULL FROM (SELECT a.container"
-                         : " UNION SELECT a.container",
-                  start, &arms[k], " AND a.dataset = 0");
+        put_start(q, k == 0 ? " FROM (SELECT a.container" : " UNION SELECT a.container", start,
+                  &arms[k], " AND a.dataset = 0");
     /* One arm alone would name a container once for each value. */
     put(q, count == 1 ? " GROUP BY 1" : "");
     put(q, ") o CROSS JOIN main.container c ON c.container = o.container "
            "WHERE c.name IS NOT NULL");
+    put(q, q->numbers ? " AND substr(c.name, 1, 1) <> '/'" : "");
     for (size_t i = 0; i < q->nconditions; i++) {
         if (i == start)
             continue;
@@ -376,12 +391,14 @@ sqlite__query_put(sqlite__query *q, size_t start, bool with_pending)
     bool attributes = false;
     for (size_t i = 0; i < q->nconditions; i++) {
         attributes |= !is_extent(q, i);
-        datasets |= finds_datasets(q, i);
         containers &= !sqlite__names_variable(&q->conditions[i]);
     }
     q->sql.bytes = 0;
     for (int t = 0; t < 1 + (with_pending && attributes); t++) {
         q->table = tables[t];
+        datasets = false;
+        for (size_t i = 0; i < q->nconditions; i++)
+            datasets |= finds_datasets(q, i);
         for (int part = 0; part < 2; part++) {
             if (!(part == 0 ? datasets : containers))
                 continue;
@@ -395,7 +412,7 @@ sqlite__query_put(sqlite__query *q, size_t start, bool with_pending)
     }
     if (first) /* datasets alone could be meant, and no comparison finds any */
         put(q, "SELECT NULL, NULL WHERE 0");
-    put(q, " ORDER BY 1, 2");
+    put(q, q->numbers ? "" : " ORDER BY 1, 2");
     esdm__buffer_put_u8(&q->sql, 0);
 }
 

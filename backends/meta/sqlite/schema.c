@@ -52,6 +52,8 @@ static const char tables[] =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS store(key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
     "INSERT OR IGNORE INTO store VALUES('indexed', 0);"
+    "INSERT OR IGNORE INTO store SELECT 'names', 1 WHERE NOT EXISTS (SELECT 1 FROM sqlite_master "
+    "WHERE name = 'attribute');"
     "CREATE TABLE IF NOT EXISTS container("
     " container INTEGER PRIMARY KEY, name TEXT UNIQUE, uuid TEXT NOT NULL,"
     " snapshot INTEGER NOT NULL, structure INTEGER NOT NULL, document_at INTEGER NOT NULL,"

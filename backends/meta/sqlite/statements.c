@@ -236,12 +236,40 @@ const char *const sqlite__texts[SQLITE__STATEMENTS] = {
     [SQLITE__EXTENT_FIRST] = EXTENT_AFTER(">="),
     [SQLITE__EXTENT_NEXT] = EXTENT_AFTER(">"),
     [SQLITE__ATTRIBUTE_PENDING] =
-        "SELECT c.container, s.attributes FROM container c JOIN snapshot s "
+        "SELECT c.container, s.attributes, substr(c.name, 1, 1) = '/' "
+        "FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container > ?1 "
         "AND c.name IS NOT NULL ORDER BY c.container",
     [SQLITE__ATTRIBUTE_LIST] =
         "SELECT s.attributes FROM container c JOIN snapshot s "
         "ON s.id = (c.container << 32) + c.document_at WHERE c.container = ?1",
+
+    [SQLITE__FACET] = "SELECT value, container FROM attribute INDEXED BY attribute_value "
+                      "WHERE name = ?1 AND dataset = 0",
+    /* Names that attributes of datasets have, or had: only where the store has all of them. */
+    [SQLITE__DATASET_NAMES] = "SELECT 1 FROM store WHERE key = 'names'",
+    [SQLITE__DATASET_NAME] = "SELECT 1 FROM store WHERE key = 'name:' || ?1",
+    [SQLITE__DATASET_NAME_ADD] = "INSERT OR IGNORE INTO store VALUES('name:' || ?1, 1)",
+
+    /* ---- views */
+    [SQLITE__VIEW_TABLES] = "SELECT 1 FROM main.sqlite_master WHERE name = 'view_member'",
+    [SQLITE__VIEW_ROOTS] = "SELECT node, part FROM view_node WHERE parent = 0 ORDER BY node",
+    [SQLITE__VIEW_ROOT] = "INSERT INTO view_node(parent, part, n) VALUES(0, ?1, 0)",
+    [SQLITE__VIEW_SOURCES] =
+        "SELECT c.container, s.attributes FROM container c JOIN snapshot s "
+        "ON s.id = (c.container << 32) + c.document_at WHERE c.container <= ?1 "
+        "AND c.name IS NOT NULL AND substr(c.name, 1, 1) <> '/' ORDER BY c.container",
+    [SQLITE__VIEW_ADD] = "UPDATE view_node SET n = n + 1 WHERE node = ?1",
+    [SQLITE__VIEW_ENTER] =
+        "INSERT INTO view_node(parent, part, n) VALUES(?1, ?2, 1) "
+        "ON CONFLICT(parent, part) DO UPDATE SET n = n + 1 RETURNING node",
+    [SQLITE__VIEW_MEMBER] = "INSERT INTO view_member(container, node) VALUES(?1, ?2)",
+    [SQLITE__VIEW_LEAVE] = "SELECT node FROM view_member WHERE container = ?1",
+    [SQLITE__VIEW_UNMEMBER] = "DELETE FROM view_member WHERE container = ?1 AND node = ?2",
+    [SQLITE__VIEW_SUB] = "UPDATE view_node SET n = n - 1 WHERE node = ?1 RETURNING parent, n",
+    [SQLITE__VIEW_DROP] = "DELETE FROM view_node WHERE node = ?1",
+    [SQLITE__VIEW_FIND] = "SELECT node FROM view_node WHERE parent = ?1 AND part = ?2",
+    [SQLITE__VIEW_LEVEL] = "SELECT part, n FROM view_node WHERE parent = ?1",
 
     /* ---- packs that records share */
     [SQLITE__SHARED_LIST] =

@@ -192,7 +192,7 @@ esdm_status sqlite__attributes_visit(const sqlite__link *link, uint64_t containe
 /** Enters an encoded list through a statement that takes the columns of `attribute` in order. */
 esdm_status sqlite__attributes_insert(sqlite__link *link, sqlite3_stmt *statement,
                                       uint64_t container, const void *attributes, size_t bytes,
-                                      esdm_error *err);
+                                      bool notes, esdm_error *err);
 /** Containers up to this number are in the index. */
 esdm_status sqlite__attributes_indexed(sqlite__link *link, uint64_t *ret_container,
                                        esdm_error *err);
@@ -299,6 +299,14 @@ esdm_status sqlite__extent_names(void *store, const char *prefix, esdm_meta_name
 esdm_status sqlite__values(void *store, const char *const *containers, size_t ncontainers,
                            const char *const *names, size_t nnames, bool datasets,
                            esdm_meta_value_visitor visit, void *user, esdm_error *err);
+esdm_status sqlite__facets(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                           const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
+                           void *user, esdm_error *err);
+esdm_status sqlite__view_set(void *store, const esdm_meta_view *views, size_t nviews, bool anew,
+                             esdm_error *err);
+esdm_status sqlite__view_level(void *store, const esdm_meta_view *view, const char *const *path,
+                               size_t depth, esdm_meta_view_visitor visit, void *user,
+                               esdm_error *err);
 esdm_status sqlite__fact_get(void *store, const char *name, char **ret_text, esdm_error *err);
 esdm_status sqlite__fact_put(void *store, const char *name, const char *text, esdm_error *err);
 esdm_status sqlite__fact_list(void *store, const char *prefix, esdm_meta_fact_visitor visit,

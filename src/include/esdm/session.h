@@ -242,6 +242,20 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_rows(esdm_session *session, const
                                                     esdm_find_row_visitor visit, void *user,
                                                     esdm_error *err);
 
+/** @param name which of those that were asked for, from 0. @param value borrowed during the call.
+ *  @return false: no more. */
+typedef bool (*esdm_facet_visitor)(size_t name, const char *value, uint64_t containers, void *user);
+/**
+ * Counts the containers that esdm_find() visits, or has matches in, by the values of some
+ * attributes (a match's own or, lacking it, its container's; elements joined by ", "). Of each name
+ * the most frequent value comes first. No container is opened, and where containers alone are found
+ * the metadata store counts. @param names `nnames` names of attributes, without variables.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_find_facets(esdm_session *session, const char *expression,
+                                                      const char *const *names, size_t nnames,
+                                                      esdm_facet_visitor visit, void *user,
+                                                      esdm_error *err);
+
 /**
  * Keeps an expression in the site under a name, for all who use it; one of the name is replaced.
  * @param name 1 to 64 letters, digits, '_' and '-'.

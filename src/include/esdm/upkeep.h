@@ -124,6 +124,7 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_restoration_end(esdm_session *session,
 typedef struct esdm_reindex_options {
     esdm_finding_visitor report; /**< containers that could not be read; NULL is accepted */
     void *user;
+    bool only_missing; /**< only of containers of which nothing is in the index */
 } esdm_reindex_options;
 
 typedef struct esdm_reindex_result {
@@ -134,7 +135,8 @@ typedef struct esdm_reindex_result {
 /**
  * Makes the index of times, boxes, levels and values (esdm-find) of all containers anew, from their
  * data: of sites of versions that kept none, and exactly where commits have only widened a range
- * because data were written again. Readers and writers go on. @param options,ret_result may be
+ * because data were written again. Counts of the site's views are made anew, too (only_missing:
+ * unless they are kept already). Readers and writers go on. @param options,ret_result may be
  * NULL.
  */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_reindex(esdm_session *session,

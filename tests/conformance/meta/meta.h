@@ -64,6 +64,7 @@ GROUP(sqlite_sums);
 GROUP(upkeep);
 GROUP(clone);
 GROUP(tag);
+GROUP(view);
 #undef GROUP
 
 #endif

@@ -265,6 +265,7 @@ main(void)
     RUN(upkeep);
     RUN(clone);
     RUN(tag);
+    RUN(view);
     RUN(sqlite);
     RUN(sqlite_sums);
 #undef RUN

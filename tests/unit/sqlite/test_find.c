@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "find.h"
 #include "store.h"
 
 /* 20,000 containers: one of each `tracking`, ten of each `model`, all of `project`; two variables
@@ -36,6 +37,7 @@ static const char catalogue[] =
     "INSERT INTO attribute SELECT value, 0, '@grid', 0, NULL, 'regular', NULL FROM generate;"
     "INSERT INTO attribute SELECT value, 0, '@max:tas' || char(9) || 'K', 0, NULL, value, NULL"
     " FROM generate;"
+    "INSERT INTO store VALUES('name:units', 1), ('name:level', 1);"
     "UPDATE store SET value = 1000000 WHERE key = 'indexed';"
     "COMMIT;";
 
@@ -271,6 +273,88 @@ test_find__statistics_change_nothing(void **state)
     test_find__the_most_selective_condition_comes_first(state);
 }
 
+/* ---- plans -------------------------------------------------------------------------------- */
+
+/* Words that stand for what a query itself has made: lists of candidates, and single rows. */
+static bool
+is_scanned_by_right(const char *detail)
+{
+    static const char *const own[] = {"o", "s", "CONSTANT ROW", "(subquery", "c USING COVERING"};
+    const char *what = detail + strlen("SCAN ");
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (strncmp(what, own[i], strlen(own[i])) == 0 && (strlen(own[i]) > 1 || what[1] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void
+check_plan(fixture *f, const char *sql, const char *what)
+{
+    char *text = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql);
+    sqlite3_stmt *statement = NULL;
+    bool any = false;
+    assert_non_null(text);
+    if (sqlite3_prepare_v2(f->store->reader.db, text, -1, &statement, NULL) != SQLITE_OK)
+        fail_msg("%s: %s: %s", what, sqlite3_errmsg(f->store->reader.db), text);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const char *detail = (const char *) sqlite3_column_text(statement, 3);
+        any |= strstr(detail, "USING") != NULL;
+        if (strncmp(detail, "SCAN ", 5) == 0 && !is_scanned_by_right(detail))
+            fail_msg("%s: %s in the plan of %s", what, detail, text);
+    }
+    if (!any)
+        fail_msg("%s: no index is used by %s", what, text);
+    (void) sqlite3_finalize(statement);
+    sqlite3_free(text);
+}
+
+static void
+test_find__no_operator_goes_through_a_table(void **state)
+{
+    fixture *f = *state;
+    static const char *const names[] = {"model", "level", "@time_min"};
+    static const char *const variables[] = {NULL, "", "tas"};
+    static const esdm_meta_operator operators[] = {ESDM_META_EQ,  ESDM_META_NE, ESDM_META_LT,
+                                                   ESDM_META_LE,  ESDM_META_GT, ESDM_META_GE,
+                                                   ESDM_META_GLOB};
+    for (size_t i = 0; i < 7u * 3 * 3 * 2 * 2; i++) {
+        char what[100];
+        sqlite__query q;
+        esdm_error err = {0};
+        size_t count = 1 + i % 2, rest = i / 4;
+        bool number = i / 2 % 2 != 0;
+        esdm_meta_condition two[2] = {
+            {.attribute = names[rest % 3],
+             .variable = variables[rest / 3 % 3],
+             .op = operators[rest / 9],
+             .is_number = number,
+             .number = 7,
+             .text = number ? "7" : "m*"},
+            {.attribute = "project", .op = ESDM_META_EQ, .text = "CMIP6"}};
+        (void) snprintf(what, sizeof what, "%s:%s, operator %d, %s, %zu",
+                        two[0].variable != NULL ? two[0].variable : "*", two[0].attribute,
+                        (int) two[0].op, number ? "number" : "text", count);
+        assert_int_equal(sqlite__query_init(&q, two, count, &err), ESDM_OK);
+        for (size_t start = 0; start < count; start++) {
+            sqlite__query_put(&q, start, false);
+            bool datasets_alone = two[0].attribute[0] == '@' && two[0].variable != NULL &&
+                                  two[0].variable[0] != '\0' && count == 1;
+            if (!datasets_alone) /* nothing is found by these alone */
+                check_plan(f, (const char *) q.sql.data, what);
+        }
+        for (size_t k = 0; k < count; k++) {
+            sqlite__query_put_count(&q, k);
+            check_plan(f, (const char *) q.sql.data, what);
+        }
+        sqlite__query_clear(&q);
+    }
+    assert_int_equal(sqlite__view_set(f->store, NULL, 0, false, NULL), ESDM_OK);
+    check_plan(f, sqlite__texts[SQLITE__FACET], "facets");
+    check_plan(f, sqlite__texts[SQLITE__VIEW_LEVEL], "a level of a view");
+    check_plan(f, sqlite__texts[SQLITE__VIEW_FIND], "a place of a view");
+}
+
 int
 main(void)
 {
@@ -279,6 +363,7 @@ main(void)
         cmocka_unit_test(test_find__the_most_selective_condition_comes_first),
         cmocka_unit_test(test_find__ranges_cost_what_they_find),
         cmocka_unit_test(test_find__names_and_values_cost_what_they_tell),
+        cmocka_unit_test(test_find__no_operator_goes_through_a_table),
         cmocka_unit_test(test_find__statistics_change_nothing),
     };
     return cmocka_run_group_tests_name("find", tests, setup, teardown);

@@ -281,6 +281,38 @@ typedef struct esdm_meta_plugin {
      *  others there are. ESDM_ECORRUPT as there. Since interface 8; optional. */
     esdm_status (*shared_of)(void *store, const char *uuid, esdm_meta_shared_visitor visit,
                              void *user, esdm_error *err);
+
+    /**
+     * How many of the containers for which all conditions hold have each value of some attributes.
+     * A value may be told several times, whose counts are to be added. Since interface 8; optional.
+     * ESDM_ENOTSUP when the conditions find datasets as well, or a container has several values of
+     * an attribute: who asks then goes through what find() finds; what was told before does not
+     * count.
+     */
+    esdm_status (*facets)(void *store, const esdm_meta_condition *conditions, size_t nconditions,
+                          const char *const *names, size_t nnames, esdm_meta_facet_visitor visit,
+                          void *user, esdm_error *err);
+
+    /* ---- views; since interface 8. Optional, both or none ---- */
+
+    /**
+     * From now on these views are kept, and no others: commits and names keep the counts of
+     * containers at each place. A container is in a view when it has the attribute of the first
+     * level, the values that the view states, and a name that programs can say. What is there
+     * already is entered, which takes a while, unless these views are kept already.
+     * @param anew also then.
+     */
+    esdm_status (*view_set)(void *store, const esdm_meta_view *views, size_t nviews, bool anew,
+                            esdm_error *err);
+    /**
+     * What lies directly below a place, with how many containers; in any order, a value perhaps
+     * several times, whose counts are to be added. ESDM_ENOENT: this view is not kept. Costs as
+     * much as there are values, however many containers.
+     * @param path values of the first `depth` levels; depth < nlevels.
+     */
+    esdm_status (*view_level)(void *store, const esdm_meta_view *view, const char *const *path,
+                              size_t depth, esdm_meta_view_visitor visit, void *user,
+                              esdm_error *err);
 } esdm_meta_plugin;
 
 #ifdef __cplusplus

@@ -204,6 +204,15 @@ typedef struct esdm_meta_condition {
     const char *text; /**< set when not is_number, and the literal's text otherwise */
 } esdm_meta_condition;
 
+/** A view: how containers are browsed by their own (global) attributes, level by level. */
+typedef struct esdm_meta_view {
+    const char *const *attributes; /**< of each level; none has a line's end or '=' in it */
+    const char *const *values;     /**< that it must have; NULL: any. No line's end */
+    size_t nlevels;                /**< 1 … ESDM_META_VIEW_LEVELS_MAX */
+    const char *without;           /**< what has this attribute is not in it */
+} esdm_meta_view;
+#define ESDM_META_VIEW_LEVELS_MAX 32
+
 /**
  * Where a store stands in a migration (esdm_site_migrate()). LEAVING: it can be read, commits are
  * ESDM_EACCES. ARRIVING and LEFT: open(), make(), check() and remove() are ESDM_ENOTSUP with the
@@ -308,6 +317,11 @@ typedef bool (*esdm_meta_extent_visitor)(const esdm_meta_extent *extent, void *u
 typedef bool (*esdm_meta_value_visitor)(size_t container, const esdm_meta_attribute *attribute,
                                         void *user);
 typedef bool (*esdm_meta_name_visitor)(const char *name, void *user);
+/** @param name which of those that were asked for, from 0. */
+typedef bool (*esdm_meta_facet_visitor)(size_t name, const char *value, uint64_t containers,
+                                        void *user);
+/** @param value elements of an attribute, joined by ", "; NULL: there is none. */
+typedef bool (*esdm_meta_view_visitor)(const char *value, uint64_t containers, void *user);
 typedef bool (*esdm_meta_container_visitor)(const char *name, const esdm_meta_container *record,
                                             void *user);
 typedef bool (*esdm_meta_page_visitor)(const esdm_meta_page *page, void *user);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_BACKEND_POSTGRES_FIND_H
+#define ESDM_BACKEND_POSTGRES_FIND_H
+
+/** @file Texts of queries over attributes, with their parameters. One thread at a time. */
+
+#include "postgres.h"
+
+/* Numbers of the parameters of a condition; 0: not made yet. */
+typedef struct postgres__find_bound {
+    int attribute; /* its name */
+    int named;     /* {"n": [name]} */
+    int texts;     /* {"s": {name: [text]}} */
+    int numbers;   /* {"d": {name: [number]}} */
+    int forms;     /* {"f": {name: [text]}} */
+    int number;
+    int text; /* or the regular expression of a pattern */
+    int variable;
+} postgres__find_bound;
+
+typedef struct postgres__find_query {
+    esdm__buffer sql;
+    postgres__params params;
+    const esdm_meta_condition *conditions;
+    size_t nconditions;
+    bool numbers; /* of containers and datasets are asked for, not names and paths */
+    postgres__find_bound bound[ESDM__CONDITIONS_MAX];
+} postgres__find_query;
+
+static inline bool
+postgres__find_is_extent(const esdm_meta_condition *condition)
+{
+    return esdm_meta_is_extent(condition->attribute);
+}
+
+/** Makes the parameters of condition i. */
+void postgres__find_bind(postgres__find_query *q, size_t i);
+/** Appends to the text. */
+void postgres__find_put(postgres__find_query *q, const char *text);
+/** The same; @ stands for the alias and # for the number of a parameter. */
+void postgres__find_put_pattern(postgres__find_query *q, const char *pattern, const char *alias,
+                                int parameter);
+/** The query. @param start condition by which candidates are found. */
+void postgres__find_put_query(postgres__find_query *q, size_t start);
+/** How many objects can meet each condition, up to a limit: what the index says. */
+void postgres__find_put_counts(postgres__find_query *q, uint64_t limit);
+/** Ends the text. */
+void postgres__find_end_text(postgres__find_query *q);
+
+#endif

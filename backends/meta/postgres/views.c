@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/** @file Counts of containers for the levels of views; views.sql has the tables and what keeps
+ * them. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "postgres.h"
+#include "postgres_sql.h"
+
+/* What a root says: the attribute that keeps containers out, and the levels, one a line. */
+static void
+put_root(const esdm_meta_view *view, esdm__buffer *out)
+{
+    postgres__put_text(out, view->without);
+    for (size_t i = 0; i < view->nlevels; i++) {
+        esdm__buffer_put(out, "\n", 1);
+        postgres__put_text(out, view->attributes[i]);
+        if (view->values[i] != NULL) {
+            esdm__buffer_put(out, "=", 1);
+            postgres__put_text(out, view->values[i]);
+        }
+    }
+}
+
+static void
+put_roots(postgres__params *params, const esdm_meta_view *views, size_t nviews)
+{
+    postgres__array_begin(params, POSTGRES__TEXTS);
+    for (size_t i = 0; i < nviews; i++) {
+        esdm__buffer text;
+        esdm__buffer_init(&text);
+        put_root(&views[i], &text);
+        params->memory.failed |= text.failed;
+        postgres__array_bytes(params, text.data, text.failed ? 0 : text.bytes);
+        esdm__buffer_clear(&text);
+    }
+    postgres__array_end(params);
+}
+
+/* Asks a question with a truth as its answer. Under the mutex. */
+static esdm_status
+ask_whether(postgres__store *store, const char *question, postgres__params *params, bool *ret,
+            esdm_error *err)
+{
+    PGresult *result = NULL;
+    esdm_status status = postgres__query(store, question, params, &result, err);
+    *ret = status == ESDM_OK && postgres__bool(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
+static esdm_status
+are_there(postgres__store *store, bool *ret_there, esdm_error *err)
+{
+    return ask_whether(store,
+                       "SELECT coalesce(has_table_privilege(to_regclass('{S}.view_delta'), "
+                       "'SELECT'), false)",
+                       NULL, ret_there, err);
+}
+
+/* Under the mutex. */
+static esdm_status
+set_views(postgres__store *store, const esdm_meta_view *views, size_t nviews, bool anew,
+          esdm_error *err)
+{
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    bool there = false, same = false;
+    esdm_status status = are_there(store, &there, err);
+    put_roots(&params, views, nviews);
+    if (status == ESDM_OK && there)
+        status = ask_whether(store,
+                             "SELECT $1::text[] @> ARRAY(SELECT v.part FROM {S}.view_node v WHERE "
+                             "v.parent = 0) AND cardinality($1::text[]) = (SELECT count(*) FROM "
+                             "{S}.view_node v WHERE v.parent = 0)",
+                             &params, &same, err);
+    if (status == ESDM_OK && (anew || !same)) {
+        status = postgres__link_script(&store->link, postgres__views_sql, err);
+        if (status == ESDM_OK)
+            status =
+                postgres__query(store, "SELECT {S}.view_make($1::text[])", &params, &result, err);
+    }
+    PQclear(result);
+    postgres__params_clear(&params);
+    return status;
+}
+
+esdm_status
+postgres__view_set(void *self, const esdm_meta_view *views, size_t nviews, bool anew,
+                   esdm_error *err)
+{
+    postgres__store *store = self;
+    esdm_status status = postgres__enter_write(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = set_views(store, views, nviews, anew, err);
+    postgres__leave(store);
+    return status;
+}
+
+/* The first row is the root's, with a NULL; then what is below the place. */
+static const char level_question[] =
+    "WITH RECURSIVE root(node) AS (SELECT v.node FROM {S}.view_node v WHERE v.parent = 0 "
+    "AND v.part = ($1::text[])[1] AND md5(v.part) = md5(($1::text[])[1])), "
+    "at(node, i) AS (SELECT r.node, 0 FROM root r UNION ALL "
+    "SELECT v.node, at.i + 1 FROM at JOIN {S}.view_node v ON v.parent = at.node "
+    "AND md5(v.part) = md5(($2::text[])[at.i + 1]) WHERE at.i < cardinality($2::text[])) "
+    "SELECT NULL AS part, 1::bigint AS n FROM root UNION ALL "
+    "(SELECT x.part, x.n FROM (SELECT v.part, v.n + coalesce((SELECT sum(d.n)::bigint "
+    "FROM {S}.view_delta d WHERE d.node = v.node), 0) AS n FROM at JOIN {S}.view_node v "
+    "ON v.parent = at.node WHERE at.i = cardinality($2::text[])) AS x WHERE x.n > 0)";
+
+static void
+put_path(postgres__params *params, const char *const *path, size_t depth)
+{
+    postgres__array_begin(params, POSTGRES__TEXTS);
+    for (size_t i = 0; i < depth; i++) {
+        esdm__buffer text;
+        esdm__buffer_init(&text);
+        esdm__buffer_put(&text, path[i] != NULL ? "=" : "-", 1);
+        postgres__put_text(&text, path[i] != NULL ? path[i] : "");
+        params->memory.failed |= text.failed;
+        postgres__array_bytes(params, text.data, text.failed ? 0 : text.bytes);
+        esdm__buffer_clear(&text);
+    }
+    postgres__array_end(params);
+}
+
+esdm_status
+postgres__view_level(void *self, const esdm_meta_view *view, const char *const *path, size_t depth,
+                     esdm_meta_view_visitor visit, void *user, esdm_error *err)
+{
+    postgres__store *store = self;
+    postgres__params params = {0};
+    PGresult *result = NULL;
+    bool there = false;
+    esdm_status status = postgres__enter(store, err);
+    if (status != ESDM_OK)
+        return status;
+    put_roots(&params, view, 1);
+    put_path(&params, path, depth);
+    status = are_there(store, &there, err);
+    if (status == ESDM_OK && there)
+        status = postgres__query(store, level_question, &params, &result, err);
+    postgres__leave(store);
+    postgres__params_clear(&params);
+    if (status == ESDM_OK && (!there || PQntuples(result) == 0))
+        status = esdm__error_set(err, ESDM_ENOENT, "no counts are kept of this view");
+    for (int row = 1; status == ESDM_OK && row < PQntuples(result); row++) {
+        char *part = PQgetvalue(result, row, 0);
+        bool has = part[0] == '=';
+        if (has)
+            postgres__restore_text(part + 1);
+        if (!visit(has ? part + 1 : NULL, postgres__u64(result, row, 1), user))
+            break;
+    }
+    PQclear(result);
+    return status;
+}

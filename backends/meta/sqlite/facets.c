@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file
+ * How many of the containers that a query finds have each value of some attributes. What is found
+ * becomes a set of bits; then the part of the index (name, value) that has an attribute is gone
+ * through once, whatever is found.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/meta_checks.h"
+#include "find.h"
+#include "store.h"
+
+/* Numbers of containers. */
+typedef struct number_set {
+    uint64_t *words; /* owned */
+    size_t nwords;
+} number_set;
+
+static bool
+has(const number_set *set, uint64_t number)
+{
+    size_t word = (size_t) (number / 64);
+    return word < set->nwords && (set->words[word] >> (number % 64) & 1) != 0;
+}
+
+/* false: out of memory. */
+static bool
+add(number_set *set, uint64_t number)
+{
+    size_t word = (size_t) (number / 64);
+    if (word >= set->nwords) {
+        size_t nwords = word + word / 2 + 64;
+        uint64_t *words = realloc(set->words, nwords * sizeof *words);
+        if (words == NULL)
+            return false;
+        memset(words + set->nwords, 0, (nwords - set->nwords) * sizeof *words);
+        set->words = words;
+        set->nwords = nwords;
+    }
+    set->words[word] |= UINT64_C(1) << (number % 64);
+    return true;
+}
+
+typedef struct counting {
+    sqlite__link *link;
+    number_set found;
+    number_set seen; /* of them, those that have the attribute */
+    bool datasets;   /* some are found as well */
+    bool several;    /* a container has several values */
+    bool nomem;
+    size_t name;
+    esdm_meta_facet_visitor visit;
+    void *user;
+    bool more;
+} counting;
+
+static bool
+note_found(sqlite3_stmt *row, void *user)
+{
+    counting *c = user;
+    c->datasets |= sqlite3_column_int64(row, 1) != 0;
+    c->nomem |= !add(&c->found, sqlite__u64(row, 0));
+    return !c->datasets && !c->nomem;
+}
+
+static bool
+counts(counting *c, uint64_t container)
+{
+    if (!has(&c->found, container))
+        return false;
+    c->several |= has(&c->seen, container);
+    c->nomem |= !add(&c->seen, container);
+    return true;
+}
+
+/* The text of a number, which may be another one than SQLite's. @param at a row that has it. */
+static esdm_status
+tell_number(counting *c, const char *name, uint64_t container, double number, uint64_t count,
+            esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    (void) number;
+    esdm_status status =
+        sqlite__prepare(c->link, SQLITE__VALUES_GLOBAL, &statement, err, "it", container, name);
+    if (status == ESDM_OK)
+        status = sqlite__step(c->link, statement, &row, err);
+    if (!row)
+        return status;
+    int column = sqlite3_column_type(statement, 3) == SQLITE_NULL ? 2 : 3;
+    c->more = c->visit(c->name, sqlite__text(statement, column), count, c->user);
+    (void) sqlite3_reset(statement);
+    return ESDM_OK;
+}
+
+/* Values that follow each other in the index. */
+typedef struct group {
+    esdm__buffer text; /* with its NUL */
+    bool is_number;
+    double number;
+    uint64_t container; /* one that has it */
+    uint64_t count;
+} group;
+
+static bool
+is_in(const group *g, sqlite3_stmt *row)
+{
+    if (g->container == 0)
+        return false;
+    if (sqlite3_column_type(row, 0) != SQLITE_TEXT)
+        return g->is_number && sqlite3_column_double(row, 0) == g->number;
+    const void *text = sqlite3_column_text(row, 0);
+    size_t bytes = (size_t) sqlite3_column_bytes(row, 0);
+    return !g->is_number && bytes + 1 == g->text.bytes && memcmp(text, g->text.data, bytes) == 0;
+}
+
+static void
+begin_group(group *g, sqlite3_stmt *row)
+{
+    const char *text = sqlite__text(row, 0);
+    g->is_number = sqlite3_column_type(row, 0) != SQLITE_TEXT;
+    g->number = g->is_number ? sqlite3_column_double(row, 0) : 0;
+    g->text.bytes = 0;
+    g->count = 0;
+    g->container = sqlite__u64(row, 1);
+    if (!g->is_number) {
+        esdm__buffer_put(&g->text, text, strlen(text));
+        esdm__buffer_put_u8(&g->text, 0);
+    }
+}
+
+static esdm_status
+tell_group(counting *c, const char *name, const group *g, esdm_error *err)
+{
+    if (g->count == 0 || c->several)
+        return ESDM_OK;
+    if (g->text.failed)
+        return esdm__error_nomem(err, g->text.bytes, "a value");
+    if (g->is_number)
+        return tell_number(c, name, g->container, g->number, g->count, err);
+    c->more = c->visit(c->name, (const char *) g->text.data, g->count, c->user);
+    return ESDM_OK;
+}
+
+static esdm_status
+count_indexed(counting *c, const char *name, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    group g = {.container = 0};
+    bool row = false;
+    esdm__buffer_init(&g.text);
+    esdm_status status = sqlite__prepare(c->link, SQLITE__FACET, &statement, err, "t", name);
+    if (status == ESDM_OK)
+        status = sqlite__step(c->link, statement, &row, err);
+    while (status == ESDM_OK && row && c->more && !c->several && !c->nomem) {
+        if (!is_in(&g, statement)) {
+            status = tell_group(c, name, &g, err);
+            begin_group(&g, statement);
+        }
+        if (status == ESDM_OK && counts(c, sqlite__u64(statement, 1))) {
+            g.container = sqlite__u64(statement, 1);
+            g.count++;
+        }
+        if (status == ESDM_OK)
+            status = sqlite__step(c->link, statement, &row, err);
+    }
+    if (row)
+        (void) sqlite3_reset(statement);
+    if (status == ESDM_OK && c->more)
+        status = tell_group(c, name, &g, err);
+    esdm__buffer_clear(&g.text);
+    return status;
+}
+
+/* Of containers that wait to be entered, in the temporary table of sqlite__find_rows(). */
+static esdm_status
+count_pending(counting *c, const char *name, esdm_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool row = false;
+    int code = sqlite3_prepare_v2(c->link->db,
+                                  "SELECT coalesce(text, value), container FROM temp.pending "
+                                  "WHERE name = ?1 AND dataset = 0",
+                                  -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+    esdm_status status = code == SQLITE_OK ? ESDM_OK : sqlite__error(c->link, code, err);
+    if (status == ESDM_OK)
+        status = sqlite__step(c->link, statement, &row, err);
+    while (status == ESDM_OK && row && c->more && !c->nomem) {
+        if (counts(c, sqlite__u64(statement, 1)) && !c->several)
+            c->more = c->visit(c->name, sqlite__text(statement, 0), 1, c->user);
+        status = sqlite__step(c->link, statement, &row, err);
+    }
+    (void) sqlite3_finalize(statement);
+    return status;
+}
+
+static esdm_status
+count_all(counting *c, const esdm_meta_condition *conditions, size_t nconditions,
+          const char *const *names, size_t nnames, esdm_error *err)
+{
+    esdm_status status =
+        sqlite__find_rows(c->link, conditions, nconditions, true, note_found, c, err);
+    for (size_t i = 0; i < nnames && status == ESDM_OK && !c->datasets && !c->several && c->more;
+         i++) {
+        c->name = i;
+        if (c->seen.words != NULL)
+            memset(c->seen.words, 0, c->seen.nwords * sizeof *c->seen.words);
+        status = count_indexed(c, names[i], err);
+        if (status == ESDM_OK && c->more)
+            status = count_pending(c, names[i], err);
+    }
+    if (status == ESDM_OK && c->nomem)
+        status = esdm__error_nomem(err, c->found.nwords * sizeof *c->found.words, "a set");
+    if (status == ESDM_OK && (c->datasets || c->several))
+        status =
+            esdm__error_set(err, ESDM_ENOTSUP, "datasets, or several values, are to be counted");
+    return status;
+}
+
+esdm_status
+sqlite__facets(void *self, const esdm_meta_condition *conditions, size_t nconditions,
+               const char *const *names, size_t nnames, esdm_meta_facet_visitor visit, void *user,
+               esdm_error *err)
+{
+    sqlite__store *store = self;
+    counting c = {.link = &store->reader, .visit = visit, .user = user, .more = true};
+    esdm_status status = esdm__check_conditions(conditions, nconditions, err);
+    if (status == ESDM_OK)
+        status = sqlite__begin_read(store, err);
+    if (status != ESDM_OK)
+        return status;
+    status = sqlite__run(c.link, SQLITE__BEGIN, err, "");
+    if (status == ESDM_OK) {
+        status = count_all(&c, conditions, nconditions, names, nnames, err);
+        /* Nothing but the temporary table has changed: that is to be empty again. */
+        (void) !sqlite__run(c.link, SQLITE__ROLLBACK, NULL, "");
+    }
+    sqlite__end_read(store);
+    free(c.found.words);
+    free(c.seen.words);
+    return status;
+}
