@@ -104,37 +104,31 @@ find_base(esdm_session *session, const char *normal, char ret_base[ESDM_CONTAINE
     return ESDM_OK;
 }
 
-/* The snapshot that was cloned is kept on both sides. */
+/* The snapshot is kept on both sides. Its own container keeps it before the clone is there: what is
+ * interrupted leaves a branch that can be merged, or one snapshot more than is needed. */
 static esdm_status
-tag_both(esdm_session *session, uint64_t base, uint64_t made, uint64_t snapshot, const char *branch,
-         esdm_error *err)
+make(esdm_container *source, const char *full, const char *branch, uint64_t *ret_snapshot,
+     esdm_error *err)
 {
+    esdm_session *session = source->session;
     char name[ESDM__BRANCH_TAG_BYTES];
+    uint64_t base, snapshot, made = 0;
+    esdm_meta_container there;
+    esdm_error ignored;
+    if (session->meta->container_find(session->store, full, &there, &ignored) == ESDM_OK)
+        return esdm__error_set(err, ESDM_EEXIST, "container '%s' exists", full);
+    esdm__container_position(source, &base, &snapshot);
     tag_of(branch, name);
     const esdm_meta_tag began = {
         .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
     const esdm_meta_tag merged = {
         .name = ESDM__MERGED_TAG, .snapshot = snapshot, .author = began.author};
     esdm_status status = session->meta->tag_set(session->store, base, &began, true, err);
-    return status == ESDM_OK ? session->meta->tag_set(session->store, made, &merged, false, err)
-                             : status;
-}
-
-static esdm_status
-make(esdm_container *source, const char *full, const char *branch, uint64_t *ret_snapshot,
-     esdm_error *err)
-{
-    esdm_session *session = source->session;
-    uint64_t base, snapshot, made = 0;
-    esdm_error ignored;
-    esdm__container_position(source, &base, &snapshot);
-    esdm_status status = esdm__io_clone_as(source, full, "branch", &made, err);
-    if (status != ESDM_OK)
-        return status;
-    status = tag_both(session, base, made, snapshot, branch, err);
-    if (status != ESDM_OK) /* without them it could not be merged */
-        (void) !esdm__named_remove(session, full, &made, &ignored);
-    else if (ret_snapshot != NULL)
+    if (status == ESDM_OK)
+        status = esdm__io_clone_as(source, full, "branch", &made, err);
+    if (status == ESDM_OK)
+        status = session->meta->tag_set(session->store, made, &merged, false, err);
+    if (status == ESDM_OK && ret_snapshot != NULL)
         *ret_snapshot = snapshot;
     return status;
 }

@@ -178,6 +178,7 @@ open_all(merging *all, esdm_error *err)
 static void
 close_all(merging *all)
 {
+    esdm__pack_guard_free(all->m.guard); /* after the commit */
     esdm_container_discard(all->m.ours);
     esdm_container_discard(all->m.before);
     esdm_container_discard(all->m.base);
@@ -227,7 +228,11 @@ merge_once(merging *all, bool *ret_again, esdm_error *err)
     if (status != ESDM_OK || all->result.base == all->result.theirs)
         return status;
     all->m.writes = !all->options->dry_run;
+    all->m.guard = all->m.writes ? esdm__pack_guard_new(all->session) : NULL;
+    if (all->m.writes && all->m.guard == NULL)
+        return esdm__error_nomem(err, 256, "a merge");
     status = esdm__merge_branch(&all->m, err);
+    *ret_again = status == ESDM_ECONFLICT;
     if (status == ESDM_OK && all->result.open_conflicts > 0)
         return esdm__error_set(err, ESDM_ECONFLICT,
                                "'%s' and its branch '%s' have changed the same in %" PRIu64

@@ -101,6 +101,25 @@ esdm_reindex(esdm_session *session, const esdm_reindex_options *options,
                              : status;
 }
 
+esdm_status
+esdm_dedup(esdm_session *session, const esdm_dedup_options *options, esdm_dedup_result *ret_result,
+           esdm_error *err)
+{
+    static const esdm_dedup_options none = {0};
+    esdm_dedup_result result;
+    ESDM__NEED(err, session);
+    options = options != NULL ? options : &none;
+    esdm_status status = options->dry_run ? ESDM_OK : esdm__need_writable(session, err);
+    if (status == ESDM_OK && session->meta->share == NULL)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "the metadata store of site '%s' cannot share packs: its plug-in "
+                                 "was built for an older ESDM",
+                                 session->site->name);
+    return status == ESDM_OK ? esdm__upkeep_dedup(session, options,
+                                                  ret_result != NULL ? ret_result : &result, err)
+                             : status;
+}
+
 /* How often others may come in between without a commit of ours. */
 #define CONFLICTS 10
 

@@ -39,3 +39,11 @@ esdm__checksum(const void *data, size_t bytes)
     }
     return checksum(data, bytes);
 }
+
+void
+esdm__checksum128(const void *data, size_t bytes, uint64_t ret[2])
+{
+    XXH128_hash_t hash = XXH3_128bits(data, bytes);
+    ret[0] = hash.low64;
+    ret[1] = hash.high64;
+}

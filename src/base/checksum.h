@@ -8,5 +8,7 @@
 #include <stdint.h>
 
 uint64_t esdm__checksum(const void *data, size_t bytes);
+/** XXH3 with 128 bits: low ones first. */
+void esdm__checksum128(const void *data, size_t bytes, uint64_t ret[2]);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "esdm/branch.h"
 #include "io/container/container_io.h"
+#include "io/packs/pack_guard.h"
 #include "layout/records.h"
 
 /** Why a merge is asked for, and how it goes. Handles are borrowed. */
@@ -29,8 +30,9 @@ typedef struct esdm__merging {
     esdm_container *ours;   /* for writing; nobody else writes over this handle */
     const esdm_merge_options *options;
     esdm_merge_result *result;
-    bool writes; /* else conflicts are only looked for */
-    bool shares; /* `ours` refers to packs that theirs refers to */
+    bool writes;             /* else conflicts are only looked for */
+    bool shares;             /* `ours` refers to packs that theirs refers to */
+    esdm__pack_guard *guard; /* of the packs that are named; NULL: nothing is written */
 } esdm__merging;
 
 /** Makes the change; with `writes` it is pending in `ours` then. Conflicts are told and counted,

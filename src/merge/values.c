@@ -353,7 +353,9 @@ enter(const values *v, const esdm__merge_changes *changes, esdm_error *err)
         result->fragments++;
         result->referenced_bytes += fragment.pack != NULL ? fragment.stored_bytes : 0;
         v->m->shares = v->m->shares || fragment.pack != NULL;
-        if (v->m->writes)
+        if (fragment.pack != NULL && v->m->guard != NULL)
+            status = esdm__pack_guard_add(v->m->guard, fragment.pack->pack, !v->m->writes, err);
+        if (status == ESDM_OK && v->m->writes)
             status = esdm__io_share(v->target, &fragment, err);
     }
     return status;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/packs/page_list.h"
 #include "site/admin.h"
 
 /* What a target may have more than its share before anything leaves it. */

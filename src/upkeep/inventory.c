@@ -159,17 +159,3 @@ esdm__pack_is_old(const esdm__pack_entry *entry, bool any_age, uint64_t age_s, u
         return limit_s == 0;
     return (now_ns - entry->modified_ns) / UINT64_C(1000000000) >= limit_s;
 }
-
-void
-esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES])
-{
-    ret_writer[0] = '\0';
-    if (strlen(name) <= ESDM__UUID_DIGITS || name[ESDM__UUID_DIGITS] != '-')
-        return;
-    const char *writer = name + ESDM__UUID_BYTES;
-    size_t digits = strspn(writer, "0123456789abcdef");
-    if (digits < 8 || digits >= ESDM__UUID_BYTES)
-        return;
-    memcpy(ret_writer, writer, digits);
-    ret_writer[digits] = '\0';
-}

@@ -8,9 +8,8 @@
 #include <stdatomic.h>
 
 #include "esdm/upkeep.h"
+#include "io/packs/page_list.h"
 #include "io/session/session.h"
-
-#define ESDM__UUID_DIGITS (ESDM__UUID_BYTES - 1)
 
 typedef struct esdm__pack_entry {
     char *name; /* owned */
@@ -44,7 +43,5 @@ size_t esdm__inventory_first(const esdm__inventory *inventory, const char *uuid)
  * else 0 means ESDM_GC_AGE_S. */
 bool esdm__pack_is_old(const esdm__pack_entry *entry, bool any_age, uint64_t age_s,
                        uint64_t now_ns);
-/** Digits of the writer in the name of a pack, "" when it has none. */
-void esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES]);
 
 #endif

@@ -186,6 +186,26 @@ intern(mover *m, const esdm__pack_name *name)
     return name == NULL ? NULL : esdm__packs_intern(m->names, name->target, name->pack);
 }
 
+/* A fragment whose bytes are somewhere else already. */
+static esdm_status
+note_stored(mover *m, const esdm__fragment *fragment, bool *ret_stored, esdm_error *err)
+{
+    const esdm__pack_name *to = NULL;
+    uint64_t position = 0;
+    *ret_stored = m->job->stored_at != NULL && fragment->pack != NULL && !m->job->dry_run &&
+                  m->job->stored_at(m->job->user, fragment, &to, &position);
+    if (!*ret_stored)
+        return ESDM_OK;
+    const esdm__pack_name *from = intern(m, fragment->pack);
+    to = intern(m, to);
+    if (from == NULL || to == NULL || !make_room(m))
+        return esdm__error_nomem(err, sizeof *fragment, "a fragment");
+    moved_blob *slot = slot_of(m->table, m->slots, from, fragment->position);
+    m->used += slot->from == NULL;
+    *slot = (moved_blob){from, fragment->position, to, position};
+    return ESDM_OK;
+}
+
 /* The fragments of the page that have not been stored anew yet. */
 static esdm_status
 list_tasks(page_tasks *p, const esdm__page *page, bool *ret_any, esdm_error *err)
@@ -196,8 +216,13 @@ list_tasks(page_tasks *p, const esdm__page *page, bool *ret_any, esdm_error *err
         return esdm__error_nomem(err, page->records.count * sizeof *p->tasks, "fragments");
     for (uint32_t i = 0; i < page->records.count; i++) {
         task *t = &p->tasks[p->count];
+        bool stored = false;
         esdm__records_fragment(&page->records, i, &t->fragment);
-        if (t->fragment.pack == NULL ||
+        esdm_status known = note_stored(m, &t->fragment, &stored, err);
+        if (known != ESDM_OK)
+            return known;
+        *ret_any |= stored;
+        if (stored || t->fragment.pack == NULL ||
             !m->job->wants(m->job->user, p->dataset, &t->fragment, &t->copies))
             continue;
         t->from = intern(m, t->fragment.pack);

@@ -26,6 +26,10 @@ esdm_status esdm__upkeep_drain(esdm_session *session, const esdm_drain_options *
 esdm_status esdm__upkeep_reindex(esdm_session *session, const esdm_reindex_options *options,
                                  esdm_reindex_result *ret_result, esdm_error *err);
 
+/** esdm_dedup() after its argument checks. */
+esdm_status esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
+                               esdm_dedup_result *ret_result, esdm_error *err);
+
 /** A container was committed: where the site wants that (`engine.drain`), it is drained beside the
  *  program. */
 void esdm__drain_later(esdm_session *session, const char *name);

@@ -15,9 +15,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "esdm/branch.h"
 #include "esdm/upkeep.h"
 
-enum { NAMES = 6, ROWS = 10, COLUMNS = 300, READERS = 2, KINDS = 13, VALUES = 200000 };
+enum { NAMES = 6, ROWS = 10, COLUMNS = 300, READERS = 2, KINDS = 18, VALUES = 200000 };
 
 #include "integration/rows.h"
 
@@ -32,6 +33,8 @@ typedef struct state {
     content now;
     bool knows_before;
     content before; /* of the snapshot before */
+    content branch; /* as its branch should be */
+    content base;   /* of the branch when it began, or was merged */
 } state;
 
 typedef enum kind {
@@ -47,12 +50,18 @@ typedef enum kind {
     DRAIN,
     DRAIN_ONE,
     COMPACT,
-    REPAIR
+    REPAIR,
+    DEDUP,
+    BRANCH,
+    CHANGE_BRANCH,
+    MERGE,
+    UNBRANCH
 } kind;
 
 static const char *const kind_names[KINDS] = {
-    "create", "overwrite", "append", "clone",     "clone before", "remove", "erase",
-    "rename", "collect",   "drain",  "drain one", "compact",      "repair"};
+    "create", "overwrite", "append",  "clone",         "clone before", "remove",
+    "erase",  "rename",    "collect", "drain",         "drain one",    "compact",
+    "repair", "dedup",     "branch",  "change branch", "merge",        "unbranch"};
 
 typedef struct operation {
     kind kind;
@@ -122,6 +131,21 @@ clone_before(esdm_session *session, const char *from, const char *to)
     char name[64];
     snprintf(name, sizeof name, "%s@-1", from);
     ok(esdm_container_clone(session, name, to, true, ERR));
+}
+
+static void
+change_branch(esdm_session *session, const char *name, uint32_t row, int32_t value)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s@branch:b", name);
+    change(session, full, row, value);
+}
+
+static void
+merge(esdm_session *session, const char *name)
+{
+    const esdm_merge_options options = {.prefer = ESDM_MERGE_THEIRS};
+    ok(esdm_merge(session, name, "b", &options, NULL, ERR));
 }
 
 static void
@@ -223,6 +247,21 @@ run(const operation *op)
     case REPAIR:
         repair(session, true, &result);
         break;
+    case DEDUP:
+        ok(esdm_dedup(session, NULL, NULL, ERR));
+        break;
+    case BRANCH:
+        ok(esdm_branch_create(session, a, "b", NULL, ERR));
+        break;
+    case CHANGE_BRANCH:
+        change_branch(session, a, op->row, op->value);
+        break;
+    case MERGE:
+        merge(session, a);
+        break;
+    case UNBRANCH:
+        ok(esdm_branch_remove(session, a, "b", ERR));
+        break;
     }
     esdm_session_close(session);
 }
@@ -237,6 +276,21 @@ commit(state *s, uint32_t row, int32_t value)
     s->now.values[row] = value;
     if (row == s->now.rows)
         s->now.rows++;
+}
+
+/* Theirs wins where both have changed a row. */
+static void
+merge_rows(state *s)
+{
+    const content *base = &s->base;
+    const content *theirs = &s->branch;
+    for (uint32_t row = 0; row < theirs->rows; row++) {
+        if (row >= base->rows || theirs->values[row] != base->values[row])
+            s->now.values[row] = theirs->values[row];
+    }
+    s->now.rows = theirs->rows > s->now.rows ? theirs->rows : s->now.rows;
+    s->base = s->branch;
+    s->knows_before = false;
 }
 
 static void
@@ -271,6 +325,19 @@ apply(const operation *op, state *all)
     case COMPACT: /* perhaps there was nothing to do, and no commit */
         a->knows_before = false;
         break;
+    case BRANCH:
+        a->branch = a->base = a->now;
+        break;
+    case CHANGE_BRANCH:
+        a->branch.values[op->row] = op->value;
+        a->branch.rows += op->row == a->branch.rows;
+        break;
+    case MERGE:
+        merge_rows(a);
+        break;
+    case UNBRANCH:
+        a->branch = a->base = (content){.exists = false};
+        break;
     default:
         break;
     }
@@ -280,17 +347,32 @@ apply(const operation *op, state *all)
 static bool
 choose(operation *op)
 {
-    static const kind often[] = {CREATE,       OVERWRITE, OVERWRITE, OVERWRITE, APPEND,
-                                 APPEND,       CLONE,     CLONE,     CLONE,     CLONE,
-                                 CLONE_BEFORE, REMOVE,    ERASE,     RENAME,    COLLECT,
-                                 DRAIN,        DRAIN_ONE, COMPACT,   COMPACT,   REPAIR};
+    static const kind often[] = {
+        CREATE,        OVERWRITE,     OVERWRITE,     OVERWRITE, APPEND, APPEND,  CLONE,   CLONE,
+        CLONE,         CLONE,         CLONE_BEFORE,  REMOVE,    ERASE,  RENAME,  COLLECT, DRAIN,
+        DRAIN_ONE,     COMPACT,       COMPACT,       REPAIR,    DEDUP,  BRANCH,  BRANCH,  BRANCH,
+        CHANGE_BRANCH, CHANGE_BRANCH, CHANGE_BRANCH, MERGE,     MERGE,  UNBRANCH};
     *op = (operation){.kind = often[any(sizeof often / sizeof often[0])],
                       .a = any(NAMES),
                       .b = any(NAMES),
                       .row = any(ROWS),
                       .value = (int32_t) any(VALUES)};
     const state *a = &model[op->a];
-    if (op->kind == COLLECT || op->kind == DRAIN || op->kind == REPAIR || op->kind == CREATE)
+    const state *b = &model[op->b];
+    if (op->kind == BRANCH)
+        return a->now.exists && !a->branch.exists;
+    if (op->kind == CHANGE_BRANCH)
+        op->row %= a->branch.rows + 1;
+    if (op->kind == CHANGE_BRANCH || op->kind == MERGE || op->kind == UNBRANCH)
+        return a->branch.exists && op->row < ROWS;
+    /* What is replaced, removed or renamed has no branches here. */
+    if ((op->kind == CREATE || op->kind == REMOVE || op->kind == ERASE || op->kind == RENAME) &&
+        a->branch.exists)
+        return false;
+    if ((op->kind == CLONE || op->kind == CLONE_BEFORE || op->kind == RENAME) && b->branch.exists)
+        return false;
+    if (op->kind == DEDUP || op->kind == COLLECT || op->kind == DRAIN || op->kind == REPAIR ||
+        op->kind == CREATE)
         return true;
     if (op->kind == APPEND)
         op->row = a->now.rows;
@@ -327,17 +409,25 @@ is_like(esdm_container *container, const content *wanted)
 }
 
 static bool
-stands(esdm_session *session, uint32_t name, const content *wanted)
+stands(esdm_session *session, const char *name, const content *wanted)
 {
     esdm_container *container = NULL;
-    esdm_status status = esdm_container_open(session, name_of(name), ESDM_OPEN_READ,
-                                             ESDM_SNAPSHOT_LATEST, &container, ERR);
+    esdm_status status =
+        esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, ERR);
     if (status == ESDM_ENOENT)
         return !wanted->exists;
     ok(status);
     bool like = wanted->exists && is_like(container, wanted);
     ok(esdm_container_close(container, ERR));
     return like;
+}
+
+static bool
+stands_with_branch(esdm_session *session, uint32_t name, const state *wanted)
+{
+    char branch[64];
+    snprintf(branch, sizeof branch, "%s@branch:b", name_of(name));
+    return stands(session, name_of(name), &wanted->now) && stands(session, branch, &wanted->branch);
 }
 
 /* Exit status: whether the containers a and b (all: every one) are as in `all`. */
@@ -352,7 +442,7 @@ compare(const operation *op, const state *all)
         esdm_session *session = open_session();
         for (uint32_t i = 0; i < NAMES && same; i++) {
             if (op == NULL || i == op->a || i == op->b)
-                same = stands(session, i, &all[i].now);
+                same = stands_with_branch(session, i, &all[i]);
             if (!same && op == NULL)
                 fprintf(stderr, "%s is not what it should be\n", name_of(i));
         }
@@ -488,6 +578,13 @@ step(uint64_t number)
         if (took_place)
             memcpy(model, after, sizeof after);
         model[op.a].knows_before = model[op.b].knows_before = false;
+        if (op.kind ==
+            MERGE) { /* whether it is noted that it was merged cannot be seen: it goes on */
+            memcpy(after, model, sizeof after);
+            apply(&op, after);
+            (void) run_child(&op, false);
+            memcpy(model, after, sizeof after);
+        }
     }
     if (number % 16 == 0 || op.kind >= COLLECT) {
         if (!compare(NULL, model))
@@ -503,6 +600,8 @@ leave_nothing(void)
 {
     esdm_session *session = open_session();
     for (uint32_t i = 0; i < NAMES; i++) {
+        if (model[i].branch.exists)
+            ok(esdm_branch_remove(session, name_of(i), "b", ERR));
         if (model[i].now.exists)
             ok(esdm_container_erase(session, name_of(i), ERR));
     }

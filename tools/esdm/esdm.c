@@ -30,6 +30,7 @@ static const subcommand subcommands[] = {
     {"attr", "show and change attributes"},
     {"branch", "make, list and remove branches of containers"},
     {"merge", "make the changes of a branch to its container"},
+    {"dedup", "let containers share fragments that are equal"},
     {"find", "find containers and datasets by their attributes"},
     {"reduce", "print sums, means, minima and maxima of a variable"},
     {"cp", "copy between NetCDF files and containers"},

@@ -219,6 +219,42 @@ typedef struct esdm_compact_result {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_compact(esdm_session *session, const char *name,
                                                   const esdm_compact_options *options,
                                                   esdm_compact_result *ret_result, esdm_error *err);
+/** Zero-initialise. */
+typedef struct esdm_dedup_options {
+    const char *const *containers; /**< NULL: all; else names, each with what lies below it */
+    size_t ncontainers;
+    bool dry_run; /**< only tell what it would save */
+    esdm_upkeep_progress progress;
+    void *user;
+} esdm_dedup_options;
+
+typedef struct esdm_dedup_result {
+    uint64_t containers;
+    uint64_t fragments;  /**< in packs, each place once, however many containers refer to it */
+    uint64_t bytes;      /**< stored, of these */
+    uint64_t duplicates; /**< fragments equal to another one, which is named in their place */
+    uint64_t duplicate_bytes;
+    uint64_t freed_bytes; /**< of these, in packs that can go as a whole by it */
+    uint64_t moved_bytes; /**< that are stored anew for it: what else is in these packs */
+    uint64_t pages;       /**< of the index, that were written anew */
+    uint64_t head_bytes;  /**< that were read to find them */
+    uint64_t table_bytes; /**< of memory, for the table of all fragments */
+} esdm_dedup_result;
+
+/**
+ * Lets containers refer to one place where fragments are equal. They are found by a hash of 128
+ * bits over the lengths and checksums of their blocks, so that little is read, and compared byte by
+ * byte before anything changes; with `dry_run` the hash alone counts. Of packs of which a fifth is
+ * not needed any more the rest is stored anew, so that they can go; others wait for what makes them
+ * garbage. No snapshot changes; what is removed or overwritten later does no harm to others, as
+ * packs stay while anybody refers to them. What lies in index pages is not looked at.
+ * @param options,ret_result may be NULL.
+ * @return ESDM_ENOENT: there is no such container. ESDM_ENOTSUP: the metadata store cannot share
+ * packs. ESDM_EACCES.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dedup(esdm_session *session,
+                                                const esdm_dedup_options *options,
+                                                esdm_dedup_result *ret_result, esdm_error *err);
 /** What node-local targets are told apart by: $ESDM_NODE, else the host's name; borrowed. */
 ESDM_API const char *esdm_session_node(const esdm_session *session);
 

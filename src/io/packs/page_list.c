@@ -89,3 +89,17 @@ esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry, esdm__page 
     free(data);
     return status;
 }
+
+void
+esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES])
+{
+    ret_writer[0] = '\0';
+    if (strlen(name) <= ESDM__UUID_DIGITS || name[ESDM__UUID_DIGITS] != '-')
+        return;
+    const char *writer = name + ESDM__UUID_BYTES;
+    size_t digits = strspn(writer, "0123456789abcdef");
+    if (digits < 8 || digits >= ESDM__UUID_BYTES)
+        return;
+    memcpy(ret_writer, writer, digits);
+    ret_writer[digits] = '\0';
+}

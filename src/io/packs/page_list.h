@@ -7,6 +7,9 @@
 #include "io/session/session.h"
 #include "layout/page.h"
 
+/** Hex digits of a uuid, with which the names of packs begin. */
+#define ESDM__UUID_DIGITS (ESDM__UUID_BYTES - 1)
+
 typedef struct esdm__page_list {
     esdm_meta_page *entries;              /* owned; boxes: see `boxes` */
     uint64_t (*boxes)[2 * ESDM_MAX_RANK]; /* owned */
@@ -42,5 +45,8 @@ esdm_meta_page esdm__page_list_at(const esdm__page_list *list, size_t i);
 /** ESDM_ENOENT: it was pruned, merged or moved meanwhile. @param ret_page owned. */
 esdm_status esdm__page_fetch(esdm_session *session, const esdm_meta_page *entry,
                              esdm__page **ret_page, esdm_error *err);
+
+/** Digits of the writer in the name of a pack, "" when it has none. */
+void esdm__pack_writer(const char *name, char ret_writer[ESDM__UUID_BYTES]);
 
 #endif

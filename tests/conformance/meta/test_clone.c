@@ -284,11 +284,48 @@ test_clone__of_an_old_snapshot_is_found_by_its_attributes(void **state)
     assert_int_equal(matches, 1);
 }
 
+static void
+test_share__adds_a_record_and_all_that_it_shares(void **state)
+{
+    fixture *f = *state;
+    esdm_meta_committed cloned;
+    char uuid[ESDM_META_UUID_BYTES];
+    uint64_t removed = 0;
+    if (meta()->share == NULL)
+        skip();
+    esdm_meta_committed a = meta_create(f->store, "a");
+    esdm_meta_committed other = meta_create(f->store, "other");
+    (void) snprintf(uuid, sizeof uuid, "%s", meta_record(f, "a").uuid);
+    esdm_meta_clone wanted = new_clone(f, "a", "b", UUID_OF_CLONE);
+    assert_ok(meta()->clone(f->store, &wanted, &cloned, &place_error));
+    assert_ok(meta()->share(f->store, other.container, cloned.container, &place_error));
+    pairs all = list(f->store);
+    assert_int_equal(all.count, 3);
+    assert_true(shares(&all, UUID_OF_CLONE, other.container));
+    assert_true(shares(&all, uuid, other.container));
+    /* once more, and of itself: nothing is new; its own uuid is no row */
+    assert_ok(meta()->share(f->store, other.container, cloned.container, &place_error));
+    assert_ok(meta()->share(f->store, other.container, other.container, &place_error));
+    assert_ok(meta()->share(f->store, a.container, cloned.container, &place_error));
+    all = list(f->store);
+    assert_int_equal(all.count, 4);
+    assert_true(shares(&all, UUID_OF_CLONE, a.container));
+    /* garbage neither gets nor gives */
+    assert_ok(meta()->container_remove(f->store, "b", &removed, &place_error));
+    assert_int_equal(meta()->share(f->store, other.container, cloned.container, &place_error),
+                     ESDM_ECONFLICT);
+    assert_int_equal(meta()->share(f->store, cloned.container, other.container, &place_error),
+                     ESDM_ECONFLICT);
+    assert_int_equal(meta()->share(f->store, other.container, 4711, &place_error), ESDM_ECONFLICT);
+    assert_int_equal(list(f->store).count, 4);
+}
+
 const struct CMUnitTest meta_clone_tests[] = {
     WITH_STORE(test_clone__has_the_pages_of_the_snapshot_and_goes_on_alone),
     WITH_STORE(test_clone__is_listed_with_all_whose_packs_it_shares),
     WITH_STORE(test_clone__of_an_old_snapshot_is_found_by_its_attributes),
     WITH_STORE(test_clone__refuses_names_that_are_taken_or_not_there),
     WITH_STORE(test_clone__replaces_what_it_is_made_of),
+    WITH_STORE(test_share__adds_a_record_and_all_that_it_shares),
 };
 const size_t meta_clone_count = sizeof meta_clone_tests / sizeof meta_clone_tests[0];

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file Fragments that are stored several times. What may be equal is told by a 128-bit hash of
+ * their heads, which have lengths and checksums of all blocks: so little is read to find them. Each
+ * pair is compared byte by byte before index pages name one of them in place of the other, which is
+ * done as when fragments move (upkeep/move.h). Packs of which little is needed any more are emptied
+ * by the way; what nothing refers to is removed as any garbage is.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "codec/blob.h"
+#include "io/container/container_io.h"
+#include "io/packs/pack_guard.h"
+#include "io/packs/sources.h"
+#include "io/read/fetch.h"
+#include "io/session/former.h"
+#include "io/session/sharers.h"
+#include "layout/packs.h"
+#include "layout/places.h"
+#include "upkeep/move.h"
+#include "upkeep/upkeep.h"
+
+#define NONE UINT32_MAX
+/* Packs are emptied of which at least one in so many bytes is not needed any more. */
+#define EMPTY_SHARE 5u
+/* Places in the head that differ between equal fragments: dataset, and the checksum over it. */
+#define HEAD_DATASET  48u
+#define HEAD_CHECKSUM 56u
+/* Heads longer than this are not looked at. */
+#define HEAD_MOST (UINT32_C(16) << 20)
+
+typedef struct holder {
+    uint64_t container;
+    char *name; /* owned */
+    char uuid[ESDM__UUID_BYTES];
+} holder;
+
+/* One stored fragment. */
+typedef struct blob {
+    const esdm__pack_name *pack; /* interned */
+    uint64_t position;
+    uint64_t stored_bytes;
+    uint64_t raw_bytes;
+    uint64_t hash[2];
+    uint32_t head_bytes;
+    uint32_t holder; /* the first that refers to it */
+    uint32_t same;   /* blob that is named in its place; NONE: it stays */
+    bool hashed;
+    bool kept; /* named in the place of others */
+} blob;
+
+/* What of a pack is known, and how much of that is stored elsewhere, too. */
+typedef struct pack_load {
+    const esdm__pack_name *pack;
+    uint64_t bytes;
+    uint64_t equal_bytes;
+} pack_load;
+
+typedef struct dedup {
+    esdm_session *session;
+    const esdm_dedup_options *options;
+    esdm_dedup_result *result;
+    holder *holders; /* owned */
+    size_t nholders;
+    blob *blobs; /* owned */
+    size_t nblobs;
+    uint32_t *table; /* owned; by pack and position: number of a blob plus 1; a power of two */
+    size_t slots;
+    uint32_t *order;  /* owned; blobs by what may make them equal */
+    pack_load *loads; /* owned; by the address of the name */
+    size_t nloads;
+    esdm__packs *packs;
+    bool failed;
+} dedup;
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static bool
+note_holder(const char *name, const esdm_meta_container *record, void *user)
+{
+    dedup *d = user;
+    if (esdm__name_is_own(name))
+        return true;
+    for (size_t i = 0; i < d->nholders; i++) {
+        if (d->holders[i].container == record->container)
+            return true;
+    }
+    char *copy = strdup(name);
+    if (copy == NULL || !esdm__array_grow(&d->holders, d->nholders, sizeof *d->holders)) {
+        free(copy);
+        d->failed = true;
+        return false;
+    }
+    holder *one = &d->holders[d->nholders++];
+    *one = (holder){.container = record->container, .name = copy};
+    memcpy(one->uuid, record->uuid, sizeof one->uuid - 1);
+    one->uuid[sizeof one->uuid - 1] = '\0';
+    return true;
+}
+
+static esdm_status
+list_holders(dedup *d, esdm_error *err)
+{
+    const esdm_dedup_options *o = d->options;
+    size_t count = o->containers != NULL ? o->ncontainers : 1;
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < count && status == ESDM_OK; i++) {
+        const char *prefix = o->containers != NULL ? o->containers[i] : NULL;
+        size_t before = d->nholders;
+        status = d->session->meta->container_list(d->session->store, prefix, note_holder, d, err);
+        if (status == ESDM_OK && d->failed)
+            status = esdm__error_nomem(err, d->nholders * sizeof *d->holders, "containers");
+        if (status == ESDM_OK && prefix != NULL && d->nholders == before)
+            status = esdm__error_set(err, ESDM_ENOENT,
+                                     "there is no container '%s' and none below it", prefix);
+    }
+    return status;
+}
+
+static uint32_t *
+slot_of(const dedup *d, const esdm__pack_name *pack, uint64_t position)
+{
+    uint64_t key[2] = {(uint64_t) (uintptr_t) pack, position};
+    size_t at = (size_t) esdm__checksum(key, sizeof key) & (d->slots - 1);
+    while (d->table[at] != 0) {
+        const blob *one = &d->blobs[d->table[at] - 1];
+        if (one->pack == pack && one->position == position)
+            break;
+        at = (at + 1) & (d->slots - 1);
+    }
+    return &d->table[at];
+}
+
+static bool
+grow_table(dedup *d)
+{
+    if (2 * (d->nblobs + 1) <= d->slots)
+        return true;
+    size_t slots = d->slots > 0 ? 2 * d->slots : 1024;
+    uint32_t *table = calloc(slots, sizeof *table);
+    if (table == NULL)
+        return false;
+    free(d->table);
+    d->table = table;
+    d->slots = slots;
+    for (size_t i = 0; i < d->nblobs; i++)
+        *slot_of(d, d->blobs[i].pack, d->blobs[i].position) = (uint32_t) i + 1;
+    return true;
+}
+
+static bool
+note_fragment(dedup *d, const esdm__record *record, uint32_t holder_number)
+{
+    if (record->pack == NULL || record->kind != ESDM__KIND_STORED)
+        return true;
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, record->pack->target, record->pack->pack);
+    if (pack == NULL || !grow_table(d) || d->nblobs >= NONE - 1)
+        return false;
+    uint32_t *slot = slot_of(d, pack, record->position);
+    if (*slot != 0)
+        return true;
+    if (!esdm__array_grow(&d->blobs, d->nblobs, sizeof *d->blobs))
+        return false;
+    d->blobs[d->nblobs++] = (blob){.pack = pack,
+                                   .position = record->position,
+                                   .stored_bytes = record->stored_bytes,
+                                   .raw_bytes = record->raw_bytes,
+                                   .head_bytes = record->head_bytes,
+                                   .holder = holder_number,
+                                   .same = NONE};
+    *slot = (uint32_t) d->nblobs;
+    d->result->fragments++;
+    d->result->bytes += record->stored_bytes;
+    return true;
+}
+
+/* Pages that go away meanwhile are passed by: what is in others is not looked at this time. */
+static esdm_status
+list_fragments(dedup *d, uint32_t number, esdm_error *err)
+{
+    esdm__page_list pages = {0};
+    const holder *one = &d->holders[number];
+    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        esdm_error why = {0};
+        status = esdm__page_fetch(d->session, &entry, &page, &why);
+        for (uint32_t k = 0; status == ESDM_OK && k < page->records.count; k++) {
+            if (!note_fragment(d, &page->records.items[k], number))
+                status = esdm__error_nomem(&why, d->nblobs * sizeof *d->blobs, "fragments");
+        }
+        esdm__page_unref(page);
+        if (status == ESDM_ENOENT)
+            status = ESDM_OK;
+        else if (status != ESDM_OK && err != NULL)
+            *err = why;
+    }
+    esdm__page_list_clear(&pages);
+    return status;
+}
+
+/* ---- what may be equal ------------------------------------------------------------------------
+ */
+
+static int
+by_size(const void *a, const void *b, void *user)
+{
+    const blob *blobs = user;
+    const blob *x = &blobs[*(const uint32_t *) a];
+    const blob *y = &blobs[*(const uint32_t *) b];
+    const uint64_t keys[2][5] = {
+        {x->stored_bytes, x->raw_bytes, x->head_bytes, x->hash[0], x->hash[1]},
+        {y->stored_bytes, y->raw_bytes, y->head_bytes, y->hash[0], y->hash[1]}};
+    for (int i = 0; i < 5; i++) {
+        if (keys[0][i] != keys[1][i])
+            return keys[0][i] < keys[1][i] ? -1 : 1;
+    }
+    return *(const uint32_t *) a < *(const uint32_t *) b ? -1 : 1;
+}
+
+static bool
+same_size(const blob *x, const blob *y)
+{
+    return x->stored_bytes == y->stored_bytes && x->raw_bytes == y->raw_bytes &&
+           x->head_bytes == y->head_bytes;
+}
+
+static void
+mask_head(uint8_t *head)
+{
+    memset(head + HEAD_DATASET, 0, 4);
+    memset(head + HEAD_CHECKSUM, 0, 8);
+}
+
+/* What cannot be read is no fragment that is stored twice. */
+static esdm_status
+hash_one(void *context, size_t i, esdm_error *err)
+{
+    dedup *d = context;
+    blob *one = &d->blobs[d->order[i]];
+    esdm__sources sources;
+    bool alone = (i == 0 || !same_size(one, &d->blobs[d->order[i - 1]])) &&
+                 (i + 1 == d->nblobs || !same_size(one, &d->blobs[d->order[i + 1]]));
+    if (alone || one->head_bytes < ESDM__BLOB_HEADER_BYTES || one->head_bytes > HEAD_MOST)
+        return ESDM_OK;
+    uint8_t *head = malloc(one->head_bytes);
+    if (head == NULL)
+        return esdm__error_nomem(err, one->head_bytes, "the head of a fragment");
+    const esdm_range range = {one->position, one->head_bytes, head};
+    if (esdm__sources_of(d->session, one->pack, &sources, NULL) == ESDM_OK &&
+        esdm__session_read(d->session, sources.targets[0], one->pack->pack, &range, 1, NULL) ==
+            ESDM_OK) {
+        mask_head(head);
+        esdm__checksum128(head, one->head_bytes, one->hash);
+        one->hashed = true;
+    }
+    free(head);
+    return ESDM_OK;
+}
+
+static esdm_status
+find_equal(dedup *d, esdm_error *err)
+{
+    d->order = malloc((d->nblobs + 1) * sizeof *d->order);
+    if (d->order == NULL)
+        return esdm__error_nomem(err, d->nblobs * sizeof *d->order, "fragments");
+    for (size_t i = 0; i < d->nblobs; i++)
+        d->order[i] = (uint32_t) i;
+    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d->blobs);
+    esdm_status status =
+        d->nblobs > 0 ? esdm__pool_run(d->session->pool, d->nblobs, hash_one, d, err) : ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
+    qsort_r(d->order, d->nblobs, sizeof *d->order, by_size, d->blobs);
+    uint32_t first = NONE;
+    for (size_t i = 0; i < d->nblobs; i++) {
+        blob *one = &d->blobs[d->order[i]];
+        const blob *kept = first != NONE ? &d->blobs[first] : NULL;
+        d->result->head_bytes += one->hashed ? one->head_bytes : 0;
+        if (kept != NULL && one->hashed && same_size(one, kept) &&
+            memcmp(one->hash, kept->hash, sizeof one->hash) == 0) {
+            one->same = first;
+        } else {
+            first = one->hashed ? d->order[i] : NONE;
+        }
+    }
+    d->result->table_bytes = d->slots * sizeof *d->table + d->nblobs * (sizeof *d->blobs + 4);
+    return ESDM_OK;
+}
+
+/* ---- packs ----------------------------------------------------------------------------------- */
+
+static int
+by_pack(const void *a, const void *b)
+{
+    const esdm__pack_name *x = ((const pack_load *) a)->pack;
+    const esdm__pack_name *y = ((const pack_load *) b)->pack;
+    return (x > y) - (x < y);
+}
+
+static esdm_status
+weigh_packs(dedup *d, esdm_error *err)
+{
+    free(d->loads);
+    d->nloads = 0;
+    d->loads = malloc((d->nblobs + 1) * sizeof *d->loads);
+    if (d->loads == NULL)
+        return esdm__error_nomem(err, d->nblobs * sizeof *d->loads, "packs");
+    for (size_t i = 0; i < d->nblobs; i++) {
+        const blob *one = &d->blobs[i];
+        d->loads[i] =
+            (pack_load){one->pack, one->stored_bytes, one->same != NONE ? one->stored_bytes : 0};
+    }
+    if (d->nblobs > 1)
+        qsort(d->loads, d->nblobs, sizeof *d->loads, by_pack);
+    for (size_t i = 0; i < d->nblobs; i++) {
+        pack_load *last = d->nloads > 0 ? &d->loads[d->nloads - 1] : NULL;
+        if (last != NULL && last->pack == d->loads[i].pack) {
+            last->bytes += d->loads[i].bytes;
+            last->equal_bytes += d->loads[i].equal_bytes;
+        } else {
+            d->loads[d->nloads++] = d->loads[i];
+        }
+    }
+    return ESDM_OK;
+}
+
+/* Whether what is left in the pack is to be stored anew, so that all of it can go. */
+static bool
+is_emptied(const dedup *d, const blob *one)
+{
+    const pack_load key = {.pack = one->pack};
+    const pack_load *load = bsearch(&key, d->loads, d->nloads, sizeof key, by_pack);
+    return load != NULL && load->equal_bytes > 0 && load->equal_bytes >= load->bytes / EMPTY_SHARE;
+}
+
+/* Some must stay where they are, as others name them: then the pack does, too. */
+static esdm_status
+foresee(dedup *d, esdm_error *err)
+{
+    esdm_dedup_result *r = d->result;
+    r->duplicates = r->duplicate_bytes = r->freed_bytes = r->moved_bytes = 0;
+    for (size_t i = 0; i < d->nblobs; i++)
+        d->blobs[i].kept = false;
+    for (size_t i = 0; i < d->nblobs; i++) {
+        if (d->blobs[i].same != NONE)
+            d->blobs[d->blobs[i].same].kept = true;
+    }
+    esdm_status status = weigh_packs(d, err);
+    for (size_t i = 0; i < d->nblobs && status == ESDM_OK; i++) {
+        const blob *one = &d->blobs[i];
+        bool equal = one->same != NONE;
+        bool emptied = is_emptied(d, one);
+        r->duplicates += equal;
+        r->duplicate_bytes += equal ? one->stored_bytes : 0;
+        r->freed_bytes += equal && emptied ? one->stored_bytes : 0;
+        r->moved_bytes += !equal && emptied ? one->stored_bytes : 0;
+    }
+    return status;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static esdm_status
+read_blob(dedup *d, const blob *one, uint8_t **ret, esdm_error *err)
+{
+    esdm__sources sources;
+    const esdm__fragment fragment = {.pack = one->pack,
+                                     .position = one->position,
+                                     .stored_bytes = one->stored_bytes,
+                                     .raw_bytes = one->raw_bytes,
+                                     .head_bytes = one->head_bytes};
+    esdm_status status = esdm__sources_of(d->session, one->pack, &sources, err);
+    return status == ESDM_OK
+               ? esdm__fetch_verified(d->session, &fragment, sources.targets[0], ret, err)
+               : status;
+}
+
+/* Byte by byte, but for the number of the dataset. One that differs, or cannot be read, stays. */
+static esdm_status
+compare_one(void *context, size_t i, esdm_error *err)
+{
+    dedup *d = context;
+    blob *one = &d->blobs[d->order[i]];
+    uint8_t *a = NULL, *b = NULL;
+    esdm_error why = {0};
+    if (one->same == NONE)
+        return ESDM_OK;
+    esdm_status status = read_blob(d, one, &a, &why);
+    if (status == ESDM_OK)
+        status = read_blob(d, &d->blobs[one->same], &b, &why);
+    if (status == ESDM_OK) {
+        mask_head(a);
+        mask_head(b);
+    }
+    if (status != ESDM_OK || memcmp(a, b, one->stored_bytes) != 0)
+        one->same = NONE;
+    free(a);
+    free(b);
+    if (status == ESDM_ENOMEM && err != NULL)
+        *err = why;
+    return status == ESDM_ENOMEM ? status : ESDM_OK;
+}
+
+/* From here on nobody removes what will be named. */
+static esdm_status
+guard_kept(dedup *d, esdm__pack_guard *guard, esdm_error *err)
+{
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; i < d->nblobs && status == ESDM_OK; i++) {
+        if (d->blobs[i].same != NONE)
+            status = esdm__pack_guard_add(guard, d->blobs[d->blobs[i].same].pack->pack, true, err);
+    }
+    return status;
+}
+
+/* ---- naming others --------------------------------------------------------------------------- */
+
+static blob *
+blob_of(const dedup *d, const esdm__fragment *fragment)
+{
+    const esdm__pack_name *pack =
+        esdm__packs_intern(d->packs, fragment->pack->target, fragment->pack->pack);
+    uint32_t number = pack != NULL && d->slots > 0 ? *slot_of(d, pack, fragment->position) : 0;
+    return number != 0 ? &d->blobs[number - 1] : NULL;
+}
+
+static bool
+stored_at(void *user, const esdm__fragment *fragment, const esdm__pack_name **ret_pack,
+          uint64_t *ret_position)
+{
+    const dedup *d = user;
+    const blob *one = blob_of(d, fragment);
+    if (one == NULL || one->same == NONE)
+        return false;
+    *ret_pack = d->blobs[one->same].pack;
+    *ret_position = d->blobs[one->same].position;
+    return true;
+}
+
+/* What is left in a pack that is emptied, but for what others name: those go on naming it. */
+static bool
+wants_left(void *user, uint32_t dataset, const esdm__fragment *fragment, uint32_t *ret_copies)
+{
+    const dedup *d = user;
+    const blob *one = blob_of(d, fragment);
+    const char *places = fragment->pack->target;
+    esdm__pack_place place;
+    (void) dataset;
+    if (one == NULL || one->kept || !is_emptied(d, one))
+        return false;
+    *ret_copies = 0;
+    while (esdm__places_next(&places, &place))
+        ++*ret_copies;
+    return true;
+}
+
+/* The rows that say whose packs the container shares come first. */
+static esdm_status
+share_all(dedup *d, uint32_t number, esdm_error *err)
+{
+    const holder *one = &d->holders[number];
+    esdm__page_list pages = {0};
+    bool *asked = calloc(d->nholders, sizeof *asked);
+    if (asked == NULL)
+        return esdm__error_nomem(err, d->nholders, "containers");
+    esdm_status status = esdm__page_list_load_all(d->session, one->container, &pages, err);
+    for (size_t i = 0; i < pages.count && status == ESDM_OK; i++) {
+        const esdm_meta_page entry = esdm__page_list_at(&pages, i);
+        esdm__page *page = NULL;
+        if (esdm__page_fetch(d->session, &entry, &page, NULL) != ESDM_OK)
+            continue;
+        for (uint32_t k = 0; k < page->records.count && status == ESDM_OK; k++) {
+            esdm__fragment fragment;
+            esdm__records_fragment(&page->records, k, &fragment);
+            const blob *at = fragment.pack != NULL ? blob_of(d, &fragment) : NULL;
+            if (at == NULL || at->same == NONE || asked[d->blobs[at->same].holder])
+                continue;
+            uint32_t other = d->blobs[at->same].holder;
+            asked[other] = true;
+            status = d->session->meta->share(d->session->store, one->container,
+                                             d->holders[other].container, err);
+        }
+        esdm__page_unref(page);
+    }
+    esdm__page_list_clear(&pages);
+    free(asked);
+    return status;
+}
+
+static esdm_status
+name_others(dedup *d, esdm__mover *mover, uint32_t number, esdm_error *err)
+{
+    const holder *one = &d->holders[number];
+    esdm__moved moved = {0};
+    esdm_container *model = NULL; /* for the site's policies */
+    esdm_error why = {0};
+    if (esdm__io_open(d->session, one->name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &model, &why) !=
+        ESDM_OK)
+        return ESDM_OK; /* it was removed meanwhile */
+    const esdm__move_job job = {.session = d->session,
+                                .name = one->name,
+                                .container = one->container,
+                                .uuid = one->uuid,
+                                .model = model,
+                                .wants = wants_left,
+                                .stored_at = stored_at,
+                                .user = d};
+    esdm_status status = share_all(d, number, err);
+    bool gone = status == ESDM_ECONFLICT; /* one of them was removed meanwhile */
+    if (status == ESDM_OK)
+        status = esdm__mover_run(mover, &job, &moved, NULL, err);
+    d->result->pages += moved.pages;
+    esdm__container_drop(model);
+    return gone ? ESDM_OK : status;
+}
+
+static esdm_status
+apply(dedup *d, esdm_error *err)
+{
+    esdm__pack_guard *guard = esdm__pack_guard_new(d->session);
+    esdm__mover *mover = esdm__mover_new(d->session);
+    esdm_status status = guard != NULL && mover != NULL
+                             ? guard_kept(d, guard, err)
+                             : esdm__error_nomem(err, sizeof *d, "de-duplication");
+    if (status == ESDM_OK)
+        status = esdm__pool_run(d->session->pool, d->nblobs, compare_one, d, err);
+    if (status == ESDM_OK)
+        status = foresee(d, err);
+    for (uint32_t i = 0; i < d->nholders && status == ESDM_OK && d->result->duplicates > 0; i++) {
+        status = name_others(d, mover, i, err);
+        if (status == ESDM_OK && d->options->progress != NULL)
+            d->options->progress((double) (i + 1) / (double) d->nholders, d->holders[i].name,
+                                 d->options->user);
+    }
+    esdm__mover_free(mover);
+    esdm__pack_guard_free(guard);
+    for (size_t i = 0; i < d->nholders && status == ESDM_OK; i++)
+        esdm__upkeep_trim(d->session, d->holders[i].container, d->holders[i].uuid,
+                          d->holders[i].name);
+    return status;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+esdm_status
+esdm__upkeep_dedup(esdm_session *session, const esdm_dedup_options *options,
+                   esdm_dedup_result *result, esdm_error *err)
+{
+    dedup d = {.session = session, .options = options, .result = result};
+    *result = (esdm_dedup_result){0};
+    d.packs = esdm__packs_new();
+    esdm_status status =
+        d.packs != NULL ? list_holders(&d, err) : esdm__error_nomem(err, sizeof d, "fragments");
+    result->containers = d.nholders;
+    for (uint32_t i = 0; i < d.nholders && status == ESDM_OK; i++)
+        status = list_fragments(&d, i, err);
+    if (status == ESDM_OK)
+        status = find_equal(&d, err);
+    if (status == ESDM_OK)
+        status = foresee(&d, err);
+    if (status == ESDM_OK && !options->dry_run && result->duplicates > 0)
+        status = apply(&d, err);
+    for (size_t i = 0; i < d.nholders; i++)
+        free(d.holders[i].name);
+    free(d.holders);
+    free(d.blobs);
+    free(d.table);
+    free(d.order);
+    free(d.loads);
+    esdm__packs_unref(d.packs);
+    return status;
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-dedup: what it foretells and what it saves, on a series of restarts; what is removed and written afterwards."""
+
+import json
+
+from esdmtest import Site, client, expect, expect_error, main, run, tool
+
+DEDUP, RM, GC, FSCK = (tool(name) for name in ("esdm-dedup", "esdm-rm", "esdm-gc", "esdm-fsck"))
+
+# Restarts of a model: masks and soil never change, the state does.
+SERIES = """
+import netCDF4, numpy, sys
+fixed = numpy.random.default_rng(1).random((40, 20000))
+for n in range(int(sys.argv[1])):
+    with netCDF4.Dataset(f"esdm://restart/{n:03}.nc", "w") as d:
+        d.createDimension("k", 40); d.createDimension("x", 20000)
+        for name in ("soil", "mask"):
+            v = d.createVariable(name, "f8", ("k", "x"))
+            for k in range(0, 40, 8): v[k:k + 8] = fixed[k:k + 8] + (name == "mask")
+        v = d.createVariable("state", "f8", ("k", "x"))
+        v[:] = numpy.random.default_rng(100 + n).random((40, 20000))
+        d.n = n
+"""
+CHECK = """
+import netCDF4, numpy, sys
+fixed = numpy.random.default_rng(1).random((40, 20000))
+for n in map(int, sys.argv[1:]):
+    with netCDF4.Dataset(f"esdm://restart/{n:03}.nc") as d:
+        assert d.n == n and (d["soil"][:] == fixed).all() and (d["mask"][:] == fixed + 1).all(), n
+        assert (d["state"][:] == numpy.random.default_rng(100 + n).random((40, 20000))).all(), n
+"""
+
+
+def dedup(*arguments):
+    return json.loads(run([DEDUP, "--json", *arguments]).stdout)
+
+
+def stored(site):
+    """Bytes that the packs of containers take."""
+    return sum(path.stat().st_size for path in site.pack_files())
+
+
+def python(code, *arguments):
+    client(["/usr/bin/python3", "-c", code, *map(str, arguments)])
+
+
+def test_a_series_saves_what_was_foretold():
+    with Site(replaced={"keep": 0}) as site:
+        python(SERIES, 6)
+        before = stored(site)
+        foretold = dedup("--dry-run", "restart")
+        expect(stored(site) == before and foretold["pages"] == 0, "a dry run changes something")
+        expect(foretold["duplicate_bytes"] > 0.5 * foretold["bytes"], f"{foretold}")
+        text = run([DEDUP, "-n", "restart"]).stdout
+        expect("would be saved" in text and "of memory for the table" in text, text)
+        done = dedup("restart")
+        run([GC, "--yes", "--age=0"])
+        saved = before - stored(site)
+        expect(done["duplicate_bytes"] == foretold["duplicate_bytes"] and done["pages"] > 0, f"{done} {foretold}")
+        expect(abs(saved - foretold["freed_bytes"]) <= 0.1 * foretold["freed_bytes"],
+               f"saved {saved}, foretold {foretold['freed_bytes']}")
+        python(CHECK, *range(6))
+        run([FSCK, "--data"])
+        expect(dedup("--dry-run", "restart")["duplicates"] == 0, "there are equal ones again")
+        expect("is little" in run([DEDUP, "-n"]).stdout, "not told that it is little")
+
+
+def test_what_is_removed_or_written_does_no_harm():
+    with Site(replaced={"keep": 0}) as site:
+        python(SERIES, 4)
+        dedup()
+        run([RM, "--yes", "--for-good", "restart/000.nc"])       # what the others refer to
+        run([GC, "--yes", "--age=0"])
+        python(CHECK, 1, 2, 3)
+        python("import netCDF4\nwith netCDF4.Dataset('esdm://restart/001.nc', 'a') as d: d['soil'][:] = 0\n")
+        run([GC, "--yes", "--age=0"])
+        python(CHECK, 2, 3)
+        run([FSCK, "--data"])
+        for n in 1, 2, 3:
+            run([RM, "--yes", "--for-good", f"restart/{n:03}.nc"])
+        run([GC, "--yes", "--age=0"])
+        expect(not site.pack_files(), f"left: {site.pack_files()}")
+
+
+def test_branches_clones_and_names():
+    with Site(history=3) as _:
+        python(SERIES, 2)
+        run([tool("esdm-branch"), "restart/000.nc", "b"])
+        run([tool("esdm-cp"), "--reflink", "esdm://restart/001.nc", "esdm://restart/002.nc"])
+        told = dedup("--dry-run")
+        two = dedup("--dry-run", "restart/000.nc", "restart/001.nc")
+        expect(told["containers"] == 4 and two["containers"] == 2 and told["duplicates"] > 0, f"{told}")
+        for key in "fragments", "bytes", "duplicates", "duplicate_bytes":  # what is shared counts once
+            expect(told[key] == two[key], f"{told} {two}")
+        dedup()
+        python(CHECK, 0, 1)
+        run([tool("esdm-diff"), "restart/000.nc", "restart/000.nc@branch:b"])
+        run([tool("esdm-diff"), "restart/001.nc", "restart/002.nc"])
+        run([FSCK, "--data"])
+        expect(dedup("--dry-run")["duplicates"] == 0, "there are equal ones again")
+        expect_error(run([DEDUP, "none"], check=False), "none")
+
+
+if __name__ == "__main__":
+    main(test_a_series_saves_what_was_foretold, test_what_is_removed_or_written_does_no_harm,
+         test_branches_clones_and_names)
