@@ -37,8 +37,9 @@ normalise_source(const char *from, char *normal, esdm_error *err)
     esdm_status status = esdm_container_normalise(from, normal, err);
     if (status == ESDM_OK && esdm__virtual_is_said(normal))
         return esdm__error_set(err, ESDM_ENOTSUP,
-                               "'%s' is a query, whose containers lie apart: it can be copied, and "
-                               "each of the containers cloned",
+                               "'%s' is a query, whose containers lie apart: it can be copied, or "
+                               "cloned into a folder, each container for itself (esdm-cp "
+                               "--reflink 'esdm://?…' esdm://FOLDER/)",
                                normal);
     return status;
 }

@@ -95,3 +95,19 @@ esdm_virtual_members(esdm_session *session, esdm_virtual_visitor visit, void *us
     ESDM__NEED(err, visit);
     return esdm__virtual_members(session, visit, user, err);
 }
+
+esdm_status
+esdm_virtual_found(esdm_session *session, const char *query, esdm_found_visitor visit, void *user,
+                   esdm_error *err)
+{
+    char normal[ESDM_CONTAINER_NAME_MAX + 1];
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, query);
+    ESDM__NEED(err, visit);
+    if (!esdm__virtual_is_said(query))
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "'%s' is no query: '?source_id=MPI-ESM1-2-LR&table_id=Amon' is one",
+                               query);
+    esdm_status status = esdm__virtual_normalise(query, normal, err);
+    return status == ESDM_OK ? esdm__virtual_found(session, normal, visit, user, err) : status;
+}

@@ -281,3 +281,17 @@ esdm__members_clear(esdm__members *members)
         (void) pthread_mutex_destroy(&members->lock);
     *members = (esdm__members){0};
 }
+
+esdm_status
+esdm__virtual_found(esdm_session *session, const char *query,
+                    bool (*visit)(const char *name, void *user), void *user, esdm_error *err)
+{
+    esdm__question question = {0};
+    esdm_status status = esdm__question_ask(session, query, NULL, &question, err);
+    for (size_t i = 0; status == ESDM_OK && i < question.count; i++) {
+        if (!visit(question.names[i], user))
+            break;
+    }
+    esdm__question_clear(&question);
+    return status;
+}

@@ -72,6 +72,11 @@ esdm_status esdm__virtual_save(esdm_container *whole, const char *query, bool pi
 void esdm__virtual_pinned(const esdm_container *whole,
                           bool (*visit)(const char *member, uint64_t snapshot, void *user),
                           void *user);
+/** Visits the containers that a query finds, by name; nothing is opened. @param query normalised.
+ */
+esdm_status esdm__virtual_found(esdm_session *session, const char *query,
+                                bool (*visit)(const char *name, void *user), void *user,
+                                esdm_error *err);
 /** Return false to stop. */
 typedef bool (*esdm__member_visitor)(const char *name, const char *member, bool pinned, void *user);
 /** Visits the members of all saved queries. */

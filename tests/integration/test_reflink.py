@@ -80,6 +80,20 @@ def test_reflink__trees_and_what_is_told():
         expect("3 cloned, 0 failed" in done.stdout, done.stdout)
 
 
+def test_reflink__what_a_query_finds():
+    with Site() as site:
+        for name, kind in (("exp/a.nc", "x"), ("exp/b.nc", "y"), ("other/c.nc", "x")):
+            make(site, name, len(name))
+            client(["ncatted", "-O", "-h", "-a", f"kind,global,o,c,{kind}", f"esdm://{name}"])
+        stored = packs(site)
+        told = json.loads(run([CP, "--json", "--reflink", "esdm://?kind=x", "esdm://try/"]).stdout)
+        expect(told["cloned"] == 2 and packs(site) == stored, f"{told}")
+        expect(run([tool("esdm-ls"), "try"]).stdout == "try/exp/a.nc\ntry/other/c.nc\n", "other names")
+        expect(dump("try/other/c.nc") == dump("other/c.nc"), "the clone differs")
+        expect_error(run([CP, "--reflink", "esdm://?kind=x", "esdm://one.nc"], check=False), "FOLDER/")
+        expect(run([CP, "--reflink", "esdm://?kind=none", "esdm://try/"], check=False).returncode != 0, "")
+
+
 def test_reflink__auto_copies_what_cannot_be_cloned():
     with Site() as site:
         make(site, "a.nc", 0)
@@ -120,6 +134,7 @@ def test_reflink__back_to_an_earlier_snapshot():
 main(
     test_reflink__clones_are_changed_by_programs,
     test_reflink__trees_and_what_is_told,
+    test_reflink__what_a_query_finds,
     test_reflink__auto_copies_what_cannot_be_cloned,
     test_reflink__back_to_an_earlier_snapshot,
 )

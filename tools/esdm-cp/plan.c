@@ -3,6 +3,7 @@
 /* From the command line to a list of copies. */
 
 #include "esdm-cp/esdm-cp.h"
+#include "esdm/virtual.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -260,12 +261,38 @@ add_containers(plan *p, const char *argument)
     return all.result;
 }
 
+static bool
+add_found(const char *name, void *user)
+{
+    listing *all = user;
+    g_autofree char *below = join(all->p->target, name);
+    all->count++;
+    all->result = add_job(all->p, true, name, below);
+    return all->result == TOOL_OK;
+}
+
+/* Each container that a query finds is cloned, below the folder under its whole name. */
+static tool_exit
+add_members(plan *p, const char *query)
+{
+    esdm_error err = {0};
+    listing all = {.p = p, .prefix = ""};
+    tool_exit result = p->session == NULL ? tool_session(true, &p->session) : TOOL_OK;
+    if (result != TOOL_OK)
+        return result;
+    esdm_status status = esdm_virtual_found(p->session, query, add_found, &all, &err);
+    return status == ESDM_OK ? all.result : tool_fail(status, &err);
+}
+
 static tool_exit
 add_source(plan *p, const char *argument)
 {
     const char *name = container_name(argument);
     if (name == NULL)
         return add_path(p, argument);
+    if (name[0] == '?' && p->to_container && p->into_folder &&
+        cp_wants.reflink == CP_REFLINK_ALWAYS)
+        return add_members(p, name);
     if (cp_wants.recursive)
         return add_containers(p, name);
     g_autofree char *base = last_component(name);

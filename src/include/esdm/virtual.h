@@ -28,6 +28,14 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_virtual_save(esdm_session *session, co
                                                        const char *name, bool pin, bool replace,
                                                        esdm_error *err);
 
+/** Return false to stop. @param name borrowed. */
+typedef bool (*esdm_found_visitor)(const char *name, void *user);
+/** Visits the containers that a query ("?attribute=value&…") finds, by name. They need not fit
+ *  together, and none is opened. ESDM_ENOENT: nothing is found; ESDM_EINVAL: no query. */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_virtual_found(esdm_session *session, const char *query,
+                                                        esdm_found_visitor visit, void *user,
+                                                        esdm_error *err);
+
 /** Return false to stop. @param name of the virtual container; names are borrowed. */
 typedef bool (*esdm_virtual_visitor)(const char *name, const char *member, bool pinned, void *user);
 /** Visits all members of all virtual containers that were saved, as they are now: to tell who uses
