@@ -28,7 +28,8 @@ OPTIONAL_IN = {
     "esdm_compact": {"options", "ret_result"}, "esdm_reindex": {"options", "ret_result"},
     "esdm_container_tag": {"ret_snapshot"}, "esdm_container_retract": {"reason"},
     "esdm_find_rows": {"columns"}, "esdm_find_save": {"expression"},
-    "esdm_view_name": {"value"},
+    "esdm_view_name": {"value"}, "esdm_branch_create": {"ret_snapshot"},
+    "esdm_merge": {"options", "ret_result"}, "esdm_dedup": {"options", "ret_result"},
     # NULL: nothing is stated, or there is nothing to close.
     "esdm_dataset_set_accuracy": {"accuracy"}, "esdm_container_close": {"container"},
     "esdm_container_set_hint": {"value"}, "esdm_dataset_set_hint": {"value"},
@@ -159,6 +160,8 @@ def value_of(kind, name, place):
     if kind.endswith(("_visitor", "_reporter")):
         return f"({kind}) (void (*)(void)) prepare"
     plain = kind.removeprefix("const ").strip()
+    if kind == "char *" and name == "text":  # room for one
+        return f"(void *) spare[{place}]"
     if name in TEXTS and plain == "char *":
         return TEXTS[name]
     if name.startswith("ret") or plain not in VALUES:
