@@ -72,6 +72,10 @@ static const tool_help help = {
         "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
         "What libnetcdf has no filter for is told, and stored without it.\n"
         "\n"
+        "--keep-codecs compresses the numbers of a netCDF-4 file as those of the container are,\n"
+        "with ESDM's own codecs. Every program with HDF5 reads it that finds libh5esdm.so in\n"
+        "HDF5_PLUGIN_PATH (pkg-config --variable=hdf5plugindir esdm).\n"
+        "\n"
         "A TARGET that ends in .zarr becomes a Zarr store of version 3 (--format zarr2: version\n"
         "2), a folder with consolidated metadata, compressed with zstd. Types of attributes,\n"
         "unlimited dimensions and dimensions without a variable are not kept there, and a\n"
@@ -161,6 +165,9 @@ static const GOptionEntry entries[] = {
      "Compress NetCDF files (readers need the filter, too) and Zarr stores with zstd, 1 to 22; "
      "0: not at all",
      "LEVEL"},
+    {"keep-codecs", 0, 0, G_OPTION_ARG_NONE, &cp_wants.keep_codecs,
+     "Compress NetCDF files as the containers are; readers need ESDM's filter in HDF5_PLUGIN_PATH",
+     NULL},
     {"accuracy", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cp_wants.accuracy,
      "How much a variable may be off in a container, beside what its attributes say: 'tas: "
      "abs=0.01 K; mode=archive' (see above); NAME may be a pattern; several are possible",
@@ -430,6 +437,22 @@ wrong_level(const GPtrArray *jobs)
     return NULL;
 }
 
+/* NULL, or what is wrong with --keep-codecs. */
+static const char *
+wrong_keep(const GPtrArray *jobs)
+{
+    if (!cp_wants.keep_codecs)
+        return NULL;
+    if (cp_wants.deflate != CP_LEVEL_NONE || cp_wants.zstd != CP_LEVEL_NONE)
+        return "--keep-codecs, --deflate and --zstd exclude each other";
+    bool good = cp_wants.format == NULL || g_str_has_prefix(cp_wants.format, "netcdf4");
+    for (guint i = 0; good && i < jobs->len; i++) {
+        const cp_job *job = g_ptr_array_index(jobs, i);
+        good = job->from_container && !job->to_container && cp_zarr_format(job) == 0;
+    }
+    return good ? NULL : "--keep-codecs makes netCDF-4 files of containers";
+}
+
 /* NULL, or what is wrong with --format zarr. */
 static const char *
 wrong_zarr(const GPtrArray *jobs)
@@ -501,6 +524,8 @@ main(int argc, char **argv)
         return tool_usage("%s", err.message);
     GPtrArray *jobs = NULL;
     tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    if (result == TOOL_OK && wrong_keep(jobs) != NULL)
+        result = tool_usage("%s", wrong_keep(jobs));
     if (result == TOOL_OK && wrong_zarr(jobs) != NULL)
         result = tool_usage("%s", wrong_zarr(jobs));
     if (result == TOOL_OK && wrong_level(jobs) != NULL)

@@ -196,6 +196,10 @@ typedef struct cp_left_out {
     char names[100]; /* "zstd, filter 4711" */
 } cp_left_out;
 
+/** --keep-codecs: what the datasets of a container are stored with, as filters of its model; HDF5
+ *  is told where ESDM's filter lies. ESDM_ENOTSUP: it is not found. (esdm-cp/keep.c) */
+esdm_status cp_keep_codecs(const cp_model *model, esdm_error *err);
+
 /* ---- ends --------------------------------------------------------------------------------- */
 
 typedef struct cp_end cp_end;
@@ -315,6 +319,7 @@ typedef struct cp_options {
     gboolean reference; /**< values stay in the NetCDF files */
     cp_reflink reflink;
     gboolean recursive;
+    gboolean keep_codecs; /**< NetCDF files have the codecs of their containers */
     gboolean dry_run;
     gboolean verbose;
     gboolean quiet;

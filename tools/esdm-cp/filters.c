@@ -9,6 +9,8 @@
 #include <netcdf_filter.h>
 #include <string.h>
 
+#include "h5filter/h5filter.h"
+
 enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, SZIP = 4, BZIP2 = 307, BLOSC = 32001 };
 enum { ZSTD = 32015 };
 
@@ -18,12 +20,13 @@ static const struct {
 } known[] = {{DEFLATE, "deflate"},  {SHUFFLE, "shuffle"}, {FLETCHER32, "fletcher32"},
              {SZIP, "szip"},        {BZIP2, "bzip2"},     {BLOSC, "blosc"},
              {ZSTD, "zstd"},        {32000, "lzf"},       {32004, "lz4"},
-             {32008, "bitshuffle"}, {32013, "zfp"}};
+             {32008, "bitshuffle"}, {32013, "zfp"},       {ESDM_H5FILTER, "esdm"}};
 
 bool
 cp_filters_asked(void)
 {
-    return cp_wants.deflate != CP_LEVEL_NONE || cp_wants.zstd != CP_LEVEL_NONE;
+    return cp_wants.deflate != CP_LEVEL_NONE || cp_wants.zstd != CP_LEVEL_NONE ||
+           cp_wants.keep_codecs;
 }
 
 /* "zstd", or "filter 4711" */
@@ -84,7 +87,7 @@ choose(cp_dataset *dataset)
 esdm_status
 cp_filters_choose(const cp_end *end, cp_model *model, esdm_error *err)
 {
-    if (!cp_filters_asked())
+    if (!cp_filters_asked() || cp_wants.keep_codecs) /* of the model already */
         return ESDM_OK;
     if (cp_wants.zstd != CP_LEVEL_NONE && nc_inq_filter_avail(end->ncid, ZSTD) != NC_NOERR)
         return tool_error_set(err, ESDM_ENOTSUP,

@@ -124,9 +124,12 @@ copy_all(copy *c)
     if (c->source.is_container)
         cp_accuracy_document(c->model);
     int zarr = cp_zarr_format(c->job);
-    esdm_status status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
-                         : zarr != 0            ? cp_zarr_create(&c->target, c->model, zarr, c->err)
-                                                : cp_netcdf_create(&c->target, c->model, c->err);
+    esdm_status status = cp_wants.keep_codecs ? cp_keep_codecs(c->model, c->err) : ESDM_OK;
+    if (status != ESDM_OK)
+        return status;
+    status = c->target.is_container ? cp_container_create(&c->target, c->model, c->err)
+             : zarr != 0            ? cp_zarr_create(&c->target, c->model, zarr, c->err)
+                                    : cp_netcdf_create(&c->target, c->model, c->err);
     bool states = c->target.is_container && c->referrer == NULL;
     if (status == ESDM_OK && states)
         status = cp_accuracy_state(c->model, &c->source, c->err);

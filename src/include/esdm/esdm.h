@@ -7,6 +7,7 @@
 #include "esdm/accuracy.h"
 #include "esdm/accuracy_attributes.h"
 #include "esdm/branch.h"
+#include "esdm/chunk.h"
 #include "esdm/comm.h"
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
