@@ -140,11 +140,22 @@ def test_what_a_query_joins():
             return run(["ncdump", "-v", "v", site.file("got.nc")]).stdout
         add(1)
         add(2)
+        run([tool("esdm-ln"), "esdm://?pair=p", "esdm://saved"])
         with serving(site) as (port, _):
+            def saved():
+                shape = get(port, "/zarr/saved/v/zarr.json")["shape"]
+                site.file("got.nc").write_bytes(ask(port, "/files/saved")[1])
+                expect("v(t)" in run(["ncdump", "-h", site.file("got.nc")]).stdout, "no file")
+                dds = ask(port, "/dap/saved.dds?v")[1].decode()
+                values = run(["ncdump", "-v", "v", site.file("got.nc")]).stdout.rpartition("v = ")[2].split(" ;")[0]
+                return shape, f"t = {shape[0]}]" in dds, values
+            expect(saved() == ([2], True, "1, 2"), f"saved: {saved()}")
             expect("v = 1, 2 ;" in told(port), "two")
             client(["/usr/bin/python3", "-c", "import netCDF4\nwith netCDF4.Dataset('esdm://2.nc', 'a') as d:\n"
                     "    d['t'][1] = 3\n    d['v'][1] = 3"])
             expect("v = 1, 2, 3 ;" in told(port), "what was added is not seen")
+            time.sleep(1.1)
+            expect(saved() == ([3], True, "1, 2, 3"), f"what was added is not seen by the name: {saved()}")
 
 
 def test_programs__read_ranges():

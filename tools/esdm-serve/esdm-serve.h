@@ -98,6 +98,9 @@ typedef struct serve_place {
     char *pinned;       /* owned: the name that stays with these bytes, for a path; NULL: none */
 } serve_place;
 
+/** What stands beside the name of a thing that is kept open: the second, of a query that was saved
+ *  under a name (esdm-ln), which is asked anew; 0 of all others. @param info of the name. */
+uint64_t serve_now_if_saved(const esdm_container *opened, const esdm_container_info *info);
 /** Opens the container of a name as it is now. @param ret_place owned: serve_place_clear().
  *  @return false: the answer was given. */
 bool serve_place_open(serve_request *request, const char *name, serve_place *ret_place,

@@ -46,6 +46,14 @@ serve_file(serve_request *request)
     if (status == ESDM_OK)
         status = vfile_pool_get(request->state->files, request->rest, time_ns,
                                 snapshot != 0 ? snapshot : info.snapshot, format, &file, &err);
+    uint64_t now = status == ESDM_OK && snapshot == 0
+                       ? serve_now_if_saved(esdm_vfile_container(vfile_of(file)), &info)
+                       : 0;
+    if (now != 0) {
+        vfile_pool_put(request->state->files, file);
+        status = vfile_pool_get(request->state->files, request->rest, now, info.snapshot, format,
+                                &file, &err);
+    }
     if (status != ESDM_OK)
         return serve_failed(request, status, &err);
     const esdm_vfile *v = vfile_of(file);

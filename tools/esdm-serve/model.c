@@ -79,6 +79,25 @@ pinned_name(const serve_model *m)
     return g_uri_escape_string(told, "/@", false);
 }
 
+uint64_t
+serve_now_if_saved(const esdm_container *opened, const esdm_container_info *info)
+{
+    bool is_saved = info->snapshot != 0 && esdm_container_snapshot(opened) == 0;
+    return is_saved ? (uint64_t) (g_get_real_time() / G_USEC_PER_SEC) : 0;
+}
+
+static esdm_status
+get_model(serve_state *state, const char *name, const esdm_container_info *info, uint64_t now,
+          tool_held **ret_held, esdm_error *err)
+{
+    const wanted w = {.name = name, .snapshot = info->snapshot};
+    g_autofree char *key = g_strdup_printf(
+        "%s\n%" G_GUINT64_FORMAT "\n%" G_GUINT64_FORMAT "\n%" G_GUINT64_FORMAT, name,
+        (guint64) (info->snapshot != 0 ? info->created_ns : info->modified_ns),
+        (guint64) info->snapshot, (guint64) now);
+    return tool_pool_get(state->models, key, &w, ret_held, err);
+}
+
 bool
 serve_place_open(serve_request *request, const char *name, serve_place *ret, serve_result *answer)
 {
@@ -87,20 +106,27 @@ serve_place_open(serve_request *request, const char *name, serve_place *ret, ser
     esdm_status status = esdm_container_stat(request->state->session, name, &info, &err);
     if (status != ESDM_OK)
         return *answer = serve_failed(request, status, &err), false;
-    const wanted w = {.name = name, .snapshot = info.snapshot};
-    g_autofree char *key =
-        g_strdup_printf("%s\n%" G_GUINT64_FORMAT "\n%" G_GUINT64_FORMAT, name,
-                        (guint64) (info.snapshot != 0 ? info.created_ns : info.modified_ns),
-                        (guint64) info.snapshot);
     *ret = (serve_place){.held = NULL};
-    status = tool_pool_get(request->state->models, key, &w, &ret->held, &err);
+    serve_state *state = request->state;
+    status = get_model(state, name, &info, 0, &ret->held, &err);
+    uint64_t now = 0;
+    if (status == ESDM_OK) {
+        const serve_model *m = tool_held_thing(ret->held);
+        now = serve_now_if_saved(m->end.container, &info);
+    }
+    if (now != 0) {
+        tool_pool_put(state->models, ret->held);
+        ret->held = NULL;
+        status = get_model(state, name, &info, now, &ret->held, &err);
+    }
     if (status != ESDM_OK)
         return *answer = serve_failed(request, status, &err), false;
     ret->model = tool_held_thing(ret->held);
     ret->pinned = pinned_name(ret->model);
-    ret->tag = g_strdup_printf("\"%s-%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "\"",
-                               esdm_container_uuid(ret->model->end.container),
-                               (guint64) info.snapshot, (guint64) info.modified_ns);
+    ret->tag =
+        g_strdup_printf("\"%s-%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "\"",
+                        esdm_container_uuid(ret->model->end.container), (guint64) info.snapshot,
+                        (guint64) (now != 0 ? now : info.modified_ns));
     return true;
 }
 
