@@ -18,7 +18,11 @@ __tsan_default_options(void)
 }
 #endif
 
-enum { RANKS = 3, COLUMNS = 3000, ROWS = 40, SECONDS = 300 };
+/* Of so many ranks, rank 9's pages go through rank 8. */
+enum { FEW_RANKS = 3, RANKS_MAX = 10 };
+enum { COLUMNS = 3000, ROWS = 40, SECONDS = 300 };
+
+static int ranks = FEW_RANKS;
 
 /* Datasets of which each has an index page, so many that a rank sends several batches of them. */
 enum { MANY = 3000 };
@@ -173,7 +177,7 @@ make(esdm_session *session, esdm_comm *comm)
     ok(esdm_container_create_collective(session, comm, "ranks", ESDM_CREATE_REPLACE, &container,
                                         ERR));
     esdm_group *root = esdm_container_root(container);
-    ok(esdm_dimension_create(root, "row", RANKS * ROWS, &dims[0], ERR));
+    ok(esdm_dimension_create(root, "row", (uint64_t) ranks * ROWS, &dims[0], ERR));
     ok(esdm_dimension_create(root, "column", COLUMNS, &dims[1], ERR));
     ok(esdm_dataset_create(root, "a", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
     ok(esdm_dataset_create(root, "b", ESDM_TYPE_INT32, 2, dims, &dataset, ERR));
@@ -186,12 +190,12 @@ expect_all(esdm_session *session, int32_t value)
 {
     esdm_container *container;
     esdm_dataspace space;
-    size_t count = (size_t) RANKS * ROWS * COLUMNS;
+    size_t count = (size_t) ranks * ROWS * COLUMNS;
     int32_t *data = malloc(count * sizeof *data);
     check(data != NULL);
     ok(esdm_container_open(session, "ranks", ESDM_OPEN_READ, 0, &container, ERR));
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0}, (uint64_t[]){RANKS * ROWS, COLUMNS},
-                           ERR));
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0},
+                           (uint64_t[]){(uint64_t) ranks * ROWS, COLUMNS}, ERR));
     for (int k = 0; k < 2; k++) {
         ok(esdm_read(find(container, k == 0 ? "a" : "b"), &space, ESDM_TYPE_INT32, data, NULL,
                      ERR));
@@ -258,19 +262,21 @@ fail_message(esdm_session *session, esdm_comm *comm, op which, int who)
     thread_comm_meet(inner_of(comm));
 }
 
-/* Rank 0 has not got the pages of rank `from`: nothing is published, and can be later. */
+/* Rank `who` has not got the nth message with pages: nothing is published, and can be later. */
 static void
-fail_pages(esdm_session *session, esdm_comm *comm, int from)
+fail_pages(esdm_session *session, esdm_comm *comm, int who, int nth)
 {
     failing_comm *f = (failing_comm *) comm;
     esdm_container *container = make(session, comm);
     write_rows(container, comm->rank, 1);
     ok(esdm_container_commit(container, NULL, ERR));
     write_rows(container, comm->rank, 2);
-    f->failing[RECEIVE] = comm->rank == 0 ? f->calls[RECEIVE] + (uint64_t) from : 0;
+    f->failing[RECEIVE] = comm->rank == who ? f->calls[RECEIVE] + (uint64_t) nth : 0;
     fails(esdm_container_commit(container, NULL, ERR), ESDM_EIO, "the network is down");
     f->failing[RECEIVE] = 0;
+    thread_comm_meet(inner_of(comm));
     expect_all(session, 1);
+    thread_comm_meet(inner_of(comm));
     ok(esdm_container_close(container, ERR));
     expect_all(session, 2);
     thread_comm_meet(inner_of(comm));
@@ -343,13 +349,13 @@ expect_many(esdm_session *session, int32_t value)
     esdm_container *container;
     esdm_dataspace space;
     char name[16];
-    int32_t data[RANKS];
+    int32_t data[RANKS_MAX];
     ok(esdm_container_open(session, "ranks", ESDM_OPEN_READ, 0, &container, ERR));
-    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0}, (uint64_t[]){RANKS, 1}, ERR));
+    ok(esdm_dataspace_init(&space, 2, (uint64_t[]){0, 0}, (uint64_t[]){(uint64_t) ranks, 1}, ERR));
     for (int i = 0; i < MANY; i += MANY / 10 - 1) {
         snprintf(name, sizeof name, "v%d", i);
         ok(esdm_read(find(container, name), &space, ESDM_TYPE_INT32, data, NULL, ERR));
-        for (int r = 0; r < RANKS; r++)
+        for (int r = 0; r < ranks; r++)
             check(data[r] == value);
     }
     ok(esdm_container_close(container, ERR));
@@ -474,15 +480,15 @@ rank_main(void *user)
 {
     esdm_comm *comm = failing_comm_new(user);
     esdm_session *session = open_here();
-    for (int who = 0; who < RANKS; who++) {
+    for (int who = 0; who < ranks; who++) {
         fail_message(session, comm, BROADCAST, who);
         if (who > 0) {
             fail_message(session, comm, SEND, who);
-            fail_pages(session, comm, who);
+            fail_pages(session, comm, 0, who);
         }
         fail_last(session, comm, who, 1);
         fail_last(session, comm, who, 2);
-        fail_both(session, comm, who, (who + 1) % RANKS);
+        fail_both(session, comm, who, (who + 1) % ranks);
         fail_both(session, comm, who, who);
         fail_refusal(session, comm, who);
         fail_again(session, comm, who);
@@ -495,17 +501,43 @@ rank_main(void *user)
     return NULL;
 }
 
+/* Pages that come by way of another rank: it does not hear of them, or is not heard. */
+static void *
+rank_below(void *user)
+{
+    esdm_comm *comm = failing_comm_new(user);
+    esdm_session *session = open_here();
+    fail_message(session, comm, SEND, 9);
+    fail_message(session, comm, SEND, 8);
+    fail_pages(session, comm, 8, 1);
+    fail_pages(session, comm, 0, 8);
+    fail_last(session, comm, 9, 2);
+    fail_refusal(session, comm, 9);
+    fail_again(session, comm, 9);
+    esdm_session_close(session);
+    esdm_comm_unref(comm);
+    return NULL;
+}
+
+static void
+run(int count, void *(*rank_function)(void *user))
+{
+    pthread_t threads[RANKS_MAX];
+    ranks = count;
+    struct thread_world *world = thread_world_new(count);
+    for (int i = 0; i < count; i++)
+        check(pthread_create(&threads[i], NULL, rank_function, thread_comm_new(world, i)) == 0);
+    for (int i = 0; i < count; i++)
+        check(pthread_join(threads[i], NULL) == 0);
+    thread_world_free(world);
+}
+
 int
 main(void)
 {
-    pthread_t threads[RANKS];
     (void) alarm(SECONDS); /* ranks that wait for ever */
     describe_site();
-    struct thread_world *world = thread_world_new(RANKS);
-    for (int i = 0; i < RANKS; i++)
-        check(pthread_create(&threads[i], NULL, rank_main, thread_comm_new(world, i)) == 0);
-    for (int i = 0; i < RANKS; i++)
-        check(pthread_join(threads[i], NULL) == 0);
-    thread_world_free(world);
+    run(FEW_RANKS, rank_main);
+    run(RANKS_MAX, rank_below);
     return 0;
 }
