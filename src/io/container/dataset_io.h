@@ -67,12 +67,12 @@ typedef struct esdm__dataset_io {
     atomic_uint object;         /* esdm__monitor_object(); 0: not asked yet */
     pthread_mutex_t write_lock; /* guards gather, epochs, failed, failure */
     esdm__gather gather;
-    esdm__epochs epochs;        /* used when ranks share the container */
-    esdm__box *territory;       /* the same; see io/ranks/meeting.h; owned; NULL: not used yet; of
-                                   the thread in a collective call */
-    esdm__failed_writes failed; /* what is to be written again before a commit */
-    const esdm_error *failure;  /* NULL, or: the order among ranks is lost; commits report it */
-    pthread_mutex_t lock;       /* guards index to planning, steps; a leaf lock */
+    esdm__epochs epochs;               /* used when ranks share the container */
+    struct esdm__territory *territory; /* the same; io/ranks/meeting.h; owned; NULL: not used yet;
+                                          of the thread in a collective call */
+    esdm__failed_writes failed;        /* what is to be written again before a commit */
+    const esdm_error *failure; /* NULL, or: the order among ranks is lost; commits report it */
+    pthread_mutex_t lock;      /* guards index to planning, steps; a leaf lock */
     esdm__index *index;
     bool directory_loaded; /* committed pages are known */
     uint64_t generation;   /* how often they were forgotten */

@@ -8,6 +8,8 @@
 
 /* Comparisons of boxes that rank 0 makes at most, some 50 ms; then ranks count as meeting. */
 #define MOST_TESTS UINT64_C(16000000)
+/* Meetings after one whose territories overlapped that do not compare them again. */
+#define PAUSE 15u
 /* So many claims are compared on the way to rank 0. */
 #define FEW_CLAIMS 64u
 
@@ -23,9 +25,10 @@ end_of(const esdm__box *box, uint32_t axis)
 static bool
 strays(const esdm__meeting *m)
 {
-    bool has = m->territory->rank == m->rank && !esdm__box_is_empty(m->territory);
-    return (m->box != NULL && !(has && esdm__box_contains(m->territory, m->box))) ||
-           (m->hull != NULL && !(has && esdm__box_contains(m->territory, m->hull)));
+    const esdm__box *own = &m->territory->box;
+    bool has = own->rank == m->rank && !esdm__box_is_empty(own);
+    return (m->box != NULL && !(has && esdm__box_contains(own, m->box))) ||
+           (m->hull != NULL && !(has && esdm__box_contains(own, m->hull)));
 }
 
 void
@@ -171,7 +174,9 @@ settle_territories(esdm_comm *comm, const esdm__tree *tree, esdm__meeting *m, bo
     esdm__buffer_clear(&claims);
     *ret_apart = status == ESDM_OK && !meet;
     if (*ret_apart)
-        *m->territory = some ? mine : (esdm__box){.rank = m->rank};
+        m->territory->box = some ? mine : (esdm__box){.rank = m->rank};
+    else
+        m->territory->pause = PAUSE;
     return status;
 }
 
@@ -214,7 +219,9 @@ esdm__meeting_decide(esdm_comm *comm, const esdm__tree *tree, esdm__meeting *m,
     *ret_meets = false;
     if (apart)
         return ESDM_OK;
-    if (m->rank > 0) {
+    if (m->territory->pause > 0) {
+        m->territory->pause--;
+    } else if (m->rank > 0) {
         esdm_status status = settle_territories(comm, tree, m, &apart, err);
         if (status != ESDM_OK || apart)
             return status;

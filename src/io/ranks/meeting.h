@@ -18,13 +18,20 @@
 enum { ESDM__MEETING_HAS_BOX, ESDM__MEETING_HAS_HULL, ESDM__MEETING_STRAYS, ESDM__MEETING_AXES };
 enum { ESDM__MEETING_AXIS_NUMBERS = 4 };
 
+/** What a rank remembers of earlier meetings. */
+typedef struct esdm__territory {
+    esdm__box box;  /* empty: none; no two ranks' ones share an element */
+    uint32_t pause; /* meetings that do not compare territories, after some overlapped; the same on
+                       all ranks */
+} esdm__territory;
+
 /** What one rank knows. */
 typedef struct esdm__meeting {
-    uint32_t rank;         /* of the dataset */
-    uint32_t unlimited;    /* bits of its axes */
-    const esdm__box *box;  /* about to be transferred; NULL: nothing */
-    const esdm__box *hull; /* of what this rank wrote; NULL: nothing */
-    esdm__box *territory;  /* in and out; empty at first; no two ranks' ones share an element */
+    uint32_t rank;              /* of the dataset */
+    uint32_t unlimited;         /* bits of its axes */
+    const esdm__box *box;       /* about to be transferred; NULL: nothing */
+    const esdm__box *hull;      /* of what this rank wrote; NULL: nothing */
+    esdm__territory *territory; /* in and out; zeroed at first */
 } esdm__meeting;
 
 static inline size_t

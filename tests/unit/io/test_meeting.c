@@ -30,7 +30,7 @@ transfer_all(esdm_comm *comm, void *user)
     esdm__tree tree;
     esdm__box box;
     esdm__box hull;
-    esdm__box territory = {0};
+    esdm__territory territory = {0};
     bool has_hull = false;
     assert_int_equal(esdm__tree_make(comm, &tree, NULL), ESDM_OK);
     for (int t = 0; t < s->transfers; t++) {
@@ -171,6 +171,18 @@ scattered_part(const story *s, int rank, int size, int transfer, esdm__box *ret_
     return true;
 }
 
+/* Ranks take turns along a limited axis, and come back to where they were: no two of them ever
+ * meet, but what they wrote lies mixed. */
+static bool
+part_in_turn(const story *s, int rank, int size, int transfer, esdm__box *ret_box)
+{
+    uint64_t lo[RANK] = {(uint64_t) transfer % 2 * (uint64_t) size + (uint64_t) rank, 0, 0};
+    uint64_t n[RANK] = {1, 10, 10};
+    (void) s;
+    esdm__box_set(ret_box, RANK, lo, n);
+    return true;
+}
+
 /* Two ranks of all do something. */
 static bool
 lonely_part(const story *s, int rank, int size, int transfer, esdm__box *ret_box)
@@ -229,6 +241,23 @@ test_meeting__of_a_hundred_thousand_scattered_ranks_is_found_at_rank_0(void **st
 }
 
 static void
+test_meeting__of_ranks_that_take_turns_compares_territories_rarely(void **state)
+{
+    (void) state;
+    enum { TRANSFERS = 12 };
+    uint8_t met[TRANSFERS];
+    uint8_t expected[TRANSFERS];
+    story s = {.transfers = TRANSFERS, .box_of = part_in_turn, .met = met};
+    sim_world *w = sim_world_new(300, 0, 96 << 10);
+    sim_run(w, transfer_all, &s);
+    expect_all_pairs(&s, 300, expected);
+    assert_memory_equal(met, expected, TRANSFERS);
+    size_t looks = sim_most(w).collectives - TRANSFERS; /* answers that rank 0 told */
+    assert_in_range(looks, 2, TRANSFERS + 1);
+    sim_world_free(w);
+}
+
+static void
 test_meeting__of_two_ranks_among_many_costs_a_message(void **state)
 {
     (void) state;
@@ -249,6 +278,7 @@ main(void)
         cmocka_unit_test(test_meeting__is_found_as_by_all_pairs),
         cmocka_unit_test(test_meeting__of_a_hundred_thousand_ranks_is_told_by_a_few_numbers),
         cmocka_unit_test(test_meeting__of_a_hundred_thousand_scattered_ranks_is_found_at_rank_0),
+        cmocka_unit_test(test_meeting__of_ranks_that_take_turns_compares_territories_rarely),
         cmocka_unit_test(test_meeting__of_two_ranks_among_many_costs_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
