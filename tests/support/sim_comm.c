@@ -290,6 +290,13 @@ static const esdm_comm_ops ops = {
     .release = release,
 };
 
+int
+sim_many(void)
+{
+    const char *size = getenv("ESDM_TEST_SIZE");
+    return size != NULL && strcmp(size, "quick") == 0 ? 20000 : 100000;
+}
+
 /* ---- the world ---------------------------------------------------------------------------- */
 
 sim_world *

@@ -29,6 +29,9 @@ typedef struct sim_counts {
 
 typedef struct sim_world sim_world;
 
+/** Very many ranks: 100,000, with $ESDM_TEST_SIZE "quick" 20,000. */
+int sim_many(void);
+
 /** @param node_ranks ranks a node; 0: nodes are not known. @param stack_bytes of each rank; only
  *  what is touched needs memory. */
 sim_world *sim_world_new(int size, int node_ranks, size_t stack_bytes);

@@ -11,7 +11,7 @@
 
 #include "support/sim_comm.h"
 
-enum { STACK_BYTES = 24 << 10, RANK = 3, MANY = 100000 };
+enum { STACK_BYTES = 24 << 10, RANK = 3 };
 
 /* One collective transfer after the other, as every rank does them. */
 typedef struct story {
@@ -199,19 +199,19 @@ run_many(story *s, uint8_t *met, const char *what)
 {
     static sim_world *w; /* for all: its stacks need new pages */
     if (w == NULL)
-        w = sim_world_new(MANY, 128, STACK_BYTES);
+        w = sim_world_new(sim_many(), 128, STACK_BYTES);
     s->met = met;
     sim_run(w, transfer_all, s);
     sim_counts most = sim_most(w);
     print_message("%d ranks, %s, %d transfers: %.1f ms of CPU on one rank at most, %d messages "
                   "received, %d sent (%d KB), %d deep\n",
-                  MANY, what, s->transfers, 1e3 * most.cpu_s, (int) most.received, (int) most.sent,
-                  (int) (most.sent_bytes >> 10), (int) most.depth);
+                  sim_many(), what, s->transfers, 1e3 * most.cpu_s, (int) most.received,
+                  (int) most.sent, (int) (most.sent_bytes >> 10), (int) most.depth);
     return most;
 }
 
 static void
-test_meeting__of_a_hundred_thousand_ranks_is_told_by_a_few_numbers(void **state)
+test_meeting__of_very_many_ranks_is_told_by_a_few_numbers(void **state)
 {
     (void) state;
     uint8_t met[8];
@@ -228,7 +228,7 @@ test_meeting__of_a_hundred_thousand_ranks_is_told_by_a_few_numbers(void **state)
 }
 
 static void
-test_meeting__of_a_hundred_thousand_scattered_ranks_is_found_at_rank_0(void **state)
+test_meeting__of_very_many_scattered_ranks_is_found_at_rank_0(void **state)
 {
     (void) state;
     uint8_t met[3];
@@ -276,8 +276,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meeting__is_found_as_by_all_pairs),
-        cmocka_unit_test(test_meeting__of_a_hundred_thousand_ranks_is_told_by_a_few_numbers),
-        cmocka_unit_test(test_meeting__of_a_hundred_thousand_scattered_ranks_is_found_at_rank_0),
+        cmocka_unit_test(test_meeting__of_very_many_ranks_is_told_by_a_few_numbers),
+        cmocka_unit_test(test_meeting__of_very_many_scattered_ranks_is_found_at_rank_0),
         cmocka_unit_test(test_meeting__of_ranks_that_take_turns_compares_territories_rarely),
         cmocka_unit_test(test_meeting__of_two_ranks_among_many_costs_a_message),
     };

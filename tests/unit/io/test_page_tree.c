@@ -214,9 +214,9 @@ test_page_tree__of_very_many_ranks_costs_rank_0_little(void **state)
     (void) state;
     const char *size = getenv("ESDM_TEST_SIZE");
     bool large = size != NULL && strcmp(size, "long") == 0;
-    count_many(large ? 100000 : 8000, 20, 1, 5);
-    count_many(100000, 1, 1, 5);
-    count_many(100000, 20, 10000, 1); /* the empty ones cost a short message */
+    count_many(large ? sim_many() : 8000, 20, 1, 5);
+    count_many(sim_many(), 1, 1, 5);
+    count_many(sim_many(), 20, 10000, 1); /* the empty ones cost a short message */
 }
 
 int
