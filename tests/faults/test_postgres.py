@@ -169,6 +169,7 @@ import time, netCDF4
 d = netCDF4.Dataset("esdm://shared.nc", "a")
 for i in range(48):
     d["v"][i % 12, 1] = float(i)
+    d["w"][3] = 100. + i  # so that nothing of the old snapshot stays
     d.sync()
     time.sleep(0.03)
 d.close()

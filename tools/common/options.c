@@ -133,6 +133,9 @@ is_default_site(void)
 static bool
 is_virgin(void)
 {
+    /* GLib knows more places than ESDM does. */
+    if (g_getenv("HOME") == NULL && g_getenv("XDG_DATA_HOME") == NULL)
+        return false;
     g_autofree char *folder = g_build_filename(g_get_user_data_dir(), "esdm", NULL);
     return !g_file_test(folder, G_FILE_TEST_EXISTS);
 }

@@ -199,6 +199,20 @@ esdm__dataset_was_moved(esdm_dataset *dataset, esdm__dataset_io *io, esdm_status
     return moved;
 }
 
+/* Whether a page is missing because the whole snapshot was deleted. */
+static bool
+snapshot_is_gone(const esdm_dataset *dataset, uint64_t *ret_snapshot)
+{
+    const esdm_container *container = dataset->group->container;
+    esdm__page_list pages = {0};
+    uint64_t record;
+    esdm__container_position(container, &record, ret_snapshot);
+    esdm_status status =
+        esdm__page_list_load(container->session, record, *ret_snapshot, dataset->id, &pages, NULL);
+    esdm__page_list_clear(&pages);
+    return status == ESDM_ENOENT;
+}
+
 static esdm_status
 load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__page **ret_held,
           esdm_error *err)
@@ -206,6 +220,7 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__pa
     const esdm_session *session = dataset->group->container->session;
     esdm_meta_page entry;
     uint64_t box[2 * ESDM_MAX_RANK];
+    uint64_t snapshot = 0;
     (void) pthread_mutex_lock(&io->lock);
     bool known = esdm__index_page_entry(io->index, number, &entry);
     if (known && entry.rank > 0)
@@ -235,6 +250,8 @@ load_page(esdm_dataset *dataset, esdm__dataset_io *io, uint64_t number, esdm__pa
     (void) pthread_mutex_unlock(&io->lock);
     if (status == ESDM_OK || !known || esdm__dataset_was_moved(dataset, io, status))
         return ESDM_OK;
+    if (status == ESDM_ENOENT && snapshot_is_gone(dataset, &snapshot))
+        return esdm__container_catch_up(dataset->group->container, snapshot, err);
     if (err != NULL)
         *err = error;
     return esdm__error_prefix(err, status, "index page %" PRIu64, number);
