@@ -105,9 +105,10 @@ put_dataset(esdm__buffer *to, const esdm__joined *joined, size_t members)
     for (size_t k = 0; k < joined->nmeanings; k++) {
         const esdm__map *map = joined->maps != NULL ? joined->maps[k] : NULL;
         put_meaning(to, &joined->meanings[k]);
-        esdm__buffer_put_u8(
-            to,
-            map == NULL ? 0 : (uint8_t) (1 | map->times << 1 | map->unpack << 2 | map->marks << 3));
+        esdm__buffer_put_u8(to, map == NULL
+                                    ? 0
+                                    : (uint8_t) (1u | (map->times ? 2u : 0u) |
+                                                 (map->unpack ? 4u : 0u) | (map->marks ? 8u : 0u)));
     }
     for (size_t i = 0; joined->nmeanings > 1 && i < members; i++)
         esdm__buffer_put_varint(to, joined->which[i]);

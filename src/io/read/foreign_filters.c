@@ -290,6 +290,11 @@ undo_to(const chain *c, kind is, uint32_t element_bytes, uint8_t *to, size_t byt
     }
 }
 
+/* No codec makes more of its bytes than that (zstd's runs are the longest): a larger length that
+ * the bytes themselves tell is not allocated. */
+#define TOLD_BYTES ((size_t) 64 << 20)
+#define TOLD_RATIO 65536u
+
 static esdm_status
 undo(chain *c, const esdm__decoding *decoding, uint32_t i, size_t before, esdm_error *err)
 {
@@ -304,6 +309,8 @@ undo(chain *c, const esdm__decoding *decoding, uint32_t i, size_t before, esdm_e
     size_t bytes = is == SHUFFLE ? c->bytes : before;
     if (bytes == 0)
         bytes = bytes_told(is, c->data, c->bytes);
+    if (before == 0 && bytes > TOLD_BYTES && bytes / TOLD_RATIO > c->bytes)
+        return esdm__error_set(err, ESDM_ECORRUPT, "%zu bytes cannot become %zu", c->bytes, bytes);
     if (bytes == 0 || bytes > ESDM__CHUNK_BYTES_MAX ||
         (is == SHUFFLE && c->last && c->raw != NULL && bytes != before))
         return esdm__error_set(err, ESDM_ECORRUPT, "%zu bytes instead of %zu", c->bytes, before);
