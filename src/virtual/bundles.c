@@ -80,7 +80,12 @@ label_of_attribute(const esdm_attribute *a, label *l)
     l->count = (size_t) a->count;
     if (a->type == ESDM_TYPE_CHAR) {
         l->count = 1;
-        l->text = strndup(a->values, (size_t) a->count);
+        l->text = malloc((size_t) a->count + 1); /* they have no NUL */
+        if (l->text == NULL)
+            return false;
+        if (a->count > 0)
+            memcpy(l->text, a->values, (size_t) a->count);
+        l->text[a->count] = '\0';
     } else if (a->type == ESDM_TYPE_STRING) {
         const char *first = a->count > 0 ? *(const char *const *) a->values : NULL;
         l->text = strdup(first != NULL ? first : "");
