@@ -119,6 +119,14 @@ tool_owner(esdm_session *session, const char *name)
 
 /* ---- texts -------------------------------------------------------------------------------- */
 
+gint
+tool_by_number(gconstpointer a, gconstpointer b)
+{
+    double x = *(const double *) a;
+    double y = *(const double *) b;
+    return x < y ? -1 : x > y;
+}
+
 bool
 tool_age(const char *text, uint64_t *ret_seconds)
 {

@@ -95,6 +95,9 @@ tool_unit(uint64_t scrambled)
     return (double) (scrambled >> 11) * 0x1p-53;
 }
 
+/** Order of doubles, for g_array_sort() and qsort(). */
+gint tool_by_number(gconstpointer a, gconstpointer b);
+
 /* ---- containers --------------------------------------------------------------------------- */
 
 /** A container on the command line: what follows "esdm:". "esdm://" is left to the library. */
@@ -173,6 +176,13 @@ void tool_json_print(json_t *root);
 void tool_json_print_list(const char *key, json_t *list);
 /** `count` values of an attribute: texts for char, numbers or texts in a list otherwise. */
 json_t *tool_json_values(esdm_type type, uint64_t count, const void *values);
+
+/* ---- programs (common/program.c) ------------------------------------------------------------ */
+
+/** The path of another tool, which lies beside this one, else its name alone; owned. */
+char *tool_beside(const char *name);
+/** The last `most` bytes of a file at the most, as a text; owned. */
+char *tool_tail(int fd, gsize most);
 
 /* ---- progress (common/progress.c) --------------------------------------------------------- */
 

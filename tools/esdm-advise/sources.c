@@ -356,13 +356,6 @@ sample_source(drawing *d, const advise_source *source, guint draws)
     cp_close(&end);
 }
 
-static gint
-by_number(gconstpointer a, gconstpointer b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return x < y ? -1 : x > y;
-}
-
 tool_exit
 advise_draw(advise_study *study, esdm_session *session, guint count, bool progress)
 {
@@ -377,7 +370,7 @@ advise_draw(advise_study *study, esdm_session *session, guint count, bool progre
     g_autofree double *points = g_new(double, count);
     for (guint i = 0; i < count; i++)
         points[i] = chance(&d) * (double) study->total_bytes;
-    qsort(points, count, sizeof *points, by_number);
+    qsort(points, count, sizeof *points, tool_by_number);
     double end = 0;
     guint at = 0;
     for (guint i = 0; i < study->sources->len && at < count; i++) {

@@ -88,22 +88,10 @@ mount_staged_open(const mount_state *state, const char *path, int flags, mount_o
 
 /* ---- taking in ---------------------------------------------------------------------------- */
 
-/* The esdm-cp that lies beside this program. */
-static char *
-copier(void)
-{
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = self != NULL ? g_path_get_dirname(self) : NULL;
-    g_autofree char *beside = folder != NULL ? g_build_filename(folder, "esdm-cp", NULL) : NULL;
-    return beside != NULL && g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE)
-               ? g_steal_pointer(&beside)
-               : g_strdup("esdm-cp");
-}
-
 static bool
 copy_in(const char *file, const char *path)
 {
-    g_autofree char *program = copier();
+    g_autofree char *program = tool_beside("esdm-cp");
     g_autofree char *target = g_strconcat("esdm://", path, NULL);
     g_autofree char *config =
         tool.config != NULL ? g_strconcat("--config=", tool.config, NULL) : g_strdup("--quiet");

@@ -45,23 +45,11 @@ recipe_run_clear(recipe_run *run)
     g_clear_pointer(&run->log, g_free);
 }
 
-static char *
-beside_this_program(const char *name)
-{
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = g_path_get_dirname(self != NULL ? self : ".");
-    char *path = g_build_filename(folder, name, NULL);
-    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
-        return path;
-    g_free(path);
-    return g_strdup(name);
-}
-
 static GPtrArray *
 arguments_of(const recipe_run *run, char **program, bool records)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_add(list, beside_this_program("esdm-run"));
+    g_ptr_array_add(list, tool_beside("esdm-run"));
     g_ptr_array_add(list, g_strdup("--quiet"));
     if (records) {
         g_ptr_array_add(list, g_strdup("--records"));
@@ -116,16 +104,6 @@ wait_for(pid_t pid, gint64 started, recipe_limits limits)
     return status;
 }
 
-static char *
-tail_of(int fd)
-{
-    char *text = g_malloc0(TAIL_BYTES + 1);
-    off_t end = lseek(fd, 0, SEEK_END);
-    ssize_t n = pread(fd, text, TAIL_BYTES, end > TAIL_BYTES ? end - TAIL_BYTES : 0);
-    text[n > 0 ? n : 0] = '\0';
-    return text;
-}
-
 tool_exit
 recipe_execute(recipe_run *run, char **program, char **environment, const char *directory,
                bool records, bool shows, recipe_limits limits)
@@ -149,7 +127,7 @@ recipe_execute(recipe_run *run, char **program, char **environment, const char *
     int status = pid > 0 ? wait_for(pid, started, limits) : -1;
     run->seconds = (double) (g_get_monotonic_time() - started) / 1e6;
     run->status = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    run->log = log >= 0 ? tail_of(log) : g_strdup("");
+    run->log = log >= 0 ? tool_tail(log, TAIL_BYTES) : g_strdup("");
     if (log >= 0)
         (void) close(log);
     if (pid > 0)

@@ -5,10 +5,11 @@
  * positions of values, their squares and products, and one indicator for each codec. What theory
  * expects is the mean before anything was tried; few trials move it a little, many a lot.
  */
-#include "esdm-tune/esdm-tune.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "esdm-tune/esdm-tune.h"
+#include "learn/solve.h"
 
 /* Deviations of the weights before anything was tried: logarithms of seconds. Codecs and sizes of
  * fragments matter by factors of two or three; who expects something is surprised by less. */
@@ -90,41 +91,6 @@ noise_of(const tune_space *space, const GArray *trials)
     return fmax(sqrt(variance), NOISE_LEAST);
 }
 
-/* Cholesky: the lower factor takes the place of the matrix, which is positive. */
-static void
-factor(double (*a)[MODEL_FEATURES], guint n)
-{
-    for (guint i = 0; i < n; i++) {
-        for (guint k = 0; k <= i; k++) {
-            double sum = a[i][k];
-            for (guint m = 0; m < k; m++)
-                sum -= a[i][m] * a[k][m];
-            a[i][k] = i == k ? sqrt(fmax(sum, 1e-12)) : sum / a[k][k];
-        }
-    }
-}
-
-/* b becomes the solution of L y = b. */
-static void
-solve_lower(const double (*l)[MODEL_FEATURES], guint n, double *b)
-{
-    for (guint i = 0; i < n; i++) {
-        for (guint k = 0; k < i; k++)
-            b[i] -= l[i][k] * b[k];
-        b[i] /= l[i][i];
-    }
-}
-
-static void
-solve_upper(const double (*l)[MODEL_FEATURES], guint n, double *b)
-{
-    for (guint i = n; i-- > 0;) {
-        for (guint k = i + 1; k < n; k++)
-            b[i] -= l[k][i] * b[k];
-        b[i] /= l[i][i];
-    }
-}
-
 static double
 expected(const tune_space *space, const tune_setting *setting, const tune_expectation *e)
 {
@@ -171,11 +137,10 @@ tune_model_fit(tune_model *model, const tune_space *space, const GArray *trials,
             model->weights[i] += weight * x[i] * y;
         }
     }
-    factor(model->precision, model->features);
-    solve_lower((const double(*)[MODEL_FEATURES]) model->precision, model->features,
-                model->weights);
-    solve_upper((const double(*)[MODEL_FEATURES]) model->precision, model->features,
-                model->weights);
+    double *precision = &model->precision[0][0];
+    learn_factor(precision, model->features, MODEL_FEATURES);
+    learn_solve_lower(precision, model->features, MODEL_FEATURES, model->weights);
+    learn_solve_upper(precision, model->features, MODEL_FEATURES, model->weights);
 }
 
 double
@@ -188,7 +153,7 @@ tune_model_predict(const tune_model *model, const tune_space *space, const tune_
     (void) features_of(space, setting, x);
     for (guint i = 0; i < model->features; i++)
         mean += x[i] * model->weights[i];
-    solve_lower((const double(*)[MODEL_FEATURES]) model->precision, model->features, x);
+    learn_solve_lower(&model->precision[0][0], model->features, MODEL_FEATURES, x);
     for (guint i = 0; i < model->features; i++)
         variance += x[i] * x[i];
     *ret_deviation = sqrt(variance);

@@ -153,20 +153,12 @@ run_trial(tune_search *s, const tune_setting *setting, double predicted)
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
-static gint
-by_number(gconstpointer a, gconstpointer b)
-{
-    const double *x = a;
-    const double *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static double
 median_of(const GArray *numbers)
 {
     g_autoptr(GArray) sorted = g_array_sized_new(FALSE, FALSE, sizeof(double), numbers->len);
     g_array_append_vals(sorted, numbers->data, numbers->len);
-    g_array_sort(sorted, by_number);
+    g_array_sort(sorted, tool_by_number);
     guint n = sorted->len;
     if (n == 0)
         return NAN;

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,18 +76,6 @@ tune_workload_clear(tune_workload *w)
 
 /* ---- the process ---------------------------------------------------------------------------- */
 
-static char *
-beside_this_program(const char *name)
-{
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = g_path_get_dirname(self != NULL ? self : ".");
-    char *path = g_build_filename(folder, name, NULL);
-    if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
-        return path;
-    g_free(path);
-    return g_strdup(name);
-}
-
 /* Programs understand esdm:// names when esdm-run starts them. */
 static GPtrArray *
 arguments_of(const tune_workload *w)
@@ -101,23 +90,12 @@ arguments_of(const tune_workload *w)
     } else {
         g_autofree char *base = g_path_get_basename(w->program[0]);
         if (!g_str_equal(base, "esdm-run"))
-            g_ptr_array_add(list, beside_this_program("esdm-run"));
+            g_ptr_array_add(list, tool_beside("esdm-run"));
         for (char **argument = w->program; *argument != NULL; argument++)
             g_ptr_array_add(list, g_strdup(*argument));
     }
     g_ptr_array_add(list, NULL);
     return list;
-}
-
-/* The standard output of kernels, and what programs say on the standard error. */
-static char *
-tail_of(int fd)
-{
-    char *text = g_malloc0(TAIL_BYTES + 1);
-    off_t end = lseek(fd, 0, SEEK_END);
-    ssize_t n = pread(fd, text, TAIL_BYTES, end > TAIL_BYTES ? end - TAIL_BYTES : 0);
-    text[n > 0 ? n : 0] = '\0';
-    return text;
 }
 
 /* Waits; ends it after the limit, or when somebody wants the search to end. */
@@ -167,24 +145,23 @@ kernel_seconds(const char *output)
 tool_exit
 tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
 {
-    char name[] = "/tmp/esdm-tune.XXXXXX";
     bool ended = false;
     *ret_s = INFINITY;
     tool_exit result = write_config(w, config);
     if (result != TOOL_OK)
         return result;
-    int output = mkostemp(name, O_CLOEXEC);
+    int output = memfd_create("esdm-tune", MFD_CLOEXEC);
     if (output < 0) {
-        tool_error("%s: %s", name, g_strerror(errno));
+        tool_error("cannot keep what programs say: %s", g_strerror(errno));
         return TOOL_FAILED;
     }
-    (void) unlink(name);
     g_autoptr(GPtrArray) arguments = arguments_of(w);
     gint64 started = g_get_monotonic_time();
     pid_t pid = start(w, (char **) arguments->pdata, output);
     int status = pid > 0 ? wait_for(pid, w, started, &ended) : -1;
     double seconds = (double) (g_get_monotonic_time() - started) / 1e6;
-    g_autofree char *said = tail_of(output);
+    /* The standard output of kernels, and what programs say on the standard error. */
+    g_autofree char *said = tool_tail(output, TAIL_BYTES);
     (void) close(output);
     if (pid > 0 && !ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         *ret_s = w->kernel != NULL ? kernel_seconds(said) : seconds;

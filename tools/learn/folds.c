@@ -134,14 +134,6 @@ add_errors(const learn_rows *fit, const learn_rows *held, GArray *errors[LEARN_K
     learn_tree_free(tree);
 }
 
-static gint
-by_number(gconstpointer a, gconstpointer b)
-{
-    const double *x = a;
-    const double *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static void
 sum_errors(GArray *list, double *ret_mean, double *ret_median)
 {
@@ -152,7 +144,7 @@ sum_errors(GArray *list, double *ret_mean, double *ret_median)
     *ret_median = NAN;
     if (list->len == 0 || isnan(*ret_mean))
         return;
-    g_array_sort(list, by_number);
+    g_array_sort(list, tool_by_number);
     *ret_median = g_array_index(list, double, list->len / 2);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* Linear models by normal equations of standardised terms, which a small ridge keeps solvable. */
-#include "learn/learn.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "learn/learn.h"
+#include "learn/solve.h"
 
 #define TERMS_MOST (1 + LEARN_FEATURES + LEARN_FEATURES * (LEARN_FEATURES + 1) / 2)
 #define RIDGE      1e-6
@@ -29,30 +30,6 @@ terms_of(const learn_linear *l, const double *x, double *ret)
         for (guint g = 0; g <= f; g++)
             ret[n++] = ret[1 + f] * ret[1 + g];
     return n;
-}
-
-/* Solves a x = b for a positive matrix, in place (Cholesky). */
-static void
-solve(double *a, double *b, guint n)
-{
-    for (guint i = 0; i < n; i++) {
-        for (guint k = 0; k <= i; k++) {
-            double sum = a[i * n + k];
-            for (guint m = 0; m < k; m++)
-                sum -= a[i * n + m] * a[k * n + m];
-            a[i * n + k] = i == k ? sqrt(fmax(sum, 1e-300)) : sum / a[k * n + k];
-        }
-    }
-    for (guint i = 0; i < n; i++) {
-        for (guint k = 0; k < i; k++)
-            b[i] -= a[i * n + k] * b[k];
-        b[i] /= a[i * n + i];
-    }
-    for (guint i = n; i-- > 0;) {
-        for (guint k = i + 1; k < n; k++)
-            b[i] -= a[k * n + i] * b[k];
-        b[i] /= a[i * n + i];
-    }
 }
 
 /* Means and deviations of the terms; terms that do not vary get a deviation of 1. */
@@ -116,7 +93,9 @@ learn_linear_fit(const learn_rows *r, bool squares)
     }
     for (guint k = 0; k < l->terms; k++)
         a[k * l->terms + k] += RIDGE * (double) r->count;
-    solve(a, l->coefficients, l->terms);
+    learn_factor(a, l->terms, l->terms);
+    learn_solve_lower(a, l->terms, l->terms, l->coefficients);
+    learn_solve_upper(a, l->terms, l->terms, l->coefficients);
     for (guint k = 1; k < l->terms; k++) {
         l->coefficients[k] /= deviation[k];
         l->coefficients[0] -= l->coefficients[k] * mean[k];
