@@ -119,7 +119,8 @@ void
 esdmnc_recipe_note_file(const char *what, const esdmnc_file *file)
 {
     const esdm_comm *comm = esdmnc_comm(file);
-    if (comm == NULL || comm->rank == 0)
+    (void) pthread_once(&once, load);
+    if (recipe.record != NULL && (comm == NULL || comm->rank == 0))
         note_version(what, file->name, file->container);
 }
 

@@ -334,27 +334,6 @@ esdm__merge_fits(const esdm_dataset *theirs, const esdm_dataset *ours)
     return same_shape(theirs, ours) && same_fill(theirs, ours);
 }
 
-/* Everything of a variable that is neither an attribute nor data. */
-static esdm_status
-copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_error *err)
-{
-    esdm_accuracy accuracy;
-    bool standard = true;
-    const void *fill = esdm_dataset_fill(from, &standard);
-    esdm_status status = standard ? ESDM_OK : esdm_dataset_set_fill(to, fill, err);
-    esdm_accuracy_init(&accuracy);
-    if (status == ESDM_OK && from->chunk != NULL)
-        status = esdm_dataset_set_chunk(to, from->chunk, err);
-    if (status == ESDM_OK && from->codec != NULL)
-        status = esdm__dataset_set_codec_text(to, from->codec, err);
-    if (status == ESDM_OK && esdm_dataset_accuracy(from, &accuracy))
-        status = esdm_dataset_set_accuracy(to, &accuracy, err);
-    for (size_t i = 0; i < from->hints.count && status == ESDM_OK; i++)
-        status =
-            esdm_dataset_set_hint(to, from->hints.items[i].key, from->hints.items[i].value, err);
-    return status;
-}
-
 static esdm_status
 make_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_dataset **ret, esdm_error *err)
 {
@@ -378,7 +357,8 @@ make_dataset(esdm__merging *m, esdm_dataset *theirs, esdm_dataset **ret, esdm_er
         m,
         esdm_dataset_create(group, theirs->name, theirs->type, theirs->rank, dimensions, ret, err),
         theirs->group, theirs->name, "variable");
-    return status == ESDM_OK && *ret != NULL ? copy_properties(theirs, *ret, err) : status;
+    return status == ESDM_OK && *ret != NULL ? esdm__dataset_copy_properties(theirs, *ret, err)
+                                             : status;
 }
 
 static bool

@@ -191,6 +191,10 @@ esdm_status esdm__container_touch(esdm_container *container, esdm_error *err);
 
 /** States the codec chain without asking whether its codecs exist; NULL: the site decides. */
 esdm_status esdm__dataset_set_codec_text(esdm_dataset *dataset, const char *chain, esdm_error *err);
+/** Gives a dataset that was just made what another one has beside attributes and data: fill value,
+ *  chunk, codecs, accuracy, hints. Of the same type and rank, in any container. */
+esdm_status esdm__dataset_copy_properties(const esdm_dataset *from, esdm_dataset *to,
+                                          esdm_error *err);
 
 /** Most hints of an object: they are searched one by one. */
 #define ESDM__HINTS_MAX 1000
@@ -204,8 +208,8 @@ esdm_status esdm__hints_set(esdm__hints *hints, const char *key, const char *val
 const char *esdm__hints_get(const esdm__hints *hints, const char *key);
 void esdm__hints_clear(esdm__hints *hints);
 
-/** Copies all attributes, in their order, into an empty list of the same container, which must be
- *  cleared also on failure. */
+/** Copies all attributes, in their order, into an empty list, which must be cleared also on
+ *  failure. */
 esdm_status esdm__attributes_copy(const esdm_attributes *from, esdm_attributes *to,
                                   esdm_error *err);
 /** Text of an attribute of a dataset, cut to the buffer; "" when there is none or it is no text. */

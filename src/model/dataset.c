@@ -8,6 +8,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "model/accuracy.h"
 #include "model/group.h"
 #include "model/undo.h"
 #include "model/values.h"
@@ -410,4 +411,23 @@ esdm__dataset_path(const esdm_dataset *dataset)
             return path;
         name = group->name;
     }
+}
+
+esdm_status
+esdm__dataset_copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_error *err)
+{
+    bool standard = true;
+    bool changed = false;
+    const void *fill = esdm_dataset_fill(from, &standard);
+    esdm_status status = standard ? ESDM_OK : esdm_dataset_set_fill(to, fill, err);
+    if (status == ESDM_OK && from->chunk != NULL)
+        status = esdm_dataset_set_chunk(to, from->chunk, err);
+    if (status == ESDM_OK)
+        status = esdm__dataset_set_codec_text(to, from->codec, err);
+    if (status == ESDM_OK && from->accuracy != NULL)
+        status = esdm__dataset_put_accuracy(to, from->accuracy, NULL, err);
+    for (size_t i = 0; i < from->hints.count && status == ESDM_OK; i++)
+        status = esdm__hints_set(&to->hints, from->hints.items[i].key, from->hints.items[i].value,
+                                 &changed, err);
+    return status;
 }

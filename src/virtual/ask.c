@@ -70,7 +70,7 @@ static esdm_status
 reserved_word(const char *word, const char *value, esdm__question *question, bool *ret_taken,
               esdm_error *err)
 {
-    static const char *const later[] = {"gaps",   "levels",  "units",  "along", "longitude",
+    static const char *const later[] = {"levels", "units",   "along",  "longitude",
                                         "months", "missing", "static", "pin"};
     *ret_taken = true;
     if (strcmp(word, "overlap") == 0) {

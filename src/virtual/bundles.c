@@ -68,8 +68,13 @@ esdm__question_open(esdm_session *session, const esdm__question *question, size_
     esdm_status status =
         esdm__io_open(session, question->names[i], ESDM_OPEN_READ,
                       pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, ret, err);
-    return status == ESDM_ENOENT && pin != NULL ? esdm__pin_lost(question->names[i], pin, err)
-                                                : status;
+    bool lost = status == ESDM_ENOENT && pin != NULL;
+    if (status == ESDM_OK && pin != NULL && strcmp(pin->uuid, esdm__io_of(*ret)->uuid) != 0) {
+        esdm__container_drop(*ret); /* another one has the name */
+        *ret = NULL;
+        lost = true;
+    }
+    return lost ? esdm__pin_lost(question->names[i], pin, err) : status;
 }
 
 /* A number as the index has it: %.17g tells all. */

@@ -256,7 +256,6 @@ make_runs(const finder *f, esdm__axis *axis, esdm_error *err)
             continue;
         }
         esdm__run *last = axis->nruns > 0 ? &axis->runs[axis->nruns - 1] : NULL;
-        /* What is counted is set. NOLINTNEXTLINE(clang-analyzer-core.*) */
         /* What is counted is set. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinary*) */
         if (last != NULL && last->member == e->member && last->first + last->count == e->index)
             last->count++;

@@ -164,19 +164,10 @@ first_use(void *context, size_t i, esdm_error *err)
     member->name = strdup(question->names[k]);
     if (member->name == NULL)
         return esdm__error_nomem(err, strlen(question->names[k]) + 1, "a name");
-    const esdm__pin *pin = question->pins != NULL ? &question->pins[k] : NULL;
-    esdm_status status =
-        esdm__io_open(members->session, member->name, ESDM_OPEN_READ,
-                      pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, &container, err);
-    if (status == ESDM_ENOENT && pin != NULL)
-        return esdm__pin_lost(member->name, pin, err);
+    esdm_status status = esdm__question_open(members->session, question, k, &container, err);
     if (status != ESDM_OK)
         return status;
     const esdm__container_io *io = esdm__io_of(container);
-    if (pin != NULL && strcmp(pin->uuid, io->uuid) != 0) {
-        esdm__container_drop(container);
-        return esdm__pin_lost(member->name, pin, err);
-    }
     memcpy(member->uuid, io->uuid, sizeof member->uuid);
     esdm_meta_container record;
     member->record = io->record;

@@ -87,35 +87,6 @@ check_member(const esdm__virtual *whole, esdm_container *const *members, size_t 
 
 /* ---- structure ------------------------------------------------------------------------------ */
 
-esdm_status
-esdm__virtual_copy_attributes(const esdm_attributes *from, esdm_attributes *to, esdm_error *err)
-{
-    esdm_attribute a;
-    esdm_status status = ESDM_OK;
-    for (size_t i = 0; status == ESDM_OK && esdm_attribute_at(from, i, &a); i++)
-        status = esdm_attribute_set(to, a.name, a.type, a.count, a.values, err);
-    return status;
-}
-
-static esdm_status
-copy_properties(const esdm_dataset *from, esdm_dataset *to, esdm_error *err)
-{
-    bool is_default = true;
-    bool changed = false;
-    const void *fill = esdm_dataset_fill(from, &is_default);
-    esdm_status status = esdm__virtual_copy_attributes(&from->attributes, &to->attributes, err);
-    if (status == ESDM_OK && !is_default)
-        status = esdm_dataset_set_fill(to, fill, err);
-    if (status == ESDM_OK && from->chunk != NULL)
-        status = esdm_dataset_set_chunk(to, from->chunk, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_set_codec_text(to, from->codec, err);
-    for (size_t i = 0; i < from->hints.count && status == ESDM_OK; i++)
-        status = esdm__hints_set(&to->hints, from->hints.items[i].key, from->hints.items[i].value,
-                                 &changed, err);
-    return status;
-}
-
 static esdm_status
 add_dataset(const esdm_dataset *from, esdm_container *to, esdm_error *err)
 {
@@ -126,7 +97,9 @@ add_dataset(const esdm_dataset *from, esdm_container *to, esdm_error *err)
         dimensions[i] = esdm_group_dimension_find(root, from->dimensions[i]->name);
     esdm_status status =
         esdm_dataset_create(root, from->name, from->type, from->rank, dimensions, &added, err);
-    return status == ESDM_OK ? copy_properties(from, added, err) : status;
+    if (status == ESDM_OK)
+        status = esdm__attributes_copy(&from->attributes, &added->attributes, err);
+    return status == ESDM_OK ? esdm__dataset_copy_properties(from, added, err) : status;
 }
 
 /* In the classic formats the unlimited dimension is the first one of a variable. */

@@ -115,17 +115,8 @@ esdm__virtual_open_question(esdm_session *session, const char *name, const esdm_
 {
     if (question->count != 1 || question->ensemble != NULL)
         return esdm__virtual_open_joined(session, name, question, ret_container, err);
-    const esdm__pin *pin = question->pins;
     esdm_container *only = NULL;
-    esdm_status status =
-        esdm__io_open(session, question->names[0], ESDM_OPEN_READ,
-                      pin != NULL ? pin->snapshot : ESDM_SNAPSHOT_LATEST, &only, err);
-    if (status == ESDM_ENOENT && pin != NULL)
-        return esdm__pin_lost(question->names[0], pin, err);
-    if (status == ESDM_OK && pin != NULL && strcmp(pin->uuid, esdm__io_of(only)->uuid) != 0) {
-        status = esdm__pin_lost(only->name, pin, err);
-        esdm__container_drop(only);
-    }
+    esdm_status status = esdm__question_open(session, question, 0, &only, err);
     if (status == ESDM_OK)
         *ret_container = only;
     return status;

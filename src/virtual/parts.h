@@ -371,8 +371,6 @@ struct esdm__joined;
 
 /* ---- merge.c ------------------------------------------------------------------------------- */
 
-esdm_status esdm__virtual_copy_attributes(const esdm_attributes *from, esdm_attributes *to,
-                                          esdm_error *err);
 /** Copies dimensions and datasets of the root group that `to` lacks. @param joined of each dataset
  * of `from`, which are left out where it says so; or NULL. */
 esdm_status esdm__virtual_add_variables(esdm_container *from, const struct esdm__joined *joined,

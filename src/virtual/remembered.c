@@ -103,7 +103,7 @@ put_dataset(esdm__buffer *to, const esdm__joined *joined, size_t members)
         return;
     put_meaning(to, &joined->whole);
     for (size_t k = 0; k < joined->nmeanings; k++) {
-        const esdm__map *map = joined->maps != NULL ? joined->maps[k] : NULL;
+        const esdm__map *map = joined->maps[k];
         put_meaning(to, &joined->meanings[k]);
         esdm__buffer_put_u8(to, map == NULL
                                     ? 0

@@ -275,7 +275,7 @@ esdm__note_differences(esdm_container *first, esdm_container *other, esdm__buffe
     }
     for (size_t k = 0; k < other->datasets.count; k++) {
         const esdm_dataset *y = other->datasets.items[k];
-        if (esdm__is_bounds(y) && esdm__member_same(first, y) == NULL)
+        if (esdm__member_same(first, y) == NULL && esdm__is_bounds(y))
             note_attribute(y->name, LEFT_OUT, text);
     }
 }
@@ -446,9 +446,8 @@ copy_all_but_left_out(esdm__virtual *whole, esdm_container *first, esdm_containe
                                "joined by this version",
                                first->name);
     bool changed = false;
-    esdm_status status =
-        esdm__virtual_copy_attributes(esdm_group_attributes(esdm_container_root(first)),
-                                      esdm_group_attributes(esdm_container_root(to)), err);
+    esdm_status status = esdm__attributes_copy(esdm_group_attributes(esdm_container_root(first)),
+                                               esdm_group_attributes(esdm_container_root(to)), err);
     for (size_t i = 0; i < first->hints.count && status == ESDM_OK; i++)
         status = esdm__hints_set(&to->hints, first->hints.items[i].key, first->hints.items[i].value,
                                  &changed, err);

@@ -435,12 +435,11 @@ esdm__accuracy_of_values(const esdm__accuracy *a, esdm_type type, const void *va
         if (!(s.low < s.high))
             return false;
         /* Of both ends, as the difference of large numbers may be no number. */
-        double range = (s.high * a->range - s.low * a->range) * CAREFUL;
-        double deviation = s.deviation * a->deviation * CAREFUL_SUM;
-        double bound = by_range && by_deviation ? least(range, deviation)
-                       : by_range               ? range
-                                                : deviation;
-        c.absolute = least(c.absolute, esdm__accuracy_bound_below(bound));
+        double range =
+            by_range ? (s.high * a->range - s.low * a->range) * CAREFUL : (double) INFINITY;
+        double deviation =
+            by_deviation ? s.deviation * a->deviation * CAREFUL_SUM : (double) INFINITY;
+        c.absolute = least(c.absolute, esdm__accuracy_bound_below(least(range, deviation)));
     }
     if (!(c.absolute > 0))
         return false;

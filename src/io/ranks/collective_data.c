@@ -77,7 +77,7 @@ exchange(transfer *t, const esdm__box *box, bool writing, esdm_error *err)
     } else {
         mine.status = esdm__error_nomem(&mine, sizeof *t->io, "a collective transfer");
     }
-    size_t count = NOTE_LENGTHS - 1 + axes + ESDM__MEETING_AXES + ESDM__MEETING_AXIS_NUMBERS * axes;
+    size_t count = NOTE_LENGTHS - 1 + axes + esdm__meeting_numbers((uint32_t) axes);
     esdm_status status =
         esdm__comm_agree_on(t->container_io->comm, mine.status, t->numbers, count, &mine);
     if (status == ESDM_OK && t->numbers[NOTE_DATASET] != ~t->numbers[NOTE_OTHER_DATASET])

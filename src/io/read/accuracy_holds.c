@@ -49,14 +49,14 @@ esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void
     size_t bytes = esdm_type_size(dataset->type);
     const char *x = before;
     const char *y = after;
+    if (count == 0 || memcmp(x, y, (size_t) count * bytes) == 0)
+        return true;
     bool lossy = esdm__accuracy_compile(dataset, &a, NULL) == ESDM_OK && a.lossy;
-    if (count > 0 && lossy && fmin(a.range, a.deviation) < (double) INFINITY &&
-        memcmp(x, y, (size_t) count * bytes) != 0) {
+    if (lossy && fmin(a.range, a.deviation) < (double) INFINITY) {
         a.codec.absolute = fmin(a.codec.absolute, loosest_of((esdm_dataset *) (uintptr_t) dataset));
         lossy = a.codec.absolute > 0;
     }
-    if (count == 0 || memcmp(x, y, (size_t) count * bytes) == 0 ||
-        (lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, (size_t) count, &facts)))
+    if (lossy && esdm__accuracy_verify(&a.codec, dataset->type, x, y, (size_t) count, &facts))
         return true;
     for (uint64_t i = 0; i < count; i++, x += bytes, y += bytes) {
         if (memcmp(x, y, bytes) != 0 &&

@@ -33,13 +33,6 @@ typedef struct blosc {
     uint32_t blocks;
 } blosc;
 
-static uint32_t
-little(const uint8_t *at)
-{
-    return (uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 |
-           (uint32_t) at[3] << 24;
-}
-
 static esdm_status
 damaged(esdm_error *err, const char *what)
 {
@@ -259,7 +252,7 @@ streams(const blosc *b, size_t at, uint8_t *to, size_t bytes, esdm_error *err)
     for (uint32_t i = 0; i < n && status == ESDM_OK; i++) {
         if (b->bytes - at < 4)
             return damaged(err, "a block is cut off");
-        size_t stored = little(b->data + at);
+        size_t stored = esdm__little_u32(b->data + at);
         at += 4;
         if (stored > b->bytes - at)
             return damaged(err, "a block is cut off");
@@ -275,7 +268,7 @@ block(const blosc *b, uint32_t index, uint8_t *raw, uint8_t *room, esdm_error *e
     uint8_t *to = raw + (size_t) index * b->block;
     size_t left = b->raw_bytes - (size_t) index * b->block;
     size_t bytes = left < b->block ? left : b->block;
-    size_t at = little(b->data + HEADER_BYTES + 4 * (size_t) index);
+    size_t at = esdm__little_u32(b->data + HEADER_BYTES + 4 * (size_t) index);
     bool shuffled = ((b->flags & SHUFFLED) != 0 && b->element > 1) ||
                     ((b->flags & BITSHUFFLED) != 0 && bytes >= b->element);
     if (at < HEADER_BYTES || at > b->bytes)
@@ -293,11 +286,11 @@ open_buffer(const uint8_t *data, size_t bytes, blosc *ret, esdm_error *err)
                .bytes = bytes,
                .flags = data[2],
                .element = data[3],
-               .raw_bytes = little(data + 4),
-               .block = little(data + 8)};
+               .raw_bytes = esdm__little_u32(data + 4),
+               .block = esdm__little_u32(data + 8)};
     if (data[0] != 1 && data[0] != 2)
         return esdm__error_set(err, ESDM_ENOTSUP, "blosc: version %u of the format", data[0]);
-    if (b.element == 0 || little(data + 12) != bytes || (b.block == 0 && b.raw_bytes > 0))
+    if (b.element == 0 || esdm__little_u32(data + 12) != bytes || (b.block == 0 && b.raw_bytes > 0))
         return damaged(err, "its header does not fit its length");
     b.blocks = b.raw_bytes > 0 ? (b.raw_bytes - 1) / b.block + 1 : 0;
     *ret = b;

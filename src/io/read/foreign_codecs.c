@@ -2,6 +2,7 @@
 
 /** @file Filters of Zarr that work on numbers, its checksum, and lengths that zstd tells. */
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,42 +12,40 @@
 /* ---- CRC-32C -------------------------------------------------------------------------------- */
 
 /* Eight bytes at a time: table[k] advances a byte by k further ones. */
-typedef struct tables {
-    uint32_t of[8][256];
-} tables;
+static uint32_t table[8][256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
-fill(tables *t)
+fill(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
         for (unsigned k = 0; k < 8; k++)
             c = (c >> 1) ^ ((c & 1) != 0 ? 0x82f63b78u : 0);
-        t->of[0][i] = c;
+        table[0][i] = c;
     }
     for (uint32_t i = 0; i < 256; i++) {
         for (unsigned k = 1; k < 8; k++)
-            t->of[k][i] = t->of[0][t->of[k - 1][i] & 255] ^ t->of[k - 1][i] >> 8;
+            table[k][i] = table[0][table[k - 1][i] & 255] ^ table[k - 1][i] >> 8;
     }
 }
 
 uint32_t
 esdm__crc32c(const uint8_t *data, size_t bytes)
 {
-    tables t;
     uint32_t c = UINT32_MAX;
-    fill(&t);
+    (void) pthread_once(&once, fill);
     for (; bytes >= 8; bytes -= 8, data += 8) {
         uint32_t low, high;
         memcpy(&low, data, 4);
         memcpy(&high, data + 4, 4);
         low ^= c;
-        c = t.of[7][low & 255] ^ t.of[6][low >> 8 & 255] ^ t.of[5][low >> 16 & 255] ^
-            t.of[4][low >> 24] ^ t.of[3][high & 255] ^ t.of[2][high >> 8 & 255] ^
-            t.of[1][high >> 16 & 255] ^ t.of[0][high >> 24];
+        c = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^
+            table[4][low >> 24] ^ table[3][high & 255] ^ table[2][high >> 8 & 255] ^
+            table[1][high >> 16 & 255] ^ table[0][high >> 24];
     }
     for (; bytes > 0; bytes--)
-        c = t.of[0][(c ^ *data++) & 255] ^ c >> 8;
+        c = table[0][(c ^ *data++) & 255] ^ c >> 8;
     return ~c;
 }
 

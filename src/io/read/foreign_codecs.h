@@ -13,6 +13,14 @@
 esdm_status esdm__filter_decode(const char *codec, uint32_t element_bytes, const uint8_t *from,
                                 size_t from_bytes, uint8_t *to, size_t to_bytes, esdm_error *err);
 
+/** The number of 4 bytes, the least one first. */
+static inline uint32_t
+esdm__little_u32(const uint8_t *at)
+{
+    return (uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 |
+           (uint32_t) at[3] << 24;
+}
+
 /** A buffer of Blosc 1 (io/read/foreign_blosc.c). */
 esdm_status esdm__blosc_decode(const uint8_t *data, size_t bytes, uint8_t *raw, size_t raw_bytes,
                                esdm_error *err);

@@ -145,13 +145,6 @@ bytes_before(const esdm__decoding *decoding, uint32_t mask, uint32_t i, size_t r
     return bytes;
 }
 
-static uint32_t
-little(const uint8_t *at)
-{
-    return (uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 |
-           (uint32_t) at[3] << 24;
-}
-
 /* Bytes that come out, as a stream says itself; 0: it does not. */
 static size_t
 bytes_told(kind is, const uint8_t *data, size_t bytes)
@@ -160,11 +153,13 @@ bytes_told(kind is, const uint8_t *data, size_t bytes)
     case BLOSC:
         return esdm__blosc_raw_bytes(data, bytes);
     case LZ4:
-        return bytes >= 4 ? little(data) : 0;
+        return bytes >= 4 ? esdm__little_u32(data) : 0;
     case ZSTD:
         return esdm__zstd_raw_bytes(data, bytes);
     case DEFLATE: /* gzip has it at its end */
-        return bytes >= 18 && data[0] == 0x1f && data[1] == 0x8b ? little(data + bytes - 4) : 0;
+        return bytes >= 18 && data[0] == 0x1f && data[1] == 0x8b
+                   ? esdm__little_u32(data + bytes - 4)
+                   : 0;
     default:
         return bytes;
     }
@@ -182,7 +177,7 @@ shuffle_size(const esdm__decoding *decoding, const esdm__filter *filter)
 static esdm_status
 check_fletcher(const uint8_t *data, size_t bytes, esdm_error *err)
 {
-    uint32_t stored = little(data + bytes - 4);
+    uint32_t stored = esdm__little_u32(data + bytes - 4);
     uint32_t sum = esdm__fletcher32(data, bytes - 4);
     /* Old versions of HDF5 swapped the bytes of each half. */
     uint32_t other = (sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu);
@@ -194,7 +189,7 @@ check_fletcher(const uint8_t *data, size_t bytes, esdm_error *err)
 static esdm_status
 check_crc32c(const uint8_t *data, size_t bytes, esdm_error *err)
 {
-    if (little(data + bytes - 4) == esdm__crc32c(data, bytes - 4))
+    if (esdm__little_u32(data + bytes - 4) == esdm__crc32c(data, bytes - 4))
         return ESDM_OK;
     return esdm__error_set(err, ESDM_ECORRUPT, "its checksum (crc32c) is wrong");
 }
@@ -282,7 +277,7 @@ undo_to(const chain *c, kind is, uint32_t element_bytes, uint8_t *to, size_t byt
     case GRIB:
         return esdm__filter_decode("grib", element_bytes, c->data, c->bytes, to, bytes, err);
     case LZ4:
-        if (c->bytes < 4 || little(c->data) != bytes)
+        if (c->bytes < 4 || esdm__little_u32(c->data) != bytes)
             return esdm__error_set(err, ESDM_ECORRUPT, "lz4: not %zu bytes come out", bytes);
         return esdm__filter_decode("lz4", element_bytes, c->data + 4, c->bytes - 4, to, bytes, err);
     default:
