@@ -8,9 +8,10 @@
  *     nc_trouble lost          the last rank cannot store its data
  *     nc_trouble full          the disk is full after some steps
  *     nc_trouble steps COUNT   commits that many steps; says which ones, on rank 0
- *     nc_trouble verify STEP   one process: every step up to the last one is whole, STEP is there
- *     nc_trouble append        all ranks write one more step
- *     nc_trouble neighbours    each rank reads what the next one wrote; says what it gets
+ *     nc_trouble dies RANK N   such steps; RANK is killed as it begins its N-th message of the
+ * third commit nc_trouble verify STEP   one process: every step up to the last one is whole, STEP
+ * is there nc_trouble append        all ranks write one more step nc_trouble neighbours    each
+ * rank reads what the next one wrote; says what it gets
  */
 #include "checks.h"
 
@@ -18,6 +19,7 @@
 #include <inttypes.h>
 #include <netcdf.h>
 #include <netcdf_par.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -395,14 +397,55 @@ room(const char *ballast)
 
 /* ---- ranks that are killed ------------------------------------------------------------------ */
 
+static unsigned long messages_left; /* before this rank is killed; 0: it lives on */
+
 static void
-steps(size_t count)
+begin_message(void)
+{
+    if (messages_left > 0 && --messages_left == 0)
+        raise(SIGKILL);
+}
+
+/* What the core sends comes through here, as through a profiler of MPI. */
+int
+MPI_Ssend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)
+{
+    begin_message();
+    return PMPI_Ssend(data, count, type, to, tag, comm);
+}
+
+int
+MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+         MPI_Status *status)
+{
+    begin_message();
+    return PMPI_Recv(data, count, type, from, tag, comm, status);
+}
+
+int
+MPI_Bcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    begin_message();
+    return PMPI_Bcast(data, count, type, root, comm);
+}
+
+int
+MPI_Allreduce(const void *data, void *all, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    begin_message();
+    return PMPI_Allreduce(data, all, count, type, op, comm);
+}
+
+static void
+steps(size_t count, int victim, unsigned long message)
 {
     int v;
     int ncid = make_large("esdm:killed", &v);
     for (size_t t = 0; t < count; t++) {
         OK(put_step(ncid, v, t, rank));
+        messages_left = rank == victim && t == 2 ? message : 0;
         OK(nc_sync(ncid));
+        messages_left = 0;
         if (rank == 0) {
             printf("committed %zu\n", t);
             fflush(stdout);
@@ -496,7 +539,9 @@ main(int argc, char **argv)
     else if (strcmp(mode, "room") == 0 && argc > 2)
         room(argv[2]);
     else if (strcmp(mode, "steps") == 0 && argc > 2)
-        steps(strtoull(argv[2], NULL, 10));
+        steps(strtoull(argv[2], NULL, 10), -1, 0);
+    else if (strcmp(mode, "dies") == 0 && argc > 3)
+        steps(6, atoi(argv[2]), strtoul(argv[3], NULL, 10));
     else if (strcmp(mode, "verify") == 0 && argc > 2)
         verify(strtoll(argv[2], NULL, 10));
     else if (strcmp(mode, "append") == 0)

@@ -134,14 +134,17 @@ def can_trace():
 
 
 # Ranks, the one that is killed, at which call, on which file below the site's folder, and what it is then doing. In each
-# commit rank 0 writes eight pages of its catalogue, and every rank locks the snapshot before the last agreement.
+# commit rank 0 writes eight pages of its catalogue; the others send messages only (MESSAGES).
 POINTS = [(4, 0, "pwrite64", "", 20, "rank 0 in a commit"),
           (4, 2, "pwritev", "", 3, "a rank that writes"),
           (4, 0, "pwritev", "", 2, "rank 0 that writes"),
           (16, 0, "pwrite64", "", 24, "rank 0 in a commit"),
-          (16, 11, "pwritev", "", 3, "a rank that writes"),
-          (16, 5, "fcntl", "metadata/pins", 4, "a rank in a commit")]
-LONG_POINTS = [(64, *point[1:]) for point in POINTS[-3:]]
+          (16, 11, "pwritev", "", 3, "a rank that writes")]
+LONG_POINTS = [(64, *point[1:]) for point in POINTS[-2:]]
+
+# Ranks, the one that is killed, as it begins which message of a commit.
+MESSAGES = [(4, 3, 1), (16, 5, 1), (16, 5, 2), (16, 8, 4), (16, 0, 6)]
+LONG_MESSAGES = [(64, rank, message) for rank in (0, 21, 32) for message in (1, 2, 3)]
 
 
 def killed_at_calls(folder):
@@ -167,6 +170,18 @@ def killed_at_calls(folder):
         ended = "survives" if done.returncode == 0 else "killed"
         check_after(env, ranks, done.stdout, f"{what or 'rank %d' % victim} of {ranks} at {call} {when} ({ended})")
         shutil.rmtree(folder / f"calls{number}")
+
+
+def killed_at_messages(folder):
+    """SIGKILL as a rank begins the n-th message of the third commit."""
+    points = esdmtest.by_size(MESSAGES[:1], MESSAGES, MESSAGES + LONG_MESSAGES)
+    for number, (ranks, victim, message) in enumerate(points):
+        env = mpirun.make_site(folder, f"messages{number}")
+        done = job(env, ranks, "dies", victim, message, check=False)
+        if done.returncode == 0 or "committed 1" not in done.stdout:
+            raise SystemExit(f"rank {victim} of {ranks} was not killed at message {message} of the third commit")
+        check_after(env, ranks, done.stdout, f"rank {victim} of {ranks} at message {message}")
+        shutil.rmtree(folder / f"messages{number}")
 
 
 def processes_of(launcher):
@@ -217,7 +232,8 @@ def main():
         mpirun.missing("libnetcdf-mpi-dev and OpenMPI were not there when ESDM was built")
     with tempfile.TemporaryDirectory(prefix="esdm-trouble.") as name:
         folder = pathlib.Path(name)
-        for part in (mistakes, other_sites, lost, full, collected_meanwhile, killed_at_calls, killed_at_times):
+        for part in (mistakes, other_sites, lost, full, collected_meanwhile, killed_at_calls, killed_at_messages,
+                     killed_at_times):
             part(folder)
 
 
