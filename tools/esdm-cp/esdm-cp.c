@@ -16,6 +16,13 @@ static const tool_help help = {
         "through with all below; there is one container for each file or store, named by its\n"
         "path. It is esdm-cp --recursive --reference.\n"
         "\n"
+        "--update scans a tree again. A source whose size, times and inode are as they were is\n"
+        "not opened; new ones are added, changed ones replaced at once, each by itself "
+        "(esdm-restore\n"
+        "brings the former one back), so that a scan that was interrupted is gone on with by\n"
+        "another call. Containers whose source is gone are told, and removed with --delete. What\n"
+        "somebody has written to since is not replaced or removed without --force.\n"
+        "\n"
         "netCDF classic, 64-bit offset and CDF-5, and netCDF-4 with deflate, shuffle,\n"
         "fletcher32, blosc and zstd. Texts, compound values, arrays of any length, compact\n"
         "variables and what has other filters are copied; --verbose tells which and why.\n"
@@ -31,7 +38,8 @@ static const tool_help help = {
         "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
         "values of the file. esdm-cp makes a copy that needs no file.",
     .examples = "  esdm-ref CMIP6/ esdm://cmip6                 a tree of files\n"
-                "  esdm-ref -s CMIP6/ esdm://cmip6              what came since then\n"
+                "  esdm-ref --update CMIP6/ esdm://cmip6        what came or changed since then\n"
+                "  esdm-ref --update -n CMIP6/ esdm://cmip6     what that would do\n"
                 "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
                 "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
                 "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
@@ -179,6 +187,12 @@ static const GOptionEntry entries[] = {
      "WHEN"},
     {"reference", 0, 0, G_OPTION_ARG_NONE, &cp_wants.reference,
      "Containers refer to the NetCDF files, whose values stay where they are (see esdm-ref)", NULL},
+#ifdef ESDM_REF
+    {"update", 'u', 0, G_OPTION_ARG_NONE, &cp_wants.update,
+     "Scan again: add what is new, replace what changed, leave what did not", NULL},
+    {"delete", 0, 0, G_OPTION_ARG_NONE, &cp_wants.remove_gone,
+     "With --update: remove containers whose source is gone", NULL},
+#endif
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &cp_wants.dry_run, "Tell what would be copied", NULL},
     {"verbose", 'v', 0, G_OPTION_ARG_NONE, &cp_wants.verbose, "One line for each copy", NULL},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &cp_wants.quiet, "No progress bar, no summary", NULL},
@@ -260,6 +274,9 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
             sum.skipped++;
             continue;
         }
+        if (results[i].status == ESDM_OK &&
+            (results[i].change == CP_CHANGE_NONE || cp_wants.dry_run))
+            continue;
         if (results[i].status == ESDM_OK) {
             sum.copied++;
             sum.cloned += results[i].cloned;
@@ -300,6 +317,8 @@ job_json(const cp_job *job, const cp_result *result)
                                                         : "ok"));
     if (result->status != ESDM_OK)
         tool_json_set(object, "message", tool_json_text(result->message));
+    if (result->change != CP_CHANGE_UNKNOWN)
+        tool_json_set(object, "change", json_string(cp_change_name(result->change)));
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
     tool_json_set(object, "cloned", json_boolean(result->cloned));
@@ -321,7 +340,8 @@ job_json(const cp_job *job, const cp_result *result)
 }
 
 static void
-print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum, double seconds)
+print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum,
+           const cp_swept *swept, double seconds)
 {
     json_t *root = json_object(), *list = json_array();
     for (guint i = 0; i < jobs->len; i++)
@@ -336,6 +356,10 @@ print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
     tool_json_set(root, "bytes", tool_json_u64(sum->bytes));
     tool_json_set(root, "seconds", json_real(seconds));
     tool_json_set(root, "copies", list);
+    if (swept != NULL) {
+        cp_counts counts = cp_update_counts(jobs, results, swept);
+        cp_update_json(root, &counts, swept);
+    }
     tool_json_print(root);
 }
 
@@ -360,12 +384,31 @@ print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
 }
 
 static tool_exit
+update(const GPtrArray *jobs, const GPtrArray *trees)
+{
+    cp_result *results = NULL;
+    cp_swept swept = {0};
+    gint64 started_us = g_get_monotonic_time();
+    if (jobs->len > 0)
+        cp_run(jobs, &results);
+    tool_exit result = cp_update_sweep(jobs, trees, &swept);
+    double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
+    totals sum = sum_up(jobs, results);
+    if (tool.json)
+        print_json(jobs, results, &sum, &swept, seconds);
+    else
+        cp_update_print(jobs, results, &swept, seconds);
+    g_ptr_array_unref(swept.gone);
+    return sum.result == TOOL_OK ? result : sum.result;
+}
+
+static tool_exit
 run(const GPtrArray *jobs)
 {
     totals sum = {0};
     if (cp_wants.dry_run) {
         if (tool.json)
-            print_json(jobs, NULL, &sum, 0);
+            print_json(jobs, NULL, &sum, NULL, 0);
         for (guint i = 0; i < jobs->len && !tool.json; i++)
             print_job(g_ptr_array_index(jobs, i));
         return TOOL_OK;
@@ -378,7 +421,7 @@ run(const GPtrArray *jobs)
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     sum = sum_up(jobs, results);
     if (tool.json)
-        print_json(jobs, results, &sum, seconds);
+        print_json(jobs, results, &sum, NULL, seconds);
     else
         print_text(jobs, results, &sum, seconds);
     tool_exit stated = cp_accuracy_end();
@@ -515,6 +558,10 @@ main(int argc, char **argv)
         return tool_usage("--jobs needs a number from 1");
     if (cp_wants.force && cp_wants.skip_existing)
         return tool_usage("--force and --skip-existing exclude each other");
+    if (cp_wants.remove_gone && !cp_wants.update)
+        return tool_usage("--delete goes with --update");
+    if (cp_wants.update && cp_wants.skip_existing)
+        return tool_usage("--update and --skip-existing exclude each other");
     if (cp_wants.format != NULL && !is_format(cp_wants.format))
         return tool_usage("there is no format '%s'", cp_wants.format);
     if (cp_accuracy_wrong() != NULL)
@@ -522,8 +569,8 @@ main(int argc, char **argv)
                           cp_accuracy_wrong());
     if (!cp_accuracy_check(&err))
         return tool_usage("%s", err.message);
-    GPtrArray *jobs = NULL;
-    tool_exit result = cp_plan(argv + 1, argc - 1, &jobs);
+    GPtrArray *jobs = NULL, *trees = NULL;
+    tool_exit result = cp_plan(argv + 1, argc - 1, &jobs, &trees);
     if (result == TOOL_OK && wrong_keep(jobs) != NULL)
         result = tool_usage("%s", wrong_keep(jobs));
     if (result == TOOL_OK && wrong_zarr(jobs) != NULL)
@@ -537,7 +584,8 @@ main(int argc, char **argv)
     if (result == TOOL_OK && cp_wants.dry_run && cp_wants.skip_existing)
         result = leave_out_existing(jobs);
     if (result == TOOL_OK)
-        result = run(jobs);
+        result = cp_wants.update ? update(jobs, trees) : run(jobs);
     g_ptr_array_unref(jobs);
+    g_ptr_array_unref(trees);
     return tool_finish(result);
 }

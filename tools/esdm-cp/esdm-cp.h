@@ -28,6 +28,10 @@
 #define CP_HINT_ENDIAN     "netcdf.endian"
 #define CP_HINT_NOFILL     "netcdf.nofill"
 #define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": HDF5 filters in their order */
+/** What a container was made of that refers to it: cp_seen_take(). */
+#define CP_HINT_SOURCE "reference.source"
+/** Names of copies that are not complete begin so. */
+#define CP_TEMPORARY ".esdm-cp-"
 
 /* ---- the model (esdm-cp/model.c) ---------------------------------------------------------- */
 
@@ -299,6 +303,16 @@ esdm_status cp_refer(const cp_referrer *referrer, const cp_end *source, const cp
 /** ESDM_ECONFLICT: the file was written to meanwhile. */
 esdm_status cp_referrer_check(const cp_referrer *referrer, esdm_error *err);
 
+/* ---- scanning again (esdm-cp/seen.c, esdm-cp/update.c) ------------------------------------- */
+
+/** What a file or store is now, as a text, without opening what is in it: names, sizes, times,
+ *  inodes. @param ret_text owned, g_free(). */
+esdm_status cp_seen_take(const char *name, char **ret_text, esdm_error *err);
+/** Whether a source that was `then` is still the same. */
+bool cp_seen_equal(const char *then, const char *now);
+/** The absolute path by which it was named; owned. NULL: the text is damaged. */
+char *cp_seen_name(const char *text);
+
 /* ---- jobs --------------------------------------------------------------------------------- */
 
 /* No number: -1 is one that can be typed. */
@@ -320,6 +334,8 @@ typedef struct cp_options {
     cp_reflink reflink;
     gboolean recursive;
     gboolean keep_codecs; /**< NetCDF files have the codecs of their containers */
+    gboolean update;      /**< what is as it was is left alone, what changed is replaced */
+    gboolean remove_gone; /**< containers go whose sources are gone */
     gboolean dry_run;
     gboolean verbose;
     gboolean quiet;
@@ -338,18 +354,34 @@ typedef struct cp_job {
     bool to_container;
 } cp_job;
 
-/** Turns the arguments into jobs (esdm-cp/plan.c). Prints errors. @param ret_jobs owned. */
-tool_exit cp_plan(char **arguments, int count, GPtrArray **ret_jobs);
+/** A folder that was gone through. */
+typedef struct cp_tree {
+    char *folder; /* absolute path */
+    char *prefix; /* its containers are called so, and below; "": the root */
+} cp_tree;
+
+/** Turns the arguments into jobs (esdm-cp/plan.c). Prints errors. @param ret_jobs owned.
+ *  @param ret_trees owned; cp_tree, of folders that become containers. */
+tool_exit cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees);
 
 /** Called while a job moves data. @param total grows as sources are opened. */
 typedef void (*cp_progress)(uint64_t bytes_done, uint64_t bytes_total, void *user);
+
+/** What a scan found out about a source. */
+typedef enum cp_change {
+    CP_CHANGE_UNKNOWN, /* it was not asked */
+    CP_CHANGE_NEW,
+    CP_CHANGE_CHANGED,
+    CP_CHANGE_NONE
+} cp_change;
 
 /** What came of a job. Lies in memory that processes share: no pointers. */
 typedef struct cp_result {
     int state; /* 0: waiting, 1: begun, 2: done */
     esdm_status status;
-    bool skipped; /* with ESDM_OK: the target exists, and was to be left as it is */
-    bool cloned;  /* no data were copied: source and target share them */
+    bool skipped;     /* with ESDM_OK: the target exists, and was to be left as it is */
+    bool cloned;      /* no data were copied: source and target share them */
+    cp_change change; /* with --update */
     uint64_t bytes;
     uint64_t datasets;
     uint64_t referred; /* of them: their values stay in the file */
@@ -365,6 +397,38 @@ esdm_status cp_job_exists(const cp_job *job, esdm_session *session, bool *ret_ex
 /** Copies one thing, verifies it, and only then gives it its name. */
 esdm_status cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void *user,
                        cp_result *result, esdm_error *err);
+
+/** What has become of a source since its container was made. Any process.
+ *  @param now of cp_seen_take(). @return ESDM_EEXIST: the container was made of something else, or
+ *  written to since. */
+esdm_status cp_update_look(const cp_job *job, esdm_session *session, const char *now,
+                           cp_change *ret_change, esdm_error *err);
+
+/** A container without a source. */
+typedef struct cp_gone {
+    char *source;
+    char *target;
+    bool removed;
+} cp_gone;
+
+typedef struct cp_swept {
+    GPtrArray *gone; /* cp_gone, owned */
+    guint removed;   /* of them */
+} cp_swept;
+
+typedef struct cp_counts {
+    guint added, changed, unchanged, gone, removed;
+} cp_counts;
+
+/** Finds containers of the trees whose sources are gone, and removes them when that is wanted.
+ *  Prints errors. @param ret zeroed. */
+tool_exit cp_update_sweep(const GPtrArray *jobs, const GPtrArray *trees, cp_swept *ret);
+cp_counts cp_update_counts(const GPtrArray *jobs, const cp_result *results, const cp_swept *swept);
+void cp_update_print(const GPtrArray *jobs, const cp_result *results, const cp_swept *swept,
+                     double seconds);
+void cp_update_json(json_t *root, const cp_counts *counts, const cp_swept *swept);
+/** "new", "changed", "unchanged". */
+const char *cp_change_name(cp_change change);
 
 /** Runs all jobs in up to cp_wants.jobs processes. @param ret_results one for each job; owned by
  *  the process. */

@@ -48,6 +48,8 @@ typedef struct copy {
     cp_end target;         /* under its temporary name */
     cp_model *model;       /* of the source */
     cp_referrer *referrer; /* values stay in the source; NULL: they are copied */
+    char *seen;            /* what the source was before it was opened; of references */
+    bool replace;          /* what exists */
     uint64_t referred;     /* datasets */
     uint64_t bytes_done;
     uint64_t bytes_total;
@@ -141,6 +143,8 @@ copy_all(copy *c)
         status = cp_accuracy_restate(c->model, c->err);
     if (status == ESDM_OK && c->referrer != NULL)
         status = cp_referrer_check(c->referrer, c->err);
+    if (status == ESDM_OK && c->referrer != NULL)
+        status = esdm_container_set_hint(c->target.container, CP_HINT_SOURCE, c->seen, c->err);
     return status == ESDM_OK ? cp_complete(&c->target, message, c->err) : status;
 }
 
@@ -244,7 +248,7 @@ temporary_name(const char *name)
     g_autofree char *uuid = g_uuid_string_random();
     const char *slash = strrchr(name, '/');
     int folder = slash != NULL ? (int) (slash - name) + 1 : 0;
-    return g_strdup_printf("%.*s.esdm-cp-%s", folder, name, uuid);
+    return g_strdup_printf("%.*s" CP_TEMPORARY "%s", folder, name, uuid);
 }
 
 esdm_status
@@ -271,7 +275,7 @@ look_at_target(const copy *c, bool *ret_skip)
 {
     const char *target = c->job->target;
     bool exists = false;
-    if (cp_wants.force)
+    if (c->replace)
         return ESDM_OK;
     esdm_status status = cp_job_exists(c->job, c->session, &exists, c->err);
     *ret_skip = exists && cp_wants.skip_existing;
@@ -287,7 +291,7 @@ publish(copy *c)
 {
     const char *target = c->job->target;
     if (c->target.is_container)
-        return esdm_container_move(c->session, c->target.name, target, cp_wants.force != 0, c->err);
+        return esdm_container_move(c->session, c->target.name, target, c->replace, c->err);
     if (cp_zarr_format(c->job) != 0)
         return cp_zarr_publish(c->target.name, target, c->err);
     /* Unlike rename(), link() does not replace what somebody else made meanwhile. */
@@ -363,7 +367,18 @@ static esdm_status
 make_copy(copy *c, cp_result *result)
 {
     bool cloned = false;
-    esdm_status status = look_at_target(c, &result->skipped);
+    c->replace = cp_wants.force != 0;
+    esdm_status status = ESDM_OK;
+    if (cp_wants.reference)
+        status = cp_seen_take(c->job->source, &c->seen, c->err);
+    if (status == ESDM_OK && cp_wants.update) {
+        status = cp_update_look(c->job, c->session, c->seen, &result->change, c->err);
+        if (status == ESDM_OK && (result->change == CP_CHANGE_NONE || cp_wants.dry_run))
+            return ESDM_OK;
+        c->replace = result->change == CP_CHANGE_CHANGED;
+    }
+    if (status == ESDM_OK)
+        status = look_at_target(c, &result->skipped);
     if (result->skipped)
         return ESDM_OK;
     if (status == ESDM_OK && wants_clone(c->job))
@@ -431,5 +446,6 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
     cp_close(&c.source);
     cp_model_free(c.model);
     cp_referrer_free(c.referrer);
+    g_free(c.seen);
     return status;
 }

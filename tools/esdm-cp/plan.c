@@ -12,6 +12,7 @@
 
 typedef struct plan {
     GPtrArray *jobs;
+    GPtrArray *trees;
     GHashTable *targets; /* names that are taken */
     char *target;        /* without scheme */
     bool to_container;
@@ -186,6 +187,32 @@ last_component(const char *name)
     return g_strdup(slash != NULL ? slash + 1 : trimmed);
 }
 
+static void
+free_tree(gpointer data)
+{
+    cp_tree *tree = data;
+    g_free(tree->folder);
+    g_free(tree->prefix);
+    g_free(tree);
+}
+
+static tool_exit
+add_tree(plan *p, const char *folder, const char *target)
+{
+    esdm_error err = {0};
+    if (!p->to_container)
+        return TOOL_OK;
+    cp_tree *tree = g_new0(cp_tree, 1);
+    g_ptr_array_add(p->trees, tree);
+    tree->folder = g_canonicalize_filename(folder, NULL);
+    if (target[strspn(target, "/")] == '\0') {
+        tree->prefix = g_strdup("");
+        return TOOL_OK;
+    }
+    esdm_status status = normalise(target, &tree->prefix, &err);
+    return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
+}
+
 static tool_exit
 add_path(plan *p, const char *path)
 {
@@ -194,7 +221,8 @@ add_path(plan *p, const char *path)
         if (!cp_wants.recursive)
             return tool_usage("'%s' is a folder; --recursive copies what lies in it", path);
         g_autofree char *below = p->several ? join(p->target, base) : g_strdup(p->target);
-        return walk(p, path, below);
+        tool_exit result = add_tree(p, path, below);
+        return result == TOOL_OK ? walk(p, path, below) : result;
     }
     if (is_special(path)) {
         tool_error("'%s' is no regular file", path);
@@ -316,10 +344,11 @@ make_folders(const GPtrArray *jobs)
 }
 
 tool_exit
-cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
+cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees)
 {
     const char *target = arguments[count - 1], *name = container_name(target);
     plan p = {.jobs = g_ptr_array_new_with_free_func(free_job),
+              .trees = g_ptr_array_new_with_free_func(free_tree),
               .targets = g_hash_table_new(g_str_hash, g_str_equal),
               .target = g_strdup(name != NULL ? name : target),
               .to_container = name != NULL,
@@ -333,7 +362,7 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
     tool_exit result = TOOL_OK;
     for (int i = 0; i < count - 1 && result == TOOL_OK; i++)
         result = add_source(&p, arguments[i]);
-    if (result == TOOL_OK && p.jobs->len == 0) {
+    if (result == TOOL_OK && p.jobs->len == 0 && !cp_wants.update) {
         tool_error("there is no NetCDF file in '%s'", arguments[0]);
         result = TOOL_NOT_FOUND;
     }
@@ -343,5 +372,6 @@ cp_plan(char **arguments, int count, GPtrArray **ret_jobs)
     g_hash_table_unref(p.targets);
     g_free(p.target);
     *ret_jobs = p.jobs;
+    *ret_trees = p.trees;
     return result;
 }

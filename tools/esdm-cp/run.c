@@ -84,7 +84,8 @@ work(worker *w)
     esdm_error err = {0};
     esdm_session_options options = {.config_path = tool.config, .read_only = true};
     for (guint i = 0; i < w->jobs->len; i++) /* who only reads makes no default site */
-        options.read_only &= !((const cp_job *) g_ptr_array_index(w->jobs, i))->to_container;
+        options.read_only &=
+            cp_wants.dry_run || !((const cp_job *) g_ptr_array_index(w->jobs, i))->to_container;
     esdm_status status = esdm_session_open(&options, &session, &err);
     if (status == ESDM_OK && !cp_wants.quiet)
         tool_tell_made(session);
