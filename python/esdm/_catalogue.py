@@ -125,7 +125,8 @@ def _visit(name, structure, take, *arguments):
 
 
 def _time(nanoseconds):
-    return datetime.datetime.fromtimestamp(nanoseconds / 1e9, datetime.timezone.utc)
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return epoch + datetime.timedelta(microseconds=nanoseconds // 1000)  # a float would round
 
 
 def _bytes(count):
@@ -383,7 +384,7 @@ def _url(name, snapshot):
     if isinstance(snapshot, datetime.datetime):
         if snapshot.tzinfo is not None:
             snapshot = snapshot.astimezone(datetime.timezone.utc)
-        snapshot = f"{snapshot:%Y-%m-%dT%H:%M:%S}"
+        snapshot = snapshot.replace(tzinfo=None).isoformat()  # with the parts of a second that it has
     return f"esdm://{plain}@{snapshot}"
 
 

@@ -2,7 +2,7 @@
 # cmake -DFOLDER=… -DOUTPUT=… -P Page.cmake: the files of the page as arrays of C.
 set(text "/* Made of page/ by Page.cmake. */\n#include \"esdm-serve/page.h\"\n\n")
 set(table "")
-foreach(file IN ITEMS index.html page.js picture.js page.css)
+foreach(file IN ITEMS index.html base.js page.js browse.js storage.js axes.js picture.js coast.js page.css)
   set(name ${file})
   set(path /${file})
   set(type text/html)

@@ -153,6 +153,80 @@ serve_find(serve_request *request)
     return finish(request, status, &err, "matches", &l);
 }
 
+/* ---- facets ------------------------------------------------------------------------------- */
+
+#define MOST_FACETS       32u
+#define VALUES_OF_A_FACET 50u
+
+typedef struct facet_list {
+    json_t *facets; /* [{"name": …, "values": [{"value": …, "containers": …}], "more": …}] */
+    size_t first;   /* place of the first name of this question there */
+} facet_list;
+
+static bool
+visit_facet(size_t name, const char *value, uint64_t containers, void *user)
+{
+    facet_list *l = user;
+    json_t *facet = json_array_get(l->facets, l->first + name);
+    json_t *values = json_object_get(facet, "values");
+    if (json_array_size(values) >= VALUES_OF_A_FACET) {
+        tool_json_set(facet, "more", json_true());
+        return true; /* the next name has its own */
+    }
+    json_t *item = json_object();
+    tool_json_set(item, "value", tool_json_text(value));
+    tool_json_set(item, "containers", tool_json_u64(containers));
+    tool_json_append(values, item);
+    return true;
+}
+
+/* Without an expression, all containers that have the attribute are counted. */
+static esdm_status
+count_facets(esdm_session *session, const char *query, const char *const *names, size_t nnames,
+             facet_list *l, esdm_error *err)
+{
+    if (query != NULL && query[0] != '\0')
+        return esdm_find_facets(session, query, names, nnames, visit_facet, l, err);
+    esdm_status status = ESDM_OK;
+    for (size_t i = 0; status == ESDM_OK && i < nnames; i++) {
+        g_autofree char *all = g_strdup_printf("exists :%s", names[i]);
+        l->first = i;
+        status = esdm_find_facets(session, all, &names[i], 1, visit_facet, l, err);
+    }
+    return status;
+}
+
+serve_result
+serve_facets(serve_request *request)
+{
+    esdm_error err = {0};
+    const char *text = serve_parameter(request, "names");
+    g_auto(GStrv) names = g_strsplit(text != NULL ? text : "", ",", -1);
+    size_t nnames = g_strv_length(names);
+    if (nnames == 0 || nnames > MOST_FACETS || g_strv_contains((const char *const *) names, ""))
+        return serve_error(request, MHD_HTTP_BAD_REQUEST,
+                           "say up to 32 attributes: ?names=source_id,table_id");
+    facet_list l = {.facets = json_array()};
+    for (size_t i = 0; i < nnames; i++) {
+        json_t *facet = json_object();
+        tool_json_set(facet, "name", tool_json_text(names[i]));
+        tool_json_set(facet, "values", json_array());
+        tool_json_set(facet, "more", json_false());
+        tool_json_append(l.facets, facet);
+    }
+    esdm_status status = count_facets(request->state->session, serve_parameter(request, "q"),
+                                      (const char *const *) names, nnames, &l, &err);
+    if (status != ESDM_OK) {
+        json_decref(l.facets);
+        return serve_failed(request, status, &err);
+    }
+    json_t *root = json_object();
+    tool_json_set(root, "facets", l.facets);
+    return serve_json(request, MHD_HTTP_OK, root);
+}
+
+/* ---- snapshots ---------------------------------------------------------------------------- */
+
 static bool
 visit_snapshot(const esdm_snapshot_info *info, void *user)
 {

@@ -116,6 +116,7 @@ char *serve_zarr_consolidated(const serve_model *model);
 serve_result serve_list(serve_request *request); /* catalogue.c */
 serve_result serve_views(serve_request *request);
 serve_result serve_find(serve_request *request);
+serve_result serve_facets(serve_request *request);
 serve_result serve_snapshots(serve_request *request);
 serve_result serve_container(serve_request *request); /* structure.c */
 serve_result serve_fragments(serve_request *request);

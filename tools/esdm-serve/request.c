@@ -182,6 +182,7 @@ static const struct {
     serve_result (*handle)(serve_request *request);
 } routes[] = {{"/api/list", serve_list},
               {"/api/find", serve_find},
+              {"/api/facets", serve_facets},
               {"/api/views/", serve_views},
               {"/api/container/", serve_container},
               {"/api/snapshots/", serve_snapshots},

@@ -2,9 +2,11 @@
 
 /* What a container consists of, and where its fragments lie. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "esdm-serve/esdm-serve.h"
+#include "esdm/accuracy.h"
 #include "esdm/usertypes.h"
 
 esdm_container *
@@ -139,10 +141,56 @@ serve_container(serve_request *request)
 
 /* ---- fragments ---------------------------------------------------------------------------- */
 
+/* What fragments of one target, or of one codec, take. */
+typedef struct share {
+    uint64_t fragments, stored_bytes, raw_bytes;
+} share;
+
 typedef struct fragments {
     json_t *items;
-    uint64_t count, stored_bytes, raw_bytes;
+    share all;
+    GHashTable *targets, *codecs; /* name → share, both owned */
 } fragments;
+
+static void
+add_share(share *s, const esdm_fragment_info *info)
+{
+    s->fragments++;
+    s->stored_bytes += info->stored_bytes;
+    s->raw_bytes += info->raw_bytes;
+}
+
+static void
+add_named(GHashTable *shares, const char *name, const esdm_fragment_info *info)
+{
+    share *s = g_hash_table_lookup(shares, name);
+    if (s == NULL) {
+        s = g_new0(share, 1);
+        (void) g_hash_table_insert(shares, g_strdup(name), s);
+    }
+    add_share(s, info);
+}
+
+static json_t *
+share_json(json_t *item, const share *s)
+{
+    tool_json_set(item, "fragments", tool_json_u64(s->fragments));
+    tool_json_set(item, "raw_bytes", tool_json_u64(s->raw_bytes));
+    tool_json_set(item, "stored_bytes", tool_json_u64(s->stored_bytes));
+    return item;
+}
+
+/* {NAME: {"fragments": …}} by order of names. */
+static json_t *
+shares_json(GHashTable *shares)
+{
+    json_t *object = json_object();
+    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(shares), (GCompareFunc) strcmp);
+    for (GList *n = names; n != NULL; n = n->next)
+        tool_json_set(object, n->data,
+                      share_json(json_object(), g_hash_table_lookup(shares, n->data)));
+    return object;
+}
 
 static json_t *
 numbers_json(uint32_t rank, const uint64_t *numbers)
@@ -157,9 +205,9 @@ static bool
 visit_fragment(const esdm_fragment_info *info, void *user)
 {
     fragments *f = user;
-    f->count++;
-    f->stored_bytes += info->stored_bytes;
-    f->raw_bytes += info->raw_bytes;
+    add_share(&f->all, info);
+    add_named(f->targets, info->target, info);
+    add_named(f->codecs, info->codec, info);
     if (json_array_size(f->items) >= SERVE_MOST_NAMES)
         return true;
     json_t *item = json_object();
@@ -172,6 +220,20 @@ visit_fragment(const esdm_fragment_info *info, void *user)
     tool_json_set(item, "codec", tool_json_text(info->codec));
     tool_json_append(f->items, item);
     return true;
+}
+
+/* What is stated of the numbers, as esdm-stat tells it. */
+static void
+add_accuracy(json_t *root, const esdm_dataset *dataset)
+{
+    esdm_error err = {0};
+    esdm_accuracy accuracy;
+    char *text = NULL;
+    if (!esdm_dataset_accuracy(dataset, &accuracy))
+        return;
+    if (esdm_accuracy_print(&accuracy, &text, &err) == ESDM_OK)
+        tool_json_set(root, "accuracy", tool_json_text(text));
+    free(text);
 }
 
 serve_result
@@ -188,18 +250,22 @@ serve_fragments(serve_request *request)
         esdm_container_discard(container);
         return serve_error(request, MHD_HTTP_NOT_FOUND, "there is no such variable");
     }
-    fragments f = {.items = json_array()};
+    fragments f = {.items = json_array(),
+                   .targets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                   .codecs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     esdm_status status = esdm_dataset_fragments(dataset, visit_fragment, &f, &err);
-    esdm_container_discard(container);
-    if (status != ESDM_OK) {
-        json_decref(f.items);
-        return serve_failed(request, status, &err);
-    }
-    json_t *root = json_object();
-    tool_json_set(root, "count", tool_json_u64(f.count));
-    tool_json_set(root, "raw_bytes", tool_json_u64(f.raw_bytes));
-    tool_json_set(root, "stored_bytes", tool_json_u64(f.stored_bytes));
-    tool_json_set(root, "more", json_boolean(f.count > json_array_size(f.items)));
+    json_t *root = share_json(json_object(), &f.all);
+    tool_json_set(root, "count", tool_json_u64(f.all.fragments));
+    tool_json_set(root, "targets", shares_json(f.targets));
+    tool_json_set(root, "codecs", shares_json(f.codecs));
+    tool_json_set(root, "more", json_boolean(f.all.fragments > json_array_size(f.items)));
     tool_json_set(root, "fragments", f.items);
-    return serve_json(request, MHD_HTTP_OK, root);
+    add_accuracy(root, dataset);
+    esdm_container_discard(container);
+    g_hash_table_destroy(f.targets);
+    g_hash_table_destroy(f.codecs);
+    if (status == ESDM_OK)
+        return serve_json(request, MHD_HTTP_OK, root);
+    json_decref(root);
+    return serve_failed(request, status, &err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/* Values of a box for pictures: float32, little-endian, C order; missing ones are NaN. */
+/* Values of a box for pictures: float32 or float64, little-endian, C order; missing ones are NaN.
+ */
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,7 +107,7 @@ number_of(esdm_dataset *dataset, const char *name, double otherwise)
 
 /* In place: each float lies before the double that comes after it. */
 static void
-to_floats(esdm_dataset *dataset, uint64_t elements, double *values)
+unpack(esdm_dataset *dataset, uint64_t elements, double *values, bool as_doubles)
 {
     double missing[16];
     size_t count = missing_values(dataset, missing, G_N_ELEMENTS(missing));
@@ -122,8 +123,12 @@ to_floats(esdm_dataset *dataset, uint64_t elements, double *values)
             none |= is_float ? memcmp(&a, &b, sizeof a) == 0
                              : memcmp(&value, &missing[k], sizeof value) == 0;
         }
-        float told = none ? NAN : (float) (value * scale + offset);
-        memcpy(out + i * sizeof told, &told, sizeof told);
+        double number = none ? NAN : value * scale + offset;
+        float told = (float) number;
+        if (as_doubles)
+            values[i] = number;
+        else
+            memcpy(out + i * sizeof told, &told, sizeof told);
     }
 }
 
@@ -151,6 +156,10 @@ answer(serve_request *request, esdm_dataset *dataset)
         return serve_error(request, MHD_HTTP_BAD_REQUEST,
                            "start, count and stride are numbers with commas between them, one for "
                            "each dimension");
+    const char *form = serve_parameter(request, "type");
+    bool as_doubles = form != NULL && g_str_equal(form, "double");
+    if (form != NULL && !as_doubles && !g_str_equal(form, "float"))
+        return serve_error(request, MHD_HTTP_BAD_REQUEST, "type is float or double");
     const char *wrong = objection(dataset, start, count, stride, &elements);
     if (wrong != NULL)
         return serve_error(request, MHD_HTTP_BAD_REQUEST, wrong);
@@ -162,9 +171,9 @@ answer(serve_request *request, esdm_dataset *dataset)
         free(values);
         return serve_failed(request, status, &err);
     }
-    to_floats(dataset, elements, values);
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(elements * sizeof(float), values, MHD_RESPMEM_MUST_FREE);
+    unpack(dataset, elements, values, as_doubles);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        elements * (as_doubles ? sizeof(double) : sizeof(float)), values, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
         free(values);
         return MHD_NO;

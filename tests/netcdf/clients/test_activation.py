@@ -78,6 +78,8 @@ steps = esdm.snapshots("exp/a.nc")
 assert len(steps) >= 3 and steps[-1].snapshot == esdm.stat("esdm://exp/a.nc").snapshot
 assert esdm.open("exp/a.nc", snapshot=steps[0].snapshot)["v"].shape[0] == 1
 assert esdm.open("exp/a.nc", snapshot=-1)["v"].shape[0] < 4
+for step in steps:
+    assert esdm.open("exp/a.nc", snapshot=step.time)["v"].shape == esdm.open("exp/a.nc", snapshot=step.snapshot)["v"].shape
 assert esdm.ls()[0].to_xarray().v.shape == (3, 5000)
 assert esdm.open(esdm.query(title="x<y"))["v"].shape == (3, 5000)
 assert esdm.open(esdm.query("exists :title", ensemble="title"))["v"].shape == (3, 1, 5000)

@@ -1,64 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-or-later
-// Names and values of the site are put into the page as text alone, never as HTML.
+// A container as ncdump shows it, and what the address of the page means.
 "use strict";
-
-const $ = id => document.getElementById(id);
-const encodeName = name => name.split("/").map(encodeURIComponent).join("/");
-const make = (tag, text, parent) => {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  if (parent) parent.append(element);
-  return element;
-};
-
-async function ask(path) {
-  const reply = await fetch(path), body = await reply.json();
-  if (!reply.ok) throw new Error(body.error);
-  return body;
-}
-
-function bytes(n) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let i = 0;
-  for (n = Number(n); n >= 1024 && i < units.length - 1; i++) n /= 1024;
-  return `${i ? n.toFixed(1) : n} ${units[i]}`;
-}
-
-// What goes wrong is told above.
-const guard = action => async (...given) => {
-  $("message").textContent = "";
-  try { await action(...given); } catch (problem) { $("message").textContent = problem.message; }
-};
-
-// ---- the list
-
-function addLink(name, fact, path) {
-  const link = make("a", name, $("list"));
-  link.href = `#${encodeURIComponent(name)}${path ? "/" + encodeURIComponent(path) : ""}`;
-  if (fact) { link.append(" "); make("small", fact, link); }
-}
-
-async function showList(part) {
-  const found = await ask("/api/list");
-  $("site").textContent = found.site;
-  $("list").replaceChildren();
-  for (const c of found.containers)
-    if (!part || c.name.includes(part)) addLink(c.name, bytes(c.raw_bytes));
-  if (found.more) make("p", "There are more: search for them.", $("list"));
-  if (!$("list").children.length) make("p", "nothing found", $("list"));
-}
-
-async function showMatches(query) {
-  const found = await ask(`/api/find?${new URLSearchParams({q: query})}`);
-  $("list").replaceChildren();
-  for (const m of found.matches) addLink(m.container, m.dataset, m.dataset);
-  if (!found.matches.length) make("p", "nothing found", $("list"));
-}
-
-const search = guard(async () => {
-  const text = $("search").value.trim();
-  await (/[=<>~]/.test(text) ? showMatches(text) : showList(text));
-});
 
 // ---- a container, as ncdump shows it
 
@@ -82,6 +24,9 @@ function showGroup(group, indent, container, parent) {
       button.dataset.path = v.path;
       button.onclick = guard(() => showPicture(container, v));
     }
+    const storage = make("button", "storage", line);
+    storage.dataset.storage = v.path;
+    storage.onclick = guard(() => showStorage(container, v));
     if (v.attributes.length) lines(v.attributes.map(a => `        ${v.name}:${a.name} = ${attributeText(a)} ;`));
   }
   if (group.attributes.length) lines([indent ? "// group attributes:" : "// global attributes:", ...group.attributes.map(a => `    :${a.name} = ${attributeText(a)} ;`)]);
@@ -96,43 +41,42 @@ function allDatasets(group) {
   return group.datasets.concat(...group.groups.map(allDatasets));
 }
 
-async function showContainer(name, path, snapshot) {
-  const query = snapshot ? `?snapshot=${snapshot}` : "";
-  const container = await ask(`/api/container/${encodeName(name)}${query}`);
-  const history = await ask(`/api/snapshots/${encodeName(name)}`);
-  $("container").hidden = false;
-  $("picture").hidden = true;
-  $("name").textContent = container.name;
+// What a query or a place of a view joins has no snapshots of its own: its number is 0.
+async function showSnapshots(container, path) {
+  if (!Number(container.snapshot)) {
+    $("facts").textContent = "joined from what is found now ";
+    return;
+  }
+  const found = await ask(`/api/snapshots/${encodeName(container.name)}`);
   $("facts").textContent = "snapshot ";
   const choice = make("select", undefined, $("facts"));
   choice.id = "snapshot";
-  for (const s of history.snapshots.reverse()) {
+  for (const s of found.snapshots.reverse()) {
     const option = make("option", `${s.snapshot}: ${s.time.slice(0, 19)} ${s.writer}`, choice);
     option.value = s.snapshot;
     option.selected = String(s.snapshot) === String(container.snapshot);
   }
-  choice.onchange = guard(() => showContainer(name, path, choice.value));
+  choice.onchange = guard(() => showContainer(container.name, path, choice.value));
   $("facts").append(" ");
+}
+
+async function showContainer(name, path, snapshot) {
+  const container = await ask(`/api/container/${encodeName(name)}${snapshot ? `?snapshot=${snapshot}` : ""}`);
+  await showSnapshots(container, path);
+  $("container").hidden = false;
+  $("picture").hidden = $("storage").hidden = true;
+  $("name").textContent = container.name;
   const file = make("a", "as a NetCDF file", $("facts"));
-  file.href = `/files/${encodeName(name)}?snapshot=${container.snapshot}`;
+  file.href = `/files/${encodeName(container.name)}?snapshot=${container.snapshot}`;
   $("structure").replaceChildren();
   showGroup(container, "", container, $("structure"));
   for (const link of $("list").querySelectorAll("a"))
-    link.classList.toggle("chosen", link.firstChild.textContent === name);
+    link.classList.toggle("chosen", link.firstChild.textContent === container.name);
   const variable = path && allDatasets(container).find(v => v.path === path);
   if (variable && variable.is_number && variable.dimensions.length) await showPicture(container, variable);
 }
 
 // ---- pictures
-
-async function coordinatesOf(container, variable) {
-  const found = {}, all = allDatasets(container);
-  for (const d of variable.dimensions) {
-    const v = all.find(one => one.name === d.name && one.is_number && one.dimensions.length === 1 && one.dimensions[0].length === d.length);
-    if (v && d.length && d.length <= 1e5) found[d.name] = await numbers(container.name, container.snapshot, v.path, [0], [d.length]);
-  }
-  return found;
-}
 
 async function showPicture(container, variable) {
   const picture = new Picture(container, variable, await coordinatesOf(container, variable));
@@ -147,8 +91,8 @@ async function showPicture(container, variable) {
     slider.max = d.length - 1;
     slider.value = 0;
     const tell = () => {
-      const values = picture.coordinates[d.name];
-      told.textContent = `${Number(slider.value) + 1} of ${d.length}${values ? `: ${short(values[slider.value])}` : ""}`;
+      const found = picture.coordinates[d.name];
+      told.textContent = `${Number(slider.value) + 1} of ${d.length}${found ? `: ${found.write(found.values[slider.value])}` : ""}`;
     };
     tell();
     slider.oninput = guard(async () => { picture.index[i] = Number(slider.value); tell(); await picture.draw(); });
@@ -161,13 +105,19 @@ async function showPicture(container, variable) {
 
 // ---- the whole
 
+const start = guard(async () => {
+  await showViews();
+  if (location.hash.length > 1 && !location.hash.startsWith("#@")) await search(); // else follow() does
+});
+
 const follow = guard(async () => {
   const [name, path] = location.hash.slice(1).split("/").map(decodeURIComponent);
-  if (name) await showContainer(name, path);
-  else $("container").hidden = true;
+  if (name.startsWith("@")) await showPlace(name.slice(1));
+  else if (name) await showContainer(name, path);
+  else { $("container").hidden = true; await search(); }
 });
 
 let waiting;
 $("search").oninput = () => { clearTimeout(waiting); waiting = setTimeout(search, 300); };
 addEventListener("hashchange", follow);
-search().then(follow);
+start().then(follow);

@@ -16,19 +16,36 @@ function short(value) {
   return Number.isFinite(value) ? String(Number(value.toPrecision(5))) : "none";
 }
 
-async function numbers(container, snapshot, path, start, count, stride) {
-  const query = new URLSearchParams({variable: path, start: start.join(","), count: count.join(","), snapshot});
+async function numbers(container, snapshot, path, start, count, stride, type = "float") {
+  const query = new URLSearchParams({variable: path, start: start.join(","), count: count.join(","), snapshot, type});
   if (stride) query.set("stride", stride.join(","));
   const reply = await fetch(`/api/values/${encodeName(container)}?${query}`);
   if (!reply.ok) throw new Error((await reply.json()).error);
-  return new Float32Array(await reply.arrayBuffer());
+  const body = await reply.arrayBuffer();
+  return type === "double" ? new Float64Array(body) : new Float32Array(body);
+}
+
+// A function from a coordinate to its place among values that grow or fall: 1.5 lies between the second and the
+// third. It gives undefined beyond half a step outside. undefined: the values do neither.
+function inverse(values) {
+  const rises = values[values.length - 1] > values[0], before = (a, b) => rises ? a < b : a > b;
+  for (let i = 1; i < values.length; i++) if (!before(values[i - 1], values[i])) return undefined;
+  return value => {
+    let low = 0, high = values.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (before(value, values[middle])) high = middle; else low = middle;
+    }
+    const at = low + (value - values[low]) / (values[high] - values[low]);
+    return at < -0.5 || at > values.length - 0.5 ? undefined : at;
+  };
 }
 
 class Picture {
   constructor(container, variable, coordinates) {
     this.container = container;
     this.variable = variable;
-    this.coordinates = coordinates; // values by name of the dimension
+    this.coordinates = coordinates; // by name of the dimension: values, kind, write()
     this.lengths = variable.dimensions.map(d => d.length);
     this.rank = this.lengths.length;
     this.index = this.lengths.map(() => 0);
@@ -43,8 +60,8 @@ class Picture {
 
   // North is up: rows are drawn from below, unless their coordinate falls.
   upwards() {
-    const values = this.rank > 1 ? this.coordinates[this.variable.dimensions[this.rank - 2].name] : null;
-    return !values || values.length < 2 || values[values.length - 1] > values[0];
+    const rows = this.rank > 1 ? this.coordinates[this.variable.dimensions[this.rank - 2].name] : null;
+    return !rows || rows.values.length < 2 || rows.values[rows.values.length - 1] > rows.values[0];
   }
 
   async draw() {
@@ -59,14 +76,15 @@ class Picture {
     this.values = values;
     this.paint(low, high);
     this.bar(low, high);
+    this.coast();
   }
 
   paint(low, high) {
     const canvas = document.getElementById("map");
     canvas.width = this.columns;
     canvas.height = this.rows;
-    const scale = Math.max(1, Math.min(Math.floor(720 / this.columns), Math.floor(400 / this.rows)));
-    canvas.style.width = `${this.columns * scale}px`;
+    this.scale = Math.max(1, Math.min(Math.floor(720 / this.columns), Math.floor(400 / this.rows)));
+    canvas.style.width = `${this.columns * this.scale}px`;
     const context = canvas.getContext("2d"), image = context.createImageData(this.columns, this.rows);
     const up = this.upwards();
     for (let r = 0; r < this.rows; r++) {
@@ -78,6 +96,38 @@ class Picture {
       }
     }
     context.putImageData(image, 0, 0);
+  }
+
+  // Coastlines, where rows are latitudes and columns longitudes that only grow or only fall.
+  coast() {
+    const canvas = document.getElementById("coast"), last = this.variable.dimensions.slice(-2).map(d => this.coordinates[d.name]);
+    const has = this.rank > 1 && last.every(c => c && c.values.length > 1) && last[0].kind === "latitude" && last[1].kind === "longitude";
+    const row = has && inverse(last[0].values), column = has && inverse(last[1].values);
+    canvas.hidden = !row || !column;
+    if (canvas.hidden) return;
+    canvas.width = this.columns * this.scale;
+    canvas.height = this.rows * this.scale;
+    const context = canvas.getContext("2d"), up = this.upwards();
+    const y = at => { const r = ((at + 0.5) / last[0].values.length) * canvas.height; return up ? canvas.height - r : r; };
+    const x = at => ((at + 0.5) / last[1].values.length) * canvas.width;
+    context.strokeStyle = "#fffc";
+    context.lineWidth = 2.4;
+    for (let pass = 0; pass < 2; pass++) { // dark upon light is seen on all colours
+      context.beginPath();
+      for (const turn of [-360, 0, 360]) {
+        for (const line of COAST) {
+          let open = false;
+          for (const [lon, lat] of line) {
+            const r = row(lat), c = column(lon + turn), inside = r !== undefined && c !== undefined;
+            if (inside && open) context.lineTo(x(c), y(r)); else if (inside) context.moveTo(x(c), y(r));
+            open = inside;
+          }
+        }
+      }
+      context.stroke();
+      context.strokeStyle = "#000";
+      context.lineWidth = 1;
+    }
   }
 
   bar(low, high) {
@@ -108,8 +158,8 @@ class Picture {
     if (y >= 0) at[y] = r * this.step[0];
     at[x] = c * this.step[1];
     const where = this.variable.dimensions.map((d, i) => {
-      const values = this.coordinates[d.name];
-      return `${d.name} = ${values ? short(values[at[i]]) : at[i]}`;
+      const found = this.coordinates[d.name];
+      return `${d.name} = ${found ? found.write(found.values[at[i]]) : at[i]}`;
     });
     document.getElementById("value").textContent = `${short(this.values[r * this.columns + c])} at ${where.join(", ")}`;
     const canvas = document.getElementById("series");
@@ -132,7 +182,10 @@ class Picture {
     context.font = "12px sans-serif";
     context.fillText(short(high), 0, top + 8);
     context.fillText(short(low), 0, bottom);
-    context.fillText(this.variable.dimensions[0].name, left, canvas.height - 6);
+    const first = this.variable.dimensions[0], along = this.coordinates[first.name];
+    const begin = along ? along.write(along.values[0]) : "", end = along ? along.write(along.values[along.values.length - 1]) : "";
+    context.fillText(`${first.name} ${begin}`, left, canvas.height - 6);
+    context.fillText(end, canvas.width - 10 - context.measureText(end).width, canvas.height - 6);
     context.strokeRect(left, top, canvas.width - left - 10, bottom - top);
     context.strokeStyle = "#1769aa";
     context.beginPath();

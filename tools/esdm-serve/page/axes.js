@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-3.0-or-later
+// What coordinates mean, by the CF conventions: longitudes, latitudes and dates.
+"use strict";
+
+function attributeOf(variable, name) {
+  const found = variable.attributes.find(a => a.name === name);
+  return found === undefined ? undefined : typeof found.values === "string" ? found.values : found.values && found.values[0];
+}
+
+// "longitude", "latitude", "date" or undefined. CF 4.1, 4.2 and 4.4.
+function kindOf(variable) {
+  const units = String(attributeOf(variable, "units") || ""), name = attributeOf(variable, "standard_name");
+  if (name === "longitude" || /^degrees?_?(east|E)$/.test(units)) return "longitude";
+  if (name === "latitude" || /^degrees?_?(north|N)$/.test(units)) return "latitude";
+  return /\bsince\b/.test(units) ? "date" : undefined;
+}
+
+const SECONDS = {second: 1, sec: 1, s: 1, minute: 60, min: 60, hour: 3600, hr: 3600, h: 3600, day: 86400, d: 86400};
+const MONTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+// Calendars of a fixed year: the day of a date and back. The others are days of the Gregorian one.
+const FIXED = {
+  "360_day": {year: 360, months: Array(12).fill(30)},
+  "noleap": {year: 365, months: MONTHS}, "365_day": {year: 365, months: MONTHS},
+  "all_leap": {year: 366, months: MONTHS.map((n, i) => i === 1 ? 29 : n)}, "366_day": {year: 366, months: MONTHS.map((n, i) => i === 1 ? 29 : n)},
+};
+// Before this day "standard" means the Julian calendar, which is not told here.
+const GREGORIAN = Date.UTC(1582, 9, 15) / 864e5;
+
+function gregorianDay(year, month, day) {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  return date.getTime() / 864e5;
+}
+
+// A function that writes values as dates; undefined: it would have to guess.
+function dateWriter(variable) {
+  const calendar = String(attributeOf(variable, "calendar") || "standard").toLowerCase(), fixed = FIXED[calendar];
+  const said = /^\s*([A-Za-z]+?)s?\s+since\s+(\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ]+(\d{1,2}):(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?\s*(?:Z|UTC|0?0:?00|\+0?0:?00|GMT)?\s*$/.exec(attributeOf(variable, "units"));
+  const unit = said && (SECONDS[said[1].toLowerCase()] || SECONDS[`${said[1].toLowerCase()}s`]);
+  if (!unit || !fixed && !["standard", "gregorian", "proleptic_gregorian"].includes(calendar)) return undefined;
+  const [year, month, day, hour, minute, second] = said.slice(2).map(n => Number(n || 0));
+  if (month < 1 || month > 12) return undefined;
+  const start = (fixed ? year * fixed.year + fixed.months.slice(0, month - 1).reduce((a, b) => a + b, 0) + day - 1
+    : gregorianDay(year, month, day)) * 86400 + hour * 3600 + minute * 60 + second;
+  if (!fixed && calendar !== "proleptic_gregorian" && start < GREGORIAN * 86400) return undefined;
+  const two = n => String(n).padStart(2, "0");
+  return value => {
+    if (!Number.isFinite(value)) return "none";
+    const minutes = Math.round((start + value * unit) / 60);
+    let rest = Math.floor(minutes / 1440), y, m = 0;
+    if (fixed) {
+      y = Math.floor(rest / fixed.year);
+      for (rest -= y * fixed.year; rest >= fixed.months[m]; m++) rest -= fixed.months[m];
+      rest++;
+    } else {
+      if (calendar !== "proleptic_gregorian" && rest < GREGORIAN) return `${value} ${attributeOf(variable, "units")}`;
+      const date = new Date(rest * 864e5);
+      [y, m, rest] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
+    }
+    const clock = ((minutes % 1440) + 1440) % 1440, time = clock ? ` ${two(Math.floor(clock / 60))}:${two(clock % 60)}` : "";
+    return `${String(y).padStart(4, "0")}-${two(m + 1)}-${two(rest)}${time}`;
+  };
+}
+
+// The coordinates of a variable's dimensions: {name: {values, kind, write}}.
+async function coordinatesOf(container, variable) {
+  const found = {}, all = allDatasets(container);
+  for (const d of variable.dimensions) {
+    const v = all.find(one => one.name === d.name && one.is_number && one.dimensions.length === 1 && one.dimensions[0].length === d.length);
+    if (!v || !d.length || d.length > 1e5) continue;
+    const kind = kindOf(v), units = attributeOf(v, "units"), date = kind === "date" && dateWriter(v);
+    found[d.name] = {
+      values: await numbers(container.name, container.snapshot, v.path, [0], [d.length], undefined, "double"), kind,
+      write: date || (value => `${short(value)}${units && units !== "1" ? ` ${units}` : ""}`),
+    };
+  }
+  return found;
+}
