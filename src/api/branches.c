@@ -123,11 +123,11 @@ make(esdm_container *source, const char *full, const char *branch, uint64_t *ret
         .name = name, .snapshot = snapshot, .author = esdm__session_writer(session)};
     const esdm_meta_tag merged = {
         .name = ESDM__MERGED_TAG, .snapshot = snapshot, .author = began.author};
-    esdm_status status = session->meta->tag_set(session->store, base, &began, true, err);
+    esdm_status status = esdm__noted_tag(session, source->name, base, &began, true, err);
     if (status == ESDM_OK)
         status = esdm__io_clone_as(source, full, "branch", &made, err);
     if (status == ESDM_OK)
-        status = session->meta->tag_set(session->store, made, &merged, false, err);
+        status = esdm__noted_tag(session, full, made, &merged, false, err);
     if (status == ESDM_OK && ret_snapshot != NULL)
         *ret_snapshot = snapshot;
     return status;
@@ -316,7 +316,7 @@ esdm__branch_removed(esdm_session *session, const char *normal)
     (void) snprintf(base, sizeof base, "%.*s", (int) bytes, normal);
     tag_of(branch, tag);
     if (session->meta->container_find(session->store, base, &record, &ignored) == ESDM_OK)
-        (void) !session->meta->tag_remove(session->store, record.container, tag, &ignored);
+        (void) !esdm__noted_untag(session, base, record.container, tag, &ignored);
 }
 
 esdm_status
@@ -367,8 +367,7 @@ leave(esdm_session *session, const char *from, const char *to)
     esdm__branch_removed(session, from);
     if (session->meta->tag_remove != NULL &&
         session->meta->container_find(session->store, to, &record, &ignored) == ESDM_OK)
-        (void) !session->meta->tag_remove(session->store, record.container, ESDM__MERGED_TAG,
-                                          &ignored);
+        (void) !esdm__noted_untag(session, to, record.container, ESDM__MERGED_TAG, &ignored);
 }
 
 esdm_status

@@ -4,6 +4,7 @@
 
 #include "esdm/history.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/catalogue.h"
@@ -11,6 +12,7 @@
 #include "api/tags.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "io/session/journaling.h"
 #include "model/names.h"
 
 static esdm_status
@@ -37,8 +39,8 @@ check_store(const esdm_session *session, esdm_error *err)
 
 /* The record and snapshot that a name says. */
 static esdm_status
-find(esdm_session *session, const char *name, uint64_t *ret_record, uint64_t *ret_snapshot,
-     esdm_error *err)
+find(esdm_session *session, const char *name, char ret_stored[ESDM__FORMER_NAME_BYTES],
+     uint64_t *ret_record, uint64_t *ret_snapshot, esdm_error *err)
 {
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_meta_container record;
@@ -47,12 +49,14 @@ find(esdm_session *session, const char *name, uint64_t *ret_record, uint64_t *re
         return status;
     status = session->meta->container_find(session->store, normal, &record, err);
     *ret_snapshot = record.snapshot;
+    (void) snprintf(ret_stored, ESDM__FORMER_NAME_BYTES, "%s", normal);
     if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
         esdm__moment moment;
         status = esdm__moment_find(session, normal, &moment, err);
         if (status == ESDM_OK)
             status = session->meta->container_find(session->store, moment.stored, &record, err);
         *ret_snapshot = moment.snapshot;
+        memcpy(ret_stored, moment.stored, sizeof moment.stored);
     }
     if (status == ESDM_OK)
         *ret_record = record.container;
@@ -65,14 +69,15 @@ static esdm_status
 set_tag(esdm_session *session, const char *name, const char *tag, bool replace,
         uint64_t *ret_snapshot, esdm_error *err)
 {
+    char stored[ESDM__FORMER_NAME_BYTES];
     uint64_t record, snapshot;
     esdm__tagged there = {.name = tag};
-    esdm_status status = find(session, name, &record, &snapshot, err);
+    esdm_status status = find(session, name, stored, &record, &snapshot, err);
     if (status != ESDM_OK)
         return status;
     const esdm_meta_tag wanted = {
         .name = tag, .snapshot = snapshot, .author = esdm__session_writer(session)};
-    status = session->meta->tag_set(session->store, record, &wanted, replace, err);
+    status = esdm__noted_tag(session, stored, record, &wanted, replace, err);
     if (status == ESDM_EEXIST && esdm__tag_find(session, record, &there, NULL) == ESDM_OK &&
         there.snapshot != 0)
         status = there.snapshot == snapshot
@@ -116,7 +121,7 @@ esdm_container_untag(esdm_session *session, const char *name, const char *tag, e
         status = esdm__name_normalise(name, normal, err);
     if (status == ESDM_OK)
         status = esdm__moment_find_tag(session, normal, tag, &moment, &record, err);
-    return status == ESDM_OK ? session->meta->tag_remove(session->store, record, tag, err) : status;
+    return status == ESDM_OK ? esdm__noted_untag(session, moment.stored, record, tag, err) : status;
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */

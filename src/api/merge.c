@@ -12,6 +12,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/io.h"
+#include "io/session/journaling.h"
 #include "merge/merge.h"
 #include "upkeep/upkeep.h"
 
@@ -214,7 +215,7 @@ publish(merging *all, esdm_error *err)
     const esdm_meta_tag merged = {.name = ESDM__MERGED_TAG,
                                   .snapshot = all->result.theirs,
                                   .author = esdm__session_writer(session)};
-    status = session->meta->tag_set(session->store, all->record, &merged, true, err);
+    status = esdm__noted_tag(session, all->full, all->record, &merged, true, err);
     return status == ESDM_OK ? status
                              : esdm__error_prefix(err, status, "it was merged, which is not noted");
 }

@@ -119,7 +119,7 @@ set(esdm_session *session, const char *name, const esdm_meta_tag *tag, bool repl
     if (status != ESDM_OK)
         return status;
     wanted.snapshot = tag->snapshot != 0 ? tag->snapshot : record.snapshot;
-    return session->meta->tag_set(session->store, record.container, &wanted, replace, err);
+    return esdm__noted_tag(session, name, record.container, &wanted, replace, err);
 }
 
 esdm_status
@@ -157,8 +157,7 @@ esdm_container_retract(esdm_session *session, const char *name, const char *reas
         return status;
     esdm_error why = {0};
     if (session->meta->tag_remove != NULL)
-        status = session->meta->tag_remove(session->store, record.container,
-                                           ESDM_META_TAG_RETRACTION, &why);
+        status = esdm__noted_untag(session, name, record.container, ESDM_META_TAG_RETRACTION, &why);
     if (session->meta->tag_remove == NULL || status == ESDM_ENOENT)
         return esdm__error_set(err, ESDM_ENOENT, "container '%s' is not retracted", name);
     if (status != ESDM_OK && err != NULL)

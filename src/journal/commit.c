@@ -56,6 +56,35 @@ esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid,
     esdm__journal_finish(out, start);
 }
 
+void
+esdm__journal_put_tag(esdm__buffer *out, const char *uuid, const esdm_meta_tag *tag)
+{
+    size_t start = esdm__journal_start(out, ESDM__JOURNAL_TAG, tag->created_ns, uuid);
+    esdm__journal_put_text(out, tag->name);
+    esdm__buffer_put_varint(out, tag->snapshot);
+    esdm__buffer_put_varint(out, tag->created_ns);
+    esdm__journal_put_text(out, tag->author);
+    esdm__journal_finish(out, start);
+}
+
+esdm_status
+esdm__journal_take_tag(const esdm__journal_record *record, esdm_meta_tag *ret_tag, esdm_error *err)
+{
+    esdm__cursor body = record->body;
+    char *name = esdm__journal_text(&body);
+    uint64_t snapshot = esdm__cursor_varint(&body);
+    uint64_t created_ns = esdm__cursor_varint(&body);
+    char *author = esdm__journal_text(&body);
+    if (body.failed || name[0] == '\0') {
+        free(name);
+        free(author);
+        return esdm__error_set(err, ESDM_ECORRUPT, "a tag in the journal is damaged");
+    }
+    *ret_tag = (esdm_meta_tag){
+        .name = name, .snapshot = snapshot, .created_ns = created_ns, .author = author};
+    return ESDM_OK;
+}
+
 static bool
 take_merged(esdm__cursor *body, esdm__journal_commit *commit)
 {

@@ -17,6 +17,8 @@
  *             the name before ("": not known), uuid of who had the new
  *             name before ("": nobody)
  *     CLONE   see journal/whole.h
+ *     TAG     name; snapshot, 0 when there is no such tag any more; when it was given
+ *             (nanoseconds since 1970); author, or the text of a seal or retraction
  *     MOVED   n × { checksum u64 of the page as it was; the page as it is } up to the end
  */
 
@@ -49,6 +51,13 @@ typedef struct esdm__journal_naming {
 } esdm__journal_naming;
 void esdm__journal_put_name(esdm__buffer *out, uint64_t time_ns, const char *uuid,
                             const esdm__journal_naming *naming);
+
+/** A snapshot of the container has a tag. @param tag with its time, which is that of the record;
+ *  snapshot 0: there is no such tag any more. */
+void esdm__journal_put_tag(esdm__buffer *out, const char *uuid, const esdm_meta_tag *tag);
+/** @param ret_tag name and author are owned (free()). ESDM_ECORRUPT: damaged, or no memory. */
+esdm_status esdm__journal_take_tag(const esdm__journal_record *record, esdm_meta_tag *ret_tag,
+                                   esdm_error *err);
 
 /** The fixed part of a commit, read back. */
 typedef struct esdm__journal_commit {

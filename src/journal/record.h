@@ -38,7 +38,8 @@ typedef enum esdm__journal_kind {
     ESDM__JOURNAL_WHOLE = 7,  /* a container, in a backup of form "containers" */
     ESDM__JOURNAL_FACT = 8,   /* likewise */
     ESDM__JOURNAL_END = 9,    /* the backup is whole */
-    ESDM__JOURNAL_CLONE = 10  /* a container began as a clone */
+    ESDM__JOURNAL_CLONE = 10, /* a container began as a clone */
+    ESDM__JOURNAL_TAG = 11    /* a snapshot has a tag, or the container has one no more */
 } esdm__journal_kind;
 
 /** A record as it lies in memory. */

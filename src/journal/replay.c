@@ -11,6 +11,8 @@
 #include "layout/page.h"
 #include "layout/places.h"
 
+#define SECOND_NS UINT64_C(1000000000)
+
 /* A page that was stored anew: the bytes `data` have its fragments elsewhere. */
 typedef struct version {
     uint64_t from; /* checksum of the page before */
@@ -412,11 +414,14 @@ is_shown(const esdm__whole *whole, const esdm__whole_page *page)
     return shown;
 }
 
-/* Drops the snapshots that the history does not keep and nothing names, and the pages that none of
- * the others sees. The next one that stays gets the document. */
+/* Drops the snapshots that neither number nor age keeps and nothing names, and the pages that none
+ * of the others sees. The next one that stays gets the document. */
 static void
-prune(esdm__whole *whole, uint32_t history)
+prune(esdm__whole *whole, const esdm__retention *keep)
 {
+    uint64_t now_s = esdm__now_ns() / SECOND_NS;
+    uint64_t since_s = keep->age_s < now_s ? now_s - keep->age_s : 0;
+    size_t history = keep->count > 0 ? keep->count : 1;
     size_t drop = whole->nsnapshots > history ? whole->nsnapshots - history : 0;
     size_t kept = 0;
     const char *document = NULL;
@@ -429,7 +434,8 @@ prune(esdm__whole *whole, uint32_t history)
             bytes = one->document_bytes;
             one->document = NULL;
         }
-        if (i < drop && !has_tag(whole, one->snapshot)) {
+        bool young = keep->age_s > 0 && one->time_ns / SECOND_NS >= since_s;
+        if (i < drop && !young && !has_tag(whole, one->snapshot)) {
             free_snapshot(one);
             continue;
         }
@@ -488,8 +494,9 @@ by_number(const void *a, const void *b)
 }
 
 esdm_status
-esdm__replay(const esdm__scan *scan, const esdm__journal_ref *refs, size_t nrefs, uint32_t history,
-             esdm__whole *whole, esdm__replayed *ret_result, esdm_error *err)
+esdm__replay(const esdm__scan *scan, const esdm__journal_ref *refs, size_t nrefs,
+             const esdm__replay_rules *rules, esdm__whole *whole, esdm__replayed *ret_result,
+             esdm_error *err)
 {
     replay r = {.scan = scan, .refs = refs, .nrefs = nrefs, .whole = whole};
     if (whole->npages > 0) /* new ones get numbers behind the last */
@@ -499,8 +506,12 @@ esdm__replay(const esdm__scan *scan, const esdm__journal_ref *refs, size_t nrefs
         status = add_commits(&r, err);
     if (status == ESDM_OK && whole->nsnapshots == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "no record of its structure is left");
-    if (status == ESDM_OK)
-        prune(whole, history > 0 ? history : 1);
+    if (status == ESDM_OK) /* they keep snapshots */
+        status = esdm__replay_tags(scan, refs, nrefs, rules->tags_since_ns, whole, &r.result, err);
+    if (status == ESDM_OK) {
+        prune(whole, &rules->keep);
+        esdm__replay_check_tags(whole, rules, &r.result);
+    }
     for (size_t i = 0; i < whole->npages && status == ESDM_OK; i++) {
         if (!settle_page(&r, &whole->pages[i]) || r.result.failed)
             status = no_memory(err);

@@ -99,12 +99,34 @@ list_known(work *w, esdm_error *err)
 
 /* ---- one container -------------------------------------------------------------------------- */
 
+/* Tags of before are in the catalogue. */
+static uint64_t
+tags_since(const work *w, const known *one)
+{
+    return one->base_name != NULL ? w->from_ns : 0;
+}
+
+/* Of a former container: of those that have its name. */
+static esdm__retention
+retention_of(const work *w, const known *one)
+{
+    static const char former[] = "/former/";
+    char name[ESDM_CONTAINER_NAME_MAX + 1];
+    const char *end = strrchr(one->name, '/');
+    if (strncmp(one->name, former, sizeof former - 1) != 0 || end[-1] != '/')
+        return esdm__site_retention(w->r->site, one->name);
+    const char *begin = one->name + sizeof former - 1;
+    (void) snprintf(name, sizeof name, "%.*s", (int) (end - 1 - begin), begin);
+    return esdm__site_retention(w->r->site, name);
+}
+
 static bool
 has_news(const work *w, const known *one)
 {
     for (size_t i = one->first; i < one->first + one->nrefs; i++) {
         const esdm__journal_ref *ref = &w->r->scan.refs[i];
         if (ref->kind == ESDM__JOURNAL_MOVED ||
+            (ref->kind == ESDM__JOURNAL_TAG && ref->time_ns >= tags_since(w, one)) ||
             (ref->kind == ESDM__JOURNAL_COMMIT && ref->snapshot > one->base.snapshot) ||
             (ref->kind == ESDM__JOURNAL_CLONE && one->base_name == NULL))
             return true;
@@ -131,7 +153,8 @@ tell_losses(work *w, const known *one, const esdm__replayed *got)
         esdm__say(r->say, "container '%s': %" PRIu64 " record%s of the journal %s damaged",
                   one->name, got->damaged, got->damaged == 1 ? "" : "s",
                   got->damaged == 1 ? "is" : "are");
-    w->r->result.incomplete += got->lost_commits + got->lost_packs + got->damaged > 0;
+    w->r->result.incomplete +=
+        got->lost_commits + got->lost_packs + got->lost_tags + got->damaged > 0;
 }
 
 static esdm_status
@@ -142,6 +165,10 @@ bring_back(work *w, known *one, esdm_error *err)
     esdm__replayed got = {0};
     esdm_error why = {0};
     esdm_status status = ESDM_OK;
+    const esdm__replay_rules rules = {.name = one->name,
+                                      .say = r->say,
+                                      .keep = retention_of(w, one),
+                                      .tags_since_ns = tags_since(w, one)};
     if (one->base_name != NULL) {
         status = esdm__whole_load(&r->catalogue, one->base_name, &whole, &why);
         if (status == ESDM_OK)
@@ -152,9 +179,9 @@ bring_back(work *w, known *one, esdm_error *err)
         status = whole.name != NULL ? ESDM_OK : esdm__restore_no_memory(&why);
     }
     if (status == ESDM_OK)
-        status = esdm__replay(&r->scan, r->scan.refs + one->first, one->nrefs, r->site->history,
-                              &whole, &got, &why);
-    bool changed = status == ESDM_OK && got.commits + got.moved > 0;
+        status = esdm__replay(&r->scan, r->scan.refs + one->first, one->nrefs, &rules, &whole, &got,
+                              &why);
+    bool changed = status == ESDM_OK && got.commits + got.moved + got.tags > 0;
     if (changed)
         status = esdm__whole_index(&whole, &why);
     if (status == ESDM_OK && changed && !r->dry_run)

@@ -21,7 +21,8 @@ name_own(const char *uuid, const char *end, own_name ret)
 bool
 esdm__restore_is_own_name(const char *name)
 {
-    return strncmp(name, ESDM__RESTORE_PREFIX, sizeof ESDM__RESTORE_PREFIX - 1) == 0;
+    return strncmp(name, ESDM__RESTORE_PREFIX, sizeof ESDM__RESTORE_PREFIX - 1) == 0 ||
+           strncmp(name, SEALED_AWAY, sizeof SEALED_AWAY - 1) == 0;
 }
 
 /* Nobody else may use it meanwhile; another call begins where this one did. */
@@ -46,11 +47,36 @@ touch(work *w, esdm_error *err)
     return status;
 }
 
+/* Gives a container a name that begins with '/', which a sealed one gets in two steps. */
 static esdm_status
-drop_record(const esdm__catalogue *to, const char *name, esdm_error *err)
+move_to_own(const esdm__catalogue *to, const char *uuid, const char *from, const char *own,
+            esdm_error *err)
 {
+    char away[sizeof SEALED_AWAY + ESDM__UUID_BYTES + 2];
+    uint64_t replaced = 0;
+    esdm_status status =
+        to->plugin->container_move(to->store, from, own, false, NULL, &replaced, err);
+    if (status != ESDM_EACCES)
+        return status;
+    (void) snprintf(away, sizeof away, SEALED_AWAY "%s-d", uuid);
+    status = to->plugin->container_move(to->store, from, away, false, NULL, &replaced, err);
+    return status == ESDM_OK
+               ? to->plugin->container_move(to->store, away, own, false, NULL, &replaced, err)
+               : status;
+}
+
+static esdm_status
+drop_record(const esdm__catalogue *to, const char *uuid, const char *name, esdm_error *err)
+{
+    own_name own;
     uint64_t container = 0;
+    name_own(uuid, "", own);
     esdm_status status = to->plugin->container_remove(to->store, name, &container, err);
+    if (status == ESDM_EACCES) { /* it is sealed */
+        status = move_to_own(to, uuid, name, own, err);
+        if (status == ESDM_OK)
+            status = to->plugin->container_remove(to->store, own, &container, err);
+    }
     return status == ESDM_OK ? to->plugin->forget(to->store, container, err) : status;
 }
 
@@ -79,7 +105,7 @@ esdm__restore_resume(work *w, esdm_error *err)
         known *one = &w->all[i];
         if (is_second(w, i)) {
             if (!w->r->dry_run)
-                status = drop_record(to, one->base_name, err);
+                status = drop_record(to, one->uuid, one->base_name, err);
             one->nameless = false;
             free(one->base_name);
             one->base_name = NULL;
@@ -98,6 +124,37 @@ esdm__restore_resume(work *w, esdm_error *err)
     }
     w->count = left;
     return status;
+}
+
+/* What the container is called now, for a call that finds it under a name of its own. */
+static esdm_status
+note_before(work *w, const known *one, const char *name, esdm_error *err)
+{
+    const esdm__catalogue *to = &w->r->catalogue;
+    char fact[sizeof FACT_BEFORE + ESDM__UUID_BYTES];
+    if (to->plugin->fact_put == NULL || !w->r->kept)
+        return ESDM_OK;
+    (void) snprintf(fact, sizeof fact, FACT_BEFORE "%s", one->uuid);
+    return to->plugin->fact_put(to->store, fact, name, err);
+}
+
+/* Moves it to its own name, under which it is found again by an interrupted call. */
+static esdm_status
+set_aside(work *w, known *one, esdm_error *err)
+{
+    own_name own;
+    name_own(one->uuid, "", own);
+    esdm_status status = ESDM_OK;
+    if (!esdm__restore_is_own_name(one->base_name))
+        status = note_before(w, one, one->base_name, err);
+    if (status == ESDM_OK)
+        status = move_to_own(&w->r->catalogue, one->uuid, one->base_name, own, err);
+    if (status != ESDM_OK)
+        return status;
+    char *copy = strdup(own);
+    free(one->base_name);
+    one->base_name = copy;
+    return copy != NULL ? ESDM_OK : esdm__restore_no_memory(err);
 }
 
 /* Exchanges the record of a container in one step, or enters it: under a name of its own, until all
@@ -121,7 +178,7 @@ esdm__restore_enter(work *w, known *one, esdm__whole *whole, esdm_error *err)
             status = esdm__restore_no_memory(err);
     } else if (status == ESDM_OK &&
                to->plugin->container_find(to->store, fresh, &left, NULL) == ESDM_OK) {
-        status = drop_record(to, fresh, err);
+        status = drop_record(to, one->uuid, fresh, err);
     }
     if (status != ESDM_OK)
         return status;
@@ -130,10 +187,15 @@ esdm__restore_enter(work *w, known *one, esdm__whole *whole, esdm_error *err)
     if (whole->name == NULL)
         return esdm__restore_no_memory(err);
     status = esdm__whole_import(whole, to, to, err);
-    const char *name = one->base_name != NULL ? one->base_name : own;
+    bool there = one->base_name != NULL;
     if (status == ESDM_OK)
-        status = to->plugin->container_move(to->store, fresh, name, one->base_name != NULL, NULL,
-                                            &replaced, err);
+        status = to->plugin->container_move(to->store, fresh, there ? one->base_name : own, there,
+                                            NULL, &replaced, err);
+    if (status == ESDM_EACCES && there) { /* what is sealed is not replaced */
+        status = set_aside(w, one, err);
+        if (status == ESDM_OK)
+            status = to->plugin->container_move(to->store, fresh, own, true, NULL, &replaced, err);
+    }
     if (status == ESDM_OK && replaced != 0)
         status = to->plugin->forget(to->store, replaced, err);
     if (status == ESDM_OK && one->base_name == NULL) {
@@ -142,18 +204,6 @@ esdm__restore_enter(work *w, known *one, esdm__whole *whole, esdm_error *err)
     }
     one->present = status == ESDM_OK;
     return status;
-}
-
-/* What the container is called now, for a call that finds it under a name of its own. */
-static esdm_status
-note_before(work *w, const known *one, const char *name, esdm_error *err)
-{
-    const esdm__catalogue *to = &w->r->catalogue;
-    char fact[sizeof FACT_BEFORE + ESDM__UUID_BYTES];
-    if (to->plugin->fact_put == NULL || !w->r->kept)
-        return ESDM_OK;
-    (void) snprintf(fact, sizeof fact, FACT_BEFORE "%s", one->uuid);
-    return to->plugin->fact_put(to->store, fact, name, err);
 }
 
 /* Moves a container to its own name (pass 0), or to the one that it should have. */
@@ -166,13 +216,12 @@ move_known(work *w, known *one, int pass, esdm_error *err)
     name_own(one->uuid, "", own);
     const char *next = pass == 0 ? own : one->name;
     esdm_status status = touch(w, err);
-    if (status == ESDM_OK && strcmp(one->base_name, next) == 0)
-        return ESDM_OK;
-    if (status == ESDM_OK && pass == 0 && !esdm__restore_is_own_name(one->base_name))
-        status = note_before(w, one, one->base_name, err);
-    if (status == ESDM_OK)
-        status = to->plugin->container_move(to->store, one->base_name, next, false, NULL, &replaced,
-                                            err);
+    if (status != ESDM_OK || strcmp(one->base_name, next) == 0)
+        return status;
+    if (pass == 0)
+        return set_aside(w, one, err);
+    status =
+        to->plugin->container_move(to->store, one->base_name, next, false, NULL, &replaced, err);
     if (status != ESDM_OK)
         return status;
     char *copy = strdup(next);
@@ -199,7 +248,7 @@ esdm__restore_give_names(work *w, esdm_error *err)
             }
             status = touch(w, err);
             if (status == ESDM_OK)
-                status = drop_record(to, one->base_name, err);
+                status = drop_record(to, one->uuid, one->base_name, err);
             one->present = false;
             w->r->result.restored += status == ESDM_OK;
         }

@@ -18,6 +18,9 @@
 #define FACT_BEFORE "esdm/restoring/" /* and a uuid: the name that it had */
 /* Goes behind ESDM__RESTORE_PREFIX and the uuid while a record is entered. */
 #define NEW_RECORD "/new"
+/* What a sealed container is called, and "-d" behind that, on its way to a name of its own: its
+ * name may only change to that of one that was removed. No former container has such a name. */
+#define SEALED_AWAY "/former//restoring-"
 /* What a container is called whose name nobody knows any more. */
 #define UNNAMED "restored-"
 

@@ -350,6 +350,33 @@ esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_reloca
         esdm__buffer_clear(&record);
 }
 
+/* ---- tags ----------------------------------------------------------------------------------- */
+
+void
+esdm__note_tag(esdm_session *session, const char *stored, uint64_t container,
+               const esdm_meta_tag *tag)
+{
+    esdm_meta_container record;
+    esdm__buffer out;
+    sought other;
+    const char *uuid = NULL;
+    atomic_store(&session->changed, true);
+    if (journal_of(session) == NULL)
+        return;
+    if (session->meta->container_find(session->store, stored, &record, NULL) == ESDM_OK &&
+        record.container == container)
+        uuid = record.uuid;
+    else if (seek(session, container, &other))
+        uuid = other.uuid;
+    if (uuid == NULL) /* it was removed at once */
+        return;
+    esdm__buffer_init(&out);
+    esdm__journal_put_tag(&out, uuid, tag);
+    enter(session, &out, true);
+    if (esdm__journal_lacks(session->journal))
+        tell_lack(session);
+}
+
 /* ---- clones --------------------------------------------------------------------------------- */
 
 /* With all that the catalogue knows of it now: what others note of it meanwhile counts as older. */

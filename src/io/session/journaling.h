@@ -42,6 +42,16 @@ esdm_status esdm__named_move(esdm_session *session, const char *from, const char
 esdm_status esdm__noted_clone(esdm_session *session, const esdm_meta_clone *clone,
                               esdm_meta_committed *ret_made, esdm_error *err);
 
+/** The metadata store's tag_set() and tag_remove(), noted in the journal. @param stored what the
+ *  container is called in the store, as far as is known. */
+esdm_status esdm__noted_tag(esdm_session *session, const char *stored, uint64_t container,
+                            const esdm_meta_tag *tag, bool replace, esdm_error *err);
+esdm_status esdm__noted_untag(esdm_session *session, const char *stored, uint64_t container,
+                              const char *name, esdm_error *err);
+/** Enters what these have done. @param tag with its time; snapshot 0: it is gone. */
+void esdm__note_tag(esdm_session *session, const char *stored, uint64_t container,
+                    const esdm_meta_tag *tag);
+
 /** Pages of a container whose fragments lie elsewhere. @param sums checksums of the pages as they
  *  were; those that are not `moved` are left out. */
 void esdm__note_moved(esdm_session *session, const char *uuid, const esdm_meta_relocation *pages,
