@@ -143,6 +143,44 @@ compact_once(esdm_session *session, const char *name, const esdm_compact_options
     return status;
 }
 
+static esdm_status
+pin_once(esdm_session *session, const char *name, const esdm_pin_options *options,
+         esdm_pin_result *result, bool *ret_again, esdm_error *err)
+{
+    esdm_container *container;
+    esdm_status status =
+        esdm_container_open(session, name, ESDM_OPEN_WRITE, ESDM_SNAPSHOT_LATEST, &container, err);
+    if (status != ESDM_OK)
+        return status;
+    if (container->provider != NULL)
+        status = esdm__error_set(err, ESDM_ENOTSUP,
+                                 "'%s' is put together from several containers: pin these",
+                                 container->name);
+    else
+        status = esdm__upkeep_pin(container, options, result, ret_again, err);
+    esdm_container_discard(container);
+    return status;
+}
+
+esdm_status
+esdm_pin(esdm_session *session, const char *name, const esdm_pin_options *options,
+         esdm_pin_result *ret_result, esdm_error *err)
+{
+    static const esdm_pin_options none = {0};
+    esdm_pin_result result = {0};
+    esdm_status status = ESDM_OK;
+    bool again = true;
+    ESDM__NEED(err, session);
+    ESDM__NEED(err, name);
+    for (int tries = 0; again && tries < CONFLICTS; tries++) {
+        again = false;
+        status = pin_once(session, name, options != NULL ? options : &none, &result, &again, err);
+    }
+    if (ret_result != NULL)
+        *ret_result = result;
+    return status;
+}
+
 esdm_status
 esdm_compact(esdm_session *session, const char *name, const esdm_compact_options *options,
              esdm_compact_result *ret_result, esdm_error *err)

@@ -13,18 +13,13 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "io/io.h"
 #include "io/session/models.h"
 #include "io/session/session.h"
-#include "model/accuracy.h"
-#include "model/values.h"
+#include "upkeep/boxes.h"
 #include "upkeep/upkeep.h"
 
-/* Values in memory at a time. */
-#define BOX_BYTES (UINT64_C(32) << 20)
 /* What is stored between two commits, if nothing is stated. */
 #define STEP_BYTES (UINT64_C(4) << 30)
-#define TEXT_BYTES 64u
 
 typedef struct compaction {
     const esdm_compact_options *options;
@@ -38,66 +33,9 @@ typedef struct compaction {
 
 /* What is asked of one dataset. */
 typedef struct shape {
-    esdm_dataset *dataset;
-    esdm__dataset_io *io;
-    esdm__typeref type;
-    uint64_t each; /* bytes of an element, about */
-    uint64_t length[ESDM_MAX_RANK];
-    uint64_t step[ESDM_MAX_RANK]; /* of the boxes */
-    uint64_t ideal;               /* bytes of a fragment */
-    const uint64_t *chunk;        /* NULL: the site decides */
+    esdm__boxes boxes;
+    uint64_t ideal; /* bytes of a fragment */
 } shape;
-
-/* ---- boxes --------------------------------------------------------------------------------- */
-
-static uint64_t
-volume(const uint64_t *n, uint32_t rank)
-{
-    uint64_t product = 1;
-    for (uint32_t d = 0; d < rank; d++)
-        product = product > UINT64_MAX / (n[d] > 0 ? n[d] : 1) ? UINT64_MAX : product * n[d];
-    return product;
-}
-
-/* Whole chunks, or rows, as many as memory is meant for: the fastest dimension first. */
-static void
-choose_step(shape *s)
-{
-    uint32_t rank = s->dataset->rank;
-    uint64_t most = BOX_BYTES / s->each > 0 ? BOX_BYTES / s->each : 1;
-    for (uint32_t d = 0; d < rank; d++) {
-        s->step[d] = s->chunk != NULL && s->chunk[d] < s->length[d] ? s->chunk[d] : 1;
-        if (s->chunk != NULL && s->chunk[d] >= s->length[d])
-            s->step[d] = s->length[d];
-    }
-    for (uint32_t d = 0; d < rank && volume(s->step, rank) > most; d++)
-        s->step[d] = 1; /* a chunk is too large: rows of it */
-    for (uint32_t d = rank; d-- > 0;) {
-        uint64_t times = most / volume(s->step, rank);
-        uint64_t whole = (s->length[d] + s->step[d] - 1) / s->step[d];
-        s->step[d] = times >= whole ? s->length[d] : s->step[d] * (times > 0 ? times : 1);
-        if (s->step[d] < s->length[d])
-            return;
-    }
-}
-
-static bool
-next_box(const shape *s, esdm__box *box)
-{
-    uint32_t d = s->dataset->rank;
-    while (d > 0) {
-        d--;
-        box->lo[d] += s->step[d];
-        if (box->lo[d] < s->length[d])
-            break;
-        box->lo[d] = 0;
-        if (d == 0)
-            return false;
-    }
-    for (d = 0; d < s->dataset->rank; d++)
-        box->n[d] = s->length[d] - box->lo[d] < s->step[d] ? s->length[d] - box->lo[d] : s->step[d];
-    return true;
-}
 
 /* ---- what is bad --------------------------------------------------------------------------- */
 
@@ -105,10 +43,10 @@ next_box(const shape *s, esdm__box *box)
 static bool
 cuts_chunks(const shape *s, const esdm__box *box, const esdm__fragment *fragment)
 {
-    for (uint32_t d = 0; s->chunk != NULL && d < box->rank; d++) {
-        uint64_t chunk = s->chunk[d] < box->n[d] ? s->chunk[d] : box->n[d];
+    for (uint32_t d = 0; s->boxes.chunk != NULL && d < box->rank; d++) {
+        uint64_t chunk = s->boxes.chunk[d] < box->n[d] ? s->boxes.chunk[d] : box->n[d];
         uint64_t end = fragment->box.lo[d] + fragment->box.n[d];
-        if (fragment->box.n[d] < chunk && end < s->length[d])
+        if (fragment->box.n[d] < chunk && end < s->boxes.length[d])
             return true;
     }
     return false;
@@ -138,13 +76,13 @@ hull_of(const esdm__plan *plan, esdm__box *ret)
 static uint64_t
 ideal_count(const shape *s, const esdm__box *box)
 {
-    uint64_t bytes = esdm__box_elements(box) * s->each;
+    uint64_t bytes = esdm__box_elements(box) * s->boxes.each;
     uint64_t cells = 1;
-    if (s->chunk == NULL)
+    if (s->boxes.chunk == NULL)
         return (bytes + s->ideal - 1) / s->ideal;
     for (uint32_t d = 0; d < box->rank; d++) {
-        uint64_t first = box->lo[d] / s->chunk[d];
-        cells *= (box->lo[d] + box->n[d] - 1) / s->chunk[d] - first + 1;
+        uint64_t first = box->lo[d] / s->boxes.chunk[d];
+        cells *= (box->lo[d] + box->n[d] - 1) / s->boxes.chunk[d] - first + 1;
     }
     return cells;
 }
@@ -157,10 +95,11 @@ look_at(const shape *s, const esdm__box *box, bool *ret_bad, esdm__box *ret_box,
     esdm__plan plan = {0};
     esdm__box hull;
     *ret_bad = false;
-    esdm_status status = esdm__read_plan(s->dataset, s->io, box, &plan, NULL, err);
+    esdm_status status = esdm__read_plan(s->boxes.dataset, s->boxes.io, box, &plan, NULL, err);
     if (status == ESDM_OK && hull_of(&plan, &hull)) {
-        uint64_t chunk_bytes =
-            s->chunk != NULL ? volume(s->chunk, box->rank) * s->each : UINT64_MAX;
+        uint64_t chunk_bytes = s->boxes.chunk != NULL
+                                   ? esdm__boxes_volume(s->boxes.chunk, box->rank) * s->boxes.each
+                                   : UINT64_MAX;
         uint64_t ideal = ideal_count(s, &hull);
         bool bad = plan.npieces > ideal + ideal / 2 + 1;
         for (size_t i = 0; i < plan.npieces && !bad && chunk_bytes <= s->ideal; i++)
@@ -175,22 +114,6 @@ look_at(const shape *s, const esdm__box *box, bool *ret_bad, esdm__box *ret_box,
 }
 
 /* ---- storing anew -------------------------------------------------------------------------- */
-
-static esdm_status
-store_box(const shape *s, const esdm__box *box, void *buffer, esdm_error *err)
-{
-    esdm_dataspace space;
-    uint64_t count = esdm__box_elements(box);
-    esdm_status status = esdm_dataspace_init(&space, box->rank, box->lo, box->n, err);
-    if (status == ESDM_OK)
-        status = esdm__io_read(s->dataset, &space, s->dataset->type, buffer, NULL, err);
-    if (status != ESDM_OK)
-        return status;
-    status = esdm__io_write(s->dataset, &space, s->dataset->type, buffer, NULL, err);
-    if (esdm__typeref_is_variable(s->type))
-        esdm__values_clear(s->type, count, buffer);
-    return status;
-}
 
 static esdm_status
 commit(compaction *c, esdm_error *err)
@@ -233,13 +156,13 @@ compact_box(compaction *c, const shape *s, const esdm__box *box, void *buffer, e
     esdm_status status = look_at(s, box, &bad, &bad_box, &count, err);
     if (status != ESDM_OK || !bad)
         return status;
-    uint64_t bytes = esdm__box_elements(&bad_box) * s->each;
+    uint64_t bytes = esdm__box_elements(&bad_box) * s->boxes.each;
     if (c->options->dry_run) {
         c->result->fragments += count;
         c->result->bytes += bytes;
         return ESDM_OK;
     }
-    status = store_box(s, &bad_box, buffer, err);
+    status = esdm__boxes_store(&s->boxes, &bad_box, buffer, err);
     if (status != ESDM_OK)
         return status;
     c->on.fragments += count;
@@ -251,16 +174,6 @@ compact_box(compaction *c, const shape *s, const esdm__box *box, void *buffer, e
 }
 
 /* ---- datasets ------------------------------------------------------------------------------ */
-
-/* What was rounded would be rounded again. */
-static bool
-is_rounded(const esdm_dataset *dataset)
-{
-    esdm_accuracy accuracy;
-    esdm_accuracy_init(&accuracy);
-    return esdm_dataset_accuracy_in_force(dataset, &accuracy) &&
-           (accuracy.stated & ~(uint32_t) ESDM_ACCURACY_MODE) != 0;
-}
 
 static void
 tell_rounded(const compaction *c, const esdm_dataset *dataset)
@@ -279,27 +192,14 @@ tell_rounded(const compaction *c, const esdm_dataset *dataset)
 static esdm_status
 open_shape(compaction *c, esdm_dataset *dataset, shape *s, bool *ret_any, esdm_error *err)
 {
-    *s = (shape){.dataset = dataset, .chunk = dataset->chunk};
-    *ret_any = dataset->rank > 0;
-    for (uint32_t d = 0; d < dataset->rank; d++) {
-        s->length[d] = esdm_dimension_length(dataset->dimensions[d]);
-        *ret_any = *ret_any && s->length[d] > 0;
-    }
-    if (*ret_any && is_rounded(dataset)) {
+    esdm_status status = esdm__boxes_begin(dataset, &s->boxes, ret_any, err);
+    *ret_any = *ret_any && dataset->rank > 0;
+    if (status == ESDM_OK && *ret_any && esdm__boxes_are_rounded(dataset)) {
         tell_rounded(c, dataset);
         c->result->rounded++;
         *ret_any = false;
     }
-    if (!*ret_any)
-        return ESDM_OK;
-    esdm_status status = esdm__type_resolve(c->container, dataset->type, &s->type, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_io_get(dataset, &s->io, err);
-    if (status == ESDM_OK)
-        status = esdm__dataset_load_directory(dataset, s->io, err);
-    s->each = esdm__typeref_bytes(s->type) + (esdm__typeref_is_variable(s->type) ? TEXT_BYTES : 0);
     s->ideal = c->container->session->fragment_bytes;
-    choose_step(s);
     return status;
 }
 
@@ -311,14 +211,14 @@ compact_dataset(compaction *c, esdm_dataset *dataset, esdm_error *err)
     esdm_status status = open_shape(c, dataset, &s, &any, err);
     if (status != ESDM_OK || !any)
         return status;
-    esdm__box box = {.rank = dataset->rank};
-    memcpy(box.n, s.step, sizeof s.step);
-    void *buffer = calloc(esdm__box_elements(&box), esdm__typeref_bytes(s.type));
+    esdm__box box;
+    esdm__boxes_first(&s.boxes, &box);
+    void *buffer = calloc(esdm__box_elements(&box), esdm__typeref_bytes(s.boxes.type));
     if (buffer == NULL)
-        return esdm__error_nomem(err, BOX_BYTES, "values to be stored anew");
+        return esdm__error_nomem(err, ESDM__BOX_BYTES, "values to be stored anew");
     do
         status = compact_box(c, &s, &box, buffer, err);
-    while (status == ESDM_OK && next_box(&s, &box));
+    while (status == ESDM_OK && esdm__boxes_next(&s.boxes, &box));
     free(buffer);
     return status == ESDM_OK ? status : esdm__dataset_prefix(dataset, status, err);
 }

@@ -41,22 +41,29 @@ was_told(const sources *s, const esdm__fragment *fragment, bool add)
 static void
 tell(sources *s, const esdm__fragment *fragment, const esdm_error *error)
 {
-    char place[512], box[160], what[ESDM_ERROR_MESSAGE_BYTES + 200];
+    char place[512], box[160], what[ESDM_ERROR_MESSAGE_BYTES + 300];
     esdm__source_describe(fragment, place, sizeof place);
     (void) esdm__box_print(&fragment->box, box, sizeof box);
     (void) snprintf(what, sizeof what, "fragment %s cannot be read: %s", box, error->message);
-    /* Values that were let go are no damage. */
+    /* Values that were let go are no damage, and what is pinned is in ESDM. */
     bool dropped = strstr(place, "'" ESDM_RECIPE_LOCATION "'") != NULL;
+    bool pinned = s->container->model != NULL &&
+                  esdm_container_hint(s->container->model, ESDM_REFERENCE_PIN) != NULL;
+    if (pinned)
+        (void) snprintf(what, sizeof what,
+                        "fragment %s of snapshots before the container was pinned cannot be read: "
+                        "%s",
+                        box, error->message);
     const esdm_finding finding = {
-        .kind = dropped ? ESDM_FINDING_NOTE : ESDM_FINDING_PROBLEM,
+        .kind = dropped || pinned ? ESDM_FINDING_NOTE : ESDM_FINDING_PROBLEM,
         .status = error->status,
         .container = s->container->label,
         .dataset = s->dataset,
         .place = place,
         .what = what,
-        .remedy = dropped ? NULL
-                          : "bring the file back as it was, or refer to it again "
-                            "(esdm-ref -f)"};
+        .remedy = dropped || pinned ? NULL
+                                    : "bring the file back as it was, or refer to it again "
+                                      "(esdm-ref -f)"};
     esdm__fsck_report(s->container, &finding);
 }
 

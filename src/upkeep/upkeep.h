@@ -4,6 +4,7 @@
 
 /** @file What the API layer calls, and packs that nothing refers to. */
 
+#include "esdm/reference.h"
 #include "esdm/upkeep.h"
 #include "upkeep/departed.h"
 #include "upkeep/inventory.h"
@@ -53,6 +54,11 @@ esdm_status esdm__upkeep_prune(const esdm_session *session, uint64_t record, con
  *  the same boxes meanwhile: what was not committed is to be done again, with a new handle. */
 esdm_status esdm__upkeep_compact(esdm_container *container, const esdm_compact_options *options,
                                  esdm_compact_result *result, esdm_error *err);
+
+/** Brings the values of files into ESDM, through such a handle as well. @param ret_again whether it
+ *  failed because others have written meanwhile, which a new handle may mend. */
+esdm_status esdm__upkeep_pin(esdm_container *container, const esdm_pin_options *options,
+                             esdm_pin_result *result, bool *ret_again, esdm_error *err);
 
 /** The metadata store's own check. ESDM_ECORRUPT: its database is damaged. */
 esdm_status esdm__store_check(const esdm_session *session, esdm_error *err);

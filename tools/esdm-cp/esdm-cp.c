@@ -5,124 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef ESDM_REF
-static const tool_help help = {
-    .name = "esdm-ref",
-    .arguments = "FILE_OR_FOLDER… esdm://TARGET",
-    .description =
-        "Makes containers that refer to NetCDF files, Zarr stores and GRIB files, whose values\n"
-        "stay where they are. Metadata (groups, dimensions, types, attributes) is ESDM's and\n"
-        "found by esdm-find; values are read from the files, without HDF5. Folders are gone\n"
-        "through with all below; there is one container for each file or store, named by its\n"
-        "path. It is esdm-cp --recursive --reference.\n"
-        "\n"
-        "--update scans a tree again. A source whose size, times and inode are as they were is\n"
-        "not opened; new ones are added, changed ones replaced at once, each by itself "
-        "(esdm-restore\n"
-        "brings the former one back), so that a scan that was interrupted is gone on with by\n"
-        "another call. Containers whose source is gone are told, and removed with --delete. What\n"
-        "somebody has written to since is not replaced or removed without --force.\n"
-        "\n"
-        "netCDF classic, 64-bit offset and CDF-5, and netCDF-4 with deflate, shuffle,\n"
-        "fletcher32, blosc and zstd. Texts, compound values, arrays of any length, compact\n"
-        "variables and what has other filters are copied; --verbose tells which and why.\n"
-        "\n"
-        "Zarr 2 and 3: a folder that is a store becomes one container. gzip, zlib, zstd,\n"
-        "lz4, blosc, shuffle, delta, bitround, quantize, checksums, transpose and shards.\n"
-        "An array of a type or codec that is not known here is an error that names it.\n"
-        "\n"
-        "GRIB 1 and 2 (where ESDM was built with ecCodes): variables are called by\n"
-        "cfVarName, time is the valid time, levels are axes as cdo makes them.\n"
-        "\n"
-        "A file that was changed, cut off, removed or exchanged since is an error that names\n"
-        "it and the chunk. What is written to such a container is stored in ESDM, over the\n"
-        "values of the file. esdm-cp makes a copy that needs no file.",
-    .examples = "  esdm-ref CMIP6/ esdm://cmip6                 a tree of files\n"
-                "  esdm-ref --update CMIP6/ esdm://cmip6        what came or changed since then\n"
-                "  esdm-ref --update -n CMIP6/ esdm://cmip6     what that would do\n"
-                "  esdm-ref -f CMIP6/ta.nc esdm://cmip6/ta.nc   a file that was changed\n"
-                "  esdm-ref --verify CMIP6/ esdm://cmip6        compares all values with NetCDF's\n"
-                "  esdm-ref era5.zarr esdm://era5.zarr          a Zarr store\n"
-                "  esdm-cp esdm://cmip6/ta.nc esdm://own/ta.nc  a copy that needs no file\n",
-    .see_also = "esdm-cp, esdm-find, esdm-fsck",
-};
-#else
-static const tool_help help = {
-    .name = "esdm-cp",
-    .arguments = "SOURCE… TARGET",
-    .description =
-        "Copies NetCDF files and Zarr stores into containers, containers into NetCDF files\n"
-        "and Zarr stores, and containers into containers. A container is written esdm://NAME or "
-        "esdm:NAME,\n"
-        "anything else is a path.\n"
-        "\n"
-        "Everything is carried over: groups, dimensions, variables of all types, user-defined\n"
-        "ones too, attributes, fill values, chunk shapes, compression settings, byte order\n"
-        "and the kind of NetCDF format, so that a file copied in and out again has the\n"
-        "same header (ncdump -h) and the same data, bit for bit.\n"
-        "\n"
-        "Each copy is made under a temporary name, read back, compared with the source bit\n"
-        "for bit, and only then gets its name. Memory stays bounded whatever the size.\n"
-        "\n"
-        "With several sources, --recursive, or a TARGET that ends in '/' or is a folder,\n"
-        "the copies go below TARGET under their own names. --recursive copies all NetCDF\n"
-        "files (.nc .nc4 .nc3 .cdf .netcdf) of a folder, or all containers below a prefix,\n"
-        "keeping the tree; with several sources each gets a folder of its own. Of a file\n"
-        "that stands for a container (a routed folder's) the container is copied.\n"
-        "\n"
-        "--reflink makes a container of a container without copying data: both share what is\n"
-        "stored, in milliseconds whatever the size, and what is written to one of them later\n"
-        "does not change the other. What they share is freed when the last of them goes. Of a\n"
-        "query each container is cloned that it finds, below a TARGET that ends in '/'.\n"
-        "\n"
-        "--deflate and --zstd compress the variables of NetCDF files, after a shuffle;\n"
-        "without them a file is compressed as its source was. 0 leaves compression out.\n"
-        "The classic formats have none: then the file is netCDF-4 of the classic model.\n"
-        "What libnetcdf has no filter for is told, and stored without it.\n"
-        "\n"
-        "--keep-codecs compresses the numbers of a netCDF-4 file as those of the container are,\n"
-        "with ESDM's own codecs. Every program with HDF5 reads it that finds libh5esdm.so in\n"
-        "HDF5_PLUGIN_PATH (pkg-config --variable=hdf5plugindir esdm).\n"
-        "\n"
-        "A TARGET that ends in .zarr becomes a Zarr store of version 3 (--format zarr2: version\n"
-        "2), a folder with consolidated metadata, compressed with zstd. Types of attributes,\n"
-        "unlimited dimensions and dimensions without a variable are not kept there, and a\n"
-        "user-defined type is an error. --force replaces a store, and no other folder.\n"
-        "\n"
-        "Quantities of --accuracy, with their short names: absolute_tolerance (abs),\n"
-        "relative_tolerance (rel), relative_finest (finest), significant_digits (digits),\n"
-        "significant_bits (bits), conserve, lossless_up_to, lossless_from, exact_values\n"
-        "(exact), compression_speed, decompression_speed, mode (speed, balanced, archive,\n"
-        "energy), range_tolerance (range) and std_tolerance (std): shares of the range and of\n"
-        "the standard deviation of what is stored together, which fit every variable.\n"
-        "Several numbers of exact_values are divided by blanks: exact=250 300.\n"
-        "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one "
-        "with\n"
-        "wildcards does not round coordinates, their bounds, times, grid mappings, cell\n"
-        "measures, flags, scalars and unpacked integers. What is rounded already is not rounded "
-        "again, unless\n"
-        "--accuracy names it.",
-    .examples = "  esdm-cp tas.nc esdm://cmip6/tas.nc       into a container\n"
-                "  esdm-cp esdm://cmip6/tas.nc out.nc       and out again\n"
-                "  esdm-cp -r -j 4 CMIP6/ esdm://cmip6      a tree of files, four at a time\n"
-                "  esdm-cp -r -s CMIP6/ esdm://cmip6        what came since then\n"
-                "  esdm-cp -r esdm://cmip6 /data/CMIP6      and back\n"
-                "  esdm-cp -f esdm://a.nc esdm://b.nc       replaces b.nc\n"
-                "  esdm-cp --reflink esdm://a.nc esdm://try.nc\n"
-                "                                           a clone: no data are copied\n"
-                "  esdm-cp --reflink -f esdm://a.nc@7 esdm://a.nc\n"
-                "  esdm-cp --reflink 'esdm://?source_id=CanESM5' esdm://try/\n"
-                "                                           back to what it was at snapshot 7\n"
-                "  esdm-cp --accuracy 'tas: abs=0.01 K' tas.nc esdm://tas.nc\n"
-                "                                           0.01 K are accurate enough\n"
-                "  esdm-cp --format=classic esdm://a.nc a.nc\n"
-                "  esdm-cp --deflate 4 esdm://a.nc a.nc     a compressed file\n"
-                "  esdm-cp esdm://a.nc a.zarr               a Zarr store\n"
-                "  esdm-cp a.zarr esdm://a.nc               and back\n",
-    .see_also = "esdm-ls, esdm-stat, esdm-run, ncdump(1), nccopy(1)",
-};
-#endif
-
 cp_options cp_wants = {
     .verify = TRUE, .jobs = CP_JOBS_DEFAULT, .deflate = CP_LEVEL_NONE, .zstd = CP_LEVEL_NONE};
 
@@ -188,6 +70,8 @@ static const GOptionEntry entries[] = {
     {"reference", 0, 0, G_OPTION_ARG_NONE, &cp_wants.reference,
      "Containers refer to the NetCDF files, whose values stay where they are (see esdm-ref)", NULL},
 #ifdef ESDM_REF
+    {"pin", 0, 0, G_OPTION_ARG_NONE, &cp_wants.pin,
+     "Keep what the files have: their values are copied into ESDM", NULL},
     {"update", 'u', 0, G_OPTION_ARG_NONE, &cp_wants.update,
      "Scan again: add what is new, replace what changed, leave what did not", NULL},
     {"delete", 0, 0, G_OPTION_ARG_NONE, &cp_wants.remove_gone,
@@ -223,7 +107,10 @@ print_job(const cp_job *job)
 {
     g_autofree char *source = shown_name(job->from_container, job->source);
     g_autofree char *target = shown_name(job->to_container, job->target);
-    (void) printf("%s -> %s\n", source, target);
+    if (job->pin_only)
+        (void) printf("%s\n", target);
+    else
+        (void) printf("%s -> %s\n", source, target);
 }
 
 /* ---- results ------------------------------------------------------------------------------ */
@@ -275,7 +162,7 @@ sum_up(const GPtrArray *jobs, const cp_result *results)
             continue;
         }
         if (results[i].status == ESDM_OK &&
-            (results[i].change == CP_CHANGE_NONE || cp_wants.dry_run))
+            (results[i].change >= CP_CHANGE_NONE || cp_wants.dry_run))
             continue;
         if (results[i].status == ESDM_OK) {
             sum.copied++;
@@ -319,6 +206,8 @@ job_json(const cp_job *job, const cp_result *result)
         tool_json_set(object, "message", tool_json_text(result->message));
     if (result->change != CP_CHANGE_UNKNOWN)
         tool_json_set(object, "change", json_string(cp_change_name(result->change)));
+    if (result->pinned)
+        tool_json_set(object, "pinned", cp_pin_json(result));
     tool_json_set(object, "bytes", tool_json_u64(result->bytes));
     tool_json_set(object, "datasets", tool_json_u64(result->datasets));
     tool_json_set(object, "cloned", json_boolean(result->cloned));
@@ -366,7 +255,9 @@ print_json(const GPtrArray *jobs, const cp_result *results, const totals *sum,
 static void
 print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, double seconds)
 {
-    for (guint i = 0; i < jobs->len && cp_wants.verbose; i++) {
+    for (guint i = 0; i < jobs->len; i++)
+        cp_pin_print(g_ptr_array_index(jobs, i), &results[i]);
+    for (guint i = 0; i < jobs->len && cp_wants.verbose && !cp_wants.pin; i++) {
         if (results[i].status == ESDM_OK && !results[i].skipped)
             print_job(g_ptr_array_index(jobs, i));
     }
@@ -394,6 +285,8 @@ update(const GPtrArray *jobs, const GPtrArray *trees)
     tool_exit result = cp_update_sweep(jobs, trees, &swept);
     double seconds = (double) (g_get_monotonic_time() - started_us) / 1e6;
     totals sum = sum_up(jobs, results);
+    for (guint i = 0; i < jobs->len && !tool.json; i++)
+        cp_pin_print(g_ptr_array_index(jobs, i), &results[i]);
     if (tool.json)
         print_json(jobs, results, &sum, &swept, seconds);
     else
@@ -536,7 +429,7 @@ wrong_reference(const GPtrArray *jobs)
         return "--accuracy says how values are stored; with --reference they stay as they are";
     for (guint i = 0; i < jobs->len; i++) {
         const cp_job *job = g_ptr_array_index(jobs, i);
-        if (job->from_container || !job->to_container)
+        if (!job->pin_only && (job->from_container || !job->to_container))
             return "--reference makes containers (esdm://NAME) of NetCDF files";
     }
     return NULL;
@@ -551,9 +444,12 @@ main(int argc, char **argv)
     cp_wants.verify = FALSE;
 #endif
     complete_reflink(argc, argv);
-    tool_parse(&help, entries, &argc, &argv);
-    if (argc < 3)
+    tool_parse(&cp_help, entries, &argc, &argv);
+    bool pin_only = cp_pin_only(argv + 1, argc - 1);
+    if (argc < 3 && !pin_only)
         return tool_usage("which source, which target?");
+    if (pin_only && (cp_wants.update || cp_wants.skip_existing || cp_wants.force))
+        return tool_usage("--update, --skip-existing and --force are about sources: name them");
     if (cp_wants.jobs < 1 && cp_wants.jobs != CP_JOBS_DEFAULT)
         return tool_usage("--jobs needs a number from 1");
     if (cp_wants.force && cp_wants.skip_existing)
@@ -570,7 +466,14 @@ main(int argc, char **argv)
     if (!cp_accuracy_check(&err))
         return tool_usage("%s", err.message);
     GPtrArray *jobs = NULL, *trees = NULL;
-    tool_exit result = cp_plan(argv + 1, argc - 1, &jobs, &trees);
+    tool_exit result = TOOL_OK;
+    if (pin_only) {
+        jobs = g_ptr_array_new_with_free_func(cp_job_free);
+        trees = g_ptr_array_new();
+        result = cp_pin_plan(argv + 1, argc - 1, jobs);
+    } else {
+        result = cp_plan(argv + 1, argc - 1, &jobs, &trees);
+    }
     if (result == TOOL_OK && wrong_keep(jobs) != NULL)
         result = tool_usage("%s", wrong_keep(jobs));
     if (result == TOOL_OK && wrong_zarr(jobs) != NULL)

@@ -28,8 +28,6 @@
 #define CP_HINT_ENDIAN     "netcdf.endian"
 #define CP_HINT_NOFILL     "netcdf.nofill"
 #define CP_HINT_FILTERS    "netcdf.filters" /* "ID,PARAMETER…;…": HDF5 filters in their order */
-/** What a container was made of that refers to it: cp_seen_take(). */
-#define CP_HINT_SOURCE "reference.source"
 /** Names of copies that are not complete begin so. */
 #define CP_TEMPORARY ".esdm-cp-"
 
@@ -334,6 +332,7 @@ typedef struct cp_options {
     cp_reflink reflink;
     gboolean recursive;
     gboolean keep_codecs; /**< NetCDF files have the codecs of their containers */
+    gboolean pin;         /**< containers keep what the files have */
     gboolean update;      /**< what is as it was is left alone, what changed is replaced */
     gboolean remove_gone; /**< containers go whose sources are gone */
     gboolean dry_run;
@@ -346,12 +345,15 @@ typedef struct cp_options {
     char **accuracy; /* 'NAME: QUANTITIES' */
 } cp_options;
 extern cp_options cp_wants;
+/** Of the program that this is (esdm-cp/help.c). */
+extern const tool_help cp_help;
 
 typedef struct cp_job {
     char *source;
     char *target;
     bool from_container;
     bool to_container;
+    bool pin_only; /* source and target are one */
 } cp_job;
 
 /** A folder that was gone through. */
@@ -372,7 +374,8 @@ typedef enum cp_change {
     CP_CHANGE_UNKNOWN, /* it was not asked */
     CP_CHANGE_NEW,
     CP_CHANGE_CHANGED,
-    CP_CHANGE_NONE
+    CP_CHANGE_NONE,
+    CP_CHANGE_KEPT /* it is another one, but its container is pinned */
 } cp_change;
 
 /** What came of a job. Lies in memory that processes share: no pointers. */
@@ -382,6 +385,9 @@ typedef struct cp_result {
     bool skipped;     /* with ESDM_OK: the target exists, and was to be left as it is */
     bool cloned;      /* no data were copied: source and target share them */
     cp_change change; /* with --update */
+    bool pinned;      /* and how many files that took, and bytes of values */
+    uint64_t pinned_files;
+    uint64_t pinned_bytes;
     uint64_t bytes;
     uint64_t datasets;
     uint64_t referred; /* of them: their values stay in the file */
@@ -408,6 +414,7 @@ esdm_status cp_update_look(const cp_job *job, esdm_session *session, const char 
 typedef struct cp_gone {
     char *source;
     char *target;
+    bool pinned;
     bool removed;
 } cp_gone;
 
@@ -417,7 +424,7 @@ typedef struct cp_swept {
 } cp_swept;
 
 typedef struct cp_counts {
-    guint added, changed, unchanged, gone, removed;
+    guint added, changed, unchanged, kept, gone, removed;
 } cp_counts;
 
 /** Finds containers of the trees whose sources are gone, and removes them when that is wanted.
@@ -427,8 +434,18 @@ cp_counts cp_update_counts(const GPtrArray *jobs, const cp_result *results, cons
 void cp_update_print(const GPtrArray *jobs, const cp_result *results, const cp_swept *swept,
                      double seconds);
 void cp_update_json(json_t *root, const cp_counts *counts, const cp_swept *swept);
-/** "new", "changed", "unchanged". */
+/** "new", "changed", "unchanged", "kept". */
 const char *cp_change_name(cp_change change);
+
+/** Brings the values of the files that a container refers to into ESDM (esdm-cp/pin.c). */
+esdm_status cp_pin(esdm_session *session, const char *name, cp_result *result, esdm_error *err);
+json_t *cp_pin_json(const cp_result *result);
+void cp_pin_print(const cp_job *job, const cp_result *result);
+/** Whether the arguments are containers alone, which are to be pinned. */
+bool cp_pin_only(char **arguments, int count);
+/** Adds a job for each of them, and for each below such a name. Prints errors. */
+tool_exit cp_pin_plan(char **arguments, int count, GPtrArray *jobs);
+void cp_job_free(gpointer job);
 
 /** Runs all jobs in up to cp_wants.jobs processes. @param ret_results one for each job; owned by
  *  the process. */

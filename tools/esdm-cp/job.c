@@ -144,7 +144,8 @@ copy_all(copy *c)
     if (status == ESDM_OK && c->referrer != NULL)
         status = cp_referrer_check(c->referrer, c->err);
     if (status == ESDM_OK && c->referrer != NULL)
-        status = esdm_container_set_hint(c->target.container, CP_HINT_SOURCE, c->seen, c->err);
+        status =
+            esdm_container_set_hint(c->target.container, ESDM_REFERENCE_SOURCE, c->seen, c->err);
     return status == ESDM_OK ? cp_complete(&c->target, message, c->err) : status;
 }
 
@@ -373,8 +374,10 @@ make_copy(copy *c, cp_result *result)
         status = cp_seen_take(c->job->source, &c->seen, c->err);
     if (status == ESDM_OK && cp_wants.update) {
         status = cp_update_look(c->job, c->session, c->seen, &result->change, c->err);
-        if (status == ESDM_OK && (result->change == CP_CHANGE_NONE || cp_wants.dry_run))
-            return ESDM_OK;
+        if (status == ESDM_OK && (result->change >= CP_CHANGE_NONE || cp_wants.dry_run))
+            return result->change == CP_CHANGE_NONE && cp_wants.pin && !cp_wants.dry_run
+                       ? cp_pin(c->session, c->job->target, result, c->err)
+                       : ESDM_OK;
         c->replace = result->change == CP_CHANGE_CHANGED;
     }
     if (status == ESDM_OK)
@@ -393,6 +396,8 @@ make_copy(copy *c, cp_result *result)
         return status;
     c->bytes_total = cp_model_bytes(c->model) * (cp_wants.verify ? 2 : 1);
     status = copy_all(c);
+    if (status == ESDM_OK && cp_wants.pin)
+        status = cp_pin(c->session, c->target.name, result, c->err);
     if (status == ESDM_OK && cp_wants.verify)
         status = verify_all(c);
     if (status == ESDM_OK)
@@ -432,7 +437,8 @@ cp_job_run(const cp_job *job, esdm_session *session, cp_progress progress, void 
               .user = user,
               .err = err};
     gint64 started_us = g_get_monotonic_time();
-    esdm_status status = make_copy(&c, result);
+    esdm_status status =
+        job->pin_only ? cp_pin(session, job->target, result, err) : make_copy(&c, result);
     if (c.model != NULL && status == ESDM_OK) {
         result->bytes = cp_model_bytes(c.model);
         result->datasets = c.model->datasets->len;

@@ -21,8 +21,8 @@ typedef struct plan {
     esdm_session *session; /* opened when containers must be listed */
 } plan;
 
-static void
-free_job(gpointer data)
+void
+cp_job_free(gpointer data)
 {
     cp_job *job = data;
     g_free(job->source);
@@ -347,7 +347,7 @@ tool_exit
 cp_plan(char **arguments, int count, GPtrArray **ret_jobs, GPtrArray **ret_trees)
 {
     const char *target = arguments[count - 1], *name = container_name(target);
-    plan p = {.jobs = g_ptr_array_new_with_free_func(free_job),
+    plan p = {.jobs = g_ptr_array_new_with_free_func(cp_job_free),
               .trees = g_ptr_array_new_with_free_func(free_tree),
               .targets = g_hash_table_new(g_str_hash, g_str_equal),
               .target = g_strdup(name != NULL ? name : target),

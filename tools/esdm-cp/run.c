@@ -124,6 +124,7 @@ start_process(worker *w)
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
     if (getppid() == parent)
         work(w);
+    (void) fflush(NULL);
     _exit(0);
 }
 

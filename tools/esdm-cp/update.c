@@ -14,7 +14,7 @@
 const char *
 cp_change_name(cp_change change)
 {
-    static const char *const names[] = {"", "new", "changed", "unchanged"};
+    static const char *const names[] = {"", "new", "changed", "unchanged", "kept"};
     return names[change];
 }
 
@@ -48,14 +48,16 @@ check_untouched(esdm_session *session, const char *name, esdm_error *err)
 
 /* What it was made of: owned; NULL: not known. */
 static esdm_status
-remembered(esdm_session *session, const char *name, char **ret_seen, esdm_error *err)
+remembered(esdm_session *session, const char *name, char **ret_seen, bool *ret_pinned,
+           esdm_error *err)
 {
     esdm_container *container = NULL;
     esdm_status status =
         esdm_container_open(session, name, ESDM_OPEN_READ, ESDM_SNAPSHOT_LATEST, &container, err);
     if (status != ESDM_OK)
         return status;
-    *ret_seen = g_strdup(esdm_container_hint(container, CP_HINT_SOURCE));
+    *ret_seen = g_strdup(esdm_container_hint(container, ESDM_REFERENCE_SOURCE));
+    *ret_pinned = esdm_container_hint(container, ESDM_REFERENCE_PIN) != NULL;
     esdm_container_discard(container);
     return ESDM_OK;
 }
@@ -79,12 +81,13 @@ cp_update_look(const cp_job *job, esdm_session *session, const char *now, cp_cha
     g_autofree char *then = NULL;
     esdm_error why = {0};
     esdm_container_info info;
+    bool pinned = false;
     esdm_status status = esdm_container_stat(session, job->target, &info, &why);
     *ret_change = CP_CHANGE_NEW;
     if (status == ESDM_ENOENT)
         return ESDM_OK;
     if (status == ESDM_OK)
-        status = remembered(session, job->target, &then, &why);
+        status = remembered(session, job->target, &then, &pinned, &why);
     if (status == ESDM_OK && then != NULL && cp_seen_equal(then, now)) {
         *ret_change = CP_CHANGE_NONE;
         return ESDM_OK;
@@ -92,6 +95,10 @@ cp_update_look(const cp_job *job, esdm_session *session, const char *now, cp_cha
     *ret_change = CP_CHANGE_CHANGED;
     if (status == ESDM_OK && then != NULL)
         status = check_name(job, then, &why);
+    if (status == ESDM_OK && pinned && !cp_wants.force) {
+        *ret_change = CP_CHANGE_KEPT;
+        return ESDM_OK;
+    }
     /* An older esdm-ref kept no more than its message. */
     if (status == ESDM_OK)
         status = check_untouched(session, job->target, &why);
@@ -161,11 +168,12 @@ fail(sweep *s, esdm_status status, const esdm_error *err)
 }
 
 static void
-add_gone(sweep *s, const char *name, const char *seen, bool removed)
+add_gone(sweep *s, const char *name, const char *seen, bool pinned, bool removed)
 {
     cp_gone *gone = g_new0(cp_gone, 1);
     gone->source = cp_seen_name(seen);
     gone->target = g_strdup(name);
+    gone->pinned = pinned;
     gone->removed = removed;
     g_ptr_array_add(s->swept->gone, gone);
     s->swept->removed += removed;
@@ -176,8 +184,9 @@ sweep_one(sweep *s, const char *name)
 {
     g_autofree char *seen = NULL;
     esdm_error err = {0};
-    esdm_status status = remembered(s->session, name, &seen, &err);
-    bool removes = cp_wants.remove_gone && !cp_wants.dry_run;
+    bool pinned = false;
+    esdm_status status = remembered(s->session, name, &seen, &pinned, &err);
+    bool removes = cp_wants.remove_gone && !cp_wants.dry_run && (!pinned || cp_wants.force);
     if (status == ESDM_ENOENT || (status == ESDM_OK && seen == NULL))
         return;
     if (status == ESDM_OK && !cp_wants.dry_run && is_left_over(s->session, name)) {
@@ -195,7 +204,7 @@ sweep_one(sweep *s, const char *name)
     if (status != ESDM_OK && status != ESDM_ENOENT)
         fail(s, status, &err);
     if (status == ESDM_OK || seen != NULL)
-        add_gone(s, name, seen, removes && status == ESDM_OK);
+        add_gone(s, name, seen, pinned, removes && status == ESDM_OK);
 }
 
 static bool
@@ -278,6 +287,7 @@ cp_update_counts(const GPtrArray *jobs, const cp_result *results, const cp_swept
         counts.added += results[i].change == CP_CHANGE_NEW;
         counts.changed += results[i].change == CP_CHANGE_CHANGED;
         counts.unchanged += results[i].change == CP_CHANGE_NONE;
+        counts.kept += results[i].change == CP_CHANGE_KEPT;
     }
     return counts;
 }
@@ -302,16 +312,21 @@ cp_update_print(const GPtrArray *jobs, const cp_result *results, const cp_swept 
         if ((cp_wants.verbose || cp_wants.dry_run) && results[i].status == ESDM_OK &&
             results[i].change != CP_CHANGE_NONE)
             print_line(cp_change_name(results[i].change), job->source, job->target);
+        else if (results[i].change == CP_CHANGE_KEPT)
+            print_line("kept, as it is pinned", job->source, job->target);
     }
     for (guint i = 0; i < swept->gone->len; i++) {
         const cp_gone *gone = g_ptr_array_index(swept->gone, i);
         if (!gone->removed || cp_wants.verbose)
-            print_line(gone->removed ? "removed" : "gone", gone->source, gone->target);
+            print_line(gone->removed  ? "removed"
+                       : gone->pinned ? "gone, but pinned"
+                                      : "gone",
+                       gone->source, gone->target);
     }
     if (!cp_wants.quiet)
-        (void) printf("%u new, %u changed, %u unchanged, %u gone, %u removed, %u failed in "
-                      "%.1f s\n",
-                      n.added, n.changed, n.unchanged, n.gone, n.removed, failed, seconds);
+        (void) printf("%u new, %u changed, %u unchanged, %u kept, %u gone, %u removed, %u failed "
+                      "in %.1f s\n",
+                      n.added, n.changed, n.unchanged, n.kept, n.gone, n.removed, failed, seconds);
 }
 
 void
@@ -324,12 +339,14 @@ cp_update_json(json_t *root, const cp_counts *counts, const cp_swept *swept)
         json_t *object = json_object();
         tool_json_set(object, "source", tool_json_text(gone->source));
         tool_json_set(object, "target", tool_json_text(target));
+        tool_json_set(object, "pinned", json_boolean(gone->pinned));
         tool_json_set(object, "removed", json_boolean(gone->removed));
         tool_json_append(list, object);
     }
     tool_json_set(root, "new", tool_json_u64(counts->added));
     tool_json_set(root, "changed", tool_json_u64(counts->changed));
     tool_json_set(root, "unchanged", tool_json_u64(counts->unchanged));
+    tool_json_set(root, "kept", tool_json_u64(counts->kept));
     tool_json_set(root, "removed", tool_json_u64(counts->removed));
     tool_json_set(root, "gone", list);
 }

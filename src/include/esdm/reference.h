@@ -9,7 +9,7 @@
  * such a dataset is stored in ESDM and hides the file's values.
  */
 
-#include "esdm/container.h"
+#include "esdm/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +31,12 @@ typedef struct esdm_file_filter {
 /** The location of values that were let go, as they can be computed again (esdm-recipe): reading
  *  them is ESDM_ECONFLICT, and says so. */
 #define ESDM_RECIPE_LOCATION "/esdm-recipe:"
+
+/** Hints of containers (esdm_container_hint()). What the container was made of, as esdm-ref found
+ *  it: JSON, with `path`, `bytes`, … of a file. */
+#define ESDM_REFERENCE_SOURCE "reference.source"
+/** "copy": esdm_pin() has brought its values into ESDM. */
+#define ESDM_REFERENCE_PIN "reference.pinned"
 
 /** How the values of one dataset lie in one file. Borrows everything. */
 typedef struct esdm_file_layout {
@@ -84,6 +90,35 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_refer(esdm_dataset *dataset,
                                                         const esdm_file_layout *layout,
                                                         const esdm_file_part *parts, size_t nparts,
                                                         esdm_error *err);
+
+/** @param location of a file. @param bytes of values that are kept of it, as they are in memory. A
+ *  file is visited for each part. Borrowed during the call. */
+typedef void (*esdm_pin_visitor)(const char *location, uint64_t bytes, void *user);
+
+/** Zero-initialise. */
+typedef struct esdm_pin_options {
+    esdm_pin_visitor file; /**< called by the calling thread; not yet committed; NULL: none */
+    void *user;
+} esdm_pin_options;
+
+typedef struct esdm_pin_result {
+    uint64_t fragments; /**< parts of files whose values are stored in ESDM now */
+    uint64_t bytes;     /**< of these values, as they are in memory */
+} esdm_pin_result;
+
+/**
+ * Keeps what a container refers to: the values are read from the files and stored in ESDM, bit for
+ * bit, as the next snapshot, which needs the files no more. Older snapshots still do. Others may
+ * write meanwhile: what they write is never hidden. Does nothing when no file is referred to. What
+ * was interrupted is gone on with by the next call. One thread at a time for a container.
+ * @param options,ret_result may be NULL.
+ * @return ESDM_ECONFLICT, ESDM_ENOENT: a file is not what it was, or gone; the message names it.
+ * ESDM_ENOTSUP: an accuracy is stated, by which values would be rounded; a query. Else as
+ * esdm_write().
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_pin(esdm_session *session, const char *name,
+                                              const esdm_pin_options *options,
+                                              esdm_pin_result *ret_result, esdm_error *err);
 
 /**
  * Undoes the filters of a chunk. Pure; any thread.

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/**
+ * @file Values that stay in files, brought into ESDM: a container that refers to files becomes one
+ * that needs none. Boxes are read as everybody reads them, so a file that is not what it was is an
+ * error, and written again; nobody's newer values are hidden by that (`guards_all`,
+ * io/container/opened.h). What was interrupted is gone on with by the next call.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "esdm/reference.h"
+#include "io/read/read.h"
+#include "layout/source.h"
+#include "upkeep/boxes.h"
+#include "upkeep/upkeep.h"
+
+/* Values between two commits. */
+#define STEP_BYTES (UINT64_C(4) << 30)
+
+typedef struct pinning {
+    const esdm_pin_options *options;
+    esdm_pin_result *result;
+    esdm_container *container;
+    esdm_pin_result on; /* counts of what is not committed yet */
+    bool overtaken;     /* by somebody else's commit */
+} pinning;
+
+static esdm_status
+commit(pinning *p, esdm_error *err)
+{
+    esdm_status status = esdm__io_commit(p->container, "esdm-ref --pin", err);
+    p->overtaken = status == ESDM_ECONFLICT;
+    if (status != ESDM_OK)
+        return status;
+    p->result->fragments += p->on.fragments;
+    p->result->bytes += p->on.bytes;
+    p->on = (esdm_pin_result){0};
+    return ESDM_OK;
+}
+
+/* ---- boxes --------------------------------------------------------------------------------- */
+
+static bool
+is_foreign(const esdm__piece *piece)
+{
+    return piece->fragment->kind == ESDM__KIND_FOREIGN;
+}
+
+/* The box around all pieces. false: they are not all of files, or do not fill it. */
+static bool
+fill_hull(const esdm__plan *plan, esdm__box *hull)
+{
+    uint64_t elements = 0;
+    for (size_t i = 0; i < plan->npieces; i++) {
+        const esdm__box *part = &plan->pieces[i].part;
+        if (!is_foreign(&plan->pieces[i]))
+            return false;
+        if (i == 0)
+            *hull = *part;
+        for (uint32_t d = 0; d < part->rank; d++) {
+            uint64_t end = hull->lo[d] + hull->n[d];
+            uint64_t other = part->lo[d] + part->n[d];
+            hull->lo[d] = part->lo[d] < hull->lo[d] ? part->lo[d] : hull->lo[d];
+            hull->n[d] = (other > end ? other : end) - hull->lo[d];
+        }
+        elements += esdm__box_elements(part);
+    }
+    return elements == esdm__box_elements(hull);
+}
+
+static void
+tell(const pinning *p, const esdm__piece *piece, uint64_t bytes)
+{
+    esdm__foreign foreign;
+    if (p->options->file != NULL &&
+        esdm__foreign_get(piece->fragment->elsewhere.source, &foreign, NULL) == ESDM_OK)
+        p->options->file(foreign.location, bytes, p->options->user);
+}
+
+static esdm_status
+pin_box(pinning *p, const esdm__boxes *boxes, const esdm__box *box, void *buffer, esdm_error *err)
+{
+    esdm__plan plan = {0};
+    esdm__box hull;
+    esdm_status status = esdm__read_plan(boxes->dataset, boxes->io, box, &plan, NULL, err);
+    bool dense = status == ESDM_OK && plan.npieces > 0 && fill_hull(&plan, &hull);
+    if (dense)
+        status = esdm__boxes_store(boxes, &hull, buffer, err);
+    for (size_t i = 0; i < plan.npieces && status == ESDM_OK; i++) {
+        const esdm__piece *piece = &plan.pieces[i];
+        uint64_t bytes = esdm__box_elements(&piece->part) * boxes->each;
+        if (!is_foreign(piece))
+            continue;
+        if (!dense)
+            status = esdm__boxes_store(boxes, &piece->part, buffer, err);
+        if (status != ESDM_OK)
+            break;
+        p->on.fragments++;
+        p->on.bytes += bytes;
+        tell(p, piece, bytes);
+    }
+    esdm__plan_clear(&plan);
+    if (status == ESDM_OK && p->on.bytes >= STEP_BYTES)
+        status = commit(p, err);
+    return status;
+}
+
+/* ---- datasets ------------------------------------------------------------------------------ */
+
+typedef struct search {
+    bool found;
+} search;
+
+static bool
+look_for_foreign(const esdm__fragment *fragment, void *user)
+{
+    search *s = user;
+    s->found = fragment->kind == ESDM__KIND_FOREIGN;
+    return !s->found;
+}
+
+static esdm_status
+check_rounding(const esdm_dataset *dataset, esdm_error *err)
+{
+    if (!esdm__boxes_are_rounded(dataset))
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_ENOTSUP,
+                           "its accuracy is stated, so what is stored would be rounded: take the "
+                           "statement back before (docs/reference.md, \"How accurate\")");
+}
+
+static esdm_status
+pin_dataset(pinning *p, esdm_dataset *dataset, esdm_error *err)
+{
+    esdm__boxes boxes;
+    esdm__box box;
+    bool any = false;
+    search s = {0};
+    esdm_status status = esdm__io_visit_fragments(dataset, look_for_foreign, &s, err);
+    if (status != ESDM_OK || !s.found)
+        return status;
+    status = check_rounding(dataset, err);
+    if (status == ESDM_OK)
+        status = esdm__boxes_begin(dataset, &boxes, &any, err);
+    if (status != ESDM_OK || !any)
+        return status == ESDM_OK ? status : esdm__dataset_prefix(dataset, status, err);
+    esdm__boxes_first(&boxes, &box);
+    void *buffer = calloc(esdm__box_elements(&box), esdm__typeref_bytes(boxes.type));
+    if (buffer == NULL)
+        return esdm__error_nomem(err, ESDM__BOX_BYTES, "values of files");
+    do
+        status = pin_box(p, &boxes, &box, buffer, err);
+    while (status == ESDM_OK && esdm__boxes_next(&boxes, &box));
+    free(buffer);
+    return status == ESDM_OK ? status : esdm__dataset_prefix(dataset, status, err);
+}
+
+esdm_status
+esdm__upkeep_pin(esdm_container *container, const esdm_pin_options *options,
+                 esdm_pin_result *result, bool *ret_again, esdm_error *err)
+{
+    pinning p = {.options = options, .result = result, .container = container};
+    esdm_status status = ESDM_OK;
+    esdm__io_of(container)->opened.guards_all = true;
+    for (size_t i = 0; i < container->datasets.count && status == ESDM_OK; i++)
+        status = pin_dataset(&p, container->datasets.items[i], err);
+    bool refers = p.on.fragments + p.result->fragments > 0 ||
+                  esdm_container_hint(container, ESDM_REFERENCE_SOURCE) != NULL;
+    if (status == ESDM_OK && refers && esdm_container_hint(container, ESDM_REFERENCE_PIN) == NULL)
+        status = esdm_container_set_hint(container, ESDM_REFERENCE_PIN, "copy", err);
+    if (status == ESDM_OK)
+        status = commit(&p, err);
+    *ret_again = p.overtaken;
+    return status;
+}
