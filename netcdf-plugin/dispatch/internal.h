@@ -259,6 +259,8 @@ void esdmnc_replaced_tell(const char *failure);
 #define ESDMNC_KEY_UNKNOWN INT32_MAX
 /** Before a file is opened for writing: its number. 0 where no Python runs. */
 int esdmnc_python_opening(void);
+/** Before a file is opened for reading; without locks, as the other two. */
+void esdmnc_python_reading(void);
 
 /* ---- recipe.c: runs that are recorded, and run again ------------------------------------------
  */

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Not to programs that try many names. */
 #define SUGGESTIONS_MOST 3
@@ -38,12 +39,27 @@ esdmnc_missing_forget(void)
     ask("");
 }
 
+/* NAME@7, NAME@TIME: why there is none, that is, which there are. */
+static bool
+tell_snapshot(esdm_session *session, const char *name)
+{
+    esdm_container_info info;
+    esdm_error err = {0};
+    if (strchr(name, '@') == NULL ||
+        esdm_container_stat(session, name, &info, &err) != ESDM_ENOENT ||
+        strstr(err.message, " has no ") == NULL)
+        return false;
+    if (atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)
+        esdmnc_say("%s", err.message);
+    return true;
+}
+
 void
 esdmnc_missing_tell(esdm_session *session, const char *name)
 {
     char text[ESDM_CONTAINER_NAME_MAX + 128];
     ask("");
-    if (atomic_load(&told) >= SUGGESTIONS_MOST)
+    if (atomic_load(&told) >= SUGGESTIONS_MOST || tell_snapshot(session, name))
         return;
     esdm_container_suggest(session, name, text, sizeof text);
     if (text[0] != '\0' && atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)

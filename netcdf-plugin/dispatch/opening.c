@@ -121,7 +121,10 @@ prepare_alone(esdmnc_id id, const char *container, bool writing, esdm_session **
     *ret_file = esdmnc_file_new(id, name);
     if (*ret_file == NULL)
         return NC_ENOMEM;
-    (*ret_file)->opening = writing ? esdmnc_python_opening() : 0;
+    if (writing)
+        (*ret_file)->opening = esdmnc_python_opening();
+    else
+        esdmnc_python_reading();
     return NC_NOERR;
 }
 
@@ -282,7 +285,8 @@ esdmnc_open(esdmnc_id id, const char *container, int mode, esdmnc_ranks *ranks)
         if (query && (ranks == NULL || ranks->rank == 0))
             rc = esdmnc_error_loud(&err, "open", file->name);
         else
-            rc = esdmnc_error(&err, "open", file->name);
+            rc = writing && st == ESDM_EACCES ? esdmnc_error_data(&err, "open", file->name)
+                                              : esdmnc_error(&err, "open", file->name);
         if (query && st == ESDM_ENOENT)
             rc = ENOENT;
         if (st == ESDM_ENOENT && !query && !writing && (ranks == NULL || ranks->rank == 0))

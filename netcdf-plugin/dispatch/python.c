@@ -58,6 +58,7 @@ typedef struct method {
 /* Guarded by Python's global lock. */
 static object *watch; /* its globals; never freed. NULL: watch.py does not run here */
 static bool tried;
+static bool committing; /* $ESDM_NC_FAILURE: failures are none of our business */
 
 static bool bound; /* all functions were found */
 
@@ -153,7 +154,8 @@ function(const char *name)
     if (!tried) {
         const char *wanted = secure_getenv("ESDM_NC_FAILURE");
         tried = true;
-        watch = wanted != NULL && strcmp(wanted, "commit") == 0 ? NULL : start();
+        committing = wanted != NULL && strcmp(wanted, "commit") == 0;
+        watch = start();
     }
     return watch == NULL ? NULL : py.PyDict_GetItemString(watch, name);
 }
@@ -202,10 +204,25 @@ esdmnc_python_opening(void)
         return 0;
     enter(&r);
     object *opening = function("opening");
-    if (opening != NULL)
+    if (opening != NULL && !committing)
         number = number_of(py.PyObject_CallFunction(opening, NULL), 0);
     leave(&r);
     return number;
+}
+
+void
+esdmnc_python_reading(void)
+{
+    raised r;
+    if (!has_python())
+        return;
+    enter(&r);
+    object *reading = function("reading");
+    object *result = reading != NULL ? py.PyObject_CallFunction(reading, NULL) : NULL;
+    if (result != NULL)
+        py.Py_DecRef(result);
+    py.PyErr_Clear();
+    leave(&r);
 }
 
 int

@@ -8,6 +8,7 @@ the number of an exception; files that were closed while it was under way are ke
 """
 
 import atexit
+import os
 import sys
 
 SEEN, GUARD = "_esdm_seen", "_esdm_guard"
@@ -73,9 +74,27 @@ def uncaught(exc):
             settle(guard.key, 0, guard.text)
 
 
+def reading():
+    """A file is opened for reading. dask takes blocks of equal names for equal data, and xarray calls them
+    after a file's name and time of change. It asks for no time of esdm://NAME, so that what was read before
+    and after a change had the same names."""
+    api = sys.modules.get("xarray.backends.api")
+    asked = getattr(api, "_get_mtime", None)
+    if asked is None or hasattr(asked, "esdm"):
+        return
+
+    def _get_mtime(name):
+        return os.urandom(16).hex() if str(name).startswith("esdm:") else asked(name)
+
+    _get_mtime.esdm = True
+    api._get_mtime = _get_mtime
+
+
 def opening():
     """A file is opened for writing: its number. What is being handled by now is not its failure."""
     global opened
+    if once("end"):
+        atexit.register(at_end)
     opened += 1
     exc = sys.exc_info()[1]
     if exc is not None:
@@ -159,6 +178,3 @@ def at_end():
     exc = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     interrupted = isinstance(exc, KeyboardInterrupt) and not hasattr(sys, "ps1")
     ending(describe(exc) if exc is not None else "", int(interrupted))
-
-
-atexit.register(at_end)

@@ -411,7 +411,8 @@ esdmnc__library_serve(esdmnc__library *library)
 static void
 serve_unlock_in_child(void)
 {
-    esdmnc__table_forked();
+    esdmnc__memory_forked();
+    esdmnc__creations_forked();
     esdmnc__filelist_forked();
     esdmnc__living_forked();
     serve_lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;

@@ -120,7 +120,7 @@ extern const char *const esdmnc__function_names[ESDMNC_FN_COUNT];
 
 /** Waits until no other thread is initialising a libnetcdf (filelist.c). */
 void esdmnc__initialised(void);
-/** In a forked child, as esdmnc__table_forked(). */
+/** In a forked child, as esdmnc__creations_forked(). */
 void esdmnc__filelist_forked(void);
 
 /* ---- the dispatcher (core.c) ---------------------------------------------------------------- */
@@ -160,10 +160,23 @@ const esdmnc__core *esdmnc__core_if_loaded(void);
 
 /** Fills library->table from library->core_table. */
 void esdmnc__table_wrap(esdmnc__library *library);
+
+/* ---- what is being created or written (creations.c) ------------------------------------------ */
+
+/** @param made nc_create() made it; else it was opened for writing, through its stub.
+ *  @param has_new_stub which goes when nothing comes of it.
+ *  @param path that the program gave: of its stub, or a name; "" for none. */
+void esdmnc__creation_add(int instance, int ncid, bool made, bool has_new_stub, const char *path,
+                          const char *container);
+/** After a call that succeeded: the stub gets the time of the commit. */
+void esdmnc__creation_closed(int instance, int ncid);
+void esdmnc__creation_synced(int instance, int ncid);
+/** After nc_abort(): of what did not come into being the stub goes, too. */
+void esdmnc__creation_aborted(int instance, int ncid);
 /** Whether this process is creating a container below `folder/`. */
 bool esdmnc__creating_below(const char *folder);
 /** In a forked child: frees a lock that another thread of the parent may have held. */
-void esdmnc__table_forked(void);
+void esdmnc__creations_forked(void);
 
 /** What a call of the second routing layer, or a parallel one, tells create and open behind
  *  libnetcdf's back. */
@@ -210,7 +223,7 @@ int esdmnc__memory_opened(int instance, int ncid, const NC_memio *memory);
 /** The ncid is closed: hands the bytes to `ret`, or frees them when they are ours. Nothing when the
  *  ncid was not opened from memory. */
 void esdmnc__memory_closed(int instance, int ncid, NC_memio *ret);
-/** In a forked child, as esdmnc__table_forked(). */
+/** In a forked child, as esdmnc__creations_forked(). */
 void esdmnc__memory_forked(void);
 
 /* ---- messages (debug.c) -----------------------------------------------------------------------
@@ -266,7 +279,7 @@ esdmnc__living esdmnc__living_stub(const char *folder, const char *container, ch
                                    size_t size);
 /** This process has put a stub at an absolute path. */
 void esdmnc__living_note(const char *path, const char *container);
-/** In a forked child, as esdmnc__table_forked(). */
+/** In a forked child, as esdmnc__creations_forked(). */
 void esdmnc__living_forked(void);
 
 /* ---- renames into routed folders (moves.c) -------------------------------------------------- */

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /*
- * The dispatch table that each libnetcdf gets: the dispatcher's, with create, open, close and abort
- * going through here, so that the dispatcher sees container names and decided modes only.
+ * The dispatch table that each libnetcdf gets: the dispatcher's, with create, open, close, sync and
+ * abort going through here, so that the dispatcher sees container names and decided modes only.
  */
 #include "router/router.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 __thread esdmnc__pending esdmnc__pending_call;
 
@@ -62,167 +59,6 @@ default_format_bits(const esdmnc__library *library)
     default:
         return 0;
     }
-}
-
-/* ---- creates that are not closed yet --------------------------------------------------------- */
-
-/** A container that is being created: its folder exists already, and an abort takes its stub away.
- */
-typedef struct creation {
-    struct creation *next;
-    pid_t pid; /**< a forked child inherits the list, but not the containers */
-    int instance;
-    int ncid;
-    const char *path; /**< of the stub, behind the container's name; "" for none */
-    char container[];
-} creation;
-
-/** Of a creation whose ncid is closed (esdmnc_creation_keep()). */
-#define NCID_KEPT (-1)
-
-static creation *creations;
-/** Guards `creations`. Spins: held for a few pointer steps only. */
-static atomic_flag creations_lock = ATOMIC_FLAG_INIT;
-
-static void
-creations_acquire(void)
-{
-    while (atomic_flag_test_and_set_explicit(&creations_lock, memory_order_acquire)) {
-    }
-}
-
-static void
-creations_release(void)
-{
-    atomic_flag_clear_explicit(&creations_lock, memory_order_release);
-}
-
-void
-esdmnc__table_forked(void)
-{
-    esdmnc__memory_forked();
-    creations_release();
-}
-
-static void
-creation_add(int instance, int ncid, const char *path, const char *container)
-{
-    size_t name_size = strlen(container) + 1;
-    size_t path_size = strlen(path) + 1;
-    creation *c = malloc(sizeof(*c) + name_size + path_size);
-    if (!c) {
-        return; /* an abort then leaves the stub, which esdm-gc finds */
-    }
-    c->pid = getpid();
-    c->instance = instance;
-    c->ncid = ncid;
-    c->path = c->container + name_size;
-    memcpy(c->container, container, name_size);
-    memcpy(c->container + name_size, path, path_size);
-    creations_acquire();
-    c->next = creations;
-    creations = c;
-    creations_release();
-}
-
-/** Takes the entry out; owned by the caller then, free(). */
-static creation *
-creation_take(int instance, int ncid)
-{
-    creations_acquire();
-    creation **link = &creations;
-    while (*link && ((*link)->instance != instance || (*link)->ncid != ncid)) {
-        link = &(*link)->next;
-    }
-    creation *found = *link;
-    if (found) {
-        *link = found->next;
-    }
-    creations_release();
-    return found;
-}
-
-bool
-esdmnc__creating_below(const char *folder)
-{
-    size_t length = strlen(folder);
-    bool found = false;
-    creations_acquire();
-    for (const creation *c = creations; c && !found; c = c->next) {
-        found = strncmp(c->container, folder, length) == 0 && c->container[length] == '/';
-    }
-    creations_release();
-    return found;
-}
-
-/** Takes the stub of a container away that did not come into being. */
-static void
-creation_undo(const creation *c)
-{
-    const esdmnc__core *core = esdmnc__core_if_loaded();
-    esdmnc_stat st;
-    if (c->path[0] && core && core->exists(c->container, &st) == ENOENT) {
-        esdmnc__stub_drop(c->path, c->container);
-    }
-}
-
-void
-esdmnc_creation_keep(int instance, int ncid)
-{
-    creation *c = creation_take(instance, ncid);
-    if (!c) {
-        return;
-    }
-    c->ncid = NCID_KEPT;
-    creations_acquire();
-    c->next = creations;
-    creations = c;
-    creations_release();
-}
-
-void
-esdmnc_creation_end(const char *container)
-{
-    creations_acquire();
-    creation **link = &creations;
-    while (*link && ((*link)->ncid != NCID_KEPT || strcmp((*link)->container, container) != 0)) {
-        link = &(*link)->next;
-    }
-    creation *found = *link;
-    if (found) {
-        *link = found->next;
-    }
-    creations_release();
-    if (found) {
-        creation_undo(found);
-    }
-    free(found);
-}
-
-/** At exit, after the dispatcher has committed what can be committed. */
-static void
-creations_end(void)
-{
-    creations_acquire();
-    creation *rest = creations;
-    creations = NULL;
-    creations_release();
-    pid_t pid = getpid();
-    while (rest) {
-        creation *next = rest->next;
-        if (rest->pid == pid) {
-            creation_undo(rest);
-        }
-        free(rest);
-        rest = next;
-    }
-}
-
-/* Early, so that it runs late. */
-__attribute__((constructor)) static void
-creations_start(void)
-{
-    (void) atexit(creations_end);
 }
 
 /* ---- the wrappers --------------------------------------------------------------------------- */
@@ -301,8 +137,9 @@ create_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path
         }
     }
     if (status == NC_NOERR) {
-        creation_add(library->api.instance, ncid, target.write_stub && leads(ranks) ? path : "",
-                     target.container);
+        esdmnc__creation_add(library->api.instance, ncid, true, target.write_stub && leads(ranks),
+                             leads(ranks) && !esdmnc__path_prefixed(path) ? path : "",
+                             target.container);
     }
     esdmnc_debug("create %s as '%s': %d", path, target.container, status);
     return status;
@@ -429,6 +266,8 @@ open_container(esdmnc__library *library, esdmnc_ranks *ranks, const char *path, 
         status = check_number(ranks, library->api.instance, ncid, path, &stub);
         if (status != NC_NOERR) {
             (void) library->core_table->close(ncid, NULL);
+        } else if ((mode & NC_WRITE) && by_stub && leads(ranks)) {
+            esdmnc__creation_add(library->api.instance, ncid, false, false, path, container);
         }
     }
     esdmnc_debug("open %s as '%s': %d", path, container, status);
@@ -486,8 +325,18 @@ wrapped_close(int instance, int ncid, void *parameters)
 {
     int status = esdmnc__library_at(instance)->core_table->close(ncid, parameters);
     if (status == NC_NOERR) {
-        free(creation_take(instance, ncid));
+        esdmnc__creation_closed(instance, ncid);
         esdmnc__memory_closed(instance, ncid, parameters);
+    }
+    return status;
+}
+
+static int
+wrapped_sync(int instance, int ncid)
+{
+    int status = esdmnc__library_at(instance)->core_table->sync(ncid);
+    if (status == NC_NOERR) {
+        esdmnc__creation_synced(instance, ncid);
     }
     return status;
 }
@@ -496,12 +345,7 @@ static int
 wrapped_abort(int instance, int ncid)
 {
     int status = esdmnc__library_at(instance)->core_table->abort(ncid);
-    creation *c = creation_take(instance, ncid);
-    /* In data mode nc_abort() is nc_close(): then the container is there and keeps its stub. */
-    if (c) {
-        creation_undo(c);
-    }
-    free(c);
+    esdmnc__creation_aborted(instance, ncid);
     esdmnc__memory_closed(instance, ncid, NULL);
     return status;
 }
@@ -525,6 +369,10 @@ wrapped_abort(int instance, int ncid)
     {                                                                                              \
         return wrapped_close(i, ncid, parameters);                                                 \
     }                                                                                              \
+    static int sync_##i(int ncid)                                                                  \
+    {                                                                                              \
+        return wrapped_sync(i, ncid);                                                              \
+    }                                                                                              \
     static int abort_##i(int ncid)                                                                 \
     {                                                                                              \
         return wrapped_abort(i, ncid);                                                             \
@@ -543,11 +391,12 @@ static const struct entry_points {
     __typeof__(((NC_Dispatch *) 0)->create) create;
     __typeof__(((NC_Dispatch *) 0)->open) open;
     __typeof__(((NC_Dispatch *) 0)->close) close;
+    __typeof__(((NC_Dispatch *) 0)->sync) sync;
     __typeof__(((NC_Dispatch *) 0)->abort) abort;
 } entry_points[ESDMNC_INSTANCES_MAX] = {
 #define ENTRY(i)                                                                                   \
     {                                                                                              \
-        create_##i, open_##i, close_##i, abort_##i                                                 \
+        create_##i, open_##i, close_##i, sync_##i, abort_##i                                       \
     }
     ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7),
 };
@@ -560,5 +409,6 @@ esdmnc__table_wrap(esdmnc__library *library)
     library->table.create = own->create;
     library->table.open = own->open;
     library->table.close = own->close;
+    library->table.sync = own->sync;
     library->table.abort = own->abort;
 }

@@ -9,7 +9,7 @@ import html
 import os
 import threading
 
-from ._library import Error, check, load
+from ._library import Error, EsdmError, check, load
 
 
 class _Info(ctypes.Structure):
@@ -67,6 +67,8 @@ def _api():
     library.esdm_view_is_said.restype = ctypes.c_bool
     library.esdm_session_site_name.restype = text
     library.esdm_version.restype = text
+    library.esdm_container_suggest.argtypes = [pointer, text, text, ctypes.c_size_t]
+    library.esdm_container_suggest.restype = None
     return library
 
 
@@ -257,27 +259,35 @@ class View:
         return {"view": self.name, "template": self.template}
 
 
+# So many rows are shown; the list has all.
+ROWS_SHOWN = 60
+
+
 class Table(list):
     """A list that is shown as a table, in notebooks too."""
 
+    def _left_out(self):
+        return f"… and {len(self) - ROWS_SHOWN} more" if len(self) > ROWS_SHOWN else ""
+
     def __repr__(self):
-        rows = [item.row() for item in self]
+        rows = [item.row() for item in self[:ROWS_SHOWN]]
         if not rows:
             return "(nothing)"
         heads = list(rows[0])
         lines = [heads] + [[str(row[h]) for h in heads] for row in rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip()
-                         for line in lines)
+                         for line in lines) + (self._left_out() and "\n" + self._left_out())
 
     def _repr_html_(self):
-        rows = [item.row() for item in self]
+        rows = [item.row() for item in self[:ROWS_SHOWN]]
         if not rows:
             return "<p>(nothing)</p>"
         head = "".join(f"<th>{html.escape(h)}</th>" for h in rows[0])
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row.values())
                        + "</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        more = self._left_out() and f"<p>{self._left_out()}</p>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 def _container(info, name):
@@ -392,4 +402,29 @@ def open_dataset(name: str, snapshot=None, mode: str = "r", **options):
     """A container as a netCDF4.Dataset. @param snapshot a number, -1 (the one before the newest), or
     a time (datetime, or a text such as "2026-11-20T12:00", UTC)."""
     import netCDF4  # pylint: disable=import-outside-toplevel
-    return netCDF4.Dataset(_url(name, snapshot), mode, **options)
+    url = _url(name, snapshot)
+    try:
+        return netCDF4.Dataset(url, mode, **options)
+    except OSError as error:
+        why = error if mode != "r" else _why_not(url)
+    raise why
+
+
+def _hint(name):
+    """What to tell somebody who named a container that is not there: "; did you mean …?", or nothing."""
+    if "@" in name or "?" in name:  # the message tells what there is
+        return ""
+    text = ctypes.create_string_buffer(2048)
+    _api().esdm_container_suggest(_open_session(), name.encode(), text, len(text))
+    told = text.value.decode("utf-8", "replace")
+    return f"; {told}" if told else ""
+
+
+def _why_not(url):
+    """netCDF's codes cannot say what is wrong with a name: the exception that can."""
+    from . import _data  # pylint: disable=import-outside-toplevel
+    try:
+        _data.Handle(url.removeprefix("esdm://"), 0)
+    except EsdmError as told:
+        return told
+    return OSError(f"'{url}' cannot be opened; ESDM_DEBUG=1 tells why")

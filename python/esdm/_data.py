@@ -11,9 +11,10 @@ import weakref
 import numpy
 
 from . import _catalogue
-from ._library import Error, check
+from ._library import Error, EsdmError, NotFound, check
 
 MAX_RANK = 32
+REPLACED = 4  # ESDM_ECONFLICT
 TEXT, STRING, FIRST_USER_TYPE = 2, 12, 64
 DTYPES = {1: "i1", TEXT: "S1", 3: "i2", 4: "i4", 5: "f4", 6: "f8", 7: "u1", 8: "u2", 9: "u4", 10: "i8",
           11: "u8"}
@@ -39,7 +40,7 @@ class _Fragment(ctypes.Structure):
 
 _lock = threading.RLock()
 _api_ready = None
-_open = weakref.WeakValueDictionary()  # (process, site, name, snapshot): Handle
+_open = weakref.WeakValueDictionary()  # (process, site, name, snapshot, identity): Handle
 
 
 def _renew_lock():
@@ -63,6 +64,7 @@ def api():
             ("esdm_container_discard", None, [pointer]),
             ("esdm_container_name", text, [pointer]),
             ("esdm_container_snapshot", u64, [pointer]),
+            ("esdm_container_uuid", text, [pointer]),
             ("esdm_container_root", pointer, [pointer]),
             ("esdm_group_find", pointer, [pointer, text]),
             ("esdm_group_count", size, [pointer]),
@@ -93,14 +95,20 @@ class Handle:
 
     def __init__(self, name, snapshot):
         session, error, container = _catalogue._open_session(), Error(), ctypes.c_void_p()
-        check(api().esdm_container_open(session, name.encode(), 0, snapshot, ctypes.byref(container),
-                                        ctypes.byref(error)), error)
+        try:
+            check(api().esdm_container_open(session, name.encode(), 0, snapshot, ctypes.byref(container),
+                                            ctypes.byref(error)), error)
+        except NotFound as missing:
+            hint = _catalogue._hint(name)  # pylint: disable=protected-access
+            raise NotFound(missing.status, missing.message + hint) from None
         self.process = os.getpid()
         self.container = container
         stored = _stored_name(container)
         # A former container, which NAME@TIME finds, opens by that alone.
         self.name = name if stored.startswith("/") else stored
         self.snapshot = api().esdm_container_snapshot(container)
+        # Numbers of snapshots begin anew when a container is replaced: they alone name no data.
+        self.identity = api().esdm_container_uuid(container).decode()
 
     @classmethod
     def borrowed(cls, container, name):
@@ -123,7 +131,7 @@ class Handle:
             api().esdm_container_discard(self.container)
 
     def __reduce__(self):
-        return handle, (self.name, self.snapshot)
+        return handle, (self.name, self.snapshot, self.identity)
 
     def dataset(self, group, name):
         """The dataset in the group of that path ("/", "/ocean"), or None."""
@@ -134,15 +142,20 @@ class Handle:
         return Dataset(self, found) if found else None
 
 
-def handle(name, snapshot=0):
-    """A handle of that snapshot; 0 is the newest one, or the one that the name tells (`run.nc@3`)."""
+def handle(name, snapshot=0, identity=None):
+    """A handle of that snapshot; 0 is the newest one, or the one that the name tells (`run.nc@3`).
+    @param identity of the container whose snapshot it must be, where that is known: another one may have
+    its name and its numbers by now."""
     name = name.removeprefix("esdm://")
     with _lock:
-        key = (os.getpid(), os.environ.get("ESDM_CONFIG"), name, snapshot)
-        found = _open.get(key) if snapshot else None
+        key = (os.getpid(), os.environ.get("ESDM_CONFIG"), name, snapshot, identity)
+        found = _open.get(key) if snapshot and identity else None
         if found is None:
             found = Handle(name, snapshot)
-            key = (key[0], key[1], found.name, found.snapshot)
+            if snapshot and identity and identity != found.identity:
+                raise EsdmError(REPLACED, f"'{name}' was replaced since it was opened: open it again "
+                                "(esdm-ls --replaced tells what is kept of the former one)")
+            key = (key[0], key[1], found.name, found.snapshot, found.identity)
             if found.snapshot:  # a query has none: what it finds may be another answer next time
                 found = _open.setdefault(key, found)
         return found

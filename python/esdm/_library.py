@@ -21,6 +21,9 @@ class EsdmError(OSError):
     def __str__(self):
         return self.message
 
+    def __reduce__(self):  # dask's processes send their errors
+        return type(self), (self.status, self.message)
+
 
 class NotFound(EsdmError, FileNotFoundError):
     """There is no such container, snapshot or site."""

@@ -128,9 +128,9 @@ class EsdmStore(Store):
     supports_deletes = False
     supports_listing = True
 
-    def __init__(self, name, snapshot=0):
+    def __init__(self, name, snapshot=0, identity=None):
         super().__init__(read_only=True)
-        self._make(_data.handle(name, snapshot))
+        self._make(_data.handle(name, snapshot, identity))
 
     def _make(self, handle):
         self.handle = handle
@@ -150,7 +150,7 @@ class EsdmStore(Store):
             "metadata": {k: v for k, v in self.nodes.items() if k}}
 
     def __getstate__(self):
-        return {"place": (self.handle.name, self.handle.snapshot)}
+        return {"place": (self.handle.name, self.handle.snapshot, self.handle.identity)}
 
     def __setstate__(self, state):
         self.__init__(*state["place"])
@@ -188,7 +188,7 @@ class EsdmStore(Store):
         if found is None:
             return None
         if self.handle.process != _data.os.getpid():  # forked
-            self._make(_data.handle(self.handle.name, self.handle.snapshot))
+            self._make(_data.handle(*self.__getstate__()["place"]))
         path, what = found
         return json.dumps(self.nodes[path]).encode() if what == META else self.arrays[path].read(what)
 

@@ -7,9 +7,12 @@ read side by side. Variables of user-defined types are read through netCDF4.
 """
 
 import functools
+import os
+import threading
 
 import numpy
 import xarray.backends
+import xarray.backends.api
 from xarray.backends import BackendArray, NetCDF4BackendEntrypoint, NetCDF4DataStore
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core import indexing
@@ -23,6 +26,9 @@ except ImportError:  # pragma: no cover
     create_vlen_dtype = None
 
 activate()
+
+# A container that is replaced so often while it is opened is opened as it comes.
+TRIES = 10
 
 
 def _leave_to_us(entrypoint):
@@ -44,11 +50,50 @@ for _name in ("NetCDF4BackendEntrypoint", "H5netcdfBackendEntrypoint", "ScipyBac
         _leave_to_us(getattr(xarray.backends, _name))
 
 
+# What this thread opened last: (url, container and snapshot).
+_opened = threading.local()
+
+
+def _tell_what_was_opened(api):
+    """dask takes blocks of equal names for equal data. xarray calls them after a file's name and time of
+    change; a container has no such time, so that old and new data had the same names: `new - old` was 0."""
+    asked = getattr(api, "_get_mtime", None)
+    if asked is None:
+        return
+
+    @functools.wraps(asked)
+    def _get_mtime(filename_or_obj):
+        if not str(filename_or_obj).startswith("esdm:"):
+            return asked(filename_or_obj)
+        url, told = getattr(_opened, "last", (None, None))
+        return told if told and url == str(filename_or_obj) else os.urandom(16).hex()
+
+    _get_mtime.esdm = True  # the plug-in's watch.py looks for this
+    api._get_mtime = _get_mtime  # pylint: disable=protected-access
+
+
+def _forget_what_was_opened(entrypoint):
+    """Where xarray's own engine opens a container, nobody knows its snapshot."""
+    asked = entrypoint.open_dataset
+
+    @functools.wraps(asked)
+    def open_dataset(self, *rest, **options):
+        _opened.last = (None, None)
+        return asked(self, *rest, **options)
+
+    entrypoint.open_dataset = open_dataset
+
+
+_tell_what_was_opened(xarray.backends.api)
+_forget_what_was_opened(NetCDF4BackendEntrypoint)
+
+
 class EsdmArray(BackendArray):
     """A variable of a snapshot. It can be pickled: where it arrives, that snapshot is opened."""
 
     def __init__(self, dataset, group, variable):
-        self.place = (dataset.owner.name, dataset.owner.snapshot, group, variable)
+        owner = dataset.owner
+        self.place = (owner.name, owner.snapshot, owner.identity, group, variable)
         self._dataset = dataset
         self.shape = dataset.shape
         self.dtype = create_vlen_dtype(str) if dataset.type == _data.STRING else dataset.dtype
@@ -60,8 +105,8 @@ class EsdmArray(BackendArray):
         """In this process."""
         found = self._dataset
         if found is None or found.owner.process != _data.os.getpid():
-            name, snapshot, group, variable = self.place
-            found = _data.handle(name, snapshot).dataset(group, variable)
+            name, snapshot, identity, group, variable = self.place
+            found = _data.handle(name, snapshot, identity).dataset(group, variable)
             self._dataset = found
         return found
 
@@ -114,10 +159,17 @@ class EsdmDataStore(NetCDF4DataStore):
 
 
 def _open_store(url, group, options):
-    snapshot = _data.handle(url)
-    store = EsdmDataStore.open(snapshot.url, mode="r", group=group, **options)
+    for _ in range(TRIES):
+        snapshot = _data.handle(url)
+        store = EsdmDataStore.open(snapshot.url, mode="r", group=group, **options)
+        # Names and data come through two doors: was the container replaced in between?
+        if not snapshot.snapshot or _data.handle(snapshot.url).identity == snapshot.identity:
+            break
+        store.close()
     store.snapshot = snapshot
     store._filename = url  # pylint: disable=protected-access
+    told = f"{snapshot.identity}@{snapshot.snapshot}" if snapshot.snapshot else None
+    _opened.last = (url, told)
     return store
 
 

@@ -175,6 +175,8 @@ esdm_container_move(esdm_session *session, const char *from, const char *to, boo
         status = esdm__nesting_check(session, normal_to, err);
     if (status == ESDM_OK)
         status = esdm__branch_check_move(normal_from, normal_to, err);
+    if (status == ESDM_OK)
+        status = esdm__moment_check_new(session, normal_to, err);
     if (status == ESDM_OK && strcmp(normal_from, normal_to) != 0)
         status = esdm__named_move(
             session, normal_from, normal_to, replace,

@@ -6,6 +6,7 @@
 
 #include "api/branches.h"
 #include "api/catalogue.h"
+#include "api/moment.h"
 #include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -65,6 +66,8 @@ esdm_container_clone(esdm_session *session, const char *from, const char *to, bo
         status = esdm__nesting_check(session, target_name, err);
     if (status == ESDM_OK)
         status = esdm__branch_check_name(session, target_name, err);
+    if (status == ESDM_OK)
+        status = esdm__moment_check_new(session, target_name, err);
     if (status == ESDM_OK && replace)
         status = esdm__sealed_check(session, target_name, err);
     if (status != ESDM_OK)

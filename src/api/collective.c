@@ -4,6 +4,7 @@
 
 #include "io/ranks/collective.h"
 #include "api/branches.h"
+#include "api/moment.h"
 #include "api/transfer.h"
 #include "base/error.h"
 #include "query/view.h"
@@ -49,6 +50,8 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
         status = not_a_query(session, normal, err);
     if (status == ESDM_OK)
         status = esdm__branch_check_name(session, normal, err);
+    if (status == ESDM_OK)
+        status = esdm__moment_check_new(session, normal, err);
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;

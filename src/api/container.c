@@ -47,6 +47,8 @@ esdm_container_create(esdm_session *session, const char *name, esdm_create_mode 
     if (esdm__view_is_said(session->site, normal))
         return esdm__view_refuse(normal, err);
     status = esdm__branch_check_name(session, normal, err);
+    if (status == ESDM_OK)
+        status = esdm__moment_check_new(session, normal, err);
     if (status != ESDM_OK)
         return status;
     status = mode == ESDM_CREATE_REPLACE ? esdm__sealed_check(session, normal, err) : ESDM_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/moment.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/session/former.h"
@@ -110,6 +111,8 @@ esdm_former_restore(esdm_session *session, const char *name, const char *id, con
         return no_former(&s, err);
     if (status == ESDM_OK)
         status = esdm__nesting_check(session, target, err);
+    if (status == ESDM_OK && to != NULL)
+        status = esdm__moment_check_new(session, target, err);
     if (status != ESDM_OK)
         return status;
     esdm_error why = {0};

@@ -224,19 +224,50 @@ look_at_former(esdm_session *session, const char *base, uint64_t time_ns, kept *
     return look(session, s.stored, k, err);
 }
 
+static bool
+count_former(const char *stored, const esdm_meta_container *record, void *user)
+{
+    search *s = user;
+    esdm__former former;
+    (void) record;
+    if (esdm__former_parse(stored, &former) && strcmp(former.name, s->name) == 0)
+        s->time_ns++;
+    return true;
+}
+
+/* What else the name was: who replaces a container by `-O` or mode "w" looks for it here. */
+static void
+tell_formers(esdm_session *session, const char *base, char *text, size_t bytes)
+{
+    char prefix[ESDM__FORMER_NAME_BYTES];
+    search s = {.name = base, .time_ns = 0};
+    (void) snprintf(prefix, sizeof prefix, ESDM__FORMER_PREFIX "/%s", base);
+    text[0] = '\0';
+    if (session->meta->container_list(session->store, prefix, count_former, &s, NULL) == ESDM_OK &&
+        s.time_ns > 0)
+        (void) snprintf(text, bytes,
+                        "; of what it replaced NAME@TIME and esdm-restore bring back %" PRIu64
+                        " (esdm-ls --replaced)",
+                        s.time_ns);
+}
+
 static esdm_status
-nothing_found(const char *base, const char *text, const kept *k, esdm_error *err)
+nothing_found(esdm_session *session, const char *base, const char *text, const kept *k,
+              esdm_error *err)
 {
     char numbers[128] = "";
+    char formers[160];
     size_t used = 0;
     size_t from = k->count > 8 ? k->count - 8 : 0;
     for (size_t i = from; i < k->count && used < sizeof numbers - 24; i++)
         used += (size_t) snprintf(numbers + used, sizeof numbers - used, "%s%" PRIu64,
                                   i > from ? ", " : "", k->numbers[i]);
+    tell_formers(session, base, formers, sizeof formers);
     return esdm__error_set(err, ESDM_ENOENT,
-                           "container '%s' has no snapshot '%s' any more: kept %s %s%s "
-                           "(esdm-log lists them; \"history\" of the site says how many are kept)",
-                           base, text, k->count == 1 ? "is" : "are", from > 0 ? "… " : "", numbers);
+                           "container '%s' has no snapshot '%s': kept %s %s%s (esdm-log lists "
+                           "them; \"history\" of the site says how many are kept)%s",
+                           base, text, k->count == 1 ? "is" : "are", from > 0 ? "… " : "", numbers,
+                           formers);
 }
 
 /* A number needs no list of all snapshots, which takes long where there are many. */
@@ -288,9 +319,28 @@ esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_mom
     if (status == ESDM_OK && k.found == 0 && absent)
         status = esdm__error_set(&why, ESDM_ENOENT, "container '%s' does not exist", base);
     else if (status == ESDM_OK && k.found == 0)
-        status = nothing_found(base, text, &k, &why);
+        status = nothing_found(session, base, text, &k, &why);
     free(k.numbers);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
+}
+
+esdm_status
+esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err)
+{
+    const char *text = suffix_of(name);
+    char base[ESDM_CONTAINER_NAME_MAX + 1];
+    said wanted;
+    esdm_meta_container record;
+    if (text == NULL || !parse(text, &wanted))
+        return ESDM_OK;
+    (void) snprintf(base, sizeof base, "%.*s", (int) (text - 1 - name), name);
+    if (session->meta->container_find(session->store, name, &record, NULL) == ESDM_OK ||
+        session->meta->container_find(session->store, base, &record, NULL) != ESDM_OK)
+        return ESDM_OK;
+    return esdm__error_set(err, ESDM_EACCES,
+                           "'%s' names a snapshot of '%s', which nobody can write to: write to "
+                           "'%s' itself, or give another name",
+                           name, base, base);
 }

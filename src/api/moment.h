@@ -23,8 +23,15 @@ bool esdm__moment_is_said(const char *name);
 esdm_status esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_moment,
                               esdm_error *err);
 
-/** The same of a tag. @param name of the container, also of a former one. @param ret_record its
- *  number. @return ESDM_ENOENT: none of them has it. */
+/**
+ * A name that is about to be given to a container. One that says a snapshot of a container that is
+ * there cannot be: it would hide the snapshot.
+ * @return ESDM_EACCES: so it is.
+ */
+esdm_status esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err);
+
+/** esdm__moment_find() of a tag. @param name of the container, also of a former one. @param
+ * ret_record its number. @return ESDM_ENOENT: none of them has it. */
 esdm_status esdm__moment_find_tag(esdm_session *session, const char *name, const char *tag,
                                   esdm__moment *ret_moment, uint64_t *ret_record, esdm_error *err);
 

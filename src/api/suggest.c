@@ -154,6 +154,16 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
     char below[ESDM__FORMER_NAME_BYTES];
     if (!begin(session, name, text, bytes, normal))
         return;
+    if (strpbrk(normal, "*?[") != NULL) {
+        size_t folder = strcspn(normal, "*?[");
+        while (folder > 0 && normal[folder] != '/')
+            folder--;
+        (void) snprintf(text, bytes,
+                        "nobody expands * here: esdm-ls '%.*s' lists the names, esdm-find chooses "
+                        "among them, and esdm://?ATTRIBUTE=VALUE opens several as one",
+                        (int) folder, normal);
+        return;
+    }
     formers all = {.name = normal};
     (void) snprintf(below, sizeof below, ESDM__FORMER_PREFIX "/%s", normal);
     (void) !session->meta->container_list(session->store, below, count_former, &all, NULL);

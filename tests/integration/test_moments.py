@@ -69,16 +69,55 @@ def test_what_is_not_there_is_told():
         done = client(["/usr/bin/python3", "-c", "import netCDF4\n"
                        "netCDF4.Dataset('esdm://run.nc@1', 'a')"], check=False)
         expect(done.returncode != 0 and "ermission" in done.stderr, done.stderr)
+        expect("'run.nc@1' is a snapshot, which nobody can write to" in done.stderr, done.stderr)
         expect(read("run.nc")[0] == "2 1 1.0", f"{read('run.nc')}")
+
+
+def test_programs_are_told_which_snapshots_there_are():
+    with Site(history=1) as _:
+        make("run.nc", 1)
+        make("run.nc", 2)
+        for wrong, words in (("run.nc@-9", ["no snapshot '-9'", "kept", "replaced", "esdm-ls --replaced"]),
+                             ("run.nc@1999-01-01", ["no snapshot '1999-01-01'"]),
+                             ("run.nc@tag:none", ["no tag 'none'"]),
+                             ("run*.nc", ["nobody expands *", "esdm-ls"])):
+            done = client(["ncdump", "-h", f"esdm://{wrong}"], check=False)
+            expect(done.returncode == 1, f"{wrong}: {done.returncode}")
+            expect(all(w in done.stderr for w in words), f"{wrong}: {done.stderr}")
 
 
 def test_a_name_with_that_sign_is_a_name():
     with Site(history=10) as _:
-        make("run.nc", 3)
         make("run.nc@1", 1)
-        expect(read("run.nc@1") == read("run.nc@1"), "differs")
         make("run.nc@1", 2)
         expect(read("run.nc@1")[0] == "2 1 1.0", f"{read('run.nc@1')}")
+        make("run.nc", 3)
+        make("run.nc@1", 1)  # it was there before
+        make("run.nc@x", 1)
+
+
+def test_no_container_hides_a_snapshot():
+    """A result that was written to NAME@7 by mistake stood in the place of snapshot 7."""
+    with Site(history=10) as site:
+        make("run.nc", 3)
+        make("other.nc", 1)
+        first = min(s["snapshot"] for s in log("run.nc"))
+        before = read(f"run.nc@{first}")
+        made = client(["/usr/bin/python3", "-c", MAKE, f"run.nc@{first}", "1"], check=False)
+        expect(made.returncode != 0 and "which nobody can write to" in made.stderr, made.stderr)
+        copied = client(["nccopy", "esdm://other.nc", f"esdm://run.nc@{first}"], check=False)
+        expect(copied.returncode != 0 and "which nobody can write to" in copied.stderr, copied.stderr)
+        for name in (f"run.nc@{first}", "run.nc@-1", "run.nc@2026-11-20", "run.nc@tag:v1"):
+            for command in (["esdm-mv", "other.nc", name], ["esdm-cp", "-f", "esdm://other.nc", f"esdm://{name}"],
+                            ["esdm-cp", "--reflink", "-f", "esdm://other.nc", f"esdm://{name}"],
+                            ["esdm-ln", "esdm://?step=0", f"esdm://{name}"]):
+                expect_error(run([tool(command[0]), *command[1:]], check=False), "which nobody can write to")
+        run([tool("esdm-rm"), "other.nc"])
+        expect_error(run([tool("esdm-restore"), "--yes", "--as", f"run.nc@{first}", "other.nc"], check=False),
+                     "which nobody can write to")
+        expect(read(f"run.nc@{first}") == before, f"{before}")
+        listed = run([tool("esdm-ls")]).stdout
+        expect(listed == "run.nc\n", f"{listed} {site.folder}")
 
 
 def test_times_reach_former_containers():
@@ -125,7 +164,9 @@ def test_the_log_tells_what_changed():
 main(
     test_snapshots_open_by_number_and_from_the_newest,
     test_what_is_not_there_is_told,
+    test_programs_are_told_which_snapshots_there_are,
     test_a_name_with_that_sign_is_a_name,
+    test_no_container_hides_a_snapshot,
     test_times_reach_former_containers,
     test_the_log_tells_what_changed,
 )
