@@ -6,7 +6,7 @@ import json
 import subprocess
 import xml.dom.minidom
 
-from esdmtest import Site, by_size, expect, expect_error, main, run, tool
+from esdmtest import SOURCE, Site, by_size, expect, expect_error, main, run, tool
 
 ROWS = by_size(60, 300, 300)
 # This mode does not weigh times, so that estimates are always the same.
@@ -146,6 +146,18 @@ def test_price_and_plot__come_from_the_estimates():
             expect(words in text, f"'{words}' is missing in {text}")
 
 
+def test_centre__states_the_price():
+    with Site() as site:
+        pattern(site, "a.nc", "-s", "4x200x200")
+        centre = ["--centre", str(SOURCE / "site-config/costs/climate.json")]
+        told = advise(site, "-n", "2", *centre, "--from", "2015", "--years", "5", "a.nc")
+        price = (5.04e6 + 5 * 200 * 8766 * 0.12) / 45000  # of a TB on disk for 5 years
+        expect(abs(told["cost_now"] / (told["bytes"] / 1e12 * price) - 1) < 1e-9, told["cost_now"])
+        for words, options in ((["--price"], [*centre, "--price", "3"]), (["--from"], [*centre, "--from", "x"]),
+                               (["nowhere"], ["--centre", "nowhere.json"])):
+            expect_error(advise(site, *options, "a.nc", check=False), *words)
+
+
 def test_bad_input__is_named_and_the_rest_is_advised():
     with Site() as site:
         site.file("data").mkdir()
@@ -183,5 +195,6 @@ main(
     test_same_seed__draws_the_same_blocks,
     test_containers__are_sources,
     test_price_and_plot__come_from_the_estimates,
+    test_centre__states_the_price,
     test_bad_input__is_named_and_the_rest_is_advised,
 )

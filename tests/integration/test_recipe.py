@@ -4,7 +4,7 @@
 
 import json
 
-from esdmtest import Site, client, expect, expect_error, main, need_program, run, tool
+from esdmtest import SOURCE, Site, client, expect, expect_error, main, need_program, run, tool
 
 MEAN = ["ncra", "-O", "esdm://in.nc", "esdm://mean.nc"]
 
@@ -59,6 +59,18 @@ def test_record_check_drop_restore():
                                  "--compute-price=1", "mean.nc").stdout)
         expect(abs(cost["keeping"] - cost["stored_bytes"] / 1e12 * 100) < 1e-12 and
                abs(cost["computing_once"] - cost["seconds"] / 3600) < 1e-12, f"{cost}")
+
+        costs = ["--json", "cost", "--years=5", "--from=2015", "--centre", str(SOURCE / "site-config/costs/climate.json")]
+        cost = json.loads(recipe(*costs, "mean.nc").stdout)
+        a_year = 5.04e6 / 5 + 200 * 8766 * 0.12  # of disks with 45 PB; below: of 2500 nodes
+        node_hour = (22.6e6 / 5 + 1400 * 8766 * 0.12) / 8766 / 2500
+        expect(abs(cost["keeping"] / (cost["stored_bytes"] / 1e12 * a_year / 45000 * 5) - 1) < 1e-9, f"{cost}")
+        expect(abs(cost["computing_once"] / (cost["seconds"] / 3600 * node_hour) - 1) < 1e-9, f"{cost}")
+        expect(cost["readings"] == cost["keeping"] // cost["computing_once"], f"{cost}")
+        cost = json.loads(recipe(*costs, "--compute-price=0", "mean.nc").stdout)
+        expect(cost["computing_once"] == 0 and cost["readings"] is None and cost["keeping"] > 0, f"{cost}")
+        expect_error(recipe("cost", "--centre", "nowhere.json", "mean.nc", check=False), "nowhere.json")
+        expect_error(recipe("cost", "--years=0", "mean.nc", check=False), "--years")
 
         expect(stored("mean.nc") > 2 << 20, f"{stored('mean.nc')} bytes")
         recipe("drop", "mean.nc")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 #include "esdm-advise/esdm-advise.h"
 
+#include "cost/cost.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -27,17 +29,21 @@ static const tool_help help = {
         "'mode=archive', or 'NAME: abs=0.01 K' for variables of that name or pattern; others\n"
         "are kept without loss then, and so are coordinates, their bounds, times and flags\n"
         "that it does not name. Without it: lossless in the modes speed, balanced and\n"
-        "archive, and 5 and 3 significant digits.",
+        "archive, and 5 and 3 significant digits.\n"
+        "\n"
+        "--price tells what storing costs; --centre takes the price of a TB on disk from the\n"
+        "file of a centre (see esdm-cost), beginning with the year --from.",
     .examples = "  esdm-advise /data/cmip6\n"
                 "  esdm-advise -a 'digits=4' -a 'abs=0.01; mode=archive' tas.nc\n"
                 "  esdm-advise --price 25 --years 10 --plot share.svg esdm:experiment\n",
-    .see_also = "esdm-cp, esdm-stat",
+    .see_also = "esdm-cp, esdm-stat, esdm-cost",
 };
 
 cp_options cp_wants; /* of the parts of esdm-cp that read */
 
 static char **accuracies;
 static char *confidence_text, *error_text, *price_text, *years_text, *currency, *plot;
+static char *centre_file, *from_text;
 static gint samples_wanted = G_MININT, seed = 1;
 static gboolean quiet;
 
@@ -52,6 +58,9 @@ static const GOptionEntry entries[] = {
     {"price", 0, 0, G_OPTION_ARG_STRING, &price_text, "Of 10^12 bytes for a year", "NUMBER"},
     {"years", 0, 0, G_OPTION_ARG_STRING, &years_text, "That data are kept (10)", "NUMBER"},
     {"currency", 0, 0, G_OPTION_ARG_STRING, &currency, "Of the price (EUR)", "TEXT"},
+    {"centre", 0, 0, G_OPTION_ARG_FILENAME, &centre_file, "Prices of a centre (esdm-cost)", "FILE"},
+    {"from", 0, 0, G_OPTION_ARG_STRING, &from_text, "Year in which storing begins (this one)",
+     "YEAR"},
     {"plot", 0, 0, G_OPTION_ARG_FILENAME, &plot, "Draw the shares as SVG", "FILE"},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No progress bar", NULL},
     {0},
@@ -114,6 +123,30 @@ read_candidates(advise_study *study)
     return TOOL_OK;
 }
 
+/* What a TB costs a centre for a year, on average over the years. */
+static tool_exit
+take_prices(advise_price *price)
+{
+    g_autoptr(cost_centre) centre = NULL;
+    esdm_error err = {0};
+    double from = cost_year_now();
+    if (!read_number(from_text, 1900, 3000, &from))
+        return tool_usage("--from is '%s'; it takes a year such as 2025", from_text);
+    if (centre_file == NULL)
+        return TOOL_OK;
+    if (price_text != NULL || currency != NULL)
+        return tool_usage(
+            "--centre states price and currency: --price and --currency are too many");
+    esdm_status status = cost_centre_read(centre_file, &centre, &err);
+    if (status != ESDM_OK)
+        return tool_fail(status, &err);
+    price->per_tb_year =
+        cost_of_keeping(centre, &centre->storage, 1, from, price->years) / price->years;
+    currency = g_strdup(centre->currency);
+    price->currency = currency;
+    return TOOL_OK;
+}
+
 static tool_exit
 read_options(advise_study *study, advise_price *price)
 {
@@ -124,13 +157,14 @@ read_options(advise_study *study, advise_price *price)
         return tool_usage("--error is '%s'; it takes a share between 0 and 1", error_text);
     if (!read_number(price_text, 0, 1e300, &price->per_tb_year))
         return tool_usage("--price is '%s'; it takes a number above 0", price_text);
-    if (!read_number(years_text, 0, 1e6, &price->years))
-        return tool_usage("--years is '%s'; it takes a number above 0", years_text);
+    if (!read_number(years_text, 0, 1000, &price->years))
+        return tool_usage("--years is '%s'; it takes a number above 0 and below 1000", years_text);
     if (samples_wanted != G_MININT && (samples_wanted < 1 || samples_wanted > 1000000))
         return tool_usage("--samples takes a number from 1 to 1000000");
     price->currency = currency != NULL ? currency : "EUR";
     study->seed = (uint64_t) seed;
-    return read_candidates(study);
+    tool_exit result = take_prices(price);
+    return result == TOOL_OK ? read_candidates(study) : result;
 }
 
 /* ---- freeing ------------------------------------------------------------------------------ */

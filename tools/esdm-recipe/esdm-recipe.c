@@ -4,6 +4,7 @@
  * values. */
 
 #include "esdm-recipe/esdm-recipe.h"
+#include "cost/cost.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +41,10 @@ static const tool_help help = {
         "\n"
         "cost compares, over --years, keeping the values for --storage-price with computing\n"
         "them for --compute-price each time that they are read: up to how many readings is it\n"
-        "cheaper to drop them?",
+        "cheaper to drop them? --centre takes prices that are not given from the file of a centre "
+        "(see\n"
+        "esdm-cost) in the year --from: disks that are bought again when they are worn out,\n"
+        "and hours of a node.",
     .statuses = "  0  done; check: the recipe gives the same data\n"
                 "  1  the program failed, or check: it gives other data\n"
                 "  2  usage\n"
@@ -56,7 +60,8 @@ static const tool_help help = {
 
 static char **ignored, **variables;
 static gboolean force, keep;
-static gdouble years = 10, storage_price = 60, compute_price = 0.05;
+static gdouble years = 10, storage_price = NAN, compute_price = NAN, from = 0;
+static char *centre_file;
 
 static const GOptionEntry entries[] = {
     {"ignore", 0, 0, G_OPTION_ARG_STRING_ARRAY, &ignored,
@@ -70,6 +75,10 @@ static const GOptionEntry entries[] = {
      "cost: of a TB for a year, in any currency (60)", "NUMBER"},
     {"compute-price", 0, 0, G_OPTION_ARG_DOUBLE, &compute_price, "cost: of an hour (0.05)",
      "NUMBER"},
+    {"centre", 0, 0, G_OPTION_ARG_FILENAME, &centre_file, "cost: prices of a centre (esdm-cost)",
+     "FILE"},
+    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &from, "cost: year in which keeping begins (this one)",
+     "YEAR"},
     {0},
 };
 
@@ -223,7 +232,7 @@ cost(esdm_session *session, const char *name, const json_t *recipe)
     double seconds = json_number_value(json_object_get(recipe, "seconds"));
     double stored = (double) info.stored_bytes / 1e12 * storage_price * years;
     double once = seconds / 3600 * compute_price;
-    double readings = once > 0 ? floor(stored / once) : INFINITY;
+    double readings = cost_readings(stored, once);
     if (tool.json) {
         json_t *object = json_object();
         tool_json_set(object, "name", tool_json_text(name));
@@ -239,6 +248,32 @@ cost(esdm_session *session, const char *name, const json_t *recipe)
     (void) printf("%s: keeping %s for %.3g years costs %.4g, computing it again (%.1f s) %.4g: it "
                   "is cheaper to drop it when it is read up to %.0f times in all\n",
                   name, bytes, years, stored, seconds, once, readings);
+    return TOOL_OK;
+}
+
+/* Prices that no option states: those of a centre's file, or what is usual. */
+static tool_exit
+take_prices(void)
+{
+    g_autoptr(cost_centre) centre = NULL;
+    esdm_error err = {0};
+    if (centre_file == NULL) {
+        storage_price = isnan(storage_price) ? 60 : storage_price;
+        compute_price = isnan(compute_price) ? 0.05 : compute_price;
+        return TOOL_OK;
+    }
+    esdm_status st = cost_centre_read(centre_file, &centre, &err);
+    if (st != ESDM_OK)
+        return tool_fail(st, &err);
+    if (centre->node.points == NULL) {
+        tool_error("%s: computing.node is missing: recipes ran on a node", centre_file);
+        return TOOL_FAILED;
+    }
+    double start = from > 0 ? from : cost_year_now();
+    if (isnan(storage_price))
+        storage_price = cost_of_keeping(centre, &centre->storage, 1, start, years) / years;
+    if (isnan(compute_price))
+        compute_price = cost_of_node_hour(centre, start);
     return TOOL_OK;
 }
 
@@ -288,9 +323,15 @@ main(int argc, char **argv)
     if (argc < 3)
         return tool_usage("expected a command and what it is about: record, show, check, cost, "
                           "drop or restore");
-    if (!(years > 0 && storage_price >= 0 && compute_price >= 0))
+    if (from != 0 && !(from > 1900 && from < 3000))
+        return tool_usage("--from: expected a year such as 2025");
+    if (!(years > 0 && years <= 1000 && !(storage_price < 0) && !(compute_price < 0)))
         return tool_usage(
-            "--years, --storage-price and --compute-price: expected positive numbers");
+            "--years, --storage-price and --compute-price: expected positive numbers, and at most "
+            "1000 years");
+    tool_exit prices = take_prices();
+    if (prices != TOOL_OK)
+        return prices;
     if (g_str_equal(argv[1], "record")) {
         char **program = argv + 2 + (g_str_equal(argv[2], "--") ? 1 : 0);
         if (*program == NULL)

@@ -44,6 +44,7 @@ static const subcommand subcommands[] = {
     {"explain", "tell where a program's time went"},
     {"tune", "find settings of a site with which programs are faster"},
     {"advise", "tell what compression would make of data that exist"},
+    {"cost", "tell what computing, storing and archiving cost over years"},
     {"pattern", "make synthetic variables for tests and benchmarks"},
     {"drain", "bring node-local data to targets that all nodes see"},
     {"gc", "remove what nobody can reach any more"},
