@@ -32,8 +32,9 @@ typedef struct plugin_keys {
 static const char *const posix_keys[] = {"name", "plugin", "directory", NULL};
 static const char *const mem_keys[] = {"name", "plugin", "capacity_bytes", NULL};
 static const char *const sqlite_keys[] = {"plugin", "directory", NULL};
-static const char *const postgres_keys[] = {"plugin", "connection", "host",   "port",    "database",
-                                            "user",   "password",   "schema", "timeout", NULL};
+static const char *const postgres_keys[] = {"plugin",   "connection", "host",     "port",
+                                            "database", "user",       "password", "schema",
+                                            "timeout",  "directory",  NULL};
 static const char *const s3_keys[] = {
     "name",          "plugin",  "bucket",           "prefix",        "endpoint",
     "region",        "style",   "ca_file",          "access_key",    "secret_key",

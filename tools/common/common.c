@@ -47,6 +47,8 @@ esdm_status
 tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
 {
     va_list args;
+    if (err == NULL)
+        return status;
     va_start(args, format);
     err->status = status;
     err->os_errno = 0;

@@ -31,7 +31,7 @@ tool_exit tool_exit_of(esdm_status status);
 void tool_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /** The same for a library error; returns its exit status. */
 tool_exit tool_fail(esdm_status status, const esdm_error *err);
-/** Fills an error as the library does; returns the status. */
+/** Fills an error as the library does; returns the status. @param err may be NULL. */
 esdm_status tool_error_set(esdm_error *err, esdm_status status, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 

@@ -64,6 +64,13 @@ static const tool_help help = {
         "be too wide). It counts anew what views show, also of views that are new in the\n"
         "configuration. Programs go on meanwhile. --restore does it for what lacks it.\n"
         "\n"
+        "--private-postgres FOLDER makes the site with its catalogue in a PostgreSQL\n"
+        "server of its own, which needs no administrator: its data are in FOLDER, on a\n"
+        "file system that all nodes see. It is entered into CONFIG. Programs that open the\n"
+        "site start the server on their node when it runs nowhere, and it stops when nobody\n"
+        "has used it for some minutes; esdm-postgres --help tells more. PostgreSQL must be\n"
+        "installed on the nodes, and does not run as root.\n"
+        "\n"
         "--plan FILE predicts for a planned output, whose header FILE has as ncdump -h\n"
         "prints it, on which targets each variable would lie and how long it takes to\n"
         "store: variables with an unlimited dimension step by step, in as many steps as\n"
@@ -75,12 +82,13 @@ static const tool_help help = {
                 "  esdm-mkfs --check                check the site that programs here would use\n"
                 "  esdm-mkfs --remove --yes site.json\n"
                 "  esdm-mkfs --migrate sqlite.json postgres.json\n"
+                "  esdm-mkfs --private-postgres /scratch/me/postgres site.json\n"
                 "  esdm-mkfs --restore site.json    after the catalogue was lost\n"
                 "  esdm-mkfs --reindex site.json    after an update from a version without index\n"
                 "  esdm-mkfs --calibrate site.json\n"
                 "  esdm-mkfs --plan header.cdl --steps 8760\n"
                 "  esdm-mkfs --calibrate=quick --target scratch --plot model.svg site.json\n",
-    .see_also = "esdm-ls, esdm-stat, esdm-cp",
+    .see_also = "esdm-ls, esdm-stat, esdm-cp, esdm-postgres",
 };
 
 static gboolean want_check, want_remove, want_validate, want_migrate, want_calibrate, want_restore,
@@ -89,7 +97,7 @@ static esdm_restore_result restored;
 static esdm_reindex_result reindexed;
 static gboolean dry_run, yes;
 static esdm_calibrate_options calibrate;
-static char *only_target, *plot_file, *plan_file;
+static char *only_target, *plot_file, *plan_file, *private_folder;
 static gint64 plan_steps;
 
 static gboolean
@@ -128,6 +136,8 @@ static const GOptionEntry entries[] = {
      "Predict where the output with this header would go", "FILE"},
     {"steps", 0, 0, G_OPTION_ARG_INT64, &plan_steps, "With --plan: length of unlimited dimensions",
      "NUMBER"},
+    {"private-postgres", 0, 0, G_OPTION_ARG_FILENAME, &private_folder,
+     "Make the site with a PostgreSQL server of its own in this folder", "FOLDER"},
     {"dry-run", 'n', 0, G_OPTION_ARG_NONE, &dry_run, "Tell what would be done, do nothing", NULL},
     {"yes", 'y', 0, G_OPTION_ARG_NONE, &yes,
      "Remove data without asking; make a target or the catalogue anew though packs are lost", NULL},
@@ -239,6 +249,8 @@ act(const esdm_site_options *options, esdm_error *err)
         return reindex(options, false, err);
     if (want_calibrate)
         return mkfs_calibrate(options, &calibrate, err);
+    if (private_folder != NULL)
+        return mkfs_private_postgres(options, private_folder, err);
     return plot_file != NULL ? ESDM_OK : esdm_site_create(options, err);
 }
 
@@ -371,6 +383,8 @@ check_measuring_options(void)
         return tool_usage("--plot goes with --calibrate or alone");
     if (plot_file != NULL && dry_run)
         return tool_usage("--plot writes a file; --dry-run does nothing");
+    if (private_folder != NULL && (plot_file != NULL || plan_file != NULL))
+        return tool_usage("--private-postgres makes a site; --plot and --plan come later");
     if (plan_file != NULL && (want_check || want_remove || want_validate || want_migrate ||
                               want_restore || want_calibrate || plot_file != NULL || dry_run))
         return tool_usage("--plan goes alone: it changes nothing");
@@ -405,11 +419,10 @@ main(int argc, char **argv)
     if (argc > 2)
         return tool_usage("one configuration at a time");
     if (want_check + want_remove + want_validate + want_migrate + want_calibrate + want_restore +
-            want_reindex >
+            want_reindex + (private_folder != NULL) >
         1)
-        return tool_usage(
-            "--check, --remove, --validate, --migrate, --restore, --reindex and --calibrate "
-            "exclude each other");
+        return tool_usage("--check, --remove, --validate, --migrate, --restore, --reindex, "
+                          "--private-postgres and --calibrate exclude each other");
     tool_exit fits = check_measuring_options();
     if (fits != TOOL_OK)
         return fits;

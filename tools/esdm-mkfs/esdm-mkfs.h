@@ -35,4 +35,9 @@ void mkfs_health_part(const esdm_part_health *part, void *user);
  */
 json_t *mkfs_health_json(const esdm_site_options *options);
 
+/** Makes the site with a PostgreSQL server of its own, and enters it into the configuration.
+ *  @param folder of the server's data. */
+esdm_status mkfs_private_postgres(const esdm_site_options *given, const char *folder,
+                                  esdm_error *err);
+
 #endif

@@ -17,6 +17,7 @@ typedef struct subcommand {
 
 static const subcommand subcommands[] = {
     {"mkfs", "make, check or remove a site"},
+    {"postgres", "look after a site's own PostgreSQL server"},
     {"run", "run a program with NetCDF paths such as esdm://run1.nc"},
     {"ls", "list containers"},
     {"stat", "show structure, fragments and snapshots of containers"},

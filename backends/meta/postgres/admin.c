@@ -186,7 +186,9 @@ connect_for(const esdm_plugin_config *config, postgres__config **ret_config, pos
             esdm_error *err)
 {
     postgres__failure failure;
-    esdm_status status = postgres__config_new(config, ret_config, err);
+    esdm_status status = ESDM_OK;
+    if (*ret_config == NULL)
+        status = postgres__config_new(config, ret_config, err);
     if (status != ESDM_OK)
         return status;
     status = postgres__link_open(link, *ret_config, &failure, err);
@@ -197,6 +199,21 @@ connect_for(const esdm_plugin_config *config, postgres__config **ret_config, pos
     return status;
 }
 
+/* The site's own server. @param ret_made whether it is there now. */
+static esdm_status
+make_server(const postgres__config *config, bool dry_run, bool *ret_made,
+            esdm_plugin_reporter report, void *user, esdm_error *err)
+{
+    esdm_status status = postgres__server_made(config, err);
+    if (status != ESDM_ENOENT)
+        return status;
+    status = postgres__server_tell(config, "--make", dry_run, err);
+    if (status == ESDM_OK)
+        esdm__report(report, user, "make a PostgreSQL server in %s", config->directory);
+    *ret_made = !dry_run;
+    return status;
+}
+
 esdm_status
 postgres__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                void *user, esdm_error *err)
@@ -204,7 +221,15 @@ postgres__make(const esdm_plugin_config *config, bool dry_run, esdm_plugin_repor
     postgres__config *parsed = NULL;
     postgres__link link = {0};
     site_state state = {0};
-    esdm_status status = connect_for(config, &parsed, &link, err);
+    bool made = true;
+    esdm_status status = postgres__config_new(config, &parsed, err);
+    if (status == ESDM_OK && parsed->directory != NULL)
+        status = make_server(parsed, dry_run, &made, report, user, err);
+    if (status != ESDM_OK || !made) {
+        postgres__config_free(parsed);
+        return status;
+    }
+    status = connect_for(config, &parsed, &link, err);
     if (status != ESDM_OK)
         return status;
     status = look_at_schema(&link, config, &state, err);
@@ -270,6 +295,19 @@ check_containers(postgres__store *store, esdm__findings *all)
 }
 
 static void
+note_server(const postgres__store *store, const esdm__findings *all)
+{
+    postgres__endpoint endpoint;
+    if (store->config->directory == NULL ||
+        postgres__endpoint_read(store->config, &endpoint, NULL) != ESDM_OK)
+        return;
+    explicit_bzero(endpoint.password, sizeof endpoint.password);
+    esdm__report(all->report, all->user, "%s: the server in %s runs on node %s, %s port %s",
+                 store->config->path, store->config->directory, endpoint.node, endpoint.addresses,
+                 endpoint.port);
+}
+
+static void
 note_settings(postgres__store *store, const esdm__findings *all)
 {
     PGresult *result = NULL;
@@ -302,6 +340,7 @@ postgres__check(const esdm_plugin_config *config, esdm_plugin_reporter report, v
                         "no permission to write; this user can at most read");
         check_containers(store, &all);
         note_settings(store, &all);
+        note_server(store, &all);
         postgres__close(store);
     }
     if (all.status != ESDM_OK && err != NULL)
@@ -327,6 +366,22 @@ check_owner(postgres__store *store, esdm_error *err)
     return status;
 }
 
+/* Whether anything else is in the site's own server: another site, or tables of the user's. */
+static esdm_status
+find_others(postgres__store *store, bool *ret_others, esdm_error *err)
+{
+    static const char question[] =
+        "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname NOT IN ('{S}', 'pg_catalog', 'information_schema') "
+        "AND n.nspname !~ '^pg_(toast|temp)'";
+    PGresult *result = NULL;
+    esdm_status status = postgres__query(store, question, NULL, &result, err);
+    if (status == ESDM_OK)
+        *ret_others = postgres__u64(result, 0, 0) > 0;
+    PQclear(result);
+    return status;
+}
+
 esdm_status
 postgres__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_reporter report,
                  void *user, esdm_error *err)
@@ -339,8 +394,17 @@ postgres__remove(const esdm_plugin_config *config, bool dry_run, esdm_plugin_rep
     status = check_owner(store, err);
     if (status == ESDM_OK)
         esdm__report(report, user, "remove the tables and functions in %s", store->config->label);
+    bool shared = true;
+    if (status == ESDM_OK && store->config->directory != NULL)
+        status = find_others(store, &shared, err);
+    if (status == ESDM_OK && !shared)
+        esdm__report(report, user, "remove the PostgreSQL server in %s", store->config->directory);
     if (status == ESDM_OK && !dry_run)
         status = postgres__link_script(&store->link, postgres__remove_sql, err);
+    if (status == ESDM_OK && !dry_run && !shared) {
+        postgres__link_close(&store->link);
+        status = postgres__server_tell(store->config, "--remove", false, err);
+    }
     postgres__close(store);
     return status;
 }

@@ -19,6 +19,7 @@
 #include "link.h"
 
 #define DEFAULT_PATIENCE_S 30
+#define MOVING_PATIENCE_S  120
 #define MAX_PATIENCE_S     600
 #define SECOND_NS          UINT64_C(1000000000)
 
@@ -143,6 +144,13 @@ value_of(const postgres__config *config, const PQconninfoOption *options, const 
 static bool
 make_label(postgres__config *config, const PQconninfoOption *options)
 {
+    if (config->directory != NULL) {
+        int bytes = asprintf(&config->label, "PostgreSQL in %s, schema %s", config->directory,
+                             config->schema);
+        if (bytes < 0)
+            config->label = NULL;
+        return bytes >= 0;
+    }
     const char *host = value_of(config, options, "host", "PGHOST");
     const char *port = value_of(config, options, "port", "PGPORT");
     const char *database = value_of(config, options, "dbname", "PGDATABASE");
@@ -219,7 +227,9 @@ static esdm_status
 read_numbers(const esdm__json_node *root, postgres__config *config, esdm_error *err)
 {
     esdm__json_node node;
-    uint64_t number = DEFAULT_PATIENCE_S;
+    /* A server of the site's own that was lost with its node comes back on another one. */
+    uint64_t number =
+        esdm__json_member(root, "directory", &node) ? MOVING_PATIENCE_S : DEFAULT_PATIENCE_S;
     esdm_status status = ESDM_OK;
     if (esdm__json_member(root, "timeout", &node))
         status = esdm__json_u64(&node, 0, MAX_PATIENCE_S, &number, err);
@@ -232,6 +242,33 @@ read_numbers(const esdm__json_node *root, postgres__config *config, esdm_error *
             status = esdm__error_nomem(err, sizeof text, "the configuration");
     }
     return status;
+}
+
+/* "directory": a server of the site's own, which says itself where it is. */
+static esdm_status
+read_directory(const esdm__json_node *root, postgres__config *config, esdm_error *err)
+{
+    static const char *const others[] = {"connection", "host", "port",
+                                         "database",   "user", "password"};
+    esdm__json_node node;
+    const char *text = NULL;
+    if (!esdm__json_member(root, "directory", &node))
+        return ESDM_OK;
+    esdm_status status = esdm__json_string(&node, &text, err);
+    if (status == ESDM_OK && text[0] != '/')
+        status = esdm__json_error(&node, err, "the folder must begin with '/'");
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && status == ESDM_OK; i++) {
+        if (esdm__json_member(root, others[i], &node))
+            status = esdm__json_error(&node, err,
+                                      "this belongs to a server that somebody else runs; one with "
+                                      "a \"directory\" is the site's own, and has its settings "
+                                      "there, in esdm-postgres.json");
+    }
+    if (status != ESDM_OK)
+        return status;
+    config->directory = strdup(text);
+    return config->directory != NULL ? ESDM_OK
+                                     : esdm__error_nomem(err, strlen(text), "the configuration");
 }
 
 /* libpq takes servers, users and files from the environment, which a setuid program must not. */
@@ -255,7 +292,7 @@ read_object(const esdm__json_node *root, postgres__config *config, esdm_error *e
 {
     static const char *const keys[] = {"name",   "plugin",   "connection", "host",
                                        "port",   "database", "user",       "password",
-                                       "schema", "timeout",  NULL};
+                                       "schema", "timeout",  "directory",  NULL};
     PQconninfoOption *options = NULL;
     esdm_status status = esdm__json_is_object(root, err);
     if (status == ESDM_OK)
@@ -270,6 +307,8 @@ read_object(const esdm__json_node *root, postgres__config *config, esdm_error *e
         status = read_texts(root, config, &options, err);
     if (status == ESDM_OK)
         status = read_numbers(root, config, err);
+    if (status == ESDM_OK)
+        status = read_directory(root, config, err);
     if (status == ESDM_OK && !(add_fixed(config, options) && make_label(config, options)))
         status = esdm__error_nomem(err, sizeof *config, "the configuration");
     PQconninfoFree(options);
@@ -315,6 +354,7 @@ postgres__config_free(postgres__config *config)
         explicit_bzero(config->values[i], strlen(config->values[i]));
         free(config->values[i]);
     }
+    free(config->directory);
     free(config->path);
     free(config->label);
     free(config->name);

@@ -22,7 +22,8 @@
 /* Longest time for one host where "connect_timeout" says "for ever". */
 #define HOST_NS (30 * SECOND_NS)
 /* libpq's own lower limit of "connect_timeout", in seconds. */
-#define MIN_TIMEOUT 2
+#define MIN_TIMEOUT       2
+#define ENDPOINT_KEYWORDS 9
 
 /* ---- lists of hosts ------------------------------------------------------------------------- */
 
@@ -147,14 +148,37 @@ poll_connection(PGconn *conn, uint64_t limit_ns)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-static PGconn *
-start(const postgres__config *config, const hosts *only)
+/* Encrypted, and with the certificate in the site's folder alone: another program may listen where
+ * the server was. */
+static size_t
+add_endpoint(const postgres__endpoint *endpoint, const char **keywords, const char **values)
 {
-    const char *keywords[POSTGRES__KEYWORDS + 4];
-    const char *values[POSTGRES__KEYWORDS + 4];
+    const char *const pairs[ENDPOINT_KEYWORDS][2] = {{"host", endpoint->addresses},
+                                                     {"port", endpoint->port},
+                                                     {"dbname", "esdm"},
+                                                     {"user", "esdm"},
+                                                     {"password", endpoint->password},
+                                                     {"sslmode", "verify-ca"},
+                                                     {"sslrootcert", endpoint->certificate},
+                                                     {"channel_binding", "require"},
+                                                     {"gssencmode", "disable"}};
+    for (size_t i = 0; i < ENDPOINT_KEYWORDS; i++) {
+        keywords[i] = pairs[i][0];
+        values[i] = pairs[i][1];
+    }
+    return ENDPOINT_KEYWORDS;
+}
+
+static PGconn *
+start(const postgres__config *config, const postgres__endpoint *endpoint, const hosts *only)
+{
+    const char *keywords[POSTGRES__KEYWORDS + ENDPOINT_KEYWORDS + 4];
+    const char *values[POSTGRES__KEYWORDS + ENDPOINT_KEYWORDS + 4];
     size_t n = config->nkeywords;
     memcpy(keywords, config->keywords, n * sizeof *keywords);
     memcpy(values, config->values, n * sizeof *values);
+    if (endpoint != NULL)
+        n += add_endpoint(endpoint, keywords + n, values + n);
     if (only != NULL) { /* later ones override */
         keywords[n] = "host";
         values[n++] = only->host != NULL ? only->host : "";
@@ -180,9 +204,10 @@ gave_up(const PGconn *conn, bool in_time)
 }
 
 static PGconn *
-connect_in_english(const postgres__config *config, bool *ret_in_time)
+connect_in_english(const postgres__config *config, const postgres__endpoint *endpoint,
+                   bool *ret_in_time)
 {
-    PGconn *conn = start(config, NULL);
+    PGconn *conn = start(config, endpoint, NULL);
     bool more = conn != NULL;
     *ret_in_time = true;
     while (more) {
@@ -194,7 +219,7 @@ connect_in_english(const postgres__config *config, bool *ret_in_time)
         more = gave_up(conn, *ret_in_time) && hosts_behind(conn, listed, &rest);
         if (more) {
             PQfinish(conn);
-            conn = start(config, &rest);
+            conn = start(config, endpoint, &rest);
             more = conn != NULL;
         }
         PQconninfoFree(all);
@@ -203,13 +228,14 @@ connect_in_english(const postgres__config *config, bool *ret_in_time)
 }
 
 PGconn *
-postgres__connect_any(const postgres__config *config, bool *ret_in_time)
+postgres__connect_any(const postgres__config *config, const postgres__endpoint *endpoint,
+                      bool *ret_in_time)
 {
     /* libpq would speak the program's language; its texts are looked at, and stand in ours. */
     locale_t english = newlocale(LC_MESSAGES_MASK, "C", (locale_t) 0);
     locale_t before = english != (locale_t) 0 ? uselocale(english) : (locale_t) 0;
     esdm__descriptors_moving(true);
-    PGconn *conn = connect_in_english(config, ret_in_time);
+    PGconn *conn = connect_in_english(config, endpoint, ret_in_time);
     esdm__descriptors_moving(false);
     if (english != (locale_t) 0) {
         (void) uselocale(before);

@@ -47,21 +47,72 @@ finish(PGconn *conn, int socket)
     esdm__descriptors_moving(false);
 }
 
+/* @param ret_silent whether nothing there has said that it is a server. */
+static esdm_status
+connect_to(const postgres__config *config, const postgres__endpoint *endpoint, PGconn **ret_conn,
+           bool *ret_silent, postgres__failure *ret_failure, esdm_error *err)
+{
+    bool in_time = true;
+    *ret_failure = POSTGRES__LOST;
+    PGconn *conn = postgres__connect_any(config, endpoint, &in_time);
+    if (conn == NULL)
+        return esdm__error_nomem(err, sizeof(void *), "a connection");
+    if (in_time && PQstatus(conn) == CONNECTION_OK) {
+        *ret_conn = conn;
+        return ESDM_OK;
+    }
+    *ret_silent = !in_time || !postgres__has_code(conn);
+    esdm_status status = postgres__connect_error(config, conn, in_time, ret_failure, err);
+    finish(conn, -1);
+    return status;
+}
+
+/* Connects to the site's own server where it was last; when nobody answers there it is started, or
+ * found where another one has started it. */
+static esdm_status
+connect_to_own(const postgres__config *config, PGconn **ret_conn, postgres__failure *ret_failure,
+               esdm_error *err)
+{
+    postgres__endpoint endpoint;
+    for (bool told = false;; told = true) {
+        bool silent = true;
+        *ret_failure = POSTGRES__REFUSED;
+        esdm_status status = postgres__server_made(config, err);
+        if (status != ESDM_OK)
+            return status;
+        status = postgres__endpoint_read(config, &endpoint, err);
+        if (status == ESDM_OK) {
+            status = connect_to(config, &endpoint, ret_conn, &silent, ret_failure, err);
+            explicit_bzero(endpoint.password, sizeof endpoint.password);
+        } else if (status == ESDM_ENOENT && told) {
+            *ret_failure = POSTGRES__LOST; /* it has stopped again */
+            return esdm__error_set(err, ESDM_EIO, "metadata store '%.200s': the server has ended",
+                                   config->label);
+        } else if (status != ESDM_ENOENT) {
+            return status;
+        }
+        if (status == ESDM_OK || told || !silent)
+            return status;
+        *ret_failure = POSTGRES__REFUSED;
+        status = postgres__server_tell(config, "--start", false, err);
+        if (status != ESDM_OK)
+            return status;
+    }
+}
+
 esdm_status
 postgres__link_open(postgres__link *link, const postgres__config *config,
                     postgres__failure *ret_failure, esdm_error *err)
 {
+    PGconn *conn = NULL;
+    bool silent = false;
     *link = (postgres__link){.config = config};
+    esdm_status connected = config->directory != NULL
+                                ? connect_to_own(config, &conn, ret_failure, err)
+                                : connect_to(config, NULL, &conn, &silent, ret_failure, err);
+    if (connected != ESDM_OK)
+        return connected;
     *ret_failure = POSTGRES__LOST;
-    bool in_time = true;
-    PGconn *conn = postgres__connect_any(config, &in_time);
-    if (conn == NULL)
-        return esdm__error_nomem(err, sizeof *link, "a connection");
-    if (!in_time || PQstatus(conn) != CONNECTION_OK) {
-        esdm_status status = postgres__connect_error(config, conn, in_time, ret_failure, err);
-        finish(conn, -1);
-        return status;
-    }
     (void) PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
     (void) PQsetNoticeProcessor(conn, postgres__ignore_notice, NULL);
     link->conn = conn;

@@ -25,9 +25,10 @@
 #define POSTGRES__KEYWORDS     24
 
 typedef struct postgres__config {
-    char *path;  /* "site.json: metadata", for messages */
-    char *label; /* "db.example.org:5432/esdm, schema esdm", for messages; never a password */
-    char *name;  /* of the target: "metadata" */
+    char *path;      /* "site.json: metadata", for messages */
+    char *label;     /* "db.example.org:5432/esdm, schema esdm", for messages; never a password */
+    char *name;      /* of the target: "metadata" */
+    char *directory; /* of the site's own server (private.c); NULL: somebody else's */
     char schema[POSTGRES__SCHEMA_BYTES];
     uint32_t lock_space;  /* {K} */
     bool migrating;       /* used in every state */
@@ -94,15 +95,37 @@ const char *postgres__text(const PGresult *result, int row, int column);
 void postgres__u64s(const PGresult *result, int row, int column, uint64_t *ret_values,
                     size_t count);
 
+/* ---- private.c ------------------------------------------------------------------------------ */
+
+/** Where the site's own server listens, and what it takes to be let in. */
+typedef struct postgres__endpoint {
+    char node[256];      /* for messages */
+    char addresses[512]; /* separated by commas */
+    char port[8];
+    char password[128];
+    char certificate[4096]; /* path */
+} postgres__endpoint;
+
+/** Reads it. ESDM_ENOENT: it does not run, and was never started. It may run no more. */
+esdm_status postgres__endpoint_read(const postgres__config *config,
+                                    postgres__endpoint *ret_endpoint, esdm_error *err);
+/** ESDM_ENOENT: no server was made in the directory. */
+esdm_status postgres__server_made(const postgres__config *config, esdm_error *err);
+/** Runs "esdm-postgres ACTION DIRECTORY", and waits. @param dry_run with --dry-run. */
+esdm_status postgres__server_tell(const postgres__config *config, const char *action, bool dry_run,
+                                  esdm_error *err);
+
 /* ---- connect.c ------------------------------------------------------------------------------ */
 
 /**
  * Connects to the first of the configured hosts that is a primary; each has "connect_timeout".
  *
+ * @param endpoint of the site's own server; NULL: what the configuration says.
  * @param ret_in_time false: the last one did not answer in time.
  * @return owned, PQfinish(); whether it is connected its PQstatus() tells. NULL: out of memory.
  */
-PGconn *postgres__connect_any(const postgres__config *config, bool *ret_in_time);
+PGconn *postgres__connect_any(const postgres__config *config, const postgres__endpoint *endpoint,
+                              bool *ret_in_time);
 
 /* ---- link.c --------------------------------------------------------------------------------- */
 

@@ -269,7 +269,8 @@ postgres__enter_commit(postgres__store *store, bool durable, esdm_error *err)
 {
     esdm_status status = postgres__enter(store, err);
     postgres__link *link = &store->link;
-    bool relaxed = !durable && !link->replicated;
+    /* A server of the site's own is a process among others, and may be killed like them. */
+    bool relaxed = !durable && !link->replicated && store->config->directory == NULL;
     if (status == ESDM_OK && store->writable)
         upgrade(store);
     if (status == ESDM_OK && store->writable && link->conn != NULL && link->relaxed != relaxed) {

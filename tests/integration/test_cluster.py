@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""A cluster without an administrator: nodes that share a site's own PostgreSQL server, lose it and go on."""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from esdmtest import BUILD, by_size, expect, expect_error, main, tool  # noqa: E402
+from nodes import Cluster, skip_without_namespaces, wait_until  # noqa: E402
+from ownserver import APPEND, OwnServer, check_shared, shared_container  # noqa: E402
+from postgres import skip_without_postgres  # noqa: E402
+
+def test_cluster__two_first_jobs_start_one_server():
+    with OwnServer() as own, Cluster("node1", "node2", "node3") as cluster:
+        number = own.leases()[-1]
+        shared_container(cluster.nodes[0])
+        own_stop(own, cluster.nodes[1])
+        for _ in range(by_size(2, 5, 20)):
+            programs = [node.begin([tool("esdm-run"), "/usr/bin/python3", "-c", APPEND, str(i), "5"], True)
+                        for i, node in enumerate(cluster.nodes)] + \
+                       [node.begin([tool("esdm-ls")]) for node in cluster.nodes * 3]
+            for program in programs:
+                said, _ = program.communicate(timeout=600)
+                expect(program.returncode == 0, said)
+            expect(len(own.postmasters()) == 1, f"{own.postmasters()}")
+            check_shared([0, 1, 2], 5, cluster.nodes[1])
+            own_stop(own, cluster.nodes[2])
+        started = own.leases()[-1] - number
+        expect(started == by_size(3, 6, 21), f"{started} servers were started")
+
+
+def own_stop(own, node):
+    node.tool("esdm-postgres", "--stop", own.folder)
+
+
+def test_cluster__moves_to_another_node():
+    with OwnServer() as own, Cluster("node1", "node2") as cluster:
+        one, two = cluster.nodes
+        shared_container(one)
+        expect(own.lease()["host"] == "node1", own.lease())
+        check_shared([], 0, two)  # over the network
+        expect(own.lease()["host"] == "node1", own.lease())
+        own_stop(own, two)
+        check_shared([], 0, two)
+        expect(own.lease()["host"] == "node2", own.lease())
+        status = json.loads(one.tool("esdm-postgres", "--status", "--json", own.folder).stdout)
+        expect(status["node"] == "node2" and status["addresses"] == two.address, f"{status}")
+
+
+def test_cluster__a_killed_node_is_followed_by_another():
+    """A program on another node goes on when the node with the server dies."""
+    count = by_size(40, 200, 1000)
+    with OwnServer() as own, Cluster("node1", "node2") as cluster:
+        one, two = cluster.nodes
+        shared_container(one)
+        program = two.begin([tool("esdm-run"), "/usr/bin/python3", "-c", APPEND, "1", count], True)
+        expect(program.stdout.readline() == "open\n", "not open")
+        expect(program.stdout.readline() == "begun\n", "not begun")
+        expect(own.lease()["host"] == "node1", own.lease())
+        one.kill()
+        said, _ = program.communicate(timeout=600)
+        expect(program.returncode == 0 and "done" in said, said)
+        expect(own.lease()["host"] == "node2", own.lease())
+        expect(len(own.postmasters()) == 1, f"{own.postmasters()}")
+        check_shared([1], count, two)
+        two.tool("esdm-mkfs", "--check")
+        own_stop(own, two)
+
+
+def test_cluster__a_frozen_node_keeps_the_server():
+    """Its processes may go on at any time, so no other server is started beside them."""
+    with OwnServer() as own, Cluster("node1", "node2") as cluster:
+        one, two = cluster.nodes
+        shared_container(one)
+        postmasters = own.postmasters()
+        one.freeze()
+        done = two.tool("esdm-postgres", "--start", "--wait", "60", own.folder, check=False)
+        expect_error(done, "lock", "end them")
+        expect(own.postmasters() == postmasters, f"{own.postmasters()}")
+        one.freeze(thaw=True)  # it finds that it was given up
+        wait_until(lambda: own.postmasters() == [], "the old server ends")
+        check_shared([], 0, two)
+        expect(own.lease()["host"] == "node2", own.lease())
+        own_stop(own, two)
+
+
+def test_cluster__without_locks_the_lease_decides():
+    with OwnServer() as own, Cluster("node1", "node2", "node3") as cluster:
+        one, two, three = cluster.nodes
+        for node in cluster.nodes:
+            node.start = lambda node=node: node.run(
+                ["env", f"LD_PRELOAD={BUILD}/tests/support/esdm-test-noflock.so", tool("esdm-postgres"),
+                 "--start", own.folder])
+        one.start()
+        shared_container(one)
+        number = own.lease()["beat"]
+        wait_until(lambda: own.lease()["beat"] > number, "a heartbeat")
+        one.kill()
+        two.start()
+        expect(own.lease()["host"] == "node2", own.lease())
+        before = own.postmasters()
+        two.freeze()
+        three.start()  # as if node2 had died
+        expect(own.lease()["host"] == "node3", own.lease())
+        two.freeze(thaw=True)
+        wait_until(lambda: not set(before) & set(own.postmasters()), "the old server ends")
+        check_shared([], 0, two)
+        expect(own.lease()["host"] == "node3", own.lease())
+        three.tool("esdm-fsck", "--data")
+        own_stop(own, three)
+
+
+if __name__ == "__main__":
+    skip_without_postgres()
+    skip_without_namespaces()
+    main(test_cluster__two_first_jobs_start_one_server,
+         test_cluster__moves_to_another_node,
+         test_cluster__a_killed_node_is_followed_by_another,
+         test_cluster__a_frozen_node_keeps_the_server,
+         test_cluster__without_locks_the_lease_decides)
