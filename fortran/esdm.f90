@@ -84,7 +84,7 @@ module esdm
     integer(c_int64_t) :: offset(MAX_RANK), extent(MAX_RANK), stride(MAX_RANK), memory_stride(MAX_RANK)
   end type
   type, bind(c) :: c_accuracy ! has room for esdm_accuracy, which no one looks into here
-    real(c_double) :: room(128)
+    real(c_double) :: room(1024)
   end type
 
   ! Matches while they are found.

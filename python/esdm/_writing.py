@@ -25,6 +25,9 @@ def accuracy_attributes(text):
     stated = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         name, _, value = map(str.strip, part.partition("="))
+        if name in ("box", "level"):
+            stated["esdm_regions"] = "; ".join(filter(None, (stated.get("esdm_regions"), part)))
+            continue
         stated["esdm_" + LONG_NAMES.get(name, name)] = value
     return stated
 

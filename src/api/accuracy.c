@@ -33,7 +33,7 @@ esdm_dataset_accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_re
 {
     ESDM__NEED(err, dataset);
     ESDM__NEED(err, ret_report);
-    return esdm__accuracy_report(dataset, ret_report, err);
+    return esdm__accuracy_report(dataset, NULL, 0, ret_report, err);
 }
 
 bool

@@ -15,7 +15,7 @@
 
 #define PREFIX       "esdm_"
 #define PREFIX_BYTES (sizeof PREFIX - 1)
-#define VALUE_BYTES  400
+#define VALUE_BYTES  1024
 
 bool
 esdm_accuracy_is_attribute(const char *name)

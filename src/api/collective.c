@@ -5,6 +5,7 @@
 #include "io/ranks/collective.h"
 #include "api/branches.h"
 #include "api/moment.h"
+#include "api/regions.h"
 #include "api/transfer.h"
 #include "base/error.h"
 #include "query/view.h"
@@ -162,6 +163,7 @@ esdm_write_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_t
     status = align_checked(dataset, space, true, status, err);
     if (status != ESDM_OK || space == NULL)
         return status;
+    esdm__regions_look(dataset);
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 

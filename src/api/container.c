@@ -7,6 +7,7 @@
 #include "api/branches.h"
 #include "api/digest.h"
 #include "api/moment.h"
+#include "api/regions.h"
 #include "api/seal.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -206,6 +207,7 @@ esdm_status
 esdm_container_commit(esdm_container *container, const char *message, esdm_error *err)
 {
     ESDM__NEED(err, container);
+    esdm__regions_look_all(container);
     esdm_status status = esdm__io_commit(container, message, err);
     if (status == ESDM_OK)
         esdm__undo_forget(container);

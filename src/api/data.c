@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/regions.h"
 #include "api/transfer.h"
 #include "base/arguments.h"
 #include "base/error.h"
@@ -99,6 +100,7 @@ esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_
     status = esdm__check_writable(dataset, err);
     if (status != ESDM_OK)
         return status;
+    esdm__regions_look(dataset);
     return esdm__io_write(dataset, space, memory_type, buffer, ret_out_of_range, err);
 }
 

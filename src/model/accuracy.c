@@ -15,7 +15,7 @@
 #include "model/container.h"
 
 #define NAME_BYTES  64
-#define VALUE_BYTES 512
+#define VALUE_BYTES 1024
 #define DIGITS_MOST 17
 #define BITS_MOST   53
 /* Share of sum(|x|) by which "conserve=sum" lets a sum change. */
@@ -47,6 +47,7 @@ const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
     {"range_tolerance", "range", ESDM_ACCURACY_RANGE_TOLERANCE, ESDM__SHARE, AT(range_tolerance),
      0},
     {"std_tolerance", "std", ESDM_ACCURACY_STD_TOLERANCE, ESDM__SHARE, AT(std_tolerance), 0},
+    {"regions", NULL, ESDM_ACCURACY_REGIONS, ESDM__REGIONS, AT(regions), 0},
 };
 
 static const char *const modes[] = {[ESDM_MODE_SPEED] = "speed",
@@ -256,6 +257,9 @@ read_value(const value *v, esdm_accuracy *a)
         return read_numbers(v, a);
     case ESDM__SPEED:
         return read_speed(v, member);
+    case ESDM__REGIONS:
+        return esdm__regions_read(
+            a, v->text, &(esdm__accuracy_reading){.units = v->units, .stored = v->stored}, v->err);
     default:
         return read_mode(v, member);
     }
@@ -285,7 +289,7 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
                                "significant_digits (digits), significant_bits (bits), conserve, "
                                "lossless_up_to, lossless_from, exact_values (exact), "
                                "compression_speed, decompression_speed, mode, range_tolerance "
-                               "(range), std_tolerance (std)",
+                               "(range), std_tolerance (std), regions (box=…: …, level=…: …)",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");
@@ -365,22 +369,58 @@ set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *un
     return set_quantity(accuracy, name, text, units, stored, err);
 }
 
+size_t
+esdm__accuracy_part(const char *text)
+{
+    return strcspn(text, esdm__region_begins(text) ? ";" : ";,");
+}
+
+/* A part, which is a quantity or a region, as a statement of its own. */
+static esdm_status
+read_part(esdm_accuracy *one, const char *text, size_t bytes, const esdm__accuracy_reading *how,
+          esdm_error *err)
+{
+    char region[VALUE_BYTES];
+    if (!esdm__region_begins(text))
+        return set_item(one, text, bytes, how->units, how->stored, err);
+    if (how->inner)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "there are no regions within regions; where both "
+                               "hold is said with '&': box=… & level=…: …");
+    if (bytes >= sizeof region)
+        return esdm__error_set(err, ESDM_EINVAL, "'%.60s…' is too long", text);
+    memcpy(region, text, bytes);
+    region[bytes] = '\0';
+    return set_quantity(one, "regions", region, how->units, how->stored, err);
+}
+
+esdm_status
+esdm__accuracy_read_parts(esdm_accuracy *into, const char *text, const esdm__accuracy_reading *how,
+                          esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    while (st == ESDM_OK && *text != '\0') {
+        text += strspn(text, " \t\n;,");
+        size_t bytes = esdm__accuracy_part(text);
+        esdm_accuracy one = {0};
+        if (bytes > 0)
+            st = read_part(&one, text, bytes, how, err);
+        if (st == ESDM_OK)
+            st = esdm__accuracy_join(into, &one, err);
+        text += bytes;
+    }
+    return st;
+}
+
 static esdm_status
 parse(esdm_accuracy *accuracy, const char *text, const char *units, bool stored, esdm_error *err)
 {
     esdm_accuracy changed = *accuracy;
     esdm_accuracy whole = {0};
-    esdm_status st = ESDM_OK;
-    while (st == ESDM_OK && *text != '\0') {
-        text += strspn(text, " \t\n;,");
-        size_t bytes = strcspn(text, ";,");
-        esdm_accuracy one = {0};
-        if (bytes > 0)
-            st = set_item(&one, text, bytes, units, stored, err);
-        if (st == ESDM_OK)
-            st = esdm__accuracy_join(&whole, &one, err);
-        text += bytes;
-    }
+    const esdm__accuracy_reading how = {.units = units, .stored = stored};
+    esdm_status st = esdm__accuracy_read_parts(&whole, text, &how, err);
+    if (st == ESDM_OK && !stored)
+        st = esdm__regions_check_use(&whole, err);
     if (st == ESDM_OK)
         st = esdm__accuracy_join_statement(&changed, &whole, err);
     if (st == ESDM_OK)
@@ -404,8 +444,8 @@ esdm__accuracy_parse_stored(esdm_accuracy *accuracy, const char *text, esdm_erro
     return parse(accuracy, text, NULL, true, err);
 }
 
-static void
-put_double(esdm__buffer *out, double number)
+void
+esdm__accuracy_put_number(esdm__buffer *out, double number)
 {
     char text[32];
     for (int digits = 15; digits <= 17; digits++) {
@@ -429,17 +469,17 @@ put_value(esdm__buffer *out, const esdm__quantity *q, const esdm_accuracy *a)
     const esdm_speed *speed = member;
     switch (q->kind) {
     case ESDM__COUNT:
-        put_double(out, *(const uint32_t *) member);
+        esdm__accuracy_put_number(out, *(const uint32_t *) member);
         break;
     case ESDM__NUMBERS:
         for (uint32_t i = 0; i < a->exact_count; i++) {
             if (i > 0)
                 put_text(out, " ");
-            put_double(out, a->exact_values[i]);
+            esdm__accuracy_put_number(out, a->exact_values[i]);
         }
         break;
     case ESDM__SPEED:
-        put_double(out, speed->value);
+        esdm__accuracy_put_number(out, speed->value);
         put_text(out, " ");
         put_text(out, speed_units[speed->unit]);
         break;
@@ -447,24 +487,34 @@ put_value(esdm__buffer *out, const esdm__quantity *q, const esdm_accuracy *a)
         put_text(out, modes[a->mode]);
         break;
     default:
-        put_double(out, *(const double *) member);
+        esdm__accuracy_put_number(out, *(const double *) member);
     }
 }
 
 void
-esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy)
+esdm__accuracy_put_apart(esdm__buffer *out, const esdm_accuracy *accuracy, const char *between)
 {
     bool first = true;
     for (size_t i = 0; i < ESDM__QUANTITIES; i++) {
         if ((accuracy->stated & esdm__quantities[i].flag) == 0)
             continue;
         if (!first)
-            put_text(out, "; ");
+            put_text(out, between);
+        first = false;
+        if (esdm__quantities[i].kind == ESDM__REGIONS) {
+            esdm__regions_put(out, accuracy);
+            continue;
+        }
         put_text(out, esdm__quantities[i].name);
         put_text(out, "=");
         put_value(out, &esdm__quantities[i], accuracy);
-        first = false;
     }
+}
+
+void
+esdm__accuracy_put(esdm__buffer *out, const esdm_accuracy *accuracy)
+{
+    esdm__accuracy_put_apart(out, accuracy, "; ");
 }
 
 esdm_status

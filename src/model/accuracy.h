@@ -24,6 +24,8 @@ esdm_status esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other,
  *  relative tolerance of its own, and loosens no other one. */
 esdm_status esdm__accuracy_join_statement(esdm_accuracy *into, const esdm_accuracy *other,
                                           esdm_error *err);
+/** The tolerances of a region as a statement of its own. */
+void esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret);
 /** Sets the member of the dataset, and nothing else. *ret_changed (may be NULL): false when it was
  *  so already. */
 esdm_status esdm__dataset_put_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy,

@@ -12,12 +12,6 @@
 #include "model/accuracy_quantities.h"
 #include "model/container.h"
 
-/* What numbers may be off by. */
-#define TOLERANCES                                                                                 \
-    ((uint32_t) (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |             \
-                 ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS |               \
-                 ESDM_ACCURACY_RANGE_TOLERANCE | ESDM_ACCURACY_STD_TOLERANCE))
-
 /* ---- checks ------------------------------------------------------------------------------- */
 
 static bool
@@ -45,6 +39,8 @@ is_right(const esdm__quantity *q, const esdm_accuracy *a, bool stored)
             if (!isfinite(a->exact_values[i]))
                 return false;
         return a->exact_count >= 1 && a->exact_count <= ESDM_ACCURACY_EXACT_MAX;
+    case ESDM__REGIONS:
+        return a->region_count >= 1 && a->region_count <= ESDM_ACCURACY_REGIONS_MAX;
     case ESDM__NUMBER:
         return isfinite(*(const double *) member);
     case ESDM__SHARE:
@@ -74,7 +70,7 @@ esdm__accuracy_check(const esdm_accuracy *a, bool stored, esdm_error *err)
         (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) == 0)
         return esdm__error_set(err, ESDM_EINVAL,
                                "relative_finest is stated without relative_tolerance");
-    for (size_t i = 0; (a->stated & TOLERANCES) == 0 && i < ESDM__QUANTITIES; i++)
+    for (size_t i = 0; (a->stated & ESDM__TOLERANCES) == 0 && i < ESDM__QUANTITIES; i++)
         if ((a->stated & esdm__quantities[i].flag) != 0 &&
             (esdm__quantities[i].kind == ESDM__NUMBER || esdm__quantities[i].kind == ESDM__NUMBERS))
             return esdm__error_set(err, ESDM_EINVAL,
@@ -86,6 +82,8 @@ esdm__accuracy_check(const esdm_accuracy *a, bool stored, esdm_error *err)
                                "lossless_up_to %g and lossless_from %g leave no number that may "
                                "be off",
                                a->lossless_up_to, a->lossless_from);
+    if ((a->stated & ESDM_ACCURACY_REGIONS) != 0)
+        return esdm__regions_check(a, stored, err);
     return ESDM_OK;
 }
 
@@ -101,7 +99,7 @@ esdm_accuracy_is_lossy(const esdm_accuracy *a)
 {
     if (a == NULL)
         return false;
-    bool none = (a->stated & TOLERANCES) == 0 ||
+    bool none = (a->stated & ESDM__TOLERANCES) == 0 ||
                 ((a->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0 && a->absolute_tolerance == 0);
     bool exact = (a->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0 &&
                  a->relative_tolerance == 0 &&
@@ -142,6 +140,9 @@ esdm__accuracy_equal(const esdm_accuracy *a, const esdm_accuracy *b)
         else if (q->kind == ESDM__NUMBERS)
             same = a->exact_count == b->exact_count &&
                    memcmp(left, right, a->exact_count * sizeof *a->exact_values) == 0;
+        else if (q->kind == ESDM__REGIONS)
+            same = a->region_count == b->region_count &&
+                   memcmp(left, right, a->region_count * sizeof *a->regions) == 0;
         else
             same = *(const double *) left == *(const double *) right;
     }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/accuracy.h"
+#include "model/accuracy_quantities.h"
 #include "model/accuracy_units.h"
 
 static double
@@ -69,6 +70,8 @@ esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error 
     esdm_status st = ESDM_OK;
     if ((other->stated & ESDM_ACCURACY_EXACT_VALUES) != 0)
         st = join_exact(into, other, err);
+    if (st == ESDM_OK && (other->stated & ESDM_ACCURACY_REGIONS) != 0)
+        st = esdm__regions_join(into, other, err);
     into->stated |= other->stated;
     return st;
 }

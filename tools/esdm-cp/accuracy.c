@@ -189,6 +189,26 @@ state_attributes(cp_dataset *dataset, esdm_error *err)
                           dataset->path, why);
 }
 
+void
+cp_accuracy_tell_regions(const cp_end *target)
+{
+    const cp_model *model = target->stated;
+    const size_t options = cp_wants.accuracy != NULL ? g_strv_length(cp_wants.accuracy) : 0;
+    g_autoptr(GString) names = g_string_new(NULL);
+    const char *why = NULL;
+    for (guint i = 0; i < model->datasets->len; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(model->datasets, i);
+        const char *doubt = esdm_dataset_region_doubt(dataset->to.dataset);
+        if (doubt != NULL)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", dataset->name);
+        why = why != NULL ? why : doubt;
+    }
+    if (why != NULL && !atomic_exchange(&found_out[options].spared, true))
+        tool_error("numbers of %s keep the strictest accuracy of all regions wherever they lie, "
+                   "as %s",
+                   names->str, why);
+}
+
 esdm_status
 cp_accuracy_restate(const cp_model *model, esdm_error *err)
 {

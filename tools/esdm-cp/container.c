@@ -389,6 +389,8 @@ cp_complete(cp_end *end, const char *message, esdm_error *err)
     }
     esdm_status status = esdm_container_commit(end->container, message, err);
     if (status == ESDM_OK) {
+        if (end->committed != NULL)
+            end->committed(end);
         esdm_container_write_counts(end->container, &end->writes);
         status = esdm_container_close(end->container, err);
         end->container = NULL;

@@ -223,15 +223,17 @@ typedef struct cp_source_ops {
 
 struct cp_end {
     bool is_container;
-    char *name;                /* path or container name */
-    const cp_source_ops *ops;  /* NULL: a NetCDF file or container, or closed */
-    void *state;               /* owned; of `ops` */
-    int ncid;                  /* NetCDF; < 0: closed */
-    esdm_session *session;     /* borrowed */
-    uint64_t snapshot;         /* to be opened; 0: the newest */
-    esdm_container *container; /* owned while open */
-    esdm_write_counts writes;  /* of a container that is complete */
-    cp_left_out left_out;      /* of a NetCDF file that was created */
+    char *name;                           /* path or container name */
+    const cp_source_ops *ops;             /* NULL: a NetCDF file or container, or closed */
+    void *state;                          /* owned; of `ops` */
+    const cp_model *stated;               /* borrowed; of a container whose accuracies are stated */
+    void (*committed)(const cp_end *end); /* called when it is, before it is closed; or NULL */
+    int ncid;                             /* NetCDF; < 0: closed */
+    esdm_session *session;                /* borrowed */
+    uint64_t snapshot;                    /* to be opened; 0: the newest */
+    esdm_container *container;            /* owned while open */
+    esdm_write_counts writes;             /* of a container that is complete */
+    cp_left_out left_out;                 /* of a NetCDF file that was created */
 };
 
 /** Opens for reading. @param ret_model owned. */
@@ -284,6 +286,9 @@ void cp_accuracy_document(const cp_model *model);
 /** Takes back what an attribute of a file states of numbers that it cannot have been stated of, and
  *  says so. Reads them as far as it must. */
 esdm_status cp_accuracy_doubt(const cp_model *model, const cp_end *source, esdm_error *err);
+/** Tells, once for all copies, of which variables everything keeps the accuracy of their regions,
+ * as it is not known where these lie: of a container, when it is committed. */
+void cp_accuracy_tell_regions(const cp_end *target);
 /** States the accuracy of numbers that were copied as they are; call before cp_complete(). */
 esdm_status cp_accuracy_restate(const cp_model *model, esdm_error *err);
 

@@ -101,6 +101,8 @@ const tool_help cp_help = {
         "energy), range_tolerance (range) and std_tolerance (std): shares of the range and of\n"
         "the standard deviation of what is stored together, which fit every variable.\n"
         "Several numbers of exact_values are divided by blanks: exact=250 300.\n"
+        "Regions are stricter: 'ta: abs=0.5 K; box=WEST,SOUTH,EAST,NORTH: abs=0.01 K;\n"
+        "level=1000..500 hPa: abs=0.1 K'.\n"
         "esdm/accuracy.h and docs/reference.md say what they promise. NAME may be a pattern; one "
         "with\n"
         "wildcards does not round coordinates, their bounds, times, grid mappings, cell\n"

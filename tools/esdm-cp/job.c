@@ -118,6 +118,21 @@ refer_dataset(copy *c, const cp_dataset *dataset)
     return copy_dataset(c, dataset);
 }
 
+/* Coordinates go first: the accuracy of other numbers may depend on where they lie. */
+static esdm_status
+copy_datasets(copy *c, bool coordinates)
+{
+    const bool states = c->target.is_container && c->referrer == NULL;
+    esdm_status status = ESDM_OK;
+    for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++) {
+        const cp_dataset *dataset = g_ptr_array_index(c->model->datasets, i);
+        if (states && esdm_dataset_is_auxiliary(dataset->to.dataset, NULL) != coordinates)
+            continue;
+        status = c->referrer != NULL ? refer_dataset(c, dataset) : copy_dataset(c, dataset);
+    }
+    return status;
+}
+
 static esdm_status
 copy_all(copy *c)
 {
@@ -135,10 +150,10 @@ copy_all(copy *c)
     bool states = c->target.is_container && c->referrer == NULL;
     if (status == ESDM_OK && states)
         status = cp_accuracy_state(c->model, &c->source, c->err);
-    for (guint i = 0; i < c->model->datasets->len && status == ESDM_OK; i++) {
-        const cp_dataset *dataset = g_ptr_array_index(c->model->datasets, i);
-        status = c->referrer != NULL ? refer_dataset(c, dataset) : copy_dataset(c, dataset);
-    }
+    if (status == ESDM_OK && states)
+        status = copy_datasets(c, true);
+    if (status == ESDM_OK)
+        status = copy_datasets(c, false);
     if (status == ESDM_OK && states)
         status = cp_accuracy_restate(c->model, c->err);
     if (status == ESDM_OK && c->referrer != NULL)
@@ -146,6 +161,8 @@ copy_all(copy *c)
     if (status == ESDM_OK && c->referrer != NULL)
         status =
             esdm_container_set_hint(c->target.container, ESDM_REFERENCE_SOURCE, c->seen, c->err);
+    c->target.stated = c->model;
+    c->target.committed = states ? cp_accuracy_tell_regions : NULL;
     return status == ESDM_OK ? cp_complete(&c->target, message, c->err) : status;
 }
 

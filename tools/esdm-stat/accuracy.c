@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "esdm/accuracy_attributes.h"
 
@@ -89,6 +90,20 @@ stat_accuracy_origin(esdm_dataset *dataset)
     return NULL;
 }
 
+/* "box=-10,35,30,60: absolute_tolerance=0.01"; owned. */
+static char *
+region_text(const esdm_accuracy *accuracy, uint32_t region)
+{
+    esdm_accuracy one;
+    esdm_accuracy_init(&one);
+    one.stated = (uint32_t) ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_REGIONS;
+    one.regions[0] = accuracy->regions[region];
+    one.region_count = 1;
+    g_autofree char *text = text_of(&one);
+    const char *begin = strstr(text, "; ");
+    return g_strdup(begin != NULL ? begin + 2 : text);
+}
+
 /* The bounds that fragments were held to, the loosest ones. */
 static char *
 bounds_text(const esdm_accuracy_report *r)
@@ -122,6 +137,34 @@ append_errors(GString *text, const esdm_accuracy_report *r, const char *indent)
                                indent, (guint64) r->blocks_again, (guint64) r->blocks_lossless);
 }
 
+/* What became of the fragments that touch regions. */
+static esdm_status
+append_regions(GString *text, esdm_dataset *dataset, const char *indent, esdm_error *err)
+{
+    esdm_accuracy force;
+    if (!esdm_dataset_accuracy_in_force(dataset, &force) ||
+        (force.stated & ESDM_ACCURACY_REGIONS) == 0)
+        return ESDM_OK;
+    for (uint32_t i = 0; i < force.region_count; i++) {
+        esdm_accuracy_report r;
+        g_autofree char *region = region_text(&force, i);
+        esdm_status status = esdm_dataset_region_report(dataset, i, &r, err);
+        if (status != ESDM_OK && status != ESDM_ENOTSUP)
+            return status;
+        g_string_append_printf(text, "%s    %s; ", indent, region);
+        if (status == ESDM_ENOTSUP) {
+            g_string_append_printf(text, "%s\n", err->message);
+            continue;
+        }
+        g_autofree char *bounds = bounds_text(&r);
+        g_string_append_printf(text, "fragments there: %" G_GUINT64_FORMAT, (guint64) r.fragments);
+        if (r.lossy_fragments > 0)
+            g_string_append_printf(text, "; bound %s, largest error %.6g", bounds, r.largest_error);
+        g_string_append_c(text, '\n');
+    }
+    return ESDM_OK;
+}
+
 esdm_status
 stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text, esdm_error *err)
 {
@@ -138,6 +181,11 @@ stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text,
                                indent, (guint64) r.changed_fragments, (guint64) r.fragments,
                                bounds);
         append_errors(text, &r, indent);
+        status = append_regions(text, dataset, indent, err);
+    }
+    if (status != ESDM_OK) {
+        (void) g_string_free(text, TRUE);
+        return status;
     }
     *ret_text = g_string_free(text, FALSE);
     return ESDM_OK;
@@ -149,6 +197,39 @@ set_number(json_t *object, const char *key, double number)
 {
     if (isfinite(number))
         tool_json_set(object, key, json_real(number));
+}
+
+static esdm_status
+regions_json(esdm_dataset *dataset, json_t *accuracy, esdm_error *err)
+{
+    esdm_accuracy force;
+    if (!esdm_dataset_accuracy_in_force(dataset, &force) ||
+        (force.stated & ESDM_ACCURACY_REGIONS) == 0)
+        return ESDM_OK;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < force.region_count; i++) {
+        esdm_accuracy_report r;
+        json_t *region = json_object();
+        g_autofree char *text = region_text(&force, i);
+        esdm_status status = esdm_dataset_region_report(dataset, i, &r, err);
+        tool_json_set(region, "stated", tool_json_text(text));
+        if (status == ESDM_ENOTSUP) {
+            tool_json_set(region, "unknown", tool_json_text(err->message));
+        } else if (status != ESDM_OK) {
+            json_decref(region);
+            json_decref(list);
+            return status;
+        } else {
+            tool_json_set(region, "fragments", tool_json_u64(r.fragments));
+            tool_json_set(region, "lossy_fragments", tool_json_u64(r.lossy_fragments));
+            set_number(region, "absolute", r.absolute);
+            set_number(region, "relative", r.relative);
+            set_number(region, "largest_error", r.largest_error);
+        }
+        tool_json_append(list, region);
+    }
+    tool_json_set(accuracy, "regions", list);
+    return ESDM_OK;
 }
 
 esdm_status
@@ -182,5 +263,5 @@ stat_accuracy_json(esdm_dataset *dataset, json_t *object, esdm_error *err)
         tool_json_set(accuracy, "blocks_lossless", tool_json_u64(r.blocks_lossless));
     }
     tool_json_set(object, "accuracy", accuracy);
-    return ESDM_OK;
+    return regions_json(dataset, accuracy, err);
 }

@@ -13,7 +13,8 @@
  * - 10^-significant_digits * |x|;
  * - 2^-significant_bits * |x|;
  * - range_tolerance * (largest - smallest number), std_tolerance * standard deviation, both of the
- *   numbers of the fragment that x is stored in, as far as they may be off.
+ *   numbers of the fragment that x is stored in, as far as they may be off;
+ * - what `regions` state where x lies in one of them.
  * Without any of them nothing is lost. NaN (with its bits), infinities, the fill value, the values
  * of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <= lossless_up_to and
  * numbers >= lossless_from always come back bit for bit, and no other number becomes one of the
@@ -44,7 +45,8 @@ enum {
     ESDM_ACCURACY_DECOMPRESSION_SPEED = 1 << 10,
     ESDM_ACCURACY_MODE = 1 << 11,
     ESDM_ACCURACY_RANGE_TOLERANCE = 1 << 12,
-    ESDM_ACCURACY_STD_TOLERANCE = 1 << 13
+    ESDM_ACCURACY_STD_TOLERANCE = 1 << 13,
+    ESDM_ACCURACY_REGIONS = 1 << 14
 };
 
 /** What compression is for. */
@@ -71,6 +73,38 @@ typedef struct esdm_speed {
 
 #define ESDM_ACCURACY_EXACT_MAX 16
 
+/** By what a region is bounded. */
+enum {
+    ESDM_REGION_BOX = 1 << 0,   /**< latitudes and longitudes */
+    ESDM_REGION_LEVELS = 1 << 1 /**< levels */
+};
+
+#define ESDM_ACCURACY_REGIONS_MAX 8
+/** Of the units of levels, with the NUL. */
+#define ESDM_REGION_UNIT_BYTES 32
+
+/**
+ * A part of a dataset that is to be more accurate than the rest: all points that lie in the box and
+ * between the levels, bounds included, by the coordinates (CF conventions) that the container has
+ * when numbers are stored. A fragment that touches it keeps the stricter tolerances as a whole. As
+ * long as coordinates are not there, or do not tell, they hold everywhere:
+ * esdm_dataset_region_doubt(). Without padding; what `within` does not name is zero.
+ */
+typedef struct esdm_accuracy_region {
+    uint32_t within;           /**< ESDM_REGION_* */
+    uint32_t stated;           /**< ESDM_ACCURACY_*, tolerances alone: */
+    double absolute_tolerance; /**< as in esdm_accuracy, and so are the others */
+    double relative_tolerance;
+    double relative_finest;
+    double range_tolerance;
+    double std_tolerance;
+    uint32_t significant_digits;
+    uint32_t significant_bits;
+    double west, south, east, north; /**< degrees; from west eastwards to east, east > west */
+    double level_low, level_high;
+    char level_units[ESDM_REGION_UNIT_BYTES]; /**< "": those of the levels */
+} esdm_accuracy_region;
+
 /** Fill it with esdm_accuracy_init() and the members that `stated` names, or from texts. */
 typedef struct esdm_accuracy {
     uint32_t stated;             /**< ESDM_ACCURACY_* */
@@ -95,6 +129,9 @@ typedef struct esdm_accuracy {
                                  stricter, and is up to 9 % (one eighth of an octave): so that
                                  numbers that are read and written again keep their bound */
     double std_tolerance;   /**< 0 <= s < 1: the same of the standard deviation of a fragment */
+    esdm_accuracy_region regions[ESDM_ACCURACY_REGIONS_MAX]; /**< stricter than what is stated for
+                                                                  all */
+    uint32_t region_count;
 } esdm_accuracy;
 
 /** Nothing stated. */
@@ -104,14 +141,17 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * States one quantity, instead of what was stated of it before, by its name and a text:
  * `absolute_tolerance`, `relative_tolerance`, `relative_finest`, `significant_digits`,
  * `significant_bits`, `conserve`, `lossless_up_to`, `lossless_from`, `exact_values`,
- * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`; short
- * names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`, `std`.
+ * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`,
+ * `regions`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`, `std`.
  *
  * Values: numbers; of relative quantities also `1 %`; of `conserve` also `sum` and `mean` (1e-6);
  * of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`, `1.5 GiB/s`,
  * `0.5 network`, `2 node-local`, `1 shared`; of `mode` `speed`, `balanced`, `archive`, `energy`.
  * What has the units of the dataset may name them: `0.01 K`. The dataset's own units are
  * understood, and those that differ from it by a prefix (`10 mK`, `1 hPa` for `Pa`).
+ * Of `regions` several, separated by ';': `WHERE: TOLERANCES`, with tolerances separated by ','.
+ * WHERE is `box=WEST,SOUTH,EAST,NORTH` in degrees (WEST > EAST goes around), or
+ * `level=1000..500 hPa`, or both with '&' between: `box=-10,35,30,60 & level=850 hPa: abs=0.01 K`.
  *
  * @param units of the dataset; NULL: none are known, and none may be named.
  * @return ESDM_EINVAL naming the quantity and what is wrong; the accuracy is then as before.
@@ -120,7 +160,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_accuracy_set(esdm_accuracy *accuracy, 
                                                        const char *value, const char *units,
                                                        esdm_error *err);
 
-/** States several: `abs=0.01 K; mode=archive`, separated by ';' or ','. Those that were stated
+/** States several: `abs=0.01 K; mode=archive`, separated by ';' or ','; regions, which follow,
+ *  by ';': `abs=0.5 K; box=-10,35,30,60: abs=0.01 K`. Those that were stated
  *  before stay; of a quantity that is stated more than once the strictest counts (of speeds and
  *  modes the last), and `relative_finest` loosens only relative tolerances of the texts that have
  *  it. Ends with esdm_accuracy_check(). */
@@ -187,6 +228,13 @@ ESDM_API bool esdm_accuracy_pattern_is_literal(const char *pattern);
 ESDM_API bool esdm_dataset_accuracy_holds(const esdm_dataset *dataset, const void *before,
                                           const void *after, uint64_t count, uint64_t *ret_index);
 
+/**
+ * Why fragments that this handle has stored so far keep the strictest tolerances of all regions: it
+ * was not known which of them they touch, as coordinates were written later, say, or have other
+ * units. Static text that follows "as "; NULL: there are no such fragments. Thread-safe.
+ */
+ESDM_API const char *esdm_dataset_region_doubt(const esdm_dataset *dataset);
+
 /** What became of the numbers of committed fragments. */
 typedef struct esdm_accuracy_report {
     uint64_t fragments;       /**< committed ones, and of those: */
@@ -209,6 +257,16 @@ typedef struct esdm_accuracy_report {
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_accuracy_report(esdm_dataset *dataset,
                                                                   esdm_accuracy_report *ret_report,
                                                                   esdm_error *err);
+/**
+ * The same of those fragments that touch a region of the accuracy in force, as the coordinates lie
+ * now: whether `absolute` and `relative` are what it states.
+ * @param region  its number, from 0. @return ESDM_EINVAL: there is none; ESDM_ENOTSUP: it is not
+ * known where it lies, and why.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_dataset_region_report(esdm_dataset *dataset,
+                                                                uint32_t region,
+                                                                esdm_accuracy_report *ret_report,
+                                                                esdm_error *err);
 
 #ifdef __cplusplus
 }

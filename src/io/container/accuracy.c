@@ -254,9 +254,59 @@ number_of(const esdm_dataset *dataset, const char *name, double otherwise)
     return otherwise;
 }
 
+/* ---- quantities --------------------------------------------------------------------------- */
+
+static double
+least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Tolerances as bounds of each point: what of them is in esdm_codec_accuracy, and shares. */
+typedef struct bounds {
+    double absolute, relative, finest;
+    double range, deviation;
+    bool lossy;
+} bounds;
+
+/* The strictest of all that is stated. */
+static void
+compile_bounds(const esdm_accuracy *stated, bounds *b)
+{
+    double strict = (double) INFINITY; /* relative ones that have no finest */
+    *b = (bounds){.absolute = (double) INFINITY,
+                  .relative = (double) INFINITY,
+                  .range = (double) INFINITY,
+                  .deviation = (double) INFINITY};
+    if ((stated->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
+        b->absolute = stated->absolute_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
+        strict = least(strict, pow(10, -(double) stated->significant_digits) * CAREFUL);
+    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0)
+        strict = least(strict, ldexp(1, -(int) stated->significant_bits));
+    if ((stated->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0)
+        b->relative = stated->relative_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 && !(strict < (double) INFINITY))
+        b->finest = stated->relative_finest;
+    b->relative = least(b->relative, strict);
+    if (b->relative == 0 && b->finest > 0) { /* everywhere the finest one */
+        b->absolute = least(b->absolute, b->finest);
+        b->relative = (double) INFINITY;
+        b->finest = 0;
+    }
+    if ((stated->stated & ESDM_ACCURACY_RANGE_TOLERANCE) != 0)
+        b->range = stated->range_tolerance;
+    if ((stated->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0)
+        b->deviation = stated->std_tolerance;
+    double share = least(b->range, b->deviation);
+    b->lossy = b->absolute > 0 && b->relative > 0 && share > 0 &&
+               (b->absolute < (double) INFINITY || b->relative < (double) INFINITY ||
+                share < (double) INFINITY);
+}
+
 /* Bounds of unpacked numbers become those of the stored ones. */
 static esdm_status
-unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy *a, esdm_error *err)
+unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, bounds *b, esdm_error *err)
 {
     double scale = number_of(dataset, "scale_factor", 1);
     double offset = number_of(dataset, "add_offset", 0);
@@ -267,7 +317,7 @@ unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy 
         return esdm__error_set(err, ESDM_EINVAL,
                                "an accuracy needs a finite 'scale_factor' other than 0 and a "
                                "finite 'add_offset'");
-    if (a->codec.relative < (double) INFINITY)
+    if (b->relative < (double) INFINITY)
         return esdm__error_set(err, ESDM_EINVAL,
                                "the numbers are packed (attribute 'scale_factor'): state "
                                "absolute_tolerance instead of a relative one, digits or bits");
@@ -275,48 +325,30 @@ unpack(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy 
         return esdm__error_set(err, ESDM_EINVAL,
                                "the numbers are packed (attribute 'scale_factor'): lossless ranges "
                                "cannot be stated of them");
-    a->codec.absolute = a->codec.absolute / fabs(scale) * CAREFUL;
+    b->absolute = b->absolute / fabs(scale) * CAREFUL;
     return ESDM_OK;
 }
 
-/* ---- quantities --------------------------------------------------------------------------- */
+#define ALL_REGIONS UINT32_MAX
 
-static double
-least(double a, double b)
+/* What holds where these regions are touched, a bit for each. */
+static esdm_status
+bounds_in(const esdm__accuracy *a, uint32_t regions, bounds *ret, esdm_error *err)
 {
-    return a < b ? a : b;
-}
-
-/* The tolerances as one bound for each point, the strictest of all. */
-static void
-compile_bounds(const esdm_accuracy *stated, esdm__accuracy *a)
-{
-    esdm_codec_accuracy *c = &a->codec;
-    double strict = (double) INFINITY; /* relative ones that have no finest */
-    if ((stated->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
-        c->absolute = stated->absolute_tolerance;
-    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
-        strict = least(strict, pow(10, -(double) stated->significant_digits) * CAREFUL);
-    if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_BITS) != 0)
-        strict = least(strict, ldexp(1, -(int) stated->significant_bits));
-    if ((stated->stated & ESDM_ACCURACY_RELATIVE_TOLERANCE) != 0)
-        c->relative = stated->relative_tolerance;
-    if ((stated->stated & ESDM_ACCURACY_RELATIVE_FINEST) != 0 && !(strict < (double) INFINITY))
-        c->finest = stated->relative_finest;
-    c->relative = least(c->relative, strict);
-    if (c->relative == 0 && c->finest > 0) { /* everywhere the finest one */
-        c->absolute = least(c->absolute, c->finest);
-        c->relative = (double) INFINITY;
-        c->finest = 0;
+    esdm_accuracy stated = a->in_force;
+    esdm_status status = ESDM_OK;
+    uint32_t count = (stated.stated & ESDM_ACCURACY_REGIONS) != 0 ? stated.region_count : 0;
+    for (uint32_t i = 0; i < count && status == ESDM_OK; i++) {
+        esdm_accuracy region;
+        if ((regions >> i & 1) == 0)
+            continue;
+        esdm__region_accuracy(&a->in_force.regions[i], &region);
+        status = esdm__accuracy_join_statement(&stated, &region, err);
     }
-    if ((stated->stated & ESDM_ACCURACY_RANGE_TOLERANCE) != 0)
-        a->range = stated->range_tolerance;
-    if ((stated->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0)
-        a->deviation = stated->std_tolerance;
-    double share = least(a->range, a->deviation);
-    a->lossy = c->absolute > 0 && c->relative > 0 && share > 0 &&
-               (c->absolute < (double) INFINITY || c->relative < (double) INFINITY ||
-                share < (double) INFINITY);
+    if (status != ESDM_OK)
+        return status;
+    compile_bounds(&stated, ret);
+    return ret->lossy ? unpack(a->dataset, &stated, ret, err) : ESDM_OK;
 }
 
 static esdm_status
@@ -342,21 +374,18 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
     esdm_session *session = dataset->group->container->session;
     memset(a, 0, sizeof *a);
     a->stated = true;
-    a->codec = (esdm_codec_accuracy){.absolute = (double) INFINITY,
-                                     .relative = (double) INFINITY,
-                                     .exact_below = -(double) INFINITY,
+    a->dataset = dataset;
+    a->in_force = *stated;
+    a->codec = (esdm_codec_accuracy){.exact_below = -(double) INFINITY,
                                      .exact_above = (double) INFINITY,
                                      .sum_bound = (double) INFINITY};
     a->conserved =
         (stated->stated & ESDM_ACCURACY_CONSERVE) != 0 ? stated->conserve : (double) INFINITY;
-    a->range = (double) INFINITY;
-    a->deviation = (double) INFINITY;
     a->mode = (stated->stated & ESDM_ACCURACY_MODE) != 0 ? stated->mode : ESDM_MODE_BALANCED;
     if ((stated->stated & ESDM_ACCURACY_LOSSLESS_UP_TO) != 0)
         a->codec.exact_below = stated->lossless_up_to;
     if ((stated->stated & ESDM_ACCURACY_LOSSLESS_FROM) != 0)
         a->codec.exact_above = stated->lossless_from;
-    compile_bounds(stated, a);
     esdm_status status = ESDM_OK;
     if ((stated->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)
         status = compile_speed(session, &stated->compression_speed, "compression_speed",
@@ -364,8 +393,20 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
     if (status == ESDM_OK && (stated->stated & ESDM_ACCURACY_DECOMPRESSION_SPEED) != 0)
         status = compile_speed(session, &stated->decompression_speed, "decompression_speed",
                                &a->decompression_speed, err);
-    if (status == ESDM_OK && a->lossy)
-        status = unpack(dataset, stated, a, err);
+    if (status == ESDM_OK) {
+        bounds all; /* that it makes sense in each region, too */
+        status = bounds_in(a, ALL_REGIONS, &all, err);
+    }
+    if (status == ESDM_OK) {
+        bounds b;
+        status = bounds_in(a, 0, &b, err);
+        a->lossy = b.lossy;
+        a->codec.absolute = b.absolute;
+        a->codec.relative = b.relative;
+        a->codec.finest = b.finest;
+        a->range = b.range;
+        a->deviation = b.deviation;
+    }
     if (status == ESDM_OK)
         status = collect_exact(dataset, stated, a, err);
     return status;
@@ -414,6 +455,9 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
         esdm__dataset_io_size(dataset, io);
     if (io->choice != NULL)
         io->choice->made = false;
+    if (io->choice_in_regions != NULL)
+        io->choice_in_regions->made = false;
+    atomic_store(&io->regions.looked_at, 0);
     (void) pthread_mutex_unlock(&io->write_lock);
     return status;
 }
@@ -421,13 +465,21 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
 /* ---- values ------------------------------------------------------------------------------- */
 
 bool
-esdm__accuracy_of_values(const esdm__accuracy *a, esdm_type type, const void *values,
-                         uint64_t count, esdm_codec_accuracy *ret)
+esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type type,
+                         const void *values, uint64_t count, esdm_codec_accuracy *ret)
 {
     esdm_codec_accuracy c = a->codec;
-    bool by_range = a->range < (double) INFINITY;
-    bool by_deviation = a->deviation < (double) INFINITY;
-    if (!a->lossy)
+    bounds b = {.lossy = a->lossy, .range = a->range, .deviation = a->deviation};
+    if (a->lossy && regions != 0) {
+        if (bounds_in(a, regions, &b, NULL) != ESDM_OK)
+            return false;
+        c.absolute = b.absolute;
+        c.relative = b.relative;
+        c.finest = b.finest;
+    }
+    bool by_range = b.range < (double) INFINITY;
+    bool by_deviation = b.deviation < (double) INFINITY;
+    if (!b.lossy)
         return false;
     if (by_range || by_deviation) {
         esdm__accuracy_spread s =
@@ -436,9 +488,9 @@ esdm__accuracy_of_values(const esdm__accuracy *a, esdm_type type, const void *va
             return false;
         /* Of both ends, as the difference of large numbers may be no number. */
         double range =
-            by_range ? (s.high * a->range - s.low * a->range) * CAREFUL : (double) INFINITY;
+            by_range ? (s.high * b.range - s.low * b.range) * CAREFUL : (double) INFINITY;
         double deviation =
-            by_deviation ? s.deviation * a->deviation * CAREFUL_SUM : (double) INFINITY;
+            by_deviation ? s.deviation * b.deviation * CAREFUL_SUM : (double) INFINITY;
         c.absolute = least(c.absolute, esdm__accuracy_bound_below(least(range, deviation)));
     }
     if (!(c.absolute > 0))

@@ -26,6 +26,9 @@ typedef struct esdm__accuracy {
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
     uint64_t exact[ESDM__EXACT_MAX]; /* what codec.exact_values points at */
+    const esdm_dataset *dataset;     /* borrowed; what is stated of it, as long as there are regions
+                                        in it: */
+    esdm_accuracy in_force;
 } esdm__accuracy;
 
 /** esdm_dataset_accuracy_spared() */
@@ -38,12 +41,19 @@ esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *
                                    esdm_error *err);
 /**
  * What holds for the numbers of one fragment.
+ * @param regions  that it touches, a bit for each.
  * @param values dense, `count` of that type, by which shares of their range become a bound.
  * @param ret points at the exact values of `accuracy`.
  * @return whether numbers may be off; else *ret is not touched.
  */
-bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, esdm_type type, const void *values,
-                              uint64_t count, esdm_codec_accuracy *ret);
+bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, uint32_t regions, esdm_type type,
+                              const void *values, uint64_t count, esdm_codec_accuracy *ret);
+/** Whether regions are stated. */
+static inline bool
+esdm__accuracy_has_regions(const esdm__accuracy *accuracy)
+{
+    return accuracy->lossy && (accuracy->in_force.stated & ESDM_ACCURACY_REGIONS) != 0;
+}
 /** Whether the dataset can have that accuracy: ESDM_EINVAL, or ESDM_ENOTSUP for speeds of a site
  *  that are not known. */
 esdm_status esdm__accuracy_accept(const esdm_dataset *dataset, const esdm_accuracy *accuracy,

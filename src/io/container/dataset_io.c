@@ -255,6 +255,8 @@ esdm__dataset_io_free(esdm_dataset *dataset)
     esdm__dataset_fail(io, NULL);
     free(io->territory);
     free(io->choice);
+    free(io->choice_in_regions);
+    esdm__region_map_free(io->regions.map);
     esdm__index_free(io->index);
     esdm__ahead_drop(dataset->group->container->session->ahead, io, 0, UINT64_MAX);
     free(io->steps);

@@ -20,6 +20,7 @@
 #include "io/container/failed.h"
 #include "io/container/gather.h"
 #include "io/container/opened.h"
+#include "io/container/region_map.h"
 #include "io/encode/choose.h"
 #include "io/encode/elements.h"
 #include "io/packs/pack_set.h"
@@ -62,6 +63,21 @@ typedef struct esdm__container_io {
     char settled[300]; /* what ranks stated differently, until it is asked for; under commit_lock */
 } esdm__container_io;
 
+/** Why regions are not known where nobody looked. */
+#define ESDM__REGIONS_NOT_ASKED "its coordinates were not looked at"
+
+/** Regions of the accuracy in force (api/accuracy_regions.c). */
+typedef struct esdm__regions {
+    atomic_uint_fast64_t looked_at; /* `changes` of the container when it was found whether there
+                                       are some; 0: not yet */
+    atomic_bool any;                /* there are */
+    esdm__region_map *map;          /* guarded by write_lock; owned; NULL: not made */
+    const esdm_dataset *sources[3]; /* coordinates that it was made of, or will be; under
+                                       write_lock, and so is: */
+    uint64_t made_at;               /* a sum of their writes and snapshots; 0: not made */
+    _Atomic(const char *) doubt;    /* why fragments were stored by all regions; static */
+} esdm__regions;
+
 typedef struct esdm__dataset_io {
     esdm__elements elements;    /* immutable */
     atomic_uint object;         /* esdm__monitor_object(); 0: not asked yet */
@@ -85,14 +101,17 @@ typedef struct esdm__dataset_io {
     atomic_bool gathered;      /* the gather holds something */
     atomic_bool listed;        /* in the container's dirty list */
     esdm__chain chain;
-    esdm__choice *choice;     /* guarded by write_lock; owned; NULL: none was needed yet */
-    const bool *allowed;      /* targets, by the site's policies; borrowed; NULL: all */
-    bool cheap;               /* cost counts, not speed */
-    uint32_t copies;          /* of new fragments, by the site's policies */
-    uint64_t minimum_bytes;   /* of fragments when chunks are grouped; these under write_lock */
-    uint64_t preferred_bytes; /* of fragments */
-    uint64_t direct_bytes;    /* writes from here on are not gathered */
-    uint64_t block_bytes;     /* of codecs that the engine chose; 0: the usual */
+    esdm__choice *choice;            /* guarded by write_lock; owned; NULL: none was needed yet */
+    esdm__choice *choice_in_regions; /* the same, of fragments that touch a region */
+    esdm__regions regions;
+    atomic_uint_fast64_t writes; /* through this handle */
+    const bool *allowed;         /* targets, by the site's policies; borrowed; NULL: all */
+    bool cheap;                  /* cost counts, not speed */
+    uint32_t copies;             /* of new fragments, by the site's policies */
+    uint64_t minimum_bytes;      /* of fragments when chunks are grouped; these under write_lock */
+    uint64_t preferred_bytes;    /* of fragments */
+    uint64_t direct_bytes;       /* writes from here on are not gathered */
+    uint64_t block_bytes;        /* of codecs that the engine chose; 0: the usual */
 } esdm__dataset_io;
 
 /** Creates the engine state of a fresh container object. */

@@ -28,7 +28,7 @@ loosest_of(esdm_dataset *dataset)
     if (io->choice != NULL && io->choice->loosest_snapshot == snapshot)
         loosest = io->choice->loosest;
     (void) pthread_mutex_unlock(&io->write_lock);
-    if (loosest > 0 || esdm__accuracy_report(dataset, &report, NULL) != ESDM_OK)
+    if (loosest > 0 || esdm__accuracy_report(dataset, NULL, 0, &report, NULL) != ESDM_OK)
         return loosest;
     loosest = report.lossy_fragments > 0 ? report.absolute : 0;
     (void) pthread_mutex_lock(&io->write_lock);

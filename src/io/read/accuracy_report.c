@@ -11,6 +11,8 @@
 typedef struct reporter {
     esdm_session *session;
     esdm_accuracy_report *report;
+    const esdm__region_map *map; /* NULL: all fragments count */
+    uint32_t region;             /* else those that touch this one */
     esdm_status status;
     esdm_error error;
 } reporter;
@@ -45,6 +47,8 @@ visit(const esdm__fragment *fragment, void *user)
     reporter *r = user;
     esdm__blob_accuracy accuracy;
     bool lossy = false;
+    if (r->map != NULL && (esdm__region_map_touched(r->map, &fragment->box) >> r->region & 1) == 0)
+        return true;
     r->report->fragments++;
     if (esdm__fragment_is_raw(fragment))
         return true;
@@ -55,10 +59,14 @@ visit(const esdm__fragment *fragment, void *user)
 }
 
 esdm_status
-esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report, esdm_error *err)
+esdm__accuracy_report(esdm_dataset *dataset, const esdm__region_map *map, uint32_t region,
+                      esdm_accuracy_report *ret_report, esdm_error *err)
 {
     esdm_accuracy_report report = {.absolute = (double) INFINITY, .relative = (double) INFINITY};
-    reporter r = {.session = dataset->group->container->session, .report = &report};
+    reporter r = {.session = dataset->group->container->session,
+                  .report = &report,
+                  .map = map,
+                  .region = region};
     esdm_status status = esdm__io_visit_fragments(dataset, visit, &r, err);
     if (status != ESDM_OK)
         return status;

@@ -53,8 +53,10 @@ esdm_status esdm__read_in_parts(const esdm__parts *parts, const esdm__box *box, 
  *  number that does not. */
 bool esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void *after,
                           uint64_t count, uint64_t *ret_index);
-/** esdm_dataset_accuracy_report() */
-esdm_status esdm__accuracy_report(esdm_dataset *dataset, esdm_accuracy_report *ret_report,
+/** esdm_dataset_accuracy_report(). @param map  NULL, or: of the fragments alone that touch this one
+ *  of its regions. */
+esdm_status esdm__accuracy_report(esdm_dataset *dataset, const esdm__region_map *map,
+                                  uint32_t region, esdm_accuracy_report *ret_report,
                                   esdm_error *err);
 
 #endif

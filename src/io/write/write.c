@@ -355,6 +355,9 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     esdm__span_begin(&span, dataset->group->container->session->monitor);
     esdm_status status =
         write_selection(dataset, space, memory_type, buffer, ret_out_of_range, err);
+    esdm__dataset_io *io = __atomic_load_n(&dataset->io, __ATOMIC_ACQUIRE);
+    if (io != NULL)
+        atomic_fetch_add(&io->writes, 1);
     if (esdm__span_is_observed(&span))
         esdm__dataset_observed(dataset, &span,
                                (esdm__span_facts){.kind = ESDM__SPAN_WRITE,

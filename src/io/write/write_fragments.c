@@ -8,8 +8,8 @@
 #include "io/container/accuracy.h"
 #include "io/container/missing.h"
 #include "io/encode/strings.h"
+#include "io/write/region_cutter.h"
 #include "io/write/write.h"
-#include "layout/fragmenter.h"
 #include "model/copy.h"
 
 /* Uncommitted inline data of a dataset; beyond it, and beyond the bound of all datasets of the
@@ -25,10 +25,18 @@
 /* A fragment in the making. */
 typedef struct slot {
     esdm__fragment fragment;
-    esdm__box part; /* of the round's box */
+    esdm__box part;   /* of the round's box */
+    uint32_t regions; /* of the accuracy, that it touches: a bit for each */
     esdm__place place;
     void *inline_data; /* owned; NULL for fragments in packs */
 } slot;
+
+/* By which codecs fragments are stored. */
+typedef struct way {
+    const esdm__chain *chain;
+    esdm__choice *chosen; /* where the chain comes from; NULL: it was stated, or is the site's */
+    esdm_codec_effort effort;
+} way;
 
 /* A write box in the caller's memory, and the fragments that one round of the pool makes of it. */
 typedef struct round {
@@ -44,9 +52,8 @@ typedef struct round {
     bool inline_room;
     const esdm__accuracy *accuracy; /* what the dataset states */
     esdm__missing missing;          /* what does not count in statistics */
-    const esdm__chain *chain;
-    esdm__choice *chosen; /* where the chain comes from; NULL: it was stated, or is the site's */
-    esdm_codec_effort effort;
+    const esdm__region_map *map;    /* of its regions; NULL: there are none, or nobody knows */
+    way ways[2];                    /* elsewhere, and where a region is touched */
     atomic_uint_fast64_t out_of_range;
 } round;
 
@@ -149,14 +156,22 @@ behind(round *r, size_t i, const esdm__blob *blob)
     return raw > 0 ? (uint64_t) ((double) left * stored / (double) raw) : 0;
 }
 
+static const way *
+way_of(const round *r, const slot *s)
+{
+    return &r->ways[s->regions != 0];
+}
+
 /* A part as numbers, with what may become of them: *accuracy holds it. */
 static esdm__blob_numbers
-numbers_of(const round *r, const esdm__box *part, const void *raw, esdm_codec_accuracy *accuracy)
+numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *accuracy)
 {
     const esdm__elements *e = r->elements;
-    bool lossy =
-        esdm__accuracy_of_values(r->accuracy, e->type, raw, esdm__box_elements(part), accuracy);
-    return (esdm__blob_numbers){.chain = r->chain,
+    const esdm__box *part = &s->part;
+    const way *w = way_of(r, s);
+    bool lossy = esdm__accuracy_of_values(r->accuracy, s->regions, e->type, raw,
+                                          esdm__box_elements(part), accuracy);
+    return (esdm__blob_numbers){.chain = w->chain,
                                 .type = e->type,
                                 .element_bytes = (uint32_t) e->bytes,
                                 .dataset = r->dataset->id,
@@ -165,20 +180,20 @@ numbers_of(const round *r, const esdm__box *part, const void *raw, esdm_codec_ac
                                 .raw = raw,
                                 .accuracy = lossy ? accuracy : NULL,
                                 .conserved = r->accuracy->conserved,
-                                .effort = r->effort,
-                                .block_bytes = r->chosen != NULL ? r->io->block_bytes : 0};
+                                .effort = w->effort,
+                                .block_bytes = w->chosen != NULL ? r->io->block_bytes : 0};
 }
 
 /* Numbers keep their shape, other elements are bytes for the codecs. */
 static esdm_status
-encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esdm__blob *ret_blob,
+encode(const round *r, const slot *s, const void *raw, size_t bytes, esdm__blob *ret_blob,
        esdm__statistics *ret_statistics, esdm_error *err)
 {
     const esdm__elements *e = r->elements;
     if (esdm__accuracy_applies(e->type)) {
         esdm__tally tally = {.type = e->type, .missing = &r->missing};
         esdm_codec_accuracy accuracy;
-        esdm__blob_numbers numbers = numbers_of(r, part, raw, &accuracy);
+        esdm__blob_numbers numbers = numbers_of(r, s, raw, &accuracy);
         if (r->missing.class != ESDM__CLASS_NONE)
             numbers.tally = &tally;
         esdm_status status = esdm__blob_encode_numbers(&numbers, ret_blob, NULL, err);
@@ -186,8 +201,9 @@ encode(const round *r, const esdm__box *part, const void *raw, size_t bytes, esd
         return status;
     }
     esdm_type type = e->type > ESDM_TYPE_NONE ? e->type : r->dataset->type;
-    return esdm__blob_encode(r->chain, type, esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes,
-                             r->dataset->id, raw, bytes, ret_blob, err);
+    return esdm__blob_encode(way_of(r, s)->chain, type,
+                             esdm__elements_vary(e) ? 1 : (uint32_t) e->bytes, r->dataset->id, raw,
+                             bytes, ret_blob, err);
 }
 
 static esdm_status
@@ -201,7 +217,7 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
     esdm__blob blob = {0};
     esdm__span span;
     esdm__span_begin(&span, r->dataset->group->container->session->monitor);
-    status = encode(r, &r->slots[i].part, raw, bytes, &blob, &fragment->statistics, err);
+    status = encode(r, &r->slots[i], raw, bytes, &blob, &fragment->statistics, err);
     esdm__dataset_observed(r->dataset, &span,
                            (esdm__span_facts){.kind = ESDM__SPAN_ENCODE,
                                               .bytes = bytes,
@@ -221,8 +237,9 @@ store_in_pack(round *r, size_t i, const void *raw, size_t bytes, bool has_null, 
         fragment->position = r->slots[i].place.position;
         fragment->stored_bytes = blob.head_bytes + blob.payload_bytes;
         fragment->head_bytes = (uint32_t) blob.head_bytes;
-        for (uint32_t k = 0; k < r->chain->count; k++)
-            fragment->codec_ids[k] = r->chain->codecs[k]->id;
+        const esdm__chain *chain = way_of(r, &r->slots[i])->chain;
+        for (uint32_t k = 0; k < chain->count; k++)
+            fragment->codec_ids[k] = chain->codecs[k]->id;
     }
     esdm__blob_clear(&blob);
     return status;
@@ -324,23 +341,15 @@ bandwidth_of_thread(const round *r)
     return esdm__storage_bandwidth(session) / (threads > 0 ? threads : 1);
 }
 
-/* Chooses codecs by the first fragment of the round, if that is due. */
+/* Chooses codecs by a fragment, if that is due. */
 static esdm_status
-choose_codecs(round *r, esdm_error *err)
+choose_by(round *r, const slot *s, way *w, esdm_error *err)
 {
-    const esdm__box *part = &r->slots[0].part;
+    const esdm__box *part = &s->part;
     const esdm__site_engine *engine = &r->dataset->group->container->session->site->engine;
     const void *raw = NULL;
     void *owned = NULL;
-    if (!r->accuracy->stated || r->dataset->codec != NULL)
-        return ESDM_OK;
-    if (r->io->choice == NULL)
-        r->io->choice = calloc(1, sizeof *r->io->choice);
-    r->chosen = r->io->choice;
-    if (r->chosen == NULL)
-        return esdm__error_nomem(err, sizeof *r->chosen, "a choice of codecs");
-    r->chain = &r->chosen->chain;
-    if (esdm__choice_is_due(r->chosen) &&
+    if (esdm__choice_is_due(w->chosen) &&
         esdm__box_elements(part) * r->elements->bytes > engine->inline_bytes) {
         uint64_t out_of_range = atomic_load(&r->out_of_range);
         esdm_status status = dense_elements(r, part, &raw, &owned, err);
@@ -348,28 +357,57 @@ choose_codecs(round *r, esdm_error *err)
         if (status != ESDM_OK)
             return status;
         esdm_codec_accuracy accuracy;
-        const esdm__blob_numbers numbers = numbers_of(r, part, raw, &accuracy);
+        const esdm__blob_numbers numbers = numbers_of(r, s, raw, &accuracy);
         const esdm__wish wish = {.mode = r->accuracy->mode,
                                  .compression_speed = r->accuracy->compression_speed,
                                  .decompression_speed = r->accuracy->decompression_speed,
                                  .bandwidth = bandwidth_of_thread(r),
                                  .numbers = &numbers};
-        status = esdm__choose(&wish, r->chosen, err);
+        status = esdm__choose(&wish, w->chosen, err);
         free(owned);
         if (status != ESDM_OK)
             return status;
     }
-    r->effort = r->chosen->effort;
+    w->effort = w->chosen->effort;
+    return ESDM_OK;
+}
+
+/* The codecs of a round: those of fragments that touch a region, and of others. */
+static esdm_status
+choose_codecs(round *r, size_t count, esdm_error *err)
+{
+    esdm__choice **const choices[] = {&r->io->choice, &r->io->choice_in_regions};
+    if (!r->accuracy->stated || r->dataset->codec != NULL)
+        return ESDM_OK;
+    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++) {
+        way *w = &r->ways[k];
+        size_t first = 0;
+        while (first < count && way_of(r, &r->slots[first]) != w)
+            first++;
+        if (first == count)
+            continue;
+        if (*choices[k] == NULL)
+            *choices[k] = calloc(1, sizeof **choices[k]);
+        w->chosen = *choices[k];
+        if (w->chosen == NULL)
+            return esdm__error_nomem(err, sizeof *w->chosen, "a choice of codecs");
+        w->chain = &w->chosen->chain;
+        esdm_status status = choose_by(r, &r->slots[first], w, err);
+        if (status != ESDM_OK)
+            return status;
+    }
     return ESDM_OK;
 }
 
 static void
 note_sizes(const round *r, size_t count)
 {
-    for (size_t i = 0; i < count && r->chosen != NULL; i++)
-        if (r->slots[i].fragment.inline_data == NULL)
-            esdm__choice_note(r->chosen, r->slots[i].fragment.raw_bytes,
-                              r->slots[i].fragment.stored_bytes);
+    for (size_t i = 0; i < count; i++) {
+        const slot *s = &r->slots[i];
+        if (way_of(r, s)->chosen != NULL && s->fragment.inline_data == NULL)
+            esdm__choice_note(way_of(r, s)->chosen, s->fragment.raw_bytes,
+                              s->fragment.stored_bytes);
+    }
 }
 
 static esdm_status
@@ -381,7 +419,7 @@ run_round(round *r, size_t count, esdm_error *err)
     atomic_store(&r->behind_bytes, bytes);
     r->inline_room = has_inline_room(r);
     esdm__pool *pool = r->dataset->group->container->session->pool;
-    esdm_status status = choose_codecs(r, err);
+    esdm_status status = choose_codecs(r, count, err);
     if (status == ESDM_OK)
         status = esdm__pool_run(pool, count, store_fragment, r, err);
     if (status == ESDM_OK)
@@ -498,27 +536,47 @@ prepare(const round *r, slot *s)
         s->fragment.stride[i] = count > 1 ? space->stride[i] : 1;
         s->fragment.strided = s->fragment.strided || s->fragment.stride[i] > 1;
     }
+    if (!esdm__accuracy_has_regions(r->accuracy))
+        s->regions = 0;
+    else if (r->map == NULL)
+        s->regions = (UINT32_C(1) << r->accuracy->in_force.region_count) - 1;
+    else
+        s->regions = esdm__region_map_touched(r->map, &s->fragment.box);
 }
 
 static esdm_status
 cut_and_store(round *r, const esdm__layout *layout, esdm_error *err)
 {
-    esdm__cutter cutter;
-    esdm__cutter_init(&cutter, layout, r->box);
-    bool more = true;
+    esdm__region_cutter cutter;
+    const esdm__region_map *map = r->strided == NULL ? r->map : NULL;
+    esdm_status status = esdm__region_cutter_init(&cutter, layout, r->box, map, err);
+    bool more = status == ESDM_OK;
     while (more) {
         size_t count = 0;
         while (count < r->batch) {
-            more = esdm__cutter_next(&cutter, &r->slots[count].part);
+            more = esdm__region_cutter_next(&cutter, &r->slots[count].part);
             if (!more)
                 break;
             prepare(r, &r->slots[count++]);
         }
-        esdm_status status = count > 0 ? run_round(r, count, err) : ESDM_OK;
-        if (status != ESDM_OK)
-            return status;
+        status = count > 0 ? run_round(r, count, err) : ESDM_OK;
+        more = more && status == ESDM_OK;
     }
-    return ESDM_OK;
+    esdm__region_cutter_clear(&cutter);
+    return status;
+}
+
+/* Where regions lie, if that is known. */
+static const esdm__region_map *
+map_of(const esdm__transfer *t, const esdm__accuracy *accuracy)
+{
+    esdm__regions *regions = &t->io->regions;
+    if (!esdm__accuracy_has_regions(accuracy))
+        return NULL;
+    const bool known = esdm__region_map_is_of(regions->map, &accuracy->in_force);
+    if (!known || regions->map->doubt != NULL)
+        atomic_store(&regions->doubt, known ? regions->map->doubt : ESDM__REGIONS_NOT_ASKED);
+    return known ? regions->map : NULL;
 }
 
 esdm_status
@@ -535,14 +593,15 @@ esdm__write_fragments(const esdm__transfer *t, const esdm__box *box, bool stride
                .strided = strided ? t->space : NULL,
                .box = box,
                .accuracy = &accuracy,
-               .chain = &t->io->chain};
+               .ways = {{.chain = &t->io->chain}, {.chain = &t->io->chain}}};
+    r.map = map_of(t, &accuracy);
     esdm__missing_of(t->dataset, &r.missing);
     esdm__cut cut = ESDM__CUT_CONTIGUOUS;
     status = esdm__access_of(t->dataset, &cut, err);
     if (status != ESDM_OK)
         return status;
     esdm__layout layout = layout_of(&r, cut);
-    uint64_t count = esdm__cutter_count(&layout, box);
+    uint64_t count = r.map != NULL ? ESDM__WRITE_BATCH : esdm__cutter_count(&layout, box);
     r.batch = count > ESDM__WRITE_BATCH ? ESDM__WRITE_BATCH : count > 0 ? (size_t) count : 1;
     r.slots = calloc(r.batch + 1, sizeof *r.slots);
     if (r.slots == NULL)

@@ -12,6 +12,9 @@
 
 #include "model/accuracy.h"
 
+/* What fortran/esdm.f90 has room for. */
+_Static_assert(sizeof(esdm_accuracy) <= 1024 * sizeof(double), "c_accuracy of module esdm");
+
 static esdm_error error;
 
 /* Parses on top of nothing; the text that is printed again. */
@@ -64,6 +67,18 @@ test_accuracy__texts_round_trip(void **state)
          "absolute_tolerance=1; lossless_up_to=2; lossless_from=8"},
         {"conserve=0.1; conserve=0.2; mode=archive; mode=speed", NULL, "conserve=0.1; mode=speed"},
         {"abs=1; exact=1 2; exact=2 3", NULL, "absolute_tolerance=1; exact_values=1 2 3"},
+        {"abs=0.5 K; box=-10,35,30,60: abs=10 mK", "K",
+         "absolute_tolerance=0.5; box=-10,35,30,60: absolute_tolerance=0.01"},
+        {"regions=box=350, 35, 30, 60 : rel=1 %, finest=2; abs=3", NULL,
+         "absolute_tolerance=3; box=350,35,390,60: relative_tolerance=0.01, relative_finest=2"},
+        {"range=1 %; level=500..1000 hPa: digits=4; level = 10 : bits=9", NULL,
+         "range_tolerance=0.01; level=500..1000 hPa: significant_digits=4; "
+         "level=10: significant_bits=9"},
+        {"abs=1; box=0,-90,360,90 & level=-5.5..1e3 m: abs=0.1, std=0.01; mode=archive", NULL,
+         "absolute_tolerance=1; mode=archive; box=0,-90,360,90 & level=-5.5..1000 m: "
+         "absolute_tolerance=0.1, std_tolerance=0.01"},
+        {"abs=1; box=0,0,1,1: abs=0.1; box=0,0,1,1: abs=0.2, digits=3", NULL,
+         "absolute_tolerance=1; box=0,0,1,1: absolute_tolerance=0.1, significant_digits=3"},
         {"", NULL, ""},
     };
     (void) state;
@@ -92,6 +107,11 @@ test_accuracy__the_strictest_statement_counts(void **state)
         {"abs=3", "rel=0.1; finest=2",
          "absolute_tolerance=3; relative_tolerance=0.1; relative_finest=2"},
         {"rel=0.1", "finest=2", NULL},
+        {"abs=1; box=0,0,1,1: abs=0.1", "abs=0.5; box=0,0,1,1: abs=0.2; level=3: abs=0.3",
+         "absolute_tolerance=0.5; box=0,0,1,1: absolute_tolerance=0.1; "
+         "level=3: absolute_tolerance=0.3"},
+        {"abs=1; level=1: abs=0; level=2: abs=0; level=3: abs=0; level=4: abs=0; level=5: abs=0",
+         "abs=1; level=6: abs=0; level=7: abs=0; level=8: abs=0; level=9: abs=0", NULL},
         {"abs=1; exact=1 2 3 4 5 6 7 8 9", "exact=11 12 13 14 15 16 17 18", NULL},
     };
     (void) state;
@@ -144,6 +164,28 @@ test_accuracy__nonsense_is_refused(void **state)
         {"compression_speed=3", NULL, "expected a speed"},
         {"compression_speed=0 MiB/s", NULL, "positive"},
         {"exact=1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17", NULL, "at most 16"},
+        {"box=0,0,1,1: abs=1", NULL, "nothing that numbers elsewhere may be off by"},
+        {"abs=1; box=0,0,1,1", NULL, "expected WHERE: TOLERANCES"},
+        {"abs=1; box=0,0,1: abs=0.1", NULL, "box=WEST,SOUTH,EAST,NORTH"},
+        {"abs=1; box=0,0,1,1,2: abs=0.1", NULL, "box=WEST,SOUTH,EAST,NORTH"},
+        {"abs=1; box=0,0,nan,1: abs=0.1", NULL, "box=WEST,SOUTH,EAST,NORTH"},
+        {"abs=1; box=0,60,1,30: abs=0.1", NULL, "the southern one first"},
+        {"abs=1; box=0,-91,1,30: abs=0.1", NULL, "latitudes are degrees"},
+        {"abs=1; box=0,0,1e9,30: abs=0.1", NULL, "longitudes are degrees"},
+        {"abs=1; level=a: abs=0.1", NULL, "level=FROM..TO"},
+        {"abs=1; level=1..: abs=0.1", NULL, "level=FROM..TO"},
+        {"abs=1; level=1..2..3: abs=0.1", NULL, "level=FROM..TO"},
+        {"abs=1; level=1 & level=2: abs=0.1", NULL, "two ranges of levels"},
+        {"abs=1; level=1 & lat=2: abs=0.1", NULL, "expected box="},
+        {"abs=1; level=1: mode=archive", NULL, "tolerances alone"},
+        {"abs=1; level=1: exact=3", NULL, "tolerances alone"},
+        {"abs=1; level=1: level=2: abs=0.1", NULL, "no regions within regions"},
+        {"abs=1; level=1:", NULL, "states nothing"},
+        {"abs=1; level=1: finest=1", NULL, "states nothing"},
+        {"abs=1 K; level=1: abs=1 Pa", "K", "are not those"},
+        {"abs=1; level=1: abs=1", NULL, "not more accurate than what is stated for all"},
+        {"abs=1; rel=0.1; level=1: rel=0.2", NULL, "not more accurate"},
+        {"abs=1; regions=", NULL, "expected WHERE: TOLERANCES"},
     };
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -204,6 +246,18 @@ test_accuracy__stored_texts_may_have_large_shares(void **state)
     assert_int_equal(esdm_accuracy_check(&a, &error), ESDM_EINVAL);
 }
 
+static void
+test_accuracy__masks_are_not_supported(void **state)
+{
+    (void) state;
+    esdm_accuracy a;
+    esdm_accuracy_init(&a);
+    assert_int_equal(esdm_accuracy_parse(&a, "abs=1; mask=sftlf>50: abs=0.1", NULL, &error),
+                     ESDM_ENOTSUP);
+    assert_non_null(strstr(error.message, "masks are not supported"));
+    assert_int_equal(a.stated, 0);
+}
+
 /* Programs run under locales with another decimal point. */
 static void
 test_accuracy__the_locale_does_not_matter(void **state)
@@ -226,6 +280,7 @@ main(void)
         cmocka_unit_test(test_accuracy__nonsense_is_refused),
         cmocka_unit_test(test_accuracy__members_out_of_range_are_refused),
         cmocka_unit_test(test_accuracy__stored_texts_may_have_large_shares),
+        cmocka_unit_test(test_accuracy__masks_are_not_supported),
         cmocka_unit_test(test_accuracy__the_locale_does_not_matter),
     };
     return cmocka_run_group_tests_name("model.accuracy", tests, NULL, NULL);

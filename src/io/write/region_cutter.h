@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_WRITE_REGION_CUTTER_H
+#define ESDM_IO_WRITE_REGION_CUTTER_H
+
+/** @file Cuts the box of a write as the fragmenter does, and then where regions begin and end. */
+
+#include "io/container/region_map.h"
+#include "layout/fragmenter.h"
+
+typedef struct esdm__region_cutter {
+    esdm__cutter cutter;
+    const esdm__region_map *map; /* borrowed; NULL: the fragmenter alone cuts */
+    uint64_t least;              /* elements of a piece */
+    esdm__box *pieces;           /* of the last fragment box, owned; the last one is next */
+    size_t npieces;
+} esdm__region_cutter;
+
+/** @return ESDM_ENOMEM. */
+esdm_status esdm__region_cutter_init(esdm__region_cutter *cutter, const esdm__layout *layout,
+                                     const esdm__box *box, const esdm__region_map *map,
+                                     esdm_error *err);
+bool esdm__region_cutter_next(esdm__region_cutter *cutter, esdm__box *ret_fragment);
+/** Also after a failed init. */
+void esdm__region_cutter_clear(esdm__region_cutter *cutter);
+
+#endif

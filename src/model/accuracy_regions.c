@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+
+/* Regions in which numbers are to be more accurate: as text, and together. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/accuracy.h"
+#include "model/accuracy_quantities.h"
+
+#define TEXT_BYTES 1024
+/* What a region can state. */
+#define STATED (ESDM__TOLERANCES | (uint32_t) ESDM_ACCURACY_RELATIVE_FINEST)
+
+/* ---- a region as a statement ---------------------------------------------------------------- */
+
+void
+esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret)
+{
+    esdm_accuracy_init(ret);
+    ret->stated = region->stated;
+    ret->absolute_tolerance = region->absolute_tolerance;
+    ret->relative_tolerance = region->relative_tolerance;
+    ret->relative_finest = region->relative_finest;
+    ret->range_tolerance = region->range_tolerance;
+    ret->std_tolerance = region->std_tolerance;
+    ret->significant_digits = region->significant_digits;
+    ret->significant_bits = region->significant_bits;
+}
+
+static void
+take_tolerances(esdm_accuracy_region *region, const esdm_accuracy *from)
+{
+    region->stated = from->stated;
+    region->absolute_tolerance = from->absolute_tolerance;
+    region->relative_tolerance = from->relative_tolerance;
+    region->relative_finest = from->relative_finest;
+    region->range_tolerance = from->range_tolerance;
+    region->std_tolerance = from->std_tolerance;
+    region->significant_digits = from->significant_digits;
+    region->significant_bits = from->significant_bits;
+}
+
+/* Whether both are of the same points. */
+static bool
+same_place(const esdm_accuracy_region *a, const esdm_accuracy_region *b)
+{
+    return a->within == b->within && a->west == b->west && a->south == b->south &&
+           a->east == b->east && a->north == b->north && a->level_low == b->level_low &&
+           a->level_high == b->level_high && strcmp(a->level_units, b->level_units) == 0;
+}
+
+static esdm_status
+add(esdm_accuracy *into, const esdm_accuracy_region *region, esdm_error *err)
+{
+    uint32_t at = 0;
+    while (at < into->region_count && !same_place(&into->regions[at], region))
+        at++;
+    if (at == ESDM_ACCURACY_REGIONS_MAX)
+        return esdm__error_set(err, ESDM_EINVAL, "regions: at most %d are possible",
+                               ESDM_ACCURACY_REGIONS_MAX);
+    if (at == into->region_count) {
+        into->regions[into->region_count++] = *region;
+        return ESDM_OK;
+    }
+    esdm_accuracy both, other;
+    esdm__region_accuracy(&into->regions[at], &both);
+    esdm__region_accuracy(region, &other);
+    esdm_status st = esdm__accuracy_join_statement(&both, &other, err);
+    if (st == ESDM_OK)
+        take_tolerances(&into->regions[at], &both);
+    return st;
+}
+
+esdm_status
+esdm__regions_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    if ((into->stated & ESDM_ACCURACY_REGIONS) == 0)
+        into->region_count = 0;
+    for (uint32_t i = 0; i < other->region_count && st == ESDM_OK; i++)
+        st = add(into, &other->regions[i], err);
+    return st;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static const char *
+skip_blanks(const char *text)
+{
+    return text + strspn(text, " \t\n");
+}
+
+/* What follows "NAME", blanks and "="; NULL: it is something else. */
+static const char *
+after(const char *text, const char *name)
+{
+    size_t bytes = strlen(name);
+    if (strncmp(text, name, bytes) != 0)
+        return NULL;
+    text = skip_blanks(text + bytes);
+    return *text == '=' ? text + 1 : NULL;
+}
+
+bool
+esdm__region_begins(const char *text)
+{
+    text = skip_blanks(text);
+    if (strncmp(text, "mask", 4) == 0 && strcspn(text, "=<>") < strcspn(text, ";,"))
+        return true;
+    return after(text, "box") != NULL || after(text, "level") != NULL ||
+           after(text, "regions") != NULL;
+}
+
+static esdm_status
+wrong(const char *region, const char *what, esdm_error *err)
+{
+    return esdm__error_set(err, ESDM_EINVAL, "region '%.100s': %s", region, what);
+}
+
+static bool
+read_number(const char **text, double *ret)
+{
+    char *end;
+    *ret = strtod(*text, &end);
+    bool is = end != *text && isfinite(*ret);
+    *text = skip_blanks(end);
+    return is;
+}
+
+static esdm_status
+read_box(esdm_accuracy_region *region, const char *text, const char *all, esdm_error *err)
+{
+    double *const sides[] = {&region->west, &region->south, &region->east, &region->north};
+    for (size_t i = 0; i < 4; i++) {
+        if (!read_number(&text, sides[i]) || *text != (i < 3 ? ',' : '\0'))
+            return wrong(all,
+                         "expected box=WEST,SOUTH,EAST,NORTH in degrees, such as "
+                         "box=-10,35,30,60",
+                         err);
+        text += i < 3;
+    }
+    if (fabs(region->west) > 720 || fabs(region->east) > 720)
+        return wrong(all, "longitudes are degrees from -720 to 720", err);
+    if (region->south < -90 || region->north > 90 || region->south > region->north)
+        return wrong(all, "latitudes are degrees from -90 to 90, the southern one first", err);
+    if (region->east < region->west)
+        region->east += 360 * ceil((region->west - region->east) / 360);
+    region->within |= ESDM_REGION_BOX;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_levels(esdm_accuracy_region *region, const char *text, const char *all, esdm_error *err)
+{
+    char first[64];
+    double from = 0, to = 0;
+    const char *dots = strstr(text, ".."); /* the first of which would be taken for a decimal one */
+    const char *rest = first;
+    bool right = true;
+    if (dots != NULL) {
+        right = (size_t) (dots - text) < sizeof first;
+        (void) snprintf(first, sizeof first, "%.*s", (int) (dots - text), text);
+        right = right && read_number(&rest, &from) && *rest == '\0';
+        text = dots + 2;
+    }
+    right = right && read_number(&text, &to);
+    if (right && dots == NULL)
+        from = to;
+    if (!right || strpbrk(text, "=.,<>") != NULL)
+        return wrong(all, "expected level=FROM..TO and units, such as level=1000..500 hPa", err);
+    if (strlen(text) >= sizeof region->level_units)
+        return wrong(all, "the units of its levels are too long", err);
+    strcpy(region->level_units, text);
+    region->level_low = fmin(from, to);
+    region->level_high = fmax(from, to);
+    region->within |= ESDM_REGION_LEVELS;
+    return ESDM_OK;
+}
+
+/* Cuts blanks away at the end. */
+static void
+trim(char *text)
+{
+    size_t bytes = strlen(text);
+    while (bytes > 0 && strchr(" \t\n", text[bytes - 1]) != NULL)
+        bytes--;
+    text[bytes] = '\0';
+}
+
+/* "box=…" or "level=…" */
+static esdm_status
+read_condition(esdm_accuracy_region *region, char *text, const char *all, esdm_error *err)
+{
+    trim(text);
+    text = (char *) (uintptr_t) skip_blanks(text);
+    const char *box = after(text, "box");
+    const char *levels = after(text, "level");
+    if (box != NULL && (region->within & ESDM_REGION_BOX) == 0)
+        return read_box(region, box, all, err);
+    if (levels != NULL && (region->within & ESDM_REGION_LEVELS) == 0)
+        return read_levels(region, levels, all, err);
+    if (box != NULL || levels != NULL)
+        return wrong(all, "it has two boxes or two ranges of levels: make two regions of it", err);
+    if (strncmp(text, "mask", 4) == 0)
+        return esdm__error_set(err, ESDM_ENOTSUP,
+                               "region '%.100s': masks are not supported: expected box=… or "
+                               "level=…",
+                               all);
+    return wrong(all, "expected box=WEST,SOUTH,EAST,NORTH or level=FROM..TO", err);
+}
+
+/* "box=… & level=…" */
+static esdm_status
+read_place(esdm_accuracy_region *region, char *text, const char *all, esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    for (char *next = text; next != NULL && st == ESDM_OK;) {
+        char *condition = next;
+        next = strchr(condition, '&');
+        if (next != NULL)
+            *next++ = '\0';
+        st = read_condition(region, condition, all, err);
+    }
+    return st;
+}
+
+/* "abs=0.01 K, rel=1 %" */
+static esdm_status
+read_tolerances(esdm_accuracy_region *region, const char *text, const char *all,
+                const esdm__accuracy_reading *how, esdm_error *err)
+{
+    esdm_accuracy stated = {0};
+    esdm_error why = {0};
+    const esdm__accuracy_reading inner = {
+        .units = how->units, .stored = how->stored, .inner = true};
+    esdm_status st = esdm__accuracy_read_parts(&stated, text, &inner, &why);
+    if (st != ESDM_OK)
+        return esdm__error_set(err, st, "region '%.100s': %s", all, why.message);
+    if ((stated.stated & ~STATED) != 0)
+        return wrong(all,
+                     "a region states tolerances alone (abs, rel, finest, digits, bits, "
+                     "range, std); all else holds everywhere",
+                     err);
+    if ((stated.stated & ESDM__TOLERANCES) == 0)
+        return wrong(all, "it states nothing: expected a tolerance, such as abs=0.01", err);
+    take_tolerances(region, &stated);
+    return ESDM_OK;
+}
+
+static esdm_status
+read_region(esdm_accuracy *into, const char *text, size_t bytes, const esdm__accuracy_reading *how,
+            esdm_error *err)
+{
+    char all[TEXT_BYTES], place[TEXT_BYTES];
+    esdm_accuracy_region region;
+    memset(&region, 0, sizeof region);
+    if (bytes >= sizeof all)
+        return esdm__error_set(err, ESDM_EINVAL, "region '%.60s…' is too long", text);
+    memcpy(all, text, bytes);
+    all[bytes] = '\0';
+    trim(all);
+    const char *colon = strchr(all, ':');
+    if (colon == NULL)
+        return wrong(all, "expected WHERE: TOLERANCES, such as box=-10,35,30,60: abs=0.01", err);
+    memcpy(place, all, (size_t) (colon - all));
+    place[colon - all] = '\0';
+    esdm_status st = read_place(&region, place, all, err);
+    if (st == ESDM_OK)
+        st = read_tolerances(&region, colon + 1, all, how, err);
+    return st == ESDM_OK ? add(into, &region, err) : st;
+}
+
+esdm_status
+esdm__regions_read(esdm_accuracy *accuracy, const char *text, const esdm__accuracy_reading *how,
+                   esdm_error *err)
+{
+    esdm_status st = ESDM_OK;
+    accuracy->region_count = 0;
+    memset(accuracy->regions, 0, sizeof accuracy->regions);
+    while (st == ESDM_OK) {
+        text += strspn(text, " \t\n;");
+        size_t bytes = strcspn(text, ";");
+        const char *inner = after(text, "regions");
+        if (bytes == 0)
+            break;
+        const char *from = inner != NULL ? skip_blanks(inner) : text;
+        st = read_region(accuracy, from, (size_t) (text + bytes - from), how, err);
+        text += bytes;
+    }
+    if (st == ESDM_OK && accuracy->region_count == 0)
+        return esdm__error_set(err, ESDM_EINVAL, "regions: expected box=…: … or level=…: …");
+    return st;
+}
+
+/* ---- printing ------------------------------------------------------------------------------- */
+
+static void
+put_text(esdm__buffer *out, const char *text)
+{
+    esdm__buffer_put(out, text, strlen(text));
+}
+
+static void
+put_region(esdm__buffer *out, const esdm_accuracy_region *r)
+{
+    const double sides[] = {r->west, r->south, r->east, r->north};
+    esdm_accuracy stated;
+    for (size_t i = 0; i < 4 && (r->within & ESDM_REGION_BOX) != 0; i++) {
+        put_text(out, i == 0 ? "box=" : ",");
+        esdm__accuracy_put_number(out, sides[i]);
+    }
+    if (r->within == (ESDM_REGION_BOX | ESDM_REGION_LEVELS))
+        put_text(out, " & ");
+    if ((r->within & ESDM_REGION_LEVELS) != 0) {
+        put_text(out, "level=");
+        esdm__accuracy_put_number(out, r->level_low);
+        if (r->level_high > r->level_low) {
+            put_text(out, "..");
+            esdm__accuracy_put_number(out, r->level_high);
+        }
+        put_text(out, r->level_units[0] != '\0' ? " " : "");
+        put_text(out, r->level_units);
+    }
+    put_text(out, ": ");
+    esdm__region_accuracy(r, &stated);
+    esdm__accuracy_put_apart(out, &stated, ", ");
+}
+
+void
+esdm__regions_put(esdm__buffer *out, const esdm_accuracy *accuracy)
+{
+    for (uint32_t i = 0; i < accuracy->region_count; i++) {
+        put_text(out, i > 0 ? "; " : "");
+        put_region(out, &accuracy->regions[i]);
+    }
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+static bool
+place_is_right(const esdm_accuracy_region *r)
+{
+    const uint32_t known = (uint32_t) ESDM_REGION_BOX | ESDM_REGION_LEVELS;
+    bool right = r->within != 0 && (r->within & ~known) == 0;
+    if ((r->within & ESDM_REGION_BOX) != 0)
+        right = right && fabs(r->west) <= 720 && r->east >= r->west && r->east <= 1440 &&
+                r->south >= -90 && r->south <= r->north && r->north <= 90;
+    if ((r->within & ESDM_REGION_LEVELS) != 0)
+        right = right && isfinite(r->level_low) && isfinite(r->level_high) &&
+                r->level_low <= r->level_high &&
+                memchr(r->level_units, '\0', sizeof r->level_units) != NULL;
+    return right;
+}
+
+esdm_status
+esdm__regions_check(const esdm_accuracy *accuracy, bool stored, esdm_error *err)
+{
+    if ((accuracy->stated & ESDM__TOLERANCES) == 0)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "regions are stated, but nothing that numbers elsewhere may be off "
+                               "by: state a tolerance for all before them, as in 'abs=0.5; "
+                               "box=-10,35,30,60: abs=0.01'");
+    for (uint32_t i = 0; i < accuracy->region_count; i++) {
+        const esdm_accuracy_region *r = &accuracy->regions[i];
+        esdm_accuracy stated;
+        esdm__region_accuracy(r, &stated);
+        if (!place_is_right(r) || (r->stated & ~STATED) != 0 || (r->stated & ESDM__TOLERANCES) == 0)
+            return esdm__error_set(err, ESDM_EINVAL, "regions[%u] is out of range", i);
+        esdm_status st = esdm__accuracy_check(&stated, stored, err);
+        if (st != ESDM_OK)
+            return esdm__error_prefix(err, st, "regions[%u]", i);
+    }
+    return ESDM_OK;
+}
+
+/* Whether each tolerance of the region is stated for all, and not looser there. */
+static bool
+adds_nothing(const esdm_accuracy *all, const esdm_accuracy_region *region)
+{
+    esdm_accuracy stated, both = *all;
+    both.stated &= ~(uint32_t) ESDM_ACCURACY_REGIONS;
+    const esdm_accuracy before = both;
+    esdm__region_accuracy(region, &stated);
+    return (region->stated & ~all->stated) == 0 &&
+           esdm__accuracy_join_statement(&both, &stated, NULL) == ESDM_OK &&
+           esdm__accuracy_equal(&both, &before);
+}
+
+esdm_status
+esdm__regions_check_use(const esdm_accuracy *accuracy, esdm_error *err)
+{
+    for (uint32_t i = 0; i < accuracy->region_count; i++)
+        if (adds_nothing(accuracy, &accuracy->regions[i]))
+            return esdm__error_set(err, ESDM_EINVAL,
+                                   "region %u is not more accurate than what is stated for all, "
+                                   "which holds there too: state the loose tolerance for all and "
+                                   "the strict one of the region",
+                                   i + 1);
+    return ESDM_OK;
+}
