@@ -47,7 +47,7 @@ tell_snapshot(esdm_session *session, const char *name)
     esdm_error err = {0};
     if (strchr(name, '@') == NULL ||
         esdm_container_stat(session, name, &info, &err) != ESDM_ENOENT ||
-        strstr(err.message, " has no ") == NULL)
+        (strstr(err.message, " has no ") == NULL && strstr(err.message, "snapshot") == NULL))
         return false;
     if (atomic_fetch_add(&told, 1) < SUGGESTIONS_MOST)
         esdmnc_say("%s", err.message);
@@ -57,7 +57,7 @@ tell_snapshot(esdm_session *session, const char *name)
 void
 esdmnc_missing_tell(esdm_session *session, const char *name)
 {
-    char text[ESDM_CONTAINER_NAME_MAX + 128];
+    char text[2 * ESDM_CONTAINER_NAME_MAX + 128];
     ask("");
     if (atomic_load(&told) >= SUGGESTIONS_MOST || tell_snapshot(session, name))
         return;

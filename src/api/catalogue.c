@@ -218,5 +218,16 @@ esdm_container_snapshots(esdm_session *session, const char *name, esdm_snapshot_
     if (status != ESDM_OK)
         return status;
     snapshot_visitor v = {visit, user};
-    return session->meta->snapshot_list(session->store, normal, visit_snapshot, &v, err);
+    esdm_error why = {0};
+    status = session->meta->snapshot_list(session->store, normal, visit_snapshot, &v, &why);
+    if (status == ESDM_ENOENT && esdm__moment_is_said(normal)) {
+        esdm__moment moment;
+        status = esdm__moment_find(session, normal, &moment, &why);
+        if (status == ESDM_OK)
+            status = session->meta->snapshot_list(session->store, moment.stored, visit_snapshot, &v,
+                                                  &why);
+    }
+    if (status != ESDM_OK && err != NULL)
+        *err = why;
+    return status;
 }

@@ -3,6 +3,7 @@
 /** @file Public functions on containers: open, create, commit, close. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "api/branches.h"
 #include "api/digest.h"
@@ -108,6 +109,13 @@ open_moment(esdm_session *session, const char *name, esdm_open_mode mode, uint64
         status = open_plain(session, moment.stored, mode,
                             snapshot != ESDM_SNAPSHOT_LATEST ? snapshot : moment.snapshot,
                             ret_container, err);
+    if (status == ESDM_OK && esdm__name_is_own(moment.stored)) {
+        (*ret_container)->said = strdup(name);
+        if ((*ret_container)->said == NULL) {
+            esdm_container_discard(*ret_container);
+            status = esdm__error_nomem(err, strlen(name) + 1, "the name of a container");
+        }
+    }
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/formers.h"
 #include "api/tags.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -156,6 +157,7 @@ typedef struct kept {
     uint64_t *numbers; /* owned; oldest first */
     size_t count;
     uint64_t found; /* 0: none */
+    uint64_t found_ns;
     uint64_t oldest_ns;
     bool failed;
 } kept;
@@ -174,14 +176,18 @@ note(uint64_t snapshot, uint64_t parent, uint64_t time_ns, const char *writer, c
     }
     k->numbers[k->count++] = snapshot;
     if (k->wanted->kind == SAID_TIME ? time_ns <= k->wanted->time_ns
-                                     : snapshot == k->wanted->number)
+                                     : snapshot == k->wanted->number) {
         k->found = snapshot;
+        k->found_ns = time_ns;
+    }
     return true;
 }
 
 static esdm_status
 look(esdm_session *session, const char *stored, kept *k, esdm_error *err)
 {
+    k->count = 0;
+    k->found = 0;
     esdm_status status = session->meta->snapshot_list(session->store, stored, note, k, err);
     if (status == ESDM_OK && k->failed)
         return esdm__error_nomem(err, k->count * sizeof *k->numbers, "a list of snapshots");
@@ -190,84 +196,115 @@ look(esdm_session *session, const char *stored, kept *k, esdm_error *err)
     return status;
 }
 
-/* The former container that had the name at that time. */
-typedef struct search {
-    const char *name;
-    uint64_t time_ns;
-    char stored[ESDM__FORMER_NAME_BYTES]; /* "": none */
-} search;
-
-static bool
-find_former(const char *stored, const esdm_meta_container *record, void *user)
-{
-    search *s = user;
-    esdm__former former;
-    if (esdm__former_parse(stored, &former) && strcmp(former.name, s->name) == 0 &&
-        record->created_ns <= s->time_ns && s->time_ns < former.time_ns)
-        (void) snprintf(s->stored, sizeof s->stored, "%s", stored);
-    return true;
-}
-
 static esdm_status
-look_at_former(esdm_session *session, const char *base, uint64_t time_ns, kept *k,
-               esdm__moment *ret_moment, esdm_error *err)
-{
-    char prefix[ESDM__FORMER_NAME_BYTES];
-    search s = {.name = base, .time_ns = time_ns};
-    (void) snprintf(prefix, sizeof prefix, ESDM__FORMER_PREFIX "/%s", base);
-    esdm_status status =
-        session->meta->container_list(session->store, prefix, find_former, &s, err);
-    if (status != ESDM_OK || s.stored[0] == '\0')
-        return status;
-    memcpy(ret_moment->stored, s.stored, sizeof s.stored);
-    k->count = 0;
-    return look(session, s.stored, k, err);
-}
-
-static bool
-count_former(const char *stored, const esdm_meta_container *record, void *user)
-{
-    search *s = user;
-    esdm__former former;
-    (void) record;
-    if (esdm__former_parse(stored, &former) && strcmp(former.name, s->name) == 0)
-        s->time_ns++;
-    return true;
-}
-
-/* What else the name was: who replaces a container by `-O` or mode "w" looks for it here. */
-static void
-tell_formers(esdm_session *session, const char *base, char *text, size_t bytes)
-{
-    char prefix[ESDM__FORMER_NAME_BYTES];
-    search s = {.name = base, .time_ns = 0};
-    (void) snprintf(prefix, sizeof prefix, ESDM__FORMER_PREFIX "/%s", base);
-    text[0] = '\0';
-    if (session->meta->container_list(session->store, prefix, count_former, &s, NULL) == ESDM_OK &&
-        s.time_ns > 0)
-        (void) snprintf(text, bytes,
-                        "; of what it replaced NAME@TIME and esdm-restore bring back %" PRIu64
-                        " (esdm-ls --replaced)",
-                        s.time_ns);
-}
-
-static esdm_status
-nothing_found(esdm_session *session, const char *base, const char *text, const kept *k,
-              esdm_error *err)
+nothing_found(const char *base, const char *text, const kept *k, esdm_error *err)
 {
     char numbers[128] = "";
-    char formers[160];
     size_t used = 0;
     size_t from = k->count > 8 ? k->count - 8 : 0;
     for (size_t i = from; i < k->count && used < sizeof numbers - 24; i++)
         used += (size_t) snprintf(numbers + used, sizeof numbers - used, "%s%" PRIu64,
                                   i > from ? ", " : "", k->numbers[i]);
-    tell_formers(session, base, formers, sizeof formers);
+    return esdm__error_set(
+        err, ESDM_ENOENT,
+        "container '%.200s' has no snapshot '%.40s': kept %s %s%s (esdm-log lists "
+        "them; \"history\" of the site says how many are kept)",
+        base, text, k->count == 1 ? "is" : "are", from > 0 ? "… " : "", numbers);
+}
+
+/* ---- former containers -------------------------------------------------------------------- */
+
+/* A name in time as it is written, to the nanosecond. */
+static void
+format_time(uint64_t time_ns, char ret_text[40])
+{
+    time_t seconds = (time_t) (time_ns / SECOND_NS);
+    struct tm date;
+    (void) gmtime_r(&seconds, &date);
+    size_t bytes = strftime(ret_text, 40, "%Y-%m-%dT%H:%M:%S", &date);
+    (void) snprintf(ret_text + bytes, 40 - bytes, ".%09u", (unsigned) (time_ns % SECOND_NS));
+}
+
+/* Adds to what is wrong how what had the name before is read. @param read_ns a time at which it is
+ * found. @param has_it whether it has what was asked for. */
+static esdm_status
+tell_of_former(const char *base, const esdm__former_record *former, uint64_t read_ns, bool has_it,
+               esdm_error *err)
+{
+    char lost[40], read[40];
+    char before[ESDM_ERROR_MESSAGE_BYTES];
+    format_time(former->time_ns, lost);
+    format_time(read_ns, read);
+    lost[19] = '\0'; /* to the second */
+    (void) snprintf(before, sizeof before, "%.300s", err->message);
     return esdm__error_set(err, ESDM_ENOENT,
-                           "container '%s' has no snapshot '%s': kept %s %s%s (esdm-log lists "
-                           "them; \"history\" of the site says how many are kept)%s",
-                           base, text, k->count == 1 ? "is" : "are", from > 0 ? "… " : "", numbers,
-                           formers);
+                           "%s; the container that was %s at %s%s is '%.200s@%s' (esdm-restore "
+                           "--id %s '%.200s' brings it back, esdm-ls --replaced lists all)",
+                           before, former->removed ? "removed" : "replaced", lost,
+                           has_it ? " has it: it" : "", base, read, former->id, base);
+}
+
+/* A number: the newest of them that has such a snapshot is told of, else the newest one. */
+static esdm_status
+tell_who_has_it(esdm_session *session, const esdm__formers *all, const kept *wanted,
+                esdm_error *err)
+{
+    const esdm__former_record *newest = &all->items[all->count - 1];
+    for (size_t i = all->count; i-- > 0 && wanted->wanted->kind == SAID_NUMBER;) {
+        kept k = {.wanted = wanted->wanted};
+        esdm_error ignored;
+        bool there = look(session, all->items[i].stored, &k, &ignored) == ESDM_OK && k.found != 0;
+        free(k.numbers);
+        if (there)
+            return tell_of_former(all->name, &all->items[i], k.found_ns, true, err);
+    }
+    return tell_of_former(all->name, newest, newest->time_ns - 1, false, err);
+}
+
+/* The one that had the name at that time; where the name is free now, and a number was said, the
+ * last one that had it. NULL: none. */
+static const esdm__former_record *
+choose_former(const esdm__formers *all, const said *wanted, bool absent)
+{
+    if (wanted->kind != SAID_TIME)
+        return absent && all->count > 0 ? &all->items[all->count - 1] : NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->items[i].created_ns <= wanted->time_ns && wanted->time_ns < all->items[i].time_ns)
+            return &all->items[i];
+    }
+    return NULL;
+}
+
+/* Looks where the container of that name has no such snapshot, or is not there. */
+static esdm_status
+look_at_formers(esdm_session *session, const char *base, const char *text, bool absent, kept *k,
+                esdm__moment *ret_moment, esdm_error *err)
+{
+    esdm__formers all;
+    esdm_status status = esdm__formers_load(session, base, &all, err);
+    const esdm__former_record *one =
+        status == ESDM_OK ? choose_former(&all, k->wanted, absent) : NULL;
+    if (one != NULL) {
+        (void) snprintf(ret_moment->stored, sizeof ret_moment->stored, "%s", one->stored);
+        status = look(session, one->stored, k, err);
+    }
+    if (status == ESDM_OK && k->found == 0) {
+        esdm_error why = {0};
+        if (absent && one == NULL && all.count > 0)
+            (void) esdm__error_set(&why, ESDM_ENOENT,
+                                   "there was no container '%.200s' then: '%.40s' is "
+                                   "no time of a snapshot that is kept",
+                                   base, text);
+        else if (absent && one == NULL)
+            (void) esdm__error_set(&why, ESDM_ENOENT, "container '%s' does not exist", base);
+        else
+            (void) nothing_found(base, text, k, &why);
+        status = all.count > 0 ? tell_who_has_it(session, &all, k, &why) : why.status;
+        if (err != NULL)
+            *err = why;
+    }
+    esdm__formers_clear(&all);
+    return status;
 }
 
 /* A number needs no list of all snapshots, which takes long where there are many. */
@@ -313,17 +350,22 @@ esdm__moment_find(esdm_session *session, const char *name, esdm__moment *ret_mom
     }
     esdm_status status = look(session, base, &k, &why);
     bool absent = status == ESDM_ENOENT;
-    if ((status == ESDM_OK || absent) && k.found == 0 && wanted.kind == SAID_TIME)
-        status = look_at_former(session, base, wanted.time_ns, &k, ret_moment, &why);
+    if (absent || (status == ESDM_OK && k.found == 0))
+        status = look_at_formers(session, base, text, absent, &k, ret_moment, &why);
     ret_moment->snapshot = k.found;
-    if (status == ESDM_OK && k.found == 0 && absent)
-        status = esdm__error_set(&why, ESDM_ENOENT, "container '%s' does not exist", base);
-    else if (status == ESDM_OK && k.found == 0)
-        status = nothing_found(session, base, text, &k, &why);
     free(k.numbers);
     if (status != ESDM_OK && err != NULL)
         *err = why;
     return status;
+}
+
+static bool
+has_formers(esdm_session *session, const char *base)
+{
+    esdm__formers all;
+    bool has = esdm__formers_load(session, base, &all, NULL) == ESDM_OK && all.count > 0;
+    esdm__formers_clear(&all);
+    return has;
 }
 
 esdm_status
@@ -337,7 +379,8 @@ esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err)
         return ESDM_OK;
     (void) snprintf(base, sizeof base, "%.*s", (int) (text - 1 - name), name);
     if (session->meta->container_find(session->store, name, &record, NULL) == ESDM_OK ||
-        session->meta->container_find(session->store, base, &record, NULL) != ESDM_OK)
+        (session->meta->container_find(session->store, base, &record, NULL) != ESDM_OK &&
+         !has_formers(session, base)))
         return ESDM_OK;
     return esdm__error_set(err, ESDM_EACCES,
                            "'%s' names a snapshot of '%s', which nobody can write to: write to "

@@ -25,7 +25,7 @@ esdm_status esdm__moment_find(esdm_session *session, const char *name, esdm__mom
 
 /**
  * A name that is about to be given to a container. One that says a snapshot of a container that is
- * there cannot be: it would hide the snapshot.
+ * there, or of a former one, cannot be: it would hide the snapshot.
  * @return ESDM_EACCES: so it is.
  */
 esdm_status esdm__moment_check_new(esdm_session *session, const char *name, esdm_error *err);

@@ -170,8 +170,8 @@ esdm_container_suggest(esdm_session *session, const char *name, char *text, size
     if (all.count > 0) {
         (void) snprintf(text, bytes,
                         "a container of this name was removed and is kept: esdm-restore '%s' "
-                        "brings it back",
-                        normal);
+                        "brings it back, '%s@-0' is what it was",
+                        normal, normal);
         return;
     }
     nearest_name(session, normal, false, nearest);

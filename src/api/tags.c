@@ -5,10 +5,9 @@
 #include "api/tags.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
+#include "api/formers.h"
 #include "base/error.h"
 #include "model/names.h"
 
@@ -46,79 +45,24 @@ esdm__tag_find(esdm_session *session, uint64_t record, esdm__tagged *tagged, esd
     return session->meta->tag_list(session->store, record, look_for, tagged, err);
 }
 
-typedef struct candidate {
-    char *stored; /* owned */
-    uint64_t record;
-    uint64_t time_ns;
-} candidate;
-
-typedef struct candidates {
-    const char *name;
-    candidate *items; /* owned */
-    size_t count;
-    bool failed;
-} candidates;
-
-static bool
-note_candidate(const char *stored, const esdm_meta_container *record, void *user)
-{
-    candidates *all = user;
-    esdm__former former;
-    if (!esdm__former_parse(stored, &former) || strcmp(former.name, all->name) != 0)
-        return true;
-    char *copy = strdup(stored);
-    if (copy == NULL || !esdm__array_grow(&all->items, all->count, sizeof *all->items)) {
-        free(copy);
-        all->failed = true;
-        return false;
-    }
-    all->items[all->count++] = (candidate){copy, record->container, former.time_ns};
-    return true;
-}
-
-static void
-clear_candidates(candidates *all)
-{
-    for (size_t i = 0; i < all->count; i++)
-        free(all->items[i].stored);
-    free(all->items);
-}
-
-/* The former containers of a name; clear_candidates(). */
-static esdm_status
-load_candidates(esdm_session *session, const char *name, candidates *all, esdm_error *err)
-{
-    char prefix[ESDM__FORMER_NAME_BYTES];
-    *all = (candidates){.name = name};
-    (void) snprintf(prefix, sizeof prefix, ESDM__FORMER_PREFIX "/%s", name);
-    esdm_status status =
-        session->meta->container_list(session->store, prefix, note_candidate, all, err);
-    if (status == ESDM_OK && all->failed)
-        status = esdm__error_nomem(err, all->count * sizeof *all->items, "former containers");
-    return status;
-}
-
 /* The newest former container of that name that has the tag. */
 static esdm_status
 look_for_tag_in_formers(esdm_session *session, const char *base, esdm__tagged *tagged,
                         esdm__moment *ret_moment, uint64_t *ret_record, esdm_error *err)
 {
-    candidates all;
-    uint64_t newest_ns = 0, found = 0;
-    esdm_status status = load_candidates(session, base, &all, err);
-    for (size_t i = 0; i < all.count && status == ESDM_OK; i++) {
-        const candidate *one = &all.items[i];
-        if (one->time_ns < newest_ns)
-            continue;
+    esdm__formers all;
+    uint64_t found = 0;
+    esdm_status status = esdm__formers_load(session, base, &all, err);
+    for (size_t i = all.count; i-- > 0 && status == ESDM_OK && found == 0;) {
+        const esdm__former_record *one = &all.items[i];
         status = esdm__tag_find(session, one->record, tagged, err);
         if (status != ESDM_OK || tagged->snapshot == 0)
             continue;
-        newest_ns = one->time_ns;
         found = tagged->snapshot;
         *ret_record = one->record;
         (void) snprintf(ret_moment->stored, sizeof ret_moment->stored, "%s", one->stored);
     }
-    clear_candidates(&all);
+    esdm__formers_clear(&all);
     tagged->snapshot = found;
     return status;
 }
@@ -173,12 +117,28 @@ visit_tag(const esdm_meta_tag *tag, void *user)
     return v->more;
 }
 
+/* A name in time: the tags of the container that it says. */
+static esdm_status
+visit_moment(esdm_session *session, const char *name, visitor *v, esdm_error *err)
+{
+    esdm__moment moment;
+    esdm__former former;
+    esdm_meta_container record;
+    esdm_status status = esdm__moment_find(session, name, &moment, err);
+    if (status == ESDM_OK)
+        status = session->meta->container_find(session->store, moment.stored, &record, err);
+    if (status != ESDM_OK)
+        return status;
+    v->former_ns = esdm__former_parse(moment.stored, &former) ? former.time_ns : 0;
+    return session->meta->tag_list(session->store, record.container, visit_tag, v, err);
+}
+
 esdm_status
 esdm__tags_visit(esdm_session *session, const char *name, esdm_tag_visitor visit, void *user,
                  esdm_error *err)
 {
     esdm_meta_container record;
-    candidates all;
+    esdm__formers all;
     visitor v = {.visit = visit, .user = user, .more = true};
     esdm_error why = {0};
     esdm_status status = session->meta->container_find(session->store, name, &record, &why);
@@ -187,17 +147,19 @@ esdm__tags_visit(esdm_session *session, const char *name, esdm_tag_visitor visit
         return esdm__error_set(err, status, "%s", why.message);
     if (session->meta->tag_list == NULL)
         return ESDM_OK;
+    if (absent && esdm__moment_is_said(name))
+        return visit_moment(session, name, &v, err);
     if (!absent)
         status = session->meta->tag_list(session->store, record.container, visit_tag, &v, err);
     if (status != ESDM_OK && !absent)
         return status;
-    status = load_candidates(session, name, &all, err);
+    status = esdm__formers_load(session, name, &all, err);
     if (status == ESDM_OK && absent && all.count == 0)
         status = esdm__error_set(err, ESDM_ENOENT, "container '%s' does not exist", name);
     for (size_t i = all.count; i-- > 0 && v.more && status == ESDM_OK;) {
         v.former_ns = all.items[i].time_ns;
         status = session->meta->tag_list(session->store, all.items[i].record, visit_tag, &v, err);
     }
-    clear_candidates(&all);
+    esdm__formers_clear(&all);
     return status;
 }

@@ -181,6 +181,7 @@ esdm__container_free(esdm_container *container)
     free(container->groups.items);
     esdm__hints_clear(&container->hints);
     free(container->name);
+    free(container->said);
     free(container);
 }
 
@@ -208,7 +209,7 @@ esdm_container_name(const esdm_container *container)
 {
     if (container == NULL)
         return NULL;
-    return container->name;
+    return container->said != NULL ? container->said : container->name;
 }
 
 uint64_t

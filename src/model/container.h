@@ -118,6 +118,7 @@ typedef struct esdm__provider {
 struct esdm_container {
     esdm_session *session; /* borrowed */
     char *name;
+    char *said; /* what a former container was called to open it; NULL: by its name */
     bool writable;
     esdm_conversion conversion;
     bool structure_dirty;

@@ -145,6 +145,103 @@ def test_times_reach_former_containers():
         expect("before that a container of the same name, replaced" in told, told)
 
 
+def every_door(site, name, some=False):
+    """What each way to a name in time says: True, or the error."""
+    out = site.file("out.nc")
+    doors = {"stat": run([tool("esdm-stat"), name], check=False),
+             "cp": run([tool("esdm-cp"), "-f", f"esdm://{name}", out], check=False),
+             "ncdump": client(["ncdump", "-h", f"esdm://{name}"], check=False)}
+    more = {} if some else {
+             "digest": run([tool("esdm-stat"), "--digest", name], check=False),
+             "explain": run([tool("esdm-stat"), "--explain", name], check=False),
+             "log": run([tool("esdm-log"), name], check=False),
+             "ls": run([tool("esdm-ls"), name], check=False),
+             "diff": run([tool("esdm-diff"), name, name], check=False),
+             "clone": run([tool("esdm-cp"), "-f", "--reflink", f"esdm://{name}", "esdm://clone.nc"],
+                          check=False),
+             "ncks": client(["ncks", "-m", f"esdm://{name}"], check=False),
+             "cdo": client(["cdo", "-s", "sinfo", f"esdm://{name}"], check=False)}
+    return {door: done.returncode == 0 or done.stdout + done.stderr for door, done in (doors | more).items()}
+
+
+def expect_found(site, name):
+    found = every_door(site, name)
+    expect(all(said is True for said in found.values()), f"{name}: {found}")
+
+
+def expect_told(site, name, *words, some=True):
+    for door, said in every_door(site, name, some).items():
+        expect(said is not True and all(word in said for word in words), f"{name}, {door}: {said}")
+
+
+def test_what_was_removed_or_replaced_is_found_through_every_door():
+    with Site(history=9) as site:
+        make("gone.nc", 4)
+        make("new.nc", 4)
+        snapshots = log("gone.nc")
+        digests = [run([tool("esdm-stat"), "--digest", f"gone.nc@{s['snapshot']}"]).stdout.split()[0]
+                   for s in snapshots]
+        old = log("new.nc")
+        values = read("new.nc@1", "new.nc")
+        make("new.nc", 1)
+        run([tool("esdm-rm"), "gone.nc"])
+        # removed: by number, from the last one, and by time
+        for one, digest in zip(snapshots, digests):
+            for name in f"gone.nc@{one['snapshot']}", f"gone.nc@{one['time']}":
+                told = run([tool("esdm-stat"), "--digest", name]).stdout.split()[0]
+                expect(told == digest, f"{name}: {told}, was {digest}")
+        for name in "gone.nc@2", f"gone.nc@{snapshots[1]['time']}":
+            expect_found(site, name)
+        told = json.loads(run([tool("esdm-stat"), "--json", "gone.nc@2"]).stdout)["containers"][0]
+        expect(told["name"] == "gone.nc@2" and told["snapshot"] == 2 and
+               told["lost"]["name"] == "gone.nc", f"{told}")
+        out = run([tool("esdm-stat"), "gone.nc@2"]).stdout
+        restore = re.search(r"esdm-restore --id (\w+) 'gone.nc'", out)
+        expect(restore and "removed" in out, out)
+        logged = log("gone.nc@2")
+        expect([s["snapshot"] for s in logged] == [2, 1] and logged[0]["name"] == "gone.nc" and
+               "removed" in logged[0], f"{logged}")
+        for line in run([tool("esdm-log"), "--brief", "gone.nc@-0"]).stdout.splitlines():
+            read(line.split()[0])  # names that esdm-log says are names
+        expect_error(client(["/usr/bin/python3", "-c", "import netCDF4; "
+                             "netCDF4.Dataset('esdm://gone.nc@2', 'a')"], check=False))
+        expect_told(site, "gone.nc@99", "99", "removed", "esdm-restore --id " + restore.group(1),
+                    some=False)
+        after = datetime.datetime.utcnow().isoformat()
+        expect_told(site, f"gone.nc@{after}", "then", "removed", "esdm-restore --id")
+        said = client(["ncdump", "-h", "esdm://gone.nc"], check=False).stderr
+        expect("'gone.nc@-0'" in said and "esdm-restore 'gone.nc'" in said, said)
+        # replaced: numbers are those of who has the name
+        expect_found(site, f"new.nc@{old[0]['time']}")
+        expect(read(f"new.nc@{old[-1]['time']}", f"new.nc@{old[0]['time']}") == values, "other values")
+        number = old[0]["snapshot"]
+        expect_told(site, f"new.nc@{number}", "has it", "replaced", "esdm-restore --id", some=False)
+        said = every_door(site, f"new.nc@{number}", True)["stat"]
+        name = re.search(r"has it: it is '([^']+)'", said).group(1)
+        expect(read(name)[0] == values[1], f"{name}: {read(name)}")
+        expect_told(site, "new.nc@-7", "replaced", "esdm-restore --id")
+        before = run([tool("esdm-log"), "new.nc"]).stdout
+        name = re.search(r"esdm-log '([^']+)'", before).group(1)
+        expect([s["snapshot"] for s in log(name)] == [s["snapshot"] for s in old], before)
+        # a tag keeps what was removed, and is listed with it
+        run([tool("esdm-tag"), "gone.nc@2", "kept"])
+        expect("kept" in run([tool("esdm-log"), "gone.nc@3"]).stdout, "no tag in the log")
+        expect("kept" in run([tool("esdm-tag"), "gone.nc@3"]).stdout, "esdm-tag lists none")
+        run([*restore.group(0).replace("'", "").replace("esdm-restore", tool("esdm-restore")).split()])
+        expect(run([tool("esdm-stat"), "--digest", "gone.nc"]).stdout.split()[0] == digests[0], "other")
+        # two of a name: the last one is meant
+        run([tool("esdm-rm"), "gone.nc"])
+        make("gone.nc", 1)
+        few = [s["snapshot"] for s in log("gone.nc")]
+        run([tool("esdm-rm"), "gone.nc"])
+        expect([s["snapshot"] for s in log("gone.nc@-0")] == few, f"{log('gone.nc@-0')}")
+        expect_told(site, f"gone.nc@{snapshots[0]['snapshot']}", "has it", "esdm-restore --id")
+        # what is not kept any more
+        run([tool("esdm-tag"), "--remove", "gone.nc", "kept"])
+        run([tool("esdm-gc"), "--replaced-now", "--yes"])
+        expect_told(site, "gone.nc@2", "gone.nc")
+
+
 def test_the_log_tells_what_changed():
     with Site(history=10) as _:
         make("run.nc", 3)
@@ -168,5 +265,6 @@ main(
     test_a_name_with_that_sign_is_a_name,
     test_no_container_hides_a_snapshot,
     test_times_reach_former_containers,
+    test_what_was_removed_or_replaced_is_found_through_every_door,
     test_the_log_tells_what_changed,
 )

@@ -79,7 +79,7 @@ tool_exit
 tool_absent(esdm_session *session, const char *name)
 {
     guint below = 0;
-    char hint[ESDM_CONTAINER_NAME_MAX + 128];
+    char hint[2 * ESDM_CONTAINER_NAME_MAX + 128];
     esdm_error err = {0};
     esdm_container_info info;
     if (strchr(name, '@') != NULL && /* a point of time: what is wrong with it is told */

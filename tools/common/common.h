@@ -105,6 +105,18 @@ const char *tool_container(const char *argument);
 /** "There is no container", and what there is instead when some lie below the name. */
 tool_exit tool_absent(esdm_session *session, const char *name);
 
+/** A container that was replaced or removed since. */
+typedef struct tool_former {
+    char base[ESDM_CONTAINER_NAME_MAX + 1]; /* its name */
+    char id[16];                            /* for esdm-restore --id */
+    uint64_t time_ns;                       /* when it lost the name */
+    bool removed;                           /* else it was replaced */
+} tool_former;
+/** Whether a name in time says such a one (common/former.c). */
+bool tool_former_of(esdm_session *session, const char *name, tool_former *ret_former);
+/** Whether a container is called exactly so. */
+bool tool_is_container(esdm_session *session, const char *name);
+
 /** Who made the newest commit of a container; owned, NULL: not known. */
 char *tool_owner(esdm_session *session, const char *name);
 

@@ -10,7 +10,7 @@
 
 static const tool_help help = {
     .name = "esdm-log",
-    .arguments = "NAME…",
+    .arguments = "NAME[@TIME]…",
     .description =
         "Shows the history of containers, the newest snapshot first: when it was made, by\n"
         "whom, and what it changed. Each snapshot can be read by its name, by any program:\n"
@@ -20,9 +20,11 @@ static const tool_help help = {
         "own history is that of NAME@branch:BRANCH.\n"
         "\n"
         "How many snapshots are kept the site says (\"history\"). Containers that had the name\n"
-        "before follow, as long as the site keeps them (esdm-restore brings them back).",
+        "before follow, as long as the site keeps them (esdm-restore brings them back). A name\n"
+        "in time shows the history until then, also of what was replaced or removed since.",
     .examples = "  esdm-log run1.nc\n"
                 "  esdm-log --brief experiment/run1.nc\n"
+                "  esdm-log run1.nc@2026-11-20T12:00     what it was then, whatever became of it\n"
                 "  esdm-run ncdump -v tas esdm://run1.nc@-1\n",
     .see_also = "esdm-tag, esdm-stat, esdm-restore, esdm-ls --replaced",
 };
@@ -68,16 +70,23 @@ note(const esdm_snapshot_info *info, void *user)
     return true;
 }
 
+/* Of a name in time: of the container that it says, which may be a former one. */
 static bool
-note_tag(const esdm_tag_info *info, void *user)
+note_any_tag(const esdm_tag_info *info, void *user)
 {
     const GPtrArray *steps = user;
-    for (guint i = 0; i < steps->len && info->former_ns == 0; i++) {
+    for (guint i = 0; i < steps->len; i++) {
         const step *one = g_ptr_array_index(steps, i);
         if (one->snapshot == info->snapshot)
             g_ptr_array_add(one->tags, g_strdup(info->tag));
     }
     return true;
+}
+
+static bool
+note_tag(const esdm_tag_info *info, void *user)
+{
+    return info->former_ns != 0 || note_any_tag(info, user);
 }
 
 static bool
@@ -93,6 +102,33 @@ note_branch(const esdm_branch_info *info, void *user)
 }
 
 /* ---- showing ------------------------------------------------------------------------------ */
+
+/* What was asked for. */
+typedef struct said {
+    const char *name; /* of the container, or what says a snapshot of it */
+    bool in_time;     /* it is that */
+    bool is_former;   /* of a container that was replaced or removed */
+    tool_former former;
+} said;
+
+static char *
+base_of(const said *s)
+{
+    const char *at = s->in_time ? strrchr(s->name, '@') : NULL;
+    return g_strndup(s->name, at != NULL ? (gsize) (at - s->name) : strlen(s->name));
+}
+
+/* How a snapshot can be read. Numbers are those of the container that has the name. */
+static char *
+name_of(const said *s, const step *one)
+{
+    g_autofree char *time = s->is_former ? tool_time_iso(one->time_ns) : NULL;
+    g_autofree char *base = base_of(s);
+    g_autofree char *name = time != NULL
+                                ? g_strdup_printf("%s@%s", base, time)
+                                : g_strdup_printf("%s@%" G_GUINT64_FORMAT, base, one->snapshot);
+    return tool_printable(name);
+}
 
 static void
 show_names(const char *what, const GPtrArray *names)
@@ -114,14 +150,14 @@ names_json(const GPtrArray *names)
 }
 
 static void
-show_text(const char *name, const step *one, const GPtrArray *changes)
+show_text(const said *s, const step *one, const GPtrArray *changes)
 {
     g_autofree char *time = tool_time(one->time_ns);
-    g_autofree char *printable = tool_printable(name);
+    g_autofree char *printable = name_of(s, one);
     g_autofree char *writer = tool_printable(one->writer);
     g_autofree char *message = tool_printable(one->message);
-    (void) printf("%s@%" G_GUINT64_FORMAT "  %s  %s%s%s", printable, one->snapshot, time, writer,
-                  message[0] != '\0' ? "  " : "", message);
+    (void) printf("%s  %s  %s%s%s", printable, time, writer, message[0] != '\0' ? "  " : "",
+                  message);
     show_names("tag", one->tags);
     show_names("branch", one->branches);
     (void) printf("\n");
@@ -132,8 +168,10 @@ show_text(const char *name, const step *one, const GPtrArray *changes)
 }
 
 static void
-show_json(const char *name, const step *one, const GPtrArray *changes, json_t *list)
+show_json(const said *s, const step *one, const GPtrArray *changes, json_t *list)
 {
+    g_autofree char *name = base_of(s);
+    g_autofree char *lost = s->is_former ? tool_time_iso(s->former.time_ns) : NULL;
     json_t *object = json_object();
     g_autofree char *time = tool_time_iso(one->time_ns);
     tool_json_set(object, "name", tool_json_text(name));
@@ -141,6 +179,8 @@ show_json(const char *name, const step *one, const GPtrArray *changes, json_t *l
     tool_json_set(object, "time", json_string(time));
     tool_json_set(object, "writer", tool_json_text(one->writer));
     tool_json_set(object, "message", tool_json_text(one->message));
+    if (lost != NULL)
+        tool_json_set(object, s->former.removed ? "removed" : "replaced", json_string(lost));
     tool_json_set(object, "tags", names_json(one->tags));
     tool_json_set(object, "branches", names_json(one->branches));
     json_t *lines = json_array();
@@ -153,16 +193,22 @@ show_json(const char *name, const step *one, const GPtrArray *changes, json_t *l
     tool_json_append(list, object);
 }
 
+/* Those that had the name before. */
 static bool
 show_former(const esdm_former_info *info, void *user)
 {
-    const char *name = user;
-    if (!g_str_equal(info->container.name, name) || tool.json)
+    const said *s = user;
+    const char *name = s->is_former ? s->former.base : s->name;
+    if (!g_str_equal(info->container.name, name) || tool.json ||
+        (s->is_former && info->time_ns >= s->former.time_ns))
         return true;
     g_autofree char *time = tool_time(info->time_ns);
+    g_autofree char *until = tool_time_iso(info->time_ns - 1);
     g_autofree char *printable = tool_printable(name);
-    (void) printf("before that a container of the same name, %s at %s (esdm-restore --id %s %s)\n",
-                  info->removed ? "removed" : "replaced", time, info->id, printable);
+    (void) printf(
+        "before that a container of the same name, %s at %s (esdm-log '%s@%s'; esdm-restore "
+        "--id %s '%s')\n",
+        info->removed ? "removed" : "replaced", time, printable, until, info->id, printable);
     return true;
 }
 
@@ -170,7 +216,7 @@ show_former(const esdm_former_info *info, void *user)
 
 /* The newest first; the contents of two neighbours at a time. */
 static tool_exit
-log_snapshots(esdm_session *session, const char *name, const GPtrArray *steps, json_t *list)
+log_snapshots(esdm_session *session, const said *s, const GPtrArray *steps, json_t *list)
 {
     esdm_error err = {0};
     esdm_status status = ESDM_OK;
@@ -180,17 +226,17 @@ log_snapshots(esdm_session *session, const char *name, const GPtrArray *steps, j
         log_contents *older = NULL;
         g_autoptr(GPtrArray) changes = NULL;
         if (!brief && newer == NULL)
-            status = log_contents_load(session, name, one->snapshot, &newer, &err);
+            status = log_contents_load(session, s->name, one->snapshot, &newer, &err);
         if (!brief && status == ESDM_OK && i > 0) {
             const step *before = g_ptr_array_index(steps, i - 1);
-            status = log_contents_load(session, name, before->snapshot, &older, &err);
+            status = log_contents_load(session, s->name, before->snapshot, &older, &err);
         }
         if (status == ESDM_OK && !brief)
             changes = log_contents_compare(older, newer, one->snapshot > 1 && i == 0);
         if (status == ESDM_OK && tool.json)
-            show_json(name, one, changes, list);
+            show_json(s, one, changes, list);
         else if (status == ESDM_OK)
-            show_text(name, one, changes);
+            show_text(s, one, changes);
         log_contents_free(newer);
         newer = older;
     }
@@ -198,26 +244,52 @@ log_snapshots(esdm_session *session, const char *name, const GPtrArray *steps, j
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* A name in time: what came later is left out. */
+static esdm_status
+cut(esdm_session *session, said *s, GPtrArray *steps, esdm_error *err)
+{
+    esdm_container_info info;
+    esdm_status status = esdm_container_stat(session, s->name, &info, err);
+    while (status == ESDM_OK && steps->len > 0 &&
+           ((const step *) g_ptr_array_index(steps, steps->len - 1))->snapshot > info.snapshot)
+        g_ptr_array_remove_index(steps, steps->len - 1);
+    s->is_former = tool_former_of(session, s->name, &s->former);
+    return status;
+}
+
+/* Whether no container is called so, but what stands before the '@'. */
+static bool
+is_in_time(esdm_session *session, const char *name)
+{
+    return strchr(name, '@') != NULL && !tool_is_container(session, name);
+}
+
 static tool_exit
 log_argument(esdm_session *session, const char *argument, json_t *list)
 {
     char name[ESDM_CONTAINER_NAME_MAX + 1];
     esdm_error err = {0};
+    said s = {.name = name};
     g_autoptr(GPtrArray) steps = g_ptr_array_new_with_free_func(free_step);
     esdm_status status = tool_container_name(argument, name, &err);
     if (status == ESDM_OK)
         status = esdm_container_snapshots(session, name, note, steps, &err);
+    s.in_time = status == ESDM_OK && is_in_time(session, name);
+    if (s.in_time)
+        status = cut(session, &s, steps, &err);
     if (status == ESDM_OK)
-        status = esdm_container_tags(session, name, note_tag, steps, &err);
-    if (status == ESDM_OK && strstr(name, "@branch:") == NULL)
+        status =
+            esdm_container_tags(session, name, s.in_time ? note_any_tag : note_tag, steps, &err);
+    if (status == ESDM_OK && !s.in_time && strstr(name, "@branch:") == NULL)
         status = esdm_branch_list(session, name, note_branch, steps, &err);
     if (status == ESDM_ENOENT)
         return tool_absent(session, name);
     if (status != ESDM_OK)
         return tool_fail(status, &err);
-    tool_exit result = log_snapshots(session, name, steps, list);
-    if (result == TOOL_OK)
-        (void) !esdm_former_list(session, name, show_former, name, &err);
+    tool_exit result = log_snapshots(session, &s, steps, list);
+    if (result == TOOL_OK && (!s.in_time || s.is_former))
+        (void) !esdm_former_list(session, s.is_former ? s.former.base : name, show_former, &s,
+                                 &err);
     return result;
 }
 

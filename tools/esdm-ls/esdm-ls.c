@@ -157,6 +157,12 @@ list_prefix(esdm_session *session, const char *prefix, GPtrArray *all)
         tool_error("no former container '%s' is kept, and none below it", name);
         return TOOL_NOT_FOUND;
     }
+    esdm_container_info info;
+    if (prefix != NULL && all->len == before && strchr(name, '@') != NULL && !ls.replaced &&
+        esdm_container_stat(session, name, &info, &err) == ESDM_OK) { /* a name in time */
+        info.name = name;
+        (void) visit(&info, all);
+    }
     if (prefix != NULL && all->len == before)
         return tool_absent(session, name);
     if (ls.depth > 0)

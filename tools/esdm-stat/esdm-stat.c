@@ -11,7 +11,8 @@ static const tool_help help = {
     .description =
         "Shows containers: size and snapshots, then the structure in the manner of\n"
         "ncdump -h, shortened, and for each dataset how many bytes in how many fragments\n"
-        "lie on which target.\n"
+        "lie on which target. A name in time (NAME@7, NAME@-1, NAME@2026-11-20T12:00,\n"
+        "NAME@tag:TAG) shows that snapshot, also of what was replaced or removed since.\n"
         "\n"
         "--fragments adds a line for each fragment: first index and size along the\n"
         "dimensions, bytes as written and as stored, target, pack and position, codec.\n"
@@ -324,6 +325,14 @@ print_former(const char *name, const GPtrArray *formers)
 }
 
 static void
+print_lost(const tool_former *lost)
+{
+    g_autofree char *time = tool_time(lost->time_ns);
+    print("of the container that was %s %s (esdm-restore --id %s '%s' brings it back)\n",
+          lost->removed ? "removed" : "replaced", time, lost->id, lost->base);
+}
+
+static void
 print_facts(esdm_container *container, const stat_facts *facts)
 {
     const esdm_container_info *info = &facts->info;
@@ -333,6 +342,8 @@ print_facts(esdm_container *container, const stat_facts *facts)
     g_autofree char *stored = size_text(info->stored_bytes);
     const char *format = esdm_container_hint(container, "netcdf.format");
     print("esdm://%s\n", esdm_container_name(container));
+    if (facts->is_former)
+        print_lost(&facts->lost);
     print("created %s, modified %s%s%s\n", created, modified,
           format != NULL ? ", NetCDF format " : "", format != NULL ? format : "");
     print("%s, stored %s, %" G_GUINT64_FORMAT " fragment%s, %u dataset%s\n", raw, stored,

@@ -79,6 +79,8 @@ typedef struct stat_facts {
     esdm_write_counts writes; /* of all writers */
     GPtrArray *snapshots;     /* stat_snapshot, oldest first */
     GPtrArray *former;        /* stat_former, oldest first */
+    bool is_former;           /* it was replaced or removed itself */
+    tool_former lost;
 } stat_facts;
 
 esdm_status stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,

@@ -190,6 +190,7 @@ stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *re
                               .former = g_ptr_array_new_with_free_func(free_former)};
     former_search search = {.name = name, .found = ret_facts->former};
     esdm_status status = esdm_container_stat(session, name, &ret_facts->info, err);
+    ret_facts->is_former = status == ESDM_OK && tool_former_of(session, name, &ret_facts->lost);
     if (status == ESDM_OK && ret_facts->info.snapshot == 0)
         return ESDM_OK; /* several as one have no history of their own */
     if (status == ESDM_OK)

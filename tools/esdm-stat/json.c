@@ -245,6 +245,13 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
     tool_json_set(object, "writes", writes);
     tool_json_set(object, "snapshots", snapshots_json(facts->snapshots));
     tool_json_set(object, "former", former_json(facts->former));
+    if (facts->is_former) {
+        json_t *lost = json_object();
+        tool_json_set(lost, "name", tool_json_text(facts->lost.base));
+        tool_json_set(lost, "id", tool_json_text(facts->lost.id));
+        set_time(lost, facts->lost.removed ? "removed" : "replaced", facts->lost.time_ns);
+        tool_json_set(object, "lost", lost);
+    }
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {
         json_decref(object);

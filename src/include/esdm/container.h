@@ -127,7 +127,8 @@ ESDM_API void esdm_container_discard(esdm_container *container);
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_refresh(esdm_container *container,
                                                             esdm_error *err);
 
-/** Normalised name (`experiment/run1.nc`); borrowed. */
+/** Normalised name (`experiment/run1.nc`); borrowed. Of a container that was replaced or removed
+ * since: the name in time by which it was opened. */
 ESDM_API const char *esdm_container_name(const esdm_container *container);
 /** Number of the snapshot this handle is at; 0 before the first commit. */
 ESDM_API uint64_t esdm_container_snapshot(const esdm_container *container);

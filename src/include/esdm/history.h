@@ -47,7 +47,8 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tag(esdm_session *session, c
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_untag(esdm_session *session, const char *name,
                                                           const char *tag, esdm_error *err);
 /** Visits the tags of a container in the order of their names (bytes), then those of the former
- *  containers of that name, which stay as long as they have one, newest first. */
+ *  containers of that name, which stay as long as they have one, newest first. A name in time says
+ *  one of these: its tags alone. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_tags(esdm_session *session, const char *name,
                                                          esdm_tag_visitor visit, void *user,
                                                          esdm_error *err);

@@ -167,7 +167,8 @@ typedef struct esdm_snapshot_info {
     const char *message; /**< "" for none */
 } esdm_snapshot_info;
 typedef bool (*esdm_snapshot_visitor)(const esdm_snapshot_info *info, void *user);
-/** Visits the kept snapshots, oldest first. */
+/** Visits the kept snapshots, oldest first. @param name of a container; a name in time (NAME@7,
+ * also of a container that was replaced or removed since) stands for the container that it says. */
 ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_snapshots(esdm_session *session,
                                                               const char *name,
                                                               esdm_snapshot_visitor visit,
