@@ -56,7 +56,12 @@ esdm_container_create_collective(esdm_session *session, esdm_comm *comm, const c
     status = esdm__comm_agree(comm, status, err);
     if (status != ESDM_OK)
         return status;
-    return esdm__collective_create(session, comm, normal, mode, ret_container, err);
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
+    status = esdm__collective_create(session, comm, normal, mode, ret_container, err);
+    esdm__opening_observed(&span, normal, status == ESDM_OK ? *ret_container : NULL,
+                           mode == ESDM_CREATE_REPLACE ? "replace" : "create", comm, status);
+    return status;
 }
 
 esdm_status
@@ -78,7 +83,11 @@ esdm_container_open_collective(esdm_session *session, esdm_comm *comm, const cha
     if (status != ESDM_OK)
         return status;
     esdm_container *container = NULL;
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
     status = esdm__collective_open(session, comm, normal, mode, snapshot, &container, err);
+    esdm__opening_observed(&span, normal, status == ESDM_OK ? container : NULL,
+                           mode == ESDM_OPEN_WRITE ? "write" : "read", comm, status);
     if (status == ESDM_OK && esdm__virtual_is_saved(container)) {
         esdm_container_discard(container); /* all ranks see it */
         return esdm__error_set(err, ESDM_ENOTSUP,

@@ -257,9 +257,12 @@ esdm_container_discard(esdm_container *container)
     if (container == NULL)
         return;
     esdm_session *session = container->session;
+    esdm__span span;
     char uuid[ESDM__UUID_BYTES];
     uint64_t record = 0;
     char name[ESDM_CONTAINER_NAME_MAX + 1];
+    esdm__span_begin(&span, session->monitor);
+    const esdm__span_facts facts = esdm__closing_facts(container, &span);
     prune_old(container);
     bool trims = esdm__io_has_dropped(container, &record, uuid);
     (void) snprintf(name, sizeof name, "%s", container->name);
@@ -267,6 +270,8 @@ esdm_container_discard(esdm_container *container)
     esdm__container_free(container);
     if (trims) /* what it was writing has an end now */
         esdm__upkeep_trim(session, record, uuid, name);
+    if (esdm__span_is_observed(&span))
+        esdm__span_stop(&span, &facts);
 }
 
 esdm_status

@@ -11,6 +11,8 @@ esdm__io_commit(esdm_container *container, const char *message, esdm_error *err)
     if (!container->writable)
         return ESDM_OK;
     esdm__span span;
+    if (container->structure_dirty)
+        esdm__structure_observed(container);
     esdm__span_begin(&span, container->session->monitor);
     esdm_status status = esdm__io_of(container)->comm != NULL
                              ? esdm__collective_commit(container, message, err)

@@ -22,6 +22,7 @@
 static const char *const names[ESDM__SPAN_KINDS] = {[ESDM__SPAN_CALL_READ] = "netcdf-read",
                                                     [ESDM__SPAN_CALL_WRITE] = "netcdf-write",
                                                     [ESDM__SPAN_OPEN] = "open",
+                                                    [ESDM__SPAN_CLOSE] = "close",
                                                     [ESDM__SPAN_READ] = "read",
                                                     [ESDM__SPAN_WRITE] = "write",
                                                     [ESDM__SPAN_ENCODE] = "encode",
@@ -93,10 +94,26 @@ esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts)
         .thread = thread_id(m),
         .kind = (int16_t) facts->kind,
         .status = (int16_t) facts->status,
+        .detail = facts->detail,
     };
     esdm__objects_add(&m->objects, &record);
-    if (m->ring != NULL && !esdm__ring_put(m->ring, &record))
+    esdm__monitor_put(m, &record);
+}
+
+void
+esdm__monitor_put(esdm__monitor *m, const esdm__record *record)
+{
+    if (m->ring != NULL && esdm__ring_put(m->ring, record))
+        return;
+    free(record->detail);
+    if (m->ring != NULL)
         (void) atomic_fetch_add_explicit(&m->dropped, 1, memory_order_relaxed);
+}
+
+bool
+esdm__monitor_traces(const esdm__monitor *monitor)
+{
+    return monitor != NULL && monitor->ring != NULL;
 }
 
 uint64_t
@@ -129,10 +146,11 @@ drain(esdm__monitor *m)
     esdm__record record;
     for (int i = 0; i < AT_ONCE && esdm__ring_take(m->ring, &record); i++) {
         const esdm__object *object = esdm__objects_get(&m->objects, record.object);
-        if (esdm__sink_record(m->sink, object, &record, &m->give_up))
-            (void) atomic_fetch_add(&m->written, 1);
-        else
-            (void) atomic_fetch_add(&m->dropped, 1);
+        bool good = record.kind == ESDM__SPAN_KINDS
+                        ? esdm__sink_line(m->sink, record.detail, &m->give_up)
+                        : esdm__sink_record(m->sink, object, &record, &m->give_up);
+        (void) atomic_fetch_add(good ? &m->written : &m->dropped, 1);
+        free(record.detail);
     }
 }
 
@@ -337,8 +355,10 @@ static void
 count_left(esdm__monitor *m)
 {
     esdm__record record;
-    while (m->ring != NULL && esdm__ring_take(m->ring, &record))
+    while (m->ring != NULL && esdm__ring_take(m->ring, &record)) {
         (void) atomic_fetch_add(&m->dropped, 1);
+        free(record.detail);
+    }
 }
 
 void

@@ -25,6 +25,7 @@ typedef enum esdm__span_kind {
     ESDM__SPAN_CALL_READ,  /* a NetCDF call that reads */
     ESDM__SPAN_CALL_WRITE, /* one that writes */
     ESDM__SPAN_OPEN,       /* a container is opened or made */
+    ESDM__SPAN_CLOSE,      /* its handle is freed, after the last commit */
     ESDM__SPAN_READ,       /* a selection of a dataset, to the caller's memory */
     ESDM__SPAN_WRITE,      /* from it */
     ESDM__SPAN_ENCODE,     /* a fragment: codecs, checksums */
@@ -79,7 +80,12 @@ typedef struct esdm__span_facts {
     uint64_t stored_bytes; /* encode and decode: with codecs; others 0 */
     uint32_t pieces;       /* requests of one call; 0 counts as 1 */
     esdm_status status;
+    char *detail; /* further members of its line in a trace, `,"handle":7`; owned, taken over by
+                     esdm__span_stop(); NULL: none */
 } esdm__span_facts;
+
+/** Whether spans are written one by one, so that details of them make sense. NULL is accepted. */
+bool esdm__monitor_traces(const esdm__monitor *monitor);
 
 void esdm__span_start(esdm__span *span);
 void esdm__span_stop(const esdm__span *span, const esdm__span_facts *facts);
@@ -104,6 +110,44 @@ uint64_t esdm__span_current(void);
 /** Spans of this thread have this cause from now on: for threads that work for another one.
  *  @return what it was before. */
 uint64_t esdm__span_adopt(uint64_t cause);
+
+/* ---- what a replay needs to know (structure.c) ------------------------------------------------
+ */
+
+/** A selection, as details of a span: handle, type in memory, offset, size and, where it is not 1,
+ *  stride of each dimension. @param memory name of a type; NULL: one of the user.
+ *  @return owned; NULL: no memory. */
+char *esdm__detail_selection(uint64_t handle, const char *memory, uint32_t rank,
+                             const uint64_t *offset, const uint64_t *size, const uint64_t *stride);
+/** A handle that is opened. @param mode "create", "replace", "read" or "write". @param ranks that
+ *  share it; 0: one process. */
+char *esdm__detail_opening(uint64_t handle, const char *mode, int ranks);
+/** A handle alone. */
+char *esdm__detail_handle(uint64_t handle);
+
+typedef struct esdm__dimension_facts {
+    uint32_t id; /* in the container */
+    const char *name;
+    uint64_t length;
+    bool unlimited;
+} esdm__dimension_facts;
+
+/** What a dataset is; all borrowed. */
+typedef struct esdm__dataset_facts {
+    uint64_t handle;  /* of its container */
+    uint32_t object;  /* names of container and dataset */
+    const char *type; /* NULL: one of the user */
+    uint32_t rank;
+    const esdm__dimension_facts *dimensions;
+    const uint64_t *chunk; /* NULL: none was stated; the same of the others */
+    const char *codec;
+    const char *accuracy;
+} esdm__dataset_facts;
+
+/** Whether this is asked for the first time of the object. */
+bool esdm__monitor_is_new(esdm__monitor *monitor, uint32_t object);
+/** A line of the trace that tells what a dataset is. Nothing without a trace. */
+void esdm__monitor_dataset(esdm__monitor *monitor, const esdm__dataset_facts *facts);
 
 /* ---- what was counted ------------------------------------------------------------------------ */
 

@@ -23,8 +23,9 @@ typedef struct esdm__record {
     uint32_t object;
     uint32_t pieces;
     int32_t thread;
-    int16_t kind;
+    int16_t kind; /* ESDM__SPAN_KINDS: no span, but a line, which is its detail */
     int16_t status;
+    char *detail; /* owned; or NULL */
 } esdm__record;
 
 typedef struct esdm__ring esdm__ring;
@@ -48,7 +49,8 @@ typedef struct esdm__object {
     char *container; /* owned; as JSON, with quotes; NULL: none */
     char *dataset;
     char *target;
-    char *key; /* the three, for comparison */
+    char *key;             /* the three, for comparison */
+    atomic_bool described; /* by esdm__monitor_is_new() */
     esdm__counts counts[ESDM__SPAN_KINDS];
 } esdm__object;
 
@@ -122,6 +124,8 @@ typedef struct esdm__sink {
 
 /** @param path taken over. The file is opened with the first line, for appending. */
 void esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who);
+/** A line that is written as it is, of JSON Lines alone. */
+bool esdm__sink_line(esdm__sink *sink, const char *line, const atomic_bool *give_up);
 /** One line; false: it was not taken, and is lost. May wait for the file. */
 bool esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__record *record,
                        const atomic_bool *give_up);
@@ -158,5 +162,7 @@ struct esdm__monitor {
 /** One line of JSON, appended to the file. */
 void esdm__stats_write(esdm__monitor *monitor);
 uint64_t esdm__monitor_now_ns(void);
+/** Into the ring, or counted as dropped; takes its detail over. */
+void esdm__monitor_put(esdm__monitor *monitor, const esdm__record *record);
 
 #endif

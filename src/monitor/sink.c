@@ -143,6 +143,12 @@ esdm__sink_init(esdm__sink *sink, char *path, const esdm__who *who)
 }
 
 bool
+esdm__sink_line(esdm__sink *sink, const char *line, const atomic_bool *give_up)
+{
+    return sink->chrome || put(sink, give_up, "%s", line);
+}
+
+bool
 esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__record *r,
                   const atomic_bool *give_up)
 {
@@ -150,22 +156,24 @@ esdm__sink_record(esdm__sink *sink, const esdm__object *object, const esdm__reco
     const char *container = object->container != NULL ? object->container : "null";
     const char *dataset = object->dataset != NULL ? object->dataset : "null";
     const char *target = object->target != NULL ? object->target : "null";
+    const char *detail = r->detail != NULL ? r->detail : "";
     if (sink->chrome)
         return put(sink, give_up,
                    "{\"name\":\"%s\",\"cat\":\"esdm\",\"ph\":\"X\",\"ts\":%" PRIu64 ".%03u,"
                    "\"dur\":%" PRIu64 ".%03u,\"pid\":%d,\"tid\":%d,\"args\":{\"id\":%" PRIu64
                    ",\"cause\":%" PRIu64 ",\"container\":%s,\"dataset\":%s,\"target\":%s,"
-                   "\"bytes\":%" PRIu64 ",\"status\":%d}},\n",
+                   "\"bytes\":%" PRIu64 ",\"status\":%d%s}},\n",
                    name, r->start_ns / 1000, (unsigned) (r->start_ns % 1000), r->ns / 1000,
                    (unsigned) (r->ns % 1000), (int) sink->who->pid, (int) r->thread, r->id,
-                   r->cause, container, dataset, target, r->bytes, (int) r->status);
+                   r->cause, container, dataset, target, r->bytes, (int) r->status, detail);
     return put(sink, give_up,
                "{\"what\":\"span\",\"kind\":\"%s\",\"pid\":%d,\"thread\":%d,\"id\":%" PRIu64
                ",\"cause\":%" PRIu64 ",\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64
                ",\"container\":%s,\"dataset\":%s,\"target\":%s,\"bytes\":%" PRIu64
-               ",\"stored_bytes\":%" PRIu64 ",\"pieces\":%" PRIu32 ",\"status\":%d}\n",
+               ",\"stored_bytes\":%" PRIu64 ",\"pieces\":%" PRIu32 ",\"status\":%d%s}\n",
                name, (int) sink->who->pid, (int) r->thread, r->id, r->cause, r->start_ns, r->ns,
-               container, dataset, target, r->bytes, r->stored_bytes, r->pieces, (int) r->status);
+               container, dataset, target, r->bytes, r->stored_bytes, r->pieces, (int) r->status,
+               detail);
 }
 
 static double

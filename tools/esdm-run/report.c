@@ -186,7 +186,10 @@ static bool
 set_environment(const report_run *r, bool read_ahead)
 {
     char stats[PATH_MAX];
-    (void) snprintf(stats, sizeof stats, "stats:%s/%%h.%%p.stats.json", r->folder);
+    int n = snprintf(stats, sizeof stats, "stats:%s/%%h.%%p.stats.json", r->folder);
+    if (r->keep) /* for esdm-replay */
+        (void) snprintf(stats + n, sizeof stats - (size_t) n, ",trace:%s/%%h.%%p.trace.jsonl",
+                        r->folder);
     bool plain = strpbrk(r->folder, ",%") == NULL && getenv("ESDM_MONITOR") == NULL;
     return setenv("ESDM_WATCH", r->folder, 1) == 0 &&
            (!plain || setenv("ESDM_MONITOR", stats, 1) == 0) &&

@@ -44,6 +44,7 @@ static const subcommand subcommands[] = {
     {"serve", "show containers in a browser"},
     {"explain", "tell where a program's time went"},
     {"tune", "find settings of a site with which programs are faster"},
+    {"replay", "do again what a recorded program did, and measure it"},
     {"advise", "tell what compression would make of data that exist"},
     {"cost", "tell what computing, storing and archiving cost over years"},
     {"pattern", "make synthetic variables for tests and benchmarks"},

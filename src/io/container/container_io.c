@@ -70,9 +70,9 @@ esdm__container_begin(esdm_session *session, const char *name, esdm_create_mode 
     return ESDM_OK;
 }
 
-esdm_status
-esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
-                esdm_container **ret_container, esdm_error *err)
+static esdm_status
+create_checked(esdm_session *session, const char *name, esdm_create_mode mode,
+               esdm_container **ret_container, esdm_error *err)
 {
     esdm_status status = need_writable(session, name, err);
     if (status != ESDM_OK)
@@ -93,6 +93,18 @@ esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
     if (status != ESDM_OK)
         return status;
     return esdm__container_begin(session, name, mode, ret_container, err);
+}
+
+esdm_status
+esdm__io_create(esdm_session *session, const char *name, esdm_create_mode mode,
+                esdm_container **ret_container, esdm_error *err)
+{
+    esdm__span span;
+    esdm__span_begin(&span, session->monitor);
+    esdm_status status = create_checked(session, name, mode, ret_container, err);
+    esdm__opening_observed(&span, name, status == ESDM_OK ? *ret_container : NULL,
+                           mode == ESDM_CREATE_REPLACE ? "replace" : "create", NULL, status);
+    return status;
 }
 
 static esdm_status
@@ -168,11 +180,8 @@ esdm__io_open(esdm_session *session, const char *name, esdm_open_mode mode, uint
     esdm__span span;
     esdm__span_begin(&span, session->monitor);
     esdm_status status = open_snapshot(session, name, mode, snapshot, ret_container, err);
-    if (esdm__span_is_observed(&span))
-        esdm__span_stop(&span, &(esdm__span_facts){
-                                   .kind = ESDM__SPAN_OPEN,
-                                   .object = esdm__monitor_object(span.monitor, name, NULL, NULL),
-                                   .status = status});
+    esdm__opening_observed(&span, name, status == ESDM_OK ? *ret_container : NULL,
+                           mode == ESDM_OPEN_WRITE ? "write" : "read", NULL, status);
     return status;
 }
 

@@ -39,6 +39,7 @@ typedef struct esdm__container_io {
     uint64_t structure; /* structure number in memory */
     uint64_t snapshot;  /* the one this handle reads; 0 before the first commit */
     uint64_t fragments; /* of the container when it was opened */
+    uint64_t observed;  /* number of this handle for those who observe; 0: nobody did */
     bool pinned;
     bool historic; /* opened at an old snapshot */
     bool replace;  /* first commit may replace */
@@ -192,9 +193,20 @@ esdm_status esdm__dataset_prefix(const esdm_dataset *dataset, esdm_status status
 /** A span has ended that was about this dataset. */
 void esdm__dataset_observed(const esdm_dataset *dataset, const esdm__span *span,
                             esdm__span_facts facts);
+/** Details of a span that transfers the selection; owned; NULL: nobody wants them. */
+char *esdm__selection_detail(const esdm_dataset *dataset, const esdm_dataspace *space,
+                             esdm_type memory);
 /** One that was about the container. */
 void esdm__container_observed(const esdm_container *container, const esdm__span *span,
                               esdm__span_kind kind, esdm_status status);
+/** A container was opened or made, or was not. @param container NULL: it was not. @param mode as of
+ *  esdm__detail_opening(). @param comm NULL: one process's. */
+void esdm__opening_observed(const esdm__span *span, const char *name, esdm_container *container,
+                            const char *mode, const esdm_comm *comm, esdm_status status);
+/** What a span tells that frees the container; asked for before it does. */
+esdm__span_facts esdm__closing_facts(const esdm_container *container, const esdm__span *span);
+/** Tells a trace of all datasets that it has not heard of yet. */
+void esdm__structure_observed(const esdm_container *container);
 
 /** Checks a hyperslab against rank and limited lengths; with `growing` unlimited ones are free. */
 esdm_status esdm__space_check(const esdm_dataset *dataset, const esdm_dataspace *space,

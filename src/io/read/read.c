@@ -500,10 +500,12 @@ esdm__io_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memo
     esdm__span_begin(&span, dataset->group->container->session->monitor);
     esdm_status status = read_selection(dataset, space, memory_type, buffer, ret_out_of_range, err);
     if (esdm__span_is_observed(&span))
-        esdm__dataset_observed(dataset, &span,
-                               (esdm__span_facts){.kind = ESDM__SPAN_READ,
-                                                  .bytes = esdm_dataspace_elements(space) *
-                                                           esdm_type_size(dataset->type),
-                                                  .status = status});
+        esdm__dataset_observed(
+            dataset, &span,
+            (esdm__span_facts){.kind = ESDM__SPAN_READ,
+                               .bytes =
+                                   esdm_dataspace_elements(space) * esdm_type_size(dataset->type),
+                               .status = status,
+                               .detail = esdm__selection_detail(dataset, space, memory_type)});
     return status;
 }

@@ -359,10 +359,12 @@ esdm__io_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type mem
     if (io != NULL)
         atomic_fetch_add(&io->writes, 1);
     if (esdm__span_is_observed(&span))
-        esdm__dataset_observed(dataset, &span,
-                               (esdm__span_facts){.kind = ESDM__SPAN_WRITE,
-                                                  .bytes = esdm_dataspace_elements(space) *
-                                                           esdm_type_size(dataset->type),
-                                                  .status = status});
+        esdm__dataset_observed(
+            dataset, &span,
+            (esdm__span_facts){.kind = ESDM__SPAN_WRITE,
+                               .bytes =
+                                   esdm_dataspace_elements(space) * esdm_type_size(dataset->type),
+                               .status = status,
+                               .detail = esdm__selection_detail(dataset, space, memory_type)});
     return status;
 }

@@ -95,9 +95,10 @@ write_one(esdm__monitor *m, uint32_t object, uint64_t bytes)
     esdm__span_begin(&outer, m);
     esdm__span_begin(&inner, m);
     assert_int_equal(outer.id, inner.cause);
-    esdm__span_stop(&inner,
-                    &(esdm__span_facts){ESDM__SPAN_ENCODE, object, bytes, bytes / 2, 1, ESDM_OK});
-    esdm__span_stop(&outer, &(esdm__span_facts){ESDM__SPAN_WRITE, object, bytes, 0, 0, ESDM_OK});
+    esdm__span_stop(
+        &inner, &(esdm__span_facts){ESDM__SPAN_ENCODE, object, bytes, bytes / 2, 1, ESDM_OK, NULL});
+    esdm__span_stop(&outer, &(esdm__span_facts){ESDM__SPAN_WRITE, object, bytes, 0, 0, ESDM_OK,
+                                                esdm__detail_handle(outer.id)});
     assert_int_equal(outer.cause, esdm__span_current());
 }
 

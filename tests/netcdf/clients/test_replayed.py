@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-3.0-or-later
+"""esdm-replay: a recorded program and its replay make the same calls, as the monitor counts them."""
+
+import json
+import pathlib
+
+from esdmtest import (Site, client_environment, environment, expect, main, need_data, need_program,
+                      run, tool)
+
+KINDS = ("read", "write", "commit", "open", "close")
+
+
+def counted(files):
+    """What the monitor's statistics of processes say: calls and bytes by kind and dataset."""
+    sums = {}
+    for file in files:
+        for line in pathlib.Path(file).read_text().splitlines():
+            for s in json.loads(line)["spans"]:
+                if s["kind"] in KINDS:
+                    key = (s["kind"], s["dataset"])
+                    count, size = sums.get(key, (0, 0))
+                    sums[key] = (count + s["count"], size + s["bytes"])
+    return sums
+
+
+def made_by_program(files):
+    """The same of traces, without what calls of the program made ESDM do: a commit reads bounds of
+    coordinates for the index of places, where attributes say that they are some."""
+    sums = {}
+    for file in files:
+        spans = [s for s in map(json.loads, file.read_text().splitlines())
+                 if s.get("kind") in KINDS]
+        ids = {s["id"] for s in spans}
+        for s in spans:
+            if s["cause"] not in ids:
+                key = (s["kind"], s["dataset"])
+                count, size = sums.get(key, (0, 0))
+                sums[key] = (count + 1, size + s["bytes"])
+    return sums
+
+
+def other_site(s):
+    """A second site, which has none of the program's containers; the path of its configuration."""
+    config = s.file("other/site.json")
+    config.parent.mkdir()
+    config.write_text(json.dumps({
+        "targets": [{"name": "disk", "plugin": "posix", "directory": "packs"}],
+        "metadata": {"plugin": "sqlite", "directory": "meta"}, "engine": {"threads": 1}}))
+    run([tool("esdm-mkfs"), config])
+    return config
+
+
+def replayed(s, records, config):
+    """What the replay tells, and what the monitor counted in the process that replays."""
+    folder = s.file(f"stats-{config.parent.name}")
+    folder.mkdir()
+    done = run([tool("esdm-replay"), "--json", "--config", config, records],
+               env=environment({"ESDM_MONITOR": f"stats:{folder}/%p.json"}))
+    # The process that makes the inputs writes them, and reads nothing.
+    players = [f for f in folder.iterdir() if any(k[0] == "read" for k in counted([f]))]
+    return json.loads(done.stdout), counted(players)
+
+
+def test_cdo():
+    need_program("cdo")
+    files = sorted(need_data("cmip6").rglob("*.nc"), key=lambda f: (f.stat().st_size, f.name))
+    with Site() as s:
+        run([tool("esdm-cp"), "--quiet", files[0], "esdm://in.nc"])
+        records = s.file("records")
+        run([tool("esdm-run"), "--records", records, "cdo", "-s", "timmean", "esdm://in.nc",
+             "esdm://out.nc"], env=client_environment())
+        program = made_by_program(records.glob("*.trace.jsonl"))
+        reads = {k: v for k, v in program.items() if k[0] == "read"}
+        writes = {k: v for k, v in program.items() if k[0] == "write"}
+        expect(sum(v[0] for v in reads.values()) > 20 and writes and
+               program["commit", None][0] >= 1, f"it read and wrote: {program}")
+        for config in (s.config, other_site(s)):
+            report, did = replayed(s, records, config)
+            expect(did == program, f"{did}\nis not\n{program}")
+            expect(report["processes"] == 1 and report["left_out"] == report["failed"] == 0,
+                   f"{report}")
+            told = {o["operation"]: o for o in report["operations"]}
+            for kind, counts in (("read", reads), ("write", writes)):
+                expect((told[kind]["calls"], told[kind]["bytes"]) ==
+                       tuple(sum(v[i] for v in counts.values()) for i in (0, 1)), f"{told}")
+                expect(told[kind]["seconds"] > 0 and told[kind]["recorded_seconds"] > 0, f"{told}")
+            left = run([tool("esdm-ls"), "--config", config]).stdout.split()
+            expect(left == (["in.nc", "out.nc"] if config == s.config else []),
+                   f"what was there is left, and nothing else: {left}")
+        text = run([tool("esdm-replay"), "--compare", records]).stdout
+        expect("recorded" in text and "ratio" in text and "1 process" in text, text)
+
+
+main(test_cdo)
