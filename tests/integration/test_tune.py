@@ -107,6 +107,23 @@ def test_programs():
         expect(not list(s.config.parent.glob(".esdm-tune*")), "no configuration is left")
 
 
+def test_a_recorded_program():
+    """The load is a record of a program: threads hide the latency of the site that it runs on."""
+    with far_site(threads=1, fragment="32K") as s:
+        lines = s.file("trace.jsonl")
+        with Site() as other:  # it ran elsewhere
+            run([tool("esdm-tune"), "--run-kernel=vorpal", SIZE],
+                env=environment({"ESDM_MONITOR": f"trace:{lines}"}))
+            expect(other.config != s.config, "another site")
+        found = tune("--replay", lines, "--try=threads=8", "--pairs=2", "--apply")
+        expect(found["better"] and found["best"] == {"threads": 8}, f"more threads: {found}")
+        expect(found["ratio"] < 0.9, f"they hide latency: {found['ratio']}")
+        expect(json.loads(s.config.read_text())["engine"]["threads"] == 8, "it is kept")
+        leaves_nothing(s)
+        expect_error(run([tool("esdm-tune"), "--replay", s.file("absent")], check=False),
+                     "esdm-replay", "absent", "No such file")
+
+
 def test_it_can_be_interrupted():
     with far_site(threads=1, fragment="32K") as s:
         before = s.config.read_text()
@@ -125,8 +142,9 @@ def test_wrong_use():
     with far_site() as s:
         for options, words in (
                 (["--kernel=vipc"], ["no kernel", "vpic, vorpal, gcrm"]),
-                ([], ["either --kernel or a program"]),
-                (["--kernel=vorpal", "--", "ls"], ["either --kernel or a program"]),
+                ([], ["either --kernel, or a program"]),
+                (["--kernel=vorpal", "--", "ls"], ["either --kernel, or a program"]),
+                (["--kernel=vorpal", "--replay=x"], ["either --kernel, or a program"]),
                 (["--kernel=vpic", "--try=threds"], ["no parameter 'threds'", "threads"]),
                 (["--kernel=vorpal", "--try=fragment=huge"], ["'huge'", "fragment"]),
                 (["--kernel=vorpal", "--try=codec", "--try=codec"], ["twice"]),
@@ -215,4 +233,4 @@ def test_records_of_a_program_and_of_esdm():
 
 main(test_rules_are_those_of_the_emulator, test_records_of_a_program_and_of_esdm,
      test_threads_for_a_far_target, test_the_model_chooses_what_to_try, test_programs,
-     test_it_can_be_interrupted, test_wrong_use)
+     test_a_recorded_program, test_it_can_be_interrupted, test_wrong_use)

@@ -18,7 +18,7 @@
 
 static const tool_help help = {
     .name = "esdm-tune",
-    .arguments = "[-- PROGRAM [ARGUMENT…]] | --learn RECORDS…",
+    .arguments = "[-- PROGRAM [ARGUMENT…] | --replay RECORDS] | --learn RECORDS…",
     .description =
         "Finds settings of a site with which a program, or a kernel that does what models\n"
         "do, takes less time: the number of threads, the size of fragments, the codec; with\n"
@@ -36,6 +36,10 @@ static const tool_help help = {
         "--compare FILE runs another configuration of the same site in pairs with the one\n"
         "that it has; with --apply the faster one stays. So what was applied is taken back\n"
         "when later runs are slower: --compare site.json.before-esdm-tune --apply.\n"
+        "\n"
+        "--replay RECORDS takes what a program did when it was recorded (esdm-replay): neither\n"
+        "the program nor its input are needed, and containers of that load are made and\n"
+        "removed under names of their own. The time that its calls take counts.\n"
         "\n"
         "Kernels: vpic (particles: eight one-dimensional arrays), vorpal (blocks of a field),\n"
         "gcrm (steps of cells and levels). They write a container and read some of it, and\n"
@@ -63,13 +67,14 @@ static const tool_help help = {
     .examples = "  esdm-tune --kernel gcrm --size 512M\n"
                 "  esdm-tune --try fragment --try threads=1,2,4 --apply -- cdo timmean "
                 "esdm://run1.nc esdm://mean.nc\n"
+                "  esdm-run --records day/ ./model; esdm-tune --replay day/ --apply\n"
                 "  esdm-run --records day/ ncra in.nc out.nc; esdm-tune --learn day/\n"
                 "  esdm-tune --compare site.json.before-esdm-tune --apply --kernel gcrm\n",
-    .see_also = "esdm-mkfs --calibrate, esdm-explain, esdm-advise",
+    .see_also = "esdm-replay, esdm-mkfs --calibrate, esdm-explain, esdm-advise",
 };
 
 static char *kernel, *phase = NULL, *size_text, *write_path, *compare_path, *run_kernel;
-static char **wishes;
+static char **wishes, **records;
 static gint trials = 12, pairs = 3;
 static gdouble minutes;
 static gboolean learn, apply, exhaustive, quiet;
@@ -78,6 +83,8 @@ static const GOptionEntry entries[] = {
     {"kernel", 'k', 0, G_OPTION_ARG_STRING, &kernel, "Tune for this kernel, see above", "KERNEL"},
     {"size", 's', 0, G_OPTION_ARG_STRING, &size_text, "Bytes of values of the kernel (256M)",
      "BYTES"},
+    {"replay", 'r', 0, G_OPTION_ARG_FILENAME_ARRAY, &records,
+     "Tune for what a recorded program did; can be repeated", "RECORDS"},
     {"phase", 0, 0, G_OPTION_ARG_STRING, &phase, "Of the kernel: write, read or both (both)",
      "PHASE"},
     {"try", 't', 0, G_OPTION_ARG_STRING_ARRAY, &wishes,
@@ -283,12 +290,14 @@ read_options(int argc, char **argv, tune_workload *ret)
     if (trials < 1 || trials > 10000 || pairs < 0 || pairs > 1000)
         return tool_usage("--trials and --pairs: expected a number from 1, and from 0");
     int first = argc > 1 && g_str_equal(argv[1], "--") ? 2 : 1;
-    if (run_kernel == NULL && (kernel != NULL) == (first < argc))
-        return tool_usage("expected either --kernel or a program behind '--'");
+    int loads = (kernel != NULL) + (records != NULL) + (first < argc);
+    if (run_kernel == NULL && loads != 1)
+        return tool_usage("expected either --kernel, or a program behind '--', or --replay");
     *ret = (tune_workload){.kernel = kernel,
                            .kernel_bytes = name != NULL ? (guint64) bytes : 0,
                            .phase = phase,
-                           .program = argv + first};
+                           .program = argv + first,
+                           .records = records};
     return TOOL_OK;
 }
 

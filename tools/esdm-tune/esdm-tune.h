@@ -60,10 +60,11 @@ char *tune_setting_text(const tune_space *space, const tune_setting *setting);
 /* ---- what is run (trial.c, kernel.c) -------------------------------------------------------- */
 
 typedef struct tune_workload {
-    const char *kernel;      /* or NULL: a program */
+    const char *kernel;      /* or NULL: a program, or a replay */
     guint64 kernel_bytes;    /* of values */
     const char *phase;       /* of a kernel: "write", "read", "both" */
     char **program;          /* NULL-terminated */
+    char **records;          /* of a replay, NULL-terminated; or NULL: a program, a kernel */
     const char *config_path; /* of the site */
     char *trial_path;        /* owned; where trials have their configuration */
     double limit_s;          /* a trial is ended then; 0: none */

@@ -15,6 +15,8 @@
 
 #define POLL_US    2000
 #define TAIL_BYTES 1500
+#define SAID_BYTES (1u << 20) /* of a replay, whose report is JSON */
+#define PATIENCE_S 20 /* for a program that was asked to end, and removes what it has made */
 
 static volatile sig_atomic_t stopped;
 
@@ -87,6 +89,12 @@ arguments_of(const tune_workload *w)
         g_ptr_array_add(list, g_strdup(w->kernel));
         g_ptr_array_add(list, g_strdup_printf("--size=%" G_GUINT64_FORMAT, w->kernel_bytes));
         g_ptr_array_add(list, g_strdup_printf("--phase=%s", w->phase));
+    } else if (w->records != NULL) {
+        g_ptr_array_add(list, tool_beside("esdm-replay"));
+        g_ptr_array_add(list, g_strdup("--json"));
+        g_ptr_array_add(list, g_strdup("--"));
+        for (char **record = w->records; *record != NULL; record++)
+            g_ptr_array_add(list, g_strdup(*record));
     } else {
         g_autofree char *base = g_path_get_basename(w->program[0]);
         if (!g_str_equal(base, "esdm-run"))
@@ -103,14 +111,16 @@ static int
 wait_for(pid_t pid, const tune_workload *w, gint64 started, bool *ret_ended)
 {
     int status = 0;
+    double asked_s = 0;
     *ret_ended = false;
     while (waitpid(pid, &status, WNOHANG) == 0) {
         double s = (double) (g_get_monotonic_time() - started) / 1e6;
         if (!*ret_ended && (stopped || (w->limit_s > 0 && s > w->limit_s))) {
             *ret_ended = true;
+            asked_s = s;
             (void) kill(pid, SIGTERM);
         }
-        if (*ret_ended && s > w->limit_s + 10)
+        if (*ret_ended && s > asked_s + PATIENCE_S)
             (void) kill(pid, SIGKILL);
         g_usleep(POLL_US);
     }
@@ -126,7 +136,7 @@ start(const tune_workload *w, char **arguments, int output)
     (void) setenv("ESDM_CONFIG", w->trial_path, 1);
     int null = open("/dev/null", O_RDWR);
     (void) dup2(null, 0);
-    (void) dup2(w->kernel != NULL ? output : null, 1);
+    (void) dup2(w->kernel != NULL || w->records != NULL ? output : null, 1);
     (void) dup2(output, 2);
     (void) signal(SIGINT, SIG_DFL);
     (void) signal(SIGTERM, SIG_DFL);
@@ -140,6 +150,24 @@ kernel_seconds(const char *output)
 {
     const char *line = strstr(output, "\"seconds\":");
     return line != NULL ? g_ascii_strtod(line + strlen("\"seconds\":"), NULL) : INFINITY;
+}
+
+/* That the calls took: making inputs and values is no load. */
+static double
+replay_seconds(const char *output)
+{
+    const char *begin = strstr(output, "{\n");
+    json_t *report = begin != NULL ? json_loads(begin, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    const json_t *seconds = json_object_get(report, "call_seconds");
+    double value = json_is_number(seconds) ? json_number_value(seconds) : INFINITY;
+    json_decref(report);
+    return value;
+}
+
+static const char *
+name_of(const tune_workload *w)
+{
+    return w->kernel != NULL ? w->kernel : w->records != NULL ? "esdm-replay" : w->program[0];
 }
 
 tool_exit
@@ -161,10 +189,12 @@ tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
     int status = pid > 0 ? wait_for(pid, w, started, &ended) : -1;
     double seconds = (double) (g_get_monotonic_time() - started) / 1e6;
     /* The standard output of kernels, and what programs say on the standard error. */
-    g_autofree char *said = tool_tail(output, TAIL_BYTES);
+    g_autofree char *said = tool_tail(output, w->records != NULL ? SAID_BYTES : TAIL_BYTES);
     (void) close(output);
     if (pid > 0 && !ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        *ret_s = w->kernel != NULL ? kernel_seconds(said) : seconds;
+        *ret_s = w->kernel != NULL    ? kernel_seconds(said)
+                 : w->records != NULL ? replay_seconds(said)
+                                      : seconds;
         return TOOL_OK;
     }
     if (stopped)
@@ -172,10 +202,9 @@ tune_run(tune_workload *w, json_t *config, bool may_fail, double *ret_s)
     if (may_fail)
         return TOOL_OK;
     if (pid > 0 && WIFEXITED(status))
-        tool_error("%s ended with status %d%s%s", w->kernel != NULL ? w->kernel : w->program[0],
-                   WEXITSTATUS(status), *said != '\0' ? ":\n" : "", said);
+        tool_error("%s ended with status %d%s%s", name_of(w), WEXITSTATUS(status),
+                   *said != '\0' ? ":\n" : "", said);
     else
-        tool_error("%s %s", w->kernel != NULL ? w->kernel : w->program[0],
-                   ended ? "took too long" : "was ended by a signal");
+        tool_error("%s %s", name_of(w), ended ? "took too long" : "was ended by a signal");
     return TOOL_FAILED;
 }
