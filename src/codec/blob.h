@@ -109,9 +109,11 @@ typedef struct esdm__blob_numbers {
     const void *raw;                     /* borrowed until the blob is cleared */
     const esdm_codec_accuracy *accuracy; /* NULL: lossless. Its sum_bound is not looked at: */
     double conserved;                    /* as in esdm__blob_accuracy */
-    esdm_codec_effort effort;            /* 0: each codec's own choice */
-    uint64_t block_bytes;                /* raw bytes of a block, about; 0: the usual */
-    esdm__tally *tally; /* of the numbers as they will be read; borrowed; NULL: none */
+    double noise; /* the root of the mean square of errors of each block, at most, over the numbers
+                     that may be off; > 0; INFINITY, or 0: not asked */
+    esdm_codec_effort effort; /* 0: each codec's own choice */
+    uint64_t block_bytes;     /* raw bytes of a block, about; 0: the usual */
+    esdm__tally *tally;       /* of the numbers as they will be read; borrowed; NULL: none */
 } esdm__blob_numbers;
 
 /**

@@ -102,6 +102,16 @@ tally_block(encoder *enc, const uint8_t *raw, size_t raw_bytes)
         esdm__tally_add(enc->tally, raw, raw_bytes / enc->input.element_bytes);
 }
 
+/* Whether the mean square of errors is what it may be. */
+static bool
+keeps_noise(const encoder *enc, const uint8_t *raw, const uint8_t *decoded, size_t raw_bytes)
+{
+    const double noise = enc->numbers->noise;
+    return !(noise > 0 && noise < (double) INFINITY) ||
+           esdm__accuracy_verify_noise(enc->input.accuracy, enc->input.type, raw, decoded,
+                                       raw_bytes / enc->input.element_bytes, noise);
+}
+
 /* Runs the chain on one block. *ret_bytes is 0 when the block does not become shorter.
  * *ret_missed: values are not within the accuracy that the codecs were asked for. */
 static esdm_status
@@ -142,6 +152,7 @@ run_chain(encoder *enc, const uint8_t *raw, size_t raw_bytes, uint8_t *out, size
             *ret_missed =
                 !esdm__accuracy_verify(enc->input.accuracy, enc->input.type, raw, decoded,
                                        raw_bytes / enc->input.element_bytes, &enc->accuracy.facts);
+            *ret_missed = *ret_missed || !keeps_noise(enc, raw, decoded, raw_bytes);
             if (*ret_missed)
                 return ESDM_OK;
             tally_block(enc, decoded, raw_bytes);

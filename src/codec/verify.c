@@ -11,6 +11,8 @@
 
 /* Numbers at a time, which are looked at several times. */
 #define BATCH 1024u
+/* What a sum of squares may be short of by rounding. */
+#define NOISE_CAREFUL (1 + 0x1p-20)
 /* More than what a difference of floats is off by, relative to itself: 2^-24 by its rounding. */
 #define GLANCE_ROUNDING 0x1p-22
 
@@ -135,6 +137,28 @@ keeps_bound(const esdm_codec_accuracy *a, long double x, long double y)
         return (double) sum;                                                                       \
     }                                                                                              \
                                                                                                    \
+    /* Sum of squares of errors by `noise`; of how many numbers. What is listed does not change.   \
+     */                                                                                            \
+    static double name##_squares(const esdm_codec_accuracy *a, const void *raw,                    \
+                                 const void *decoded, size_t n, double noise, size_t *ret_count)   \
+    {                                                                                              \
+        wide sum = 0;                                                                              \
+        *ret_count = 0;                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            number_type before;                                                                    \
+            number_type after;                                                                     \
+            memcpy(&before, (const char *) raw + i * sizeof before, sizeof before);                \
+            memcpy(&after, (const char *) decoded + i * sizeof after, sizeof after);               \
+            wide x = (wide) before;                                                                \
+            wide share = ((wide) after - x) / (wide) noise;                                        \
+            int inside = (x > (wide) a->exact_below) & (x < (wide) a->exact_above) & (x - x == 0); \
+            if (inside != 0 && (share != 0 || !is_listed(a, sizeof before, &before))) {            \
+                sum += share * share;                                                              \
+                ++*ret_count;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        return (double) sum;                                                                       \
+    }                                                                                              \
     /* Sums are of differences from the first number: there is less to lose by rounding. */        \
     static esdm__accuracy_spread name##_spread(const esdm_codec_accuracy *a, const void *raw,      \
                                                size_t n, bool wants_deviation)                     \
@@ -189,11 +213,13 @@ typedef struct looker {
     bool (*slowly)(const esdm_codec_accuracy *, const void *, const void *, size_t);
     double (*magnitude)(const esdm_codec_accuracy *, const void *, size_t);
     esdm__accuracy_spread (*spread)(const esdm_codec_accuracy *, const void *, size_t, bool);
+    double (*squares)(const esdm_codec_accuracy *, const void *, const void *, size_t, double,
+                      size_t *);
 } looker;
 
 #define LOOKER(type, name)                                                                         \
     {                                                                                              \
-        sizeof(type), name, name##_slowly, name##_magnitude, name##_spread                         \
+        sizeof(type), name, name##_slowly, name##_magnitude, name##_spread, name##_squares         \
     }
 static const looker lookers[] = {
     [ESDM_TYPE_INT8] = LOOKER(int8_t, look_i8),
@@ -384,6 +410,15 @@ esdm__accuracy_verify(const esdm_codec_accuracy *a, int32_t type, const void *ra
         return false; /* also when the sum has no number any more */
     esdm__accuracy_add(facts, &sum);
     return true;
+}
+
+bool
+esdm__accuracy_verify_noise(const esdm_codec_accuracy *a, int32_t type, const void *raw,
+                            const void *decoded, size_t n, double noise)
+{
+    size_t count = 0;
+    double sum = lookers[type].squares(a, raw, decoded, n, noise, &count);
+    return sum * NOISE_CAREFUL <= (double) count;
 }
 
 esdm__accuracy_spread

@@ -42,6 +42,13 @@ double esdm__accuracy_bound_below(double bound);
  */
 bool esdm__accuracy_verify(const esdm_codec_accuracy *a, int32_t type, const void *raw,
                            const void *decoded, size_t n, esdm__accuracy_facts *facts);
+/**
+ * Whether the root of the mean square of errors is at most `noise`, over the numbers that may be
+ * off. Of numbers that esdm__accuracy_verify() found right. With errors of up to `noise` each it
+ * always is.
+ */
+bool esdm__accuracy_verify_noise(const esdm_codec_accuracy *a, int32_t type, const void *raw,
+                                 const void *decoded, size_t n, double noise);
 /** Adds what two parts found. */
 void esdm__accuracy_add(esdm__accuracy_facts *to, const esdm__accuracy_facts *from);
 

@@ -47,6 +47,7 @@ const esdm__quantity esdm__quantities[ESDM__QUANTITIES] = {
     {"range_tolerance", "range", ESDM_ACCURACY_RANGE_TOLERANCE, ESDM__SHARE, AT(range_tolerance),
      0},
     {"std_tolerance", "std", ESDM_ACCURACY_STD_TOLERANCE, ESDM__SHARE, AT(std_tolerance), 0},
+    {"psnr", NULL, ESDM_ACCURACY_PSNR, ESDM__DECIBELS, AT(psnr), 0},
     {"regions", NULL, ESDM_ACCURACY_REGIONS, ESDM__REGIONS, AT(regions), 0},
 };
 
@@ -139,6 +140,22 @@ read_share(const value *v, double *ret_number)
     if (number >= 1 && !v->stored)
         return wrong(v, "a share of 1 (100 %) or more promises nothing: expected less, such as "
                         "0.001 or 0.1 %");
+    *ret_number = number;
+    return ESDM_OK;
+}
+
+static esdm_status
+read_decibels(const value *v, double *ret_number)
+{
+    double number = 0;
+    const char *rest = "";
+    esdm_status st = read_number(v, v->text, &number, &rest);
+    if (st != ESDM_OK)
+        return st;
+    if (*rest != '\0' && strcmp(rest, "dB") != 0)
+        return wrong(v, "its unit is dB");
+    if (!(number > 0 && number <= ESDM__DECIBELS_MOST))
+        return wrong(v, "expected more than 0 dB, and at most 300 dB");
     *ret_number = number;
     return ESDM_OK;
 }
@@ -257,6 +274,8 @@ read_value(const value *v, esdm_accuracy *a)
         return read_numbers(v, a);
     case ESDM__SPEED:
         return read_speed(v, member);
+    case ESDM__DECIBELS:
+        return read_decibels(v, member);
     case ESDM__REGIONS:
         return esdm__regions_read(
             a, v->text, &(esdm__accuracy_reading){.units = v->units, .stored = v->stored}, v->err);
@@ -289,7 +308,7 @@ set_plainly(esdm_accuracy *accuracy, const char *name, const char *text, const c
                                "significant_digits (digits), significant_bits (bits), conserve, "
                                "lossless_up_to, lossless_from, exact_values (exact), "
                                "compression_speed, decompression_speed, mode, range_tolerance "
-                               "(range), std_tolerance (std), regions (box=…: …, level=…: …)",
+                               "(range), std_tolerance (std), psnr, regions (box=…: …, level=…: …)",
                                name);
     char trimmed[VALUE_BYTES];
     text += strspn(text, " \t\n");

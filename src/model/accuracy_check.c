@@ -39,6 +39,8 @@ is_right(const esdm__quantity *q, const esdm_accuracy *a, bool stored)
             if (!isfinite(a->exact_values[i]))
                 return false;
         return a->exact_count >= 1 && a->exact_count <= ESDM_ACCURACY_EXACT_MAX;
+    case ESDM__DECIBELS:
+        return a->psnr > 0 && a->psnr <= ESDM__DECIBELS_MOST;
     case ESDM__REGIONS:
         return a->region_count >= 1 && a->region_count <= ESDM_ACCURACY_REGIONS_MAX;
     case ESDM__NUMBER:

@@ -57,6 +57,7 @@ esdm__accuracy_join(esdm_accuracy *into, const esdm_accuracy *other, esdm_error 
     JOIN(ESDM_ACCURACY_CONSERVE, conserve, least);
     JOIN(ESDM_ACCURACY_RANGE_TOLERANCE, range_tolerance, least);
     JOIN(ESDM_ACCURACY_STD_TOLERANCE, std_tolerance, least);
+    JOIN(ESDM_ACCURACY_PSNR, psnr, most);
     JOIN(ESDM_ACCURACY_LOSSLESS_UP_TO, lossless_up_to, most);
     JOIN(ESDM_ACCURACY_LOSSLESS_FROM, lossless_from, least);
     if ((other->stated & ESDM_ACCURACY_COMPRESSION_SPEED) != 0)

@@ -16,6 +16,7 @@ typedef enum esdm__quantity_kind {
     ESDM__NUMBERS,
     ESDM__SPEED,
     ESDM__MODE,
+    ESDM__DECIBELS,
     ESDM__REGIONS
 } esdm__quantity_kind;
 
@@ -28,14 +29,17 @@ typedef struct esdm__quantity {
     uint32_t most; /**< of an ESDM__COUNT */
 } esdm__quantity;
 
-#define ESDM__QUANTITIES 15
+#define ESDM__QUANTITIES 16
+/** Largest psnr: double knows no more. */
+#define ESDM__DECIBELS_MOST 300
 extern const esdm__quantity esdm__quantities[ESDM__QUANTITIES];
 
 /* What numbers may be off by. */
 #define ESDM__TOLERANCES                                                                           \
     ((uint32_t) (ESDM_ACCURACY_ABSOLUTE_TOLERANCE | ESDM_ACCURACY_RELATIVE_TOLERANCE |             \
                  ESDM_ACCURACY_SIGNIFICANT_DIGITS | ESDM_ACCURACY_SIGNIFICANT_BITS |               \
-                 ESDM_ACCURACY_RANGE_TOLERANCE | ESDM_ACCURACY_STD_TOLERANCE))
+                 ESDM_ACCURACY_RANGE_TOLERANCE | ESDM_ACCURACY_STD_TOLERANCE |                     \
+                 ESDM_ACCURACY_PSNR))
 
 /** How a text is read. */
 typedef struct esdm__accuracy_reading {

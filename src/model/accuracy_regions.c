@@ -27,6 +27,7 @@ esdm__region_accuracy(const esdm_accuracy_region *region, esdm_accuracy *ret)
     ret->relative_finest = region->relative_finest;
     ret->range_tolerance = region->range_tolerance;
     ret->std_tolerance = region->std_tolerance;
+    ret->psnr = region->psnr;
     ret->significant_digits = region->significant_digits;
     ret->significant_bits = region->significant_bits;
 }
@@ -40,6 +41,7 @@ take_tolerances(esdm_accuracy_region *region, const esdm_accuracy *from)
     region->relative_finest = from->relative_finest;
     region->range_tolerance = from->range_tolerance;
     region->std_tolerance = from->std_tolerance;
+    region->psnr = from->psnr;
     region->significant_digits = from->significant_digits;
     region->significant_bits = from->significant_bits;
 }
@@ -243,7 +245,7 @@ read_tolerances(esdm_accuracy_region *region, const char *text, const char *all,
     if ((stated.stated & ~STATED) != 0)
         return wrong(all,
                      "a region states tolerances alone (abs, rel, finest, digits, bits, "
-                     "range, std); all else holds everywhere",
+                     "range, std, psnr); all else holds everywhere",
                      err);
     if ((stated.stated & ESDM__TOLERANCES) == 0)
         return wrong(all, "it states nothing: expected a tolerance, such as abs=0.01", err);

@@ -15,6 +15,8 @@
  * - range_tolerance * (largest - smallest number), std_tolerance * standard deviation, both of the
  *   numbers of the fragment that x is stored in, as far as they may be off;
  * - what `regions` state where x lies in one of them.
+ * Beside these psnr bounds the mean of (x' - x)^2 of each block of a fragment by the range of the
+ * fragment, and |x' - x| by less than 1.7 times the root of that mean.
  * Without any of them nothing is lost. NaN (with its bits), infinities, the fill value, the values
  * of the attributes `_FillValue` and `missing_value`, `exact_values`, numbers <= lossless_up_to and
  * numbers >= lossless_from always come back bit for bit, and no other number becomes one of the
@@ -46,7 +48,8 @@ enum {
     ESDM_ACCURACY_MODE = 1 << 11,
     ESDM_ACCURACY_RANGE_TOLERANCE = 1 << 12,
     ESDM_ACCURACY_STD_TOLERANCE = 1 << 13,
-    ESDM_ACCURACY_REGIONS = 1 << 14
+    ESDM_ACCURACY_REGIONS = 1 << 14,
+    ESDM_ACCURACY_PSNR = 1 << 15
 };
 
 /** What compression is for. */
@@ -98,6 +101,7 @@ typedef struct esdm_accuracy_region {
     double relative_finest;
     double range_tolerance;
     double std_tolerance;
+    double psnr;
     uint32_t significant_digits;
     uint32_t significant_bits;
     double west, south, east, north; /**< degrees; from west eastwards to east, east > west */
@@ -129,6 +133,9 @@ typedef struct esdm_accuracy {
                                  stricter, and is up to 9 % (one eighth of an octave): so that
                                  numbers that are read and written again keep their bound */
     double std_tolerance;   /**< 0 <= s < 1: the same of the standard deviation of a fragment */
+    double psnr;            /**< 0 < p <= 300, dB: 20 log10(range) - 10 log10(mean of (x' - x)^2) is
+                                 at least this, of the numbers of a fragment that may be off: with
+                                 their range, as in range_tolerance */
     esdm_accuracy_region regions[ESDM_ACCURACY_REGIONS_MAX]; /**< stricter than what is stated for
                                                                   all */
     uint32_t region_count;
@@ -142,12 +149,13 @@ ESDM_API void esdm_accuracy_init(esdm_accuracy *accuracy);
  * `absolute_tolerance`, `relative_tolerance`, `relative_finest`, `significant_digits`,
  * `significant_bits`, `conserve`, `lossless_up_to`, `lossless_from`, `exact_values`,
  * `compression_speed`, `decompression_speed`, `mode`, `range_tolerance`, `std_tolerance`,
- * `regions`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`, `std`.
+ * `psnr`, `regions`; short names are `abs`, `rel`, `finest`, `digits`, `bits`, `exact`, `range`,
+ * `std`.
  *
- * Values: numbers; of relative quantities also `1 %`; of `conserve` also `sum` and `mean` (1e-6);
- * of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`, `1.5 GiB/s`,
- * `0.5 network`, `2 node-local`, `1 shared`; of `mode` `speed`, `balanced`, `archive`, `energy`.
- * What has the units of the dataset may name them: `0.01 K`. The dataset's own units are
+ * Values: numbers; of `psnr` also `60 dB`; of relative quantities also `1 %`; of `conserve` also
+ * `sum` and `mean` (1e-6); of `exact_values` numbers separated by blanks; of speeds `200 MiB/s`,
+ * `1.5 GiB/s`, `0.5 network`, `2 node-local`, `1 shared`; of `mode` `speed`, `balanced`, `archive`,
+ * `energy`. What has the units of the dataset may name them: `0.01 K`. The dataset's own units are
  * understood, and those that differ from it by a prefix (`10 mK`, `1 hPa` for `Pa`).
  * Of `regions` several, separated by ';': `WHERE: TOLERANCES`, with tolerances separated by ','.
  * WHERE is `box=WEST,SOUTH,EAST,NORTH` in degrees (WEST > EAST goes around), or

@@ -18,6 +18,10 @@
 /* The same of a sum of many. */
 #define CAREFUL_SUM (1.0 - 0x1p-30)
 
+/* Errors that are spread evenly over a bound have a root mean square of 1/sqrt(3) of it; a little
+ * less, so that chance does not make most blocks miss it. */
+#define NOISE_REACH 1.69
+
 /* ---- what is in force --------------------------------------------------------------------- */
 
 /* Whether an attribute is that text. */
@@ -265,7 +269,7 @@ least(double a, double b)
 /* Tolerances as bounds of each point: what of them is in esdm_codec_accuracy, and shares. */
 typedef struct bounds {
     double absolute, relative, finest;
-    double range, deviation;
+    double range, deviation, noise;
     bool lossy;
 } bounds;
 
@@ -277,7 +281,8 @@ compile_bounds(const esdm_accuracy *stated, bounds *b)
     *b = (bounds){.absolute = (double) INFINITY,
                   .relative = (double) INFINITY,
                   .range = (double) INFINITY,
-                  .deviation = (double) INFINITY};
+                  .deviation = (double) INFINITY,
+                  .noise = (double) INFINITY};
     if ((stated->stated & ESDM_ACCURACY_ABSOLUTE_TOLERANCE) != 0)
         b->absolute = stated->absolute_tolerance;
     if ((stated->stated & ESDM_ACCURACY_SIGNIFICANT_DIGITS) != 0)
@@ -298,7 +303,9 @@ compile_bounds(const esdm_accuracy *stated, bounds *b)
         b->range = stated->range_tolerance;
     if ((stated->stated & ESDM_ACCURACY_STD_TOLERANCE) != 0)
         b->deviation = stated->std_tolerance;
-    double share = least(b->range, b->deviation);
+    if ((stated->stated & ESDM_ACCURACY_PSNR) != 0)
+        b->noise = pow(10, -stated->psnr / 20) * CAREFUL;
+    double share = least(least(b->range, b->deviation), b->noise);
     b->lossy = b->absolute > 0 && b->relative > 0 && share > 0 &&
                (b->absolute < (double) INFINITY || b->relative < (double) INFINITY ||
                 share < (double) INFINITY);
@@ -406,6 +413,7 @@ compile(const esdm_dataset *dataset, const esdm_accuracy *stated, esdm__accuracy
         a->codec.finest = b.finest;
         a->range = b.range;
         a->deviation = b.deviation;
+        a->noise = b.noise;
     }
     if (status == ESDM_OK)
         status = collect_exact(dataset, stated, a, err);
@@ -466,10 +474,11 @@ esdm__io_set_accuracy(esdm_dataset *dataset, const esdm_accuracy *accuracy, bool
 
 bool
 esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type type,
-                         const void *values, uint64_t count, esdm_codec_accuracy *ret)
+                         const void *values, uint64_t count, esdm_codec_accuracy *ret,
+                         double *ret_noise)
 {
     esdm_codec_accuracy c = a->codec;
-    bounds b = {.lossy = a->lossy, .range = a->range, .deviation = a->deviation};
+    bounds b = {.lossy = a->lossy, .range = a->range, .deviation = a->deviation, .noise = a->noise};
     if (a->lossy && regions != 0) {
         if (bounds_in(a, regions, &b, NULL) != ESDM_OK)
             return false;
@@ -479,9 +488,11 @@ esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type ty
     }
     bool by_range = b.range < (double) INFINITY;
     bool by_deviation = b.deviation < (double) INFINITY;
+    bool by_noise = b.noise < (double) INFINITY;
+    double noise = (double) INFINITY;
     if (!b.lossy)
         return false;
-    if (by_range || by_deviation) {
+    if (by_range || by_deviation || by_noise) {
         esdm__accuracy_spread s =
             esdm__accuracy_spread_of(&c, type, values, (size_t) count, by_deviation);
         if (!(s.low < s.high))
@@ -491,10 +502,16 @@ esdm__accuracy_of_values(const esdm__accuracy *a, uint32_t regions, esdm_type ty
             by_range ? (s.high * b.range - s.low * b.range) * CAREFUL : (double) INFINITY;
         double deviation =
             by_deviation ? s.deviation * b.deviation * CAREFUL_SUM : (double) INFINITY;
-        c.absolute = least(c.absolute, esdm__accuracy_bound_below(least(range, deviation)));
+        if (by_range || by_deviation)
+            c.absolute = least(c.absolute, esdm__accuracy_bound_below(least(range, deviation)));
+        if (by_noise) {
+            noise = esdm__accuracy_bound_below((s.high * b.noise - s.low * b.noise) * CAREFUL);
+            c.absolute = least(c.absolute, noise * NOISE_REACH);
+        }
     }
     if (!(c.absolute > 0))
         return false;
     *ret = c;
+    *ret_noise = noise;
     return true;
 }

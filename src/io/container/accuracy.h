@@ -22,6 +22,7 @@ typedef struct esdm__accuracy {
     double conserved; /* see codec/blob.h */
     double range;     /* share of the range of a fragment; INFINITY: not asked */
     double deviation; /* share of the standard deviation of a fragment; likewise */
+    double noise;     /* share of the range that the root of the mean square of errors may be */
     esdm_accuracy_mode mode;
     double compression_speed; /* bytes per second at least; 0: not asked for */
     double decompression_speed;
@@ -43,11 +44,13 @@ esdm_status esdm__accuracy_compile(const esdm_dataset *dataset, esdm__accuracy *
  * What holds for the numbers of one fragment.
  * @param regions  that it touches, a bit for each.
  * @param values dense, `count` of that type, by which shares of their range become a bound.
- * @param ret points at the exact values of `accuracy`.
+ * @param ret points at the exact values of `accuracy`. @param ret_noise the `noise` of
+ * codec/blob.h.
  * @return whether numbers may be off; else *ret is not touched.
  */
 bool esdm__accuracy_of_values(const esdm__accuracy *accuracy, uint32_t regions, esdm_type type,
-                              const void *values, uint64_t count, esdm_codec_accuracy *ret);
+                              const void *values, uint64_t count, esdm_codec_accuracy *ret,
+                              double *ret_noise);
 /** Whether regions are stated. */
 static inline bool
 esdm__accuracy_has_regions(const esdm__accuracy *accuracy)

@@ -52,7 +52,7 @@ esdm__accuracy_holds(const esdm_dataset *dataset, const void *before, const void
     if (count == 0 || memcmp(x, y, (size_t) count * bytes) == 0)
         return true;
     bool lossy = esdm__accuracy_compile(dataset, &a, NULL) == ESDM_OK && a.lossy;
-    if (lossy && fmin(a.range, a.deviation) < (double) INFINITY) {
+    if (lossy && fmin(fmin(a.range, a.deviation), a.noise) < (double) INFINITY) {
         a.codec.absolute = fmin(a.codec.absolute, loosest_of((esdm_dataset *) (uintptr_t) dataset));
         lossy = a.codec.absolute > 0;
     }

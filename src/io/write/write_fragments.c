@@ -169,8 +169,9 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
     const esdm__elements *e = r->elements;
     const esdm__box *part = &s->part;
     const way *w = way_of(r, s);
+    double noise = 0;
     bool lossy = esdm__accuracy_of_values(r->accuracy, s->regions, e->type, raw,
-                                          esdm__box_elements(part), accuracy);
+                                          esdm__box_elements(part), accuracy, &noise);
     return (esdm__blob_numbers){.chain = w->chain,
                                 .type = e->type,
                                 .element_bytes = (uint32_t) e->bytes,
@@ -180,6 +181,7 @@ numbers_of(const round *r, const slot *s, const void *raw, esdm_codec_accuracy *
                                 .raw = raw,
                                 .accuracy = lossy ? accuracy : NULL,
                                 .conserved = r->accuracy->conserved,
+                                .noise = noise,
                                 .effort = w->effort,
                                 .block_bytes = w->chosen != NULL ? r->io->block_bytes : 0};
 }

@@ -19,6 +19,7 @@ QUANTITIES = {
                lambda x, s: np.maximum(BIG(0.02) * abs(x), BIG(s * 1e-4))),
     "digits": ({"esdm_significant_digits": np.int32(4)}, lambda x, s: BIG(10) ** -4 * abs(x)),
     "bits": ({"esdm_significant_bits": 9}, lambda x, s: BIG(2) ** -9 * abs(x)),
+    "psnr": ({"esdm_psnr": "60 dB"}, lambda x, s: BIG(1.7e-3 * s)),
     "conserve": ({"esdm_conserve": "mean"}, None),
     "archive": ({"esdm_mode": "archive"}, None),
     "speed": ({"esdm_compression_speed": "1 MiB/s", "esdm_decompression_speed": "1 kB/s"}, None),
@@ -81,6 +82,10 @@ def check(what, names, field, after):
         i = np.flatnonzero(bad)[0]
         sys.exit(f"{what}: {np.count_nonzero(bad)} numbers are off: {x[rest][i]!r} became "
                  f"{y[rest][i]!r}, {limit[i]!r} are allowed")
+    if "psnr" in names and rest.any():  # the range of fragments is at most that of all
+        noise = np.sqrt((error ** 2).mean())
+        if noise > BIG(1e-3) * (x[rest].max() - x[rest].min()):
+            sys.exit(f"{what}: the root of the mean square of errors is {noise!r}")
     if "conserve" in names:
         change, magnitude = (y[rest] - x[rest]).sum(), abs(x[rest]).sum()
         if abs(change) > BIG(1e-6) * magnitude:

@@ -127,6 +127,39 @@ test_verify__a_changed_sum_is_found(void **state)
     assert_true(esdm__accuracy_magnitude(&a, ESDM_TYPE_FLOAT32, raw, 100) == 4950);
 }
 
+/* Over the numbers that may be off: others would make the mean smaller. */
+static void
+test_verify__the_mean_square_of_errors_is_found(void **state)
+{
+    (void) state;
+    static const double scales[] = {1e-300, 1, 1e300}; /* whose squares are no doubles */
+    esdm_codec_accuracy a = plain;
+    for (size_t k = 0; k < 3; k++) {
+        double raw[100];
+        double decoded[100];
+        const double fill = -1;
+        a.absolute = scales[k];
+        a.exact_values = &fill;
+        a.exact_count = 1;
+        for (size_t i = 0; i < 100; i++) {
+            raw[i] = i < 60 ? (double) i * scales[k] : i < 90 ? fill : (double) NAN;
+            decoded[i] = i % 2 == 0 && i < 60 ? raw[i] + 0.5 * scales[k] : raw[i];
+        }
+        assert_true(esdm__accuracy_verify_noise(&a, ESDM_TYPE_FLOAT64, raw, decoded, 100,
+                                                0.3536 * scales[k]));
+        assert_false(esdm__accuracy_verify_noise(&a, ESDM_TYPE_FLOAT64, raw, decoded, 100,
+                                                 0.3535 * scales[k]));
+        assert_true(
+            esdm__accuracy_verify_noise(&a, ESDM_TYPE_FLOAT64, raw, raw, 100, 0.1 * scales[k]));
+    }
+    const int16_t before[4] = {1, 2, 3, -30000};
+    const int16_t after[4] = {2, 2, 3, -30001};
+    a.exact_count = 0;
+    a.absolute = 1;
+    assert_true(esdm__accuracy_verify_noise(&a, ESDM_TYPE_INT16, before, after, 4, 0.7072));
+    assert_false(esdm__accuracy_verify_noise(&a, ESDM_TYPE_INT16, before, after, 4, 0.7071));
+}
+
 /* The sign of a zero is covered by a bound, also where another number needs a closer look; without
  * one it is kept. */
 static void
@@ -294,6 +327,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verify__agrees_with_another_check),
         cmocka_unit_test(test_verify__a_changed_sum_is_found),
+        cmocka_unit_test(test_verify__the_mean_square_of_errors_is_found),
         cmocka_unit_test(test_verify__a_bound_covers_the_sign_of_zero),
         cmocka_unit_test(test_verify__many_numbers_are_seen_exactly),
         cmocka_unit_test(test_verify__all_kernels_give_the_same),

@@ -79,6 +79,7 @@ test_accuracy__texts_round_trip(void **state)
          "absolute_tolerance=0.1, std_tolerance=0.01"},
         {"abs=1; box=0,0,1,1: abs=0.1; box=0,0,1,1: abs=0.2, digits=3", NULL,
          "absolute_tolerance=1; box=0,0,1,1: absolute_tolerance=0.1, significant_digits=3"},
+        {"psnr=60 dB; psnr = 50; level=1: psnr=80", NULL, "psnr=60; level=1: psnr=80"},
         {"", NULL, ""},
     };
     (void) state;
@@ -185,6 +186,9 @@ test_accuracy__nonsense_is_refused(void **state)
         {"abs=1 K; level=1: abs=1 Pa", "K", "are not those"},
         {"abs=1; level=1: abs=1", NULL, "not more accurate than what is stated for all"},
         {"abs=1; rel=0.1; level=1: rel=0.2", NULL, "not more accurate"},
+        {"psnr=60 K", "K", "its unit is dB"},
+        {"psnr=0", NULL, "more than 0 dB"},
+        {"psnr=301", NULL, "at most 300 dB"},
         {"abs=1; regions=", NULL, "expected WHERE: TOLERANCES"},
     };
     (void) state;
