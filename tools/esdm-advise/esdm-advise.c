@@ -8,7 +8,7 @@
 
 static const tool_help help = {
     .name = "esdm-advise",
-    .arguments = "SOURCE…",
+    .arguments = "[SOURCE…]",
     .description =
         "Tells what ESDM would make of data that exist: for each variable and each accuracy\n"
         "how much smaller it becomes, how fast it is written and read by one thread, and\n"
@@ -31,10 +31,20 @@ static const tool_help help = {
         "that it does not name. Without it: lossless in the modes speed, balanced and\n"
         "archive, and 5 and 3 significant digits.\n"
         "\n"
+        "--site tells instead which defaults would be best for all of a site: of the codecs\n"
+        "without loss for what is sampled, and of how data are cut for what jobs did with\n"
+        "variables, whose records (esdm-run --records) lie in the folders of --jobs. Reads and\n"
+        "writes are done again with each way to cut, in a temporary folder; requests take what\n"
+        "the measured model of the site says (esdm-mkfs --calibrate), or --latency and\n"
+        "--bandwidth. Choices are compared by how near they come to the best one of each\n"
+        "variable: arithmetic and harmonic mean. The lines for the site's configuration are\n"
+        "printed, and nothing is changed. --jobs alone does the same without the site's model.\n"
+        "\n"
         "--price tells what storing costs; --centre takes the price of a TB on disk from the\n"
         "file of a centre (see esdm-cost), beginning with the year --from.",
     .examples = "  esdm-advise /data/cmip6\n"
                 "  esdm-advise -a 'digits=4' -a 'abs=0.01; mode=archive' tas.nc\n"
+                "  esdm-advise --site --jobs /var/esdm/records /data/cmip6\n"
                 "  esdm-advise --price 25 --years 10 --plot share.svg esdm:experiment\n",
     .see_also = "esdm-cp, esdm-stat, esdm-cost",
 };
@@ -43,7 +53,10 @@ cp_options cp_wants; /* of the parts of esdm-cp that read */
 
 static char **accuracies;
 static char *confidence_text, *error_text, *price_text, *years_text, *currency, *plot;
-static char *centre_file, *from_text;
+static char *centre_file, *from_text, *weigh_text, *latency_text, *bandwidth_text;
+static char **job_folders;
+static gboolean for_site; /* --jobs implies it */
+static bool model_wanted; /* --site itself was given */
 static gint samples_wanted = G_MININT, seed = 1;
 static gboolean quiet;
 
@@ -61,6 +74,14 @@ static const GOptionEntry entries[] = {
     {"centre", 0, 0, G_OPTION_ARG_FILENAME, &centre_file, "Prices of a centre (esdm-cost)", "FILE"},
     {"from", 0, 0, G_OPTION_ARG_STRING, &from_text, "Year in which storing begins (this one)",
      "YEAR"},
+    {"site", 0, 0, G_OPTION_ARG_NONE, &for_site, "Defaults for a whole site", NULL},
+    {"jobs", 'j', 0, G_OPTION_ARG_FILENAME_ARRAY, &job_folders,
+     "Records of one or more jobs; can be repeated", "FOLDER"},
+    {"weigh", 0, 0, G_OPTION_ARG_STRING, &weigh_text,
+     "What counts for codecs: time, space or both (both)", "TEXT"},
+    {"latency", 0, 0, G_OPTION_ARG_STRING, &latency_text, "Of a request, milliseconds", "NUMBER"},
+    {"bandwidth", 0, 0, G_OPTION_ARG_STRING, &bandwidth_text, "Of requests, MiB a second",
+     "NUMBER"},
     {"plot", 0, 0, G_OPTION_ARG_FILENAME, &plot, "Draw the shares as SVG", "FILE"},
     {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "No progress bar", NULL},
     {0},
@@ -98,6 +119,10 @@ has_name(const char *text)
 static tool_exit
 read_candidates(advise_study *study)
 {
+    if (for_site) {
+        advise_site_candidates(study);
+        return TOOL_OK;
+    }
     add_candidate(study, "lossless", NULL, "mode=balanced");
     if (accuracies == NULL) {
         add_candidate(study, "lossless, speed", NULL, "mode=speed");
@@ -165,6 +190,39 @@ read_options(advise_study *study, advise_price *price)
     study->seed = (uint64_t) seed;
     tool_exit result = take_prices(price);
     return result == TOOL_OK ? read_candidates(study) : result;
+}
+
+/* What --site and --jobs take. */
+typedef struct site_options {
+    advise_weigh weigh;
+    double latency_s, bytes_per_s; /* 0: not stated */
+} site_options;
+
+static tool_exit
+read_site_options(site_options *options)
+{
+    static const char *const names[] = {"both", "time", "space"};
+    double latency_ms = 0, mib_per_s = 0;
+    bool stated = weigh_text != NULL || latency_text != NULL || bandwidth_text != NULL;
+    for_site = for_site || job_folders != NULL;
+    if (stated && !for_site)
+        return tool_usage("--weigh, --latency and --bandwidth are for --site and --jobs");
+    if (for_site &&
+        (accuracies != NULL || price_text != NULL || centre_file != NULL || plot != NULL))
+        return tool_usage("--site and --jobs look for defaults without loss: they go without "
+                          "--accuracy, --price, --centre and --plot");
+    if (!read_number(latency_text, 0, 1e6, &latency_ms))
+        return tool_usage("--latency is '%s'; it takes milliseconds above 0", latency_text);
+    if (!read_number(bandwidth_text, 0, 1e9, &mib_per_s))
+        return tool_usage("--bandwidth is '%s'; it takes MiB a second above 0", bandwidth_text);
+    *options = (site_options){.latency_s = latency_ms / 1e3, .bytes_per_s = mib_per_s * 0x1p20};
+    guint i = 0;
+    while (weigh_text != NULL && i < G_N_ELEMENTS(names) && !g_str_equal(names[i], weigh_text))
+        i++;
+    if (i == G_N_ELEMENTS(names))
+        return tool_usage("--weigh is '%s'; it takes time, space or both", weigh_text);
+    options->weigh = (advise_weigh) i;
+    return TOOL_OK;
 }
 
 /* ---- freeing ------------------------------------------------------------------------------ */
@@ -255,38 +313,70 @@ report(const advise_study *study, const advise_price *price)
     return status == ESDM_OK ? TOOL_OK : tool_fail(status, &err);
 }
 
+/* Counts blocks, draws and measures them. */
+static tool_exit
+sample(advise_study *study, esdm_session *session)
+{
+    bool progress = !quiet && !tool.json;
+    if (study->sources->len == 0) {
+        tool_error("there are no NetCDF files in what was named");
+        return TOOL_NOT_FOUND;
+    }
+    advise_survey(study, session, progress);
+    if (study->sources->len == 0) {
+        tool_error("nothing of what was named can be read");
+        return TOOL_FAILED;
+    }
+    guint count = samples_wanted > 0 ? (guint) samples_wanted : advise_sample_count(study);
+    return advise_draw(study, session, count, progress);
+}
+
+static tool_exit
+advise_for_site(const advise_study *study, esdm_session **session, const site_options *options)
+{
+    advise_jobs jobs = {.uses = g_ptr_array_new(), .aheads = g_ptr_array_new()};
+    tool_exit result = TOOL_OK;
+    if (for_site && job_folders == NULL && study->samples->len == 0)
+        return tool_usage("--site: of which files, folders, containers or --jobs?");
+    if (job_folders != NULL)
+        advise_jobs_clear(&jobs);
+    for (char **folder = job_folders; folder != NULL && *folder != NULL; folder++)
+        result = result == TOOL_OK ? advise_load_jobs(&jobs, *folder) : result;
+    if (result == TOOL_OK && model_wanted && *session == NULL)
+        result = tool_session_if_made(session);
+    if (result == TOOL_OK)
+        result = advise_site(study, &jobs, *session, options->weigh, options->latency_s,
+                             options->bytes_per_s);
+    advise_jobs_clear(&jobs);
+    return result;
+}
+
 int
 main(int argc, char **argv)
 {
     advise_study study = {.confidence = 0.95, .error = 0.05};
     advise_price price = {.years = 10};
+    site_options options = {0};
     esdm_session *session = NULL;
     tool_parse(&help, entries, &argc, &argv);
-    if (argc < 2)
+    model_wanted = for_site;
+    tool_exit result = read_site_options(&options);
+    if (result != TOOL_OK)
+        return result;
+    if (argc < 2 && !for_site)
         return tool_usage("of which files, folders or containers?");
     study.sources = g_ptr_array_new_with_free_func(free_source);
     study.samples = g_ptr_array_new_with_free_func(free_sample);
     study.candidates = g_array_new(FALSE, FALSE, sizeof(advise_candidate));
     g_array_set_clear_func(study.candidates, clear_candidate);
-    tool_exit result = read_options(&study, &price);
+    result = read_options(&study, &price);
     for (int i = 1; i < argc && result == TOOL_OK; i++)
         result = advise_add_source(&study, &session, argv[i]);
-    if (result == TOOL_OK && study.sources->len == 0) {
-        tool_error("there are no NetCDF files in what was named");
-        result = TOOL_NOT_FOUND;
-    }
-    if (result == TOOL_OK) {
-        advise_survey(&study, session, !quiet && !tool.json);
-        if (study.sources->len == 0) {
-            tool_error("nothing of what was named can be read");
-            result = TOOL_FAILED;
-        }
-    }
-    if (result == TOOL_OK) {
-        guint count = samples_wanted > 0 ? (guint) samples_wanted : advise_sample_count(&study);
-        result = advise_draw(&study, session, count, !quiet && !tool.json);
-    }
-    if (result == TOOL_OK)
+    if (result == TOOL_OK && argc > 1)
+        result = sample(&study, session);
+    if (result == TOOL_OK && for_site)
+        result = advise_for_site(&study, &session, &options);
+    else if (result == TOOL_OK)
         result = report(&study, &price);
     g_ptr_array_unref(study.samples);
     g_ptr_array_unref(study.sources);

@@ -46,7 +46,7 @@ typedef struct advise_sample {
 typedef struct advise_candidate {
     char *label;
     char *pattern; /**< of variables that it is for; NULL: all */
-    char *text;    /**< for esdm_accuracy_parse() */
+    char *text;    /**< for esdm_accuracy_parse(); NULL: no accuracy is stated, as it comes */
 } advise_candidate;
 
 typedef struct advise_study {
@@ -113,5 +113,102 @@ void advise_print(const advise_study *study, const advise_price *price);
 void advise_print_json(const advise_study *study, const advise_price *price);
 /** Bars of all candidates with their intervals as SVG. */
 esdm_status advise_plot(const advise_study *study, const char *file, esdm_error *err);
+
+/* ---- esdm-advise/jobs.c: what monitored jobs did ------------------------------------------ */
+
+/** Variables up to this size are one fragment, however others are cut. */
+#define ADVISE_SMALL_BYTES (1 << 20)
+
+/** A read or write of a variable. */
+typedef struct advise_access {
+    uint64_t row, rows; /**< of the slowest dimension */
+    uint64_t bytes;
+    bool writes;
+} advise_access;
+
+/** A variable that a job used. */
+typedef struct advise_use {
+    char *name; /**< "tas in run.nc (job)"; owned */
+    uint32_t rank, element_bytes;
+    uint64_t size[8];
+    GArray *accesses; /**< advise_access, in order of time */
+    uint64_t read_bytes, written_bytes;
+    double seconds; /**< that the job spent in them */
+} advise_use;
+
+/** A plain file of a job that ran with --read-ahead. */
+typedef struct advise_ahead {
+    char *name;       /**< owned */
+    double plain_s;   /**< of a read that was not asked for early */
+    double advised_s; /**< of a read on average, with what asking took */
+    uint64_t reads;
+} advise_ahead;
+
+typedef struct advise_jobs {
+    GPtrArray *uses;   /**< advise_use; those that took longest first */
+    GPtrArray *aheads; /**< advise_ahead */
+    guint small_uses;  /**< left out: of at most ADVISE_SMALL_BYTES */
+    guint jobs;
+    guint plain_jobs;                   /**< that ran without --read-ahead */
+    uint64_t read_bytes, written_bytes; /**< of variables */
+} advise_jobs;
+
+/** Adds what the records below a folder tell: those of one run, or folders of runs. */
+tool_exit advise_load_jobs(advise_jobs *jobs, const char *folder);
+void advise_jobs_clear(advise_jobs *jobs);
+
+/* ---- esdm-advise/layouts.c ---------------------------------------------------------------- */
+
+/** What a request to the site's storage takes. */
+typedef struct advise_device {
+    double latency_s, bytes_per_s;
+    char *source; /**< where this comes from; owned */
+} advise_device;
+
+/** What may stand in the site's configuration of how data are cut. */
+typedef struct advise_layout {
+    const char *access;   /**< of "policies" */
+    const char *fragment; /**< of "engine" */
+} advise_layout;
+
+/** Writes a variable and does with it what the job did, in a site in a temporary folder.
+ *  @param mode of its accuracy; NULL: no codec. @param ret_s seconds that this takes with the
+ *  device. */
+esdm_status advise_try_layout(const advise_use *use, const advise_layout *layout, const char *mode,
+                              const advise_device *device, double *ret_s, esdm_error *err);
+
+/* ---- esdm-advise/means.c ------------------------------------------------------------------ */
+
+/** Choices and cases: how good each is for each, relative to the best one. */
+typedef struct advise_means {
+    GPtrArray *choices; /**< texts; owned */
+    GPtrArray *cases;   /**< texts; owned */
+    double *relative;   /**< choices x cases: 1 is the best of the case; owned */
+    guint usual;        /**< the choice that holds where nothing is stated */
+} advise_means;
+
+/** @param cost choices x cases, above 0: less is better. */
+void advise_means_init(advise_means *means, const char *const *choices, guint nchoices,
+                       GPtrArray *cases, const double *cost, guint usual);
+void advise_means_clear(advise_means *means);
+double advise_arithmetic(const advise_means *means, guint choice);
+double advise_harmonic(const advise_means *means, guint choice);
+/** The one with the best harmonic mean; the usual one unless another is better by 2 %. */
+guint advise_best(const advise_means *means);
+/** A table and sentences. */
+void advise_means_print(const advise_means *means, const char *title, const char *what);
+json_t *advise_means_json(const advise_means *means);
+
+/* ---- esdm-advise/site.c ------------------------------------------------------------------- */
+
+/** What counts for codecs. */
+typedef enum advise_weigh { ADVISE_BOTH, ADVISE_TIME, ADVISE_SPACE } advise_weigh;
+
+/** Adds the candidates whose samples advise_site() looks at. */
+void advise_site_candidates(advise_study *study);
+/** Which defaults would be best for all. @param study without samples: nothing is told of codecs.
+ *  @param session NULL: no model is known. */
+tool_exit advise_site(const advise_study *study, const advise_jobs *jobs, esdm_session *session,
+                      advise_weigh weigh, double latency_s, double bytes_per_s);
 
 #endif

@@ -92,7 +92,7 @@ advise_spares(const advise_candidate *candidate)
     esdm_error ignored;
     esdm_accuracy_init(&accuracy);
     /* What needs units that are not known here is a tolerance. */
-    return !esdm_accuracy_pattern_is_literal(candidate->pattern) &&
+    return candidate->text != NULL && !esdm_accuracy_pattern_is_literal(candidate->pattern) &&
            (esdm_accuracy_parse(&accuracy, candidate->text, NULL, &ignored) != ESDM_OK ||
             esdm_accuracy_is_lossy(&accuracy));
 }
@@ -288,10 +288,12 @@ measure_one(advise_lab *lab, const cp_dataset *from, const uint64_t *size, const
                     g_pattern_match_simple(candidate->pattern, from->name) ||
                     g_pattern_match_simple(candidate->pattern, from->path);
         fits = fits && !(from->auxiliary && advise_spares(candidate));
-        if (fits)
+        if (fits && candidate->text != NULL)
             status = state_accuracy(from, dataset, candidate->text, err);
         result->refused = !fits || status == ESDM_EINVAL || status == ESDM_ENOTSUP;
-        if (result->refused)
+        if (result->refused && otherwise == NULL)
+            status = ESDM_OK;
+        else if (result->refused)
             status = state_accuracy(from, dataset, otherwise, err);
     }
     if (status == ESDM_OK)
