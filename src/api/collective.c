@@ -124,7 +124,13 @@ esdm_container_align(esdm_container *container, esdm_error *err)
     if (container == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_container_align: container is NULL");
     esdm_status status = check_shared(container, err);
-    return status == ESDM_OK ? esdm__collective_align(container, err) : status;
+    if (status != ESDM_OK)
+        return status;
+    esdm__span span;
+    esdm__span_begin(&span, container->session->monitor);
+    status = esdm__collective_align(container, err);
+    esdm__meeting_observed(&span, NULL, container, NULL, true, status);
+    return status;
 }
 
 esdm_status
@@ -140,7 +146,11 @@ esdm_dataset_align(esdm_dataset *dataset, const esdm_dataspace *space, bool writ
         return status;
     if (space != NULL && space->rank != dataset->rank)
         space = NULL; /* the transfer will say so */
-    return esdm__collective_transfer(dataset, space, writing, err);
+    esdm__span span;
+    esdm__span_begin(&span, dataset->group->container->session->monitor);
+    status = esdm__collective_transfer(dataset, space, writing, err);
+    esdm__meeting_observed(&span, dataset, dataset->group->container, space, writing, status);
+    return status;
 }
 
 /* Aligns for a transfer after this rank's own checks, which do not keep it from taking part. */

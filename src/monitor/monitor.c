@@ -23,6 +23,7 @@ static const char *const names[ESDM__SPAN_KINDS] = {[ESDM__SPAN_CALL_READ] = "ne
                                                     [ESDM__SPAN_CALL_WRITE] = "netcdf-write",
                                                     [ESDM__SPAN_OPEN] = "open",
                                                     [ESDM__SPAN_CLOSE] = "close",
+                                                    [ESDM__SPAN_ALIGN] = "align",
                                                     [ESDM__SPAN_READ] = "read",
                                                     [ESDM__SPAN_WRITE] = "write",
                                                     [ESDM__SPAN_ENCODE] = "encode",

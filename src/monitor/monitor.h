@@ -26,6 +26,7 @@ typedef enum esdm__span_kind {
     ESDM__SPAN_CALL_WRITE, /* one that writes */
     ESDM__SPAN_OPEN,       /* a container is opened or made */
     ESDM__SPAN_CLOSE,      /* its handle is freed, after the last commit */
+    ESDM__SPAN_ALIGN,      /* ranks meet before they transfer, or define */
     ESDM__SPAN_READ,       /* a selection of a dataset, to the caller's memory */
     ESDM__SPAN_WRITE,      /* from it */
     ESDM__SPAN_ENCODE,     /* a fragment: codecs, checksums */
@@ -120,8 +121,10 @@ uint64_t esdm__span_adopt(uint64_t cause);
 char *esdm__detail_selection(uint64_t handle, const char *memory, uint32_t rank,
                              const uint64_t *offset, const uint64_t *size, const uint64_t *stride);
 /** A handle that is opened. @param mode "create", "replace", "read" or "write". @param ranks that
- *  share it; 0: one process. */
-char *esdm__detail_opening(uint64_t handle, const char *mode, int ranks);
+ *  share it, of which this is number `rank`; 0: one process. */
+char *esdm__detail_opening(uint64_t handle, const char *mode, int ranks, int rank);
+/** Ranks that meet. @param selection of esdm__detail_selection(), taken over; NULL: none. */
+char *esdm__detail_meeting(uint64_t handle, bool writing, char *selection);
 /** A handle alone. */
 char *esdm__detail_handle(uint64_t handle);
 
@@ -137,6 +140,7 @@ typedef struct esdm__dataset_facts {
     uint64_t handle;  /* of its container */
     uint32_t object;  /* names of container and dataset */
     const char *type; /* NULL: one of the user */
+    uint32_t id;      /* in the container, in order of creation */
     uint32_t rank;
     const esdm__dimension_facts *dimensions;
     const uint64_t *chunk; /* NULL: none was stated; the same of the others */

@@ -83,13 +83,25 @@ esdm__detail_selection(uint64_t handle, const char *memory, uint32_t rank, const
 }
 
 char *
-esdm__detail_opening(uint64_t handle, const char *mode, int ranks)
+esdm__detail_opening(uint64_t handle, const char *mode, int ranks, int rank)
 {
     char *text = NULL;
-    return asprintf(&text, ",\"handle\":%" PRIu64 ",\"mode\":\"%s\",\"ranks\":%d", handle, mode,
-                    ranks) >= 0
+    return asprintf(&text, ",\"handle\":%" PRIu64 ",\"mode\":\"%s\",\"ranks\":%d,\"rank\":%d",
+                    handle, mode, ranks, rank) >= 0
                ? text
                : NULL;
+}
+
+char *
+esdm__detail_meeting(uint64_t handle, bool writing, char *selection)
+{
+    char *text = NULL;
+    char own[sizeof ",\"handle\":" + NUMBER_BYTES];
+    (void) snprintf(own, sizeof own, ",\"handle\":%" PRIu64, handle);
+    int n = asprintf(&text, "%s,\"writing\":%s", selection != NULL ? selection : own,
+                     writing ? "true" : "false");
+    free(selection);
+    return n >= 0 ? text : NULL;
 }
 
 char *
@@ -138,9 +150,9 @@ line_of(const esdm__monitor *m, const esdm__dataset_facts *f)
 {
     const esdm__object *object = esdm__objects_get(&m->objects, f->object);
     char *line = NULL;
-    json_t *what =
-        json_pack("{s:s?,s:o,s:o,s:s?,s:s?}", "type", f->type, "dimensions", dimensions_json(f),
-                  "chunk", chunk_json(f), "codec", f->codec, "accuracy", f->accuracy);
+    json_t *what = json_pack("{s:i,s:s?,s:o,s:o,s:s?,s:s?}", "id", (int) f->id, "type", f->type,
+                             "dimensions", dimensions_json(f), "chunk", chunk_json(f), "codec",
+                             f->codec, "accuracy", f->accuracy);
     char *text = what != NULL ? json_dumps(what, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     if (text != NULL && asprintf(&line,
                                  "{\"what\":\"dataset\",\"pid\":%d,\"handle\":%" PRIu64

@@ -72,7 +72,7 @@ def head(pid=1):
 
 def described(handle, pid=1, container="a.nc", length=8):
     return line("dataset", pid=pid, handle=handle, container=container, dataset="/tas",
-                type="float32", dimensions=[{"id": 0, "name": "time", "length": length,
+                id=1, type="float32", dimensions=[{"id": 0, "name": "time", "length": length,
                                              "unlimited": True},
                                             {"id": 1, "name": "x", "length": 100,
                                              "unlimited": False}],
@@ -172,6 +172,20 @@ def test_damaged_records():
             done = run([tool("esdm-replay"), bad], check=False)
             expect_error(done, *words)
             expect(done.returncode == status, f"{words}: {done.returncode}")
+        def of_two(rank, commits):
+            """What one of two ranks did that share a container."""
+            pid = rank + 1
+            return (head(pid) + span("open", 1, rank, pid=pid, handle=1, mode="create", ranks=2,
+                                     rank=rank) + described(1, pid=pid) +
+                    "".join(span("commit", 2 + i, 10 + i, pid=pid, handle=1)
+                            for i in range(commits)) + span("close", 99, 99, pid=pid, handle=1))
+        for text, words in ((of_two(0, 1), ["shared by 2 ranks"]),
+                            (of_two(0, 1) + of_two(0, 1), ["two of which"]),
+                            (of_two(0, 1) + of_two(1, 3), ["do not fit together"])):
+            bad.write_text(text)
+            expect_error(run([tool("esdm-replay"), bad], check=False), *words)
+        bad.write_text(of_two(0, 2) + of_two(1, 2))
+        expect(by_operation(replay(bad))["commit"]["calls"] == 4, "those of both do")
         expect_error(run([tool("esdm-replay"), s.file("absent")], check=False), "absent", "No such")
         expect_error(run([tool("esdm-replay")], check=False), "name the records")
         expect_error(run([tool("esdm-replay"), "--limit=many", bad], check=False), "--limit")

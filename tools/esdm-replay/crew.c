@@ -51,6 +51,7 @@ typedef struct crew {
     replay_shared *shared;
     replay_progress *progress;
     guint64 **ns; /* of each process */
+    replay_meeting **meetings;
     pid_t *pids;
     guint count;
     guint left; /* that run */
@@ -71,6 +72,16 @@ crew_new(crew *c, const replay_load *load)
         c->ns[i] = shared_memory(p->operations->len * sizeof(guint64));
         good = c->ns[i] != NULL;
     }
+    c->meetings = g_new0(replay_meeting *, load->meetings->len + 1);
+    for (guint i = 0; i < load->meetings->len && good; i++) {
+        guint ranks = g_array_index(load->meetings, guint, i);
+        c->meetings[i] = shared_memory(replay_meeting_bytes(ranks));
+        good = c->meetings[i] != NULL;
+        if (good)
+            replay_meeting_init(c->meetings[i], ranks, c->shared);
+    }
+    if (good)
+        c->shared->working = (int) c->count;
     return good;
 }
 
@@ -138,7 +149,8 @@ play(crew *c, const replay_load *load, const replay_options *options, const repl
                             .options = options,
                             .values = values,
                             .shared = c->shared,
-                            .all = c->progress};
+                            .all = c->progress,
+                            .meetings = c->meetings};
     for (guint i = 0; i < c->count && c->result == TOOL_OK; i++)
         start(c, &player, i);
     wait_for(c, c->count, true);

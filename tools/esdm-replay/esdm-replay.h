@@ -18,6 +18,7 @@ typedef enum replay_kind {
     REPLAY_CREATE, /* with the definitions that belong to it */
     REPLAY_READ,
     REPLAY_WRITE,
+    REPLAY_ALIGN, /* ranks meet */
     REPLAY_COMMIT,
     REPLAY_CLOSE,
     REPLAY_KINDS
@@ -32,6 +33,7 @@ typedef struct replay_dimension {
 
 typedef struct replay_dataset {
     char *path;     /* "/group/tas" */
+    guint32 id;     /* in its container, in order of creation */
     esdm_type type; /* ESDM_TYPE_NONE: of the user, which is not replayed */
     guint rank;
     replay_dimension dimensions[ESDM_MAX_RANK];
@@ -61,6 +63,8 @@ typedef struct replay_handle {
     bool replaces;
     bool writes;
     guint ranks;         /* that share it; 0: one process */
+    guint rank;          /* of them */
+    guint meeting;       /* 1 + the number of those who share it; 0: nobody does */
     GPtrArray *datasets; /* replay_dataset */
     guint number;        /* in its process */
 } replay_handle;
@@ -76,8 +80,9 @@ typedef struct replay_operation {
     replay_handle *handle;
     replay_dataset *dataset; /* reads and writes */
     esdm_type memory;
-    esdm_dataspace *space;
-    guint64 start_ns; /* of the epoch */
+    esdm_dataspace *space; /* of an align NULL: nothing */
+    bool writing;          /* an align */
+    guint64 start_ns;      /* of the epoch */
     guint64 ns;
     guint64 bytes;
     guint64 id;
@@ -103,6 +108,7 @@ typedef struct replay_process {
 typedef struct replay_load {
     GPtrArray *processes; /* in order of start; each has operations */
     GPtrArray *files;
+    GArray *meetings; /* guint: of how many ranks */
     guint64 left_out; /* calls on types of the user */
     guint64 failed;   /* calls that failed when they were recorded */
     guint64 damaged;  /* lines that are no JSON */
@@ -116,6 +122,9 @@ typedef struct replay_load {
 tool_exit replay_load_paths(char **paths, guint count, replay_load *ret);
 /** Finds out what is an input and who waits for whom, after all was read (order.c). */
 tool_exit replay_settle(replay_load *load);
+
+/** Finds which handles of which processes were one that ranks shared (ranks.c). */
+tool_exit replay_find_meetings(replay_load *load);
 
 /* ---- values (values.c) ------------------------------------------------------------------------
  */
@@ -160,9 +169,42 @@ typedef struct replay_shared {
     int ready; /* atomic, as all here: processes that are */
     int go;
     int stop;
-    int failed; /* 1 + the process that failed first */
+    int failed;    /* 1 + the process that failed first */
+    int working;   /* processes that have not ended */
+    int waiting;   /* of these, for others */
+    guint64 steps; /* that any of them has made */
     char why[600];
 } replay_shared;
+
+static inline void
+replay_wait_begin(replay_shared *shared)
+{
+    (void) __atomic_fetch_add(&shared->waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline void
+replay_wait_end(replay_shared *shared)
+{
+    (void) __atomic_fetch_sub(&shared->waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+/** Whether each process waits for another one. */
+static inline bool
+replay_all_wait(const replay_shared *shared)
+{
+    return __atomic_load_n(&shared->waiting, __ATOMIC_SEQ_CST) >=
+           __atomic_load_n(&shared->working, __ATOMIC_SEQ_CST);
+}
+
+/** Where the ranks that share a container meet; in memory that all of them see (comm.c). */
+typedef struct replay_meeting replay_meeting;
+gsize replay_meeting_bytes(guint ranks);
+/** @param meeting that many bytes of zeros. @param shared borrowed. */
+void replay_meeting_init(replay_meeting *meeting, guint ranks, replay_shared *shared);
+/** Owned. */
+esdm_comm *replay_meeting_comm(replay_meeting *meeting, guint rank);
+/** This rank has done all; others that wait for it fail. */
+void replay_meeting_leave(replay_meeting *meeting);
 
 typedef struct replay_progress {
     guint64 done; /* operations, in order */
@@ -178,8 +220,9 @@ typedef struct replay_player {
     const replay_process *process;
     replay_shared *shared;
     replay_progress *all; /* of each process */
-    guint number;         /* of this process */
-    guint64 *ns;          /* receives the time of each of its operations */
+    replay_meeting **meetings;
+    guint number; /* of this process */
+    guint64 *ns;  /* receives the time of each of its operations */
 } replay_player;
 
 /** Does what a process did; in a process of its own (play.c). @return exit status. */

@@ -202,6 +202,7 @@ add_dataset(reader *r, const json_t *line)
     replay_process *p = process_of(r, line);
     replay_handle *handle = p != NULL ? handle_of(r, p, line) : NULL;
     const json_t *dimensions = json_object_get(line, "dimensions");
+    guint64 id;
     const char *path = text_of(line, "dataset");
     if (handle == NULL)
         return false;
@@ -211,6 +212,9 @@ add_dataset(reader *r, const json_t *line)
         return wrong(r, "\"dimensions\" are not up to %d", ESDM_MAX_RANK);
     replay_dataset *d = g_new0(replay_dataset, 1);
     d->path = g_strdup(path);
+    if (!number_of(r, line, "id", &id))
+        return false;
+    d->id = (guint32) id;
     d->type = type_of(text_of(line, "type"));
     d->rank = (guint) json_array_size(dimensions);
     for (guint i = 0; i < d->rank; i++) {
@@ -256,6 +260,41 @@ space_of(const reader *r, const json_t *line, const replay_dataset *d, esdm_data
     return st == ESDM_OK || wrong(r, "%s", err.message);
 }
 
+/* As the handle has it, else another one of the same container. */
+static replay_dataset *
+dataset_of(const replay_process *p, const replay_handle *handle, const char *path)
+{
+    replay_dataset *found = dataset_in(handle->datasets, path);
+    for (guint i = p->handles->len; found == NULL && i > 0; i--) {
+        const replay_handle *other = p->handles->pdata[i - 1];
+        if (other->file == handle->file)
+            found = dataset_in(other->datasets, path);
+    }
+    return found;
+}
+
+/* Ranks meet for a dataset, or for the structure of a container. */
+static bool
+add_align(const reader *r, replay_process *p, replay_operation *o, const json_t *line)
+{
+    const char *path = text_of(line, "dataset");
+    if (o->handle->ranks <= 1)
+        return true; /* it met nobody */
+    o->writing = json_is_true(json_object_get(line, "writing"));
+    o->dataset = path != NULL ? dataset_of(p, o->handle, path) : NULL;
+    if (path != NULL && o->dataset == NULL)
+        return wrong(r, "dataset '%s' was not described before", path);
+    if (o->dataset != NULL && o->dataset->type == ESDM_TYPE_NONE) {
+        r->load->left_out++; /* on all ranks */
+        return true;
+    }
+    if (o->dataset != NULL && json_object_get(line, "offset") != NULL &&
+        !space_of(r, line, o->dataset, &o->space))
+        return false;
+    g_array_append_val(p->operations, *o);
+    return true;
+}
+
 static bool
 add_transfer(reader *r, replay_process *p, replay_operation *o, const json_t *line)
 {
@@ -263,12 +302,7 @@ add_transfer(reader *r, replay_process *p, replay_operation *o, const json_t *li
     if (path == NULL || json_object_get(line, "offset") == NULL)
         return wrong(r, "it does not tell what part of which dataset was moved; traces of ESDM "
                         "before 0.1.0 do not");
-    o->dataset = dataset_in(o->handle->datasets, path);
-    for (guint i = p->handles->len; o->dataset == NULL && i > 0; i--) {
-        const replay_handle *other = p->handles->pdata[i - 1];
-        if (other->file == o->handle->file)
-            o->dataset = dataset_in(other->datasets, path);
-    }
+    o->dataset = dataset_of(p, o->handle, path);
     if (o->dataset == NULL && r->load->dropped == 0)
         return wrong(r, "dataset '%s' was not described before", path);
     o->memory = type_of(text_of(line, "memory"));
@@ -294,8 +328,10 @@ add_opening(const reader *r, replay_process *p, replay_operation *o, const json_
 {
     const char *mode = text_of(line, "mode");
     guint64 ranks = 0;
+    guint64 rank = 0;
     if (mode == NULL ||
-        (json_object_get(line, "ranks") != NULL && !number_of(r, line, "ranks", &ranks)))
+        (json_object_get(line, "ranks") != NULL && !number_of(r, line, "ranks", &ranks)) ||
+        (json_object_get(line, "rank") != NULL && !number_of(r, line, "rank", &rank)))
         return wrong(r, "it does not tell how the container was opened; traces of ESDM before "
                         "0.1.0 do not");
     replay_handle *h = o->handle;
@@ -303,6 +339,7 @@ add_opening(const reader *r, replay_process *p, replay_operation *o, const json_
     h->creates = h->replaces || g_str_equal(mode, "create");
     h->writes = h->creates || g_str_equal(mode, "write");
     h->ranks = (guint) MIN(ranks, G_MAXINT);
+    h->rank = (guint) MIN(rank, G_MAXINT);
     if (!h->writes && !g_str_equal(mode, "read"))
         return wrong(r, "\"mode\" is unknown");
     o->kind = h->creates ? REPLAY_CREATE : REPLAY_OPEN;
@@ -316,11 +353,8 @@ kind_of(const char *name, replay_kind *ret)
     static const struct {
         const char *name;
         replay_kind kind;
-    } kinds[] = {{"open", REPLAY_OPEN},
-                 {"read", REPLAY_READ},
-                 {"write", REPLAY_WRITE},
-                 {"commit", REPLAY_COMMIT},
-                 {"close", REPLAY_CLOSE}};
+    } kinds[] = {{"open", REPLAY_OPEN},   {"read", REPLAY_READ},     {"write", REPLAY_WRITE},
+                 {"align", REPLAY_ALIGN}, {"commit", REPLAY_COMMIT}, {"close", REPLAY_CLOSE}};
     for (gsize i = 0; name != NULL && i < G_N_ELEMENTS(kinds); i++) {
         if (g_str_equal(kinds[i].name, name)) {
             *ret = kinds[i].kind;
@@ -357,6 +391,8 @@ add_span(reader *r, const json_t *line)
         return false;
     if (o.kind == REPLAY_OPEN)
         return add_opening(r, p, &o, line);
+    if (o.kind == REPLAY_ALIGN)
+        return add_align(r, p, &o, line);
     if (o.kind == REPLAY_READ || o.kind == REPLAY_WRITE)
         return add_transfer(r, p, &o, line);
     g_array_append_val(p->operations, o);
@@ -450,7 +486,9 @@ tool_exit
 replay_load_paths(char **paths, guint count, replay_load *ret)
 {
     tool_exit result = TOOL_OK;
-    *ret = (replay_load){.processes = g_ptr_array_new(), .files = g_ptr_array_new()};
+    *ret = (replay_load){.processes = g_ptr_array_new(),
+                         .files = g_ptr_array_new(),
+                         .meetings = g_array_new(FALSE, FALSE, sizeof(guint))};
     GHashTable *files = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < count && result == TOOL_OK; i++)
         result = g_file_test(paths[i], G_FILE_TEST_IS_DIR) ? load_folder(ret, paths[i], files)

@@ -236,24 +236,6 @@ count_bytes(replay_load *load)
     return good;
 }
 
-/* Such calls need all ranks at once. */
-static tool_exit
-check_ranks(const replay_load *load)
-{
-    for (guint k = 0; k < load->processes->len; k++) {
-        const replay_process *p = load->processes->pdata[k];
-        for (guint i = 0; i < p->handles->len; i++) {
-            const replay_handle *h = p->handles->pdata[i];
-            if (h->ranks > 1) {
-                g_autofree char *name = tool_printable(h->file->name);
-                tool_error("'%s' was shared by %u ranks: that is not replayed", name, h->ranks);
-                return TOOL_FAILED;
-            }
-        }
-    }
-    return TOOL_OK;
-}
-
 tool_exit
 replay_settle(replay_load *load)
 {
@@ -270,7 +252,7 @@ replay_settle(replay_load *load)
         return TOOL_NOT_FOUND;
     }
     g_ptr_array_sort(load->processes, processes_by_start);
-    if (check_ranks(load) != TOOL_OK)
+    if (replay_find_meetings(load) != TOOL_OK)
         return TOOL_FAILED;
     find_inputs(load);
     find_waits(load);

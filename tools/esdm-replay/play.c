@@ -10,6 +10,7 @@
 
 #define WORKERS_MOST 64u
 #define WAIT_US      100
+#define STUCK_US     10000000 /* in which no process has gone on */
 
 typedef struct player player;
 
@@ -71,10 +72,27 @@ stopped(const player *w)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static esdm_status
+open_shared(player *w, const replay_handle *h, const char *name, esdm_container **ret,
+            esdm_error *err)
+{
+    esdm_comm *comm = replay_meeting_comm(w->p->meetings[h->meeting - 1], h->rank);
+    esdm_status st =
+        h->creates ? esdm_container_create_collective(w->session, comm, name, ESDM_CREATE_REPLACE,
+                                                      ret, err)
+                   : esdm_container_open_collective(w->session, comm, name,
+                                                    h->writes ? ESDM_OPEN_WRITE : ESDM_OPEN_READ,
+                                                    ESDM_SNAPSHOT_LATEST, ret, err);
+    esdm_comm_unref(comm);
+    return st == ESDM_OK && h->creates ? replay_define(*ret, h->datasets, false, err) : st;
+}
+
+static esdm_status
 open_handle(player *w, const replay_handle *h, esdm_container **ret, esdm_error *err)
 {
     g_autofree char *name = replay_name(w->p->options, h->file);
     esdm_open_mode mode = h->writes ? ESDM_OPEN_WRITE : ESDM_OPEN_READ;
+    if (h->meeting > 0)
+        return open_shared(w, h, name, ret, err);
     if (!h->creates)
         return esdm_container_open(w->session, name, mode, ESDM_SNAPSHOT_LATEST, ret, err);
     esdm_status st = esdm_container_create(w->session, name, ESDM_CREATE_REPLACE, ret, err);
@@ -128,6 +146,17 @@ transfer(worker *me, const replay_operation *o, guint64 *started, guint64 *ended
 }
 
 static esdm_status
+align(esdm_container *container, const replay_operation *o, esdm_error *err)
+{
+    if (o->dataset == NULL)
+        return esdm_container_align(container, err);
+    esdm_dataset *dataset = replay_find(container, o->dataset->path);
+    if (dataset == NULL)
+        return tool_error_set(err, ESDM_ENOENT, "it is not there: the record lacks its definition");
+    return esdm_dataset_align(dataset, o->space, o->writing, err);
+}
+
+static esdm_status
 call(worker *me, const replay_operation *o, guint64 *started, guint64 *ended, esdm_error *err)
 {
     player *w = me->player;
@@ -143,6 +172,8 @@ call(worker *me, const replay_operation *o, guint64 *started, guint64 *ended, es
     *started = now_ns();
     if (opens && *open == NULL)
         st = open_handle(w, o->handle, open, err);
+    else if (o->kind == REPLAY_ALIGN)
+        st = align(*open, o, err);
     else if (o->kind == REPLAY_COMMIT)
         st = esdm_container_commit(*open, NULL, err);
     else if (o->kind == REPLAY_CLOSE)
@@ -225,19 +256,41 @@ tell_done(player *w, guint64 reached)
             reached = MIN(reached, w->workers[i].number);
     }
     __atomic_store_n(&w->p->all[w->p->number].done, reached, __ATOMIC_SEQ_CST);
+    (void) __atomic_fetch_add(&w->p->shared->steps, 1, __ATOMIC_SEQ_CST);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
+/* Records that were made up may let everybody wait for somebody. */
+static bool
+is_stuck(const replay_shared *shared, guint64 *seen, gint64 *since)
+{
+    guint64 steps = __atomic_load_n(&shared->steps, __ATOMIC_SEQ_CST);
+    if (steps != *seen || *since == 0)
+        *since = g_get_monotonic_time();
+    *seen = steps;
+    return g_get_monotonic_time() - *since > STUCK_US && replay_all_wait(shared);
+}
+
 static void
 wait_for_processes(const player *w, const GArray *waits)
 {
-    for (guint i = 0; waits != NULL && i < waits->len; i++) {
+    guint64 seen = 0;
+    gint64 since = 0;
+    if (waits == NULL)
+        return;
+    replay_wait_begin(w->p->shared);
+    for (guint i = 0; i < waits->len; i++) {
         const replay_wait *one = &g_array_index(waits, replay_wait, i);
         while (!stopped(w) &&
-               __atomic_load_n(&w->p->all[one->process].done, __ATOMIC_SEQ_CST) < one->operations)
+               __atomic_load_n(&w->p->all[one->process].done, __ATOMIC_SEQ_CST) < one->operations) {
             g_usleep(WAIT_US);
+            if (is_stuck(w->p->shared, &seen, &since))
+                fail(w, NULL,
+                     "each process waits for another one: the records do not fit together");
+        }
     }
+    replay_wait_end(w->p->shared);
 }
 
 /* The pause that the program made here. */
@@ -299,6 +352,16 @@ close_all(player *w)
 }
 
 static void
+leave_meetings(const player *w)
+{
+    for (guint i = 0; i < w->p->process->handles->len; i++) {
+        const replay_handle *h = w->p->process->handles->pdata[i];
+        if (h->meeting > 0)
+            replay_meeting_leave(w->p->meetings[h->meeting - 1]);
+    }
+}
+
+static void
 wait_for_start(const player *w)
 {
     (void) __atomic_fetch_add(&w->p->shared->ready, 1, __ATOMIC_SEQ_CST);
@@ -326,5 +389,7 @@ replay_play(const replay_player *p)
     if (!stopped(&w))
         __atomic_store_n(&mine->done, p->process->operations->len, __ATOMIC_SEQ_CST);
     close_all(&w);
+    leave_meetings(&w);
+    (void) __atomic_fetch_sub(&p->shared->working, 1, __ATOMIC_SEQ_CST);
     return stopped(&w) ? TOOL_FAILED : TOOL_OK;
 }

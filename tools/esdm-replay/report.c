@@ -9,7 +9,8 @@ replay_kind_name(replay_kind kind)
 {
     static const char *const names[REPLAY_KINDS] = {
         [REPLAY_OPEN] = "open",   [REPLAY_CREATE] = "create", [REPLAY_READ] = "read",
-        [REPLAY_WRITE] = "write", [REPLAY_COMMIT] = "commit", [REPLAY_CLOSE] = "close"};
+        [REPLAY_WRITE] = "write", [REPLAY_ALIGN] = "align",   [REPLAY_COMMIT] = "commit",
+        [REPLAY_CLOSE] = "close"};
     return names[kind];
 }
 

@@ -78,19 +78,15 @@ state(esdm_dataset *made, const replay_dataset *d, esdm_error *err)
 }
 
 static esdm_status
-define_one(esdm_container *container, GHashTable *known, const replay_dataset *d, bool with_lengths,
-           esdm_error *err)
+define_one(esdm_container *container, GHashTable *known, const replay_dataset *d, esdm_error *err)
 {
     esdm_dimension *dimensions[ESDM_MAX_RANK];
     esdm_group *group = NULL;
     esdm_dataset *made = NULL;
     const char *last = NULL;
     esdm_status st = ESDM_OK;
-    for (guint i = 0; i < d->rank && st == ESDM_OK; i++) {
+    for (guint i = 0; i < d->rank && st == ESDM_OK; i++)
         st = dimension_of(container, known, &d->dimensions[i], &dimensions[i], err);
-        if (st == ESDM_OK && with_lengths && d->dimensions[i].unlimited)
-            st = esdm_dimension_extend(dimensions[i], d->dimensions[i].length, err);
-    }
     if (st == ESDM_OK)
         st = group_of(esdm_container_root(container), d->path, true, &group, &last, err);
     if (st == ESDM_OK)
@@ -98,16 +94,59 @@ define_one(esdm_container *container, GHashTable *known, const replay_dataset *d
     return st == ESDM_OK ? state(made, d, err) : st;
 }
 
+static gint
+datasets_by_id(gconstpointer a, gconstpointer b)
+{
+    const replay_dataset *x = *(const replay_dataset *const *) a;
+    const replay_dataset *y = *(const replay_dataset *const *) b;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : strcmp(x->path, y->path);
+}
+
+static gint
+dimensions_by_id(gconstpointer a, gconstpointer b)
+{
+    const replay_dimension *x = *(const replay_dimension *const *) a;
+    const replay_dimension *y = *(const replay_dimension *const *) b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* All ranks define alike, whatever they use first. */
+static esdm_status
+define_dimensions(esdm_container *container, GHashTable *known, const GPtrArray *datasets,
+                  bool with_lengths, esdm_error *err)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    esdm_status st = ESDM_OK;
+    for (guint k = 0; k < datasets->len; k++) {
+        replay_dataset *d = datasets->pdata[k];
+        for (guint i = 0; i < d->rank && d->type != ESDM_TYPE_NONE; i++)
+            g_ptr_array_add(all, &d->dimensions[i]);
+    }
+    g_ptr_array_sort(all, dimensions_by_id);
+    for (guint i = 0; i < all->len && st == ESDM_OK; i++) {
+        const replay_dimension *d = all->pdata[i];
+        esdm_dimension *made = NULL;
+        st = dimension_of(container, known, d, &made, err);
+        if (st == ESDM_OK && with_lengths && d->unlimited)
+            st = esdm_dimension_extend(made, d->length, err);
+    }
+    return st;
+}
+
 esdm_status
 replay_define(esdm_container *container, const GPtrArray *datasets, bool with_lengths,
               esdm_error *err)
 {
     g_autoptr(GHashTable) known = g_hash_table_new(g_direct_hash, g_direct_equal);
-    esdm_status st = ESDM_OK;
-    for (guint i = 0; i < datasets->len && st == ESDM_OK; i++) {
-        const replay_dataset *d = datasets->pdata[i];
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    for (guint i = 0; i < datasets->len; i++)
+        g_ptr_array_add(sorted, datasets->pdata[i]);
+    g_ptr_array_sort(sorted, datasets_by_id);
+    esdm_status st = define_dimensions(container, known, sorted, with_lengths, err);
+    for (guint i = 0; i < sorted->len && st == ESDM_OK; i++) {
+        const replay_dataset *d = sorted->pdata[i];
         if (d->type != ESDM_TYPE_NONE)
-            st = define_one(container, known, d, with_lengths, err);
+            st = define_one(container, known, d, err);
     }
     return st;
 }

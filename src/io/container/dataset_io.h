@@ -205,6 +205,11 @@ void esdm__opening_observed(const esdm__span *span, const char *name, esdm_conta
                             const char *mode, const esdm_comm *comm, esdm_status status);
 /** What a span tells that frees the container; asked for before it does. */
 esdm__span_facts esdm__closing_facts(const esdm_container *container, const esdm__span *span);
+/** Ranks met for a transfer, or (`dataset` NULL) for the container's structure. @param space what
+ * this rank is about to transfer; NULL: nothing. */
+void esdm__meeting_observed(const esdm__span *span, const esdm_dataset *dataset,
+                            const esdm_container *container, const esdm_dataspace *space,
+                            bool writing, esdm_status status);
 /** Tells a trace of all datasets that it has not heard of yet. */
 void esdm__structure_observed(const esdm_container *container);
 

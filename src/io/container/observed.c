@@ -25,6 +25,7 @@ describe(const esdm_dataset *dataset, esdm__monitor *monitor, uint32_t object)
     esdm__monitor_dataset(monitor,
                           &(esdm__dataset_facts){.handle = esdm__io_of(container)->observed,
                                                  .object = object,
+                                                 .id = dataset->id,
                                                  .type = esdm_type_name(dataset->type),
                                                  .rank = dataset->rank,
                                                  .dimensions = dimensions,
@@ -68,6 +69,29 @@ esdm__selection_detail(const esdm_dataset *dataset, const esdm_dataspace *space,
         return NULL;
     return esdm__detail_selection(esdm__io_of(container)->observed, esdm_type_name(memory),
                                   space->rank, space->offset, space->size, space->stride);
+}
+
+void
+esdm__meeting_observed(const esdm__span *span, const esdm_dataset *dataset,
+                       const esdm_container *container, const esdm_dataspace *space, bool writing,
+                       esdm_status status)
+{
+    if (!esdm__span_is_observed(span))
+        return;
+    char *selection = dataset != NULL && space != NULL
+                          ? esdm__selection_detail(dataset, space, dataset->type)
+                          : NULL;
+    bool traces = esdm__monitor_traces(span->monitor);
+    const esdm__span_facts facts = {
+        .kind = ESDM__SPAN_ALIGN,
+        .object = dataset != NULL
+                      ? object_of(dataset, span->monitor)
+                      : esdm__monitor_object(span->monitor, container->name, NULL, NULL),
+        .status = status,
+        .detail = traces
+                      ? esdm__detail_meeting(esdm__io_of(container)->observed, writing, selection)
+                      : NULL};
+    esdm__span_stop(span, &facts);
 }
 
 void
@@ -123,7 +147,8 @@ esdm__opening_observed(const esdm__span *span, const char *name, esdm_container 
         .kind = ESDM__SPAN_OPEN,
         .object = esdm__monitor_object(span->monitor, name, NULL, NULL),
         .status = status,
-        .detail =
-            traces ? esdm__detail_opening(span->id, mode, comm != NULL ? comm->size : 0) : NULL};
+        .detail = traces ? esdm__detail_opening(span->id, mode, comm != NULL ? comm->size : 0,
+                                                comm != NULL ? comm->rank : 0)
+                         : NULL};
     esdm__span_stop(span, &facts);
 }

@@ -3,6 +3,7 @@
 """Containers shared by up to 64 ranks, which read what the others wrote; and up to 64 ranks of which one
 fails or defines something else: many.py MANY TROUBLE, programs made of many.c and trouble.c."""
 
+import json
 import pathlib
 import sys
 import tempfile
@@ -21,10 +22,49 @@ def job(env, ranks, *command):
     return mpirun.run("openmpi", ranks, list(command), env, timeout=(120 + 10 * ranks) * SLOW).stdout
 
 
+KINDS = ("open", "read", "write", "align", "commit", "close")
+
+
+def made_by_program(files):
+    """Calls and bytes by kind in traces, without calls that others made."""
+    sums = {}
+    for file in files:
+        spans = [s for s in map(json.loads, file.read_text().splitlines())
+                 if s.get("kind") in KINDS and s["status"] == 0]
+        ids = {s["id"] for s in spans}
+        for s in spans:
+            if s["cause"] not in ids:
+                count, size = sums.get(s["kind"], (0, 0))
+                sums[s["kind"]] = (count + 1, size + s["bytes"])
+    return sums
+
+
+def check_replay(folder, env, ranks):
+    """The same ranks once more, as processes of esdm-replay: collective calls, what they read of each
+    other, and all else."""
+    records = [folder / f"many{ranks}.{rank}.jsonl" for rank in range(ranks)]
+    program = made_by_program(records)
+    esdmtest.expect(program["align"][0] > ranks, f"collective calls: {program}")
+    env = {**env, "ESDM_MONITOR": f"trace:{folder}/replay{ranks}.%p.jsonl"}
+    done = esdmtest.run([esdmtest.tool("esdm-replay"), "--json", *records], env=env)
+    report = json.loads(done.stdout)
+    did = {o["operation"]: (o["calls"], o["bytes"]) for o in report["operations"]}
+    did["open"] = (did["open"][0] + did.pop("create")[0], 0)
+    esdmtest.expect(did == program and report["processes"] == ranks, f"{did} is not {program}")
+    # What makes the inputs and removes all reads and meets nobody.
+    counted = made_by_program(folder.glob(f"replay{ranks}.*.jsonl"))
+    for kind in ("read", "align"):
+        esdmtest.expect(counted[kind] == program[kind], f"{counted} is not {program}")
+    few = esdmtest.run([esdmtest.tool("esdm-replay"), *records[1:]], env=env, check=False)
+    esdmtest.expect_error(few, f"was shared by {ranks} ranks")
+
+
 def check(folder, ranks):
     env = mpirun.make_site(folder, f"many{ranks}")
-    told = job(env, ranks, MANY)
+    told = job({**env, "ESDM_MONITOR": f"trace:{folder}/many{ranks}.%r.jsonl"}, ranks, MANY)
     esdmtest.expect(f"{ranks} ranks: good" in told, told)
+    if ranks > 1:
+        check_replay(folder, env, ranks)
     if ranks > 8:  # trouble.py has the others
         job(env, ranks, TROUBLE, "differ")
         job(env, ranks, TROUBLE, "refused")
