@@ -276,5 +276,6 @@ esdm__site_plugin_config(const esdm__site *site, const esdm__site_target *target
                                        .json = target->json,
                                        .path = target->path,
                                        .site_id = site->id,
-                                       .memory_bytes = memory};
+                                       .memory_bytes = memory,
+                                       .durable = site->durability == ESDM__DURABLE_SYSTEM};
 }

@@ -10,7 +10,8 @@
  *
  * Exit status 0; 3 after an error of ESDM, whose status and text stand on standard error as
  * "STATUS: TEXT"; 4 when data are wrong. With ESDM_FAIL_AT=N and fail_malloc.so preloaded, the N-th
- * allocation of ESDM fails (ESDM_FAIL_ON=1: and all after it).
+ * allocation of ESDM fails (ESDM_FAIL_ON=1: and all after it). With ESDM_FAULT_SMALL datasets have
+ * a tenth of their rows.
  */
 
 #include <dlfcn.h>
@@ -31,10 +32,10 @@ typedef struct set {
 } set;
 
 /* Inline, one block, several fragments, compressed. */
-static const set sets[] = {{"tiny", 1, 12, NULL},
-                           {"small", 8, 1000, NULL},
-                           {"large", 300, 2000, NULL},
-                           {"packed", 100, 2000, "lz4"}};
+static set sets[] = {{"tiny", 1, 12, NULL},
+                     {"small", 8, 1000, NULL},
+                     {"large", 300, 2000, NULL},
+                     {"packed", 100, 2000, "lz4"}};
 enum { SETS = sizeof sets / sizeof *sets, LARGEST = 300 * 2000 };
 
 static int64_t *field;
@@ -270,6 +271,8 @@ main(int argc, char **argv)
     printf("started\n");
     fflush(stdout);
     arm_failing_allocation();
+    for (int i = 0; i < SETS && getenv("ESDM_FAULT_SMALL") != NULL; i++)
+        sets[i].rows = sets[i].rows / 10 + 1;
     esdm_status st = esdm_session_open(NULL, &session, &error);
     if (st != ESDM_OK)
         return report(st);

@@ -440,7 +440,7 @@ sqlite__container_remove(void *self, const char *name, uint64_t *ret_container, 
 {
     sqlite__store *store = self;
     uint64_t container = 0;
-    esdm_status status = sqlite__begin_write(store, false, err);
+    esdm_status status = sqlite__begin_write(store, store->flushes, err);
     if (status != ESDM_OK)
         return status;
     status = sqlite__free_name(&store->writer, name, true, NULL, &container, err);
@@ -459,7 +459,7 @@ sqlite__container_move(void *self, const char *from, const char *to, bool replac
     sqlite__store *store = self;
     uint64_t container = 0;
     uint64_t replaced = 0;
-    esdm_status status = sqlite__begin_write(store, false, err);
+    esdm_status status = sqlite__begin_write(store, store->flushes, err);
     if (status != ESDM_OK)
         return status;
     status = find_id(&store->writer, from, &container, err);

@@ -186,6 +186,7 @@ sqlite__open(const esdm_plugin_config *config, bool read_only, void **ret_store,
     if (status != ESDM_OK)
         return status;
     store->migrating = config->migrating;
+    store->flushes = config->durable;
     sqlite__enter_list(store);
     status = open_reader(store, read_only, network, err);
     if (status != ESDM_OK) {

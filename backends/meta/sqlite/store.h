@@ -48,6 +48,7 @@ typedef struct sqlite__store {
     char *file;     /* path of the database */
     pid_t pid;      /* of the process that opened it: useless in a forked child */
     bool migrating; /* used in every state */
+    bool flushes;   /* removals and new names, too, survive power loss */
     bool writable;
     esdm_error refused; /* ESDM_OK: none; else why it is open for reading alone, though this process
                            may write */

@@ -69,6 +69,8 @@ typedef struct esdm_plugin_config {
                               site has no metadata store (yet), and no existing mark is its own */
     uint64_t memory_bytes; /**< what the plug-in's buffers may take, about; 0: not said */
     bool migrating;        /**< for metadata stores: esdm_site_migrate() opens them in any state */
+    bool durable; /**< "durability": "system": what a call changed survives power loss when it
+                       returns, also where the call has no such argument of its own */
 } esdm_plugin_config;
 
 /** One line for each step done, or that would be done. */
