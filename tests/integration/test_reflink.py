@@ -60,6 +60,24 @@ def test_reflink__clones_are_changed_by_programs():
         expect(not packs(site), f"left: {packs(site)}")
 
 
+def test_reflink__who_shares_is_told():
+    with Site() as site:
+        def told(name):
+            return json.loads(run([tool("esdm-stat"), "--json", name]).stdout)["containers"][0]["shares_with"]
+        for name in ("a", "alone"):
+            make(site, name, 0)
+        run([CP, "--reflink", "esdm://a", "esdm://b"])
+        run([CP, "--reflink", "esdm://b", "esdm://c"])
+        run([tool("esdm-branch"), "a", "fix"])
+        expect(told("alone") == [], f"{told('alone')}")
+        for name in "abc":
+            expect(told(name) == sorted({"a", "a@branch:fix", "b", "c"} - {name}), f"{name}: {told(name)}")
+        run([RM, "b"])
+        expect(told("c") == ["a", "a@branch:fix"], f"{told('c')}")
+        text = run([tool("esdm-stat"), "a"]).stdout
+        expect("shares what is stored with a@branch:fix, c: it is freed when none of them needs it" in text, text)
+
+
 def test_reflink__trees_and_what_is_told():
     with Site() as site:
         for i, name in enumerate(("run/a.nc", "run/sub/b.nc", "run/sub/c.nc")):
@@ -132,6 +150,7 @@ def test_reflink__back_to_an_earlier_snapshot():
 
 
 main(
+    test_reflink__who_shares_is_told,
     test_reflink__clones_are_changed_by_programs,
     test_reflink__trees_and_what_is_told,
     test_reflink__what_a_query_finds,

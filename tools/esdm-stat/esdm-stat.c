@@ -324,6 +324,22 @@ print_former(const char *name, const GPtrArray *formers)
           formers->len, newest->removed ? "removed" : "replaced", time, name);
 }
 
+#define MOST_SHARING 5u
+
+static void
+print_shares(const GPtrArray *shares)
+{
+    if (shares->len == 0)
+        return;
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < MIN(shares->len, MOST_SHARING); i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "",
+                               (const char *) g_ptr_array_index(shares, i));
+    if (shares->len > MOST_SHARING)
+        g_string_append_printf(names, " and %u others", shares->len - MOST_SHARING);
+    print("shares what is stored with %s: it is freed when none of them needs it\n", names->str);
+}
+
 static void
 print_lost(const tool_former *lost)
 {
@@ -350,6 +366,7 @@ print_facts(esdm_container *container, const stat_facts *facts)
           (guint64) info->fragments, info->fragments == 1 ? "" : "s", info->datasets,
           info->datasets == 1 ? "" : "s");
     print_writes(&facts->writes);
+    print_shares(facts->shares);
     print("snapshots:\n");
     for (guint i = 0; i < facts->snapshots->len; i++) {
         const stat_snapshot *snapshot = g_ptr_array_index(facts->snapshots, i);

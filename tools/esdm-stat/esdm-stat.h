@@ -81,6 +81,7 @@ typedef struct stat_facts {
     GPtrArray *former;        /* stat_former, oldest first */
     bool is_former;           /* it was replaced or removed itself */
     tool_former lost;
+    GPtrArray *shares; /* names of containers that share what is stored */
 } stat_facts;
 
 esdm_status stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,

@@ -181,13 +181,21 @@ visit_former(const esdm_former_info *info, void *user)
     return true;
 }
 
+static bool
+visit_sharing(const esdm_container_info *info, void *user)
+{
+    g_ptr_array_add(user, g_strdup(info->name));
+    return true;
+}
+
 esdm_status
 stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *ret_facts,
                 esdm_error *err)
 {
     const char *name = esdm_container_name(container);
     *ret_facts = (stat_facts){.snapshots = g_ptr_array_new_with_free_func(free_snapshot),
-                              .former = g_ptr_array_new_with_free_func(free_former)};
+                              .former = g_ptr_array_new_with_free_func(free_former),
+                              .shares = g_ptr_array_new_with_free_func(g_free)};
     former_search search = {.name = name, .found = ret_facts->former};
     esdm_status status = esdm_container_stat(session, name, &ret_facts->info, err);
     ret_facts->is_former = status == ESDM_OK && tool_former_of(session, name, &ret_facts->lost);
@@ -199,6 +207,9 @@ stat_facts_read(esdm_session *session, esdm_container *container, stat_facts *re
         status = esdm_former_list(session, name, visit_former, &search, err);
     if (status == ESDM_OK)
         status = esdm_container_write_history(container, &ret_facts->writes, err);
+    /* of the name: of a moment of it there are the packs of now */
+    if (status == ESDM_OK && strchr(name, '@') == NULL)
+        status = esdm_container_shares(session, name, visit_sharing, ret_facts->shares, err);
     return status;
 }
 
@@ -207,6 +218,7 @@ stat_facts_clear(stat_facts *facts)
 {
     g_ptr_array_unref(facts->snapshots);
     g_ptr_array_unref(facts->former);
+    g_ptr_array_unref(facts->shares);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */

@@ -252,6 +252,10 @@ stat_json(esdm_container *container, const stat_facts *facts, esdm_error *err)
         set_time(lost, facts->lost.removed ? "removed" : "replaced", facts->lost.time_ns);
         tool_json_set(object, "lost", lost);
     }
+    json_t *shares = json_array();
+    for (guint i = 0; i < facts->shares->len; i++)
+        tool_json_append(shares, tool_json_text(g_ptr_array_index(facts->shares, i)));
+    tool_json_set(object, "shares_with", shares);
     json_t *root = group_json(esdm_container_root(container), err);
     if (root == NULL) {
         json_decref(object);

@@ -119,6 +119,17 @@ ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_clone(esdm_session *session,
                                                           const char *to, bool replace,
                                                           esdm_error *err);
 
+/**
+ * Visits, by byte order of names, the other containers with which a container may share what is
+ * stored: clones, branches, what it was cloned from, and those that esdm_dedup() found equal
+ * fragments in. Their `stored_bytes` are counted by each of them; removing one frees what no other
+ * refers to. Former containers, which share too, are not visited. Costs nothing where nothing is
+ * shared, else a look at all records. @return ESDM_ENOENT: there is no such container.
+ */
+ESDM_API ESDM_MUST_CHECK esdm_status esdm_container_shares(esdm_session *session, const char *name,
+                                                           esdm_container_visitor visit, void *user,
+                                                           esdm_error *err);
+
 /** A container that was replaced or removed and is still kept; borrowed during the callback. */
 typedef struct esdm_former_info {
     esdm_container_info container; /**< as it was; with its name */
