@@ -23,7 +23,7 @@ from ._library import load as _load
 from ._query import link, query
 
 __all__ = ["Container", "EsdmError", "Match", "NotFound", "Place", "Snapshot", "Table", "View", "activate",
-           "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "version", "views",
+           "append", "clone", "digest", "find", "link", "ls", "move", "open", "query", "remove", "site", "snapshots", "stat", "stream", "version", "views",
            "write", "write_region", "zarr"]
 
 __all__ += ["MergeConflict", "branch", "merge"]
@@ -49,6 +49,19 @@ def zarr(name: str, snapshot: int = 0):
     `xarray.open_zarr(esdm.zarr("run1.nc"))`. Needs zarr 3. @param snapshot 0: the newest one."""
     from ._zarr import EsdmStore  # pylint: disable=import-outside-toplevel
     return EsdmStore(name, snapshot)
+
+
+def stream(name: str, variable: str, function=None, select=None, snapshot: int = 0, part_bytes: int = 0):
+    """A generator of the values of a variable part by part, in order, where the whole does not fit into memory:
+    `for where, values in esdm.stream("run1.nc", "tas"): …`. `where` are the slices of the part in the variable, values
+    are as they are stored (packed, with fill values). With a function that is called with both, in several threads at the
+    same time, what it returns comes instead, in the same order; its values are read-only and end with the call:
+    `total = sum(esdm.stream("run1.nc", "tas", lambda where, values: values.sum(dtype="f8")))`.
+    Ending the loop, or an exception of the function, ends the read.
+    @param variable its name, with its group before it ("ocean/sst"). @param select {"time": slice(0, 12)}, without steps.
+    @param snapshot 0: the newest one. @param part_bytes of a part at most; 0: ESDM chooses."""
+    from ._streaming import stream as begin  # pylint: disable=import-outside-toplevel
+    return begin(name, variable, function, select, snapshot, part_bytes)
 
 
 def write(dataset, name: str, accuracy=None, chunks=None, **options):

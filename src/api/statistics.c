@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 
-/** @file Public functions on statistics and reductions. */
+/** @file Public functions on statistics and reductions, and on values part by part. */
 
 #include "esdm/statistics.h"
 
+#include "api/transfer.h"
 #include "base/arguments.h"
 #include "base/error.h"
 #include "io/read/reduce.h"
 #include "io/read/statistics.h"
+#include "io/read/stream.h"
 
 static esdm_status
 box_of(const esdm_dataset *dataset, const esdm_dataspace *space, esdm__box *ret, esdm_error *err)
@@ -73,4 +75,27 @@ esdm_reduce(esdm_dataset *dataset, const esdm_dataspace *space, const bool *over
     return status == ESDM_OK ? esdm__io_reduce(dataset, &box, over != NULL ? over : none, what,
                                                ret_values, ret_valid, err)
                              : status;
+}
+
+esdm_status
+esdm_read_stream(esdm_dataset *dataset, const esdm_dataspace *space, const esdm_stream *stream,
+                 esdm_error *err)
+{
+    esdm__box box;
+    ESDM__NEED(err, dataset);
+    ESDM__NEED(err, stream);
+    if (stream->work == NULL)
+        return esdm__error_set(err, ESDM_EINVAL, "there is no function to work on parts");
+    if (space != NULL && space->has_stride)
+        return esdm__error_set(err, ESDM_EINVAL,
+                               "a selection with strides cannot be read part by part");
+    esdm_status status = box_of(dataset, space, &box, err);
+    esdm_dataspace whole;
+    if (status == ESDM_OK)
+        status = esdm_dataspace_init(&whole, box.rank, box.lo, box.n, err);
+    if (status == ESDM_OK) /* of the buffer each part has its own */
+        status = esdm__check_transfer(dataset, &whole,
+                                      stream->type != ESDM_TYPE_NONE ? stream->type : dataset->type,
+                                      stream, err);
+    return status == ESDM_OK ? esdm__io_read_stream(dataset, &box, stream, err) : status;
 }

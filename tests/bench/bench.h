@@ -6,7 +6,8 @@
  * @file
  * What the benchmark programs share: the clock, the field, the tasks, the output.
  *
- * Each program runs one task and prints "TASK SECONDS" on standard output; what is not part of the
+ * Each program runs one task and prints "TASK SECONDS MIB", the last being the most memory that it
+ * had, on standard output; what is not part of the
  * task (allocating, filling buffers, verifying) is not timed. Every value that is read is verified.
  *
  *     write       one float32 variable, steps x 32 x 180 x 360, written step by step; with create
@@ -17,6 +18,7 @@
  *     create      `count` small containers created and closed
  *     open        the same opened and closed
  *     append      `count` scalar records, one call each; with create and close
+ *     sum         the sum of the whole variable, from one read or part by part; with open and close
  *     read-back   these records in one call; with open and close
  */
 
@@ -26,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { LEVELS = 32, LAT = 180, LON = 360, STEP_ELEMS = LEVELS * LAT * LON, POINTS = 8 };
@@ -49,7 +52,9 @@ now(void)
 static inline void
 report(const bench *b, double seconds)
 {
-    printf("%s %.9f\n", b->task, seconds);
+    struct rusage used;
+    (void) getrusage(RUSAGE_SELF, &used);
+    printf("%s %.9f %.1f\n", b->task, seconds, (double) used.ru_maxrss / 1024);
 }
 
 /** Memory whose pages exist already, and which begins at one: how fast the kernel copies depends on

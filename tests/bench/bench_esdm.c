@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-or-later */
 /* The tasks through ESDM's C API. FORMAT is not used. */
 
+#include <math.h>
+
 #include "bench.h"
 #include "esdm/esdm.h"
 
@@ -103,6 +105,76 @@ read_steps(const bench *b)
     t = now();
     ok(esdm_container_close(container, &err));
     report(b, total + now() - t);
+    free(buffer);
+}
+
+/* Adds in the order of the values, in lanes that a processor adds side by side. */
+static double
+sum_of(const float *values, uint64_t count)
+{
+    double lanes[8] = {0};
+    uint64_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (int k = 0; k < 8; k++)
+            lanes[k] += (double) values[i + k];
+    for (; i < count; i++)
+        lanes[0] += (double) values[i];
+    for (int k = 1; k < 8; k++)
+        lanes[0] += lanes[k];
+    return lanes[0];
+}
+
+static esdm_status
+sum_part(const esdm_stream_part *part, void *user, void **ret_result, esdm_error *why)
+{
+    double *sum = malloc(sizeof *sum);
+    (void) user;
+    (void) why;
+    if (sum == NULL)
+        return ESDM_ENOMEM;
+    *sum = sum_of(part->values, part->elements);
+    *ret_result = sum;
+    return ESDM_OK;
+}
+
+static esdm_status
+add_part(const esdm_stream_part *part, void *result, void *user, esdm_error *why)
+{
+    (void) part;
+    (void) why;
+    *(double *) user += *(double *) result;
+    free(result);
+    return ESDM_OK;
+}
+
+/* With FORMAT "parts" by esdm_read_stream(), else of a buffer with all values. */
+static void
+sum_variable(const bench *b)
+{
+    bool parts = strcmp(b->format, "parts") == 0;
+    float *buffer = parts ? NULL : malloc(b->steps * STEP_ELEMS * sizeof *buffer);
+    const esdm_stream stream = {.work = sum_part, .reduce = add_part, .user = &(double){0}};
+    esdm_container *container;
+    esdm_dataspace space;
+    double t = now();
+    esdm_dataset *dataset = open_dataset(b->path, "ta", &container);
+    if (parts) {
+        ok(esdm_read_stream(dataset, NULL, &stream, &err));
+    } else {
+        step_space(0, b->steps, &space);
+        ok(esdm_read(dataset, &space, ESDM_TYPE_FLOAT32, buffer, NULL, &err));
+        *(double *) stream.user = sum_of(buffer, b->steps * STEP_ELEMS);
+    }
+    ok(esdm_container_close(container, &err));
+    report(b, now() - t);
+    double wanted = 0;
+    buffer = realloc(buffer, STEP_ELEMS * sizeof *buffer);
+    for (size_t step = 0; step < b->steps; step++) {
+        fill_step(step, buffer);
+        wanted += sum_of(buffer, STEP_ELEMS);
+    }
+    if (fabs(*(double *) stream.user - wanted) > 1e-9 * fabs(wanted))
+        fail("sum", "wrong value");
     free(buffer);
 }
 
@@ -214,9 +286,10 @@ main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(const bench *b);
-    } tasks[] = {{"write", write_variable},  {"read", read_variable},    {"read-steps", read_steps},
-                 {"point", read_points},     {"create", create_small},   {"open", open_small},
-                 {"append", append_records}, {"read-back", read_records}};
+    } tasks[] = {
+        {"write", write_variable},  {"read", read_variable},     {"read-steps", read_steps},
+        {"point", read_points},     {"create", create_small},    {"open", open_small},
+        {"append", append_records}, {"read-back", read_records}, {"sum", sum_variable}};
     bench b = parse_arguments(argc, argv);
     init_field();
     ok(esdm_session_open(NULL, &session, &err));

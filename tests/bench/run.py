@@ -30,6 +30,7 @@ RECORDS = 100_000
 TINY = 1_000_000
 
 LARGE = ["write", "read", "read-steps", "point"]
+SUM = ["write", "sum"]
 SERIAL = LARGE + ["create", "open", "append", "read-back"]
 # Tasks of bench_calls.c, and the one whose file they read.
 CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "mapped-write",
@@ -37,9 +38,10 @@ CALLS = {"mapped-write": None, "mapped-read": "mapped-write", "strided-read": "m
          "get-var1": "put-var1", "many-create": None, "many-open": "many-create",
          "ncdump -h": "many-create"}
 TASKS = SERIAL + list(CALLS)
+ALL = TASKS + ["sum"]
 # The task whose file a task reads.
 AFTER = {"read": "write", "read-steps": "write", "point": "write", "open": "create",
-         "read-back": "append", **CALLS}
+         "read-back": "append", "sum": "write", **CALLS}
 # How a task's seconds become a figure: unit, seconds -> figure, whether more is better.
 UNITS = {
     "write": ("MB/s", lambda s, b: b / s / 1e6, True),
@@ -50,6 +52,7 @@ UNITS = {
     "open": ("us each", lambda s, b: s / SMALL * 1e6, False),
     "append": ("us each", lambda s, b: s / RECORDS * 1e6, False),
     "read-back": ("ms", lambda s, b: s * 1e3, False),
+    "sum": ("MB/s", lambda s, b: b / s / 1e6, True),
     **{task: ("ms", lambda s, b: s * 1e3, False) for task in CALLS},
 }
 
@@ -86,7 +89,11 @@ VARIANTS = [
     Variant("netCDF-4 deflate-1", "bench_netcdf", "deflate", LARGE, stock=True),
     Variant("netCDF-4", "bench_netcdf", "plain", TASKS[4:], stock=True),
     Variant("CDF-5", "bench_netcdf", "cdf5", TASKS, stock=True),
-    Variant("ESDM, C API", "bench_esdm", "plain", SERIAL),
+    Variant("ESDM, C API", "bench_esdm", "plain", SERIAL + ["sum"]),
+    # The sum of all values: esdm_read_stream() beside one read of all of them.
+    Variant("ESDM, C API, by parts", "bench_esdm", "parts", SUM),
+    Variant("ESDM shuffle+zstd, C API", "bench_esdm", "plain", SUM),
+    Variant("ESDM shuffle+zstd, C API, by parts", "bench_esdm", "parts", SUM),
     Variant("ESDM, netCDF API", "bench_netcdf", "plain", TASKS),
     Variant("ESDM lz4, netCDF API", "bench_netcdf", "plain", LARGE),
     Variant("ESDM shuffle+zstd, netCDF API", "bench_netcdf", "plain", LARGE),
@@ -107,7 +114,7 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--folders", nargs="+", default=["/dev/shm", "/var/tmp"])
-    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--tasks", default=",".join(ALL))
     parser.add_argument("--variants", default="", help="only those whose name contains this")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--priority", action="store_true", help="run with real-time priority")
@@ -127,6 +134,7 @@ class Place:
         self.options = options
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="esdm-bench.", dir=parent))
         self.parent = parent
+        self.memory_mib = {}  # of the task "sum", the most
 
     def environment(self, variant):
         env = dict(os.environ)
@@ -150,7 +158,7 @@ class Place:
         return path
 
     def path(self, variant, task):
-        kind = "large" if task in LARGE else "small" if task in ("create", "open") else "records"
+        kind = "large" if task in LARGE + SUM else "small" if task in ("create", "open") else "records"
         if task in CALLS:
             kind = CALLS[task] or task
         name = f"{kind}-{VARIANTS.index(variant)}"
@@ -210,7 +218,10 @@ class Place:
             sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
         if task == "ncdump -h":
             return time.perf_counter() - began
-        return float(done.stdout.split()[1])
+        told = done.stdout.split()
+        if task == "sum":
+            self.memory_mib[variant.name] = max(float(told[2]), self.memory_mib.get(variant.name, 0))
+        return float(told[1])
 
     def stored_bytes(self, variant):
         """What the large variable takes."""
@@ -255,7 +266,8 @@ def measure(options, tasks, variants):
                 print(f"{parent}: repetition {repetition + 1} of {options.repeat}", file=sys.stderr)
             results += [{"folder": parent, "task": task, "variant": name, "seconds": values,
                          "median": statistics.median(values),
-                         "stored_bytes": stored.get(name) if task == "write" else None}
+                         "stored_bytes": stored.get(name) if task == "write" else None,
+                         "memory_mib": place.memory_mib.get(name) if task == "sum" else None}
                         for (task, name), values in seconds.items()]
         finally:
             place.remove()
@@ -277,6 +289,9 @@ def print_table(results, options, tasks, variants):
             cells = [rows.get((variant.name, t)) for t in tasks]
             print(f"{variant.name:44}" +
                   "".join(f"{figure(c, options):18.2f}" if c else f"{'-':>18}" for c in cells))
+        for (name, task), row in rows.items():
+            if task == "sum":
+                print(f"{name + ': memory of sum, MiB':62}{row['memory_mib']:18.1f}")
         print_ratios(rows, tasks, variants)
         print_compression(rows, options.steps * STEP_BYTES)
 
@@ -323,11 +338,11 @@ def print_ratios(rows, tasks, variants):
 
 def tasks_of(wanted):
     """The tasks of --tasks and those whose files they read, in the order to run them."""
-    unknown = [name for name in wanted if name not in TASKS]
+    unknown = [name for name in wanted if name not in ALL]
     if unknown:
-        sys.exit(f"--tasks: {', '.join(unknown)}: not one of {', '.join(TASKS)}")
+        sys.exit(f"--tasks: {', '.join(unknown)}: not one of {', '.join(ALL)}")
     needed = {AFTER.get(name) for name in wanted}
-    return [name for name in TASKS if name in wanted or name in needed]
+    return [name for name in ALL if name in wanted or name in needed]
 
 
 def main():

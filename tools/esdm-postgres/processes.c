@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Processes of a server that was killed end within seconds. */
-#define LOCK_WAIT_US (20 * G_USEC_PER_SEC)
+#define LOCK_WAIT_S 5
 
 /* ---- the lock ------------------------------------------------------------------------------- */
 
@@ -31,7 +31,8 @@ esdm_status
 processes_lock(const private_server *server, int *ret_fd, esdm_error *err)
 {
     g_autofree char *path = private_path(server, "lock");
-    gint64 until_us = private_now_us() + LOCK_WAIT_US;
+    gint64 wait_s = MAX(LOCK_WAIT_S, server->lease_s * 2 / 3);
+    gint64 until_us = private_now_us() + wait_s * G_USEC_PER_SEC;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return tool_error_set(err, ESDM_EIO, "cannot open '%s': %s", path, g_strerror(errno));

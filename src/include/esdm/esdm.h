@@ -21,6 +21,7 @@
 #include "esdm/site.h"
 #include "esdm/statistics.h"
 #include "esdm/status.h"
+#include "esdm/stream.h"
 #include "esdm/text.h"
 #include "esdm/types.h"
 #include "esdm/upkeep.h"

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-3.0-or-later */
+#ifndef ESDM_IO_READ_STREAM_H
+#define ESDM_IO_READ_STREAM_H
+
+/** @file Values of a box part by part, to functions of the caller. */
+
+#include "esdm/stream.h"
+#include "model/box.h"
+
+/** esdm_read_stream() of a box inside of the dataset. */
+esdm_status esdm__io_read_stream(esdm_dataset *dataset, const esdm__box *box,
+                                 const esdm_stream *stream, esdm_error *err);
+
+#endif
