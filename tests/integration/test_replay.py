@@ -192,6 +192,34 @@ def test_damaged_records():
         expect(names() == ["mine.nc"], f"nothing is left: {names()}")
 
 
+def test_damaged_records_of_plain_files():
+    with Site() as s:
+        records = s.file("records")
+        run([tool("esdm-run"), "--records", records, tool("esdm-pattern"), "-s", "4x8x16", "-u",
+             "-v", "tas", s.file("plain.nc")])
+        did = by_operation(replay(records))
+        expect(did["create"]["calls"] == 1 and did["write"]["bytes"] >= 4 * 4 * 8 * 16, f"{did}")
+        whole = next(records.glob("*.watch"))
+        good = whole.read_bytes()
+        chance = random.Random(3)
+        bad = s.file("bad")
+        bad.mkdir()
+        for i in range(by_size(40, 200, 2000)):
+            text = bytearray(good)
+            if i % 3 == 0:
+                text = text[:chance.randrange(len(text))]
+            for _ in range(1 + i % 50):
+                # Where something is: in the beginning of each window.
+                at = chance.randrange(len(good) // 65536) * 65536 + chance.randrange(3000)
+                if at + 8 < len(text):
+                    text[at:at + chance.choice((1, 4, 8))] = chance.choice(
+                        (b"\xff" * 8, b"\0" * 8, os.urandom(8)))[:chance.choice((1, 4, 8))]
+            (bad / whole.name).write_bytes(text)
+            done = run([tool("esdm-replay"), "--limit", "1G", bad], check=False)
+            expect(done.returncode in (0, 1, 3, 4), f"case {i}: {done.returncode} {done.stderr}")
+        expect(names() == [], f"nothing is left: {names()}")
+
+
 def test_it_can_be_interrupted():
     with Site() as s:
         trace = s.file("long.jsonl")
@@ -210,4 +238,4 @@ def test_it_can_be_interrupted():
 
 
 main(test_definitions_and_values, test_pauses_threads_and_processes, test_damaged_records,
-     test_it_can_be_interrupted)
+     test_damaged_records_of_plain_files, test_it_can_be_interrupted)

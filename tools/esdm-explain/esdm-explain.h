@@ -12,8 +12,10 @@
 typedef struct process {
     watch_head head;
     GPtrArray *objects; /* by number of the entry, from 1; NULL: not ready */
-    guint64 end_ns;     /* of the process, or of its last call */
-    guint64 calls_ns;   /* that its threads spent in calls, the outermost ones */
+    watch_box *boxes;   /* of variables' calls; NULL: none */
+    guint64 box_count;
+    guint64 end_ns;   /* of the process, or of its last call */
+    guint64 calls_ns; /* that its threads spent in calls, the outermost ones */
 } process;
 
 /** A call, with what it is about. */
@@ -25,6 +27,7 @@ typedef struct call {
     guint64 position;
     struct object *object;
     struct process *process;
+    const watch_box *box; /* of a variable; NULL: none was noted */
     guint32 thread;
     watch_kind kind;
     guint16 op;

@@ -77,7 +77,9 @@ add_record(run *r, process *p, const watch_record *w)
     if (w->start_ns == 0 || w->op >= WATCH_OPS || w->entry >= p->objects->len ||
         p->objects->pdata[w->entry] == NULL)
         return;
+    bool has_box = w->box > 0 && w->box <= p->box_count;
     const call one = {
+        .box = has_box ? &p->boxes[w->box - 1] : NULL,
         .start_ns = w->start_ns,
         .ns = w->ns,
         .bytes = w->bytes,
@@ -93,6 +95,25 @@ add_record(run *r, process *p, const watch_record *w)
     };
     g_array_append_val(r->calls, one);
     p->end_ns = MAX(p->end_ns, one.start_ns + one.ns);
+}
+
+/* Copied, as the file goes; in order of windows. */
+static void
+load_boxes(process *p, const char *bytes, gsize size)
+{
+    gsize each = (WATCH_WINDOW - sizeof(watch_window)) / sizeof(watch_box);
+    for (gsize at = WATCH_WINDOW; at + WATCH_WINDOW <= size; at += WATCH_WINDOW) {
+        const watch_window *w = (const watch_window *) (bytes + at);
+        if (w->kind != WATCH_BOXES || w->index >= size / WATCH_WINDOW)
+            continue;
+        guint64 count = (w->index + 1) * each;
+        if (count > p->box_count) {
+            p->boxes = g_renew(watch_box, p->boxes, count);
+            memset(p->boxes + p->box_count, 0, (count - p->box_count) * sizeof(watch_box));
+            p->box_count = count;
+        }
+        memcpy(p->boxes + w->index * each, w + 1, each * sizeof(watch_box));
+    }
 }
 
 /* Entries come first, whatever the order of the windows. */
@@ -135,6 +156,7 @@ load_process(run *r, const char *path)
     p->head.command[sizeof p->head.command - 1] = '\0';
     p->objects = g_ptr_array_new();
     p->end_ns = MAX(head->started_ns, head->ended_ns);
+    load_boxes(p, bytes, size);
     load_windows(r, p, bytes, size, WATCH_ENTRIES);
     load_windows(r, p, bytes, size, WATCH_RECORDS);
     g_ptr_array_add(r->processes, p);

@@ -39,6 +39,7 @@ typedef struct replay_dataset {
     replay_dimension dimensions[ESDM_MAX_RANK];
     guint64 *chunk; /* NULL: none was stated; the same of the others */
     char *codec;
+    bool compressed; /* in some way */
     char *accuracy;
     /* Of an input: the box around all that is read of it before it could be written. */
     bool is_read;
@@ -62,6 +63,7 @@ typedef struct replay_handle {
     bool creates;
     bool replaces;
     bool writes;
+    bool commits;        /* when it is closed */
     guint ranks;         /* that share it; 0: one process */
     guint rank;          /* of them */
     guint meeting;       /* 1 + the number of those who share it; 0: nobody does */
@@ -108,6 +110,7 @@ typedef struct replay_process {
 typedef struct replay_load {
     GPtrArray *processes; /* in order of start; each has operations */
     GPtrArray *files;
+    guint32 datasets; /* of plain files, so far */
     GArray *meetings; /* guint: of how many ranks */
     guint64 left_out; /* calls on types of the user */
     guint64 failed;   /* calls that failed when they were recorded */
@@ -116,6 +119,15 @@ typedef struct replay_load {
     guint64 written_bytes;
     guint64 input_bytes;
 } replay_load;
+
+/** Of a record that is being read. */
+replay_process *replay_process_new(replay_load *load, int pid);
+replay_file *replay_file_named(replay_load *load, GHashTable *files, const char *name);
+replay_handle *replay_handle_new(replay_process *process, replay_file *file, guint64 id);
+replay_dataset *replay_dataset_in(const GPtrArray *datasets, const char *path);
+/** NetCDF calls on plain files, of a folder of esdm-run --records (watched.c). @param files by
+ * name. */
+tool_exit replay_load_watched(replay_load *load, const char *folder, GHashTable *files);
 
 /** Reads a trace (JSON Lines of "monitor"), or all `*.jsonl` of a folder. What is wrong in them is
  *  told. @param count of paths. */

@@ -78,8 +78,8 @@ type_of(const char *name)
 
 /* ---- processes, handles, datasets ------------------------------------------------------------ */
 
-static replay_process *
-process_new(reader *r, int pid)
+replay_process *
+replay_process_new(replay_load *load, int pid)
 {
     replay_process *p = g_new0(replay_process, 1);
     p->pid = pid;
@@ -87,8 +87,15 @@ process_new(reader *r, int pid)
     p->handles = g_ptr_array_new();
     p->by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
     p->operations = g_array_new(FALSE, TRUE, sizeof(replay_operation));
+    g_ptr_array_add(load->processes, p);
+    return p;
+}
+
+static replay_process *
+process_new(reader *r, int pid)
+{
+    replay_process *p = replay_process_new(r->load, pid);
     g_hash_table_insert(r->by_pid, GINT_TO_POINTER(pid), p);
-    g_ptr_array_add(r->load->processes, p);
     return p;
 }
 
@@ -121,20 +128,34 @@ process_of(reader *r, const json_t *line)
     return p != NULL ? p : process_new(r, (int) pid);
 }
 
-static replay_file *
-file_named(reader *r, const char *name)
+replay_file *
+replay_file_named(replay_load *load, GHashTable *files, const char *name)
 {
-    replay_file *file = g_hash_table_lookup(r->files, name);
+    replay_file *file = g_hash_table_lookup(files, name);
     if (file != NULL)
         return file;
     file = g_new0(replay_file, 1);
     file->name = g_strdup(name);
-    file->number = r->load->files->len;
+    file->number = load->files->len;
     file->inputs = g_ptr_array_new();
     file->first_ns = G_MAXUINT64;
-    g_ptr_array_add(r->load->files, file);
-    g_hash_table_insert(r->files, file->name, file);
+    g_ptr_array_add(load->files, file);
+    g_hash_table_insert(files, file->name, file);
     return file;
+}
+
+replay_handle *
+replay_handle_new(replay_process *p, replay_file *file, guint64 id)
+{
+    replay_handle *handle = g_new0(replay_handle, 1);
+    handle->id = id;
+    handle->file = file;
+    handle->datasets = g_ptr_array_new();
+    handle->number = p->handles->len;
+    g_ptr_array_add(p->handles, handle);
+    if (id != 0)
+        g_hash_table_insert(p->by_id, &handle->id, handle);
+    return handle;
 }
 
 /* One that was not recorded when it was opened (a container that is put together, a trace that
@@ -150,7 +171,7 @@ handle_of(reader *r, replay_process *p, const json_t *line)
         (void) wrong(r, "\"container\" is missing");
         return NULL;
     }
-    replay_file *file = file_named(r, name);
+    replay_file *file = replay_file_named(r->load, r->files, name);
     for (guint i = p->handles->len; id == 0 && i > 0; i--) {
         replay_handle *one = p->handles->pdata[i - 1];
         if (one->file == file)
@@ -159,19 +180,11 @@ handle_of(reader *r, replay_process *p, const json_t *line)
     replay_handle *handle = id != 0 ? g_hash_table_lookup(p->by_id, &id) : NULL;
     if (handle != NULL && handle->file == file)
         return handle;
-    handle = g_new0(replay_handle, 1);
-    handle->id = id;
-    handle->file = file;
-    handle->datasets = g_ptr_array_new();
-    handle->number = p->handles->len;
-    g_ptr_array_add(p->handles, handle);
-    if (id != 0)
-        g_hash_table_insert(p->by_id, &handle->id, handle);
-    return handle;
+    return replay_handle_new(p, file, id);
 }
 
-static replay_dataset *
-dataset_in(const GPtrArray *datasets, const char *path)
+replay_dataset *
+replay_dataset_in(const GPtrArray *datasets, const char *path)
 {
     for (guint i = datasets->len; i > 0; i--) {
         replay_dataset *d = datasets->pdata[i - 1];
@@ -228,7 +241,7 @@ add_dataset(reader *r, const json_t *line)
     }
     d->codec = g_strdup(text_of(line, "codec"));
     d->accuracy = g_strdup(text_of(line, "accuracy"));
-    if (dataset_in(handle->datasets, path) == NULL)
+    if (replay_dataset_in(handle->datasets, path) == NULL)
         g_ptr_array_add(handle->datasets, d);
     return true;
 }
@@ -264,11 +277,11 @@ space_of(const reader *r, const json_t *line, const replay_dataset *d, esdm_data
 static replay_dataset *
 dataset_of(const replay_process *p, const replay_handle *handle, const char *path)
 {
-    replay_dataset *found = dataset_in(handle->datasets, path);
+    replay_dataset *found = replay_dataset_in(handle->datasets, path);
     for (guint i = p->handles->len; found == NULL && i > 0; i--) {
         const replay_handle *other = p->handles->pdata[i - 1];
         if (other->file == handle->file)
-            found = dataset_in(other->datasets, path);
+            found = replay_dataset_in(other->datasets, path);
     }
     return found;
 }
@@ -475,11 +488,15 @@ load_folder(replay_load *load, const char *path, GHashTable *files)
         if (g_str_has_suffix(name, ".jsonl"))
             g_ptr_array_add(names, g_build_filename(path, name, NULL));
     }
+    bool watched = false;
+    g_dir_rewind(dir);
+    for (const char *name; (name = g_dir_read_name(dir)) != NULL;)
+        watched = watched || g_str_has_suffix(name, ".watch");
     g_dir_close(dir);
     g_ptr_array_sort(names, by_name);
     for (guint i = 0; i < names->len && result == TOOL_OK; i++)
         result = load_file(load, names->pdata[i], files);
-    return result;
+    return result == TOOL_OK && watched ? replay_load_watched(load, path, files) : result;
 }
 
 tool_exit

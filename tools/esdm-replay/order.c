@@ -161,7 +161,8 @@ commit_before(const replay_process *p, const replay_file *file, guint64 time_ns)
         const replay_operation *o = operation_at(p, i);
         if (o->start_ns >= time_ns)
             break;
-        if (o->kind == REPLAY_COMMIT && o->handle->file == file && o->start_ns + o->ns < time_ns)
+        bool commits = o->kind == REPLAY_COMMIT || (o->kind == REPLAY_CLOSE && o->handle->commits);
+        if (commits && o->handle->file == file && o->start_ns + o->ns < time_ns)
             found = i + 1;
     }
     return found;

@@ -176,6 +176,8 @@ call(worker *me, const replay_operation *o, guint64 *started, guint64 *ended, es
         st = align(*open, o, err);
     else if (o->kind == REPLAY_COMMIT)
         st = esdm_container_commit(*open, NULL, err);
+    else if (o->kind == REPLAY_CLOSE && o->handle->commits && o->handle->writes)
+        st = esdm_container_close(g_steal_pointer(open), err);
     else if (o->kind == REPLAY_CLOSE)
         esdm_container_discard(g_steal_pointer(open));
     *ended = now_ns();

@@ -58,8 +58,9 @@ static void
 print_left_out(const replay_load *load)
 {
     if (load->left_out > 0)
-        (void) printf("%" G_GUINT64_FORMAT " calls on variables of user-defined types were left "
-                      "out.\n",
+        (void) printf("%" G_GUINT64_FORMAT
+                      " calls were left out: on variables of user-defined types, or of more than 8 "
+                      "dimensions.\n",
                       load->left_out);
     if (load->failed > 0)
         (void) printf("%" G_GUINT64_FORMAT " calls had failed when they were recorded and were "

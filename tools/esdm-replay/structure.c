@@ -70,6 +70,8 @@ state(esdm_dataset *made, const replay_dataset *d, esdm_error *err)
         st = esdm_dataset_set_chunk(made, d->chunk, err);
     if (st == ESDM_OK && d->codec != NULL)
         st = esdm_dataset_set_codec(made, d->codec, err);
+    if (st == ESDM_OK && d->codec == NULL && d->compressed)
+        st = esdm_dataset_request_compression(made, err);
     if (st != ESDM_OK || d->accuracy == NULL)
         return st;
     esdm_accuracy_init(&accuracy);

@@ -192,6 +192,7 @@ set_environment(const report_run *r, bool read_ahead)
                         r->folder);
     bool plain = strpbrk(r->folder, ",%") == NULL && getenv("ESDM_MONITOR") == NULL;
     return setenv("ESDM_WATCH", r->folder, 1) == 0 &&
+           (!r->keep || setenv("ESDM_WATCH_BOXES", "1", 1) == 0) &&
            (!plain || setenv("ESDM_MONITOR", stats, 1) == 0) &&
            (!read_ahead || setenv("ESDM_WATCH_AHEAD", "1", 1) == 0);
 }

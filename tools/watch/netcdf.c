@@ -36,6 +36,18 @@ seen_by(const struct link_map *map, const char *name)
     return found;
 }
 
+static const struct link_map *
+own_map(void)
+{
+    static const struct link_map *own;
+    const struct link_map *mine = __atomic_load_n(&own, __ATOMIC_RELAXED);
+    if (mine == NULL) {
+        mine = map_of((const void *) (uintptr_t) own_map);
+        __atomic_store_n(&own, mine, __ATOMIC_RELAXED);
+    }
+    return mine;
+}
+
 /* As the dynamic linker would: first what everybody sees, then what the caller's own libraries
  * have (Python loads each extension with a libnetcdf of its own). */
 void *
@@ -45,6 +57,10 @@ watch__nc_real(watch_nc_cache *cache, const char *name, const void *caller)
     if (found != NULL)
         return found;
     const struct link_map *map = map_of(caller);
+    if (map == own_map()) /* nc_create() of a library ends with a jump to nc__create() */
+        map = watch__here.caller != NULL ? map_of(watch__here.caller) : NULL;
+    if (map == own_map())
+        return NULL;
     const void *before = __atomic_load_n(&cache->caller, __ATOMIC_ACQUIRE);
     void *callers = __atomic_load_n(&cache->callers, __ATOMIC_ACQUIRE);
     if (map != NULL && before == map && __atomic_load_n(&cache->caller, __ATOMIC_ACQUIRE) == map)
@@ -76,13 +92,8 @@ WATCH_EXPORT const void *esdm_watch_caller(const void *address);
 const void *
 esdm_watch_caller(const void *address)
 {
-    static const struct link_map *own;
-    const struct link_map *mine = __atomic_load_n(&own, __ATOMIC_RELAXED);
-    if (mine == NULL) {
-        mine = map_of((const void *) (uintptr_t) esdm_watch_caller);
-        __atomic_store_n(&own, mine, __ATOMIC_RELAXED);
-    }
-    return watch__here.caller != NULL && map_of(address) == mine ? watch__here.caller : address;
+    return watch__here.caller != NULL && map_of(address) == own_map() ? watch__here.caller
+                                                                      : address;
 }
 
 bool
@@ -115,6 +126,8 @@ typedef struct inquiry {
     __typeof__(&nc_inq_type) type;
     __typeof__(&nc_inq_var_chunking) chunking;
     __typeof__(&nc_inq_var_deflate) deflate;
+    __typeof__(&nc_inq_unlimdims) unlimdims;
+    __typeof__(&nc_inq_grpname_full) group;
 } inquiry;
 
 typedef struct variable {
@@ -162,6 +175,8 @@ inquiry_of(const void *caller, inquiry *q)
     ASK(type, "nc_inq_type", __typeof__(&nc_inq_type))
     ASK(chunking, "nc_inq_var_chunking", __typeof__(&nc_inq_var_chunking))
     ASK(deflate, "nc_inq_var_deflate", __typeof__(&nc_inq_var_deflate))
+    ASK(unlimdims, "nc_inq_unlimdims", __typeof__(&nc_inq_unlimdims))
+    ASK(group, "nc_inq_grpname_full", __typeof__(&nc_inq_grpname_full))
     return q->path != NULL && q->varname != NULL && q->varndims != NULL && q->vardimid != NULL &&
            q->dimlen != NULL && q->vartype != NULL && q->type != NULL;
 }
@@ -179,6 +194,24 @@ full_path(const inquiry *q, int ncid, char *ret, size_t bytes)
     (void) snprintf(ret, bytes, "%s", real != NULL ? real : text);
     free(real);
     return true;
+}
+
+/* Which of the dimensions of a variable are unlimited: of its group; those above are not asked. */
+static uint32_t
+unlimited_of(const inquiry *q, int ncid, int rank, const int *dims)
+{
+    int found[WATCH_DIMS * 4];
+    int count = 0;
+    uint32_t bits = 0;
+    if (q->unlimdims == NULL || q->unlimdims(ncid, &count, NULL) != NC_NOERR || count < 0 ||
+        (size_t) count > sizeof found / sizeof found[0] ||
+        q->unlimdims(ncid, &count, found) != NC_NOERR)
+        return 0;
+    for (int i = 0; i < rank && i < (int) WATCH_DIMS; i++) {
+        for (int k = 0; k < count; k++)
+            bits |= dims[i] == found[k] ? 1u << i : 0u;
+    }
+    return bits;
 }
 
 static void
@@ -200,6 +233,8 @@ describe(const inquiry *q, int ncid, int varid, watch_entry *entry)
         return;
     entry->rank = (uint32_t) rank;
     entry->element_bytes = (uint32_t) size;
+    entry->type = type;
+    entry->unlimited = unlimited_of(q, ncid, rank, dims);
     bool chunks = q->chunking != NULL && q->chunking(ncid, varid, &storage, chunk) == NC_NOERR;
     if (chunks)
         entry->chunked = storage == NC_CHUNKED;
@@ -207,6 +242,7 @@ describe(const inquiry *q, int ncid, int varid, watch_entry *entry)
         size_t length = 0;
         (void) q->dimlen(ncid, dims[i], &length);
         entry->size[i] = length;
+        entry->dimension[i] = dims[i];
         entry->chunk[i] = chunks && storage == NC_CHUNKED ? chunk[i] : 0;
     }
     if (q->deflate != NULL && q->deflate(ncid, varid, &shuffle, &deflate, &level) == NC_NOERR &&
@@ -214,17 +250,31 @@ describe(const inquiry *q, int ncid, int varid, watch_entry *entry)
         entry->deflate = level;
 }
 
+/* "/group/" in front of the variable; nothing in the root group. */
+static size_t
+group_name(const inquiry *q, int ncid, char *ret, size_t bytes)
+{
+    size_t length = 0;
+    if (q->group == NULL || q->group(ncid, &length, NULL) != NC_NOERR || length < 2 ||
+        length + 2 > bytes || q->group(ncid, &length, ret) != NC_NOERR)
+        return 0;
+    ret[length] = '/';
+    return length + 1;
+}
+
 /* "FILE\nVARIABLE": a new line is in no name. */
 static uint32_t
 make_entry(const inquiry *q, int ncid, int varid)
 {
-    char name[4096 + NC_MAX_NAME + 2];
+    char name[2 * 4096 + NC_MAX_NAME + 2];
     bool fresh;
     if (!full_path(q, ncid, name, 4096))
         return WATCH_OTHERS;
     size_t length = strlen(name);
     name[length] = '\n';
-    if (q->varname(ncid, varid, name + length + 1) != NC_NOERR)
+    length +=
+        1 + group_name(q, ncid, name + length + 1, sizeof name - length - 1 - NC_MAX_NAME - 1);
+    if (q->varname(ncid, varid, name + length) != NC_NOERR)
         return WATCH_OTHERS;
     uint32_t number = watch__entry_find(WATCH_VARIABLE, name, &fresh);
     watch_entry *entry = fresh ? watch__entry(number) : NULL;
@@ -270,52 +320,61 @@ forget_file(int ncid)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static uint64_t
-elements_of(const inquiry *q, int ncid, int varid, uint32_t known_rank, const size_t *count,
-            bool whole, uint64_t *ret0)
+static void
+give_box(uint32_t rank, const size_t *start, const size_t *length, const ptrdiff_t *stride)
 {
-    int rank = 0;
-    int dims[NC_MAX_VAR_DIMS];
-    uint64_t elements = 1;
-    *ret0 = 1;
-    if (count == NULL && !whole)
-        return 1;
-    if (!whole)
-        rank = (int) known_rank;
-    else if (q->varndims(ncid, varid, &rank) != NC_NOERR ||
-             q->vardimid(ncid, varid, dims) != NC_NOERR)
-        return 1;
-    for (int i = 0; i < rank; i++) {
-        size_t length = 0;
-        if (whole)
-            (void) q->dimlen(ncid, dims[i], &length);
-        else
-            length = count[i];
-        elements *= length;
-        if (i == 0)
-            *ret0 = length;
+    uint64_t number;
+    watch_box *box = rank <= WATCH_DIMS ? watch__box(&number) : NULL;
+    if (box == NULL)
+        return;
+    for (uint32_t i = 0; i < rank; i++) {
+        box->start[i] = start != NULL ? start[i] : 0;
+        box->count[i] = length[i];
+        box->stride[i] = stride != NULL && stride[i] > 0 ? (uint64_t) stride[i] : 1;
     }
-    return elements;
+    watch__here.box = number;
+}
+
+/* How long the part is in each dimension: `count`, or one element, or the whole variable. */
+static bool
+lengths_of(const inquiry *q, int ncid, int varid, uint32_t rank, const size_t *count, bool whole,
+           size_t *ret)
+{
+    int dims[NC_MAX_VAR_DIMS];
+    if (whole && q->vardimid(ncid, varid, dims) != NC_NOERR)
+        return false;
+    for (uint32_t i = 0; i < rank; i++) {
+        ret[i] = count != NULL ? count[i] : 1;
+        if (whole && q->dimlen(ncid, dims[i], &ret[i]) != NC_NOERR)
+            return false;
+    }
+    return true;
 }
 
 static void
 moved(const watch_call *call, watch_op op, int ncid, int varid, const size_t *start,
-      const size_t *count, bool whole, bool writes, int status)
+      const size_t *count, const ptrdiff_t *stride, bool whole, bool writes, int status)
 {
     inquiry q;
     const void *caller = watch__here.caller;
-    uint64_t first = 0;
+    size_t length[NC_MAX_VAR_DIMS];
+    uint64_t elements = 1;
     if (!inquiry_of(caller, &q))
         return;
     uint32_t number = entry_of(&q, caller, ncid, varid);
     watch_entry *entry = watch__entry(number);
     if (entry == NULL)
         return;
-    uint64_t elements =
-        status == NC_NOERR ? elements_of(&q, ncid, varid, entry->rank, count, whole, &first) : 0;
-    uint64_t at = start != NULL && entry->rank > 0 ? start[0] : 0;
-    watch__enter(call, op, number, at, first, elements * entry->element_bytes, status != NC_NOERR,
-                 writes ? &entry->write : &entry->read);
+    uint32_t rank = entry->rank <= NC_MAX_VAR_DIMS ? entry->rank : 0;
+    bool good = status == NC_NOERR && lengths_of(&q, ncid, varid, rank, count, whole, length);
+    for (uint32_t i = 0; i < rank && good; i++)
+        elements *= length[i];
+    if (good)
+        give_box(rank, start, length, stride);
+    uint64_t first = !good ? 0 : rank > 0 ? length[0] : 1;
+    uint64_t at = start != NULL && rank > 0 ? start[0] : 0;
+    watch__enter(call, op, number, at, first, good ? elements * entry->element_bytes : 0,
+                 status != NC_NOERR, writes ? &entry->write : &entry->read);
 }
 
 void
@@ -323,10 +382,9 @@ watch__nc_moved(watch_call *call, watch_op op, int ncid, int varid, const size_t
                 const size_t *count, const ptrdiff_t *stride, bool whole, bool writes, int status)
 {
     int saved = errno;
-    (void) stride;
     watch__here.busy = true;
     watch__here.depth = 0;
-    moved(call, op, ncid, varid, start, count, whole, writes, status);
+    moved(call, op, ncid, varid, start, count, stride, whole, writes, status);
     end_call();
     watch__here.busy = false;
     errno = saved;

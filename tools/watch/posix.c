@@ -90,8 +90,11 @@ watch__enter(const watch_call *call, watch_op op, uint32_t entry, uint64_t posit
     add(&counts->ns, ns);
     add(&counts->small, moved < SMALL_BYTES);
     watch_record *record = watch__record();
+    uint64_t box = watch__here.box;
+    watch__here.box = 0;
     if (record == NULL)
         return;
+    record->box = box;
     if (watch__here.thread == 0)
         watch__here.thread = (int32_t) syscall(SYS_gettid);
     record->ns = ns;

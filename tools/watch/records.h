@@ -8,7 +8,8 @@
  * process, `HOST.PID.N.watch`, which the process has mapped, so that it is whole after a kill, too.
  *
  * The file is a row of windows of WATCH_WINDOW bytes. The first holds the head; each other one
- * begins with a watch_window and holds either entries (what calls are about) or records (calls).
+ * begins with a watch_window and holds entries (what calls are about), records (calls), or boxes
+ * (which part of a variable a call moved).
  * The order of bytes is that of the machine; the files live as long as a run.
  */
 
@@ -21,7 +22,7 @@
 #define WATCH_NAME 512u /* with the NUL; longer ones lack their beginning */
 #define WATCH_DIMS 8u
 
-enum { WATCH_ENTRIES = 1, WATCH_RECORDS = 2 };
+enum { WATCH_ENTRIES = 1, WATCH_RECORDS = 2, WATCH_BOXES = 3 };
 /** What an entry is. */
 enum { WATCH_FILE = 1, WATCH_VARIABLE = 2, WATCH_DATASET = 3 /* a NetCDF file as opened */ };
 
@@ -45,6 +46,7 @@ typedef struct watch_head {
     char host[64];
     char program[256];
     char command[2048]; /* arguments, separated by NUL */
+    uint64_t boxes;     /* that are taken; atomic */
 } watch_head;
 
 typedef struct watch_window {
@@ -89,7 +91,12 @@ typedef struct watch_entry {
     uint64_t advised_ns;
     uint64_t ahead_stopped; /* how often it did not help */
     char name[WATCH_NAME];
-    char spare[160];
+    char wanted; /* its kind, before it is ready */
+    char unused[3];
+    int32_t type;                  /* of a variable: nc_type; 0: not known */
+    uint32_t unlimited;            /* bits: of its dimensions those that are */
+    int32_t dimension[WATCH_DIMS]; /* their numbers in the file */
+    char spare[116];
 } watch_entry;
 
 /** 64 bytes: one call. */
@@ -105,8 +112,15 @@ typedef struct watch_record {
     uint16_t failed; /* errno, or 1 */
     uint16_t depth;  /* calls around it: 1 in a NetCDF call */
     uint16_t flags;
-    uint64_t unused;
+    uint64_t box; /* its number, from 1; 0: none */
 } watch_record;
+
+/** 192 bytes: the part of a variable of up to WATCH_DIMS dimensions. */
+typedef struct watch_box {
+    uint64_t start[WATCH_DIMS];
+    uint64_t count[WATCH_DIMS];
+    uint64_t stride[WATCH_DIMS];
+} watch_box;
 
 #define WATCH_NOWHERE UINT64_MAX
 /** It writes (flags). */

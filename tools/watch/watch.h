@@ -16,6 +16,7 @@ typedef struct watch_here {
     uint16_t depth; /* NetCDF calls around */
     int32_t thread;
     const void *caller; /* of the outermost NetCDF call */
+    uint64_t box;       /* for the next record; 0: none */
 } watch_here;
 extern __thread watch_here watch__here __attribute__((tls_model("initial-exec")));
 
@@ -28,6 +29,8 @@ watch_head *watch__head(void);
 uint64_t watch__now_ns(void);
 /** Room for a record; NULL: there is none, which is counted. */
 watch_record *watch__record(void);
+/** Room for the part that a call moved; NULL: there is none. */
+watch_box *watch__box(uint64_t *ret_number);
 /** @param number 1 … */
 watch_entry *watch__entry(uint32_t number);
 /** The entry of that kind and name, made when there is none; WATCH_OTHERS when there is no room.

@@ -20,6 +20,7 @@ _Static_assert(sizeof(watch_head) <= WATCH_WINDOW, "the head is in one window");
 
 #define PER_RECORDS   ((WATCH_WINDOW - sizeof(watch_window)) / sizeof(watch_record))
 #define PER_ENTRIES   ((WATCH_WINDOW - sizeof(watch_window)) / sizeof(watch_entry))
+#define PER_BOXES     ((WATCH_WINDOW - sizeof(watch_window)) / sizeof(watch_box))
 #define ENTRY_WINDOWS 64u
 #define HASHES        8192u
 #define DEFAULT_MB    64
@@ -31,9 +32,11 @@ static struct {
     char path[400];
     watch_head *head;
     unsigned most; /* windows */
+    bool with_boxes;
     atomic_flag growing;
     _Atomic(char *) entries[ENTRY_WINDOWS];
     _Atomic(char *) records[WATCH_WINDOWS];
+    _Atomic(char *) boxes[WATCH_WINDOWS];
     atomic_uint record_windows;
     _Atomic uint32_t hashes[HASHES];
 } state = {.growing = ATOMIC_FLAG_INIT};
@@ -135,6 +138,19 @@ watch__record(void)
     return (watch_record *) (window + sizeof(watch_window)) + n % PER_RECORDS;
 }
 
+watch_box *
+watch__box(uint64_t *ret_number)
+{
+    if (!state.with_boxes)
+        return NULL;
+    uint64_t n = __atomic_fetch_add(&state.head->boxes, 1, __ATOMIC_RELAXED);
+    uint64_t index = n / PER_BOXES;
+    char *window =
+        index < WATCH_WINDOWS ? window_at(state.boxes, (uint32_t) index, WATCH_BOXES) : NULL;
+    *ret_number = n + 1;
+    return window != NULL ? (watch_box *) (window + sizeof(watch_window)) + n % PER_BOXES : NULL;
+}
+
 /* ---- entries --------------------------------------------------------------------------------- */
 
 watch_entry *
@@ -170,7 +186,7 @@ add_entry(uint32_t kind, const char *name)
     if (entry == NULL)
         return 0;
     (void) snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->spare[0] = (char) kind;
+    entry->wanted = (char) kind;
     return (uint32_t) n + 1;
 }
 
@@ -193,7 +209,7 @@ watch__entry_find(uint32_t kind, const char *name, bool *ret_fresh)
             return number;
         }
         const watch_entry *entry = watch__entry(number);
-        if (entry != NULL && entry->spare[0] == (char) kind && strcmp(entry->name, name) == 0)
+        if (entry != NULL && entry->wanted == (char) kind && strcmp(entry->name, name) == 0)
             return number;
     }
     return WATCH_OTHERS;
@@ -278,6 +294,7 @@ watch__windows_begin(void)
     (void) snprintf(state.folder, sizeof state.folder, "%s", folder);
     state.most = (unsigned) (mb * 1048576 / WATCH_WINDOW);
     state.most = state.most < 4 ? 4 : state.most < WATCH_WINDOWS ? state.most : WATCH_WINDOWS;
+    state.with_boxes = secure_getenv("ESDM_WATCH_BOXES") != NULL;
     state.pid = getpid();
     if (!make_file() || (state.head = map_window(0)) == NULL)
         return false;
@@ -302,6 +319,8 @@ begin_in_child(void)
         atomic_store(&state.entries[i], NULL);
     for (unsigned i = 0; i < WATCH_WINDOWS && atomic_load(&state.records[i]) != NULL; i++)
         atomic_store(&state.records[i], NULL);
+    for (unsigned i = 0; i < WATCH_WINDOWS && atomic_load(&state.boxes[i]) != NULL; i++)
+        atomic_store(&state.boxes[i], NULL);
     for (unsigned i = 0; i < HASHES; i++)
         atomic_store(&state.hashes[i], 0);
     atomic_flag_clear(&state.growing);

@@ -92,4 +92,51 @@ def test_cdo():
         expect("recorded" in text and "ratio" in text and "1 process" in text, text)
 
 
-main(test_cdo)
+PYTHON = """
+import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1]) as a, netCDF4.Dataset(sys.argv[2], "w") as b:
+    group = b.createGroup("g")
+    for name, variable in a.variables.items():
+        for d in variable.dimensions:
+            if d not in group.dimensions:
+                group.createDimension(d, None if a.dimensions[d].isunlimited()
+                                      else len(a.dimensions[d]))
+        if variable.ndim > 0:
+            made = group.createVariable(name, variable.dtype, variable.dimensions, zlib=True)
+            made[:] = variable[:]
+"""
+
+
+def test_plain_files():
+    """NetCDF calls on files become calls on containers: as many, of as many bytes."""
+    need_program("cdo", "ncks")
+    files = sorted(need_data("cmip6").rglob("*.nc"), key=lambda f: (f.stat().st_size, f.name))
+    with Site() as s:
+        for name, command in (("cdo", ["cdo", "-s", "timmean", files[0], s.file("mean.nc")]),
+                              ("ncks", ["ncks", "-O", "-4", "-L1", files[0], s.file("copy.nc")]),
+                              ("python", ["/usr/bin/python3", "-c", PYTHON, files[0],
+                                          s.file("group.nc")])):
+            records = s.file(name)
+            run([tool("esdm-run"), "--records", records, *command], env=client_environment())
+            calls = s.file(f"{name}.jsonl")
+            run([tool("esdm-explain"), "--trace", calls, records])
+            program = {}
+            for call in map(json.loads, calls.read_text().splitlines()):
+                way = {"get": "read", "put": "write"}.get(call["call"][3:6])
+                if call["variable"] and way:
+                    key = (way, "/" + call["variable"].removeprefix("/"))
+                    count, size = program.get(key, (0, 0))
+                    program[key] = (count + 1, size + call["bytes"])
+            folder = s.file(f"stats-{name}")
+            folder.mkdir()
+            done = run([tool("esdm-replay"), "--json", records],
+                       env=environment({"ESDM_MONITOR": f"stats:{folder}/%p.json"}))
+            told = {o["operation"]: o["calls"] for o in json.loads(done.stdout)["operations"]}
+            expect(told["open"] == told["create"] == 1 and told["close"] == 2, f"{name}: {told}")
+            players = [f for f in folder.iterdir() if any(k[0] == "read" for k in counted([f]))]
+            did = {k: v for k, v in counted(players).items() if k[0] in ("read", "write")}
+            expect(did == program and len(did) > 4, f"{name}: {did}\nis not\n{program}")
+        expect(run([tool("esdm-ls")]).stdout == "", "nothing is left")
+
+
+main(test_cdo, test_plain_files)
