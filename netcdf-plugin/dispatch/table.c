@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include "calls.h"
+#include "esdm/float_env.h"
 
 #if ESDMNC_INSTANCES_MAX != 8
 #error "add or remove an inclusion of thunks.h below"

@@ -11,6 +11,7 @@ THUNK(create)(const char *path, int mode, size_t stub_number, int base_pe, size_
               void *parameters, const NC_Dispatch *table, int ncid)
 {
     (void) base_pe, (void) chunk_hint, (void) table;
+    ESDM_FLOAT_ENV_OWN;
     return esdmnc_create(esdmnc_id_make(INSTANCE, ncid), path, mode, stub_number, parameters);
 }
 
@@ -19,6 +20,7 @@ THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *p
             const NC_Dispatch *table, int ncid)
 {
     (void) base_pe, (void) chunk_hint, (void) table;
+    ESDM_FLOAT_ENV_OWN;
     return esdmnc_open(esdmnc_id_make(INSTANCE, ncid), path, mode, parameters);
 }
 
@@ -26,6 +28,7 @@ THUNK(open)(const char *path, int mode, int base_pe, size_t *chunk_hint, void *p
 #define DEFINE(name, parameters, arguments)                                                        \
     static int THUNK(name)(int ncid parameters)                                                    \
     {                                                                                              \
+        ESDM_FLOAT_ENV_OWN;                                                                        \
         return esdmnc_##name(esdmnc_id_make(INSTANCE, ncid) arguments);                            \
     }
 ESDMNC_CALLS(DEFINE)

@@ -8,6 +8,7 @@
 #include "api/regions.h"
 #include "api/transfer.h"
 #include "base/error.h"
+#include "esdm/float_env.h"
 #include "query/view.h"
 #include "virtual/virtual.h"
 
@@ -172,6 +173,7 @@ esdm_status
 esdm_write_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                       const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     if (dataset == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_write_collective: dataset is NULL");
     esdm_status status = ESDM_OK;
@@ -190,6 +192,7 @@ esdm_status
 esdm_read_collective(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
                      void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     if (dataset == NULL)
         return esdm__error_set(err, ESDM_EINVAL, "esdm_read_collective: dataset is NULL");
     esdm_status status = ESDM_OK;

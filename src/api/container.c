@@ -13,6 +13,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "esdm/digest.h"
+#include "esdm/float_env.h"
 #include "io/io.h"
 #include "io/session/session.h"
 #include "model/undo.h"
@@ -34,6 +35,7 @@ esdm_status
 esdm_container_create(esdm_session *session, const char *name, esdm_create_mode mode,
                       esdm_container **ret_container, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, session);
     ESDM__NEED(err, ret_container);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
@@ -170,6 +172,7 @@ esdm_status
 esdm_container_open(esdm_session *session, const char *name, esdm_open_mode mode, uint64_t snapshot,
                     esdm_container **ret_container, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, session);
     ESDM__NEED(err, ret_container);
     char normal[ESDM_CONTAINER_NAME_MAX + 1];
@@ -214,6 +217,7 @@ prune_old(const esdm_container *container)
 esdm_status
 esdm_container_commit(esdm_container *container, const char *message, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, container);
     esdm__regions_look_all(container);
     esdm_status status = esdm__io_commit(container, message, err);
@@ -242,6 +246,7 @@ esdm_container_revert(esdm_container *container)
 esdm_status
 esdm_container_close(esdm_container *container, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     if (container == NULL)
         return ESDM_OK;
     esdm_status status = esdm__io_commit(container, NULL, err);
@@ -254,6 +259,7 @@ esdm_container_close(esdm_container *container, esdm_error *err)
 void
 esdm_container_discard(esdm_container *container)
 {
+    ESDM_FLOAT_ENV_OWN;
     if (container == NULL)
         return;
     esdm_session *session = container->session;

@@ -11,6 +11,7 @@
 #include "base/arguments.h"
 #include "base/error.h"
 #include "codec/chain.h"
+#include "esdm/float_env.h"
 #include "io/io.h"
 #include "model/accuracy.h"
 #include "model/copy.h"
@@ -94,6 +95,7 @@ esdm_status
 esdm_write(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type,
            const void *buffer, uint64_t *ret_out_of_range, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;
@@ -108,6 +110,7 @@ esdm_status
 esdm_read(esdm_dataset *dataset, const esdm_dataspace *space, esdm_type memory_type, void *buffer,
           uint64_t *ret_out_of_range, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     esdm_status status = esdm__check_transfer(dataset, space, memory_type, buffer, err);
     if (status != ESDM_OK)
         return status;

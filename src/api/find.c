@@ -8,6 +8,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/float_env.h"
 #include "io/session/former.h"
 #include "io/session/session.h"
 #include "query/query.h"
@@ -44,6 +45,7 @@ esdm_status
 esdm_find(esdm_session *session, const char *expression, esdm_match_visitor visit, void *user,
           esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, session);
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
@@ -123,6 +125,7 @@ esdm_status
 esdm_find_rows(esdm_session *session, const char *expression, const char *const *columns,
                size_t ncolumns, esdm_find_row_visitor visit, void *user, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, session);
     ESDM__NEED(err, expression);
     ESDM__NEED(err, visit);
@@ -149,6 +152,7 @@ esdm_status
 esdm_find_facets(esdm_session *session, const char *expression, const char *const *names,
                  size_t nnames, esdm_facet_visitor visit, void *user, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, session);
     ESDM__NEED(err, expression);
     ESDM__NEED(err, names);

@@ -6,6 +6,7 @@
 
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/float_env.h"
 #include "io/session/journaling.h"
 #include "io/session/models.h"
 #include "upkeep/upkeep.h"
@@ -13,6 +14,7 @@
 esdm_status
 esdm_session_open(const esdm_session_options *options, esdm_session **ret_session, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     ESDM__NEED(err, ret_session);
     return esdm__session_new(options, ret_session, err);
 }
@@ -30,6 +32,7 @@ esdm_session_settle(esdm_session *session)
 void
 esdm_session_close(esdm_session *session)
 {
+    ESDM_FLOAT_ENV_OWN;
     if (session != NULL)
         esdm__drain_end(session);
     esdm__session_free(session);

@@ -7,6 +7,7 @@
 #include "api/transfer.h"
 #include "base/arguments.h"
 #include "base/error.h"
+#include "esdm/float_env.h"
 #include "io/read/reduce.h"
 #include "io/read/statistics.h"
 #include "io/read/stream.h"
@@ -34,6 +35,7 @@ esdm_status
 esdm_dataset_statistics(esdm_dataset *dataset, const esdm_dataspace *space, bool read,
                         esdm_statistics *ret_statistics, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     esdm__box box;
     esdm__box_statistics found;
     ESDM__NEED(err, dataset);
@@ -63,6 +65,7 @@ esdm_status
 esdm_reduce(esdm_dataset *dataset, const esdm_dataspace *space, const bool *over,
             esdm_reduction what, double *ret_values, uint64_t *ret_valid, esdm_error *err)
 {
+    ESDM_FLOAT_ENV_OWN;
     static const bool none[1] = {false};
     esdm__box box;
     ESDM__NEED(err, dataset);

@@ -7,7 +7,7 @@
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
 #include "codec/chain.h"
-#include "codec/float_env.h"
+#include "esdm/float_env.h"
 
 #define BLOB_NEWEST   ESDM__BLOB_VERSION_SHAPED
 #define BLOB_LOG2_MIN 9u
@@ -351,7 +351,7 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
     uint8_t *stage[2] = {NULL, NULL};
     size_t most = 0;
     esdm_status st = ESDM_OK;
-    fenv_t program;
+    esdm_float_env program;
     if (view->chain.count == 0)
         return decode_blocks(view, first, count, stored, raw, stage, 0, err);
     if (view->chain.count > 1) {
@@ -363,10 +363,10 @@ esdm__blob_decode(const esdm__blob_view *view, uint32_t first, uint32_t count, c
         if (stage[0] == NULL || stage[1] == NULL)
             st = esdm__error_nomem(err, most, "results between codecs");
     }
-    esdm__float_env_enter(&program);
+    esdm_float_env_enter_all(&program);
     if (st == ESDM_OK)
         st = decode_blocks(view, first, count, stored, raw, stage, most, err);
-    esdm__float_env_leave(&program);
+    esdm_float_env_leave_all(&program);
     esdm__scratch_free(stage[0]);
     esdm__scratch_free(stage[1]);
     return st;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/scratch.h"
 #include "codec/blob_bytes.h"
-#include "codec/float_env.h"
+#include "esdm/float_env.h"
 
 /* Raw bytes of shaped blocks, about: codecs that predict values want neighbours. */
 #define SHAPED_BYTES   (UINT64_C(1) << 20)
@@ -559,10 +559,10 @@ esdm__blob_encode_numbers(const esdm__blob_numbers *numbers, esdm__blob *ret_blo
     bool lossy = numbers->accuracy != NULL && (flags & ESDM_CODEC_LOSSY) != 0;
     bool sized = numbers->block_bytes > 0 && numbers->chain->count > 0;
     if (lossy || sized || (flags & ESDM_CODEC_SHAPED) != 0) {
-        fenv_t program;
-        esdm__float_env_enter(&program);
+        esdm_float_env program;
+        esdm_float_env_enter_all(&program);
         esdm_status st = encode_numbers(numbers, flags, ret_blob, ret_accuracy, err);
-        esdm__float_env_leave(&program);
+        esdm_float_env_leave_all(&program);
         return st;
     }
     uint64_t bytes = numbers->element_bytes;

@@ -12,6 +12,7 @@
 #include "esdm/container.h"
 #include "esdm/descriptors.h"
 #include "esdm/digest.h"
+#include "esdm/float_env.h"
 #include "esdm/history.h"
 #include "esdm/monitor.h"
 #include "esdm/placement.h"

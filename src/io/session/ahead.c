@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "esdm/float_env.h"
 #include "io/session/cache.h"
 
 /* They only wait. */
@@ -154,6 +155,7 @@ read_entry(esdm__ahead *ahead, entry *e)
 static void *
 worker(void *argument)
 {
+    ESDM_FLOAT_ENV_OWN; /* not that of the program's thread, which starts it */
     esdm__ahead *ahead = argument;
     (void) pthread_mutex_lock(&ahead->lock);
     while (!ahead->stop) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "esdm/float_env.h"
 #include "monitor/monitor.h"
 
 /* One esdm__pool_run() call. Lives on its caller's stack; linked into the pool while it has tasks
@@ -162,6 +163,7 @@ pass_on(esdm__pool *pool)
 static void *
 worker(void *argument)
 {
+    ESDM_FLOAT_ENV_OWN; /* not that of the program's thread, which starts it */
     esdm__pool *pool = argument;
     (void) pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {

@@ -108,6 +108,12 @@ int create(const world *w);
 /** Opens; fails the test when that fails. */
 int reopen(const world *w, int mode);
 
+/** With NC_COMPARE_TRAPS set an operation that is invalid, overflows or divides by zero ends the
+ * program on ESDM's side, as in models that are compiled with -ffpe-trap. A scenario that makes odd
+ * numbers switches that off meanwhile. */
+void traps_on(void);
+void traps_off(void);
+
 /**
  * True. Stands where a scenario leaves out what stock netCDF gets wrong: `id` names the entry in
  * differences.c that says why.

@@ -3,6 +3,7 @@
 
 #include "compare.h"
 
+#include <fenv.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,6 +46,22 @@ typedef struct job {
 enum { JOBS_MAX = 2000, FILE_BYTES_MAX = 256 << 20 };
 static char folder[200];
 
+static bool has_traps;
+
+void
+traps_on(void)
+{
+    if (has_traps)
+        (void) feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+}
+
+void
+traps_off(void)
+{
+    if (has_traps)
+        (void) fedisableexcept(FE_ALL_EXCEPT);
+}
+
 static void
 run_in(const job *j, const char *prefix, journal *log)
 {
@@ -72,7 +89,11 @@ test_same(void **state)
     journal esdm = {0};
     snprintf(prefix, sizeof prefix, "%s/", folder);
     run_in(j, prefix, &stock);
+    has_traps = getenv("NC_COMPARE_TRAPS") != NULL;
+    traps_on();
     run_in(j, "esdm://compare/", &esdm);
+    traps_off();
+    has_traps = false;
     journals_judge(&stock, &esdm, j->scenario->area, j->format->bit, true);
 }
 

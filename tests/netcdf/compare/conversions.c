@@ -119,6 +119,7 @@ static element
 value_of(nc_type type, int i)
 {
     element e = {.u64 = 0};
+    traps_off();
     switch (type) {
     case NC_FLOAT:
         e.f32 = (float) reals[i];
@@ -130,6 +131,7 @@ value_of(nc_type type, int i)
         e.i64 = integers[i];
         break;
     }
+    traps_on();
     return e;
 }
 
@@ -246,7 +248,7 @@ static bool
 is_known_wrong(const world *w, nc_type from, nc_type to, double value)
 {
     return (w->format == NC_FORMAT_NETCDF4 || w->format == NC_FORMAT_NETCDF4_CLASSIC) &&
-           is_real(from) && to == NC_UINT64 && value >= 0x1p63;
+           is_real(from) && to == NC_UINT64 && isgreaterequal(value, 0x1p63);
 }
 
 static void

@@ -35,6 +35,7 @@ static void
 make_values(float *floats, double *doubles)
 {
     uint64_t state = 7;
+    traps_off();
     for (int i = 0; i < COUNT; i++) {
         uint64_t bits = next_bits(&state);
         uint32_t half = (uint32_t) (bits >> 16);
@@ -49,6 +50,7 @@ make_values(float *floats, double *doubles)
             memcpy(&floats[i], &half, sizeof half);
         }
     }
+    traps_on();
 }
 
 static int
@@ -126,8 +128,10 @@ not_a_number(const world *w)
     float floats[N];
     double doubles[N];
     memcpy(floats, bits, sizeof bits);
+    traps_off();
     for (int i = 0; i < N; i++)
         doubles[i] = (double) floats[i];
+    traps_on();
     for (int v = 0; v < 12; v++) {
         char name[] = "vA";
         name[1] = (char) ('A' + v);
