@@ -373,8 +373,11 @@ set_item(esdm_accuracy *accuracy, const char *item, size_t bytes, const char *un
     if (equals == NULL)
         return esdm__error_set(err, ESDM_EINVAL,
                                "'%.*s': expected NAME=VALUE, such as abs=0.01 or mode=archive "
-                               "(several exact values are divided by blanks: exact=250 300)",
-                               (int) (bytes < 100 ? bytes : 100), item);
+                               "(several exact values are divided by blanks: exact=250 300%s)",
+                               (int) (bytes < 100 ? bytes : 100), item,
+                               bytes > 0 && item[0] >= '0' && item[0] <= '9'
+                                   ? "; numbers have a point, no comma: 0.01"
+                                   : "");
     size_t name_bytes = (size_t) (equals - item);
     size_t text_bytes = bytes - name_bytes - 1;
     while (name_bytes > 0 && (item[name_bytes - 1] == ' ' || item[name_bytes - 1] == '\t'))

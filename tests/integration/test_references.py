@@ -269,6 +269,26 @@ def test_roots_limit_where_references_may_point():
         expect_error(run([tool("esdm-ls")], check=False), "references: unknown key", "roots")
 
 
+def test_searches_tell_whose_ranges_nobody_knows():
+    """max(tas) > 310 K over an archive found nothing, or a part, and was silent: files that are referred to have no
+    statistics."""
+    with Site() as site:
+        folder = site.file("archive")
+        folder.mkdir()
+        for name, kelvin in (("hot", 320), ("cold", 250)):
+            python("import netCDF4, sys\nwith netCDF4.Dataset(sys.argv[1], 'w') as d:\n    d.createDimension('x', 3)\n"
+                   "    v = d.createVariable('tas', 'f4', ('x',)); v.units = 'K'; v[:] = float(sys.argv[2])",
+                   str(folder / f"{name}.nc"), str(kelvin))
+        told = run([REF, folder, "esdm://archive"]).stdout
+        expect(told.startswith("2 referred to, 0 failed"), told)
+        run([tool("esdm-cp"), folder / "hot.nc", "esdm://own.nc"])
+        for options in ([], ["-c"], ["--columns", "units"]):
+            done = run([tool("esdm-find"), *options, "max(tas) > 310 K"])
+            expect("own.nc" in done.stdout and "hot.nc" not in done.stdout, done.stdout)
+            expect("2 containers have 'tas', but nobody knows its range" in done.stderr, done.stderr)
+        expect(run([tool("esdm-find"), "tas:units = K"]).stderr == "", "a warning for nothing")
+
+
 def test_nothing_but_files_is_opened():
     with Site() as site:
         folder = make(site)
@@ -433,6 +453,7 @@ def test_real_files():
 if __name__ == "__main__":
     sys.exit(main(test_values_stay_in_generated_files, test_a_copy_needs_no_file_and_writes_go_to_esdm,
                   test_changed_files_are_errors, test_roots_limit_where_references_may_point,
+                  test_searches_tell_whose_ranges_nobody_knows,
                   test_nothing_but_files_is_opened, test_programs_and_fsck_name_file_and_chunk,
                   test_large_plain_variables_are_read_by_several_threads,
                   test_sources_that_change_under_readers, test_commits_do_not_need_coordinates_that_are_away,

@@ -118,7 +118,7 @@ advise_add_source(advise_study *study, esdm_session **session, const char *argum
     if (g_str_has_prefix(argument, "esdm:"))
         return add_containers(study, session, argument);
     if (stat(argument, &facts) != 0) {
-        tool_error("there is no file '%s'", argument);
+        tool_error("there is no file '%s'; a container is written esdm://%s", argument, argument);
         return TOOL_NOT_FOUND;
     }
     if (S_ISDIR(facts.st_mode))

@@ -257,6 +257,8 @@ print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
 {
     for (guint i = 0; i < jobs->len; i++)
         cp_pin_print(g_ptr_array_index(jobs, i), &results[i]);
+    if (cp_wants.keep_codecs && !cp_wants.quiet && sum->result == TOOL_OK)
+        cp_keep_tell();
     for (guint i = 0; i < jobs->len && cp_wants.verbose && !cp_wants.pin; i++) {
         if (results[i].status == ESDM_OK && !results[i].skipped)
             print_job(g_ptr_array_index(jobs, i));
@@ -267,8 +269,9 @@ print_text(const GPtrArray *jobs, const cp_result *results, const totals *sum, d
     if (sum->cloned > 0)
         (void) printf("%u cloned, ", sum->cloned);
     if (sum->cloned == 0 || sum->copied > sum->cloned)
-        (void) printf("%u copied%s, ", sum->copied - sum->cloned,
-                      cp_wants.verify ? " and verified" : "");
+        (void) printf("%u %s%s, ", sum->copied - sum->cloned,
+                      cp_wants.reference ? "referred to" : "copied",
+                      cp_wants.verify && !cp_wants.reference ? " and verified" : "");
     if (cp_wants.skip_existing)
         (void) printf("%u skipped, ", sum->skipped);
     (void) printf("%u failed, %s in %.1f s\n", sum->failed, size, seconds);

@@ -201,6 +201,8 @@ typedef struct cp_left_out {
 /** --keep-codecs: what the datasets of a container are stored with, as filters of its model; HDF5
  *  is told where ESDM's filter lies. ESDM_ENOTSUP: it is not found. (esdm-cp/keep.c) */
 esdm_status cp_keep_codecs(const cp_model *model, esdm_error *err);
+/** Tells where other programs find the filter. */
+void cp_keep_tell(void);
 
 /* ---- ends --------------------------------------------------------------------------------- */
 

@@ -12,22 +12,33 @@
 
 #define MOST_LOOKED_AT 64u /* fragments */
 
-/* Beside the program, as it is installed or built. */
-static void
-add_folders(void)
+/* Beside the program, as it is installed or built: the folder of the filter. NULL, or owned. */
+static char *
+find_folder(void)
 {
     static const char *const beside[] = {ESDM_H5FILTER_INSTALLED, ESDM_H5FILTER_BUILT};
     char path[4096];
     ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
     if (bytes <= 0)
-        return;
+        return NULL;
     path[bytes] = '\0';
     g_autofree char *folder = g_path_get_dirname(path);
     for (size_t i = 0; i < G_N_ELEMENTS(beside); i++) {
         g_autofree char *there = g_build_filename(folder, "..", beside[i], NULL);
-        if (g_file_test(there, G_FILE_TEST_IS_DIR))
-            (void) H5PLprepend(there);
+        char *real = g_canonicalize_filename(there, NULL);
+        if (g_file_test(real, G_FILE_TEST_IS_DIR))
+            return real;
+        g_free(real);
     }
+    return NULL;
+}
+
+void
+cp_keep_tell(void)
+{
+    g_autofree char *found = find_folder();
+    if (found != NULL)
+        (void) printf("programs read ESDM's codecs with HDF5_PLUGIN_PATH=%s\n", found);
 }
 
 typedef struct looked {
@@ -93,7 +104,9 @@ is_plain_number(const cp_dataset *d)
 esdm_status
 cp_keep_codecs(const cp_model *model, esdm_error *err)
 {
-    add_folders();
+    g_autofree char *found = find_folder();
+    if (found != NULL)
+        (void) H5PLprepend(found);
     if (H5Zfilter_avail(ESDM_H5FILTER) <= 0)
         return tool_error_set(
             err, ESDM_ENOTSUP,

@@ -195,6 +195,8 @@ main(int argc, char **argv)
         result = find_table(session, expression, &options);
     else
         result = find(session, expression, argc > 2);
+    if (result == TOOL_OK || result == TOOL_NOT_FOUND)
+        find_tell_ranges(session, expression);
     esdm_session_close(session);
     return tool_finish(result);
 }

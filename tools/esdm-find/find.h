@@ -28,5 +28,8 @@ tool_exit find_list_saved(void);
 tool_exit find_expression(esdm_session *session, char **arguments, char **ret_expression);
 /** Tells why an expression found nothing: names, or comparisons, that nothing has. */
 void find_tell_why(esdm_session *session, const char *expression);
+/** Where an expression has max() or min(): tells how many containers have no range of that
+ * variable, and so cannot be found, whatever else was. */
+void find_tell_ranges(esdm_session *session, const char *expression);
 
 #endif

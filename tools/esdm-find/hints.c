@@ -159,6 +159,51 @@ values_near(esdm_session *session, const char *part)
     return g_string_free(text, FALSE);
 }
 
+/* ---- ranges that nobody knows --------------------------------------------------------------- */
+
+static bool
+count_match(const esdm_match *match, void *user)
+{
+    (void) match;
+    guint *count = user;
+    return ++*count < ROWS_MOST;
+}
+
+static void
+tell_unknown_range(esdm_session *session, const char *variable)
+{
+    g_autofree char *expression =
+        g_strdup_printf("(exists %s:units or exists %s:long_name or exists %s:standard_name) and "
+                        "not (max(%s) > -1.7e308)",
+                        variable, variable, variable, variable);
+    guint count = 0;
+    esdm_error err = {0};
+    if (esdm_find(session, expression, count_match, &count, &err) != ESDM_OK || count == 0)
+        return;
+    g_autofree char *name = tool_printable(variable);
+    tool_error("%s%u containers have '%s', but nobody knows its range, so they are not found: its "
+               "values lie in files (esdm-ref), or all of them are missing",
+               count == ROWS_MOST ? "more than " : "", count, name);
+}
+
+void
+find_tell_ranges(esdm_session *session, const char *expression)
+{
+    g_autoptr(GRegex) asks = g_regex_new(
+        "(?:^|[\\s(])(?:max|min)\\s*\\(\\s*([A-Za-z_][A-Za-z0-9_.+-]*)\\s*\\)", 0, 0, NULL);
+    g_autoptr(GMatchInfo) info = NULL;
+    g_autoptr(GHashTable) told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (asks == NULL || !g_utf8_validate(expression, -1, NULL))
+        return;
+    (void) g_regex_match(asks, expression, 0, &info);
+    for (; g_match_info_matches(info); (void) g_match_info_next(info, NULL)) {
+        char *variable = g_match_info_fetch(info, 1);
+        if (!g_hash_table_contains(told, variable))
+            tell_unknown_range(session, variable);
+        (void) g_hash_table_add(told, variable);
+    }
+}
+
 /* ---- all ---------------------------------------------------------------------------------- */
 
 static bool

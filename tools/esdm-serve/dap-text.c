@@ -171,15 +171,67 @@ put_string_length(const dap_set *set, const dap_variable *v, GString *text)
                                dap_dimension_name(set, last));
 }
 
+/* libnetcdf's client opens nothing where an unlimited dimension stands behind another one. */
+static bool
+always_comes_first(const dap_set *set, const cp_dimension *dimension)
+{
+    for (guint i = 0; i < set->variables->len; i++) {
+        const dap_variable *v = g_ptr_array_index(set->variables, i);
+        for (uint32_t k = 1; k < v->dataset->rank; k++)
+            if (v->dataset->dimensions[k] == dimension)
+                return false;
+    }
+    return true;
+}
+
+/* The one that clients are told of: the format knows one. NULL: none. */
+static const cp_dimension *
+unlimited_of(const dap_set *set)
+{
+    const cp_group *root = set->model->model->root;
+    for (guint i = 0; i < root->dimensions->len; i++) {
+        const cp_dimension *d = g_ptr_array_index(root->dimensions, i);
+        if (d->unlimited && always_comes_first(set, d))
+            return d;
+    }
+    return NULL;
+}
+
+/* Files that came over OPeNDAP have as attributes what another server told of them, and clients
+ * take it for what this one tells: that it is not so any more (a new record dimension) is no reason
+ * to open nothing. */
+static bool
+is_outdated(const dap_set *set, const cp_attribute *a)
+{
+    const cp_group *root = set->model->model->root;
+    if (!g_str_equal(a->name, "DODS_EXTRA.Unlimited_Dimension"))
+        return false;
+    if (a->type->atomic != ESDM_TYPE_CHAR)
+        return true;
+    g_autofree char *said = g_strndup(a->values, (gsize) a->count);
+    const cp_dimension *unlimited = unlimited_of(set);
+    if (unlimited != NULL)
+        return !g_str_equal(unlimited->name, said);
+    for (guint i = 0; i < root->dimensions->len; i++) {
+        const cp_dimension *d = g_ptr_array_index(root->dimensions, i);
+        if (g_str_equal(d->name, said))
+            return !always_comes_first(set, d);
+    }
+    return true;
+}
+
 static void
-put_group(const cp_group *group, GString *text)
+put_group(const dap_set *set, const cp_group *group, GString *text)
 {
     g_autofree char *prefix =
         group->path[0] != '\0' ? g_strconcat(group->path + 1, "/", NULL) : g_strdup("");
-    for (guint i = 0; i < group->attributes->len; i++)
-        put_attribute(prefix, g_ptr_array_index(group->attributes, i), text);
+    for (guint i = 0; i < group->attributes->len; i++) {
+        const cp_attribute *a = g_ptr_array_index(group->attributes, i);
+        if (!is_outdated(set, a))
+            put_attribute(prefix, a, text);
+    }
     for (guint i = 0; i < group->groups->len; i++)
-        put_group(g_ptr_array_index(group->groups, i), text);
+        put_group(set, g_ptr_array_index(group->groups, i), text);
 }
 
 void
@@ -196,22 +248,18 @@ dap_put_das(const dap_set *set, GString *text)
         g_string_append(text, "    }\n");
     }
     g_string_append(text, "    NC_GLOBAL {\n");
-    put_group(root, text);
+    put_group(set, root, text);
     if (set->left_out->len > 0) {
         g_string_append(text, "        String esdm_left_out ");
         put_quoted(set->left_out->str, set->left_out->len, text);
         g_string_append(text, ";\n");
     }
     g_string_append(text, "    }\n");
-    for (guint i = 0; i < root->dimensions->len; i++) {
-        const cp_dimension *d = g_ptr_array_index(root->dimensions, i);
-        if (!d->unlimited)
-            continue;
+    const cp_dimension *unlimited = unlimited_of(set);
+    if (unlimited != NULL)
         g_string_append_printf(text,
                                "    DODS_EXTRA {\n        String Unlimited_Dimension \"%s\";\n"
                                "    }\n",
-                               dap_dimension_name(set, d));
-        break; /* the format knows one */
-    }
+                               dap_dimension_name(set, unlimited));
     g_string_append(text, "}\n");
 }

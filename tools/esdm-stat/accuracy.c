@@ -104,27 +104,57 @@ region_text(const esdm_accuracy *accuracy, uint32_t region)
     return g_strdup(begin != NULL ? begin + 2 : text);
 }
 
+/* What numbers of a dataset mean: as people state bounds, in its units, and unpacked. */
+typedef struct meaning {
+    double scale;  /* of the stored numbers */
+    char unit[40]; /* " K", or "" */
+} meaning;
+
+static meaning
+meaning_of(esdm_dataset *dataset)
+{
+    const esdm_attributes *list = esdm_dataset_attributes(dataset);
+    meaning m = {.scale = 1};
+    esdm_attribute a;
+    if (esdm_attribute_find(list, "scale_factor", &a, NULL) && a.count == 1) {
+        if (a.type == ESDM_TYPE_FLOAT64)
+            m.scale = fabs(*(const double *) a.values);
+        else if (a.type == ESDM_TYPE_FLOAT32)
+            m.scale = fabs((double) *(const float *) a.values);
+    }
+    if (!isfinite(m.scale) || m.scale == 0)
+        m.scale = 1;
+    if (esdm_attribute_find(list, "units", &a, NULL) && a.type == ESDM_TYPE_CHAR && a.count > 0 &&
+        a.count < sizeof m.unit - 1) {
+        g_autofree char *unit = g_strndup(a.values, a.count);
+        g_autofree char *printable = tool_printable(unit);
+        (void) g_snprintf(m.unit, sizeof m.unit, " %s", printable);
+    }
+    return m;
+}
+
 /* The bounds that fragments were held to, the loosest ones. */
 static char *
-bounds_text(const esdm_accuracy_report *r)
+bounds_text(const esdm_accuracy_report *r, const meaning *m)
 {
     GString *text = g_string_new(NULL);
     if (isfinite(r->absolute))
-        g_string_append_printf(text, "%.6g", r->absolute);
+        g_string_append_printf(text, "%.6g%s", r->absolute * m->scale, m->unit);
     if (isfinite(r->relative))
         g_string_append_printf(text, "%s%.6g |x|", text->len > 0 ? " and " : "", r->relative);
     if (isfinite(r->relative) && r->finest > 0)
-        g_string_append_printf(text, " (not finer than %.6g)", r->finest);
+        g_string_append_printf(text, " (not finer than %.6g%s)", r->finest * m->scale, m->unit);
     return g_string_free(text, FALSE);
 }
 
 /* What came of fragments that have bounds. */
 static void
-append_errors(GString *text, const esdm_accuracy_report *r, const char *indent)
+append_errors(GString *text, const esdm_accuracy_report *r, const meaning *m, const char *indent)
 {
-    g_string_append_printf(text,
-                           "%s    largest error %.6g (%.1f %% of its bound), mean changes by %.3g",
-                           indent, r->largest_error, 100 * r->largest_share, r->mean_change);
+    g_string_append_printf(
+        text, "%s    largest error %.6g%s (%.1f %% of its bound), mean changes by %.3g%s", indent,
+        r->largest_error * m->scale, m->unit, 100 * r->largest_share, r->mean_change * m->scale,
+        m->unit);
     if (r->exact_points > 0)
         g_string_append_printf(
             text, "; %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " numbers were to be kept",
@@ -142,6 +172,7 @@ static esdm_status
 append_regions(GString *text, esdm_dataset *dataset, const char *indent, esdm_error *err)
 {
     esdm_accuracy force;
+    meaning m = meaning_of(dataset);
     if (!esdm_dataset_accuracy_in_force(dataset, &force) ||
         (force.stated & ESDM_ACCURACY_REGIONS) == 0)
         return ESDM_OK;
@@ -156,10 +187,11 @@ append_regions(GString *text, esdm_dataset *dataset, const char *indent, esdm_er
             g_string_append_printf(text, "%s\n", err->message);
             continue;
         }
-        g_autofree char *bounds = bounds_text(&r);
+        g_autofree char *bounds = bounds_text(&r, &m);
         g_string_append_printf(text, "fragments there: %" G_GUINT64_FORMAT, (guint64) r.fragments);
         if (r.lossy_fragments > 0)
-            g_string_append_printf(text, "; bound %s, largest error %.6g", bounds, r.largest_error);
+            g_string_append_printf(text, "; bound %s, largest error %.6g%s", bounds,
+                                   r.largest_error * m.scale, m.unit);
         g_string_append_c(text, '\n');
     }
     return ESDM_OK;
@@ -174,14 +206,18 @@ stat_accuracy_report(esdm_dataset *dataset, const char *indent, char **ret_text,
         return status;
     GString *text = g_string_new(NULL);
     if (r.lossy_fragments > 0) {
-        g_autofree char *bounds = bounds_text(&r);
+        meaning m = meaning_of(dataset);
+        g_autofree char *bounds = bounds_text(&r, &m);
         g_string_append_printf(text,
                                "%s    fragments with changed numbers: %" G_GUINT64_FORMAT
                                " of %" G_GUINT64_FORMAT "; bound %s\n",
                                indent, (guint64) r.changed_fragments, (guint64) r.fragments,
                                bounds);
-        append_errors(text, &r, indent);
+        append_errors(text, &r, &m, indent);
         status = append_regions(text, dataset, indent, err);
+    } else if (r.fragments > 0) {
+        g_string_append_printf(text, "%s    nothing is lost: all numbers have their bits\n",
+                               indent);
     }
     if (status != ESDM_OK) {
         (void) g_string_free(text, TRUE);

@@ -181,8 +181,11 @@ def test_esdm_cp():
         expect(facts["stated"] == "absolute_tolerance=0.01; mode=archive", facts)
         expect(0 < facts["largest_error"] <= 0.01, facts)
         shown = run([tool("esdm-stat"), "--accuracy", "cp.nc"]).stdout
-        expect("accuracy: absolute_tolerance=0.01; mode=archive" in shown and "bound 0.01" in shown,
-               shown)
+        expect("accuracy: absolute_tolerance=0.01; mode=archive" in shown and "bound 0.01 K\n" in shown
+               and " K (" in shown, shown)
+        run([tool("esdm-cp"), file, "esdm://plain.nc"])
+        shown = run([tool("esdm-stat"), "--accuracy", "plain.nc"]).stdout
+        expect("nothing is lost: all numbers have their bits" in shown, shown)
         run([tool("esdm-cp"), "--accuracy", "*: abs=3", file, "esdm://all.nc"])
         expect(accuracy_of("all.nc")["lossy_fragments"] == 1, "a pattern")
         expect(accuracy_of("all.nc", "n")["lossy_fragments"] == 0, "of integers")
@@ -196,7 +199,7 @@ def test_esdm_cp():
         run([tool("esdm-cp"), "esdm://cp.nc", site.file("out.nc")])
         for option, text in [("t: rel=2", "promises nothing"), ("t: digits=18", "from 1 to 17"),
                              ("t", "not NAME: QUANTITIES"), ("x: abs=1", "no variable 'x'; it has t"),
-                             ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"),
+                             ("t:", "not NAME: QUANTITIES"), ("t: ;", "not NAME: QUANTITIES"), ("t: abs=0,01 K", "numbers have a point"),
                              ("t: abs=1 m", "units 'm'"), ("t: mode=best", "archive or energy"),
                              ("t: max=1", "significant_digits (digits)")]:
             expect_error(run([tool("esdm-cp"), "--accuracy", option, file, "esdm://no.nc"],

@@ -92,6 +92,30 @@ def test_ncdump__sees_what_the_container_has():
             expect(run(["ncdump", "-v", "v", url + "g.nc@1?v[1][1:1:2]"]).stdout.count("5, 6") == 1, "a hyperslab")
 
 
+def test_unlimited_dimensions__that_clients_cannot_take():
+    """Files that came over OPeNDAP say so in an attribute, which clients take for the server's own word; libnetcdf's
+    opens nothing where an unlimited dimension is not the first of a variable."""
+    need_dap()
+    files = {"stale": 'record = UNLIMITED; time = 2; x = 3; variables: int v(record, time, x); double time(time); '
+                      ':DODS_EXTRA.Unlimited_Dimension = "time"; data: v = 1, 2, 3, 4, 5, 6; time = 7, 8; }',
+             "second": 'x = 3; t = UNLIMITED; variables: int v(x, t); double t(t); data: v = {1}, {2}, {3}; t = 9; }',
+             "fixed": 'x = 3; time = 2; variables: int v(x, time); :DODS_EXTRA.Unlimited_Dimension = "time"; '
+                      'data: v = 1, 2, 3, 4, 5, 6; }'}
+    with Site() as site:
+        for name, text in files.items():
+            site.file(f"{name}.cdl").write_text(f"netcdf {name} {{ dimensions: {text}")
+            run(["ncgen", "-k", "nc4", "-o", site.file(f"{name}.nc"), site.file(f"{name}.cdl")])
+            take(site, f"{name}.nc", site.file(f"{name}.nc"))
+        with serving(site) as (port, _):
+            for name in files:
+                _, data = dump(f"http://localhost:{port}/dap/{name}.nc")
+                _, own = dump(site.file(f"{name}.nc"))
+                numbers = [re.findall(r"[a-z]+ =|[0-9]+", " ".join(d)) for d in (data, own)]
+                expect(numbers[0] == numbers[1], f"{name}: {data}")
+            head = run(["ncdump", "-h", f"http://localhost:{port}/dap/stale.nc"]).stdout
+            expect("record = UNLIMITED" in head and "time = 2 ;" in head and 'Dimension = "time"' not in head, head)
+
+
 def test_xarray__through_pydap():
     python = python_of("zarr")
     with Site() as site:
@@ -149,5 +173,5 @@ def test_constraints__and_what_is_wrong_with_them():
             expect(json.loads(ask(port, "/api/list")[1])["containers"][0]["name"] == "g.nc", "the server goes on")
 
 
-main(test_ncdump__sees_what_the_container_has, test_xarray__through_pydap,
+main(test_ncdump__sees_what_the_container_has, test_unlimited_dimensions__that_clients_cannot_take, test_xarray__through_pydap,
      test_constraints__and_what_is_wrong_with_them)
