@@ -55,6 +55,21 @@ def test_definitions_and_values():
                      "absent.nc")
 
 
+def test_one_target():
+    targets = [{"name": name, "plugin": "posix", "directory": name} for name in ("disk", "other")]
+    with Site(targets=targets) as s:
+        lines = record_kernel(s)
+        for target in ("disk", "other"):
+            kept = replay("--target", target, "--keep", lines)["kept"]
+            text = run([tool("esdm-stat"), "--json", f"{kept}/0"]).stdout
+            found = {t["target"] for d in json.loads(text)["containers"][0]["root"]["datasets"]
+                     for t in d["targets"]}
+            expect(found == {target}, f"all is on {target}: {found}")
+        expect_error(run([tool("esdm-replay"), "--target", "tape", lines], check=False),
+                     "no target 'tape'", "disk, other")
+        expect(not list(s.folder.glob(".esdm-replay*")), "no configuration is left")
+
+
 def line(what, **members):
     return json.dumps({"what": what, **members}) + "\n"
 
@@ -237,5 +252,5 @@ def test_it_can_be_interrupted():
         expect(names() == [], "and leaves nothing")
 
 
-main(test_definitions_and_values, test_pauses_threads_and_processes, test_damaged_records,
+main(test_definitions_and_values, test_one_target, test_pauses_threads_and_processes, test_damaged_records,
      test_damaged_records_of_plain_files, test_it_can_be_interrupted)

@@ -4,6 +4,7 @@
 
 #include "esdm-replay/esdm-replay.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,13 +42,14 @@ static const tool_help help = {
                 "  4  refused: it would write more than --limit\n",
     .examples = "  ESDM_MONITOR=trace:run.jsonl esdm-run ./model\n"
                 "  esdm-replay --compare run.jsonl\n"
+                "  esdm-replay --target tape run.jsonl\n"
                 "  esdm-replay --config other-site.json --think-time run.jsonl\n"
                 "  esdm-run --records day/ cdo timmean esdm://in.nc esdm://out.nc\n"
                 "  esdm-replay --json --data in.nc day/\n",
     .see_also = "esdm-run, esdm-tune, esdm-explain",
 };
 
-static char *data, *limit_text;
+static char *data, *limit_text, *target;
 static gboolean compare, think_time, keep;
 
 static const GOptionEntry entries[] = {
@@ -56,6 +58,8 @@ static const GOptionEntry entries[] = {
      NULL},
     {"data", 'd', 0, G_OPTION_ARG_STRING, &data,
      "Take values of variables of the same names from there", "CONTAINER"},
+    {"target", 'T', 0, G_OPTION_ARG_STRING, &target, "Store all on this target of the site",
+     "NAME"},
     {"limit", 'l', 0, G_OPTION_ARG_STRING, &limit_text,
      "Write no more than that, inputs included (64G)", "BYTES"},
     {"keep", 'k', 0, G_OPTION_ARG_NONE, &keep, "Leave the containers of the replay", NULL},
@@ -132,7 +136,13 @@ main(int argc, char **argv)
                                     .data = data != NULL ? tool_container(data) : NULL,
                                     .think = think_time,
                                     .keep = keep};
-    status = replay_run(&load, &options, &result);
+    char *config = NULL;
+    if (target != NULL)
+        status = replay_use_target(target, prefix, &config);
+    if (status == TOOL_OK)
+        status = replay_run(&load, &options, &result);
+    if (config != NULL)
+        (void) g_unlink(config);
     if (status == TOOL_OK && tool.json) {
         json_t *report = replay_report_json(&load, &result);
         if (keep)

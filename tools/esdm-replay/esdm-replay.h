@@ -260,6 +260,10 @@ typedef struct replay_result {
 tool_exit replay_run(const replay_load *load, const replay_options *options, replay_result *ret);
 bool replay_stopped(void);
 
+/** Lets what the replay writes go to one target of the site: from here on the tool uses another
+ *  configuration (target.c). @param ret_path its file, for the caller to remove; owned. */
+tool_exit replay_use_target(const char *target, const char *prefix, char **ret_path);
+
 const char *replay_kind_name(replay_kind kind);
 void replay_report(const replay_load *load, const replay_result *result, bool compare);
 json_t *replay_report_json(const replay_load *load, const replay_result *result);
