@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: LGPL-3.0-or-later
 """A cluster without an administrator: nodes that share a site's own PostgreSQL server, lose it and go on."""
 
+import contextlib
 import json
+import os
 import pathlib
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
@@ -69,6 +72,72 @@ def test_cluster__a_killed_node_is_followed_by_another():
         own_stop(own, two)
 
 
+def test_cluster__a_job_of_its_own_hands_over_when_it_ends():
+    """As a batch system ends a job: SIGTERM first. Nobody waits for a lease then."""
+    count = by_size(40, 200, 1000)
+    with OwnServer("--lease", "3600") as own, Cluster("node1", "node2") as cluster:
+        one, two = cluster.nodes
+        job = one.begin([tool("esdm-postgres"), "--run", own.folder])
+        wait_until(lambda: own.status()["node"] == "node1", "it runs")
+        shared_container(two)
+        program = two.begin([tool("esdm-run"), "/usr/bin/python3", "-c", APPEND, "2", count], True)
+        expect(program.stdout.readline() == "open\n", "not open")
+        expect(program.stdout.readline() == "begun\n", "not begun")
+        for pid in one.processes():
+            with contextlib.suppress(OSError):  # others come and go
+                if b"--run" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGTERM)
+        expect(job.wait(timeout=300) == 0, "the job has failed")
+        said, _ = program.communicate(timeout=600)
+        expect(program.returncode == 0 and "done" in said, said)
+        expect(own.lease()["host"] == "node2", own.lease())
+        check_shared([2], count, two)
+        own_stop(own, two)
+
+
+def test_cluster__four_nodes_write_drain_lose_one_and_go_on():
+    """Data on disks of the nodes first; what was drained before a node dies is there for all."""
+    each, count = by_size(1, 4, 4), by_size(8, 40, 200)
+    write = ("import netCDF4, numpy, sys\nname, count = sys.argv[1], int(sys.argv[2])\n"
+             "d = netCDF4.Dataset('esdm://' + name, 'w')\nd.createDimension('t', None)\n"
+             "d.createDimension('x', 5000)\nv = d.createVariable('v', 'f4', ('t', 'x'))\n"
+             "for t in range(count):\n    v[t] = t + numpy.arange(5000)\n    d.sync()\nd.close()\n")
+    check = ("import netCDF4, numpy, sys\nfor name in sys.argv[2:]:\n"
+             "    v = netCDF4.Dataset('esdm://' + name)['v'][:]\n"
+             "    assert v.shape[0] == int(sys.argv[1]) and all((v[t] == t + numpy.arange(5000)).all() for t in range(v.shape[0]))\n")
+
+    def everywhere(nodes, turn):
+        begun = [node.begin([tool("esdm-run"), "/usr/bin/python3", "-c", write,
+                             f"{turn}-{node.name}-{i}.nc", count], True) for node in nodes for i in range(each)]
+        for program in begun:
+            said, _ = program.communicate(timeout=900)
+            expect(program.returncode == 0, said)
+        for node in nodes:
+            packs = node.run(["find", "/tmp/burst", "-name", "*-*-*", "-size", f"+{2 * count}k"]).stdout
+            expect(packs, f"nothing lies on the disk of {node.name}")
+            node.tool("esdm-drain")
+        return [f"{turn}-{node.name}-{i}.nc" for node in nodes for i in range(each)]
+
+    with OwnServer() as own, Cluster("node1", "node2", "node3", "node4") as cluster:
+        config = json.loads(own.site.config.read_text())
+        config["targets"] = [{"name": "disk", "plugin": "posix", "directory": "packs"},
+                             {"name": "burst", "plugin": "posix", "directory": "/tmp/burst",
+                              "accessibility": "local"}]
+        config["policies"] = [{"variable": "v", "targets": ["burst"]}]
+        own.site.config.write_text(json.dumps(config))
+        for node in cluster.nodes:
+            node.tool("esdm-mkfs")
+        names = everywhere(cluster.nodes, "first")
+        server = next(n for n in cluster.nodes if n.name == own.lease()["host"])
+        server.kill()
+        rest = [n for n in cluster.nodes if n is not server]
+        names += everywhere(rest, "second")
+        rest[0].client(["/usr/bin/python3", "-c", check, count, *names])
+        expect(own.lease()["host"] != server.name, own.lease())
+        rest[0].tool("esdm-fsck", "--data")
+        own_stop(own, rest[0])
+
+
 def test_cluster__a_frozen_node_keeps_the_server():
     """Its processes may go on at any time, so no other server is started beside them."""
     with OwnServer() as own, Cluster("node1", "node2") as cluster:
@@ -118,5 +187,7 @@ if __name__ == "__main__":
     main(test_cluster__two_first_jobs_start_one_server,
          test_cluster__moves_to_another_node,
          test_cluster__a_killed_node_is_followed_by_another,
+         test_cluster__a_job_of_its_own_hands_over_when_it_ends,
+         test_cluster__four_nodes_write_drain_lose_one_and_go_on,
          test_cluster__a_frozen_node_keeps_the_server,
          test_cluster__without_locks_the_lease_decides)

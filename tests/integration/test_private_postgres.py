@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from esdmtest import by_size, client, expect, expect_error, main, need_data, run, tool  # noqa: E402
+from esdmtest import (BUILD, Site, by_size, client, expect, expect_error, main, need_data, run,  # noqa: E402
+                      tool)
 from nodes import wait_until  # noqa: E402
 from ownserver import APPEND, LOCAL, SETTINGS, OwnServer, check_shared, dump, shared_container  # noqa: E402
 from postgres import skip_without_postgres  # noqa: E402
@@ -61,6 +62,21 @@ def test_private__stops_when_idle_and_starts_again():
         expect(own.postmasters() == [], "it runs on")
         check_shared([0], 1)
         expect(own.leases()[-1] == number + 1, f"{own.leases()}")
+
+
+def test_private__limits_of_the_first_program_are_its_own():
+    with OwnServer(*LOCAL) as own:
+        run(["prlimit", "--fsize=100000:unlimited", "--cpu=20:unlimited", tool("esdm-ls")])
+        expect(own.status()["state"] == "running", own.status())
+        shared_container()  # grows the server's log beyond that
+        number = own.leases()[-1]
+        check_shared([], 0)
+        postmaster = own.postmasters()[0]
+        limits = pathlib.Path(f"/proc/{postmaster}/limits").read_text()
+        for line in limits.splitlines():
+            if line.startswith(("Max file size", "Max cpu time")):
+                expect("100000" not in line and " 20 " not in line, line)
+        expect(own.leases()[-1] == number, "another server was started")
 
 
 def test_private__errors_say_what_to_do():
@@ -121,6 +137,62 @@ def test_private__another_server_at_its_place_is_not_taken_for_it():
         expect(own.status()["port"] != port, "the port is taken")
 
 
+def test_private__an_ordinary_user_needs_nothing():
+    """Not even a folder that somebody has made."""
+    with Site(make=False, parent="/dev/shm") as site:
+        as_user = []
+        if os.geteuid() == 0:
+            as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "env",
+                       "PGHOST=nowhere.invalid", f"HOME={site.folder}"]
+            for path in (site.folder, site.config):
+                shutil.chown(path, "postgres", "postgres")
+        folder = site.folder / "own" / "postgres"
+        run([*as_user, tool("esdm-postgres"), "--make", *LOCAL, *SETTINGS, folder])
+        try:
+            run([*as_user, tool("esdm-mkfs"), "--private-postgres", folder])
+            source = site.file("x.cdl")
+            source.write_text("netcdf x { dimensions: t = 2 ; variables: int v(t) ; data: v = 1, 2 ; }")
+            source.chmod(0o644)
+            client(["ncgen", "-o", "esdm://x.nc", source], prefix=as_user)
+            expect("v = 1, 2" in client(["ncdump", "esdm://x.nc"], prefix=as_user).stdout, "values")
+            run([*as_user, tool("esdm-mkfs"), "--remove", "--yes"])
+            expect(not folder.exists(), "the folder is left")
+        finally:
+            if folder.exists():
+                run([*as_user, tool("esdm-postgres"), "--stop", folder])
+
+
+def test_private__catalogues_move_there_and_back():
+    with OwnServer(make=False) as own:
+        run([tool("esdm-mkfs")])
+        shared_container()
+        own.tool("--make", *LOCAL, *SETTINGS)
+        config = json.loads(own.site.config.read_text())
+        there, back = own.site.folder / "there.json", own.site.folder / "back.json"
+        there.write_text(json.dumps({**config, "metadata": {"plugin": "postgres",
+                                                            "directory": str(own.folder)}}))
+        back.write_text(json.dumps({**config, "metadata": {"plugin": "sqlite", "directory": "back"}}))
+        run([tool("esdm-mkfs"), "--migrate", own.site.config, there])
+        expect(run([tool("esdm-ls"), "--config", there]).stdout.split() == ["shared.nc"], "not there")
+        run([tool("esdm-mkfs"), "--migrate", there, back])
+        expect(run([tool("esdm-ls"), "--config", back]).stdout.split() == ["shared.nc"], "not back")
+
+
+def test_private__other_tests_pass_on_it():
+    """Sites of their own in the same server, while it is started by whoever comes first."""
+    with OwnServer(*LOCAL) as own:
+        text = json.loads(own.site.config.read_text())
+        text["metadata"] = {"plugin": "postgres", "directory": str(own.folder), "schema": "t@hex@"}
+        text["targets"] = [{"name": "disk", "plugin": "posix", "directory": "packs"}]
+        text.pop("site", None)
+        template = own.site.folder / "template.json"
+        template.write_text(json.dumps(text))
+        for name in by_size(["processes"], ["commit", "processes"], ["commit", "processes", "threads"]):
+            run([BUILD / f"tests/integration/integration_{name}"],
+                env={**os.environ, "ESDM_TEST_SITE": str(template)}, timeout=1800)
+            own.tool("--stop")
+
+
 # ---- killed -------------------------------------------------------------------------------------
 
 def test_private__a_killed_server_comes_back():
@@ -175,9 +247,13 @@ if __name__ == "__main__":
     skip_without_postgres()
     main(test_private__one_line_makes_it_and_programs_start_it,
          test_private__stops_when_idle_and_starts_again,
+         test_private__limits_of_the_first_program_are_its_own,
          test_private__errors_say_what_to_do,
          test_private__others_cannot_use_it,
          test_private__another_server_at_its_place_is_not_taken_for_it,
+         test_private__an_ordinary_user_needs_nothing,
+         test_private__catalogues_move_there_and_back,
+         test_private__other_tests_pass_on_it,
          test_private__a_killed_server_comes_back,
          test_private__a_lost_folder_is_restored_from_the_targets,
          test_private__a_copy_of_the_folder_serves_elsewhere)

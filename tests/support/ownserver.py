@@ -46,7 +46,7 @@ class OwnServer:
             shutil.chown(self.folder, "postgres")
         self.stack.callback(self.end)
         if self.make:
-            self.tool("--make", *SETTINGS, *self.settings)
+            self.tool("--make", *SETTINGS, *self.settings)  # later ones count
             run([tool("esdm-mkfs"), "--private-postgres", self.folder])
             self.tool("--stop")
         return self
@@ -56,7 +56,7 @@ class OwnServer:
 
     def end(self):
         if (self.folder / "esdm-postgres.json").exists():
-            self.tool("--stop")
+            self.tool("--stop", "--wait", "30", check=False)  # may be that of a node that has gone
 
     def tool(self, *arguments, **options):
         return run([tool("esdm-postgres"), *arguments, self.folder], **options)

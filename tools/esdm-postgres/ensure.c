@@ -42,6 +42,20 @@ tell(esdm_status status, const char *text, void *user)
     *pipe_end = -1;
 }
 
+/* What was meant for the program that was first would end the server of all. */
+static void
+raise_limits(void)
+{
+    static const int limits[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE};
+    for (gsize i = 0; i < G_N_ELEMENTS(limits); i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i], &limit) != 0)
+            continue;
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(limits[i], &limit);
+    }
+}
+
 /* Away from the program that was first: its terminal, its files, its folder. */
 static void
 detach(const private_server *server, int *pipe_end)
@@ -60,6 +74,7 @@ detach(const private_server *server, int *pipe_end)
             (void) close(fd);
     }
     *pipe_end = own;
+    raise_limits();
     (void) umask(077);
     (void) chdir("/");
     const char *const *variables = (const char *const *) g_get_environ();
