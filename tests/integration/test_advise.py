@@ -89,12 +89,13 @@ def test_names__are_of_those_variables_alone():
 
 def test_samples__follow_confidence_and_error():
     with Site() as site:
-        pattern(site, "big.nc", "-s", by_size("12x500x500", "60x500x500", "60x500x500"), "-p", "constant", "--format", "classic")
-        normal = advise(site, "big.nc", "-a", "digits=3")["samples"]
-        strict = advise(site, "--error", "0.04", "big.nc", "-a", "digits=3")["samples"]
-        loose = advise(site, "--confidence", "0.8", "--error", "0.1", "big.nc")["samples"]
+        pattern(site, "big.nc", "-s", "60x500x500", "-p", "constant", "--format", "classic")
+        blocks = ["--block", "4", "big.nc"]
+        normal = advise(site, *blocks, "-a", "digits=3")["samples"]
+        strict = advise(site, "--error", "0.04", *blocks, "-a", "digits=3")["samples"]
+        loose = advise(site, "--confidence", "0.8", "--error", "0.1", *blocks)["samples"]
         expect(loose < normal <= strict <= 60, f"{loose}, {normal} and {strict} samples")
-        one, two = (advise(site, "-n", "9", "--seed", seed, "big.nc")["samples"]
+        one, two = (advise(site, "-n", "9", "--seed", seed, *blocks)["samples"]
                     for seed in ("1", "2"))
         expect(one == two == 9, f"{one} and {two} samples instead of 9")
 
@@ -111,9 +112,9 @@ def test_samples__of_small_files_are_as_many_as_their_blocks_ask_for():
 
 def test_same_seed__draws_the_same_blocks():
     with Site() as site:
-        pattern(site, "a.nc", "-s", by_size("6x300x300", "20x300x300", "20x300x300"), "-p", "noise:octaves=6")
+        pattern(site, "a.nc", "-s", "60x300x300", "-p", "noise:octaves=6")
         # Other modes weigh the time that codecs take, which is not always the same.
-        shares = [total(advise(site, "-n", "5", "--seed", seed, "a.nc", "-a", "mode=archive"),
+        shares = [total(advise(site, "-n", "3", "--block", "4", "--seed", seed, "a.nc", "-a", "mode=archive"),
                         "mode=archive")["share_of_now"]["estimate"] for seed in ("7", "7", "8")]
         expect(shares[0] == shares[1] != shares[2], shares)
 
@@ -174,6 +175,7 @@ def test_bad_input__is_named_and_the_rest_is_advised():
                                          (["NetCDF"], 3, ["empty"]),
                                          (["--confidence"], 2, ["--confidence", "2", "data"]),
                                          (["--error"], 2, ["--error", "x", "data"]),
+                                         (["--block"], 2, ["--block", "1", "data"]),
                                          (["--samples"], 2, ["-n", "0", "data"]),
                                          (["--samples"], 2, ["-n", "-1", "data"]),
                                          (["nonsense"], 2, ["-a", "nonsense=1", "data"]),

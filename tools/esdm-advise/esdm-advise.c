@@ -19,7 +19,9 @@ static const tool_help help = {
         "esdm:NAME stands for NAME and everything below it, esdm: for all.\n"
         "\n"
         "Blocks are drawn at random, with a probability that follows the bytes of their\n"
-        "file. Their number is Cochran's for the wanted --confidence and --error of a\n"
+        "file; each is stored where it lies in its variable, as it will be. Smaller blocks\n"
+        "(--block) take less time, and make intervals wider: they are less like what will be\n"
+        "stored. Their number is Cochran's for the wanted --confidence and --error of a\n"
         "share, and for the number of blocks that there are: each file is opened to count\n"
         "them, and those that cannot be read are named and left out; intervals behind estimates "
         "are those of that confidence. The same --seed\n"
@@ -53,7 +55,7 @@ cp_options cp_wants; /* of the parts of esdm-cp that read */
 
 static char **accuracies;
 static char *confidence_text, *error_text, *price_text, *years_text, *currency, *plot;
-static char *centre_file, *from_text, *weigh_text, *latency_text, *bandwidth_text;
+static char *centre_file, *from_text, *weigh_text, *latency_text, *bandwidth_text, *block_text;
 static char **job_folders;
 static gboolean for_site; /* --jobs implies it */
 static bool model_wanted; /* --site itself was given */
@@ -67,6 +69,8 @@ static const GOptionEntry entries[] = {
     {"confidence", 0, 0, G_OPTION_ARG_STRING, &confidence_text, "Of intervals (0.95)", "SHARE"},
     {"error", 0, 0, G_OPTION_ARG_STRING, &error_text,
      "Largest error of a share that the number of samples is made for (0.05)", "SHARE"},
+    {"block", 0, 0, G_OPTION_ARG_STRING, &block_text,
+     "MiB of a variable that are stored at once, 4 to 64 (16)", "NUMBER"},
     {"seed", 0, 0, G_OPTION_ARG_INT, &seed, "Draws other blocks (1)", "NUMBER"},
     {"price", 0, 0, G_OPTION_ARG_STRING, &price_text, "Of 10^12 bytes for a year", "NUMBER"},
     {"years", 0, 0, G_OPTION_ARG_STRING, &years_text, "That data are kept (10)", "NUMBER"},
@@ -184,6 +188,10 @@ read_options(advise_study *study, advise_price *price)
         return tool_usage("--price is '%s'; it takes a number above 0", price_text);
     if (!read_number(years_text, 0, 1000, &price->years))
         return tool_usage("--years is '%s'; it takes a number above 0 and below 1000", years_text);
+    double block_mib = (double) ADVISE_BLOCK_BYTES / 0x1p20;
+    if (!read_number(block_text, 0, 1e9, &block_mib) || block_mib < 4 || block_mib > 64)
+        return tool_usage("--block is '%s'; it takes MiB from 4 to 64", block_text);
+    study->block_bytes = (uint64_t) (block_mib * 0x1p20);
     if (samples_wanted != G_MININT && (samples_wanted < 1 || samples_wanted > 1000000))
         return tool_usage("--samples takes a number from 1 to 1000000");
     price->currency = currency != NULL ? currency : "EUR";
@@ -369,6 +377,7 @@ main(int argc, char **argv)
     study.samples = g_ptr_array_new_with_free_func(free_sample);
     study.candidates = g_array_new(FALSE, FALSE, sizeof(advise_candidate));
     g_array_set_clear_func(study.candidates, clear_candidate);
+    study.blocks_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     result = read_options(&study, &price);
     for (int i = 1; i < argc && result == TOOL_OK; i++)
         result = advise_add_source(&study, &session, argv[i]);
@@ -381,6 +390,7 @@ main(int argc, char **argv)
     g_ptr_array_unref(study.samples);
     g_ptr_array_unref(study.sources);
     g_array_unref(study.candidates);
+    g_hash_table_unref(study.blocks_of);
     esdm_session_close(session);
     return tool_finish(result);
 }

@@ -7,14 +7,16 @@
  * What the files of esdm-advise share.
  *
  * A source (file or container) is drawn with a probability that is proportional to its bytes, then
- * a variable in it by its raw bytes, then a block of that variable. Each block is stored with each
- * candidate in a site in memory, read back, and compared.
+ * a variable in it by its raw bytes, then a block of that variable by the same. Each block is
+ * stored with each candidate in a site in memory, where it lies in the whole variable: fragments
+ * are cut as they will be, with the codecs that are chosen for the variable's first block; then it
+ * is read back, and compared.
  */
 
 #include "esdm-cp/esdm-cp.h"
 
-/** Raw bytes of a sample: what ESDM would put into one fragment, about. */
-#define ADVISE_SAMPLE_BYTES   (UINT64_C(1) << 20)
+/** Raw bytes of a sample: as much as the largest fragments have. */
+#define ADVISE_BLOCK_BYTES    (UINT64_C(16) << 20)
 #define ADVISE_CANDIDATES_MAX 16
 
 /** A file or a container. */
@@ -37,6 +39,8 @@ typedef struct advise_result {
 typedef struct advise_sample {
     char *variable; /**< name without groups */
     uint64_t raw_bytes;
+    double chance;    /**< to be drawn, at each draw */
+    bool again;       /**< drawn before: counts, and tells nothing new */
     double raw_share; /**< raw bytes of its source's numbers by bytes of the source */
     bool auxiliary;   /**< rounded only where an accuracy names it */
     double range;     /**< largest less smallest finite number; 0: none */
@@ -54,12 +58,14 @@ typedef struct advise_study {
     GArray *candidates; /**< advise_candidate; the first is lossless */
     GPtrArray *samples; /**< advise_sample */
     uint64_t total_bytes;
-    double blocks;     /**< that can be drawn, of all sources */
-    guint unreadable;  /**< files, folders and containers that cannot be opened */
-    guint missed;      /**< draws that hit what could not be read, or had no numbers */
-    double confidence; /**< 0 ... 1 */
-    double error;      /**< half the width of an interval of a share, for the number of samples */
+    double blocks;         /**< that can be drawn, of all sources */
+    GHashTable *blocks_of; /**< the same of variables of that name: double *; owned */
+    guint unreadable;      /**< files, folders and containers that cannot be opened */
+    guint missed;          /**< draws that hit what could not be read, or had no numbers */
+    double confidence;     /**< 0 ... 1 */
+    double error; /**< half the width of an interval of a share, for the number of samples */
     uint64_t seed;
+    uint64_t block_bytes; /**< raw bytes of a sample, at most */
 } advise_study;
 
 /** An estimate: the mean and half the width of its confidence interval. */
@@ -80,8 +86,6 @@ guint advise_sample_count(const advise_study *study);
 void advise_survey(advise_study *study, esdm_session *session, bool progress);
 /** Draws and measures `count` samples. Prints what cannot be read. */
 tool_exit advise_draw(advise_study *study, esdm_session *session, guint count, bool progress);
-/** A normal deviate's quantile: 1.96 for 0.95. */
-double advise_quantile(double confidence);
 
 /* ---- esdm-advise/measure.c ---------------------------------------------------------------- */
 
@@ -93,10 +97,27 @@ void advise_lab_close(advise_lab *lab);
 esdm_status advise_find_auxiliary(advise_lab *lab, cp_model *model, esdm_error *err);
 /** Whether a candidate leaves auxiliary variables as they are. */
 bool advise_spares(const advise_candidate *candidate);
-/** Stores the block with every candidate. @param size of the block along `rank` axes. */
-esdm_status advise_measure(advise_lab *lab, const GArray *candidates, const cp_dataset *dataset,
-                           const uint64_t *size, const void *values, advise_sample *sample,
-                           esdm_error *err);
+/** Stores the block with every candidate. @param first the first block of the dataset, which codecs
+ * are chosen for. */
+esdm_status advise_measure(advise_lab *lab, const GArray *candidates, const cp_end *end,
+                           const cp_dataset *dataset, const cp_slab *first, const cp_slab *slab,
+                           advise_sample *sample, esdm_error *err);
+/** Forgets the datasets of a source: before its model goes. */
+void advise_lab_leave(advise_lab *lab);
+
+/* ---- esdm-advise/estimate.c --------------------------------------------------------------- */
+
+/** A normal deviate's quantile: 1.96 for 0.95. */
+double advise_quantile(double confidence);
+/** The same of Student's distribution; INFINITY without degrees of freedom. */
+double advise_student(double confidence, guint degrees);
+/** Stored bytes by raw bytes of a variable. @param variable NULL: of all. */
+advise_estimate advise_share(const advise_study *study, const char *variable, guint candidate);
+/** How far bytes of a whole variable may be from those of its blocks together, as a share of them.
+ */
+double advise_cut_share(const advise_study *study);
+/** Share of today's bytes that all sources would take with a candidate. */
+advise_estimate advise_total(const advise_study *study, guint candidate);
 
 /* ---- esdm-advise/report.c ----------------------------------------------------------------- */
 
@@ -107,8 +128,6 @@ typedef struct advise_price {
     const char *currency;
 } advise_price;
 
-/** Share of today's bytes that all sources would take with a candidate. */
-advise_estimate advise_total(const advise_study *study, guint candidate);
 void advise_print(const advise_study *study, const advise_price *price);
 void advise_print_json(const advise_study *study, const advise_price *price);
 /** Bars of all candidates with their intervals as SVG. */

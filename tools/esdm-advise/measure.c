@@ -8,13 +8,24 @@
 #include <math.h>
 #include <string.h>
 
-#define TURNS 2 /* that a block is stored */
+/* What a site has where nothing is stated, of which each thread has a part. */
+#define MEMORY_BYTES (UINT64_C(256) << 20)
+#define THREADS_MOST 32u
 
 struct advise_lab {
     char *folder; /* owned; of the catalogue */
     char *config; /* owned */
     esdm_session *session;
+    GHashTable *stands; /* cp_dataset, borrowed -> stand */
 };
+
+/* A dataset of the source, with each candidate. */
+typedef struct stand {
+    esdm_container *containers[ADVISE_CANDIDATES_MAX];
+    esdm_dataset *datasets[ADVISE_CANDIDATES_MAX];
+    uint64_t latest[ADVISE_CANDIDATES_MAX]; /* sequence of a fragment */
+    bool refused[ADVISE_CANDIDATES_MAX];
+} stand;
 
 /* ---- the site ----------------------------------------------------------------------------- */
 
@@ -29,10 +40,14 @@ advise_lab_open(advise_lab **ret_lab, esdm_error *err)
         return tool_error_set(err, ESDM_EIO, "cannot make a temporary folder: %s",
                               problem->message);
     }
-    json_t *config =
-        json_pack("{s:{s:s}, s:[{s:s, s:s}], s:{s:s, s:s}, s:{s:i, s:i}}", "site", "name",
-                  "esdm-advise", "targets", "name", "memory", "plugin", "mem", "metadata", "plugin",
-                  "sqlite", "directory", lab->folder, "engine", "threads", 1, "inline", 0);
+    /* One thread, for its speed, with the memory that it has beside others: fragments depend on it.
+     */
+    uint64_t memory = MEMORY_BYTES / CLAMP(g_get_num_processors(), 1, THREADS_MOST);
+    lab->stands = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    json_t *config = json_pack("{s:{s:s}, s:[{s:s, s:s}], s:{s:s, s:s}, s:{s:i, s:i, s:I}}", "site",
+                               "name", "esdm-advise", "targets", "name", "memory", "plugin", "mem",
+                               "metadata", "plugin", "sqlite", "directory", lab->folder, "engine",
+                               "threads", 1, "inline", 0, "memory", (json_int_t) memory);
     lab->config = config != NULL ? json_dumps(config, 0) : NULL;
     json_decref(config);
     esdm_site_options made = {.config_json = lab->config};
@@ -55,6 +70,10 @@ advise_lab_close(advise_lab *lab)
     esdm_error ignored;
     if (lab == NULL)
         return;
+    if (lab->stands != NULL) {
+        advise_lab_leave(lab);
+        g_hash_table_unref(lab->stands);
+    }
     esdm_session_close(lab->session);
     if (lab->config != NULL) {
         esdm_site_options options = {.config_json = lab->config, .remove_data = true};
@@ -142,39 +161,59 @@ state_accuracy(const cp_dataset *from, esdm_dataset *to, const char *text, esdm_
     return status == ESDM_OK ? esdm_dataset_set_accuracy(to, &accuracy, err) : status;
 }
 
-/* A container with a dataset that holds the block twice: the first one makes ESDM choose codecs,
- * the second one is measured. @param ret_container owned. */
+static void
+name_of(guint candidate, const void *dataset, char name[64])
+{
+    (void) g_snprintf(name, 64, "sample-%u-%p", candidate, dataset);
+}
+
+/* A container with a dataset of the whole shape. @param ret_container owned. */
 static esdm_status
-define(advise_lab *lab, const cp_dataset *from, const uint64_t *size,
-       esdm_container **ret_container, esdm_dataset **ret_dataset, esdm_error *err)
+define(advise_lab *lab, guint candidate, const cp_dataset *from, esdm_container **ret_container,
+       esdm_dataset **ret_dataset, esdm_error *err)
 {
     esdm_dimension *dimensions[ESDM_MAX_RANK];
-    if (from->rank == ESDM_MAX_RANK)
-        return tool_error_set(err, ESDM_ENOTSUP, "variable '%s' has too many dimensions",
-                              from->name);
+    char container[64];
+    name_of(candidate, from, container);
     esdm_status status =
-        esdm_container_create(lab->session, "sample", ESDM_CREATE_REPLACE, ret_container, err);
+        esdm_container_create(lab->session, container, ESDM_CREATE_REPLACE, ret_container, err);
     if (status != ESDM_OK)
         return status;
     esdm_group *root = esdm_container_root(*ret_container);
-    if (status == ESDM_OK)
-        status = esdm_dimension_create(root, "turn", TURNS, &dimensions[0], err);
     for (uint32_t i = 0; i < from->rank && status == ESDM_OK; i++) {
         char name[16];
         (void) g_snprintf(name, sizeof name, "d%u", i);
-        status = esdm_dimension_create(root, name, size[i], &dimensions[i + 1], err);
+        status =
+            esdm_dimension_create(root, name, from->dimensions[i]->length, &dimensions[i], err);
     }
     if (status == ESDM_OK)
-        status = esdm_dataset_create(root, from->name, from->type->atomic, from->rank + 1,
-                                     dimensions, ret_dataset, err);
+        status = esdm_dataset_create(root, from->name, from->type->atomic, from->rank, dimensions,
+                                     ret_dataset, err);
+    if (status == ESDM_OK && from->chunk != NULL && from->rank > 0)
+        status = esdm_dataset_set_chunk(*ret_dataset, from->chunk, err);
     return status == ESDM_OK ? copy_meaning(from, *ret_dataset, err) : status;
 }
+
+/* What lies in the box of a slab and came after others: the first block is written twice. */
+typedef struct stored {
+    const cp_slab *slab;
+    uint64_t before; /* sequence of the latest fragment then */
+    uint64_t latest;
+    uint64_t bytes;
+} stored;
 
 static bool
 add_stored(const esdm_fragment_info *info, void *user)
 {
-    if (info->offset[0] == TURNS - 1)
-        *(uint64_t *) user += info->stored_bytes;
+    stored *sum = user;
+    sum->latest = MAX(sum->latest, info->sequence);
+    if (info->sequence <= sum->before)
+        return true;
+    for (uint32_t i = 0; i < sum->slab->rank; i++)
+        if (info->offset[i] < sum->slab->offset[i] ||
+            info->offset[i] >= sum->slab->offset[i] + sum->slab->size[i])
+            return true;
+    sum->bytes += info->stored_bytes;
     return true;
 }
 
@@ -232,36 +271,30 @@ seconds_since(gint64 start_us)
     return (double) MAX(g_get_monotonic_time() - start_us, 1) / 1e6;
 }
 
-/* The block in the dataset. @param turn which one of the two. */
 static esdm_status
-space_of(const cp_dataset *from, const uint64_t *block, uint64_t turn, esdm_dataspace *ret_space,
-         esdm_error *err)
+store(esdm_container *container, esdm_dataset *dataset, const cp_dataset *from, const cp_slab *slab,
+      const void *values, esdm_dataspace *ret_space, esdm_error *err)
 {
-    uint64_t offset[ESDM_MAX_RANK] = {turn}, size[ESDM_MAX_RANK] = {1};
-    for (uint32_t i = 0; i < from->rank; i++)
-        size[i + 1] = block[i];
-    return esdm_dataspace_init(ret_space, from->rank + 1, offset, size, err);
+    esdm_status status = esdm_dataspace_init(ret_space, slab->rank, slab->offset, slab->size, err);
+    if (status == ESDM_OK)
+        status = esdm_write(dataset, ret_space, from->type->atomic, values, NULL, err);
+    return status == ESDM_OK ? esdm_container_commit(container, NULL, err) : status;
 }
 
 static esdm_status
-store_and_read(esdm_container *container, esdm_dataset *dataset, const cp_dataset *from,
-               const uint64_t *size, const void *values, advise_result *result, esdm_error *err)
+store_and_read(stand *s, guint i, const cp_dataset *from, const cp_slab *slab, const void *values,
+               advise_result *result, esdm_error *err)
 {
     esdm_dataspace space;
-    esdm_status status = ESDM_OK;
-    gint64 start_us = 0;
-    for (uint64_t turn = 0; turn < TURNS && status == ESDM_OK; turn++) {
-        status = space_of(from, size, turn, &space, err);
-        start_us = g_get_monotonic_time();
-        if (status == ESDM_OK)
-            status = esdm_write(dataset, &space, from->type->atomic, values, NULL, err);
-        if (status == ESDM_OK)
-            status = esdm_container_commit(container, NULL, err);
-    }
+    esdm_dataset *dataset = s->datasets[i];
+    stored sum = {.slab = slab, .before = s->latest[i]};
+    gint64 start_us = g_get_monotonic_time();
+    esdm_status status = store(s->containers[i], dataset, from, slab, values, &space, err);
     result->write_s = seconds_since(start_us);
-    result->stored_bytes = 0;
     if (status == ESDM_OK)
-        status = esdm_dataset_fragments(dataset, add_stored, &result->stored_bytes, err);
+        status = esdm_dataset_fragments(dataset, add_stored, &sum, err);
+    result->stored_bytes = sum.bytes;
+    s->latest[i] = sum.latest;
     if (status != ESDM_OK)
         return status;
     uint64_t count = esdm_dataspace_elements(&space);
@@ -274,49 +307,92 @@ store_and_read(esdm_container *container, esdm_dataset *dataset, const cp_datase
     return status;
 }
 
+/* A dataset that is stored with a candidate. */
 static esdm_status
-measure_one(advise_lab *lab, const cp_dataset *from, const uint64_t *size, const void *values,
-            const advise_candidate *candidate, const char *otherwise, advise_result *result,
-            esdm_error *err)
+prepare(advise_lab *lab, const GArray *candidates, guint i, const cp_dataset *from, stand *s,
+        esdm_error *err)
 {
-    esdm_container *container = NULL;
-    esdm_dataset *dataset = NULL;
-    esdm_error ignored;
-    esdm_status status = define(lab, from, size, &container, &dataset, err);
-    if (status == ESDM_OK) {
-        bool fits = candidate->pattern == NULL ||
-                    g_pattern_match_simple(candidate->pattern, from->name) ||
-                    g_pattern_match_simple(candidate->pattern, from->path);
-        fits = fits && !(from->auxiliary && advise_spares(candidate));
-        if (fits && candidate->text != NULL)
-            status = state_accuracy(from, dataset, candidate->text, err);
-        result->refused = !fits || status == ESDM_EINVAL || status == ESDM_ENOTSUP;
-        if (result->refused && otherwise == NULL)
-            status = ESDM_OK;
-        else if (result->refused)
-            status = state_accuracy(from, dataset, otherwise, err);
+    const advise_candidate *candidate = &g_array_index(candidates, advise_candidate, i);
+    const char *otherwise = g_array_index(candidates, advise_candidate, 0).text;
+    esdm_status status = define(lab, i, from, &s->containers[i], &s->datasets[i], err);
+    if (status != ESDM_OK)
+        return status;
+    bool fits = candidate->pattern == NULL ||
+                g_pattern_match_simple(candidate->pattern, from->name) ||
+                g_pattern_match_simple(candidate->pattern, from->path);
+    fits = fits && !(from->auxiliary && advise_spares(candidate));
+    if (fits && candidate->text != NULL)
+        status = state_accuracy(from, s->datasets[i], candidate->text, err);
+    s->refused[i] = !fits || status == ESDM_EINVAL || status == ESDM_ENOTSUP;
+    if (!s->refused[i])
+        return status;
+    return otherwise != NULL ? state_accuracy(from, s->datasets[i], otherwise, err) : ESDM_OK;
+}
+
+/* All candidates of a dataset, for whose first block codecs are chosen. */
+static esdm_status
+stand_of(advise_lab *lab, const GArray *candidates, const cp_end *end, const cp_dataset *from,
+         const cp_slab *first, stand **ret_stand, esdm_error *err)
+{
+    esdm_dataspace space;
+    stand *s = g_hash_table_lookup(lab->stands, from);
+    esdm_status status = ESDM_OK;
+    *ret_stand = s;
+    if (s != NULL)
+        return ESDM_OK;
+    s = *ret_stand = g_new0(stand, 1);
+    g_hash_table_insert(lab->stands, (gpointer) from, s);
+    g_autofree void *values = g_malloc0(first->elements * from->type->bytes);
+    status = cp_read(end, from, first, values, err);
+    for (guint i = 0; i < candidates->len && status == ESDM_OK; i++) {
+        status = prepare(lab, candidates, i, from, s, err);
+        if (status == ESDM_OK)
+            status = store(s->containers[i], s->datasets[i], from, first, values, &space, err);
+        stored sum = {.slab = first};
+        if (status == ESDM_OK)
+            status = esdm_dataset_fragments(s->datasets[i], add_stored, &sum, err);
+        s->latest[i] = sum.latest;
     }
-    if (status == ESDM_OK)
-        status = store_and_read(container, dataset, from, size, values, result, err);
-    esdm_container_discard(container);
-    (void) !esdm_container_erase(lab->session, "sample", &ignored);
     return status;
 }
 
-esdm_status
-advise_measure(advise_lab *lab, const GArray *candidates, const cp_dataset *dataset,
-               const uint64_t *size, const void *values, advise_sample *sample, esdm_error *err)
+void
+advise_lab_leave(advise_lab *lab)
 {
-    uint64_t count = 1;
-    for (uint32_t i = 0; i < dataset->rank; i++)
-        count *= size[i];
-    sample->raw_bytes = count * dataset->type->bytes;
+    GHashTableIter iter;
+    gpointer dataset, value;
+    esdm_error ignored;
+    char name[64];
+    g_hash_table_iter_init(&iter, lab->stands);
+    while (g_hash_table_iter_next(&iter, &dataset, &value)) {
+        stand *s = value;
+        for (guint i = 0; i < ADVISE_CANDIDATES_MAX && s->containers[i] != NULL; i++) {
+            name_of(i, dataset, name);
+            esdm_container_discard(s->containers[i]);
+            (void) !esdm_container_erase(lab->session, name, &ignored);
+        }
+    }
+    g_hash_table_remove_all(lab->stands);
+}
+
+esdm_status
+advise_measure(advise_lab *lab, const GArray *candidates, const cp_end *end,
+               const cp_dataset *dataset, const cp_slab *first, const cp_slab *slab,
+               advise_sample *sample, esdm_error *err)
+{
+    stand *s = NULL;
+    g_autofree void *values = g_malloc0(slab->elements * dataset->type->bytes);
+    esdm_status status = stand_of(lab, candidates, end, dataset, first, &s, err);
+    if (status == ESDM_OK)
+        status = cp_read(end, dataset, slab, values, err);
+    if (status != ESDM_OK)
+        return status;
+    sample->raw_bytes = slab->elements * dataset->type->bytes;
     sample->auxiliary = dataset->auxiliary;
-    sample->range = range_of(dataset->type->atomic, values, count, dataset->fill);
-    esdm_status status = ESDM_OK;
-    for (guint i = 0; i < candidates->len && status == ESDM_OK; i++)
-        status = measure_one(
-            lab, dataset, size, values, &g_array_index(candidates, advise_candidate, i),
-            g_array_index(candidates, advise_candidate, 0).text, &sample->results[i], err);
+    sample->range = range_of(dataset->type->atomic, values, slab->elements, dataset->fill);
+    for (guint i = 0; i < candidates->len && status == ESDM_OK; i++) {
+        sample->results[i].refused = s->refused[i];
+        status = store_and_read(s, i, dataset, slab, values, &sample->results[i], err);
+    }
     return status;
 }

@@ -18,39 +18,7 @@ typedef struct summary {
     bool exact;
 } summary;
 
-/* ---- statistics --------------------------------------------------------------------------- */
-
-static advise_estimate
-estimate(const advise_study *study, const GArray *numbers)
-{
-    double sum = 0, squares = 0;
-    guint count = numbers->len;
-    if (count == 0)
-        return (advise_estimate){.mean = NAN, .half = NAN};
-    for (guint i = 0; i < count; i++)
-        sum += g_array_index(numbers, double, i);
-    double mean = sum / count;
-    for (guint i = 0; i < count; i++)
-        squares += pow(g_array_index(numbers, double, i) - mean, 2);
-    double deviation = count > 1 ? sqrt(squares / (count - 1)) : INFINITY;
-    return (advise_estimate){.mean = mean,
-                             .half = advise_quantile(study->confidence) * deviation / sqrt(count)};
-}
-
-/* Hansen and Hurwitz: sources were drawn by their bytes, so the mean of the samples' quotients is
- * an unbiased estimate of the quotient of the sums. */
-advise_estimate
-advise_total(const advise_study *study, guint candidate)
-{
-    g_autoptr(GArray) shares = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint i = 0; i < study->samples->len; i++) {
-        const advise_sample *sample = g_ptr_array_index(study->samples, i);
-        double share = sample->raw_share * (double) sample->results[candidate].stored_bytes /
-                       (double) sample->raw_bytes;
-        g_array_append_val(shares, share);
-    }
-    return estimate(study, shares);
-}
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 /* @param variable NULL: all. */
 static summary
@@ -58,14 +26,12 @@ summarise(const advise_study *study, const char *variable, guint candidate)
 {
     summary sum = {.exact = true};
     double raw = 0, write_s = 0, read_s = 0;
-    g_autoptr(GArray) shares = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < study->samples->len; i++) {
         const advise_sample *sample = g_ptr_array_index(study->samples, i);
         const advise_result *result = &sample->results[candidate];
         if (variable != NULL && !g_str_equal(variable, sample->variable))
             continue;
-        double share = (double) result->stored_bytes / (double) sample->raw_bytes;
-        g_array_append_val(shares, share);
+        sum.samples++;
         sum.refused += result->refused;
         sum.exact = sum.exact && result->exact;
         sum.largest_error = fmax(sum.largest_error, result->largest_error);
@@ -76,8 +42,7 @@ summarise(const advise_study *study, const char *variable, guint candidate)
         write_s += result->write_s;
         read_s += result->read_s;
     }
-    sum.samples = shares->len;
-    sum.share = estimate(study, shares);
+    sum.share = advise_share(study, variable, candidate);
     sum.write_mib_s = raw / write_s / 0x1p20;
     sum.read_mib_s = raw / read_s / 0x1p20;
     return sum;
@@ -170,7 +135,7 @@ print_totals(const advise_study *study, const advise_price *price)
     }
     (void) printf("Intervals hold with a probability of %g %%, from %u samples of up to %g MiB.\n",
                   study->confidence * 100, study->samples->len,
-                  (double) ADVISE_SAMPLE_BYTES / 0x1p20);
+                  (double) study->block_bytes / 0x1p20);
 }
 
 void
@@ -254,6 +219,7 @@ advise_print_json(const advise_study *study, const advise_price *price)
     tool_json_set(root, "unreadable", tool_json_u64(study->unreadable));
     tool_json_set(root, "missed", tool_json_u64(study->missed));
     tool_json_set(root, "confidence", json_real(study->confidence));
+    tool_json_set(root, "cut_share", json_real(advise_cut_share(study)));
     if (price->per_tb_year > 0)
         tool_json_set(root, "cost_now", number(cost_of(price, (double) study->total_bytes)));
     for (guint v = 0; v < names->len; v++) {

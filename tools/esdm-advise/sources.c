@@ -130,20 +130,6 @@ advise_add_source(advise_study *study, esdm_session **session, const char *argum
 
 /* ---- statistics --------------------------------------------------------------------------- */
 
-double
-advise_quantile(double confidence)
-{
-    double low = 0, high = 40;
-    for (int i = 0; i < 100; i++) {
-        double middle = (low + high) / 2;
-        if (erf(middle / G_SQRT2) < confidence)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (low + high) / 2;
-}
-
 guint
 advise_sample_count(const advise_study *study)
 {
@@ -211,37 +197,54 @@ draw_dataset(drawing *d, const cp_model *model, double *ret_total)
     return last;
 }
 
-/* One of the blocks that a grid cuts the dataset into: whole in the fastest axes. */
+/* Blocks are cut as esdm-cp cuts what it writes at once: along chunks, and whole in the fastest
+ * axes. */
+static void
+first_block(const advise_study *study, const cp_dataset *dataset, cp_slab *slab)
+{
+    cp_slab_init_of(slab, dataset, study->block_bytes);
+    (void) cp_slab_next(slab);
+}
+
+/* One of them, by its elements. */
 static void
 draw_block(drawing *d, const cp_dataset *dataset, cp_slab *slab)
 {
-    uint64_t most = MAX(ADVISE_SAMPLE_BYTES / dataset->type->bytes, 1), inner = 1;
-    *slab = (cp_slab){.rank = dataset->rank, .elements = 1};
-    for (uint32_t i = dataset->rank; i-- > 0;) {
-        uint64_t length = dataset->dimensions[i]->length;
-        uint64_t step = CLAMP(most / inner, 1, length);
-        uint64_t blocks = (length + step - 1) / step;
-        uint64_t block = MIN((uint64_t) (chance(d) * (double) blocks), blocks - 1);
-        slab->shape[i] = length;
-        slab->offset[i] = block * step;
-        slab->size[i] = MIN(step, length - slab->offset[i]);
+    first_block(d->study, dataset, slab);
+    slab->elements = 1;
+    for (uint32_t i = 0; i < slab->rank; i++) {
+        uint64_t at = MIN((uint64_t) (chance(d) * (double) slab->shape[i]), slab->shape[i] - 1);
+        slab->offset[i] = at / slab->step[i] * slab->step[i];
+        slab->size[i] = MIN(slab->step[i], slab->shape[i] - slab->offset[i]);
         slab->elements *= slab->size[i];
-        inner = step < length ? most + 1 : inner * length;
     }
 }
 
 static double
-block_count(const cp_dataset *dataset)
+block_count(const advise_study *study, const cp_dataset *dataset)
 {
-    uint64_t most = MAX(ADVISE_SAMPLE_BYTES / dataset->type->bytes, 1), inner = 1;
+    cp_slab slab;
     double count = 1;
-    for (uint32_t i = dataset->rank; i-- > 0;) {
-        uint64_t length = dataset->dimensions[i]->length;
-        uint64_t step = CLAMP(most / inner, 1, length);
-        count *= ceil((double) length / (double) step);
-        inner = step < length ? most + 1 : inner * length;
-    }
+    first_block(study, dataset, &slab);
+    for (uint32_t i = 0; i < slab.rank; i++)
+        count *= ceil((double) slab.shape[i] / (double) slab.step[i]);
     return count;
+}
+
+/* Enters the blocks of a dataset. */
+static void
+count_blocks(advise_study *study, const cp_dataset *dataset)
+{
+    if (raw_bytes_of(dataset) <= 0)
+        return;
+    double blocks = block_count(study, dataset),
+           *all = g_hash_table_lookup(study->blocks_of, dataset->name);
+    study->blocks += blocks;
+    if (all == NULL) {
+        all = g_new0(double, 1);
+        g_hash_table_insert(study->blocks_of, g_strdup(dataset->name), all);
+    }
+    *all += blocks;
 }
 
 static char *
@@ -257,24 +260,26 @@ block_name(const char *source, const cp_dataset *dataset, const cp_slab *slab)
 /* Drawn with replacement: what was measured before counts once more. */
 static esdm_status
 sample_block(drawing *d, const cp_end *end, const cp_dataset *dataset, const cp_slab *slab,
-             double raw_share, esdm_error *err)
+             const advise_source *source, double raw_bytes, esdm_error *err)
 {
     g_autofree char *name = block_name(end->name, dataset, slab);
     const advise_sample *before = g_hash_table_lookup(d->measured, name);
     advise_sample *sample = g_new0(advise_sample, 1);
     if (before != NULL) {
         *sample = *before;
+        sample->again = true;
         sample->variable = g_strdup(before->variable);
         g_ptr_array_add(d->study->samples, sample);
         return ESDM_OK;
     }
-    g_autofree void *values = g_malloc0(slab->elements * dataset->type->bytes);
+    cp_slab first;
+    first_block(d->study, dataset, &first);
     sample->variable = g_strdup(dataset->name);
-    sample->raw_share = raw_share;
-    esdm_status status = cp_read(end, dataset, slab, values, err);
-    if (status == ESDM_OK)
-        status =
-            advise_measure(d->lab, d->study->candidates, dataset, slab->size, values, sample, err);
+    sample->raw_share = raw_bytes / (double) source->bytes;
+    sample->chance = (double) source->bytes / (double) d->study->total_bytes *
+                     (double) (slab->elements * dataset->type->bytes) / raw_bytes;
+    esdm_status status =
+        advise_measure(d->lab, d->study->candidates, end, dataset, &first, slab, sample, err);
     if (status != ESDM_OK) {
         g_free(sample->variable);
         g_free(sample);
@@ -308,10 +313,8 @@ advise_survey(advise_study *study, esdm_session *session, bool show)
         g_autoptr(cp_model) model = NULL;
         esdm_error err = {0};
         esdm_status status = open_source(source, session, &end, &model, &err);
-        for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++) {
-            const cp_dataset *dataset = g_ptr_array_index(model->datasets, k);
-            study->blocks += raw_bytes_of(dataset) > 0 ? block_count(dataset) : 0;
-        }
+        for (guint k = 0; status == ESDM_OK && k < model->datasets->len; k++)
+            count_blocks(study, g_ptr_array_index(model->datasets, k));
         cp_close(&end);
         tool_progress_show(&progress, (double) (done + 1) / count, source->name);
         if (status == ESDM_OK) {
@@ -345,7 +348,7 @@ sample_source(drawing *d, const advise_source *source, guint draws)
             break;
         }
         draw_block(d, dataset, &slab);
-        status = sample_block(d, &end, dataset, &slab, raw_bytes / (double) source->bytes, &err);
+        status = sample_block(d, &end, dataset, &slab, source, raw_bytes, &err);
         d->study->missed += status != ESDM_OK ? draws - i : 0;
         tool_progress_show(&d->progress, (double) ++d->done / d->count, source->name);
     }
@@ -353,6 +356,7 @@ sample_source(drawing *d, const advise_source *source, guint draws)
         d->study->missed += draws;
     if (status != ESDM_OK)
         tool_error("%s", err.message);
+    advise_lab_leave(d->lab);
     cp_close(&end);
 }
 

@@ -187,6 +187,8 @@ typedef struct cp_slab {
 
 /** Slabs of at most CP_SLAB_BYTES, multiples of the chunk shape where that fits. */
 void cp_slab_init(cp_slab *slab, const cp_dataset *dataset);
+/** The same of at most so many bytes. */
+void cp_slab_init_of(cp_slab *slab, const cp_dataset *dataset, uint64_t bytes);
 bool cp_slab_next(cp_slab *slab);
 
 /* ---- filters (esdm-cp/filters.c) ---------------------------------------------------------- */

@@ -62,9 +62,15 @@ fits(const cp_slab *slab, uint64_t most)
 void
 cp_slab_init(cp_slab *slab, const cp_dataset *dataset)
 {
+    cp_slab_init_of(slab, dataset, CP_SLAB_BYTES);
+}
+
+void
+cp_slab_init_of(cp_slab *slab, const cp_dataset *dataset, uint64_t bytes)
+{
     *slab = (cp_slab){.rank = dataset->rank};
     size_t element = dataset->type->bytes + (dataset->type->varies ? TEXT_BYTES : 0);
-    uint64_t most = MAX(CP_SLAB_BYTES / element, 1);
+    uint64_t most = MAX(bytes / element, 1);
     bool empty = false;
     for (uint32_t i = 0; i < slab->rank; i++) {
         slab->shape[i] = dataset->dimensions[i]->length;
