@@ -132,6 +132,31 @@ def test_pauses_threads_and_processes():
         expect(names() == [], "nothing is left")
 
 
+def test_threads_work_at_once():
+    """Each commit waits for a far target; those of two threads do so at the same time."""
+    with Site(make=False) as s:
+        s.config.write_text(json.dumps({
+            "targets": [{"name": "far", "plugin": "throttled", "directory": "far",
+                         "bytes_per_s": 2e9, "latency_ms": 30, "service_ms": 0.01}],
+            "metadata": {"plugin": "sqlite", "directory": "metadata"},
+            "engine": {"inline": 0, "threads": 2}}))
+        run([tool("esdm-mkfs")])
+        names_ = ("a.nc", "b.nc")
+        trace = s.file("t.jsonl")
+        trace.write_text(head() + "".join(
+            span("open", 1 + i, i, handle=1 + i, mode="create", ranks=0, container=c, thread=1 + i) +
+            described(1 + i, container=c) for i, c in enumerate(names_)) + "".join(
+                moved("write", 100 * (n + 1) + i, 100 * (n + 1), 1 + i, n, container=c,
+                      thread=1 + i) +
+                span("commit", 100 * (n + 1) + 10 + i, 100 * (n + 1) + 10 + i, ms=80, handle=1 + i,
+                     container=c, thread=1 + i)
+                for n in range(8) for i, c in enumerate(names_)))
+        report = replay(trace)
+        expect(by_operation(report)["commit"]["seconds"] > 16 * 0.03, f"it is far: {report}")
+        expect(report["seconds"] < 0.8 * report["call_seconds"],
+               f"both wait at once: {report['seconds']} of {report['call_seconds']}")
+
+
 def test_damaged_records():
     """Each is told, or what is left of it is replayed; nothing else is written to."""
     with Site() as s:
@@ -252,5 +277,6 @@ def test_it_can_be_interrupted():
         expect(names() == [], "and leaves nothing")
 
 
-main(test_definitions_and_values, test_one_target, test_pauses_threads_and_processes, test_damaged_records,
+main(test_definitions_and_values, test_one_target, test_pauses_threads_and_processes, test_threads_work_at_once,
+     test_damaged_records,
      test_damaged_records_of_plain_files, test_it_can_be_interrupted)

@@ -5,6 +5,7 @@
  */
 #include "esdm-replay/esdm-replay.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef struct player player;
 
 typedef struct worker {
     player *player;
-    GThread *thread; /* NULL: the main one works */
+    pthread_t thread;
+    bool runs; /* else the main one works in its place */
     void *buffer;
     guint64 room;
     /* Guarded by the player's lock: */
@@ -29,9 +31,10 @@ struct player {
     esdm_session *session;
     esdm_container **open; /* by number of the handle; NULL: it is not open */
     guint64 last_end_ns;   /* of the record, so far */
-    GMutex lock;           /* guards the workers' next, ends, finished */
-    GCond changed;
+    pthread_mutex_t lock;  /* guards the workers' next, ends, finished */
+    pthread_cond_t changed;
     bool ends;
+    bool alone;       /* all calls were those of one thread */
     guint8 *finished; /* of each operation */
     worker workers[WORKERS_MOST];
     GHashTable *by_thread; /* worker */
@@ -204,21 +207,21 @@ work(void *argument)
 {
     worker *me = argument;
     player *w = me->player;
-    g_mutex_lock(&w->lock);
+    (void) pthread_mutex_lock(&w->lock);
     for (;;) {
         while (me->next == NULL && !w->ends)
-            g_cond_wait(&w->changed, &w->lock);
+            (void) pthread_cond_wait(&w->changed, &w->lock);
         if (me->next == NULL)
             break;
         const replay_operation *o = me->next;
         guint64 number = me->number;
-        g_mutex_unlock(&w->lock);
+        (void) pthread_mutex_unlock(&w->lock);
         perform(me, o, number);
-        g_mutex_lock(&w->lock);
+        (void) pthread_mutex_lock(&w->lock);
         me->next = NULL;
-        g_cond_broadcast(&w->changed);
+        (void) pthread_cond_broadcast(&w->changed);
     }
-    g_mutex_unlock(&w->lock);
+    (void) pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
@@ -231,8 +234,8 @@ worker_of(player *w, gint32 thread)
     guint number = g_hash_table_size(w->by_thread) % WORKERS_MOST;
     found = &w->workers[number];
     found->player = w;
-    if (number > 0 && found->thread == NULL)
-        found->thread = g_thread_new("replay", work, found);
+    if (!w->alone && !found->runs)
+        found->runs = pthread_create(&found->thread, NULL, work, found) == 0;
     g_hash_table_insert(w->by_thread, GINT_TO_POINTER(thread), found);
     return found;
 }
@@ -241,11 +244,11 @@ worker_of(player *w, gint32 thread)
 static void
 wait_for_earlier(player *w, const worker *me, guint64 time_ns)
 {
-    for (guint i = 1; i < WORKERS_MOST; i++) {
+    for (guint i = 0; i < WORKERS_MOST; i++) {
         const worker *other = &w->workers[i];
         while (other->next != NULL &&
                (other == me || other->next->start_ns + other->next->ns <= time_ns))
-            g_cond_wait(&w->changed, &w->lock);
+            (void) pthread_cond_wait(&w->changed, &w->lock);
     }
 }
 
@@ -253,7 +256,7 @@ wait_for_earlier(player *w, const worker *me, guint64 time_ns)
 static void
 tell_done(player *w, guint64 reached)
 {
-    for (guint i = 1; i < WORKERS_MOST; i++) {
+    for (guint i = 0; i < WORKERS_MOST; i++) {
         if (w->workers[i].next != NULL)
             reached = MIN(reached, w->workers[i].number);
     }
@@ -316,31 +319,31 @@ static void
 play_all(player *w)
 {
     const GArray *operations = w->p->process->operations;
-    g_mutex_lock(&w->lock);
+    (void) pthread_mutex_lock(&w->lock);
     for (guint i = 0; i < operations->len && !stopped(w); i++) {
         const replay_operation *o = &g_array_index(operations, replay_operation, i);
         worker *me = worker_of(w, o->thread);
         wait_for_earlier(w, me, o->start_ns);
         tell_done(w, i);
-        g_mutex_unlock(&w->lock);
+        (void) pthread_mutex_unlock(&w->lock);
         think(w, o);
         wait_for_processes(w, o->waits);
-        if (me->thread == NULL)
+        if (!me->runs)
             perform(me, o, i);
-        g_mutex_lock(&w->lock);
-        if (me->thread != NULL) {
+        (void) pthread_mutex_lock(&w->lock);
+        if (me->runs) {
             me->number = i;
             me->next = o;
-            g_cond_broadcast(&w->changed);
+            (void) pthread_cond_broadcast(&w->changed);
         }
     }
     wait_for_earlier(w, NULL, G_MAXUINT64);
     w->ends = true;
-    g_cond_broadcast(&w->changed);
-    g_mutex_unlock(&w->lock);
-    for (guint i = 1; i < WORKERS_MOST; i++) {
-        if (w->workers[i].thread != NULL)
-            (void) g_thread_join(w->workers[i].thread);
+    (void) pthread_cond_broadcast(&w->changed);
+    (void) pthread_mutex_unlock(&w->lock);
+    for (guint i = 0; i < WORKERS_MOST; i++) {
+        if (w->workers[i].runs)
+            (void) pthread_join(w->workers[i].thread, NULL);
     }
 }
 
@@ -372,14 +375,26 @@ wait_for_start(const player *w)
     wait_for_processes(w, w->p->process->waits);
 }
 
+static bool
+has_one_thread(const replay_process *p)
+{
+    for (guint i = 1; i < p->operations->len; i++) {
+        if (g_array_index(p->operations, replay_operation, i).thread !=
+            g_array_index(p->operations, replay_operation, 0).thread)
+            return false;
+    }
+    return true;
+}
+
 int
 replay_play(const replay_player *p)
 {
     player w = {.p = p, .by_thread = g_hash_table_new(g_direct_hash, g_direct_equal)};
     replay_progress *mine = &p->all[p->number];
     w.open = g_new0(esdm_container *, MAX(p->process->handles->len, 1));
-    g_mutex_init(&w.lock);
-    g_cond_init(&w.changed);
+    w.alone = has_one_thread(p->process);
+    (void) pthread_mutex_init(&w.lock, NULL);
+    (void) pthread_cond_init(&w.changed, NULL);
     if (tool_session(false, &w.session) != TOOL_OK) {
         fail(&w, NULL, "the site cannot be opened");
         return TOOL_FAILED;
