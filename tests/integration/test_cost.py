@@ -253,6 +253,8 @@ def test_bad_input__names_the_place():
             (["years"], 1, broken(lambda c: c.update(years=[]))),
             (["cases", "list"], 1, broken(lambda c: c.update(cases=3))),
             (["cases"], 3, broken(lambda c: c.pop("cases"))),
+            (["no finite number", "grows"], 1, broken(lambda c: c["storage"].update(
+                purchase={"year": 1901, "value": 1e30, "growth": 999}))),
             (["centre.json:1:"], 1, '{"currency": '), (["object"], 1, "[]")):
         done = cost(centre, check=False)
         expect_error(done, *words)

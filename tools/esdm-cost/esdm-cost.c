@@ -93,6 +93,29 @@ choose_case(cost_centre *centre, const char *file)
     return TOOL_NOT_FOUND;
 }
 
+/* Growths of centuries go beyond all numbers. */
+static tool_exit
+check_amounts(const cost_centre *centre)
+{
+    for (guint i = 0; i < centre->cases->len; i++) {
+        const cost_case *one = g_ptr_array_index(centre->cases, i);
+        for (guint y = 0; y < centre->years->len; y++) {
+            double year = g_array_index(centre->years, double, y);
+            g_autoptr(GPtrArray) ways = cost_ways(centre, one, year);
+            bool good = isfinite(cost_of_case(centre, one, year).total);
+            for (guint w = 0; w < ways->len; w++)
+                good = good && isfinite(cost_of_way(ways->pdata[w], one->readings));
+            if (!good) {
+                tool_error("what '%s' costs from %g on is no finite number: look at what grows in "
+                           "the file, and at --from and --years",
+                           one->name, year);
+                return TOOL_FAILED;
+            }
+        }
+    }
+    return TOOL_OK;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -107,6 +130,8 @@ main(int argc, char **argv)
     tool_exit result = apply_options(centre);
     if (result == TOOL_OK)
         result = choose_case(centre, argv[1]);
+    if (result == TOOL_OK)
+        result = check_amounts(centre);
     if (result != TOOL_OK)
         return result;
     if (tool.json)
